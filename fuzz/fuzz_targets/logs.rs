@@ -39,7 +39,7 @@ fn read(format: Format, identity: Identity, log: &[u8], at: Option<usize>) -> St
     assert!(tally.events <= lines + 2 || is_whole, "{} events of {lines} lines", tally.events);
     assert!(format != Format::Packets || tally.events <= log.len() as u64);
     tally.settle();
-    let report = Report::of(&Outcome { files: Vec::new(), tally }, &Order::TotalTime, 0);
+    let report = Report::from_outcome(&Outcome { files: Vec::new(), tally }, &Order::TotalTime, 0);
     assert!(!report.text().chars().any(|letter| letter.is_control() && letter != '\n'));
     serde_json::to_string(&report).expect("a report can be written")
 }

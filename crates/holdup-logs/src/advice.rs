@@ -13,5 +13,5 @@ pub mod touches;
 
 pub use holdup_sql::catalog::{Index, Table};
 pub use index::Candidate;
-pub use report::{Advice, Heavy, Report, advise};
+pub use report::{Advice, Report, StatementCost, advise};
 pub use touches::{Dialect, Touches};

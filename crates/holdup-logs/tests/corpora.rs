@@ -194,7 +194,7 @@ fn logs_of_postgresql_hold_what_pgbadger_counts() {
         }
         let path = folder().join("pgbadger").join(file);
         let outcome = run(&[path], &Options { threads: 2, ..Options::default() }).unwrap();
-        let report = Report::of(&outcome, &Order::TotalTime, 0);
+        let report = Report::from_outcome(&outcome, &Order::TotalTime, 0);
         let sum = |name: &str| report.attributes.get(name).map_or(0.0, |figures| figures.sum as f64 / 1e3);
         for (name, ours) in [("execute", sum("Query_time")), ("prepare", sum("Parse_time")), ("bind", sum("Bind_time"))]
         {

@@ -260,7 +260,7 @@ fn nearest_rank(sorted: &[u64], quantile: f64) -> u64 {
 
 fn report(path: &Path, threads: usize) -> String {
     let outcome = run(&[path.to_owned()], &Options { threads, ..Options::default() }).unwrap();
-    let mut report = Report::of(&outcome, &Order::TotalTime, 0);
+    let mut report = Report::from_outcome(&outcome, &Order::TotalTime, 0);
     let text = [report.text(), report.markdown(), report.html()].concat();
     assert!(
         !text.contains(CANARY),
@@ -391,10 +391,10 @@ fn logs_of_two_languages_are_read_each_in_its_own() {
     std::fs::write(&slow, slow_log(&[(0, sql.clone(), 5)])).unwrap();
     std::fs::write(&text, stderr(&[(0, sql, 7)])).unwrap();
     let outcome = run(&[slow.clone(), text.clone()], &Options::default()).unwrap();
-    let report = Report::of(&outcome, &Order::TotalTime, 0);
+    let report = Report::from_outcome(&outcome, &Order::TotalTime, 0);
     let texts: Vec<_> = report.queries.iter().map(|query| (query.fingerprint.as_str(), query.total_us)).collect();
     assert_eq!(texts, [("select a from t where b = ?", 7), ("select ? from t where b = ?", 5)]);
     let dialect = Some(holdup_logs::digest::Dialect::MySqlAnsiQuotes);
     let outcome = run(&[slow, text], &Options { dialect, ..Options::default() }).unwrap();
-    assert_eq!(Report::of(&outcome, &Order::TotalTime, 0).distinct, 1);
+    assert_eq!(Report::from_outcome(&outcome, &Order::TotalTime, 0).distinct, 1);
 }

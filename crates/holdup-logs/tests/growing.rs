@@ -136,7 +136,7 @@ fn runs_go_on_where_the_last_one_stopped() {
     let second = go_on(&path);
     assert_eq!((second.1, second.2), (400, sum(400)));
     // The database that was said once holds on.
-    let report = Report::of(&second.3, &Order::TotalTime, 0);
+    let report = Report::from_outcome(&second.3, &Order::TotalTime, 0);
     assert_eq!(report.queries[0].databases.first().map(|one| (one.name.as_str(), one.calls)), Some(("shop", second.0)));
     // Rotated, with records that nobody has read; then packed as well.
     append(&path, &records(400, 10));
@@ -172,7 +172,7 @@ fn a_rotated_set_is_read_by_time_in_whatever_order_it_is_named() {
     let read = |paths: &[PathBuf]| -> (Vec<PathBuf>, String) {
         let outcome: Outcome = run(paths, &Options::default()).unwrap();
         let files = outcome.files.iter().map(|file| file.path.clone()).collect();
-        (files, serde_json::to_string(&Report::of(&outcome, &Order::TotalTime, 0)).unwrap())
+        (files, serde_json::to_string(&Report::from_outcome(&outcome, &Order::TotalTime, 0)).unwrap())
     };
     let (files, report) = read(&set);
     assert_eq!(files, [set[2].clone(), set[1].clone(), set[0].clone()]);
@@ -190,7 +190,7 @@ fn problems_are_said_with_their_line() {
     let line = begin.lines().count() + 1;
     for threads in [1, 3] {
         let outcome = run(std::slice::from_ref(&path), &Options { threads, ..Options::default() }).unwrap();
-        let report = Report::of(&outcome, &Order::TotalTime, 0);
+        let report = Report::from_outcome(&outcome, &Order::TotalTime, 0);
         assert_eq!(report.problems[0].places, [format!("{}:{line}", path.display())], "{threads} threads");
     }
 }

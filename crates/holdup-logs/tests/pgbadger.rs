@@ -31,7 +31,7 @@ fn folder() -> PathBuf {
 
 fn read(file: &str, select: Select) -> Report {
     let options = Options { threads: 2, select, ..Options::default() };
-    Report::of(&run(&[folder().join("pgbadger").join(file)], &options).unwrap(), &Order::TotalTime, 0)
+    Report::from_outcome(&run(&[folder().join("pgbadger").join(file)], &options).unwrap(), &Order::TotalTime, 0)
 }
 
 fn us(time: &str) -> i64 {

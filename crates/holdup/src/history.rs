@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use holdup_logs::digest::history::Known;
+use holdup_logs::digest::history::EarlierCalls;
 use holdup_logs::digest::report::{Query, Report};
 use holdup_logs::digest::time::date_time;
 use holdup_recording::manifest::{Host, MANIFEST};
@@ -21,7 +21,7 @@ pub struct History {
     dir: PathBuf,
     /// Whether this run's figures go there, too: not if one recording was named.
     keeps: bool,
-    known: BTreeMap<String, Known>,
+    known: BTreeMap<String, EarlierCalls>,
     runs: u64,
     last: Vec<String>,
 }
@@ -49,7 +49,7 @@ impl History {
     }
 
     fn take(&mut self, recording: &Recording) {
-        let mut run: BTreeMap<&str, Known> = BTreeMap::new();
+        let mut run: BTreeMap<&str, EarlierCalls> = BTreeMap::new();
         for row in &recording.tables.statements.rows {
             let known = run.entry(row.digest.as_str()).or_default();
             let at_us = row.observed_at / 1_000;

@@ -51,7 +51,7 @@ pub fn candidates(touches: &Touches, tables: &[Table]) -> Vec<Candidate> {
             if table.rows.is_some_and(|rows| rows < FEWEST_ROWS) {
                 continue;
             }
-            for candidate in of_table(scope, &named.alias, table, tables) {
+            for candidate in table_candidates(scope, &named.alias, table, tables) {
                 if !found.iter().any(|other| (&other.table, &other.columns) == (&candidate.table, &candidate.columns)) {
                     found.push(candidate);
                 }
@@ -61,10 +61,10 @@ pub fn candidates(touches: &Touches, tables: &[Table]) -> Vec<Candidate> {
     found
 }
 
-fn of_table(scope: &Scope, alias: &str, table: &Table, tables: &[Table]) -> Vec<Candidate> {
+fn table_candidates(scope: &Scope, alias: &str, table: &Table, tables: &[Table]) -> Vec<Candidate> {
     let own = |columns: &[Column]| {
         let mut own: Vec<String> = Vec::new();
-        for column in columns.iter().filter(|column| is_of(column, alias, table, scope, tables)) {
+        for column in columns.iter().filter(|column| belongs_to(column, alias, table, scope, tables)) {
             if !own.contains(&column.name) {
                 own.push(column.name.clone());
             }
@@ -106,13 +106,13 @@ fn of_table(scope: &Scope, alias: &str, table: &Table, tables: &[Table]) -> Vec<
 
 /// Whether a column belongs to this table: by its prefix, or, without a prefix, if no other table
 /// of the scope has that column.
-fn is_of(column: &Column, alias: &str, table: &Table, scope: &Scope, tables: &[Table]) -> bool {
+fn belongs_to(column: &Column, alias: &str, table: &Table, scope: &Scope, tables: &[Table]) -> bool {
     let has = |table: &Table| table.columns.iter().any(|name| name.eq_ignore_ascii_case(&column.name));
     match &column.table {
         Some(prefix) => prefix == alias && has(table),
         None => {
-            let of = |name: &str| tables.iter().find(|table| table.name == name);
-            has(table) && scope.tables.iter().filter(|n| n.alias != alias).all(|n| !of(&n.table).is_some_and(has))
+            let find = |name: &str| tables.iter().find(|table| table.name == name);
+            has(table) && scope.tables.iter().filter(|n| n.alias != alias).all(|n| !find(&n.table).is_some_and(has))
         }
     }
 }
@@ -152,7 +152,7 @@ mod tests {
     }
 
     fn proposed(sql: &str, tables: &[Table]) -> Vec<String> {
-        let touches = Touches::of(sql, Dialect::PostgreSql).unwrap();
+        let touches = Touches::parse(sql, Dialect::PostgreSql).unwrap();
         candidates(&touches, tables).iter().map(|c| format!("{}({})", c.table, c.columns.join(","))).collect()
     }
 
@@ -171,10 +171,10 @@ mod tests {
 
     #[test]
     fn an_index_that_is_there_is_not_proposed_again() {
-        let of = |columns: &[&str]| [table("t", &["a", "b", "c"], &[("t_x", columns)], 1e5)];
-        assert!(proposed("SELECT * FROM t WHERE a = ? AND b = ?", &of(&["b", "a", "c"])).is_empty());
-        assert_eq!(proposed("SELECT * FROM t WHERE a = ? AND b = ?", &of(&["c", "a"])), ["t(a,b)"]);
-        assert_eq!(proposed("SELECT * FROM t WHERE a = ? AND b > ?", &of(&["a"])), ["t(a,b)"]);
+        let indexed = |columns: &[&str]| [table("t", &["a", "b", "c"], &[("t_x", columns)], 1e5)];
+        assert!(proposed("SELECT * FROM t WHERE a = ? AND b = ?", &indexed(&["b", "a", "c"])).is_empty());
+        assert_eq!(proposed("SELECT * FROM t WHERE a = ? AND b = ?", &indexed(&["c", "a"])), ["t(a,b)"]);
+        assert_eq!(proposed("SELECT * FROM t WHERE a = ? AND b > ?", &indexed(&["a"])), ["t(a,b)"]);
     }
 
     #[test]

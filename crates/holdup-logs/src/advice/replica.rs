@@ -44,7 +44,7 @@ pub fn writes_per_second<'t>(all: impl Iterator<Item = (&'t Touches, u64)>, seco
 }
 
 /// Whether `touches` could move. Tables in `fresh` must be read where they are written.
-pub fn of(touches: &Touches, writes: &BTreeMap<String, f64>, fresh: &[String]) -> Replica {
+pub fn assess(touches: &Touches, writes: &BTreeMap<String, f64>, fresh: &[String]) -> Replica {
     let no = |why: String| Replica::No { why };
     if let Some(why) = touches.stays {
         return no(why.to_owned());
@@ -71,15 +71,15 @@ mod tests {
 
     #[test]
     fn who_only_reads_could_move_and_how_stale_it_may_be_is_told_by_writes() {
-        let read = |sql| Touches::of(sql, Dialect::MySql).unwrap();
+        let read = |sql| Touches::parse(sql, Dialect::MySql).unwrap();
         let [orders, prices, write] =
             ["SELECT * FROM shop.orders", "SELECT * FROM prices WHERE id = ?", "UPDATE orders SET a = ?"].map(read);
         let writes = writes_per_second([(&orders, 900), (&prices, 50), (&write, 30)].into_iter(), 60.0);
         assert_eq!(writes, BTreeMap::from([("orders".to_owned(), 0.5)]));
         let expected = BTreeMap::from([("shop.orders".to_owned(), 0.5)]);
-        assert_eq!(of(&orders, &writes, &[]), Replica::Could { writes_per_second: expected });
-        assert!(of(&prices, &writes, &[]).is_never_stale());
-        assert_eq!(of(&write, &writes, &[]), Replica::No { why: "it writes".to_owned() });
-        assert!(matches!(of(&orders, &writes, &["orders".to_owned()]), Replica::No { .. }));
+        assert_eq!(assess(&orders, &writes, &[]), Replica::Could { writes_per_second: expected });
+        assert!(assess(&prices, &writes, &[]).is_never_stale());
+        assert_eq!(assess(&write, &writes, &[]), Replica::No { why: "it writes".to_owned() });
+        assert!(matches!(assess(&orders, &writes, &["orders".to_owned()]), Replica::No { .. }));
     }
 }

@@ -12,7 +12,7 @@ use crate::advice::touches::{Dialect, Touches};
 /// A statement of a log with its cost. All statements are needed: those that write determine how
 /// stale a replica may be.
 #[derive(Clone, Debug)]
-pub struct Heavy {
+pub struct StatementCost {
     /// Its digest.
     pub id: String,
     /// Its text without values.
@@ -87,16 +87,16 @@ pub struct Report {
 
 /// All tables that the heaviest `limit` statements touch, so that the caller can ask the server
 /// about them.
-pub fn tables_of(all: &[Heavy], limit: usize, dialect: Dialect) -> Vec<String> {
-    let touched = heaviest(all, limit).into_iter().filter_map(|heavy| Touches::of(&heavy.text, dialect));
+pub fn touched_tables(all: &[StatementCost], limit: usize, dialect: Dialect) -> Vec<String> {
+    let touched = heaviest(all, limit).into_iter().filter_map(|heavy| Touches::parse(&heavy.text, dialect));
     let mut names: Vec<String> = touched.flat_map(|touches| [touches.reads, touches.writes].concat()).collect();
     names.sort();
     names.dedup();
     names
 }
 
-fn heaviest(all: &[Heavy], limit: usize) -> Vec<&Heavy> {
-    let mut ranked: Vec<&Heavy> = all.iter().collect();
+fn heaviest(all: &[StatementCost], limit: usize) -> Vec<&StatementCost> {
+    let mut ranked: Vec<&StatementCost> = all.iter().collect();
     ranked.sort_by(|a, b| b.total_us.cmp(&a.total_us).then_with(|| a.id.cmp(&b.id)));
     ranked.truncate(limit);
     ranked
@@ -105,22 +105,23 @@ fn heaviest(all: &[Heavy], limit: usize) -> Vec<&Heavy> {
 /// Advises on the `limit` heaviest statements of a log of `seconds`. `tables` are the known ones;
 /// `try_index` asks the server to plan a statement with a candidate.
 pub fn advise(
-    all: &[Heavy],
+    all: &[StatementCost],
     seconds: f64,
     dialect: Dialect,
     (limit, fresh, tables): (usize, &[String], &[Table]),
     mut try_index: impl FnMut(&Touches, &Candidate) -> Option<Trial>,
 ) -> Report {
     let touches: BTreeMap<&str, Touches> =
-        all.iter().filter_map(|heavy| Some((heavy.id.as_str(), Touches::of(&heavy.text, dialect)?))).collect();
-    let of = |heavy: &Heavy| touches.get(heavy.id.as_str());
-    let writes = replica::writes_per_second(all.iter().filter_map(|heavy| Some((of(heavy)?, heavy.calls))), seconds);
+        all.iter().filter_map(|heavy| Some((heavy.id.as_str(), Touches::parse(&heavy.text, dialect)?))).collect();
+    let parsed = |heavy: &StatementCost| touches.get(heavy.id.as_str());
+    let writes =
+        replica::writes_per_second(all.iter().filter_map(|heavy| Some((parsed(heavy)?, heavy.calls))), seconds);
     let total: u128 = all.iter().map(|heavy| heavy.total_us).sum();
     let share = |us: u128| us as f64 / total.max(1) as f64;
-    let moves = |heavy: &Heavy| {
-        of(heavy).map_or_else(
+    let moves = |heavy: &StatementCost| {
+        parsed(heavy).map_or_else(
             || Replica::No { why: "its text can't be read".to_owned() },
-            |touches| replica::of(touches, &writes, fresh),
+            |touches| replica::assess(touches, &writes, fresh),
         )
     };
     let (mut never_stale, mut stale, mut stays) = (0, 0, 0);
@@ -132,7 +133,7 @@ pub fn advise(
         }
     }
     let advice = heaviest(all, limit).into_iter().map(|heavy| {
-        let read = of(heavy);
+        let read = parsed(heavy);
         let wanted = read.map(|touches| candidates(touches, tables)).unwrap_or_default();
         let mut indexes: Vec<Proposal> = wanted
             .into_iter()
@@ -172,8 +173,8 @@ mod tests {
     use super::*;
     use crate::advice::Index;
 
-    fn heavy(id: &str, text: &str, calls: u64, total_us: u128) -> Heavy {
-        Heavy { id: id.to_owned(), text: text.to_owned(), calls, total_us, rows: Some((9_000, 9)) }
+    fn heavy(id: &str, text: &str, calls: u64, total_us: u128) -> StatementCost {
+        StatementCost { id: id.to_owned(), text: text.to_owned(), calls, total_us, rows: Some((9_000, 9)) }
     }
 
     #[test]
@@ -200,6 +201,6 @@ mod tests {
         assert_eq!(report.advice[0].examined_per_sent, Some(1_000.0));
         let shares = [report.replica_never_stale_ratio, report.replica_stale_ratio, report.stays_ratio];
         assert_eq!(shares, [0.3, 0.6, 0.1]);
-        assert_eq!(tables_of(&all, 2, Dialect::MySql), ["orders", "prices"]);
+        assert_eq!(touched_tables(&all, 2, Dialect::MySql), ["orders", "prices"]);
     }
 }

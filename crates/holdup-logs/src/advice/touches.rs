@@ -100,12 +100,12 @@ const STACK_BYTES: usize = TOKENS_MAX / 2 * (32 << 10);
 
 impl Touches {
     /// Parses a statement whose values are `?` or `?+` (a list of them). None if that fails.
-    pub fn of(fingerprint: &str, dialect: Dialect) -> Option<Self> {
-        let of = match dialect {
+    pub fn parse(fingerprint: &str, dialect: Dialect) -> Option<Self> {
+        let sql_dialect = match dialect {
             Dialect::MySql => holdup_sql::Dialect::MySql,
             Dialect::PostgreSql => holdup_sql::Dialect::PostgreSql,
         };
-        if Lexer::new(fingerprint.as_bytes(), of).nth(TOKENS_MAX).is_some() {
+        if Lexer::new(fingerprint.as_bytes(), sql_dialect).nth(TOKENS_MAX).is_some() {
             return None;
         }
         std::thread::scope(|scope| {
@@ -379,14 +379,14 @@ mod tests {
     fn a_hostile_statement_is_not_read() {
         let size = 64 << 10;
         for dialect in [Dialect::MySql, Dialect::PostgreSql] {
-            assert!(Touches::of(&format!("select {}", "(".repeat(size)), dialect).is_none());
-            assert!(Touches::of(&format!("select a from t where {}a", "not ".repeat(size / 4)), dialect).is_none());
-            assert!(Touches::of(&format!("select a{} from t", "+a".repeat(size / 2)), dialect).is_none());
+            assert!(Touches::parse(&format!("select {}", "(".repeat(size)), dialect).is_none());
+            assert!(Touches::parse(&format!("select a from t where {}a", "not ".repeat(size / 4)), dialect).is_none());
+            assert!(Touches::parse(&format!("select a{} from t", "+a".repeat(size / 2)), dialect).is_none());
             assert!(
-                Touches::of(&format!("select a from t{}", " union select a from t".repeat(size / 21)), dialect)
+                Touches::parse(&format!("select a from t{}", " union select a from t".repeat(size / 21)), dialect)
                     .is_none()
             );
-            assert!(Touches::of(&format!("select a{} from t", "+a".repeat(TOKENS_MAX / 2 - 2)), dialect).is_some());
+            assert!(Touches::parse(&format!("select a{} from t", "+a".repeat(TOKENS_MAX / 2 - 2)), dialect).is_some());
         }
     }
 
@@ -398,7 +398,7 @@ mod tests {
     fn a_statement_says_what_it_reads_and_by_which_columns() {
         let sql = "SELECT o.id, sum(i.price) FROM shop.orders o JOIN items AS i ON i.order_id = o.id WHERE o.customer = ? AND o.state IN (?+) AND o.at > ? AND (o.a = ? OR o.b = ?) GROUP BY o.id ORDER BY o.at DESC LIMIT ?";
         for dialect in [Dialect::MySql, Dialect::PostgreSql] {
-            let touches = Touches::of(sql, dialect).unwrap();
+            let touches = Touches::parse(sql, dialect).unwrap();
             assert_eq!(touches.reads, ["items", "shop.orders"]);
             assert_eq!((touches.stays, touches.values, touches.scopes.len()), (None, 6, 1));
             let scope = &touches.scopes[0];
@@ -409,7 +409,7 @@ mod tests {
                 (vec!["o.at".to_owned()], vec!["o.at".to_owned()])
             );
         }
-        assert!(Touches::of(sql, Dialect::PostgreSql).unwrap().text.contains("o.customer = $1 AND o.state IN ($2)"));
+        assert!(Touches::parse(sql, Dialect::PostgreSql).unwrap().text.contains("o.customer = $1 AND o.state IN ($2)"));
     }
 
     #[test]
@@ -423,7 +423,7 @@ mod tests {
             ("WITH gone AS (DELETE FROM a WHERE b = ? RETURNING c) SELECT * FROM gone", Some("it writes"), vec!["a"]),
             ("WITH few AS (SELECT c FROM a WHERE b = ?) SELECT * FROM few", None, vec![]),
         ] {
-            let touches = Touches::of(sql, Dialect::PostgreSql).unwrap();
+            let touches = Touches::parse(sql, Dialect::PostgreSql).unwrap();
             assert_eq!(
                 (touches.stays, touches.writes),
                 (stays, writes.into_iter().map(str::to_owned).collect()),
@@ -431,15 +431,15 @@ mod tests {
             );
         }
         assert_eq!(
-            Touches::of("WITH few AS (SELECT c FROM a) SELECT * FROM few", Dialect::PostgreSql).unwrap().reads,
+            Touches::parse("WITH few AS (SELECT c FROM a) SELECT * FROM few", Dialect::PostgreSql).unwrap().reads,
             ["a"]
         );
-        assert_eq!(Touches::of("SELECT FROM WHERE ((", Dialect::MySql), None);
+        assert_eq!(Touches::parse("SELECT FROM WHERE ((", Dialect::MySql), None);
     }
 
     #[test]
     fn quoted_names_keep_their_question_marks() {
-        let touches = Touches::of("SELECT `odd?` FROM `t` WHERE `odd?` = ?", Dialect::MySql).unwrap();
+        let touches = Touches::parse("SELECT `odd?` FROM `t` WHERE `odd?` = ?", Dialect::MySql).unwrap();
         assert_eq!((touches.values, columns(&touches.scopes[0].equal)), (1, vec!["odd?".to_owned()]));
     }
 }

@@ -240,7 +240,7 @@ impl Lines {
     }
 
     /// Lines of a file that end in the bytes read, and before them.
-    pub fn of_file(&self, file: u32) -> u64 {
+    pub fn in_file(&self, file: u32) -> u64 {
         self.stretches.iter().filter(|(begin, _)| begin.file == file).map(|(_, lines)| lines).sum()
     }
 

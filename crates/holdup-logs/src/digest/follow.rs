@@ -76,7 +76,7 @@ impl Follow {
                 return Err(InputError::NotResumable { path: path.clone(), format: "packed or piped" });
             }
             let length = file.metadata().map_err(failed)?.len();
-            let mark = state.mark_of(&sample).filter(|mark| mark.offset <= length);
+            let mark = state.find_mark(&sample).filter(|mark| mark.offset <= length);
             let (offset, context) = mark.map_or((0, Context::default()), |mark| (mark.offset, mark.context()));
             file.seek(SeekFrom::Start(offset)).map_err(failed)?;
             let identity = identity(&file).map_err(failed)?;
@@ -174,7 +174,7 @@ impl Follow {
     /// Writes the positions of all logs to `state`.
     pub fn mark(&self, tally: &Tally, state: &mut State) {
         for tail in &self.tails {
-            let lines = tally.lines.of_file(tail.number);
+            let lines = tally.lines.in_file(tail.number);
             if let Some(mark) = Mark::new(&tail.path, &tail.sample, tail.offset, lines, &tail.context) {
                 state.put(mark, &tail.sample);
             }
@@ -208,7 +208,7 @@ impl Tail {
         };
         let asked = options.dialect.filter(|_| format.dialect() == holdup_sql::Dialect::MySql);
         let cutter = Cutter { format, dialect: asked.unwrap_or_else(|| format.dialect()) };
-        let prefix = options.prefix.as_deref().map(Prefix::of_setting);
+        let prefix = options.prefix.as_deref().map(Prefix::from_setting);
         self.known = Some((cutter, Reader::new(format, sample, prefix.as_ref())));
         Ok(())
     }

@@ -56,7 +56,7 @@ const MOST_IN_LITERAL: usize = 16;
 const MOST_CONNECTIONS: usize = 1 << 16;
 
 /// The start of a record.
-struct Begin {
+struct RecordStart {
     at_us: Option<i64>,
     connection: u64,
     command: &'static [u8],
@@ -65,7 +65,7 @@ struct Begin {
 }
 
 /// The record that begins at `at`, the start of a line, if one does.
-fn begins_record(data: &[u8], at: usize) -> Option<Begin> {
+fn begins_record(data: &[u8], at: usize) -> Option<RecordStart> {
     let line = data.get(at..)?;
     let (mut at_us, mut end) = (None, 0);
     if let Some((time, length)) = date_time(line) {
@@ -92,7 +92,7 @@ fn begins_record(data: &[u8], at: usize) -> Option<Begin> {
         Some(b' ') if fills > 1 || matches!(behind.get(fills), None | Some(b'\n' | b'\r')) => fills,
         _ => return None,
     };
-    Some(Begin { at_us, connection, command, argument: at + end + digits + 1 + command.len() + begins })
+    Some(RecordStart { at_us, connection, command, argument: at + end + digits + 1 + command.len() + begins })
 }
 
 fn next_record(data: &[u8], from: usize) -> Option<usize> {
@@ -200,7 +200,7 @@ impl GeneralLog {
         }
     }
 
-    fn record(&mut self, block: &Block, at: usize, begin: &Begin, end: usize, tally: &mut Tally) {
+    fn record(&mut self, block: &Block, at: usize, begin: &RecordStart, end: usize, tally: &mut Tally) {
         let data = block.data.as_slice();
         let mut argument = data.get(begin.argument..end).unwrap_or_default().trim_ascii();
         if argument.ends_with(b"Argument")

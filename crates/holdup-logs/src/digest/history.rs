@@ -15,7 +15,7 @@ const CALLS: u64 = 10;
 
 /// Earlier figures of a statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Known {
+pub struct EarlierCalls {
     /// Runs that contain it.
     pub runs: u64,
     /// Executions in all of them.
@@ -28,7 +28,7 @@ pub struct Known {
 
 /// The same in a report.
 #[derive(Clone, Debug, Serialize)]
-pub struct Before {
+pub struct EarlierFigures {
     /// Whether no earlier run contains it.
     pub is_new: bool,
     /// Earlier runs that contain it.
@@ -51,7 +51,7 @@ pub struct Before {
 
 /// Differences between this run and earlier ones.
 #[derive(Clone, Debug, Serialize)]
-pub struct Compared {
+pub struct HistoryReport {
     /// Number of earlier runs.
     pub runs: u64,
     /// Statements that none of them contains, by rank.
@@ -66,8 +66,8 @@ pub struct Compared {
 impl Report {
     /// Adds to each statement what `known` has of it. `last` has the statements of the last run;
     /// the report has all of this one.
-    pub fn compare(&mut self, known: &BTreeMap<String, Known>, runs: u64, last: &[String]) {
-        let mut compared = Compared { runs, new: Vec::new(), slower: Vec::new(), gone: 0 };
+    pub fn compare(&mut self, known: &BTreeMap<String, EarlierCalls>, runs: u64, last: &[String]) {
+        let mut compared = HistoryReport { runs, new: Vec::new(), slower: Vec::new(), gone: 0 };
         for query in &mut self.queries {
             let before = known.get(&query.id).copied().unwrap_or_default();
             #[expect(clippy::cast_precision_loss, reason = "a mean")]
@@ -80,7 +80,7 @@ impl Report {
             if before.calls >= CALLS && query.calls >= CALLS && change.is_some_and(|change| change >= SLOWER) {
                 compared.slower.push(query.id.clone());
             }
-            query.before = Some(Before {
+            query.before = Some(EarlierFigures {
                 is_new,
                 runs: before.runs,
                 calls: before.calls,

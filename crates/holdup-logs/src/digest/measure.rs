@@ -24,7 +24,7 @@ pub struct Measure {
 
 /// A server's statistics of many executions: their sum, and further figures if it keeps them.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Lump {
+pub struct ServerSums {
     /// Executions.
     pub count: u64,
     /// Sum of their values.
@@ -68,7 +68,7 @@ impl Measure {
     }
 
     /// Adds many values at once. A figure that is unknown for them becomes unknown for all.
-    pub fn add_lump(&mut self, lump: &Lump) {
+    pub fn add_lump(&mut self, lump: &ServerSums) {
         if lump.count == 0 {
             return;
         }
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn what_a_server_did_not_keep_is_not_made_up() {
         let mut measure = Measure::default();
-        measure.add_lump(&Lump { count: 4, sum: 40, bounds: Some((5, 20)), squares: None });
+        measure.add_lump(&ServerSums { count: 4, sum: 40, bounds: Some((5, 20)), squares: None });
         assert_eq!((measure.count, measure.sum, measure.bounds()), (4, 40, Some((5, 20))));
         assert_eq!((measure.percentiles([0.5]), measure.deviation()), (None, None));
         let mut known = Measure::default();
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!((known.percentiles([0.5]), known.deviation()), (Some([7]), Some(0.0)));
         known.merge(&measure);
         assert_eq!((known.percentiles([0.5]), known.bounds()), (None, Some((5, 20))));
-        known.add_lump(&Lump { count: 1, sum: 1, ..Lump::default() });
+        known.add_lump(&ServerSums { count: 1, sum: 1, ..ServerSums::default() });
         assert_eq!(known.bounds(), None);
     }
 }

@@ -52,7 +52,7 @@ impl Plans {
     }
 
     /// Adds one plan.
-    pub fn add(&mut self, plan: &Logged, time_us: u64, at_us: Option<i64>, position: Position) {
+    pub fn add(&mut self, plan: &LoggedPlan, time_us: u64, at_us: Option<i64>, position: Position) {
         let mut times = Measure::default();
         times.add(time_us);
         if let Some(at) = at_us {
@@ -94,7 +94,7 @@ impl Plans {
 
 /// A plan as logged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Logged {
+pub struct LoggedPlan {
     /// Its steps without numbers, which identify it.
     pub shape: String,
     /// Its steps with the server's estimates and counts.
@@ -103,15 +103,15 @@ pub struct Logged {
 
 /// The statement and the plan in the text behind `plan:`; `None` if its format is not supported
 /// (XML, YAML).
-pub fn read(text: &[u8]) -> Option<(Vec<u8>, Logged)> {
+pub fn read(text: &[u8]) -> Option<(Vec<u8>, LoggedPlan)> {
     let text = text.trim_ascii();
     if text.first() == Some(&b'{') {
-        return of_json(text);
+        return parse_json(text);
     }
     let rest = text.strip_prefix(b"Query Text:")?.trim_ascii_start();
     let begin = first_step(rest)?;
     let (sql, steps) = rest.split_at_checked(begin)?;
-    Some((sql.trim_ascii().to_vec(), of_text(steps)))
+    Some((sql.trim_ascii().to_vec(), parse_text(steps)))
 }
 
 /// Start of the first line that looks like a step and is not within a literal of the statement.
@@ -143,7 +143,7 @@ fn step(line: &str) -> Option<(&str, &str)> {
     Some((line.get(..at)?, line.get(at..)?))
 }
 
-fn of_text(text: &[u8]) -> Logged {
+fn parse_text(text: &[u8]) -> LoggedPlan {
     // Lines that begin within a literal of a condition are not steps, even if they look like one.
     let mut hidden: Vec<(usize, usize)> = Vec::new();
     let mut at = 0;
@@ -154,7 +154,7 @@ fn of_text(text: &[u8]) -> Logged {
             hidden.push((from, at));
         }
     }
-    let (mut logged, mut at, mut count) = (Logged::default(), 0, 0);
+    let (mut logged, mut at, mut count) = (LoggedPlan::default(), 0, 0);
     for line in text.split(|byte| *byte == b'\n') {
         let begin = at;
         at += line.len() + 1;
@@ -167,7 +167,7 @@ fn of_text(text: &[u8]) -> Logged {
     logged
 }
 
-fn push(logged: &mut Logged, name: &str, numbers: &str) {
+fn push(logged: &mut LoggedPlan, name: &str, numbers: &str) {
     // A `'` in a step can only belong to a value.
     if name.contains('\'') || logged.steps.len() + name.len() + numbers.len() > MOST_TEXT {
         return;
@@ -180,16 +180,16 @@ fn push(logged: &mut Logged, name: &str, numbers: &str) {
     }
 }
 
-fn of_json(text: &[u8]) -> Option<(Vec<u8>, Logged)> {
+fn parse_json(text: &[u8]) -> Option<(Vec<u8>, LoggedPlan)> {
     let all: serde_json::Value = serde_json::from_slice(text).ok()?;
     let sql = all.get("Query Text")?.as_str()?.as_bytes().to_vec();
-    let mut logged = Logged::default();
+    let mut logged = LoggedPlan::default();
     node(all.get("Plan")?, 0, &mut logged);
     Some((sql, logged))
 }
 
 /// A node of a plan and its children, as in the text format.
-fn node(plan: &serde_json::Value, depth: usize, logged: &mut Logged) {
+fn node(plan: &serde_json::Value, depth: usize, logged: &mut LoggedPlan) {
     let text = |name: &str| plan.get(name).and_then(serde_json::Value::as_str);
     let Some(kind) = text("Node Type").filter(|_| depth < DEPTH_MAX) else { return };
     let mut name = if depth == 0 { String::new() } else { format!("{}->  ", " ".repeat(6 * depth - 4)) };
@@ -226,8 +226,8 @@ mod tests {
             let (open, close) = (r#"{"Node Type":"Limit","Plans":["#.repeat(depth), "]}".repeat(depth));
             format!(r#"{{"Query Text":"select 1","Plan":{open}{close}}}"#)
         };
-        assert!(of_json(plan(100_000).as_bytes()).is_none());
-        assert_eq!(of_json(plan(40).as_bytes()).unwrap().1.shape.lines().count(), 40);
+        assert!(parse_json(plan(100_000).as_bytes()).is_none());
+        assert_eq!(parse_json(plan(40).as_bytes()).unwrap().1.shape.lines().count(), 40);
     }
 
     #[test]

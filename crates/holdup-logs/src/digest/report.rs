@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::digest::attribute::{QUERY_TIME, ROWS_EXAMINED, ROWS_SENT, Unit};
 use crate::digest::event::Position;
-use crate::digest::history::{Before, Compared};
+use crate::digest::history::{EarlierFigures, HistoryReport};
 use crate::digest::measure::Measure;
 use crate::digest::run::Outcome;
 use crate::digest::shape::Shape;
@@ -32,7 +32,7 @@ const MOST_WHO: usize = 10;
 
 /// Executions of one user, host, database or application.
 #[derive(Clone, Debug, Serialize)]
-pub struct Who {
+pub struct PartyCalls {
     /// Its name.
     pub name: String,
     /// Executions.
@@ -141,22 +141,22 @@ pub struct Query {
     pub flags: BTreeMap<String, YesNo>,
     /// Most frequent users.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub users: Vec<Who>,
+    pub users: Vec<PartyCalls>,
     /// Most frequent clients.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub hosts: Vec<Who>,
+    pub hosts: Vec<PartyCalls>,
     /// Most frequent databases.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub databases: Vec<Who>,
+    pub databases: Vec<PartyCalls>,
     /// Most frequent applications.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub applications: Vec<Who>,
+    pub applications: Vec<PartyCalls>,
     /// The slowest execution.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slowest: Option<Sample>,
     /// Figures of earlier runs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub before: Option<Before>,
+    pub before: Option<EarlierFigures>,
     /// Plans that the server logged for it, most frequent first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub plans: Vec<PlanReport>,
@@ -176,7 +176,7 @@ pub struct File {
 
 /// A kind of problem.
 #[derive(Clone, Debug, Serialize)]
-pub struct Trouble {
+pub struct ProblemReport {
     /// The kind.
     pub what: &'static str,
     /// How often.
@@ -219,12 +219,12 @@ pub struct Report {
     pub rest: Option<RestReport>,
     /// Differences from earlier runs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub history: Option<Compared>,
+    pub history: Option<HistoryReport>,
     /// A PostgreSQL server's messages about itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerReport>,
     /// Problems.
-    pub problems: Vec<Trouble>,
+    pub problems: Vec<ProblemReport>,
 }
 
 fn unit(tally: &Tally, attribute: usize) -> &'static str {
@@ -239,7 +239,7 @@ fn attributes(tally: &Tally, shape: &Shape) -> BTreeMap<String, Figures> {
     measures
         .filter_map(|(index, measure)| {
             let name = &tally.attributes.all().get(index)?.name;
-            Some((name.clone(), Figures::of(measure, unit(tally, index))))
+            Some((name.clone(), Figures::from_measure(measure, unit(tally, index))))
         })
         .collect()
 }
@@ -273,10 +273,10 @@ fn total(shape: &Shape) -> u128 {
     shape.measure(QUERY_TIME).map_or(0, |time| time.sum)
 }
 
-fn who(tally: &Tally, shape: &Shape, of: usize) -> Vec<Who> {
+fn who(tally: &Tally, shape: &Shape, of: usize) -> Vec<PartyCalls> {
     let (Some(counts), Some(names)) = (shape.who.get(of), tally.names.get(of)) else { return Vec::new() };
-    let mut all: Vec<Who> =
-        counts.all().map(|(number, calls)| Who { name: names.get(number).to_owned(), calls }).collect();
+    let mut all: Vec<PartyCalls> =
+        counts.all().map(|(number, calls)| PartyCalls { name: names.get(number).to_owned(), calls }).collect();
     all.sort_by(|a, b| b.calls.cmp(&a.calls).then_with(|| a.name.cmp(&b.name)));
     all.truncate(MOST_WHO);
     all
@@ -284,7 +284,7 @@ fn who(tally: &Tally, shape: &Shape, of: usize) -> Vec<Who> {
 
 impl Report {
     /// Makes the report of an outcome: `limit` queries (0 for all) in an order.
-    pub fn of(outcome: &Outcome, order: &Order, limit: usize) -> Self {
+    pub fn from_outcome(outcome: &Outcome, order: &Order, limit: usize) -> Self {
         let tally = &outcome.tally;
         let files: Vec<File> = outcome
             .files
@@ -309,7 +309,7 @@ impl Report {
                 .then_with(|| left.id.cmp(&right.id))
                 .then_with(|| left.group.cmp(&right.group))
         });
-        let rest = rest::of(tally, &ranked, order);
+        let rest = rest::from_tally(tally, &ranked, order);
         let known = ranked.len();
         let listed = if limit == 0 { known } else { limit.min(known) };
         let distinct = known + rest.as_ref().map_or(0, |rest| rest.statements);
@@ -321,7 +321,7 @@ impl Report {
             .collect();
         #[expect(clippy::cast_precision_loss, reason = "a time to look at")]
         let seconds = all.seen_us.map_or(0.0, |(first, last)| (last - first) as f64 / 1e6);
-        let problems = tally.problems.all().map(|(problem, count, places)| Trouble {
+        let problems = tally.problems.all().map(|(problem, count, places)| ProblemReport {
             what: problem.words(),
             count,
             places: places.iter().map(|position| line(tally, &files, *position)).collect(),
@@ -340,7 +340,7 @@ impl Report {
             not_listed: known - listed,
             rest,
             history: None,
-            server: server::of(tally),
+            server: server::from_tally(tally),
             problems: problems.collect(),
             files,
         }

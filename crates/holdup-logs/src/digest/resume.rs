@@ -59,7 +59,7 @@ impl Mark {
     }
 
     /// Whether it is the log that begins with these bytes.
-    pub fn is_of(&self, head: &[u8]) -> bool {
+    pub fn matches(&self, head: &[u8]) -> bool {
         head.get(..self.head_bytes).is_some_and(|head| checksum(head) == self.head)
     }
 
@@ -135,18 +135,18 @@ impl State {
     }
 
     /// The mark of a log that begins with these bytes; of several, the one that was read farthest.
-    pub fn mark_of(&self, head: &[u8]) -> Option<&Mark> {
-        self.marks.iter().filter(|mark| mark.is_of(head)).max_by_key(|mark| mark.offset)
+    pub fn find_mark(&self, head: &[u8]) -> Option<&Mark> {
+        self.marks.iter().filter(|mark| mark.matches(head)).max_by_key(|mark| mark.offset)
     }
 
     /// Marks whose log begins with none of `heads`.
     pub fn missing<'a>(&'a self, heads: &'a [Vec<u8>]) -> impl Iterator<Item = &'a Mark> {
-        self.marks.iter().filter(|mark| !heads.iter().any(|head| mark.is_of(head)))
+        self.marks.iter().filter(|mark| !heads.iter().any(|head| mark.matches(head)))
     }
 
     /// Replaces the mark of the same log.
     pub fn put(&mut self, mark: Mark, head: &[u8]) {
-        self.marks.retain(|known| !known.is_of(head));
+        self.marks.retain(|known| !known.matches(head));
         self.marks.push(mark);
         let above = self.marks.len().saturating_sub(MOST);
         self.marks.drain(..above);
@@ -160,7 +160,7 @@ impl State {
 ///
 /// If it cannot be read.
 pub fn pass_over(input: &mut Input, state: &State) -> io::Result<Option<Mark>> {
-    let Some(mark) = state.mark_of(&input.head).cloned() else { return Ok(None) };
+    let Some(mark) = state.find_mark(&input.head).cloned() else { return Ok(None) };
     Ok(input.skip(mark.offset)?.then_some(mark))
 }
 
@@ -178,8 +178,8 @@ mod tests {
         state.put(mark.clone(), b"abcdef");
         state.save(&path).unwrap();
         let again = State::load(&path).unwrap();
-        assert_eq!(again.mark_of(b"abcdxyz"), Some(&mark));
-        assert_eq!((again.mark_of(b"abc"), again.mark_of(b"xbcdef")), (None, None));
+        assert_eq!(again.find_mark(b"abcdxyz"), Some(&mark));
+        assert_eq!((again.find_mark(b"abc"), again.find_mark(b"xbcdef")), (None, None));
         assert!(!std::fs::read_to_string(&path).unwrap().contains("abcd"));
         std::fs::write(&path, "{}").unwrap();
         assert!(State::load(&path).unwrap_err().to_string().contains("not a state"));

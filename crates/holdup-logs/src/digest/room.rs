@@ -26,7 +26,7 @@ pub struct Key(u64);
 
 impl Key {
     /// From the parts of a group's name.
-    pub fn of(id: &str) -> Self {
+    pub fn from_id(id: &str) -> Self {
         let mut hasher = DefaultHasher::new();
         id.hash(&mut hasher);
         Self(hasher.finish())
@@ -38,7 +38,7 @@ impl Key {
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct Decisions {
     admitted: HashSet<Key>,
     refused: HashSet<Key>,
     bytes: u64,
@@ -52,19 +52,19 @@ pub struct Room {
     threads: u64,
     /// The partitions that are admitted; all if empty.
     heavy: Vec<bool>,
-    kept: Mutex<Kept>,
+    decisions: Mutex<Decisions>,
 }
 
 impl Room {
     /// A room of `most_bytes` for this many threads, which admits statements as they come.
     pub fn new(most_bytes: u64, threads: usize) -> Self {
-        Self { most_bytes, threads: threads.max(1) as u64, heavy: Vec::new(), kept: Mutex::default() }
+        Self { most_bytes, threads: threads.max(1) as u64, heavy: Vec::new(), decisions: Mutex::default() }
     }
 
     /// A room of the same size for a second pass. `by_part` now tells the time of each partition,
     /// and the heaviest are admitted, as many as fit.
-    pub fn of_heaviest(&self, by_part: &[u64]) -> Self {
-        let kept = self.kept();
+    pub fn with_heaviest(&self, by_part: &[u64]) -> Self {
+        let kept = self.decisions();
         let mut statements = vec![0_usize; PARTS];
         kept.admitted.iter().chain(&kept.refused).for_each(|key| statements[key.part()] += 1);
         let mut parts: Vec<usize> = (0..by_part.len()).collect();
@@ -75,12 +75,12 @@ impl Room {
             let Some(less) = left.checked_sub(statements[part]) else { break };
             (left, heavy[part]) = (less, true);
         }
-        Self { most_bytes: self.most_bytes, threads: self.threads, heavy, kept: Mutex::default() }
+        Self { most_bytes: self.most_bytes, threads: self.threads, heavy, decisions: Mutex::default() }
     }
 
     /// Whether the statement has room, with texts of `bytes`. Repeated calls give the same answer.
     pub fn admits(&self, key: Key, bytes: usize) -> bool {
-        let mut kept = self.kept();
+        let mut kept = self.decisions();
         if kept.admitted.contains(&key) {
             return true;
         }
@@ -100,12 +100,12 @@ impl Room {
 
     /// Number of statements without room, and whether there may be more.
     pub fn refused(&self) -> (usize, bool) {
-        let refused = self.kept().refused.len();
+        let refused = self.decisions().refused.len();
         (refused, refused == REFUSED_MAX)
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn decisions(&self) -> MutexGuard<'_, Decisions> {
+        self.decisions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

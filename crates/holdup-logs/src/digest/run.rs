@@ -10,13 +10,13 @@ use holdup_sql::Dialect;
 use crate::digest::block::{Block, Blocks};
 use crate::digest::format::{Cutter, Format, Reader};
 use crate::digest::input::{Input, InputError, open};
-use crate::digest::postgres::entry::{Ties, tie};
+use crate::digest::postgres::entry::{LooseEnds, tie};
 use crate::digest::postgres::prefix::Prefix;
 use crate::digest::problem::Problems;
 use crate::digest::resume::{Mark, State, pass_over};
 use crate::digest::room::Room;
 use crate::digest::select::Select;
-use crate::digest::tally::{Identity, See, Tally, Watch};
+use crate::digest::tally::{Identity, Observer, Tally, Watch};
 use crate::digest::wire::Wire;
 
 /// Options of a run.
@@ -98,7 +98,7 @@ pub fn run_on(paths: &[PathBuf], options: &Options, mut state: Option<&mut State
         // The first statements got room, which need not be the longest. The second pass knows
         // those.
         Some(room) if is_again && outcome.tally.rest.calls > 0 => {
-            let room = room.of_heaviest(&outcome.tally.weights());
+            let room = room.with_heaviest(&outcome.tally.weights());
             drop(outcome);
             pass(paths, options, None, Some(Arc::new(room)))
         }
@@ -179,7 +179,7 @@ fn rotated(logs: &mut Vec<Log>, options: &Options, state: &State) {
             .collect();
         beside.sort();
         let found =
-            beside.iter().find_map(|path| Log::open(path, options).ok().filter(|log| mark.is_of(&log.input.head)));
+            beside.iter().find_map(|path| Log::open(path, options).ok().filter(|log| mark.matches(&log.input.head)));
         logs.extend(found);
     }
 }
@@ -227,7 +227,7 @@ impl Log {
         match pass_over(&mut self.input, state).map_err(failed)? {
             Some(mark) => (self.mark, self.sample) = (Some(mark), Some(sample)),
             // It was truncated since, and begins with the same bytes again.
-            None if state.mark_of(&sample).is_some() => *self = Self::open(&self.path, options)?,
+            None if state.find_mark(&sample).is_some() => *self = Self::open(&self.path, options)?,
             None => {}
         }
         Ok(())
@@ -248,8 +248,8 @@ impl Log {
         tally.speak(dialect);
         let head = self.sample();
         let begin = std::mem::take(&mut self.input.head);
-        let prefix = options.prefix.as_deref().map(Prefix::of_setting);
-        let new = || reader_of(format, &head, prefix.as_ref(), options);
+        let prefix = options.prefix.as_deref().map(Prefix::from_setting);
+        let new = || new_reader(format, &head, prefix.as_ref(), options);
         let cutter = Cutter { format, dialect };
         let mut blocks = Blocks::new(&mut *self.input.reader, number, begin, &cutter);
         if let Some(mark) = &self.mark {
@@ -292,7 +292,7 @@ impl Log {
         let bytes = blocks.bytes;
         tally.problems.merge(blocks.problems);
         tally.lines.merge(blocks.lines);
-        let mark = Mark::new(&self.path, &head, offset, tally.lines.of_file(number), &context);
+        let mark = Mark::new(&self.path, &head, offset, tally.lines.in_file(number), &context);
         (FileRead { path: self.path, format, bytes }, tally, mark)
     }
 }
@@ -320,7 +320,7 @@ impl Log {
         mut self,
         (number, is_last): (u32, bool),
         options: &Options,
-        see: Box<See>,
+        see: Box<Observer>,
         reader: &mut Option<Reader>,
         goes_on: &mut dyn FnMut() -> bool,
     ) -> (FileRead, Problems) {
@@ -329,14 +329,14 @@ impl Log {
         tally.watch = Some(Watch(see));
         tally.is_only_watched = true;
         let head = std::mem::take(&mut self.input.head);
-        let prefix = options.prefix.as_deref().map(Prefix::of_setting);
+        let prefix = options.prefix.as_deref().map(Prefix::from_setting);
         let mut one = reader
             .take()
             .filter(|_| format.is_sequential())
-            .unwrap_or_else(|| reader_of(format, &head, prefix.as_ref(), options));
+            .unwrap_or_else(|| new_reader(format, &head, prefix.as_ref(), options));
         let cutter = Cutter { format, dialect };
         let mut blocks = Blocks::new(&mut *self.input.reader, number, head, &cutter);
-        let (mut spare, mut ties) = (Block::default(), Ties::default());
+        let (mut spare, mut ties) = (Block::default(), LooseEnds::default());
         while let Some(block) = blocks.next(spare) {
             one.read(&block, &mut tally);
             ties.take(&mut tally);
@@ -357,7 +357,7 @@ impl Log {
 }
 
 /// A reader of a log that begins with `head`.
-fn reader_of(format: Format, head: &[u8], prefix: Option<&Prefix>, options: &Options) -> Reader {
+fn new_reader(format: Format, head: &[u8], prefix: Option<&Prefix>, options: &Options) -> Reader {
     match format {
         Format::Packets => Reader::Packets(Box::new(Wire::new(&options.ports))),
         _ => Reader::new(format, head, prefix),

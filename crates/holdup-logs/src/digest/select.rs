@@ -55,7 +55,7 @@ impl Field {
     }
 
     /// Its value for an execution.
-    pub fn of(self, event: &Event) -> String {
+    pub fn value(self, event: &Event) -> String {
         String::from_utf8_lossy(self.bytes(event)).into_owned()
     }
 }

@@ -4,7 +4,7 @@
 use crate::digest::attribute::{BIND_TIME, PARSE_TIME, QUERY_TIME};
 use crate::digest::counts::Counts;
 use crate::digest::event::{Event, Kind, Position};
-use crate::digest::measure::{Lump, Measure};
+use crate::digest::measure::{Measure, ServerSums};
 use crate::digest::plan::Plans;
 
 /// Hours of a day.
@@ -117,7 +117,7 @@ impl Shape {
     }
 
     /// Adds many executions at once, of which a server keeps only sums.
-    pub fn add_lumps(&mut self, calls: u64, lumps: &[(u16, Lump)], seen_us: Option<(i64, i64)>) {
+    pub fn add_lumps(&mut self, calls: u64, lumps: &[(u16, ServerSums)], seen_us: Option<(i64, i64)>) {
         self.calls = self.calls.saturating_add(calls);
         self.seen_us = together(self.seen_us, seen_us);
         for (attribute, lump) in lumps {

@@ -7,7 +7,7 @@ use holdup_sql::Dialect;
 use crate::digest::attribute::{Attributes, ERRORS, LOCK_TIME, QUERY_TIME, ROWS_EXAMINED, ROWS_SENT, Unit};
 use crate::digest::block::Block;
 use crate::digest::event::{Event, Kind, Position};
-use crate::digest::measure::Lump;
+use crate::digest::measure::ServerSums;
 use crate::digest::problem::Problem;
 use crate::digest::tally::Tally;
 use crate::digest::time::date_time;
@@ -102,17 +102,18 @@ fn moment(row: &Row, name: &str) -> Option<i64> {
 }
 
 /// Picoseconds as microseconds.
-fn of_picoseconds(row: &Row, name: &str) -> Option<u64> {
+fn microseconds_from_picoseconds(row: &Row, name: &str) -> Option<u64> {
     Some(whole(row, name)?.saturating_add(500_000) / 1_000_000)
 }
 
 /// Attributes of which only sums are kept.
-fn sums(row: &Row, attributes: &mut Attributes, calls: u64, columns: &[(&str, &str, u64)]) -> Vec<(u16, Lump)> {
+fn sums(row: &Row, attributes: &mut Attributes, calls: u64, columns: &[(&str, &str, u64)]) -> Vec<(u16, ServerSums)> {
     let mut lumps = Vec::new();
     for (column, attribute, factor) in columns {
         let number = attributes.number(attribute.as_bytes());
         if let (Some(number), Some(sum)) = (number, whole(row, column)) {
-            lumps.push((number, Lump { count: calls, sum: sum.saturating_mul(*factor), ..Lump::default() }));
+            lumps
+                .push((number, ServerSums { count: calls, sum: sum.saturating_mul(*factor), ..ServerSums::default() }));
         }
     }
     lumps
@@ -120,16 +121,17 @@ fn sums(row: &Row, attributes: &mut Attributes, calls: u64, columns: &[(&str, &s
 
 fn performance_schema(row: &Row, position: Position, tally: &mut Tally) -> Option<()> {
     let calls = whole(row, "COUNT_STAR")?;
-    let total = of_picoseconds(row, "SUM_TIMER_WAIT")?;
-    let bounds = of_picoseconds(row, "MIN_TIMER_WAIT").zip(of_picoseconds(row, "MAX_TIMER_WAIT"));
-    let mut lumps = vec![(QUERY_TIME, Lump { count: calls, sum: total, bounds, squares: None })];
-    if let Some(sum) = of_picoseconds(row, "SUM_LOCK_TIME") {
-        lumps.push((LOCK_TIME, Lump { count: calls, sum, ..Lump::default() }));
+    let total = microseconds_from_picoseconds(row, "SUM_TIMER_WAIT")?;
+    let bounds =
+        microseconds_from_picoseconds(row, "MIN_TIMER_WAIT").zip(microseconds_from_picoseconds(row, "MAX_TIMER_WAIT"));
+    let mut lumps = vec![(QUERY_TIME, ServerSums { count: calls, sum: total, bounds, squares: None })];
+    if let Some(sum) = microseconds_from_picoseconds(row, "SUM_LOCK_TIME") {
+        lumps.push((LOCK_TIME, ServerSums { count: calls, sum, ..ServerSums::default() }));
     }
     for (number, column) in [(ROWS_SENT, "SUM_ROWS_SENT"), (ROWS_EXAMINED, "SUM_ROWS_EXAMINED"), (ERRORS, "SUM_ERRORS")]
     {
         if let Some(sum) = whole(row, column) {
-            lumps.push((number, Lump { count: calls, sum, ..Lump::default() }));
+            lumps.push((number, ServerSums { count: calls, sum, ..ServerSums::default() }));
         }
     }
     lumps.extend(sums(
@@ -180,10 +182,10 @@ fn pg_stat_statements(row: &Row, position: Position, tally: &mut Tally) -> Optio
         reason = "squares of microseconds, of a deviation that was rounded itself"
     )]
     let squares = deviation.zip(mean).map(|(sd, mean)| ((sd * sd + mean * mean) * calls as f64).round() as u128);
-    let mut lumps = vec![(QUERY_TIME, Lump { count: calls, sum: rounded(total), bounds, squares })];
+    let mut lumps = vec![(QUERY_TIME, ServerSums { count: calls, sum: rounded(total), bounds, squares })];
     if let Some(sum) = number(row, "total_plan_time").map(|value| rounded(value * 1e3)).filter(|sum| *sum > 0) {
         let number = time_attribute(&mut tally.attributes, b"Plan_time");
-        lumps.extend(number.map(|number| (number, Lump { count: calls, sum, ..Lump::default() })));
+        lumps.extend(number.map(|number| (number, ServerSums { count: calls, sum, ..ServerSums::default() })));
     }
     lumps.extend(sums(
         row,

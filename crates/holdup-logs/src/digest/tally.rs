@@ -10,9 +10,9 @@ use holdup_sql::{Dialect, digest_of_text, digest_text, parsed_text, redact};
 use crate::digest::attribute::{Attributes, QUERY_TIME};
 use crate::digest::block::Lines;
 use crate::digest::event::{Event, Kind, Position};
-use crate::digest::measure::Lump;
-use crate::digest::plan::Logged;
-use crate::digest::postgres::entry::Loose;
+use crate::digest::measure::ServerSums;
+use crate::digest::plan::LoggedPlan;
+use crate::digest::postgres::entry::LooseEnd;
 use crate::digest::problem::Problems;
 use crate::digest::room::{Key, Rest, Room};
 use crate::digest::select::Select;
@@ -43,9 +43,9 @@ pub enum Identity {
 
 /// Passes a hash on unchanged, and hashes other keys in a simple way.
 #[derive(Default)]
-pub struct AsItIs(u64);
+pub struct PassThroughHasher(u64);
 
-impl Hasher for AsItIs {
+impl Hasher for PassThroughHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -64,14 +64,14 @@ impl Hasher for AsItIs {
     }
 }
 
-type ByHash<V> = HashMap<u64, V, BuildHasherDefault<AsItIs>>;
+type ByHash<V> = HashMap<u64, V, BuildHasherDefault<PassThroughHasher>>;
 
 /// Users, hosts, databases or applications by number. The first stands for those that came when the
 /// list was full.
 #[derive(Debug)]
 pub struct Names {
     all: Vec<String>,
-    by_bytes: HashMap<Vec<u8>, u32, BuildHasherDefault<AsItIs>>,
+    by_bytes: HashMap<Vec<u8>, u32, BuildHasherDefault<PassThroughHasher>>,
     last: (Vec<u8>, u32),
 }
 
@@ -109,10 +109,10 @@ impl Names {
 }
 
 /// Observes each execution as it is read.
-pub struct Watch(pub Box<See>);
+pub struct Watch(pub Box<Observer>);
 
 /// A function that is called for each execution, and the meaning of its numbers.
-pub type See = dyn FnMut(&Event, &Attributes) + Send;
+pub type Observer = dyn FnMut(&Event, &Attributes) + Send;
 
 impl std::fmt::Debug for Watch {
     fn fmt(&self, out: &mut std::fmt::Formatter) -> std::fmt::Result {
@@ -138,7 +138,7 @@ pub struct Tally {
     /// A PostgreSQL server's messages about itself.
     pub server: Server,
     /// Loose ends of blocks, with their places and processes.
-    pub loose: Vec<(Position, u64, Loose)>,
+    pub loose: Vec<(Position, u64, LooseEnd)>,
     /// Observer of all executions, before any filter.
     pub watch: Option<Watch>,
     /// Nothing is summed up: the executions only go to the observer.
@@ -204,7 +204,7 @@ impl Tally {
         // Where a list of rows was cut, its remaining rows are still rows.
         let head = Event { sql: without_comma(event.sql), key: None, ..*event };
         let event = if event.cut { &head } else { event };
-        let index = match self.shape_of(event) {
+        let index = match self.find_shape(event) {
             Ok(index) => index,
             Err(key) => return self.without_room(event, key),
         };
@@ -232,10 +232,10 @@ impl Tally {
     }
 
     /// Keeps a plan with its statement.
-    pub fn add_plan(&mut self, event: &Event, logged: &Logged, time_us: u64) {
+    pub fn add_plan(&mut self, event: &Event, logged: &LoggedPlan, time_us: u64) {
         if !self.is_only_watched
             && self.select.takes(event, &self.attributes)
-            && let Ok(index) = self.shape_of(event)
+            && let Ok(index) = self.find_shape(event)
             && let Some(shape) = self.shapes.get_mut(index)
         {
             shape.plans.add(logged, time_us, event.at_us, event.position);
@@ -243,12 +243,12 @@ impl Tally {
     }
 
     /// Adds a server's sums of all executions of a statement, by a user in a database.
-    pub fn add_lumps(&mut self, event: &Event, calls: u64, lumps: &[(u16, Lump)], seen_us: Option<(i64, i64)>) {
+    pub fn add_lumps(&mut self, event: &Event, calls: u64, lumps: &[(u16, ServerSums)], seen_us: Option<(i64, i64)>) {
         self.events = self.events.saturating_add(calls);
         if !self.select.takes(event, &self.attributes) {
             return;
         }
-        let index = match self.shape_of(event) {
+        let index = match self.find_shape(event) {
             Ok(index) => index,
             Err(key) => {
                 let time = lumps.iter().find(|(number, _)| *number == QUERY_TIME);
@@ -278,15 +278,15 @@ impl Tally {
         }
     }
 
-    /// Time of each partition of all statements, as [`Room::of_heaviest`] expects it.
+    /// Time of each partition of all statements, as [`Room::with_heaviest`] expects it.
     pub fn weights(&self) -> Vec<u64> {
         let time = |index: u32| self.shapes.get(index as usize).and_then(|shape| shape.measure(QUERY_TIME));
         let weight = |index: u32| time(index).map_or(0, |time| u64::try_from(time.sum).unwrap_or(u64::MAX));
-        self.rest.clone().with(self.by_id.iter().map(|(id, index)| (Key::of(id), weight(*index))))
+        self.rest.clone().with(self.by_id.iter().map(|(id, index)| (Key::from_id(id), weight(*index))))
     }
 
     /// The group of an execution; its key if the group has no room.
-    fn shape_of(&mut self, event: &Event) -> Result<usize, Key> {
+    fn find_shape(&mut self, event: &Event) -> Result<usize, Key> {
         let key = match (event.kind, self.identity) {
             (Kind::Command, _) | (_, Identity::Pt) => None,
             _ => event.key.or_else(|| holdup_sql::key(event.sql, self.dialect)),
@@ -320,7 +320,7 @@ impl Tally {
     /// The same, found by the statement's name.
     fn by_text(&mut self, event: &Event) -> Result<usize, Key> {
         let (id, text) = self.identify(event);
-        let group: Vec<String> = self.select.group_by.iter().map(|field| field.of(event)).collect();
+        let group: Vec<String> = self.select.group_by.iter().map(|field| field.value(event)).collect();
         self.scratch.clear();
         if self.select.by_statement() {
             self.scratch.push_str(&id);
@@ -333,7 +333,7 @@ impl Tally {
             return Ok(*index as usize);
         }
         if let Some(room) = &self.room {
-            let key = Key::of(&self.scratch);
+            let key = Key::from_id(&self.scratch);
             if !room.admits(key, text.len().min(MOST_TEXT)) {
                 return Err(key);
             }

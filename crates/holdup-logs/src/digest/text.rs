@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use holdup_recording::words::{bytes, count};
 
-use crate::digest::report::{Figures, Query, Report, Who};
+use crate::digest::report::{Figures, PartyCalls, Query, Report};
 
 /// Widest line of a statement in the table.
 const STATEMENT: usize = 60;
@@ -349,7 +349,7 @@ fn row(out: &mut String, name: &str, figures: &Figures) {
     );
 }
 
-fn people(out: &mut String, name: &str, who: &[Who], calls: u64) {
+fn people(out: &mut String, name: &str, who: &[PartyCalls], calls: u64) {
     if who.is_empty() {
         return;
     }

@@ -285,10 +285,10 @@ pub fn judge(sql: &[u8], dialect: Dialect) -> Judgement {
     if depth != 0 {
         return Judgement::Unclear;
     }
-    of_words(&words)
+    judge_words(&words)
 }
 
-fn of_words(words: &[(TokenKind, String)]) -> Judgement {
+fn judge_words(words: &[(TokenKind, String)]) -> Judgement {
     let word = |at: usize| words.get(at).map_or("", |(_, word)| word.as_str());
     let begin = words.iter().position(|(kind, _)| *kind != TokenKind::Open).unwrap_or(0);
     let has = |list: &[&str]| {

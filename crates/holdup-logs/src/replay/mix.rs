@@ -13,7 +13,7 @@ use holdup_sql::{Dialect, Lexer, TokenKind, trace_id};
 use memchr::memchr;
 
 use crate::replay::judge::Judgement;
-use crate::replay::order::{Order, Timed};
+use crate::replay::order::{Order, TimedRecord};
 use crate::replay::parameters::parameters;
 use crate::replay::shapes::Shapes;
 use crate::replay::source::Recorded;
@@ -103,23 +103,23 @@ pub struct Item {
     /// When, microseconds of the log.
     pub begin_us: i64,
     /// The action.
-    pub what: What,
+    pub action: Action,
 }
 
 /// The kind of an action.
 #[derive(Clone, Debug)]
-pub enum What {
+pub enum Action {
     /// It connected, to that database if it is known.
     Open(Option<Arc<str>>),
     /// It executed a statement.
-    Ask(Ask),
+    Execute(Execution),
     /// It left.
     Close,
 }
 
 /// An execution to be sent.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct Execution {
     /// Its number among all statements of the log, from 0, including those that are left out.
     pub number: u64,
     /// Its shape, by number.
@@ -140,7 +140,7 @@ pub struct Ask {
 
 /// A session so far.
 #[derive(Clone, Debug)]
-struct Seat {
+struct OpenSession {
     session: u64,
     entry: Option<Arc<str>>,
     /// Its current database.
@@ -165,7 +165,7 @@ pub struct Mix<I> {
     rules: Rules,
     /// The statements, by shape.
     pub shapes: Shapes,
-    seats: HashMap<u64, Seat>,
+    seats: HashMap<u64, OpenSession>,
     pools: HashMap<(Vec<u8>, Vec<u8>), Pool>,
     sessions: u64,
     connections: u64,
@@ -215,8 +215,8 @@ impl<I: Iterator<Item = Recorded>> Mix<I> {
         self.number
     }
 
-    fn give(&mut self, session: u64, begin_us: i64, what: What) {
-        self.ready.push_back(Item { session, begin_us, what });
+    fn give(&mut self, session: u64, begin_us: i64, action: Action) {
+        self.ready.push_back(Item { session, begin_us, action });
     }
 
     fn name(bytes: &[u8]) -> Option<Arc<str>> {
@@ -231,18 +231,18 @@ impl<I: Iterator<Item = Recorded>> Mix<I> {
     fn open(&mut self, connection: u64, entry: Option<Arc<str>>) -> u64 {
         let session = self.sessions;
         self.sessions += 1;
-        self.seats.insert(connection, Seat { session, database: entry.clone(), entry });
+        self.seats.insert(connection, OpenSession { session, database: entry.clone(), entry });
         session
     }
 
     fn close(&mut self, connection: u64, begin_us: i64) {
         if let Some(seat) = self.seats.remove(&connection) {
-            self.give(seat.session, begin_us, What::Close);
+            self.give(seat.session, begin_us, Action::Close);
         }
     }
 
-    fn take(&mut self, timed: Timed) {
-        let Timed { begin_us, recorded } = timed;
+    fn take(&mut self, timed: TimedRecord) {
+        let TimedRecord { begin_us, recorded } = timed;
         let first_us = *self.first_us.get_or_insert(begin_us);
         if self.rules.length_us.is_some_and(|length| begin_us - first_us >= length)
             || self.rules.limit.is_some_and(|limit| self.sent >= limit)
@@ -266,15 +266,15 @@ impl<I: Iterator<Item = Recorded>> Mix<I> {
     fn command(&mut self, begin_us: i64, recorded: &Recorded) {
         let connection = recorded.connection;
         match recorded.sql.as_slice() {
-            // A refused login is logged like this, without an account.
+            // A refused login is logged without an account, and opens no session.
             b"Connect" | b"Change user" if !recorded.user.is_empty() => {
                 self.close(connection, begin_us);
                 let entry = self.database(recorded);
                 let session = self.open(connection, entry.clone());
-                self.give(session, begin_us, What::Open(entry));
+                self.give(session, begin_us, Action::Open(entry));
             }
             b"Quit" => self.close(connection, begin_us),
-            // The next statement shows its database, and switches to it.
+            // The next statement carries the new database, and the session switches then.
             b"Init DB" => {}
             _ => self.left_out.commands += 1,
         }
@@ -292,7 +292,7 @@ impl<I: Iterator<Item = Recorded>> Mix<I> {
             return Err(Reason::Cut);
         }
         let database = self.database(&recorded);
-        let (mut shape, judgement) = self.shapes.of(&recorded.sql);
+        let (mut shape, judgement) = self.shapes.classify(&recorded.sql);
         if let Some(shape) = self.shapes.all.get_mut(shape as usize) {
             shape.calls += 1;
         }
@@ -322,7 +322,7 @@ impl<I: Iterator<Item = Recorded>> Mix<I> {
                 // A slow log has the name in another field.
                 text = format!("USE {}", quoted(name));
                 seat.database.clone_from(&database);
-                shape = self.shapes.of(text.as_bytes()).0;
+                shape = self.shapes.classify(text.as_bytes()).0;
             }
         } else if !is_postgres && database.is_some() && seat.database != database {
             seat.database.clone_from(&database);
@@ -338,7 +338,7 @@ impl<I: Iterator<Item = Recorded>> Mix<I> {
         self.give(
             session,
             begin_us,
-            What::Ask(Ask { number, shape, text, parameters, entry, goes_to, took_us, trace_id }),
+            Action::Execute(Execution { number, shape, text, parameters, entry, goes_to, took_us, trace_id }),
         );
         let is_last = self.lasts.as_ref().is_some_and(|lasts| {
             usize::try_from(session).ok().and_then(|session| lasts.get(session)).is_some_and(|last| *last == number)

@@ -19,7 +19,7 @@ const SECOND_US: i64 = 1_000_000;
 
 /// A record, and when it began.
 #[derive(Clone, Debug)]
-pub struct Timed {
+pub struct TimedRecord {
     /// Its start, microseconds since 1970 in the log's own time zone. It never decreases.
     pub begin_us: i64,
     /// The record.
@@ -27,27 +27,27 @@ pub struct Timed {
 }
 
 /// A record that is held back.
-struct Held {
+struct HeldRecord {
     begin_us: i64,
     number: u64,
     recorded: Recorded,
 }
 
-impl PartialEq for Held {
+impl PartialEq for HeldRecord {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Held {}
+impl Eq for HeldRecord {}
 
-impl PartialOrd for Held {
+impl PartialOrd for HeldRecord {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Held {
+impl Ord for HeldRecord {
     fn cmp(&self, other: &Self) -> Ordering {
         (self.begin_us, self.number).cmp(&(other.begin_us, other.number))
     }
@@ -55,7 +55,7 @@ impl Ord for Held {
 
 /// Corrections to times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Amends {
+pub struct Corrections {
     /// Records that share a whole second with others and were spread over it.
     pub spread: u64,
     /// Records that began before others that were already played: they took longer than the stretch
@@ -69,7 +69,7 @@ pub struct Amends {
 pub struct Order<I> {
     source: I,
     most_bytes: usize,
-    heap: BinaryHeap<Reverse<Held>>,
+    heap: BinaryHeap<Reverse<HeldRecord>>,
     bytes: usize,
     /// Records of one whole second.
     of_second: Vec<Recorded>,
@@ -83,7 +83,7 @@ pub struct Order<I> {
     last_us: i64,
     is_over: bool,
     /// Corrections so far.
-    pub amends: Amends,
+    pub corrections: Corrections,
 }
 
 impl<I: Iterator<Item = Recorded>> Order<I> {
@@ -102,7 +102,7 @@ impl<I: Iterator<Item = Recorded>> Order<I> {
             busy_until: HashMap::new(),
             last_us: i64::MIN,
             is_over: false,
-            amends: Amends::default(),
+            corrections: Corrections::default(),
         }
     }
 
@@ -118,7 +118,7 @@ impl<I: Iterator<Item = Recorded>> Order<I> {
             (self.file, self.is_fine) = (recorded.file, false);
         }
         let logged = recorded.ended_us.or(recorded.at_us);
-        self.amends.without_time += u64::from(logged.is_none());
+        self.corrections.without_time += u64::from(logged.is_none());
         let logged = logged.unwrap_or(self.second_us);
         self.is_fine |= logged % SECOND_US != 0;
         if logged != self.second_us || self.is_fine || self.of_second.len() >= MOST_OF_A_SECOND {
@@ -133,7 +133,7 @@ impl<I: Iterator<Item = Recorded>> Order<I> {
         let all = std::mem::take(&mut self.of_second);
         let count = all.len() as i64;
         let is_coarse = self.second_us % SECOND_US == 0 && count > 1;
-        self.amends.spread += if is_coarse { count as u64 } else { 0 };
+        self.corrections.spread += if is_coarse { count as u64 } else { 0 };
         for (place, recorded) in all.into_iter().enumerate() {
             let further = if is_coarse { SECOND_US * place as i64 / count } else { 0 };
             self.hold(self.second_us + further, recorded);
@@ -151,15 +151,15 @@ impl<I: Iterator<Item = Recorded>> Order<I> {
             *busy_until = logged_us.max(begin_us);
         }
         self.bytes += recorded.bytes();
-        self.heap.push(Reverse(Held { begin_us, number: self.number, recorded }));
+        self.heap.push(Reverse(HeldRecord { begin_us, number: self.number, recorded }));
         self.number += 1;
     }
 }
 
 impl<I: Iterator<Item = Recorded>> Iterator for Order<I> {
-    type Item = Timed;
+    type Item = TimedRecord;
 
-    fn next(&mut self) -> Option<Timed> {
+    fn next(&mut self) -> Option<TimedRecord> {
         while !self.is_over && self.bytes < self.most_bytes {
             match self.source.next() {
                 Some(recorded) => self.take(recorded),
@@ -169,11 +169,11 @@ impl<I: Iterator<Item = Recorded>> Iterator for Order<I> {
                 }
             }
         }
-        let Reverse(Held { begin_us, recorded, .. }) = self.heap.pop()?;
+        let Reverse(HeldRecord { begin_us, recorded, .. }) = self.heap.pop()?;
         self.bytes -= recorded.bytes();
-        self.amends.too_long += u64::from(begin_us < self.last_us);
+        self.corrections.too_long += u64::from(begin_us < self.last_us);
         self.last_us = self.last_us.max(begin_us);
-        Some(Timed { begin_us: self.last_us, recorded })
+        Some(TimedRecord { begin_us: self.last_us, recorded })
     }
 }
 
@@ -185,32 +185,35 @@ mod tests {
         Recorded { connection, ended_us: Some(ended_us), took_us: Some(took_us), ..Recorded::default() }
     }
 
-    fn begins(records: Vec<Recorded>, most_bytes: usize) -> (Vec<(u64, i64)>, Amends) {
+    fn begins(records: Vec<Recorded>, most_bytes: usize) -> (Vec<(u64, i64)>, Corrections) {
         let mut order = Order::new(records.into_iter(), most_bytes);
         let begins = order.by_ref().map(|timed| (timed.recorded.connection, timed.begin_us)).collect();
-        (begins, order.amends)
+        (begins, order.corrections)
     }
 
     #[test]
     fn what_took_long_comes_before_what_began_after_it() {
         let log = vec![record(1, 1_000_100, 50), record(2, 1_000_300, 10), record(3, 1_000_400, 390)];
-        let (found, amends) = begins(log.clone(), usize::MAX);
-        assert_eq!((found, amends), (vec![(3, 1_000_010), (1, 1_000_050), (2, 1_000_290)], Amends::default()));
+        let (found, corrections) = begins(log.clone(), usize::MAX);
+        assert_eq!(
+            (found, corrections),
+            (vec![(3, 1_000_010), (1, 1_000_050), (2, 1_000_290)], Corrections::default())
+        );
         // Nothing is held back: it comes late, and is counted.
-        let (found, amends) = begins(log, 1);
+        let (found, corrections) = begins(log, 1);
         assert_eq!(found, [(1, 1_000_050), (2, 1_000_290), (3, 1_000_290)]);
-        assert_eq!(amends.too_long, 1);
+        assert_eq!(corrections.too_long, 1);
     }
 
     #[test]
     fn whole_seconds_are_spread_and_fractions_are_not() {
         let at = |connection, at_us| Recorded { connection, at_us: Some(at_us), ..Recorded::default() };
         let seconds = vec![at(1, 5_000_000), at(2, 5_000_000), at(1, 5_000_000), at(3, 5_000_000), at(1, 7_000_000)];
-        let (found, amends) = begins(seconds, usize::MAX);
+        let (found, corrections) = begins(seconds, usize::MAX);
         assert_eq!(found, [(1, 5_000_000), (2, 5_250_000), (1, 5_500_000), (3, 5_750_000), (1, 7_000_000)]);
-        assert_eq!(amends.spread, 4);
-        let (found, amends) = begins(vec![at(1, 5_000_001), at(2, 6_000_000), at(3, 6_000_000)], usize::MAX);
-        assert_eq!((found, amends.spread), (vec![(1, 5_000_001), (2, 6_000_000), (3, 6_000_000)], 0));
+        assert_eq!(corrections.spread, 4);
+        let (found, corrections) = begins(vec![at(1, 5_000_001), at(2, 6_000_000), at(3, 6_000_000)], usize::MAX);
+        assert_eq!((found, corrections.spread), (vec![(1, 5_000_001), (2, 6_000_000), (3, 6_000_000)], 0));
     }
 
     #[test]

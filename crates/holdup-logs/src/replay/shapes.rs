@@ -47,7 +47,7 @@ impl Shapes {
     }
 
     /// Number of the shape of `sql`, and whether it may be sent.
-    pub fn of(&mut self, sql: &[u8]) -> (u32, Judgement) {
+    pub fn classify(&mut self, sql: &[u8]) -> (u32, Judgement) {
         // The key ignores literals and comments, but these matter to the judgement.
         let key = key(sql, self.dialect).filter(|key| !key.open && memchr2(b'\r', 0, sql).is_none());
         if let Some(known) = key.and_then(|key| self.by_key.get(&key.hash)) {

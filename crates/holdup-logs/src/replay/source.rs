@@ -48,7 +48,7 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    fn of(event: &Event) -> Self {
+    fn from_event(event: &Event) -> Self {
         Self {
             kind: event.kind,
             sql: event.sql.to_vec(),
@@ -166,7 +166,7 @@ impl Logs {
             if !select.takes(event, attributes) {
                 return;
             }
-            keep.lock().unwrap_or_else(PoisonError::into_inner).push(Recorded::of(event));
+            keep.lock().unwrap_or_else(PoisonError::into_inner).push(Recorded::from_event(event));
         });
         let mut is_wanted = true;
         let is_last = number + 1 == self.paths.len();

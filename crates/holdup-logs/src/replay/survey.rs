@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use crate::digest::problem::Problems;
 
-use crate::replay::mix::{LeftOut, Mix, Rules, What};
-use crate::replay::order::{Amends, HELD_BACK_BYTES, Order};
+use crate::replay::mix::{Action, LeftOut, Mix, Rules};
+use crate::replay::order::{Corrections, HELD_BACK_BYTES, Order};
 use crate::replay::shapes::Shapes;
 use crate::replay::source::Logs;
 
@@ -41,7 +41,7 @@ pub struct Survey {
     /// What was left out.
     pub left_out: LeftOut,
     /// Corrections to times.
-    pub amends: Amends,
+    pub corrections: Corrections,
     /// Problems.
     pub problems: Problems,
     /// Whether a limit ended it.
@@ -58,7 +58,7 @@ struct Span {
 
 impl Survey {
     /// Surveys `logs` under `rules`; seconds are counted at this multiple of the logs' speed.
-    pub fn of(logs: &Logs, rules: &Rules, speed: f64) -> Self {
+    pub fn read(logs: &Logs, rules: &Rules, speed: f64) -> Self {
         let mut mix = Mix::new(Order::new(logs.read(), HELD_BACK_BYTES), rules.clone(), None);
         let mut spans: Vec<Span> = Vec::new();
         let mut databases: HashMap<Arc<str>, u64> = HashMap::new();
@@ -72,10 +72,10 @@ impl Survey {
             }
             let Some(span) = spans.get_mut(index) else { continue };
             span.to_us = span.to_us.max(item.begin_us);
-            if let What::Ask(ask) = item.what {
+            if let Action::Execute(execution) = item.action {
                 sent += 1;
-                span.last = ask.number;
-                let took_us = ask.took_us.and_then(|took| i64::try_from(took).ok()).unwrap_or(0);
+                span.last = execution.number;
+                let took_us = execution.took_us.and_then(|took| i64::try_from(took).ok()).unwrap_or(0);
                 span.to_us = span.to_us.max(item.begin_us.saturating_add(took_us));
                 let second = ((item.begin_us - first_us) as f64 / 1e6 / speed) as usize;
                 if second < MOST_SECONDS {
@@ -84,7 +84,7 @@ impl Survey {
                         *count += 1;
                     }
                 }
-                if let Some(entry) = ask.entry {
+                if let Some(entry) = execution.entry {
                     *databases.entry(entry).or_default() += 1;
                 }
             }
@@ -103,7 +103,7 @@ impl Survey {
             lasts: Arc::new(spans.iter().map(|span| span.last).collect()),
             database: database.map(|(name, _)| name),
             left_out: mix.left_out.clone(),
-            amends: mix.order().amends,
+            corrections: mix.order().corrections,
             problems: mix.order().source().problems(),
             is_limited: mix.is_limited,
             shapes: mix.shapes,

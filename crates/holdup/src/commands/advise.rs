@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use holdup_collect::ReadError;
 use holdup_collect::catalog::Catalog;
 use holdup_logs::advice::replica::Replica;
-use holdup_logs::advice::report::{Trial, tables_of};
-use holdup_logs::advice::{Advice, Dialect, Heavy, Report, Table, advise};
+use holdup_logs::advice::report::{Trial, touched_tables};
+use holdup_logs::advice::{Advice, Dialect, Report, StatementCost, Table, advise};
 use holdup_logs::digest::format::Format;
 use holdup_logs::digest::report::{Order, Report as Digest};
 use holdup_logs::digest::run::{Options, run as read};
@@ -75,11 +75,11 @@ pub fn run(args: Args) -> Result<(), Failure> {
         ..Options::default()
     };
     let outcome = read(&args.files, &options).map_err(Failure::unusable)?;
-    let digest = Digest::of(&outcome, &Order::TotalTime, 0);
+    let digest = Digest::from_outcome(&outcome, &Order::TotalTime, 0);
     let dialect = dialect(&outcome.files.iter().map(|file| file.format).collect::<Vec<_>>())?;
     let all = heavy(&digest);
     let tables = match &catalog {
-        Some(catalog) => known(catalog, &tables_of(&all, args.limit, dialect)).map_err(Failure::unusable)?,
+        Some(catalog) => known(catalog, &touched_tables(&all, args.limit, dialect)).map_err(Failure::unusable)?,
         None => Vec::new(),
     };
     let cannot = match &catalog {
@@ -119,10 +119,10 @@ fn dialect(formats: &[Format]) -> Result<Dialect, Failure> {
     }
 }
 
-fn heavy(digest: &Digest) -> Vec<Heavy> {
+fn heavy(digest: &Digest) -> Vec<StatementCost> {
     let of = |query: &holdup_logs::digest::report::Query| {
         let sum = |name: &str| query.attributes.get(name).map(|figures| figures.sum);
-        Heavy {
+        StatementCost {
             id: query.id.clone(),
             text: query.fingerprint.clone(),
             calls: query.calls,

@@ -165,7 +165,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     } else {
         run_on(&args.files, &options, state.as_mut()).map_err(Failure::unusable)?
     };
-    let mut report = Report::of(&outcome, &args.order, if history.is_some() { 0 } else { args.limit });
+    let mut report = Report::from_outcome(&outcome, &args.order, if history.is_some() { 0 } else { args.limit });
     if let Some(history) = &history {
         history.compare(&mut report)?;
         report.shorten(args.limit);
@@ -214,7 +214,7 @@ fn follow(args: &Args, options: &Options, state: &mut Option<State>) -> Result<O
         }
         if is_due && !is_last {
             let outcome = Outcome { files: following.files.clone(), tally: part };
-            print(&Report::of(&outcome, &args.order, args.limit), args)?;
+            print(&Report::from_outcome(&outcome, &args.order, args.limit), args)?;
             whole.merge(outcome.tally);
             part = empty();
             begun = Instant::now();

@@ -78,9 +78,9 @@ impl Facts {
             to: written(survey.last_us),
             length_s: survey.last_us.abs_diff(survey.first_us) as f64 / 1e6,
             is_limited: survey.is_limited,
-            spread: survey.amends.spread,
-            too_long: survey.amends.too_long,
-            without_time: survey.amends.without_time,
+            spread: survey.corrections.spread,
+            too_long: survey.corrections.too_long,
+            without_time: survey.corrections.without_time,
             problems: survey.problems.all().map(|(problem, count, _)| (problem.words(), count)).collect(),
             texts: survey
                 .shapes

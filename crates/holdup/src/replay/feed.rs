@@ -71,10 +71,10 @@ pub fn plan(plan: Plan<'_>) -> Scenario {
     let digests: Vec<Arc<str>> = survey.shapes.all.iter().map(|shape| Arc::clone(&shape.digest)).collect();
     let play = move |item: mix::Item| {
         let due_ns = ((item.begin_us - first_us) as f64 * 1e3 / speed) as i64;
-        let what = match item.what {
-            mix::What::Open(entry) => What::Open(entry),
-            mix::What::Close => What::Close,
-            mix::What::Ask(ask) => {
+        let what = match item.action {
+            mix::Action::Open(entry) => What::Open(entry),
+            mix::Action::Close => What::Close,
+            mix::Action::Execute(ask) => {
                 let shape = ask.shape as usize;
                 let before = ask.goes_to.map(|text| Statement { text, ..Statement::default() });
                 // PostgreSQL needs no round trip more to have one prepared.

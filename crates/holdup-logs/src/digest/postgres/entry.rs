@@ -42,7 +42,7 @@ pub struct Waiting {
 
 /// A loose end of a block that fits one of another block.
 #[derive(Clone, Debug)]
-pub enum Loose {
+pub enum LooseEnd {
     /// A statement without its duration yet.
     Statement(Waiting),
     /// The first duration of a process without a statement before it in the block, microseconds.
@@ -222,7 +222,7 @@ impl Entries {
         match process.waiting.take() {
             Some(waiting) => add_waiting(&waiting, Some(time_us), tally),
             None if process.is_known => tally.problems.add(Problem::DurationWithoutStatement, entry.position),
-            None => tally.loose.push((entry.position, entry.fields.pid, Loose::Duration(time_us))),
+            None => tally.loose.push((entry.position, entry.fields.pid, LooseEnd::Duration(time_us))),
         }
         process.is_known = true;
     }
@@ -232,7 +232,7 @@ impl Entries {
         self.let_go(b"", tally);
         for (pid, process) in self.processes.drain() {
             if let Some(waiting) = process.waiting {
-                tally.loose.push((waiting.position, pid, Loose::Statement(waiting)));
+                tally.loose.push((waiting.position, pid, LooseEnd::Statement(waiting)));
             }
         }
     }
@@ -240,11 +240,11 @@ impl Entries {
 
 /// Joins the loose ends of blocks, in the order of the log.
 #[derive(Debug, Default)]
-pub struct Ties {
+pub struct LooseEnds {
     waiting: HashMap<u64, Waiting>,
 }
 
-impl Ties {
+impl LooseEnds {
     /// Takes the loose ends of the blocks so far. A statement whose duration may be in the next one
     /// keeps waiting.
     pub fn take(&mut self, tally: &mut Tally) {
@@ -257,12 +257,12 @@ impl Ties {
         loose.sort_by_key(|(position, pid, _)| (*position, *pid));
         for (position, pid, end) in loose {
             match end {
-                Loose::Statement(statement) => {
+                LooseEnd::Statement(statement) => {
                     if let Some(before) = self.waiting.insert(pid, statement) {
                         add_waiting(&before, None, tally);
                     }
                 }
-                Loose::Duration(time_us) => match self.waiting.remove(&pid) {
+                LooseEnd::Duration(time_us) => match self.waiting.remove(&pid) {
                     Some(statement) => add_waiting(&statement, Some(time_us), tally),
                     None => tally.problems.add(Problem::DurationWithoutStatement, position),
                 },
@@ -285,7 +285,7 @@ impl Ties {
 
 /// The same for all blocks at once.
 pub fn tie(tally: &mut Tally) {
-    let mut ties = Ties::default();
+    let mut ties = LooseEnds::default();
     ties.take(tally);
     ties.end(tally);
 }
@@ -326,7 +326,7 @@ fn add(entry: &Entry, kind: Kind, sql: &[u8], time_us: Option<u64>, ended_us: Op
 }
 
 /// Keeps a plan with its statement. The execution is a separate entry, if it is logged.
-fn add_plan(entry: &Entry, sql: &[u8], logged: &plan::Logged, time_us: u64, tally: &mut Tally) {
+fn add_plan(entry: &Entry, sql: &[u8], logged: &plan::LoggedPlan, time_us: u64, tally: &mut Tally) {
     let fields = &entry.fields;
     let event = Event {
         kind: Kind::Parse,

@@ -24,7 +24,7 @@ struct Text<'a> {
 
 /// The fields found in a line.
 #[derive(Clone, Copy, Debug, Default)]
-struct Found<'a> {
+struct LineFields<'a> {
     time: &'a [u8],
     user: Text<'a>,
     database: Text<'a>,
@@ -51,7 +51,7 @@ fn string(line: &[u8], at: usize) -> Option<(Text<'_>, usize)> {
     }
 }
 
-impl<'a> Found<'a> {
+impl<'a> LineFields<'a> {
     fn keep(&mut self, key: &[u8], text: Text<'a>) {
         match key {
             b"message" => self.message = text,
@@ -185,7 +185,7 @@ pub fn first_boundary(data: &[u8]) -> Option<usize> {
 /// Whether a log that begins with these bytes has this format.
 pub fn is_json(head: &[u8]) -> bool {
     head.split(|byte| *byte == b'\n').take(20).any(|line| {
-        let mut found = Found::default();
+        let mut found = LineFields::default();
         line.first() == Some(&b'{')
             && found.object(line, 1, 0).is_some()
             && (!found.severity.is_empty() && !found.message.raw.is_empty() || !found.payload.raw.is_empty())
@@ -206,7 +206,7 @@ impl Json {
         let made_out = || {
             let mut room = Vec::new();
             let lines = head.split(|byte| *byte == b'\n').take(200).filter_map(|line| {
-                let mut found = Found::default();
+                let mut found = LineFields::default();
                 found.object(line, 1, 0)?;
                 let text = plain(found.payload, &mut room).to_vec();
                 let (begin, _) = severity(&text)?;
@@ -214,7 +214,7 @@ impl Json {
             });
             let prefixes: Vec<Vec<u8>> = lines.collect();
             let slices: Vec<&[u8]> = prefixes.iter().map(Vec::as_slice).collect();
-            Prefix::of_lines(&slices)
+            Prefix::from_lines(&slices)
         };
         Self {
             prefix: prefix.cloned().unwrap_or_else(made_out),
@@ -244,7 +244,7 @@ impl Json {
             return;
         }
         let position = block.position(at);
-        let mut found = Found::default();
+        let mut found = LineFields::default();
         let is_whole = line.first() == Some(&b'{') && found.object(line, 1, 0).is_some();
         if !is_whole && (!cut || found.message.raw.is_empty()) {
             let problem = if line.first() == Some(&b'{') { Problem::CutOff } else { Problem::Malformed };

@@ -80,7 +80,7 @@ const NAMES: &[(&[u8], Part)] = &[
 
 impl Prefix {
     /// The prefix that a server's `log_line_prefix` describes.
-    pub fn of_setting(setting: &str) -> Self {
+    pub fn from_setting(setting: &str) -> Self {
         let mut prefix = Self::default();
         let mut bytes = setting.bytes();
         while let Some(byte) = bytes.next() {
@@ -116,10 +116,10 @@ impl Prefix {
     }
 
     /// The form that most of these prefixes have.
-    pub fn of_lines(lines: &[&[u8]]) -> Self {
+    pub fn from_lines(lines: &[&[u8]]) -> Self {
         let mut best = (0, Self::default());
         for line in lines {
-            let candidate = Self::of_line(line);
+            let candidate = Self::from_line(line);
             let known = candidate.parts.iter().filter(|part| !matches!(part, Part::Literal(_) | Part::Any)).count();
             if candidate == best.1 {
                 continue;
@@ -134,7 +134,7 @@ impl Prefix {
     }
 
     /// The form of one prefix.
-    fn of_line(line: &[u8]) -> Self {
+    fn from_line(line: &[u8]) -> Self {
         let mut prefix = Self::default();
         let mut at = 0;
         while let Some(byte) = line.get(at) {
@@ -340,7 +340,7 @@ mod tests {
             ("1762164000.123 [812] ", 812, ["", "", "", ""]),
             ("2025-11-03 10:00:00+01 [812]: [1] u=app|d=shop|h=h1 ", 812, ["app", "shop", "", "h1"]),
         ] {
-            let prefix = Prefix::of_lines(&[line.as_bytes()]);
+            let prefix = Prefix::from_lines(&[line.as_bytes()]);
             let fields = prefix.parse(line.as_bytes()).unwrap_or_else(|| panic!("{line}: {prefix:?}"));
             assert!(fields.at_us.is_some_and(|at| at > 1_762_000_000_000_000), "{line}");
             assert_eq!((fields.pid, words(&fields)), (pid, expected.map(str::to_owned)), "{line}: {prefix:?}");
@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     fn a_setting_is_read_as_the_server_reads_it() {
-        let prefix = Prefix::of_setting("%m [%p] %q%u@%d 100%% ");
+        let prefix = Prefix::from_setting("%m [%p] %q%u@%d 100%% ");
         let line = "2025-11-03 10:00:00.003 UTC [812] app@shop 100% ";
         assert_eq!(words(&prefix.parse(line.as_bytes()).unwrap()), ["app", "shop", "", ""].map(str::to_owned));
         let of_server = prefix.parse(b"2025-11-03 10:00:00.003 UTC [9] ").unwrap();

@@ -61,7 +61,7 @@ impl Stderr {
         let made_out = || {
             let lines = head.split(|byte| *byte == b'\n').take(LOOKED_AT);
             let prefixes: Vec<&[u8]> = lines.filter_map(|line| line.get(..severity(line)?.0)).collect();
-            Prefix::of_lines(&prefixes)
+            Prefix::from_lines(&prefixes)
         };
         Self { prefix: prefix.cloned().unwrap_or_else(made_out), entries: Entries::default() }
     }

@@ -114,7 +114,7 @@ impl Syslog {
         let made_out = || {
             let texts = head.split(|byte| *byte == b'\n').take(LOOKED_AT).filter_map(|text| Some(line(text)?.text));
             let prefixes: Vec<&[u8]> = texts.filter_map(|text| text.get(..severity(text)?.0)).collect();
-            Prefix::of_lines(&prefixes)
+            Prefix::from_lines(&prefixes)
         };
         let prefix = prefix.cloned().unwrap_or_else(made_out);
         Self { prefix, entries: Entries::default(), open: HashMap::new() }

@@ -30,7 +30,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    pub(super) fn of(measure: &Measure, unit: &'static str) -> Self {
+    pub(super) fn from_measure(measure: &Measure, unit: &'static str) -> Self {
         let [p50, p95, p99] = percentiles(measure);
         let bounds = measure.bounds();
         Self {

@@ -44,7 +44,7 @@ impl RestReport {
 }
 
 /// The statements that did not fit, compared with those that did.
-pub fn of(tally: &Tally, ranked: &[(u128, &Shape)], order: &Order) -> Option<RestReport> {
+pub fn from_tally(tally: &Tally, ranked: &[(u128, &Shape)], order: &Order) -> Option<RestReport> {
     let (rest, room) = (&tally.rest, tally.room.as_ref()?);
     let (statements, is_at_least) = room.refused();
     let at_most_us = rest.at_most_us();

@@ -50,13 +50,13 @@ pub struct Message {
 }
 
 /// The report of `tally`; none without such messages.
-pub(super) fn of(tally: &Tally) -> Option<ServerReport> {
+pub(super) fn from_tally(tally: &Tally) -> Option<ServerReport> {
     let server = &tally.server;
     if server.is_empty() {
         return None;
     }
     let figures = server.figures.iter().map(|(name, figure)| {
-        (name.to_string(), Figures::of(figure, if name.ends_with("_us") { "us" } else { "count" }))
+        (name.to_string(), Figures::from_measure(figure, if name.ends_with("_us") { "us" } else { "count" }))
     });
     let mut messages: Vec<Message> = server
         .messages

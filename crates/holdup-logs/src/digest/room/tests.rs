@@ -33,7 +33,7 @@ fn log(dir: &tempfile::TempDir) -> PathBuf {
 
 fn report(path: &PathBuf, threads: usize, most_bytes: Option<u64>) -> Report {
     let outcome = run(std::slice::from_ref(path), &Options { threads, most_bytes, ..Options::default() }).unwrap();
-    Report::of(&outcome, &Order::TotalTime, 10)
+    Report::from_outcome(&outcome, &Order::TotalTime, 10)
 }
 
 fn peak_mib() -> u64 {
@@ -73,7 +73,7 @@ fn the_top_is_exact_and_the_rest_adds_up() {
 #[test]
 fn what_came_first_is_exact_and_what_may_be_missing_is_said() {
     let mut rest = Rest::default();
-    let (one, other) = (Key::of("one"), Key::of("other"));
+    let (one, other) = (Key::from_id("one"), Key::from_id("other"));
     rest.add(one, 2, 30);
     rest.add(other, 1, 50);
     assert_eq!((rest.calls, rest.total_us, rest.at_most_us()), (3, 80, 50));

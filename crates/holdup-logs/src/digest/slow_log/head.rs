@@ -12,7 +12,7 @@ const MOST_NAME: usize = 64;
 
 /// An attribute as it stands in the log.
 #[derive(Debug)]
-struct Known {
+struct LearnedAttribute {
     /// Its name, colon and blank.
     begin: Vec<u8>,
     /// The first eight bytes of these, and a mask for those that count.
@@ -24,7 +24,7 @@ struct Known {
     next: usize,
 }
 
-impl Known {
+impl LearnedAttribute {
     /// Whether `text` begins with it. Most names differ in their first bytes, and calling a
     /// comparison for each would cost more.
     #[inline]
@@ -56,7 +56,7 @@ fn same(a: &[u8], b: &[u8]) -> bool {
 /// The fields of a record's head.
 #[derive(Debug, Default)]
 pub(super) struct Head {
-    known: Vec<Known>,
+    known: Vec<LearnedAttribute>,
     last: usize,
     pub(super) context: Context,
     /// Whether the record has no head.
@@ -256,7 +256,7 @@ impl Head {
                 eight.iter_mut().zip(begin).for_each(|(byte, known)| *byte = *known);
                 let mask = u64::MAX >> (8 * (8 - begin.len().min(8)));
                 let first = u64::from_le_bytes(eight);
-                self.known.push(Known { begin: begin.to_vec(), first, mask, attribute, unit, next: 0 });
+                self.known.push(LearnedAttribute { begin: begin.to_vec(), first, mask, attribute, unit, next: 0 });
                 self.known.len() - 1
             }
         };

@@ -21,7 +21,7 @@ impl Row {
         }
     }
 
-    fn of(names: &[String], values: &[String]) -> Option<Self> {
+    fn from_fields(names: &[String], values: &[String]) -> Option<Self> {
         let mut row = Self::default();
         if names.len() != values.len() {
             return None;
@@ -133,7 +133,7 @@ fn tabs(data: &[u8], take: &mut dyn FnMut(Option<Row>)) {
             continue;
         }
         let fields: Vec<String> = fields.iter().map(|field| unescaped(field)).collect();
-        take(Row::of(&names, &fields));
+        take(Row::from_fields(&names, &fields));
     }
 }
 
@@ -210,10 +210,10 @@ fn csv(data: &[u8], separator: u8, take: &mut dyn FnMut(Option<Row>)) {
                 last = Some(whole);
                 continue;
             }
-            take(Row::of(&names, &whole));
+            take(Row::from_fields(&names, &whole));
             continue;
         }
-        take(Row::of(&names, &fields));
+        take(Row::from_fields(&names, &fields));
     }
     if last.is_some() {
         take(None);
@@ -252,7 +252,7 @@ fn aligned(data: &[u8], take: &mut dyn FnMut(Option<Row>)) {
             }
         }
         if !goes_on {
-            take(Row::of(&names, &std::mem::take(&mut whole)));
+            take(Row::from_fields(&names, &std::mem::take(&mut whole)));
         }
     }
 }

@@ -12,7 +12,7 @@ fn report(dump: &str) -> Report {
     let mut reader = Summary::new(counters);
     reader.read(&Block { data: dump.as_bytes().to_vec(), ..Block::default() }, &mut tally);
     reader.finish(&mut tally);
-    Report::of(&Outcome { files: Vec::new(), tally }, &Order::TotalTime, 0)
+    Report::from_outcome(&Outcome { files: Vec::new(), tally }, &Order::TotalTime, 0)
 }
 
 fn check(report: &Report, text: &str) {

@@ -25,15 +25,15 @@ fn rules() -> Rules {
 /// What a mix of these records is, in short, and what was left out.
 fn mixed(records: Vec<Recorded>, rules: Rules) -> (Vec<String>, LeftOut) {
     let mut mix = Mix::new(Order::new(records.into_iter(), HELD_BACK_BYTES), rules, None);
-    let text = |what: What| match what {
-        What::Open(entry) => format!("open {}", entry.as_deref().unwrap_or("-")),
-        What::Ask(ask) => {
-            let before = ask.goes_to.map_or_else(String::new, |before| format!("{before}; "));
-            format!("{} {}{}", ask.number, before, ask.text)
+    let text = |action: Action| match action {
+        Action::Open(entry) => format!("open {}", entry.as_deref().unwrap_or("-")),
+        Action::Execute(execution) => {
+            let before = execution.goes_to.map_or_else(String::new, |before| format!("{before}; "));
+            format!("{} {}{}", execution.number, before, execution.text)
         }
-        What::Close => "close".to_owned(),
+        Action::Close => "close".to_owned(),
     };
-    let items = mix.by_ref().map(|item| format!("{}: {}", item.session, text(item.what))).collect();
+    let items = mix.by_ref().map(|item| format!("{}: {}", item.session, text(item.action))).collect();
     (items, mix.left_out)
 }
 
@@ -125,9 +125,11 @@ fn what_was_filled_in_is_needed() {
     ];
     let rules = Rules { dialect: Dialect::PostgreSql, ..rules() };
     let mut mix = Mix::new(Order::new(log.into_iter(), HELD_BACK_BYTES), rules, None);
-    let asks: Vec<Ask> =
-        mix.by_ref().filter_map(|item| if let What::Ask(ask) = item.what { Some(ask) } else { None }).collect();
-    assert_eq!(asks.iter().map(|ask| ask.number).collect::<Vec<_>>(), [0, 2]);
-    assert_eq!(asks[0].parameters, [Some(b"it's".to_vec())]);
+    let executions: Vec<Execution> = mix
+        .by_ref()
+        .filter_map(|item| if let Action::Execute(execution) = item.action { Some(execution) } else { None })
+        .collect();
+    assert_eq!(executions.iter().map(|execution| execution.number).collect::<Vec<_>>(), [0, 2]);
+    assert_eq!(executions[0].parameters, [Some(b"it's".to_vec())]);
     assert_eq!(mix.left_out.statements.get(&Reason::Values), Some(&2));
 }
