@@ -1,6 +1,6 @@
-//! Access logs -> arrivals: when users came, and what they asked for. Reads the common and the combined format and
-//! JSON lines. It does not guess at what it can't read: such lines are counted and the first one is shown, and a file
-//! in which they are many is refused.
+//! Access logs -> arrivals: when users came, and what they asked for. Reads the common and the
+//! combined format and JSON lines. It does not guess at unreadable lines: it counts them and shows
+//! the first one, and refuses a file in which they are many.
 
 mod combined;
 mod distinct;
@@ -26,19 +26,19 @@ pub use request::METHODS;
 use crate::scenario::Operation;
 use crate::schedule::Replay;
 
-/// Share of lines that may be unreadable: beyond, the format is another one.
+/// Most lines that may be unreadable, as a share: above it, the file is in another format.
 const UNREADABLE_RATIO_MAX: f64 = 0.1;
 
-/// Most arrivals that are kept, at 12 bytes each.
+/// Most arrivals that are kept, 12 bytes each.
 const MAX_ARRIVALS: usize = 100_000_000;
 
-/// Longest replay: a year, as any load.
+/// Longest replay: a year, as for any load.
 const MAX_LENGTH_NS: u64 = 31_536_000_000_000_000;
 
 /// How lines are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// Each line says: one that begins with `{` is JSON.
+    /// Decide line by line: a line that begins with `{` is JSON.
     #[default]
     Auto,
     /// The common or the combined log format.
@@ -51,27 +51,27 @@ impl Format {
     /// Reads `auto`, `common`, `combined` or `json`.
     ///
     /// # Errors
-    /// A message that says what there is.
+    /// A message that lists the accepted names.
     pub fn parse(text: &str) -> Result<Self, String> {
         match text {
             "auto" => Ok(Self::Auto),
             "common" | "combined" => Ok(Self::Common),
             "json" => Ok(Self::Json),
-            _ => Err(format!("\"{text}\" is not a format of logs; there are auto, common, combined and json")),
+            _ => Err(format!("\"{text}\" is not a log format; use auto, common, combined or json")),
         }
     }
 }
 
-/// What to make of a log.
+/// How to read a log, and how to replay it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// How its lines are written.
     pub format: Format,
     /// The replay is this many times as fast as the log.
     pub speed: f64,
-    /// Methods of requests that are sent as they were; none if only the timing is replayed.
+    /// Requests with these methods are sent as logged; none if only the timing is replayed.
     pub methods: Option<Vec<&'static str>>,
-    /// Only so much of the replay.
+    /// Replay only this much.
     pub length: Option<Duration>,
 }
 
@@ -80,7 +80,8 @@ pub struct Options {
 pub struct Log {
     /// Its arrivals.
     pub replay: Replay,
-    /// From the first arrival to the end of the last one's second (or millisecond), at the speed that was asked for.
+    /// From the first arrival to the end of the last one's second (or millisecond), at the
+    /// requested speed.
     pub length: Duration,
     /// The groups of its requests, the most frequent first; empty if only the timing is replayed.
     pub operations: Vec<Operation>,
@@ -92,17 +93,17 @@ pub enum LogError {
     /// It can't be opened or read.
     #[error("{file}: {why}")]
     Io {
-        /// As it was named.
+        /// Its name as given.
         file: String,
-        /// The kernel's words.
+        /// The kernel's message.
         why: io::Error,
     },
-    /// It is no log.
+    /// It cannot be used as an access log.
     #[error("{file}: {why}")]
     Unusable {
-        /// As it was named.
+        /// Its name as given.
         file: String,
-        /// What it is instead, and the way out.
+        /// What is wrong, and what to do instead.
         why: String,
     },
     /// Too many lines can't be read.
@@ -110,13 +111,13 @@ pub enum LogError {
         "{file}: {unreadable} of {lines} lines can't be read; the first is line {line}: {why}. A line should look like `1.2.3.4 - - [10/Oct/2000:13:55:36 -0700] \"GET /path HTTP/1.1\" 200 512` or {{\"time\": \"2000-10-10T13:55:36Z\", \"method\": \"GET\", \"path\": \"/path\"}}"
     )]
     Unreadable {
-        /// As it was named.
+        /// Its name as given.
         file: String,
         /// Lines that can't be read.
         unreadable: u64,
         /// Lines that are not empty.
         lines: u64,
-        /// The first one that can't be read.
+        /// The first line that can't be read.
         line: u64,
         /// What is wrong with it.
         why: String,
@@ -124,27 +125,27 @@ pub enum LogError {
     /// None of its requests may be sent.
     #[error("{file}: none of its {lines} requests can be sent: {left_out}")]
     NothingToSend {
-        /// As it was named.
+        /// Its name as given.
         file: String,
         /// Readable lines.
         lines: u64,
-        /// What they are, and the way out.
+        /// What they are, and what to do.
         left_out: String,
     },
 }
 
-/// What a line says.
+/// One parsed line.
 struct Entry<'a> {
     /// Nanoseconds since the Unix epoch.
     at: i64,
-    /// None if it can't be sent.
+    /// None if the request can't be sent.
     request: Option<Request<'a>>,
 }
 
 /// Reads the log at `path`.
 ///
 /// # Errors
-/// If it can't be read or is no log.
+/// If it can't be read or is not a log.
 pub fn read(path: &Path, options: &Options) -> Result<Log, LogError> {
     let file = path.display().to_string();
     let unusable = |why: &str| LogError::Unusable { file: file.clone(), why: why.to_owned() };
@@ -161,7 +162,7 @@ pub fn read(path: &Path, options: &Options) -> Result<Log, LogError> {
     read_from(reader, &file, options)
 }
 
-/// What is gathered while reading.
+/// State while reading.
 #[derive(Default)]
 struct Reading {
     times: Vec<i64>,
@@ -171,7 +172,7 @@ struct Reading {
     lines: u64,
     unreadable: u64,
     first_unreadable: Option<(u64, String)>,
-    /// Requests that are not sent, by method; without one, what can't be sent at all.
+    /// Requests that are not sent, by method; under "" those that can't be sent at all.
     left_out: BTreeMap<&'static str, u64>,
 }
 
@@ -215,7 +216,7 @@ impl Reading {
         self.times.push(entry.at);
     }
 
-    /// In words, with the way out.
+    /// The requests that are left out, in words, and what to do about them.
     fn left_out(&self, options: &Options) -> Option<String> {
         let known = self.left_out.iter().filter(|(method, _)| !method.is_empty());
         let mut parts: Vec<String> = known.map(|(method, n)| format!("{n} {method}")).collect();
@@ -226,11 +227,12 @@ impl Reading {
         } else {
             format!(" (to send these too, without the bodies that no log has: methods {})", all.join(", "))
         };
-        parts.extend(self.left_out.get("").map(|n| format!("{n} without a request that could be sent")));
+        parts.extend(self.left_out.get("").map(|n| format!("{n} without a valid request")));
         (!parts.is_empty()).then(|| parts.join(", ") + &way_out)
     }
 
-    /// Puts what is not in order of time into it; lines of the same time stay as they are. Whether there was any.
+    /// Sorts `times` by time if they are out of order; lines of the same time keep their order.
+    /// True if anything moved.
     fn sort(&mut self) -> bool {
         if self.times.is_sorted() {
             return false;
@@ -247,14 +249,14 @@ impl Reading {
     }
 }
 
-/// The coarsest of a second, a millisecond and a microsecond that all times are multiples of, in nanoseconds.
+/// The coarsest of second, millisecond and microsecond that divides all times, in nanoseconds.
 fn resolution(times: &[i64]) -> u64 {
     let units = [1_000_000_000, 1_000_000, 1_000];
     units.into_iter().find(|unit| times.iter().all(|t| t % unit == 0)).unwrap_or(1) as u64
 }
 
-/// Nanoseconds from the first. What has the same time is spread evenly over `unit`: a log that counts seconds does
-/// not mean that all came at its beginning.
+/// Nanoseconds from the first. Arrivals with the same time are spread evenly over `unit`: in a log
+/// that counts seconds, they did not all come at the start of the second.
 fn offsets(times: &[i64], unit: u64) -> Vec<u64> {
     let first = times.first().copied().unwrap_or(0);
     let mut offsets = Vec::with_capacity(times.len());
@@ -300,11 +302,13 @@ fn read_from(reader: impl BufRead, file: &str, options: &Options) -> Result<Log,
     }
     notes.extend(left_out.map(|what| format!("{file}: not sent: {what}")));
     if reading.sort() {
-        notes.push(format!("{file}: its lines were put in order of time"));
+        notes.push(format!("{file}: its lines were sorted by time"));
     }
     let unit = resolution(&reading.times);
     if unit >= 1_000_000_000 {
-        notes.push(format!("{file}: it counts in seconds; requests of the same second are spread evenly over it"));
+        notes.push(format!(
+            "{file}: its times are whole seconds; requests of the same second are spread evenly over it"
+        ));
     }
     let mut times = offsets(&reading.times, unit);
     let mut length_ns = reading.times.last().map_or(0, |last| last.abs_diff(reading.times[0])) + unit;
@@ -321,19 +325,19 @@ fn read_from(reader: impl BufRead, file: &str, options: &Options) -> Result<Log,
     }
     if length_ns > MAX_LENGTH_NS {
         return Err(unusable(
-            "from its first to its last request it is more than a year; is the clock of one line wrong?".to_owned(),
+            "its first and last request are more than a year apart; does a line have a wrong date?".to_owned(),
         ));
     }
     let replaced = reading.distinct.replaced;
     let (requests, operations) = reading.distinct.finish(&reading.which);
     if replaced > 0 {
         notes.push(format!(
-            "{file}: it has more than {} distinct requests; {replaced} requests beyond are sent as another of their group",
+            "{file}: it has more than {} distinct requests; {replaced} further requests are replaced by another of their group",
             requests.len()
         ));
     }
     let names = operations.iter().map(|o| o.name.clone()).collect();
     let replay = Replay::new(times, reading.which, requests, names, notes);
-    // A single moment has no length.
+    // A single arrival has no length.
     Ok(Log { replay, length: Duration::from_nanos(length_ns.max(1_000_000)), operations })
 }

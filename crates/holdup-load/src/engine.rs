@@ -1,12 +1,13 @@
-//! Sends a scenario's requests when they are due and writes down what became of each.
+//! Sends a scenario's requests when they are due and records how each one ended.
 //!
-//! Arrivals come from the schedule alone; a request that is due while every connection is busy waits, and its response
-//! time counts from when it was due. So nothing the system under test does can make the load gentler or the numbers
-//! better. A request that was never sent or timed out enters at its age.
+//! Arrivals come from the schedule alone. A request that is due while every connection is busy
+//! waits, and its response time counts from when it was due. So the system under test cannot make
+//! the load gentler or the numbers better. A request that was never sent or timed out is recorded
+//! with its age.
 //!
-//! A [`run::Loop`] is one thread with one epoll set and a part of the schedule; loops share nothing while they run.
-//! [`gather`] puts together what they report. [`connection`] moves bytes, [`lanes`] keep what is in flight,
-//! [`books`] are what is written down.
+//! A [`run::Loop`] is one thread with one epoll set and a part of the schedule; loops share nothing
+//! while they run. [`gather`] merges what they report. [`connection`] moves bytes, [`lanes`] hold
+//! the requests in flight, and [`books`] hold counts, histograms and rows.
 
 mod books;
 mod clock;
@@ -52,30 +53,31 @@ use crate::schedule::played::{Bound, Play};
 use crate::stats::{Latencies, Live, Second};
 use crate::sys;
 
-/// Request rows that are kept if the scenario does not say: at 200 bytes each they fit into any memory.
+/// Request rows that are kept if the scenario does not say: at 200 bytes each they fit into any
+/// memory.
 pub const DEFAULT_ROWS: u64 = 100_000;
 
-/// Rows are kept as if iterations took at most so long.
+/// Assumed length of a load given in iterations, when deciding how many rows to keep.
 const ITERATIONS_TAKE: Duration = Duration::from_secs(600);
 
-/// Bytes of a body that checks and captures look at.
+/// Most bytes of a body that checks and captures see.
 const LOOKED_AT_BYTES: u32 = 4 << 20;
 
-/// How often a name that does not resolve is tried again.
+/// How often a name that does not resolve is looked up again.
 const RESOLVE_AGAIN: Duration = Duration::from_secs(1);
 
-/// Why no load could be put on: nothing was measured.
+/// Why no load could be made: nothing was measured.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The target can't be used as it was given.
+    /// The target can't be used as given.
     #[error(transparent)]
     Target(#[from] target::TargetError),
-    /// A CPU that this process may not use.
-    #[error("CPU {cpu} is not one that this process may run on; it has: {allowed}")]
+    /// This process may not use that CPU.
+    #[error("this process may not run on CPU {cpu}; allowed: {allowed}")]
     NoSuchCpu {
-        /// As it was given.
+        /// The CPU as given.
         cpu: usize,
-        /// Those it may.
+        /// The CPUs it may use.
         allowed: String,
     },
     /// A step of setup or teardown failed.
@@ -91,23 +93,23 @@ pub enum LoadError {
     Kernel(#[from] std::io::Error),
 }
 
-/// Where facts go while the load runs.
+/// Where results go while the load runs.
 pub struct Outputs {
     /// Rows of requests and of the generator's own samples.
     pub rows: Option<RowSink>,
-    /// What ended, second by second.
+    /// The seconds of the load, as they end.
     pub seconds: Option<mpsc::Sender<Second>>,
-    /// For whoever shows progress.
+    /// For a progress display.
     pub live: Live,
 }
 
-/// What a run of the load came to.
+/// The result of a run.
 pub struct Summary {
     /// Start of the schedule, nanoseconds since the Unix epoch.
     pub started_at: i64,
-    /// When the last request had ended.
+    /// When the last request ended.
     pub ended_at: i64,
-    /// The phases as they were.
+    /// The phases as they were played.
     pub phases: Vec<Phase>,
     /// Whether it was stopped before its end.
     pub interrupted: bool,
@@ -115,16 +117,16 @@ pub struct Summary {
     pub cpu_ratio: f64,
     /// Counts and exact latencies of each operation, in the scenario's order.
     pub operations: Vec<OperationSummary>,
-    /// How long opening all connections took, if they were opened ahead of the load.
+    /// How long opening all connections took, if they were opened before the load started.
     pub connected_in: Option<Duration>,
-    /// The search, if it was one.
+    /// The search, if the load was one.
     pub search: Option<Searched>,
-    /// What a database said when it first refused each operation in each way: the operation, the outcome, and its code
-    /// with as much of its words as holds no value.
+    /// The database's first refusal of each operation and outcome: the operation, the outcome, and
+    /// the error code with as much of the message as contains no values.
     pub refusals: Vec<(String, &'static str, String)>,
-    /// How far the order of a recorded mix held its statements back, if it was one.
+    /// How far the log's own order delayed the statements of a recorded mix.
     pub bound: Option<Bound>,
-    /// What the variables of the last session were, if this was a set-up that came to its end.
+    /// The variables of the last session, if this was a setup that completed.
     pub left: Option<Vec<Value>>,
 }
 
@@ -134,7 +136,7 @@ pub struct OperationSummary {
     pub operation: String,
     /// Requests that were due.
     pub offered: u64,
-    /// Requests that ended well.
+    /// Requests that succeeded.
     pub completed: u64,
     /// Requests that failed, never-sent ones among them.
     pub errors: u64,
@@ -153,10 +155,12 @@ pub struct Engine<'a> {
 }
 
 impl<'a> Engine<'a> {
-    /// Resolves the target and makes sure that it can be spoken to, unless the scenario goes on without.
+    /// Resolves the target and makes sure that it answers. If the scenario says so, continues even
+    /// if it does not.
     ///
     /// # Errors
-    /// If it does not resolve, does not accept, or its certificate does not verify: nothing was sent then.
+    /// If it does not resolve, does not accept, or its certificate does not verify: no request has
+    /// been sent then.
     pub fn prepare(scenario: &'a Scenario) -> Result<Self, LoadError> {
         let allowed = sys::allowed_cpus();
         let generator = &scenario.generator;
@@ -170,7 +174,7 @@ impl<'a> Engine<'a> {
         };
         let lanes = scenario.lanes();
         let is_played = matches!(&scenario.load, Load::Open(schedule) if schedule.as_played().is_some());
-        // A session is one loop's, and one loop is enough for what a database can do.
+        // A session belongs to one loop, and one loop is fast enough for any database.
         let loops = if is_played { 1 } else { generator.loops(peak, lanes, allowed.len(), scenario.target.is_local()) };
         let cpus = match (&generator.cpus[..], loops as usize) {
             ([], loops) if loops > 1 && loops == allowed.len() => allowed,
@@ -186,10 +190,11 @@ impl<'a> Engine<'a> {
         self.scenario.load.phases(started_at)
     }
 
-    /// Goes once through `flow` of the scenario's sessions, its set-up or its end. What its variables were then.
+    /// Plays `flow` of the scenario's sessions once, as setup or teardown, and returns the
+    /// variables at its end.
     ///
     /// # Errors
-    /// If a step of it failed: which, and how.
+    /// If a step failed: which one, and how.
     pub fn once(&self, flow: u32, stop: &AtomicBool) -> Result<Vec<Value>, LoadError> {
         let scenario = self.scenario.once(flow);
         let engine = Engine { scenario: &scenario, found: self.found.clone(), loops: 1, cpus: Vec::new() };
@@ -210,15 +215,16 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Loops that will put the load on.
+    /// Loops that will make the load.
     pub fn loops(&self) -> u32 {
         self.loops
     }
 
-    /// Puts the load on until the schedule and all its requests have ended, or `stop` is set.
+    /// Runs the load until the schedule and all its requests have ended, or `stop` is set.
     ///
     /// # Errors
-    /// If the kernel refuses what the loops themselves need. Errors of requests are rows.
+    /// If the kernel refuses something the loops themselves need. Failed requests are rows, not
+    /// errors.
     pub fn run(&self, outputs: Outputs, stop: &AtomicBool) -> Result<Summary, LoadError> {
         let scenario = self.scenario;
         let mut outputs = outputs;
@@ -251,7 +257,8 @@ impl<'a> Engine<'a> {
                 let cpu = self.cpus.get(index).copied();
                 thread::Builder::new().name(format!("load-{index}")).spawn_scoped(scope, move || {
                     if let Some(cpu) = cpu {
-                        // It was allowed a moment ago; where it is no more, the kernel's choice has to do.
+                        // The CPU was allowed a moment ago; if it is not any more, leave the choice
+                        // to the kernel.
                         let _ = sys::pin_to(cpu);
                     }
                     runner.drive(ready, || {
@@ -267,7 +274,7 @@ impl<'a> Engine<'a> {
                     give_way();
                     read_ahead(feed, &lots, begun);
                 })?;
-                // What is due at once has to be there: nobody else is told anything.
+                // Statements due at once have to be read already; the channel closes when they are.
                 let _ = has_begun.recv();
             }
             if self.found.address.is_none() {
@@ -299,7 +306,8 @@ impl<'a> Engine<'a> {
             let plan = &plan;
             let gathered = thread::Builder::new().name("load-gather".to_owned()).spawn_scoped(scope, move || {
                 give_way();
-                // With it goes what it sends to: then whoever reads the seconds knows that there are no more.
+                // Moving `outputs` here drops its senders at the end, so that a reader of the
+                // seconds sees that no more will come.
                 let outputs = outputs;
                 Gather::new(plan, &outputs, loops, unix_offset).run(&inbox)
             })?;
@@ -332,7 +340,8 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// What each loop is given: every loops-th request of this process's share, and as equal a part of the lanes.
+    /// Splits the work among the loops: each gets every loops-th request of this process's share,
+    /// and an equal part of the slots.
     fn tasks<'t>(
         &self,
         plan: &'t Plan<'t>,
@@ -343,7 +352,7 @@ impl<'a> Engine<'a> {
     ) -> impl Iterator<Item = Task<'t>> {
         let (loops, lanes) = (self.loops, self.scenario.lanes());
         let seconds = match &self.scenario.load {
-            // It ends when they have been through, which nobody knows beforehand.
+            // It ends when the iterations are done, and that moment is not known beforehand.
             Load::Closed(closed) if closed.iterations.is_some() => closed.length.min(ITERATIONS_TAKE),
             load => load.length(),
         };
@@ -373,7 +382,7 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// Waits for a moment of the wall clock, or a stop.
+/// Waits for a time of the wall clock, or a stop.
 fn wait_until(moment: Option<i64>, stop: &AtomicBool) {
     while let Some(moment) = moment
         && !stop.load(Ordering::Relaxed)
@@ -382,12 +391,13 @@ fn wait_until(moment: Option<i64>, stop: &AtomicBool) {
         if left <= 0 {
             break;
         }
-        // The last stretch to the nanosecond, the others so that a stop or a step of the clock is noticed.
+        // Sleep in pieces, so that a stop or a step of the clock is noticed; only the last piece is
+        // exact to the nanosecond.
         thread::sleep(Duration::from_nanos(left.min(50_000_000) as u64));
     }
 }
 
-/// Tries the name again until it has an address.
+/// Looks the name up again until it has an address.
 fn resolve_again(plan: &Plan<'_>, over: &AtomicBool) {
     while !over.load(Ordering::Relaxed) {
         if let Ok(address) = target::resolve(&plan.scenario.target) {

@@ -1,5 +1,6 @@
-//! How much load: an open model, in which a schedule says when each request is due whatever the service does,
-//! or a closed one, in which a fixed number of users each wait for the response before they go on.
+//! How much load: an open model, in which a schedule says when each request is due whatever the
+//! service does, or a closed one, in which a fixed number of users each wait for the response
+//! before they go on.
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use holdup_recording::manifest::{self, Phase};
 
 use crate::schedule::Schedule;
 
-/// The demand that is put on the service.
+/// The load on the service.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Load {
     /// Requests are due when the schedule says.
@@ -19,21 +20,22 @@ pub enum Load {
 /// A closed model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Closed {
-    /// Users at most, each with one request in flight at most.
+    /// Most users, each with at most one request in flight.
     pub users: u32,
-    /// How many of them there are when; none for all of them all the time.
+    /// How many users there are when; empty for all of them all the time.
     pub stages: Vec<Stage>,
-    /// What each waits after a response before it asks again.
+    /// Think time after each response.
     pub think: Duration,
     /// How long they go on.
     pub length: Duration,
-    /// Sessions after which all is over; without sessions, requests. None for as many as fit into the time.
+    /// Number of sessions after which the load ends (of requests, without sessions). None for as
+    /// many as fit into the time.
     pub iterations: Option<u64>,
     /// They start spread evenly over this time.
     pub ramp_up: Duration,
 }
 
-/// A stretch of a closed model in which the number of users is the same, or changes evenly.
+/// A part of a closed model in which the number of users stays the same or changes evenly.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stage {
     /// Name of the phase.
@@ -65,8 +67,8 @@ impl Closed {
         self.stages.iter().position(after).unwrap_or(self.stages.len().saturating_sub(1))
     }
 
-    /// The first moment from `t` on (both nanoseconds from the start) at which there are more than `user` users, so that
-    /// user number `user`, from 0, takes part; none if there is none any more.
+    /// The first time from `t` on (both nanoseconds from the start) at which user number `user`,
+    /// from 0, takes part: there are more than `user` users. None if that never happens again.
     pub fn next_part(&self, user: u64, t: i64) -> Option<i64> {
         if self.stages.is_empty() {
             return Some(t);
@@ -144,7 +146,7 @@ impl Load {
         }
     }
 
-    /// What it is called in a recording.
+    /// Its name in a recording.
     pub fn model(&self) -> manifest::Model {
         match self {
             Self::Open(_) => manifest::Model::Open,

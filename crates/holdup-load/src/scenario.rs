@@ -1,5 +1,6 @@
-//! A scenario: which operations, against what, at which rates, watched by whom. Read from YAML (see
-//! `docs/scenario.md`, `docs/schema/scenario.schema.json`) or made of the quick form's flags.
+//! A scenario: which operations, against what, at which rates, and what to watch. Read from YAML
+//! (see `docs/scenario.md`, `docs/schema/scenario.schema.json`) or made from the flags of the quick
+//! form.
 
 mod asked;
 pub mod generator;
@@ -40,64 +41,67 @@ pub const DEFAULT_CONNECTIONS: u32 = 50;
 /// [`Scenario::timeout`] if the scenario does not say.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Most connections one process is asked to hold.
+/// Most connections of one process.
 pub const MAX_CONNECTIONS: u32 = 60_000;
 
-/// A set-up takes at most so long.
+/// Longest setup.
 const LONGEST_SET_UP: Duration = Duration::from_secs(600);
 
-/// Most requests per second that can be asked for.
+/// Highest rate that can be requested, requests per second.
 pub const MAX_RATE: f64 = 10_000_000.0;
 
-/// What to do.
+/// A scenario.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// Where to.
+    /// The target.
     pub target: Target,
-    /// How much, when.
+    /// How much load, and when.
     pub load: Load,
     /// Most requests in flight.
     pub connections: u32,
-    /// How long a request waits for a free connection before it counts as never sent, and how long, once it
-    /// has one, for its response. Two deadlines, because one from the intended start would send requests that
-    /// have no time left, and a service that had been slow once would never get to answer any.
+    /// How long a request waits for a free connection before it counts as never sent, and then, how
+    /// long it waits for its response. There are two deadlines, because a single one from the
+    /// intended start would send requests that have no time left; a service that was slow once
+    /// could then never answer any.
     pub timeout: Duration,
-    /// What, by weight. With sessions: the kinds of requests they send.
+    /// The operations, by weight. With sessions: the kinds of requests they send.
     pub operations: Vec<Operation>,
-    /// What sessions do; none if each request is the same as the last of its operation and stands for itself.
+    /// What sessions do; none if each request is independent and equals the last one of its
+    /// operation.
     pub sessions: Option<Sessions>,
-    /// It is the set-up or the end of another: what its session leaves is kept.
+    /// This is the setup or teardown of another scenario: the variables of its session are kept.
     pub is_set_up: bool,
     /// What the rate of an open model counts.
     pub rate_of: RateOf,
-    /// What the search for the knee is asked for, if the load is one.
+    /// The settings of the search for the knee, if the load is one.
     pub search: Option<holdup_knee::Config>,
     /// Objectives.
     pub thresholds: Vec<Threshold>,
-    /// What to watch meanwhile: addresses as for `--watch`.
+    /// What to watch during the run: addresses as for `--watch`.
     pub watch: Vec<String>,
-    /// Addresses of the probes that ask the service meanwhile, as for `--watch`.
+    /// Addresses of the health probes during the run, as for `--watch`.
     pub probes: Vec<String>,
-    /// What of the beginning is left out of the figures.
+    /// How much of the start is left out of the figures.
     pub warm_up: WarmUp,
     /// This process's part of the load.
     pub shard: Share,
-    /// When the schedule starts, nanoseconds since the Unix epoch: shards on several machines agree on it. None for
-    /// at once.
+    /// When the schedule starts, nanoseconds since the Unix epoch: shards on several machines agree
+    /// on it. None for at once.
     pub start_at: Option<i64>,
     /// How requests are sent and responses are taken.
     pub http: Http,
-    /// How the load is made.
+    /// How the load is generated.
     pub generator: Generator,
-    /// Whether each request carries a trace id of its own.
+    /// Whether each request carries its own trace id.
     pub trace: bool,
-    /// The text it was read from, if any, as it may be kept: without secrets.
+    /// The text it was read from, if any, without secrets.
     pub text: Option<String>,
 }
 
-/// What of the beginning of a run is left out of the figures: caches fill, connections open, code gets compiled.
+/// How much of the start of a run is left out of the figures: caches fill, connections open, code
+/// is compiled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WarmUp {
     /// As much as the response times show.
@@ -112,10 +116,11 @@ pub enum WarmUp {
 /// What the rate of an open model counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RateOf {
-    /// Requests: each moves a session on, or begins one.
+    /// Requests: each continues a session, or begins one.
     #[default]
     Requests,
-    /// Sessions: each sends its further requests when it has been answered and has thought.
+    /// Sessions: each sends its further requests when the last was answered and the user has
+    /// thought.
     Sessions,
 }
 
@@ -124,20 +129,21 @@ pub enum RateOf {
 pub struct Sessions {
     /// Their steps, data and names.
     pub script: Arc<Script>,
-    /// The first of the script's flows that are the load, by weight, and how many those are; others are set-up.
+    /// The first of the script's flows that are the load, by weight, and (below) how many they are;
+    /// the others are setup.
     pub first: u32,
     /// See `first`.
     pub flows: u32,
-    /// The flow that is gone through once before the load.
+    /// The flow that is played once before the load.
     pub setup: Option<u32>,
-    /// The flow that is gone through once after it.
+    /// The flow that is played once after it.
     pub teardown: Option<u32>,
 }
 
 /// One kind of request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operation {
-    /// What it is called in tables and reports.
+    /// Its name in tables and reports.
     pub name: String,
     /// `GET`, `POST`, …
     pub method: String,
@@ -147,7 +153,7 @@ pub struct Operation {
     pub headers: Vec<(String, String)>,
     /// Body.
     pub body: Option<String>,
-    /// Share among the operations, relative to the others' weights.
+    /// Weight among the operations.
     pub weight: u32,
 }
 
@@ -155,7 +161,7 @@ pub struct Operation {
 pub const METHODS: [&str; 7] = ["get", "post", "put", "patch", "delete", "head", "options"];
 
 impl Scenario {
-    /// A scenario in which everything else is as if a file did not mention it.
+    /// A scenario with defaults for everything that is not given.
     pub fn new(name: &str, target: Target, load: Load, operations: Vec<Operation>) -> Self {
         Self {
             name: name.to_owned(),
@@ -181,7 +187,7 @@ impl Scenario {
         }
     }
 
-    /// The scenario that goes once through `flow` of its sessions, its set-up or its end.
+    /// The scenario that plays `flow` of its sessions once, as setup or teardown.
     pub fn once(&self, flow: u32) -> Self {
         let mut once = self.clone();
         once.load = Load::Closed(Closed { users: 1, length: LONGEST_SET_UP, iterations: Some(1), ..Closed::default() });
@@ -195,12 +201,13 @@ impl Scenario {
         once
     }
 
-    /// Which of the operations are part of the load, rather than of what goes before or after it.
+    /// Which of the operations are part of the load, rather than of setup or teardown.
     pub fn measured(&self) -> Vec<bool> {
         measured(&self.operations, self.sessions.as_ref())
     }
 
-    /// Most requests in flight: users of a closed model, else connections times the streams on each.
+    /// Most requests in flight: users of a closed model, else connections times the streams on
+    /// each.
     pub fn lanes(&self) -> u32 {
         match &self.load {
             Load::Open(_) => self.connections * self.http.streams,
@@ -209,7 +216,7 @@ impl Scenario {
     }
 }
 
-/// Which of `operations` the flows of the load ask for.
+/// Which of `operations` the flows of the load use.
 fn measured(operations: &[Operation], sessions: Option<&Sessions>) -> Vec<bool> {
     let Some(sessions) = sessions else { return vec![true; operations.len()] };
     let mut measured = vec![false; operations.len()];
@@ -228,7 +235,7 @@ fn positive(node: &Node) -> Result<Duration, YamlError> {
     if length.is_zero() { Err(node.error("must be longer than 0s")) } else { Ok(length) }
 }
 
-/// A path without its query, which may hold what belongs in no report.
+/// A path without its query, which may contain what must not appear in a report.
 pub fn without_query(path: &str) -> &str {
     path.split('?').next().unwrap_or(path)
 }
@@ -260,7 +267,8 @@ pub fn check_header(name: &str, value: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads `[operation] METRIC < VALUE [for WINDOW]`, e.g. `p99 < 500ms`, `search p95 < 1s for 30s`, `errors < 1%`, `rate > 50`.
+/// Reads `[operation] METRIC < VALUE [for WINDOW]`, e.g. `p99 < 500ms`, `search p95 < 1s for 30s`,
+/// `errors < 1%`, `rate > 50`.
 ///
 /// # Errors
 /// A message that says what is accepted.

@@ -1,9 +1,11 @@
-//! When each request is due, as a pure function of its number: nothing about the system under test can
-//! move it, and whoever has the same scenario has the same schedule. So a share of it needs no one to hand it out.
+//! When each request is due, as a pure function of its number. Nothing about the system under test
+//! can move it, and the same scenario always gives the same schedule. So processes can take shares
+//! of it without coordination.
 //!
-//! With the offered rate r(t), the k-th request (from 0) is due when the integral of r reaches k; with Poisson
-//! arrivals when it reaches the sum of the first k + 1 of a sequence of unit exponentials that a seed determines. A
-//! replayed log says itself. What is sent then is not known here.
+//! With the offered rate r(t), the k-th request (from 0) is due when the integral of r reaches k.
+//! With Poisson arrivals it is due when the integral reaches the sum of the first k + 1 of a
+//! sequence of unit exponentials that a seed determines. A replayed log gives the times itself. The
+//! schedule does not know what is sent.
 
 mod arrivals;
 mod curve;
@@ -23,7 +25,7 @@ pub use replay::{Replay, ReplayedRequest};
 
 use curve::{Curve, REQUEST};
 
-/// A stretch of the schedule, named and recorded as a phase.
+/// A part of the schedule, recorded as a phase with a name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stretch {
     /// Name of the phase.
@@ -32,7 +34,8 @@ pub struct Stretch {
     pub length: Duration,
     /// Requests per second at its start, to a millionth.
     pub rate_from: f64,
-    /// Requests per second at its end. Between the two it changes evenly, but for a period of a sine.
+    /// Requests per second at its end. In between the rate changes evenly, except within a period
+    /// of a sine.
     pub rate_to: f64,
 }
 
@@ -41,7 +44,7 @@ pub struct Stretch {
 pub struct Share {
     /// From 0, below `of`.
     pub index: u32,
-    /// How many shares there are.
+    /// Number of shares.
     pub of: u32,
 }
 
@@ -55,7 +58,7 @@ impl Share {
         Self { index: self.index + index * self.of, of: self.of * of }
     }
 
-    /// How many of `count` things that are numbered from 0 it has.
+    /// How many of `count` items, numbered from 0, are in this share.
     pub fn count(self, count: u64) -> u64 {
         count.saturating_sub(u64::from(self.index)).div_ceil(u64::from(self.of.max(1)))
     }
@@ -66,15 +69,16 @@ impl Share {
 pub struct Arrival {
     /// Its number in the whole schedule, from 0.
     pub number: u64,
-    /// When, nanoseconds from the start of the schedule.
+    /// When it is due, nanoseconds from the start of the schedule.
     pub due_ns: i64,
     /// Index of its stretch.
     pub phase: u32,
-    /// Index into [`Replay::requests`]: what to send. None if the scenario's operations are sent by their weights.
+    /// Index into [`Replay::requests`]: what to send. None if the scenario's operations are sent by
+    /// their weights.
     pub request: Option<u32>,
 }
 
-/// The whole schedule. A clone is the same one, not a copy.
+/// The whole schedule. A clone shares its state.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     inner: Arc<Inner>,
@@ -83,14 +87,14 @@ pub struct Schedule {
 #[derive(Debug)]
 struct Inner {
     stretches: Vec<Stretch>,
-    /// One segment a stretch.
+    /// One segment per stretch.
     curve: Curve,
     timing: Timing,
-    /// Of Poisson arrivals, which have to be gone through for it.
+    /// The total of Poisson arrivals, which have to be counted one by one.
     total: OnceLock<u64>,
 }
 
-/// What the times of arrivals follow from.
+/// What determines the times of arrivals.
 #[derive(Clone, Debug)]
 enum Timing {
     Even,
@@ -120,12 +124,12 @@ impl Schedule {
         Self { inner: Arc::new(Inner { stretches, curve, timing, total: OnceLock::new() }) }
     }
 
-    /// One that is made while it is played: see [`Self::as_live`].
+    /// A schedule that is made while it is played: see [`Self::as_live`].
     pub fn live(longest: Duration, most: f64) -> Self {
         Self::of(Vec::new(), Curve::default(), Timing::Live(Live::new(longest, most, None)))
     }
 
-    /// What to add stretches to, if it is made while it is played.
+    /// The handle to add stretches with, if it is made while it is played.
     pub fn as_live(&self) -> Option<&Live> {
         match &self.inner.timing {
             Timing::Live(live) => Some(live),
@@ -133,8 +137,9 @@ impl Schedule {
         }
     }
 
-    /// The same rates with the arrivals of a Poisson process: independent of each other, as those of many users are.
-    /// The same `seed` gives the same arrivals. A replayed log keeps its own.
+    /// The same rates with the arrivals of a Poisson process, which are independent of each other
+    /// like those of many users. The same `seed` gives the same arrivals. A replayed log keeps its
+    /// own arrivals.
     #[must_use]
     pub fn poisson(self, seed: u64) -> Self {
         match &self.inner.timing {
@@ -164,7 +169,7 @@ impl Schedule {
         Self::of(vec![stretch], curve, Timing::Played(played))
     }
 
-    /// What is played, if it is a recorded mix.
+    /// The recorded mix, if it is one.
     pub fn as_played(&self) -> Option<&Played> {
         match &self.inner.timing {
             Timing::Played(played) => Some(played),
@@ -177,7 +182,7 @@ impl Schedule {
         &self.inner.stretches
     }
 
-    /// The replayed log, if it is one: what [`Arrival::request`] points at.
+    /// The replayed log, if it is one: [`Arrival::request`] is an index into it.
     pub fn replay(&self) -> Option<&Replay> {
         match &self.inner.timing {
             Timing::Replay(replay) => Some(replay),
@@ -185,7 +190,7 @@ impl Schedule {
         }
     }
 
-    /// The seed of Poisson arrivals; none if they follow from the rates alone or from a log.
+    /// The seed of Poisson arrivals; none if arrivals follow from the rates alone or from a log.
     pub fn seed(&self) -> Option<u64> {
         match self.inner.timing {
             Timing::Poisson { seed } => Some(seed),
@@ -194,8 +199,9 @@ impl Schedule {
         }
     }
 
-    /// The arrivals of `share` in order. All shares together are exactly [`Share::WHOLE`], to the nanosecond; `due_ns`
-    /// never decreases. Poisson arrivals of the other shares have to be gone through on the way.
+    /// The arrivals of `share` in order. All shares together are exactly [`Share::WHOLE`], to the
+    /// nanosecond; `due_ns` never decreases. Poisson arrivals of the other shares have to be
+    /// computed on the way.
     pub fn arrivals(&self, share: Share) -> Arrivals {
         Arrivals::new(self.clone(), share)
     }
@@ -208,8 +214,8 @@ impl Schedule {
         Duration::from_nanos(self.inner.curve.length_ns())
     }
 
-    /// Requests in all, exactly. Those of a Poisson process are counted one by one the first time, at some 100
-    /// million a second.
+    /// Total number of requests, exactly. Poisson arrivals are counted one by one the first time,
+    /// at some 100 million a second.
     pub fn total(&self) -> u64 {
         match &self.inner.timing {
             Timing::Even => self.inner.curve.area().div_ceil(REQUEST) as u64,
@@ -220,7 +226,7 @@ impl Schedule {
         }
     }
 
-    /// The highest rate there is, requests per second. Of a replayed log: its fullest second.
+    /// The highest rate, requests per second. For a replayed log: its busiest second.
     pub fn peak_rate(&self) -> f64 {
         match &self.inner.timing {
             Timing::Even | Timing::Poisson { .. } => self.inner.curve.peak_rate(),
@@ -230,8 +236,8 @@ impl Schedule {
         }
     }
 
-    /// Requests per second that are offered at `t` from the start; 0 after the end. Of a replayed log: its arrivals
-    /// within half a second of `t`.
+    /// Requests per second that are offered at `t` from the start; 0 after the end. For a replayed
+    /// log: its arrivals within half a second of `t`.
     pub fn rate_at(&self, t: Duration) -> f64 {
         let at_ns = u64::try_from(t.as_nanos()).unwrap_or(u64::MAX);
         match &self.inner.timing {

@@ -1,5 +1,6 @@
-//! What makes a request out of a session: templates, conditions, captures, checks and feeders. Pure: it opens no files
-//! and asks no clock, so that what a scenario does follows from its text, its data, a seed and the responses.
+//! Makes requests from a session: templates, conditions, captures, checks and feeders. It is pure:
+//! it opens no files and reads no clock, so that the scenario's text and data, a seed and the
+//! responses determine what is sent.
 
 mod capture;
 mod condition;

@@ -1,17 +1,19 @@
-//! What the loop counts: exact histograms of the whole run, histograms a second for `latency.hlog`, and a
-//! snapshot that a terminal shows while it runs.
+//! What the loop counts: exact histograms of the whole run, a histogram per second for
+//! `latency.hlog`, and a snapshot that a terminal shows during the run.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-/// Longest response time that is told apart: an hour, in nanoseconds. Longer ones count as this.
+/// Longest response time that histograms distinguish: an hour, in nanoseconds. Longer ones count as
+/// this.
 const HIGHEST_NS: u64 = 3_600_000_000_000;
 
-/// A histogram of nanoseconds, exact to 3 significant digits (and to 64 ns). It is as large as what it holds needs.
+/// A histogram of nanoseconds, exact to 3 significant digits (and to 64 ns). It grows with its
+/// values.
 pub fn histogram() -> Histogram<u64> {
-    // The bounds are constants for which construction can't fail.
+    // Construction can't fail with these constant bounds.
     let mut histogram = Histogram::new_with_bounds(64, 4_096, 3).unwrap_or_else(|_| unreachable!("bounds are valid"));
     histogram.auto(true);
     histogram
@@ -22,33 +24,34 @@ pub fn histogram() -> Histogram<u64> {
 pub struct Latencies {
     /// From the intended start.
     pub response: Histogram<u64>,
-    /// From the send. Requests that were never sent are not in it.
+    /// From the send. Requests that were never sent are not included.
     pub service: Histogram<u64>,
-    /// From the moment it could be sent to the send: the generator's own delay.
+    /// From the time it could be sent to the send: the generator's own delay.
     pub send_lag: Histogram<u64>,
-    /// Requests that ended, by the number of their outcome, those without a time among them. Empty if nobody counted.
+    /// Requests that ended, by outcome number, including those without a time. Empty if they were
+    /// not counted.
     pub(crate) outcomes: Vec<u64>,
 }
 
 impl Latencies {
-    /// Empty ones.
+    /// Empty histograms.
     pub fn new() -> Self {
         Self { response: histogram(), service: histogram(), send_lag: histogram(), outcomes: Vec::new() }
     }
 
-    /// Empty ones that take next to no room: nothing is to be counted in them, only added.
+    /// Empty histograms that take hardly any memory: to be merged, not to be counted in.
     pub fn nothing() -> Self {
-        // The bounds are constants for which construction can't fail.
+        // Construction can't fail with these constant bounds.
         let coarse = || Histogram::new_with_bounds(1, 2, 0).unwrap_or_else(|_| histogram());
         Self { response: coarse(), service: coarse(), send_lag: coarse(), outcomes: Vec::new() }
     }
 
-    /// Whether they are such.
+    /// Whether these are such histograms.
     pub fn is_nothing(&self) -> bool {
         self.response.sigfig() == 0
     }
 
-    /// Adds another's.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Self) {
         if self.is_nothing() && !other.is_nothing() {
             let outcomes = std::mem::take(&mut self.outcomes);
@@ -76,14 +79,14 @@ impl Default for Latencies {
 
 /// Counts `ns` in `histogram`.
 pub fn count(histogram: &mut Histogram<u64>, ns: i64) {
-    // A value below the bound can be recorded: the histogram resizes itself.
+    // Recording can't fail below the bound: the histogram resizes itself.
     let _ = histogram.record((ns.max(0) as u64).min(HIGHEST_NS));
 }
 
 /// Length of a slice.
 pub const SLICE: Duration = Duration::from_secs(1);
 
-/// How a run stands, for a live view.
+/// State of a run, for a live view.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
     /// Time since the start.
@@ -96,7 +99,7 @@ pub struct Snapshot {
     pub rate: f64,
     /// Requests that were due so far.
     pub offered: u64,
-    /// Requests that ended well.
+    /// Requests that succeeded.
     pub completed: u64,
     /// Requests that failed.
     pub errors: u64,
@@ -127,8 +130,9 @@ impl Live {
     }
 }
 
-/// A second of the load, for whoever writes it down while it runs. Where a loop was kept from running it is longer,
-/// and the last one is shorter. A request belongs to the second in which it ended.
+/// One second of the load, for outputs that are written during the run. It is longer if a loop was
+/// kept from running, and the last one is shorter. A request belongs to the second in which it
+/// ended.
 #[derive(Clone)]
 pub struct Second {
     /// Its start, from the start of the load.
@@ -145,16 +149,16 @@ pub struct Second {
     pub in_flight: usize,
     /// Requests due but waiting for a free connection at its end.
     pub waiting: usize,
-    /// What ended in it, by operation, in the scenario's order.
+    /// The requests that ended in it, by operation, in the scenario's order.
     pub operations: Vec<OperationSecond>,
 }
 
-/// What ended of one operation in one second.
+/// The requests of one operation that ended in one second.
 #[derive(Clone)]
 pub struct OperationSecond {
     /// Its name.
     pub name: String,
-    /// Requests that ended well.
+    /// Requests that succeeded.
     pub completed: u64,
     /// Requests that failed, by kind.
     pub failures: std::collections::BTreeMap<&'static str, u64>,

@@ -1,6 +1,6 @@
-//! The few kernel calls the loop needs and the standard library does not have: epoll with a timeout in
-//! nanoseconds, sleeping until a moment, connecting without blocking, receiving with the kernel's time stamp,
-//! and this thread's own CPU and run-queue time.
+//! The few system calls that the loop needs and the standard library lacks: epoll with a timeout in
+//! nanoseconds, sleeping until a given time, connecting without blocking, receiving with the
+//! kernel's time stamp, and this thread's own CPU and run-queue time.
 
 use std::io;
 use std::net::SocketAddr;
@@ -29,8 +29,8 @@ fn clock_ns(clock: libc::clockid_t) -> i64 {
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
-/// Nanoseconds the calling thread was runnable but waited for a CPU since it started; none where the
-/// kernel has no schedstat.
+/// Nanoseconds that the calling thread was runnable but waited for a CPU since it started; none
+/// where the kernel has no schedstat.
 pub fn thread_run_queue_ns() -> Option<i64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_ascii_whitespace().nth(1)?.parse().ok()
@@ -75,7 +75,8 @@ pub fn precise_timers() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
 }
 
-/// Readiness of many sockets, told once a change (edge-triggered): whoever is told reads until a short read.
+/// Readiness of many sockets, edge-triggered: each change is reported once, so the reader has to
+/// read until a short read.
 pub struct Epoll {
     fd: OwnedFd,
     events: Vec<libc::epoll_event>,
@@ -87,11 +88,11 @@ pub struct Epoll {
 pub struct Ready {
     /// What it was registered with.
     pub token: u64,
-    /// Something can be read, or it is closed or in error.
+    /// It can be read, was closed, or is in error.
     pub readable: bool,
     /// Something can be written, or connecting ended.
     pub writable: bool,
-    /// The peer has closed: what it sent before is followed by the end.
+    /// The peer has closed: its data is followed by the end.
     pub closed: bool,
 }
 
@@ -101,7 +102,7 @@ impl Epoll {
     /// # Errors
     /// If the process has no file descriptor left.
     pub fn new() -> io::Result<Self> {
-        // SAFETY: the returned descriptor is new and owned by nobody else.
+        // SAFETY: the returned descriptor is new and has no other owner.
         let fd = unsafe {
             let fd = libc::epoll_create1(libc::EPOLL_CLOEXEC);
             if fd < 0 {
@@ -112,7 +113,7 @@ impl Epoll {
         Ok(Self { fd, events: vec![libc::epoll_event { events: 0, u64: 0 }; 512], has_pwait2: true })
     }
 
-    /// Adds a socket for all that can happen to it. Closing it takes it out.
+    /// Adds a socket for all events. Closing it removes it.
     ///
     /// # Errors
     /// The kernel's.
@@ -125,10 +126,10 @@ impl Epoll {
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Waits at most `timeout`; how many are ready, to be had from [`Self::ready`].
+    /// Waits at most `timeout`; returns how many sockets are ready, for [`Self::ready`].
     ///
     /// # Errors
-    /// The kernel's, but for an interrupting signal, which is nothing ready.
+    /// The kernel's. An interrupting signal is not an error: nothing is ready then.
     pub fn wait(&mut self, timeout: Duration) -> io::Result<usize> {
         let count = self.wait_raw(timeout);
         if count >= 0 {
@@ -188,14 +189,15 @@ impl Epoll {
     }
 }
 
-/// Gives `bytes` to the socket; how many it took.
+/// Writes `bytes` to the socket; returns how many it took.
 ///
 /// # Errors
 /// The kernel's, `WouldBlock` among them.
 pub fn send(socket: &OwnedFd, bytes: &[u8]) -> io::Result<usize> {
     let none = std::ptr::null::<libc::c_void>();
-    // SAFETY: `bytes` is valid for its length, no address is given; a closed peer is an error, not a signal. The bare
-    // system call, because the C library's is a cancellation point, which no thread of ours needs and every call pays.
+    // SAFETY: `bytes` is valid for its length, no address is given; a closed peer is an error, not
+    // a signal. This is the bare system call, because the C library's is a cancellation point,
+    // which holdup's threads do not need and every call would pay for.
     let count = unsafe {
         libc::syscall(
             libc::SYS_sendto,
@@ -210,8 +212,8 @@ pub fn send(socket: &OwnedFd, bytes: &[u8]) -> io::Result<usize> {
     if count < 0 { Err(io::Error::last_os_error()) } else { Ok(count as usize) }
 }
 
-/// Takes what has arrived into `buffer`: how many bytes (0 if the peer has closed), and when the kernel
-/// received the last of them by the wall clock, if it says.
+/// Reads what has arrived into `buffer`. Returns the number of bytes (0 if the peer has closed),
+/// and when the kernel received the last of them by the wall clock, if known.
 ///
 /// # Errors
 /// The kernel's, `WouldBlock` among them.
@@ -243,7 +245,7 @@ pub fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<(usize, Option
     Ok((count as usize, stamp.map(|t| t.tv_sec * 1_000_000_000 + t.tv_nsec)))
 }
 
-/// What went wrong with connecting, once the socket is ready; none if it is connected.
+/// The error of connecting, once the socket is ready; none if it is connected.
 pub fn connect_error(socket: &OwnedFd) -> Option<io::Error> {
     let mut error: libc::c_int = 0;
     let mut length = size_of_val(&error) as libc::socklen_t;
@@ -260,11 +262,12 @@ pub fn connect_error(socket: &OwnedFd) -> Option<io::Error> {
 
 fn switch_on(socket: libc::c_int, level: libc::c_int, option: libc::c_int) {
     let on: libc::c_int = 1;
-    // SAFETY: `on` lives through the call and its size is given. A kernel without the option goes on without.
+    // SAFETY: `on` lives through the call and its size is given. A failure is ignored: older
+    // kernels lack the option.
     unsafe { libc::setsockopt(socket, level, option, (&raw const on).cast(), size_of_val(&on) as libc::socklen_t) };
 }
 
-/// Begins a connection to `address` without waiting for it.
+/// Starts a connection to `address` without waiting for it.
 ///
 /// # Errors
 /// The kernel's: no descriptor left, no local port left, no route.

@@ -1,5 +1,6 @@
-//! YAML with the place of every value, so that an error can say file, line, key and the way out. Values
-//! stay text until somebody asks for a number, a duration or a rate. It knows nothing of scenarios.
+//! YAML with the place of every value, so that an error can give the file, line, key and the way
+//! out. Values stay text until a number, a duration or a rate is read from them. It knows nothing
+//! about scenarios.
 
 mod emit;
 mod read;
@@ -12,11 +13,11 @@ use std::time::Duration;
 
 pub use holdup_recording::duration::parse as parse_duration;
 
-/// Something wrong in a file: `scenario.yaml:7: unknown key "durration"; did you mean "duration"?`
+/// An error in a file: `scenario.yaml:7: unknown key "duraton"; did you mean "duration"?`
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {message}")]
 pub struct YamlError {
-    /// The file as it was named.
+    /// The file's name as given.
     pub file: String,
     /// Line, from 1.
     pub line: usize,
@@ -24,7 +25,7 @@ pub struct YamlError {
     pub message: String,
 }
 
-/// One value and where it stands.
+/// One value and its place.
 #[derive(Clone, Debug)]
 pub struct Node {
     file: Arc<str>,
@@ -36,7 +37,8 @@ pub struct Node {
     is_plain: bool,
 }
 
-/// One step of the way from the top to a value. Values share them: a whole path in each would multiply long keys.
+/// One step of the path from the top to a value. Values share them: a whole path in each would
+/// multiply long keys.
 #[derive(Debug)]
 struct Step {
     above: Option<Arc<Step>>,
@@ -58,10 +60,10 @@ enum Value {
 }
 
 impl Node {
-    /// Parses `text`, the contents of `file`, which must hold one document.
+    /// Parses `text`, the contents of `file`, which must contain one document.
     ///
     /// # Errors
-    /// Where it isn't YAML, repeats a key, is nested too deep, or holds nothing or more than one document.
+    /// If it is not YAML, repeats a key, is nested too deep, or contains no document or several.
     pub fn parse(text: &str, file: &str) -> Result<Self, YamlError> {
         read::parse(text, file)
     }
@@ -73,7 +75,7 @@ impl Node {
         YamlError { file: self.file.to_string(), line: self.line, message }
     }
 
-    /// What it is called, e.g. `load.duration`, `operations[2]`.
+    /// Its path, e.g. `load.duration`, `operations[2]`.
     pub fn path(&self) -> String {
         let mut steps: Vec<&Step> =
             std::iter::successors(self.place.as_deref(), |step| step.above.as_deref()).collect();
@@ -94,7 +96,7 @@ impl Node {
     /// As a map whose keys must be among `known`.
     ///
     /// # Errors
-    /// If it is no map, or has another key: the message names the nearest of `known`.
+    /// If it is not a map, or has another key: the message names the nearest of `known`.
     pub fn map(&self, known: &[&str]) -> Result<Map<'_>, YamlError> {
         let Value::Map(entries) = &self.value else {
             return Err(self.error(format!("expected keys and values ({}), found {}", known.join(", "), self.kind())));
@@ -120,7 +122,7 @@ impl Node {
     /// As a map with any keys.
     ///
     /// # Errors
-    /// If it is no map.
+    /// If it is not a map.
     pub fn entries(&self) -> Result<&[(String, Node)], YamlError> {
         match &self.value {
             Value::Map(entries) => Ok(entries),
@@ -141,7 +143,7 @@ impl Node {
     /// As text.
     ///
     /// # Errors
-    /// If it is a list, a map or nothing.
+    /// If it is a list, a map or empty.
     pub fn text(&self) -> Result<&str, YamlError> {
         match &self.value {
             Value::Text(text) => Ok(text),
@@ -152,7 +154,7 @@ impl Node {
     /// As a number in `range`; `what` names it with its unit, e.g. `requests per second`.
     ///
     /// # Errors
-    /// If it is none, or out of range.
+    /// If it is not a number, or out of range.
     pub fn number(&self, what: &str, range: std::ops::RangeInclusive<f64>) -> Result<f64, YamlError> {
         let text = self.text()?;
         let value: f64 = text.parse().map_err(|_| self.error(format!("expected {what}, found \"{text}\"")))?;
@@ -163,10 +165,10 @@ impl Node {
         }
     }
 
-    /// As a whole number in `range`.
+    /// As an integer in `range`.
     ///
     /// # Errors
-    /// If it is none, or out of range.
+    /// If it is not an integer, or out of range.
     pub fn integer(&self, what: &str, range: std::ops::RangeInclusive<u32>) -> Result<u32, YamlError> {
         let text = self.text()?;
         let value: u32 =
@@ -181,13 +183,13 @@ impl Node {
     /// As a duration such as `250ms`, `20s`, `1m30s`, `2h`.
     ///
     /// # Errors
-    /// If it is none; a bare number has no unit and is refused.
+    /// If it is not a duration; a bare number has no unit and is refused.
     pub fn duration(&self) -> Result<Duration, YamlError> {
         let text = self.text()?;
         parse_duration(text).map_err(|why| self.error(why))
     }
 
-    /// The file it is from.
+    /// The file it comes from.
     pub fn file(&self) -> &str {
         &self.file
     }
@@ -197,7 +199,7 @@ impl Node {
         self.is_plain
     }
 
-    /// Whether it has keys.
+    /// Whether it is a map.
     pub fn is_map(&self) -> bool {
         matches!(self.value, Value::Map(_))
     }
@@ -207,7 +209,7 @@ impl Node {
         matches!(self.value, Value::List(_))
     }
 
-    /// Whether there is nothing.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         matches!(self.value, Value::Empty)
     }
@@ -217,10 +219,10 @@ impl Node {
         matches!(&self.value, Value::Map(entries) if entries.iter().any(|(k, _)| k == key))
     }
 
-    /// Replaces each text in it for which `with` has another.
+    /// Replaces each text in it for which `with` returns another.
     ///
     /// # Errors
-    /// The first that `with` has.
+    /// The first that `with` returns.
     pub fn fill(&mut self, with: &impl Fn(&Self, &str) -> Result<Option<String>, YamlError>) -> Result<(), YamlError> {
         let filled = match &self.value {
             Value::Text(text) => with(self, text)?,
@@ -239,7 +241,7 @@ impl Node {
         }
     }
 
-    /// Replaces each text in it for which `with` has another, by its path and itself.
+    /// Replaces each text in it for which `with`, given its path and the text, returns another.
     pub fn rewrite(&mut self, with: &mut impl FnMut(&str, &str) -> Option<String>) {
         let path = self.path();
         match &mut self.value {
@@ -254,15 +256,15 @@ impl Node {
         }
     }
 
-    /// Takes a key out of a map.
+    /// Removes a key from a map.
     pub fn take(&mut self, key: &str) -> Option<Node> {
         let Value::Map(entries) = &mut self.value else { return None };
         let at = entries.iter().position(|(k, _)| k == key)?;
         Some(entries.remove(at).1)
     }
 
-    /// Adds what `other` has and this has not: of maps the keys, theirs also within keys that both have; of lists the items, before
-    /// its own.
+    /// Adds what `other` has and this lacks: keys of maps, also within keys that both have; items
+    /// of lists, in front of its own.
     pub fn absorb(&mut self, other: Node) {
         match (&mut self.value, other.value) {
             (Value::Map(mine), Value::Map(theirs)) => {
@@ -291,7 +293,7 @@ impl Node {
     }
 }
 
-/// A map whose keys are known to be allowed.
+/// A map that has only allowed keys.
 #[derive(Clone, Copy)]
 pub struct Map<'a> {
     node: &'a Node,
@@ -299,7 +301,7 @@ pub struct Map<'a> {
 }
 
 impl<'a> Map<'a> {
-    /// The value of `key`, if it is there and not empty.
+    /// The value of `key`, if it is present and not empty.
     pub fn get(&self, key: &str) -> Option<&'a Node> {
         self.entries.iter().find(|(k, n)| k == key && !matches!(n.value, Value::Empty)).map(|(_, n)| n)
     }
@@ -307,7 +309,7 @@ impl<'a> Map<'a> {
     /// The value of `key`.
     ///
     /// # Errors
-    /// If it is not there.
+    /// If it is missing.
     pub fn need(&self, key: &str) -> Result<&'a Node, YamlError> {
         self.get(key).ok_or_else(|| self.node.error(format!("\"{key}\" is missing")))
     }
@@ -318,7 +320,7 @@ impl<'a> Map<'a> {
     }
 }
 
-/// The one of `known` that `word` is most likely a slip of, if any is near.
+/// The one of `known` that is most likely meant by `word`, if any is near.
 pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     crate::script::nearest(word, known.iter().copied())
 }

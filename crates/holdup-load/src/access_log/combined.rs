@@ -1,12 +1,12 @@
-//! The common and the combined log format of Apache and nginx: `client ident user [date] "request line" status bytes`,
-//! with whatever comes before and after.
+//! The common and the combined log format of Apache and nginx: `client ident user [date] "request
+//! line" status bytes`, with anything before and after it.
 
 use std::borrow::Cow;
 
 use super::request::{self, Request};
 use super::{Entry, time};
 
-/// Brackets that are tried for the date: a user name or a host may hold one.
+/// Most brackets that are tried for the date: a user name or a host may contain one.
 const BRACKETS: usize = 8;
 
 /// # Errors
@@ -23,13 +23,13 @@ pub(super) fn parse(line: &[u8]) -> Result<Entry<'_>, &'static str> {
     Ok(Entry { at, request })
 }
 
-/// The first moment in brackets, and what follows it.
+/// The first date in brackets, and the text after it.
 fn date(line: &[u8]) -> Option<(i64, &[u8])> {
     let mut rest = line;
     for _ in 0..BRACKETS {
         let open = rest.iter().position(|&b| b == b'[')?;
         rest = &rest[open + 1..];
-        // The longest way of writing a moment has 40 characters.
+        // The longest date format has 40 characters.
         let window = &rest[..rest.len().min(48)];
         if let Some(close) = window.iter().position(|&b| b == b']')
             && let Some(at) = std::str::from_utf8(&rest[..close]).ok().and_then(time::parse)
@@ -49,7 +49,7 @@ fn closing_quote(text: &[u8]) -> Option<usize> {
     })
 }
 
-/// Without the escapes of Apache (`\"`, `\\`, `\n`, `\x16`) and nginx (`\x22`).
+/// `text` with the escapes of Apache (`\"`, `\\`, `\n`, `\x16`) and nginx (`\x22`) decoded.
 fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
     if !text.contains(&b'\\') {
         return Cow::Borrowed(text);
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(parsed(combined), (971_211_336, Some("POST /a?b=c%20d".to_owned())));
         let iso = r#"- [2000-10-10T20:55:36+00:00] "HEAD / HTTP/1.1""#;
         assert_eq!(parsed(iso), (971_211_336, Some("HEAD /".to_owned())));
-        // The request itself may be anything; the moment counts all the same.
+        // The request may be anything; the line still counts as an arrival.
         for request in ["-", "", r"\x16\x03\x01\x02", "quit", "GET", "CONNECT h:443 HTTP/1.1", "OPTIONS * HTTP/1.0"] {
             let line = format!("h - - [10/Oct/2000:13:55:36 -0700] \"{request}\" 400 0");
             assert_eq!(parsed(&line), (971_211_336, None), "{request}");

@@ -1,4 +1,5 @@
-//! The distinct requests of a log, and the groups they make: what users did, as opposed to which row they did it to.
+//! The distinct requests of a log, and the groups they form: requests that differ only in which row
+//! they are about form one operation.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,14 +11,15 @@ use crate::schedule::ReplayedRequest;
 /// Most operations that a log is grouped into.
 pub const MAX_OPERATIONS: usize = 50;
 
-/// Name of the operation that the rarer ones are counted as.
+/// Name of the operation that counts the rarer requests.
 const OTHER: &str = "other";
 
-/// Most distinct requests that are kept, and bytes of their paths: each is laid out in memory before the run.
+/// Most distinct requests that are kept, and (below) most bytes of their paths: each is laid out in
+/// memory before the run.
 const MAX_DISTINCT: usize = 200_000;
 const MAX_PATH_BYTES: usize = 64 << 20;
 
-/// Most groups that are told apart while reading.
+/// Most groups that are kept apart while reading.
 const MAX_GROUPS: usize = 5_000;
 
 #[derive(Default)]
@@ -28,7 +30,7 @@ pub(super) struct Distinct {
     path_bytes: usize,
     groups: Vec<Group>,
     by_pattern: HashMap<String, u32>,
-    /// Requests that another of their group stands for.
+    /// Requests that another request of their group stands in for.
     pub replaced: u64,
 }
 
@@ -38,7 +40,8 @@ struct Group {
 }
 
 impl Distinct {
-    /// The number of `request`. When there is no more room, that of another one of its group.
+    /// The number of `request`. Once the table is full, it is the number of another request of its
+    /// group.
     pub fn number(&mut self, request: &Request<'_>) -> u32 {
         let known = METHODS.iter().position(|m| *m == request.method).unwrap_or(0);
         if let Some(&number) = self.known[known].get(&*request.path) {
@@ -76,7 +79,7 @@ impl Distinct {
         group
     }
 
-    /// The requests with their final operations, of which there are at most [`MAX_OPERATIONS`], the most frequent
+    /// The requests with their final operations, at most [`MAX_OPERATIONS`], the most frequent
     /// first; `which` are the arrivals.
     pub fn finish(mut self, which: &[u32]) -> (Arc<[ReplayedRequest]>, Vec<Operation>) {
         let mut counts = vec![0u64; self.groups.len()];
@@ -105,7 +108,8 @@ impl Distinct {
             }
         }
         for request in &mut self.requests {
-            // One that no arrival points at, because the log was cut, may be of any.
+            // If the log was cut, a request may have no arrival left; then its operation does not
+            // matter.
             request.operation = place[request.operation as usize].min(operations.len().saturating_sub(1) as u32);
         }
         (self.requests.into(), operations)
@@ -149,7 +153,7 @@ mod tests {
         let mut distinct = Distinct::default();
         let mut which = Vec::new();
         for i in 0..300_000 {
-            // Words, not numbers: each a group of its own.
+            // Words, not numbers, so that each is a group by itself.
             let word: String = format!("{i:06}").bytes().map(|b| (b + 49) as char).collect();
             which.push(distinct.number(&get(format!("/{word}"))));
         }

@@ -1,5 +1,5 @@
-//! One JSON object a line, as nginx, Caddy, Traefik, Envoy or an application's own middleware write it: the moment
-//! and the request are found by their usual names.
+//! One JSON object a line, as nginx, Caddy, Traefik, Envoy or an application's own middleware write
+//! it. The time and the request are found by their usual names.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use super::request::{self, Request};
 use super::{Entry, time};
 
-/// Keys of the moment, in lower case without `_`, `-`, `.` and `@`; the first that holds one is taken.
+/// Keys of the time, in lower case without `_`, `-`, `.` and `@`; the first one present is taken.
 const TIME: [&str; 13] = [
     "startutc",
     "starttime",
@@ -30,7 +30,7 @@ const LINE: [&str; 2] = ["request", "requestline"];
 
 const METHOD: [&str; 6] = ["method", "requestmethod", "httpmethod", "httprequestmethod", "reqmethod", "verb"];
 
-/// Keys of the path, the first of which is taken.
+/// Keys of the path; the first one present is taken.
 const TARGET: [&str; 11] = [
     "requesturi",
     "uri",
@@ -47,13 +47,13 @@ const TARGET: [&str; 11] = [
 
 const QUERY: [&str; 3] = ["querystring", "query", "args"];
 
-/// Keys of objects that are looked into.
+/// Keys of objects that are searched, too.
 const NESTED: [&str; 5] = ["request", "req", "http", "httprequest", "url"];
 
-/// How deep they are looked into: `http.request.method`.
+/// How deep they are searched: `http.request.method`.
 const DEPTH: u8 = 3;
 
-/// Numbers below are no moments but durations: 1973.
+/// Smaller numbers are durations, not times: this is in 1973.
 const EARLIEST: f64 = 1e8;
 
 /// # Errors
@@ -64,7 +64,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Entry<'_>, &'static str> {
     let object = json.deserialize_map(Object { fields: &mut fields, depth: 0 });
     object.and_then(|()| json.end()).map_err(|_| "it is not one JSON object")?;
     let (_, at) =
-        fields.time.ok_or("no moment under time, timestamp, ts, @timestamp, time_iso8601, msec or the like")?;
+        fields.time.ok_or("no time under the keys time, timestamp, ts, @timestamp, time_iso8601, msec or the like")?;
     let by_line = fields.line.as_deref().and_then(|line| request::line(line.as_bytes()));
     let request = match (by_line, &fields.method, &fields.target) {
         (Some(request), ..) => Some(request),
@@ -79,7 +79,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Entry<'_>, &'static str> {
     Ok(Entry { at, request: request.map(Request::into_owned) })
 }
 
-/// What was found so far; with a rank, the lowest wins.
+/// The fields found so far; the lowest rank wins.
 #[derive(Default)]
 struct Fields {
     time: Option<(usize, i64)>,

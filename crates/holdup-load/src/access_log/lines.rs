@@ -1,4 +1,4 @@
-//! Lines of a file of any size in bounded memory: what is longer than a line of a log can be is passed over.
+//! Reads the lines of a file of any size in bounded memory: a line too long for a log is skipped.
 
 use std::io::{self, BufRead};
 
@@ -6,7 +6,7 @@ use std::io::{self, BufRead};
 /// `LimitRequestLine`), and a line quotes at most two more header fields.
 pub const MAX_LINE: usize = 256 * 1024;
 
-/// One line after another into the same buffer.
+/// Reads one line after another into the same buffer.
 pub(super) struct Lines<R> {
     reader: R,
     buffer: Vec<u8>,
@@ -14,7 +14,7 @@ pub(super) struct Lines<R> {
     pub number: u64,
 }
 
-/// What a line is.
+/// One line.
 pub(super) enum Line<'a> {
     /// Its bytes without the line break.
     Whole(&'a [u8]),
@@ -64,7 +64,7 @@ impl<R: BufRead> Lines<R> {
             return Ok(Some(Line::TooLong));
         }
         let line = self.buffer.strip_suffix(b"\r").unwrap_or(&self.buffer);
-        // A byte order mark, which some editors put before the first line.
+        // Some editors put a byte order mark before the first line.
         let line = if self.number == 1 { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line };
         Ok(Some(Line::Whole(line)))
     }

@@ -1,11 +1,12 @@
-//! A logged request as one that can be sent: a known method, and a path that can stand in a request line.
+//! Turns a logged request into one that can be sent: a known method, and a path that can stand in a
+//! request line.
 
 use std::borrow::Cow;
 
-/// Methods that can be sent without knowing more than a log says, or at all.
+/// Methods that a log's entry is enough to send. Others can't be sent.
 pub const METHODS: [&str; 7] = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"];
 
-/// Longest path that is sent: what servers take by default (Apache `LimitRequestLine`, nginx
+/// Longest path that is sent: the default limit of servers (Apache `LimitRequestLine`, nginx
 /// `large_client_header_buffers`: 8 KiB for the line).
 const MAX_PATH: usize = 8_000;
 
@@ -23,7 +24,7 @@ impl Request<'_> {
     }
 }
 
-/// Of a request line, `GET /path HTTP/1.1`; none if it can't be sent.
+/// Parses a request line, `GET /path HTTP/1.1`; none if it can't be sent.
 pub(super) fn line(text: &[u8]) -> Option<Request<'_>> {
     let blank = text.iter().position(|&b| b == b' ')?;
     let (name, rest) = (&text[..blank], &text[blank + 1..]);
@@ -34,7 +35,7 @@ pub(super) fn line(text: &[u8]) -> Option<Request<'_>> {
     request(name, rest)
 }
 
-/// Of a method and a path or an address; none if it can't be sent.
+/// Makes a request of a method and a path or an address; none if it can't be sent.
 pub(super) fn request<'a>(method: &[u8], target: &'a [u8]) -> Option<Request<'a>> {
     let method = METHODS.into_iter().find(|m| m.as_bytes().eq_ignore_ascii_case(method))?;
     let path = path_of(target.trim_ascii())?;
@@ -51,7 +52,7 @@ pub(super) fn request<'a>(method: &[u8], target: &'a [u8]) -> Option<Request<'a>
     Some(Request { method, path })
 }
 
-/// Without `scheme://host` and without a fragment.
+/// The path of `target`, without `scheme://host` and without a fragment.
 fn path_of(target: &[u8]) -> Option<&[u8]> {
     let scheme = target.windows(3).take(12).position(|w| w == b"://");
     let path = match scheme {
@@ -65,14 +66,15 @@ fn path_of(target: &[u8]) -> Option<&[u8]> {
     path.starts_with(b"/").then_some(path)
 }
 
-/// What a path is an instance of: without its query, and with what looks like a key of something replaced by `{id}`.
+/// The pattern of a path: without its query, and with `{id}` in place of whatever looks like a key.
 pub(super) fn pattern(path: &str) -> String {
     let path = path.split('?').next().unwrap_or(path);
     let parts: Vec<&str> = path.split('/').map(|part| if is_id(part) { "{id}" } else { part }).collect();
     parts.join("/")
 }
 
-/// Digits, a UUID, a long hexadecimal number, or letters and digits mixed at length, with an extension or without.
+/// Digits, a UUID, a long hexadecimal number, or a long mix of letters and digits, with or without
+/// an extension.
 fn is_id(part: &str) -> bool {
     let stem = part.split('.').next().unwrap_or(part);
     let digits = stem.bytes().filter(u8::is_ascii_digit).count();

@@ -58,7 +58,7 @@ fn requests_are_distinct_and_grouped() {
     assert_eq!((names, log.replay.operations.len()), (vec!["/u/{id}", "HEAD /"], 2));
     assert_eq!(log.operations[0].weight, 4);
     let note = log.replay.notes.iter().find(|n| n.contains("not sent")).unwrap();
-    assert!(note.contains("1 POST, 1 without a request") && note.contains("GET, HEAD, POST"), "{note}");
+    assert!(note.contains("1 POST, 1 without a valid request") && note.contains("GET, HEAD, POST"), "{note}");
     let requests = std::sync::Arc::clone(&log.replay.requests);
     let sent = arrivals(log);
     let sent: Vec<String> = sent

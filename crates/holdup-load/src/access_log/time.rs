@@ -1,12 +1,14 @@
-//! The ways in which logs write a moment, as nanoseconds since the Unix epoch. A moment without a time zone is UTC.
+//! The date formats of logs, as nanoseconds since the Unix epoch. A time without a time zone is
+//! UTC.
 
 use jiff::civil::DateTime;
 use jiff::fmt::strtime::BrokenDownTime;
 use jiff::fmt::temporal::Pieces;
 use jiff::tz::Offset;
 
-/// Reads a moment: RFC 3339 (`2024-05-01T12:00:00.123Z`, also with a blank for the `T`), the common log's date
-/// (`10/Oct/2000:13:55:36 -0700`), or seconds, milliseconds, microseconds or nanoseconds since the epoch.
+/// Reads a time: RFC 3339 (`2024-05-01T12:00:00.123Z`, also with a blank for the `T`), the common
+/// log's date (`10/Oct/2000:13:55:36 -0700`), or seconds, milliseconds, microseconds or nanoseconds
+/// since the epoch.
 pub fn parse(text: &str) -> Option<i64> {
     let text = text.trim();
     match text.as_bytes() {
@@ -16,7 +18,8 @@ pub fn parse(text: &str) -> Option<i64> {
     }
 }
 
-/// A number since the epoch. Which unit follows from its size: until the year 5138 seconds have 11 digits at most.
+/// A number since the epoch. Its size tells the unit: until the year 5138 seconds have at most 11
+/// digits.
 pub fn epoch(value: f64) -> Option<i64> {
     let unit_ns = match value {
         v if !(0.0..1e19).contains(&v) => return None,
@@ -29,7 +32,7 @@ pub fn epoch(value: f64) -> Option<i64> {
     (ns < 9.2e18).then_some(ns as i64)
 }
 
-/// The same from digits, of which none is lost.
+/// The same from text, without losing digits.
 fn epoch_text(bytes: &[u8]) -> Option<i64> {
     let dot = bytes.iter().position(|&b| b == b'.').unwrap_or(bytes.len());
     let (whole, fraction) = (number(&bytes[..dot])?, bytes.get(dot + 1..).unwrap_or_default());
@@ -42,14 +45,14 @@ fn epoch_text(bytes: &[u8]) -> Option<i64> {
     whole.checked_mul(unit_ns)?.checked_add(nanoseconds(fraction)? / (1_000_000_000 / unit_ns))
 }
 
-/// `10/Oct/2000:13:55:36 -0700`, with a fraction of the second or without a zone too.
+/// `10/Oct/2000:13:55:36 -0700`, also with fractional seconds or without a zone.
 fn common(text: &str) -> Option<i64> {
     let read = |form: &str| BrokenDownTime::parse(form, text).ok();
     let found = read("%d/%b/%Y:%H:%M:%S%.f %z").or_else(|| read("%d/%b/%Y:%H:%M:%S%.f"))?;
     nanoseconds_of(found.to_datetime().ok()?, found.offset())
 }
 
-/// `2024-05-01T12:00:00.123+02:00`; the zone may stand behind a blank, as Ruby writes it.
+/// `2024-05-01T12:00:00.123+02:00`; a blank may precede the zone, as Ruby writes it.
 fn iso(text: &str) -> Option<i64> {
     let text = [" UTC", " GMT"].iter().find_map(|zone| text.strip_suffix(zone)).unwrap_or(text);
     let joined = text.rsplit_once(' ').filter(|(_, zone)| zone.starts_with(['+', '-']));
@@ -74,7 +77,7 @@ fn number(digits: &[u8]) -> Option<i64> {
     })
 }
 
-/// The digits behind the point of a second, as nanoseconds; further ones are cut off.
+/// The digits behind the decimal point of a second, as nanoseconds; further ones are cut off.
 fn nanoseconds(fraction: &[u8]) -> Option<i64> {
     let mut ns = 0;
     for i in 0..9 {

@@ -1,5 +1,6 @@
-//! What one loop writes down: counts, histograms of the present second, and rows, which are sampled down so that
-//! neither memory nor disk grows with the number of requests. Counts and histograms are of all requests.
+//! The records of one loop: counts, histograms of the present second, and rows. Rows are sampled so
+//! that neither memory nor disk grows with the number of requests. Counts and histograms cover all
+//! requests.
 
 use std::collections::BTreeMap;
 
@@ -13,25 +14,25 @@ use super::plan::Plan;
 use super::{timing, trace};
 use crate::stats::{Latencies, count};
 
-/// Share of the rows that are kept for failures, which are rare and telling.
+/// Share of the rows that is reserved for failures, which are rare and informative.
 const FAILURES_SHARE: f64 = 0.25;
 
 /// Exact counts of one operation.
 #[derive(Clone)]
 pub struct Tally {
-    /// Requests that were due and have ended or been given up.
+    /// Requests that were due and have ended or were given up.
     pub offered: u64,
-    /// Ended so, by outcome.
+    /// Requests by outcome.
     pub outcomes: [u64; Outcome::ALL.len()],
 }
 
 impl Tally {
-    /// Nothing yet.
+    /// All zero.
     pub fn new() -> Self {
         Self { offered: 0, outcomes: [0; Outcome::ALL.len()] }
     }
 
-    /// Adds another's.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Self) {
         self.offered += other.offered;
         for (mine, theirs) in self.outcomes.iter_mut().zip(other.outcomes) {
@@ -39,7 +40,7 @@ impl Tally {
         }
     }
 
-    /// Requests that ended well.
+    /// Requests that succeeded.
     pub fn completed(&self) -> u64 {
         self.outcomes[Outcome::Ok as usize]
     }
@@ -55,13 +56,13 @@ impl Tally {
     }
 }
 
-/// Those of `outcomes` that are failures, by kind.
+/// The failures among `outcomes`, by kind.
 pub fn failures(outcomes: &[u64]) -> BTreeMap<&'static str, u64> {
     let counts = Outcome::ALL.into_iter().zip(outcomes).filter(|(outcome, n)| outcome.is_failure() && **n > 0);
     counts.map(|(outcome, n)| (outcome.name(), *n)).collect()
 }
 
-/// Keeps the first and then every n-th of something, with how many each stands for.
+/// Keeps the first and then every n-th item, with the number of items each stands for.
 #[derive(Clone, Copy, Default)]
 struct Sampler {
     since: u64,
@@ -79,7 +80,7 @@ impl Sampler {
     }
 }
 
-/// How many rows a second are kept of one kind of requests (those that ended well, or failures).
+/// Rows to keep per second of one kind of requests (successes or failures).
 struct Budget {
     per_second: f64,
     seen: u64,
@@ -107,12 +108,12 @@ impl Budget {
 }
 
 fn stride(rate: f64, per_second: f64) -> u64 {
-    // A hair of tolerance: a second that happens to hold one request more than the last is no reason.
+    // A little tolerance: one request more than in the second before does not change the sampling.
     (rate / per_second * 0.98).ceil().max(1.0) as u64
 }
 
-/// What is noted of a request that ended. Times are nanoseconds of the monotonic clock, [`NEVER`] if it has not come
-/// to that.
+/// The record of one ended request. Times are nanoseconds of the monotonic clock, [`NEVER`] if it
+/// did not get that far.
 struct Entry {
     operation: u32,
     phase: u32,
@@ -138,16 +139,17 @@ pub struct Books {
     noted: Vec<Entry>,
     /// By operation.
     pub tallies: Vec<Tally>,
-    /// The outcomes in `tallies` when the present second began.
+    /// The outcomes in `tallies` at the start of the present second.
     before: Vec<[u64; Outcome::ALL.len()]>,
     latencies: Vec<Latencies>,
-    /// By operation and outcome, so that a flood of one kind hides no other.
+    /// By operation and outcome, so that a flood of one kind does not hide another.
     samplers: Vec<[Sampler; Outcome::ALL.len()]>,
     budgets: [Budget; 2],
 }
 
 impl Books {
-    /// Of a loop that keeps about `rows_per_second` rows of the `rate` requests it expects a second at first.
+    /// For a loop that should keep about `rows_per_second` rows and at first expects `rate`
+    /// requests a second.
     pub fn new(operations: usize, rows: Option<RowSink>, rows_per_second: f64, rate: f64) -> Self {
         Self {
             rows,
@@ -170,17 +172,17 @@ impl Books {
         self.rows.is_some()
     }
 
-    /// The wall clock less the monotonic one at the start.
+    /// Sets the difference between wall clock and monotonic clock at the start.
     pub fn set_unix_offset(&mut self, offset: i64) {
         self.unix_offset = offset;
     }
 
-    /// The wall clock less the monotonic one at the start.
+    /// Wall clock minus monotonic clock at the start.
     pub fn unix_offset(&self) -> i64 {
         self.unix_offset
     }
 
-    /// Notes a request that ended at `at`. `had_lane` is false for one that never got that far.
+    /// Notes a request that ended at `at`. `had_lane` is false for one that never got a slot.
     pub fn enter(&mut self, request: &mut InFlight, outcome: Outcome, at: i64, had_lane: bool) {
         self.noted.push(Entry {
             operation: request.operation,
@@ -221,7 +223,8 @@ impl Books {
         }
     }
 
-    /// Writes down what was noted. Many at a time: between system calls, one at a time, it takes several times as long.
+    /// Records the noted requests. In a batch, because one at a time, between system calls, takes
+    /// several times as long.
     pub fn settle(&mut self, plan: &Plan<'_>) {
         let mut noted = std::mem::take(&mut self.noted);
         for entry in noted.drain(..) {
@@ -281,14 +284,15 @@ impl Books {
         }
     }
 
-    /// Hands rows over.
+    /// Hands the rows to their writer.
     pub fn hand_over(&mut self) {
         if let Some(rows) = &self.rows {
             rows.push(std::mem::take(&mut self.batch));
         }
     }
 
-    /// Times and outcomes of the second that ends, by operation; a new second begins.
+    /// Returns the latencies and outcomes of the second that ends, by operation, and begins a new
+    /// second.
     pub fn next_second(&mut self) -> Vec<Latencies> {
         for budget in &mut self.budgets {
             budget.next_second();
@@ -303,7 +307,7 @@ impl Books {
             .collect()
     }
 
-    /// Requests that ended well, and that failed.
+    /// Requests that succeeded, and requests that failed.
     pub fn ended(&self) -> (u64, u64) {
         self.tallies.iter().fold((0, 0), |(well, ill), t| (well + t.completed(), ill + t.failed()))
     }

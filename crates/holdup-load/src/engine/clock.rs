@@ -1,8 +1,9 @@
-//! The kernel stamps what arrives with the wall clock; the loop keeps time by the monotonic one.
+//! Converts times: the kernel stamps arriving data with the wall clock; the loop uses the monotonic
+//! clock.
 
 use crate::sys;
 
-/// Wall clock and monotonic clock held together.
+/// The offset between wall clock and monotonic clock.
 #[derive(Default)]
 pub struct Clock {
     offset: i64,
@@ -12,13 +13,14 @@ pub struct Clock {
 /// The offset is read again after this long: a slewed clock drifts by at most 500 ppm (adjtimex), 5 us.
 const CLOCK_STALE_NS: i64 = 10_000_000;
 
-/// Both clocks read within this long are read at the same time.
+/// Two clock readings this close together count as simultaneous.
 const AT_ONCE_NS: i64 = 500;
 
-/// How often they are read to get there: a loop that loses its CPU between two readings is as far off as that took.
+/// Most attempts to get there: when the loop loses its CPU between two readings, the offset is
+/// wrong by that time.
 const READINGS: u32 = 5;
 
-/// The wall clock less the monotonic one.
+/// Wall clock minus monotonic clock.
 fn offset() -> i64 {
     let (mut offset, mut shortest) = (0, i64::MAX);
     for _ in 0..READINGS {
@@ -36,7 +38,8 @@ fn offset() -> i64 {
 }
 
 impl Clock {
-    /// Reads both clocks again if the last time was long ago. `now` is the monotonic clock's.
+    /// Reads both clocks again if the last time was long ago. `now` is in the
+    /// monotonic clock's time.
     pub fn refresh(&mut self, now: i64) {
         if now - self.read_at > CLOCK_STALE_NS {
             self.offset = offset();
@@ -44,8 +47,8 @@ impl Clock {
         }
     }
 
-    /// When something was received that could not have come before `earliest`. A stamp that can't be right,
-    /// because the wall clock jumped, is not believed.
+    /// The time at which data was received. It cannot be before `earliest`: an impossible stamp,
+    /// after a jump of the wall clock, is ignored.
     pub fn moment(&self, stamp: Option<i64>, earliest: i64) -> i64 {
         let slack = CLOCK_STALE_NS / 2;
         match stamp.map(|s| s - self.offset) {
@@ -77,7 +80,8 @@ mod tests {
             let stamp = sys::wall_ns();
             let after = sys::monotonic_ns();
             let at = clock.moment(Some(stamp), before);
-            // To a microsecond, also when the CPU was lost between two readings of the clocks.
+            // Accurate to a microsecond, even if the CPU was lost between two readings of the
+            // clocks.
             off += u32::from(at < before || at > after + 1_000);
         }
         assert!(off <= 2, "{off} of 2,000 stamps were read as another moment");

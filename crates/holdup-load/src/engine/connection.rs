@@ -1,5 +1,5 @@
-//! One connection: a socket, TLS if the target speaks it, and HTTP/1.1 or HTTP/2 upon that. It moves bytes
-//! and says what ended; when and why is the loop's business.
+//! One connection: a socket, TLS if the target uses it, and HTTP/1.1, HTTP/2 or SQL on top. It
+//! moves bytes and reports which requests ended; the loop decides when and why.
 
 mod giving;
 mod taking;
@@ -30,17 +30,17 @@ use super::trace::Mark;
 use crate::scenario::HttpVersion;
 use crate::sys;
 
-/// Buffers read from one connection before others get their turn.
+/// Buffers read from one connection before the others get their turn.
 const MOST_READS: usize = 16;
 
-/// How far a connection has come.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// There is none.
+    /// Without a socket.
     Closed,
-    /// The kernel is at it since then.
+    /// The kernel is connecting since this time.
     Connecting(i64),
-    /// TLS is at it; connecting began then.
+    /// The TLS handshake is under way; connecting began at this time.
     Handshaking(i64),
     /// Requests can be sent.
     Open,
@@ -48,9 +48,9 @@ pub enum Stage {
 
 /// A request that ended.
 pub struct Ended {
-    /// Its lane.
+    /// Its slot.
     pub lane: u32,
-    /// How.
+    /// How it ended.
     pub outcome: Outcome,
     /// When its last byte arrived.
     pub at: i64,
@@ -58,39 +58,40 @@ pub struct Ended {
     pub again: Again,
 }
 
-/// Whether a request may be sent again that the server says it has not looked at.
+/// Whether a request that the server did not process may be sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Again {
-    /// It has, or does not say.
+    /// The server processed it, or does not say.
     No,
-    /// It refused it: it may do so again.
+    /// The server refused it, and may refuse it again: resend once.
     Once,
-    /// It is leaving a connection on which it has answered others: the next is as good as that was.
+    /// The server is closing a connection on which it has answered other requests: a new connection
+    /// should work as well.
     Always,
 }
 
-/// What reading led to.
+/// The result of reading.
 pub enum Received {
-    /// All that had arrived was read.
+    /// Everything that had arrived was read.
     All,
-    /// There may be more: it has to be read again without waiting for news.
+    /// There may be more: read again without waiting for an event.
     Some,
-    /// The connection is of no use any more; requests still on it ended so.
+    /// The connection is broken; requests still on it ended with this outcome.
     Broken(Outcome),
 }
 
-/// Values of `Set-Cookie` headers, each with the lane of the request that it answered.
+/// Values of `Set-Cookie` headers, each with the slot of the request it answered.
 pub type SetCookies = Vec<(u32, Box<[u8]>)>;
 
 /// What the loop lends a connection while it reads.
 pub struct Desk<'a> {
-    /// Where bytes are read to.
+    /// The buffer for reading.
     pub buffer: &'a mut [u8],
-    /// All lanes.
+    /// All slots.
     pub lanes: &'a mut Lanes,
     /// Requests that ended.
     pub ended: &'a mut Vec<Ended>,
-    /// `Set-Cookie` headers by lane, if cookies are kept.
+    /// `Set-Cookie` headers by slot, if cookies are kept.
     pub set_cookies: Option<&'a mut SetCookies>,
     /// Most bytes of a body.
     pub max_response_bytes: u64,
@@ -98,9 +99,9 @@ pub struct Desk<'a> {
     pub clock: &'a Clock,
     /// TLS, if the target speaks it.
     pub tls: Option<&'a Tls>,
-    /// The last response head of each operation, which the next is likely to equal.
+    /// The last response head of each operation; the next is likely to be equal.
     pub memos: &'a mut [http1::HeadMemo],
-    /// What a database said when it refused.
+    /// Texts of the database's refusals.
     pub refusals: &'a mut Refusals,
 }
 
@@ -119,15 +120,15 @@ impl Speech {
     }
 }
 
-/// A slot for a connection.
+/// One of the loop's connections: at most one socket at a time, and the state of its protocol.
 pub struct Connection {
     socket: Option<OwnedFd>,
     stage: Stage,
-    /// Counts up with every socket in this slot, so that late news of an earlier one is recognised.
+    /// Increases with every socket, so that late events of an earlier one are recognised.
     generation: u32,
     tls: Option<Box<ClientConnection>>,
     speech: Speech,
-    /// HTTP/1: the lane, and how much of its request has been written.
+    /// HTTP/1: the slot, and how much of its request has been written.
     lane: u32,
     written: usize,
     is_written: bool,
@@ -135,22 +136,22 @@ pub struct Connection {
     /// HTTP/1: a request is out, and a byte of its response has arrived.
     is_asked: bool,
     is_answering: bool,
-    /// A response has been received on it.
+    /// A response has been received on this socket.
     has_answered: bool,
     /// The database agreed to TLS.
     begins_tls: bool,
-    /// A write found it reset; what had arrived before can still be read.
+    /// A write found the connection reset; data that arrived before can still be read.
     is_reset: bool,
-    /// Free lanes out of use because the server allows no more streams now.
+    /// Free slots that are unused because the server allows no more streams now.
     pub spare: Vec<u32>,
-    /// Lanes whose requests wait for the server to allow more streams.
+    /// Slots whose requests wait for the server to allow more streams.
     pub waiting: VecDeque<u32>,
     /// The cookies of the user who has this connection.
     pub cookies: Option<Box<Cookies>>,
 }
 
 impl Connection {
-    /// An empty slot whose first lane is `lane`.
+    /// Without a socket; its first slot is `lane`.
     pub fn new(lane: u32, language: &Language) -> Self {
         let speech = match language {
             Language::Sql(address, login, manner) => {
@@ -183,7 +184,8 @@ impl Connection {
         }
     }
 
-    /// The parser of HTTP/1, if that is spoken: it holds what is kept of the last response.
+    /// The HTTP/1 parser, which holds the kept parts of the last response; none with other
+    /// protocols.
     pub fn http1(&self) -> Option<&http1::Parser> {
         match &self.speech {
             Speech::Http1(parser) => Some(parser),
@@ -191,7 +193,7 @@ impl Connection {
         }
     }
 
-    /// How far it has come.
+    /// Its state.
     pub fn stage(&self) -> Stage {
         self.stage
     }
@@ -201,7 +203,7 @@ impl Connection {
         self.generation
     }
 
-    /// Begins to connect; `token` is what the epoll set will say of it.
+    /// Starts to connect; `token` identifies it in the epoll set.
     ///
     /// # Errors
     /// The kernel's.
@@ -213,10 +215,11 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether the kernel made the connection; begins TLS if there is to be any. True if requests can be sent.
+    /// Checks whether the kernel has connected, and starts TLS if it is used. True if requests can
+    /// be sent.
     ///
     /// # Errors
-    /// How it failed.
+    /// How connecting failed.
     pub fn connected(&mut self, tls: Option<&Tls>, streams: u32, wanted: Wanted) -> Result<bool, Outcome> {
         let (Some(socket), Stage::Connecting(since)) = (&self.socket, self.stage) else { return Ok(false) };
         if let Some(error) = sys::connect_error(socket) {
@@ -228,7 +231,7 @@ impl Connection {
         }
         if let Speech::Sql(talk) = &mut self.speech {
             **talk = talk.again();
-            // It is open when the account has been let in.
+            // It is open only after the login.
             self.stage = Stage::Handshaking(since);
             self.flush_session()?;
             return Ok(false);
@@ -248,23 +251,23 @@ impl Connection {
         }
     }
 
-    /// The next socket in this slot is used by this account.
+    /// The next socket uses this account.
     pub fn log_in_as(&mut self, login: &Arc<Login>) {
         if let Speech::Sql(talk) = &mut self.speech {
             talk.login = Arc::clone(login);
         }
     }
 
-    /// Says goodbye, where a server takes notice of who leaves without a word.
+    /// Ends the database session properly; servers count connections that close without it.
     pub fn say_goodbye(&mut self) {
         if let (Speech::Sql(talk), Stage::Open) = (&mut self.speech, self.stage) {
             talk.session.quit();
-            // What does not go out at once is not waited for.
+            // Do not wait for what cannot be written at once.
             let _ = self.flush_session();
         }
     }
 
-    /// Closes it.
+    /// Closes the socket.
     pub fn close(&mut self) {
         // Dropping the socket closes it and takes it out of the epoll set.
         self.socket = None;
@@ -284,7 +287,8 @@ impl Connection {
     pub fn is_reusable(&self) -> bool {
         match &self.speech {
             Speech::Http1(_) | Speech::Sql(_) => self.reusable,
-            // One that has no room although nothing is on it takes no more: the server said it goes away.
+            // A session without room although no stream is open accepts no more: the server has
+            // announced that it closes.
             Speech::Http2(session) => session.room() > 0 || session.open_streams() > 0,
         }
     }
@@ -297,14 +301,15 @@ impl Connection {
         }
     }
 
-    /// Whether a request that it broke under may be sent again on another: it had answered before, so that it is most
-    /// likely to have been closed as idle while the request was on its way, and there is no byte of a response.
-    /// RFC 9110, section 9.2.2, allows it for requests that change nothing, and for those that never left.
+    /// Whether a request that was on the connection when it broke may be sent again on another. The
+    /// connection must have answered a request before, so that the server most likely closed it as
+    /// idle, and no byte of a response may have come. RFC 9110, section 9.2.2, allows it for
+    /// requests that change nothing, and for those that were never sent.
     pub fn may_repeat(&self, request: &InFlight, method: &str) -> bool {
         let (is_untouched, is_unsent) = match &self.speech {
             Speech::Http1(_) => (!self.is_answering, self.is_asked && self.written == 0),
             Speech::Http2(_) => (request.status == 0, request.is_waiting),
-            // What a statement has done before the connection broke, nobody knows.
+            // The statement may have run before the connection broke.
             Speech::Sql(_) => (false, false),
         };
         self.has_answered && is_untouched && (is_unsent || matches!(method, "GET" | "HEAD"))
@@ -344,7 +349,7 @@ impl Connection {
         }
     }
 
-    /// Gives up the request of `lane` and keeps the connection, if the protocol can do that.
+    /// Gives up the request of `lane` and keeps the connection, if the protocol allows that.
     pub fn cancel(&mut self, lane: u32) -> bool {
         match &mut self.speech {
             Speech::Http1(_) | Speech::Sql(_) => false,
@@ -356,8 +361,8 @@ impl Connection {
         }
     }
 
-    /// Reads what has arrived; if `to_end`, until the end that is known to follow. When the last handshake message was
-    /// among it, the stage is open afterwards.
+    /// Reads what has arrived; with `to_end`, until the end of the stream, which is known to
+    /// follow. If it contained the last handshake message, the stage is open afterwards.
     pub fn receive(&mut self, desk: &mut Desk<'_>, to_end: bool) -> Received {
         for _ in 0..MOST_READS {
             let Some(socket) = &self.socket else { return Received::All };
@@ -386,7 +391,8 @@ impl Connection {
             if let Err(outcome) = result {
                 return Received::Broken(outcome);
             }
-            // The epoll set tells of every change: less than there was room for is all there is.
+            // The epoll set reports every change, so a read that did not fill the buffer took
+            // everything.
             if count < desk.buffer.len() && !to_end {
                 return Received::All;
             }
@@ -394,7 +400,7 @@ impl Connection {
         Received::Some
     }
 
-    /// Bytes of a database, encrypted or not; what it leads to saying is said.
+    /// Takes bytes of a database, encrypted or not, and sends the replies of the protocol.
     fn take_sql_bytes(&mut self, count: usize, stamp: Option<i64>, desk: &mut Desk<'_>) -> Result<(), Outcome> {
         if self.tls.is_some() {
             self.take_encrypted(count, stamp, desk)?;
@@ -405,7 +411,7 @@ impl Connection {
             result?;
         }
         if self.begins_tls && self.tls.is_none() {
-            // What is to be sent before the first hello is in the clear.
+            // Everything before the TLS client hello is sent in clear text.
             self.flush_clear()?;
             let tls = desk.tls.ok_or(Outcome::TlsFailed)?;
             self.tls = Some(tls.connection().map_err(|e| Outcome::of_tls(&e, self.speech.version()))?);
@@ -421,7 +427,7 @@ impl Connection {
         desk.buffer = buffer;
         self.tls = Some(tls);
         result?;
-        // Answers of the handshake, and of a close.
+        // Replies of the handshake, or of a close.
         self.push_out().map(|_| ())
     }
 
@@ -440,7 +446,7 @@ impl Connection {
                     return Err(Outcome::Http2Refused);
                 }
                 if let Speech::Sql(talk) = &mut self.speech {
-                    // The login goes on from here, in several reads.
+                    // The login continues from here, over several reads.
                     if std::mem::take(&mut self.begins_tls) {
                         talk.session.tls_started();
                     }
@@ -464,7 +470,7 @@ impl Connection {
         Ok(())
     }
 
-    /// What it means that the server closed before anything could be sent.
+    /// The outcome when the server closes before anything could be sent.
     fn closed_early(&self) -> Outcome {
         let is_handshaking = self.tls.as_ref().is_some_and(|tls| tls.is_handshaking());
         if matches!(self.speech, Speech::Sql(_)) && !is_handshaking { Outcome::LoginFailed } else { Outcome::TlsFailed }

@@ -1,8 +1,10 @@
-//! The cookies of one user (one connection): RFC 6265 as far as a single origin needs it. Kept by name and
-//! path; domains are not looked at, because nothing but the target is ever asked. Lifetimes are: a cookie
-//! with `Max-Age=0` (or less) is taken away, and no run is long enough for others to matter.
+//! The cookies of one user (one connection): RFC 6265 as far as a single origin needs it. They are
+//! kept by name and path. Domains are ignored, because only the target is ever asked. A cookie with
+//! `Max-Age=0` (or less) is deleted; longer lifetimes are ignored, because no run is long enough
+//! for them to matter.
 
-/// Most cookies of one user, and most bytes of one: what browsers keep at least (RFC 6265, section 6.1).
+/// Most cookies of one user, and (below) most bytes of one: the least that browsers support (RFC
+/// 6265, section 6.1).
 const MOST: usize = 50;
 const LONGEST: usize = 4_096;
 
@@ -17,7 +19,7 @@ struct Cookie {
 pub struct Cookies(Vec<Cookie>);
 
 impl Cookies {
-    /// Takes a `Set-Cookie` that answered a request for `request_path`.
+    /// Stores a `Set-Cookie` of the response to a request for `request_path`.
     pub fn take(&mut self, header: &[u8], request_path: &str) {
         if header.len() > LONGEST || header.iter().any(|b| *b < b' ' || *b == 0x7f) {
             return;
@@ -38,7 +40,7 @@ impl Cookies {
             match key.trim().to_ascii_lowercase().as_str() {
                 "path" if value.trim().starts_with('/') => path = value.trim().to_owned(),
                 "max-age" => is_over |= value.trim().parse::<i64>().is_ok_and(|seconds| seconds <= 0),
-                // The way servers have deleted cookies since before Max-Age: a date in 1970.
+                // How servers deleted cookies before Max-Age existed: a date in 1970.
                 "expires" => is_over |= value.contains("1970"),
                 _ => {}
             }
@@ -49,7 +51,7 @@ impl Cookies {
         }
     }
 
-    /// The `Cookie` header's value for `path`, longest paths first; none if there is none.
+    /// The value of the `Cookie` header for `path`, longest paths first; none without cookies.
     pub fn header(&self, path: &str) -> Option<String> {
         let path = path.split('?').next().unwrap_or("/");
         let mut mine: Vec<&Cookie> = self.0.iter().filter(|c| covers(&c.path, path)).collect();
@@ -59,7 +61,7 @@ impl Cookies {
     }
 }
 
-/// Whether a cookie of `scope` goes with `path`: RFC 6265, section 5.1.4.
+/// Whether a cookie of path `scope` is sent to `path`: RFC 6265, section 5.1.4.
 fn covers(scope: &str, path: &str) -> bool {
     path.strip_prefix(scope).is_some_and(|rest| rest.is_empty() || scope.ends_with('/') || rest.starts_with('/'))
 }

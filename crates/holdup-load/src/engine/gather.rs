@@ -1,5 +1,6 @@
-//! Puts what the loops report together: the seconds of the load, the generator's own samples, exact totals, and the
-//! live view. It runs beside the loops and gives them no work; who wants the seconds, and in what form, is no matter here.
+//! Merges what the loops report: the seconds of the load, samples of the generator itself, exact
+//! totals, and the live view. It runs beside the loops and gives them no work. Outputs decide what
+//! to do with the seconds.
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -19,36 +20,37 @@ use super::{LoadError, OperationSummary, Outputs};
 use crate::model::Load;
 use crate::stats::{Latencies, OperationSecond, SLICE, Second, Snapshot, histogram};
 
-/// How a loop stands. Counts and times are from its start.
+/// State of a loop. Counts and times are from its start.
 #[derive(Clone, Copy, Default)]
 pub struct Counters {
     /// CPU time, nanoseconds.
     pub cpu_ns: i64,
     /// Time not asleep, nanoseconds.
     pub busy_ns: i64,
-    /// Time it could have run and had no CPU, nanoseconds; none where the kernel does not say.
+    /// Time in which it was runnable and had no CPU, nanoseconds; none where the kernel does not
+    /// say.
     pub run_queue_ns: Option<i64>,
     /// Requests that were due.
     pub offered: u64,
-    /// Requests that ended well.
+    /// Requests that succeeded.
     pub completed: u64,
     /// Requests that failed.
     pub failed: u64,
-    /// Requests that found every lane taken when they were due.
+    /// Requests that found every slot taken when they were due.
     pub capped: u64,
     /// Requests that were sent a second time.
     pub resent: u64,
-    /// Requests on a lane.
+    /// Requests in a slot.
     pub in_flight: usize,
-    /// Requests that wait for a lane.
+    /// Requests that wait for a slot.
     pub waiting: usize,
-    /// Lanes.
+    /// Slots.
     pub lanes: usize,
 }
 
-/// What a loop says.
+/// A message of a loop.
 pub enum Report {
-    /// It begins: what its counters say already.
+    /// The loop begins, with its initial counters.
     Begun {
         /// Which loop.
         index: usize,
@@ -57,11 +59,11 @@ pub enum Report {
         /// Its counters.
         counters: Counters,
     },
-    /// How it stands.
+    /// An update of the counters.
     Counters {
         /// Which loop.
         index: usize,
-        /// Since the start.
+        /// Time since the start.
         elapsed: Duration,
         /// Its counters.
         counters: Counters,
@@ -85,14 +87,14 @@ pub enum Report {
     Ended {
         /// Which loop.
         index: usize,
-        /// Exact counts by operation, or why it could not go on.
+        /// Exact counts by operation, or the error that ended the loop.
         result: Result<Vec<Tally>, LoadError>,
         /// Whether it was stopped before its end.
         interrupted: bool,
     },
 }
 
-/// A slice as far as loops have reported it.
+/// A slice with the reports received so far.
 struct Slice {
     to: Duration,
     in_flight: usize,
@@ -109,9 +111,9 @@ pub struct Gather<'a> {
     /// Start of the load, nanoseconds since the Unix epoch.
     started_at: i64,
     counters: Vec<Counters>,
-    /// Until when each loop's slices are here.
+    /// The end of the last slice received, for each loop.
     reached: Vec<Duration>,
-    /// Slices that not all loops have reported, by their start.
+    /// Slices that some loop has not reported yet, by their start.
     open: BTreeMap<Duration, Slice>,
     totals: Vec<Latencies>,
     tallies: Vec<Tally>,
@@ -119,7 +121,7 @@ pub struct Gather<'a> {
     interrupted: bool,
 }
 
-/// What came of all loops.
+/// The results of all loops.
 pub struct Gathered {
     /// Counts and latencies by operation.
     pub operations: Vec<OperationSummary>,
@@ -152,7 +154,7 @@ impl<'a> Gather<'a> {
     /// Takes reports until the last loop has ended.
     ///
     /// # Errors
-    /// The first loop's that could not go on.
+    /// The first error that ended a loop.
     pub fn run(mut self, reports: &Receiver<Report>) -> Result<Gathered, LoadError> {
         let mut first_error = None;
         let mut now = Duration::ZERO;
@@ -225,7 +227,7 @@ impl<'a> Gather<'a> {
         self.pass_on();
     }
 
-    /// Hands on every slice that all loops have reported.
+    /// Passes on every slice that all loops have reported.
     fn pass_on(&mut self) {
         let reached = self.reached.iter().min().copied().unwrap_or_default();
         while let Some(entry) = self.open.first_entry().filter(|e| *e.key() < reached) {
@@ -238,7 +240,7 @@ impl<'a> Gather<'a> {
             let ms = |q: f64| (!all.is_empty()).then(|| all.value_at_quantile(q) as f64 / 1e6);
             self.shown = (ms(0.5), ms(0.99));
             if let Some(sender) = &self.outputs.seconds {
-                // Nobody there to take it is no matter of the load's.
+                // The load goes on even without a receiver.
                 let _ = sender.send(self.second(from, slice));
             }
         }
@@ -265,7 +267,8 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// What this process offers at `elapsed`, and the name of that phase. The last one lasts for `slack` longer.
+    /// The rate that this process offers at `elapsed`, and the name of that phase. The last phase
+    /// counts for `slack` longer.
     fn offered_at(&self, elapsed: Duration, slack: Duration) -> (f64, String) {
         let scenario = self.plan.scenario;
         let waiting = || "waiting for the last responses".to_owned();
@@ -279,7 +282,7 @@ impl<'a> Gather<'a> {
         (rate / f64::from(scenario.shard.of), self.plan.phase(phase).unwrap_or_else(waiting))
     }
 
-    /// The generator as a suspect: its own CPU, its wait for a CPU, its queue.
+    /// A sample of the generator itself: its CPU, its wait for a CPU, its queue.
     fn sample(&self, index: usize, at: i64, latencies: &[Latencies]) {
         let c = &self.counters[index];
         let seconds = |ns: i64| ns as f64 / 1e9;
@@ -333,7 +336,7 @@ impl<'a> Gather<'a> {
 
     fn show(&self, elapsed: Duration) {
         let sum = |f: fn(&Counters) -> u64| self.counters.iter().map(f).sum::<u64>();
-        // How far the loops say they are is a little beyond what they have reported.
+        // The loops are slightly ahead of their reports.
         let (rate, phase) = self.offered_at(elapsed, SLICE);
         self.outputs.live.set(Snapshot {
             elapsed,

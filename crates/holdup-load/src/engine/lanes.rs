@@ -1,6 +1,7 @@
-//! Lanes: places for one request in flight each. A connection has one, or with HTTP/2 as many as streams are
-//! used. Requests in flight are also a list in the order in which they were given a lane, which, as all have the
-//! same timeout, is the order of their deadlines: the oldest is found, and any is taken out, at no cost that grows.
+//! Slots: each is a place for one request in flight. A connection has one, or with HTTP/2 as many
+//! as it uses streams. The requests in flight also form a list in the order in which they got their
+//! slots. All have the same timeout, so this is the order of their deadlines: finding the oldest
+//! and removing any takes constant time.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,13 +9,14 @@ use std::sync::Arc;
 use super::plan::Prepared;
 use super::visits::NOBODY;
 
-/// A moment that has not come.
+/// A time that has not come yet.
 pub const NEVER: i64 = i64::MIN;
 
-/// No lane.
+/// No slot.
 const NONE: u32 = u32::MAX;
 
-/// A request that has a lane. Times are nanoseconds of the monotonic clock, [`NEVER`] if it has not come to that.
+/// A request in a slot. Times are nanoseconds of the monotonic clock, [`NEVER`] if it has not got
+/// that far.
 pub struct InFlight {
     /// Index of the prepared request.
     pub request: u32,
@@ -26,29 +28,30 @@ pub struct InFlight {
     pub hops: u32,
     /// When it was due.
     pub due: i64,
-    /// When a lane was free for it.
+    /// When a slot was free for it.
     pub ready: i64,
-    /// Nanoseconds of connecting it waited for.
+    /// Nanoseconds it waited for connecting.
     pub connect: i64,
     /// When its first byte was given to the kernel.
     pub sent: i64,
     /// When the first byte of the response arrived.
     pub first_byte: i64,
-    /// When it is given up.
+    /// When it times out.
     pub deadline: i64,
     /// Bytes of the response so far.
     pub bytes: u64,
-    /// It has a lane on an open connection whose server allows no more streams now.
+    /// It has a slot on an open connection whose server allows no more streams now.
     pub is_waiting: bool,
-    /// It has been sent a second time, which is not done again.
+    /// It has been sent a second time, which is the last.
     pub is_resent: bool,
     /// Status of the response, 0 before it is known.
     pub status: u16,
-    /// Where a redirect points to.
+    /// The target of a redirect.
     pub location: Option<Box<[u8]>>,
-    /// What is sent instead of the prepared request: a redirect's, one with cookies, or one that was filled in.
+    /// What is sent instead of the prepared request: a redirected request, one with cookies, or one
+    /// filled in for a session.
     pub instead: Option<Box<Prepared>>,
-    /// The session that it is a step of, [`NOBODY`] if it stands for itself.
+    /// The session it is a step of, [`NOBODY`] if it has none.
     pub session: u32,
     /// Its number, unique in the whole run.
     pub number: u64,
@@ -56,15 +59,15 @@ pub struct InFlight {
     pub trace: u128,
     /// How often it was given to a connection.
     pub sendings: u32,
-    /// What the server says of its own time.
+    /// The server's `Server-Timing`.
     pub timing: Option<Box<[u8]>>,
-    /// What is kept of an HTTP/2 response, or of a statement's result, for checks and captures.
+    /// The kept part of an HTTP/2 response, or of a statement's result, for checks and captures.
     pub kept: Option<Box<Kept>>,
-    /// What is noted of each execution of a recorded mix.
+    /// Details of an execution of a recorded mix.
     pub told: Option<Box<Told>>,
 }
 
-/// What is known of one execution of a recorded mix beside its times.
+/// Details of one execution of a recorded mix, beside its times.
 #[derive(Clone, Debug)]
 pub struct Told {
     /// Its number in the log.
@@ -77,27 +80,27 @@ pub struct Told {
     pub logged_ns: Option<i64>,
     /// Trace id in its comment.
     pub trace_id: Option<Box<str>>,
-    /// Rows it gave.
+    /// Rows it returned.
     pub rows: u64,
     /// Rows it changed.
     pub affected: u64,
     /// Warnings.
     pub warnings: u64,
-    /// What its rows hash to, if they are hashed.
+    /// Hash of its rows, if they are hashed.
     pub hash: Option<u64>,
-    /// The server's code, if it was refused.
+    /// The server's error code, if it was refused.
     pub error: Option<Box<str>>,
 }
 
 /// Name and value.
 type Field = (Box<[u8]>, Option<Box<[u8]>>);
 
-/// What is kept of a response where the protocol's own session keeps nothing.
+/// The kept part of a response, where the protocol's own session keeps nothing.
 #[derive(Default)]
 pub struct Kept {
     /// Header fields, or the columns of the first row; none is NULL.
     pub fields: Vec<Field>,
-    /// The body's beginning.
+    /// The start of the body.
     pub body: Vec<u8>,
     /// Most bytes of the body that are kept.
     pub most: usize,
@@ -108,24 +111,24 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Nothing yet, of a response of whose body so many bytes are to be kept.
+    /// Empty, with room for so many bytes of a body.
     pub fn of_body(most: usize) -> Self {
         Self { most, ..Self::default() }
     }
 
-    /// More of the body has come.
+    /// Adds a piece of the body.
     pub fn take(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
         let room = self.most.saturating_sub(self.body.len());
         self.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
-    /// More of the body came than is kept.
+    /// Whether the body is longer than its kept part.
     pub fn is_cut(&self) -> bool {
         self.bytes > self.body.len() as u64
     }
 
-    /// Another response follows, and it is the one that counts.
+    /// Starts over: another response follows, and that one counts.
     pub fn restart(&mut self) {
         *self = Self::of_body(self.most);
     }
@@ -137,7 +140,7 @@ struct Links {
     after: u32,
 }
 
-/// All lanes of a loop.
+/// All slots of a loop.
 pub struct Lanes {
     requests: Vec<Option<InFlight>>,
     links: Vec<Links>,
@@ -151,7 +154,7 @@ pub struct Lanes {
 }
 
 impl Lanes {
-    /// `count` of them, `streams` on each connection.
+    /// `count` slots, `streams` on each connection.
     pub fn new(count: usize, streams: u32) -> Self {
         Self {
             requests: (0..count).map(|_| None).collect(),
@@ -165,7 +168,7 @@ impl Lanes {
         }
     }
 
-    /// How many there are.
+    /// Number of slots.
     pub fn count(&self) -> usize {
         self.requests.len()
     }
@@ -175,33 +178,33 @@ impl Lanes {
         self.in_flight
     }
 
-    /// Requests of whose response a part has arrived.
+    /// Requests whose response has begun to arrive.
     pub fn answering(&self) -> usize {
         self.answering
     }
 
-    /// The connection that a lane belongs to.
+    /// The connection that a slot belongs to.
     pub fn connection(&self, lane: u32) -> u32 {
         lane / self.streams
     }
 
-    /// The lanes of a connection.
+    /// The slots of a connection.
     pub fn of(&self, connection: u32) -> Range<u32> {
         let from = connection * self.streams;
         from..(from + self.streams).min(self.requests.len() as u32)
     }
 
-    /// The request on a lane.
+    /// The request in a slot.
     pub fn get(&self, lane: u32) -> Option<&InFlight> {
         self.requests[lane as usize].as_ref()
     }
 
-    /// The request on a lane.
+    /// The request in a slot.
     pub fn get_mut(&mut self, lane: u32) -> Option<&mut InFlight> {
         self.requests.get_mut(lane as usize)?.as_mut()
     }
 
-    /// Since when a lane has been free.
+    /// Since when a slot has been free.
     pub fn free_since(&self, lane: u32) -> i64 {
         self.free_since[lane as usize]
     }
@@ -211,7 +214,7 @@ impl Lanes {
         self.free_since[lane as usize] = at;
     }
 
-    /// Puts a request on a free lane. Its deadline must not be before that of any other.
+    /// Puts a request into a free slot. Its deadline must not be before that of any other.
     pub fn begin(&mut self, lane: u32, request: InFlight) {
         debug_assert!(self.requests[lane as usize].is_none());
         self.requests[lane as usize] = Some(request);
@@ -234,7 +237,7 @@ impl Lanes {
         Some(request)
     }
 
-    /// The request of a lane is over; the lane is free from `at` on. False if there was none.
+    /// Ends the request in a slot; the slot is free from `at` on. False if it was empty.
     pub fn end(&mut self, lane: u32, at: i64) -> bool {
         let place = &mut self.requests[lane as usize];
         let Some(request) = place else { return false };
@@ -254,7 +257,7 @@ impl Lanes {
         true
     }
 
-    /// The lane whose request has been on it for the longest, and when that is given up.
+    /// The slot with the oldest request, and that request's deadline.
     pub fn oldest(&self) -> Option<(u32, i64)> {
         let request = self.requests.get(self.first as usize)?.as_ref()?;
         Some((self.first, request.deadline))
@@ -262,7 +265,7 @@ impl Lanes {
 }
 
 impl InFlight {
-    /// One that was due at `due` and for which a lane was free at `ready`.
+    /// A request that was due at `due` and got a slot that was free at `ready`.
     pub fn new(request: u32, operation: u32, phase: u32, due: i64, ready: i64) -> Self {
         Self {
             request,

@@ -7,7 +7,7 @@ use rustls::AlertDescription;
 
 use crate::scenario::HttpVersion;
 
-/// How a request ended. The text is the `outcome` column.
+/// How a request ended. Its name is the value of the `outcome` column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Outcome {
@@ -21,7 +21,7 @@ pub enum Outcome {
     NeverSent,
     /// The run was stopped while it was under way.
     Unfinished,
-    /// The name of the target has no address (now).
+    /// The name of the target does not resolve (now).
     NameUnresolved,
     /// The connection was refused, or the target can't be reached.
     ConnectFailed,
@@ -31,15 +31,15 @@ pub enum Outcome {
     TlsCertificate,
     /// TLS failed otherwise.
     TlsFailed,
-    /// HTTP/2 was asked for and the target does not speak it.
+    /// HTTP/2 was requested and the target does not support it.
     Http2Refused,
     /// The server closed before the response was whole.
     ConnectionClosed,
-    /// The connection was reset, or broke.
+    /// The connection was reset or broke.
     ConnectionReset,
     /// The server reset this request's stream, or refused it (HTTP/2).
     StreamReset,
-    /// Bytes that are no HTTP response.
+    /// The bytes are not an HTTP response.
     BadResponse,
     /// A response head without end.
     HeadTooLarge,
@@ -47,11 +47,11 @@ pub enum Outcome {
     ResponseTooLarge,
     /// More redirects than allowed.
     TooManyRedirects,
-    /// A check of the response did not hold.
+    /// A check of the response failed.
     CheckFailed,
-    /// What was to be captured is not in the response.
+    /// The value to capture is not in the response.
     CaptureMissed,
-    /// The body was to be JSON and is not.
+    /// The body should be JSON and is not.
     BadJson,
     /// A feeder had no row left: nothing was sent.
     FeederDry,
@@ -59,7 +59,7 @@ pub enum Outcome {
     TemplateFailed,
     /// The database refused the statement, or one of the transaction, which was rolled back.
     StatementFailed,
-    /// The database did not let the account in: a wrong password, too many connections, no such database.
+    /// The database refused the login: wrong password, too many connections, no such database.
     LoginFailed,
 }
 
@@ -93,7 +93,7 @@ impl Outcome {
         Outcome::LoginFailed,
     ];
 
-    /// Of what a session did not do.
+    /// The outcome for a failed step of a session.
     pub fn of_session(failed: Failed) -> Self {
         match failed {
             Failed::Check => Self::CheckFailed,
@@ -104,17 +104,19 @@ impl Outcome {
         }
     }
 
-    /// Whether its time is a response time: it ended well, or had not ended when it was given up.
+    /// Whether its duration counts as a response time: the request succeeded, or had not ended when
+    /// it was given up.
     pub fn is_latency(self) -> bool {
         matches!(self, Outcome::Ok | Outcome::Timeout | Outcome::NeverSent | Outcome::Unfinished)
     }
 
-    /// Whether it counts as failed. One that a stop cut off is neither good nor bad.
+    /// Whether it counts as a failure. A request cut off by a stop is neither a success nor a
+    /// failure.
     pub fn is_failure(self) -> bool {
         !matches!(self, Outcome::Ok | Outcome::Unfinished)
     }
 
-    /// As it stands in the table.
+    /// Its name in the table.
     pub fn name(self) -> &'static str {
         match self {
             Outcome::Ok => "ok",
@@ -145,12 +147,12 @@ impl Outcome {
         }
     }
 
-    /// What a status means.
+    /// The outcome for an HTTP status.
     pub fn of_status(status: u16) -> Self {
         if status < 400 { Outcome::Ok } else { Outcome::HttpStatus }
     }
 
-    /// What an error of an open connection means.
+    /// The outcome for an error on an open connection.
     pub fn of_broken(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::UnexpectedEof => Outcome::ConnectionClosed,
@@ -158,7 +160,7 @@ impl Outcome {
         }
     }
 
-    /// What an error of connecting means.
+    /// The outcome for an error while connecting.
     pub fn of_connecting(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::AddrNotAvailable | io::ErrorKind::AddrInUse => Outcome::NoLocalPort,
@@ -166,7 +168,7 @@ impl Outcome {
         }
     }
 
-    /// What an error of TLS means where `version` was asked for.
+    /// The outcome for a TLS error where `version` was requested.
     pub fn of_tls(error: &rustls::Error, version: HttpVersion) -> Self {
         match error {
             rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented => Outcome::TlsCertificate,

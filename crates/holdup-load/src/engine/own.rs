@@ -1,14 +1,14 @@
-//! The generator as a suspect: how long its CPU cgroup throttled it.
+//! The generator's own limits: how long its CPU cgroup throttled it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// `cpu.stat` of the cgroup this process is in and of those above it: each can throttle.
+/// `cpu.stat` of this process's cgroup and of those above it: each of them can throttle.
 pub struct Throttling {
     files: Vec<PathBuf>,
 }
 
-/// Time without CPU because a quota was used up, since the groups were made.
+/// Time without CPU because a quota was used up, since the groups were created.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Throttled {
     /// Seconds.
@@ -18,7 +18,7 @@ pub struct Throttled {
 }
 
 impl Throttling {
-    /// Looks up where to read.
+    /// Finds the files to read.
     pub fn of_this_process() -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         Self { files: files(&read("/proc/self/cgroup"), &read("/proc/self/mountinfo")) }
@@ -37,19 +37,20 @@ impl Throttling {
     }
 }
 
-/// CPU time that the hypervisor gave to others, from one look to the next.
+/// CPU time that the hypervisor gave to other guests, from one reading to the next.
 pub struct Stolen {
     /// Stolen and all time of all CPUs, in ticks.
     before: Option<(u64, u64)>,
 }
 
 impl Stolen {
-    /// Looks for the first time.
+    /// Takes the first reading.
     pub fn new() -> Self {
         Self { before: ticks(&fs::read_to_string("/proc/stat").unwrap_or_default()) }
     }
 
-    /// Its share of all CPU time since the last look, 0-1; none where the kernel does not say.
+    /// Stolen share of all CPU time since the last reading, 0-1; none where the kernel does not
+    /// say.
     pub fn since_last(&mut self) -> Option<f64> {
         let now = ticks(&fs::read_to_string("/proc/stat").ok()?)?;
         let (stolen, all) = self.before.replace(now)?;
@@ -75,7 +76,8 @@ fn files(cgroup: &str, mountinfo: &str) -> Vec<PathBuf> {
             continue;
         }
         let Some((root, mount)) = mountinfo.lines().find_map(|line| mount_of(line, is_v2)) else { continue };
-        // A group outside what is mounted here (a container's own view) is seen at the mount itself.
+        // A group outside what is mounted here (a container's own view) is visible at the mount
+        // itself.
         let relative = path.strip_prefix(root.as_str()).unwrap_or("").trim_start_matches('/');
         let relative = if relative.contains("..") { "" } else { relative };
         let mut folder = Path::new(&mount).join(relative);

@@ -1,5 +1,5 @@
-//! What all loops share and none changes: the bytes of every request, laid out ahead of time, whose turn it
-//! is, and where to send.
+//! What all loops share and none changes: the bytes of every request, laid out beforehand, the
+//! order of operations, and the target.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, RwLock};
@@ -20,7 +20,7 @@ use crate::schedule::played::{Bound, Manner};
 
 /// One request, ready to be sent.
 pub struct Prepared {
-    /// Index of the operation that it counts as.
+    /// Index of its operation.
     pub operation: u32,
     /// `HEAD` is answered without a body.
     pub is_head: bool,
@@ -34,7 +34,7 @@ pub struct Prepared {
     pub form: Form,
     /// Where its trace id comes from.
     pub traced: Traced,
-    /// Header fields and body of a session's request where its bytes do not show them: HTTP/2.
+    /// Header fields and body of a session's request, where its bytes do not show them: HTTP/2.
     given: Option<Box<Parts>>,
 }
 
@@ -42,7 +42,7 @@ pub struct Prepared {
 type Parts = (Vec<(String, String)>, Option<Vec<u8>>);
 
 impl Prepared {
-    /// Nothing to send yet.
+    /// Without bytes to send.
     pub fn blank(operation: u32) -> Self {
         Self {
             operation,
@@ -61,7 +61,7 @@ impl Prepared {
         Self { form: Form::Sql(statements, false), ..Self::blank(operation) }
     }
 
-    /// Header fields that were asked for, and the body.
+    /// The given header fields, and the body.
     fn parts(&self) -> Parts {
         match &self.form {
             Form::Http1(bytes, end) => {
@@ -81,11 +81,11 @@ impl Prepared {
 
 /// The bytes of a request in its protocol.
 pub enum Form {
-    /// Head and body, and how many bytes the head has.
+    /// Head and body, and the length of the head in bytes.
     Http1(Vec<u8>, usize),
-    /// Frames but for the stream's number.
+    /// Frames without the stream's number.
     Http2(http2::Template),
-    /// Statements, and whether their first rows are to be kept.
+    /// Statements, and whether to keep their first rows.
     Sql(Vec<Statement>, bool),
 }
 
@@ -93,42 +93,42 @@ pub enum Form {
 pub struct Plan<'a> {
     /// What to do.
     pub scenario: &'a Scenario,
-    /// Distinct requests: one an operation, or one a distinct line of a replayed log.
+    /// Distinct requests: one per operation, or one per distinct line of a replayed log.
     pub requests: Vec<Prepared>,
     /// Operations' names.
     pub operations: Vec<String>,
     /// Which of them are part of the load.
     pub measured: Vec<bool>,
-    /// Names of phases, but for a schedule that is made while it is played.
+    /// Names of phases; empty if the schedule is made while it is played.
     phases: Vec<String>,
-    /// Whose turn it is: operations, or flows of sessions.
+    /// The order of operations, or of sessions' flows.
     pub turns: Turns,
-    /// What sessions do, and the first of the flows that take turns.
+    /// The sessions' script, and the first of the flows that take turns.
     pub visits: Option<(Arc<Script>, u32)>,
-    /// What a search is doing, in words.
+    /// The present activity of a search, in words.
     pub doing: Mutex<String>,
-    /// What the last session of a set-up left.
+    /// The variables of the last session of a setup.
     pub left: Mutex<Option<Vec<Value>>>,
     /// How the sessions of a recorded mix behave, if it is one.
     pub manner: Option<Arc<Manner>>,
-    /// How far a mix's own order held it back.
+    /// How far the log's own order delayed a recorded mix.
     pub bound: Mutex<Option<Bound>>,
-    /// What a database said when it refused.
+    /// Texts of the database's refusals.
     pub refusals: Mutex<Refusals>,
     /// TLS, if the target speaks it.
     pub tls: Option<Tls>,
-    /// Where to; none while the name does not resolve.
+    /// The target's address; none while its name does not resolve.
     pub address: RwLock<Option<SocketAddr>>,
     /// Scheme, host and port, for redirects.
     pub origin: Origin,
-    /// What is sent with every request beside what the operation says.
+    /// Headers sent with every request, beside those of the operation.
     extra: Vec<(String, String)>,
     /// The high half of all trace ids, if requests carry any.
     pub trace: Option<u64>,
 }
 
 impl<'a> Plan<'a> {
-    /// Lays everything out.
+    /// Lays out all requests.
     pub fn new(scenario: &'a Scenario, tls: Option<Tls>, address: Option<SocketAddr>) -> Self {
         let visits = scenario.sessions.as_ref().map(|s| (Arc::clone(&s.script), s.first));
         let turns = match &scenario.sessions {
@@ -178,7 +178,7 @@ impl<'a> Plan<'a> {
                 let distinct = log.requests.iter();
                 distinct.map(|r| plan.own(r.operation, r.method, &r.path, r.method != "HEAD")).collect()
             }
-            // What is sent is read while it is played.
+            // A recorded mix reads its statements while it is played.
             (None, None) if played.is_some() => Vec::new(),
             (None, None) => {
                 let operations = scenario.operations.iter().enumerate();
@@ -188,12 +188,12 @@ impl<'a> Plan<'a> {
         plan
     }
 
-    /// What is sent for the request of this index, or `instead` of it.
+    /// The request to send: `instead`, or the prepared one of this index.
     pub fn what<'r>(&'r self, instead: Option<&'r Prepared>, index: u32) -> Option<&'r Prepared> {
         instead.or_else(|| self.requests.get(index as usize))
     }
 
-    /// The account of a recorded mix's sessions, in `database` if there is one to be in.
+    /// The account of a recorded mix's sessions, in `database` if given.
     pub fn login(&self, database: Option<&str>) -> Option<Arc<Login>> {
         let address = self.scenario.target.sql.as_ref()?;
         let database = database.map(str::to_owned).or_else(|| address.database.clone());
@@ -211,7 +211,7 @@ impl<'a> Plan<'a> {
         Some(schedule.as_live()?.stretch(index)?.name)
     }
 
-    /// Lays out a session's request if all of them are the same; else there is nothing to send yet.
+    /// Lays out a session's request if it never changes; otherwise it stays blank for now.
     fn fixed(&self, asked: &Asked) -> Prepared {
         if !asked.form.is_constant() {
             return Prepared::blank(asked.operation);
@@ -235,7 +235,7 @@ impl<'a> Plan<'a> {
         body: Option<&[u8]>,
     ) -> Prepared {
         if asked.needs.body && self.scenario.http.compression {
-            // What is to be looked at must not be packed.
+            // Checks and captures need an uncompressed body.
             let plain = ("Accept-Encoding".to_owned(), "identity".to_owned());
             let headers: Vec<_> = headers.iter().cloned().chain([plain]).collect();
             return self.put(asked.operation, method, path, &headers, body);
@@ -251,7 +251,7 @@ impl<'a> Plan<'a> {
             is_prepared: s.is_prepared,
             parameters: s.parameters.into_iter().map(bound).collect(),
         });
-        // Columns and rows are looked at by captures and checks alone.
+        // Only captures and checks look at columns and rows.
         let form = Form::Sql(statements.collect(), !(asked.captures.is_empty() && asked.checks.is_empty()));
         let traced = if self.trace.is_some() { Traced::of(&form) } else { Traced::No };
         Prepared { form, traced, ..Prepared::blank(asked.operation) }
@@ -287,7 +287,8 @@ impl<'a> Plan<'a> {
             (None, Some(_)) => {
                 let laid_out = form(&all);
                 match Traced::of(&laid_out) {
-                    // A head of many kilobytes, cut into frames just there.
+                    // A frame of a very long head ends within the trace id: send the request
+                    // without it.
                     Traced::No => {
                         all.retain(|(name, _)| *name != trace::FIELD);
                         (form(&all), Traced::No)
@@ -302,15 +303,16 @@ impl<'a> Plan<'a> {
         Prepared { operation, is_head: method == "HEAD", method, path, has_body, form, traced, given }
     }
 
-    /// Lays out a request of an operation, with its header fields, and its body unless that is to be left out.
+    /// Lays out a request of an operation with its headers, and with its body if `with_body`.
     pub fn own(&self, operation: u32, method: &str, path: &str, with_body: bool) -> Prepared {
         let own = &self.scenario.operations[operation as usize];
         let body = own.body.as_deref().filter(|_| with_body).map(str::as_bytes);
         self.put(operation, method, path, &own.headers, body)
     }
 
-    /// Where `request`, which was answered with `status` and `location`, is to be sent on to; none if that is no
-    /// redirect to follow. RFC 9110, section 15.4: 307 and 308 repeat the request, others ask with GET.
+    /// The request that follows the redirect of `request`, given `status` and `location`; none if
+    /// it is not a redirect to follow. RFC 9110, section 15.4: 307 and 308 repeat the request, the
+    /// others use GET.
     pub fn redirected(&self, request: &Prepared, status: u16, location: &[u8]) -> Option<Prepared> {
         if !matches!(status, 301 | 302 | 303 | 307 | 308) {
             return None;
@@ -321,7 +323,7 @@ impl<'a> Plan<'a> {
         if self.visits.is_none() {
             return Some(self.own(request.operation, method, &path, repeats && request.has_body));
         }
-        // What was filled in for a session is in its bytes alone.
+        // Headers and body of a filled-in request exist only in its bytes.
         let (headers, body) = request.parts();
         let is_of_body = |name: &str| name.eq_ignore_ascii_case("content-type");
         let headers: Vec<_> = headers.into_iter().filter(|(name, _)| repeats || !is_of_body(name)).collect();
@@ -337,7 +339,8 @@ impl<'a> Plan<'a> {
                 let end = end + with.len() - bytes.len();
                 Form::Http1(with, end)
             }
-            // What is added comes after the trace id, which stays where it is: frames are cut as before.
+            // Additions come after the trace id, whose place stays the same: frames are cut as
+            // before.
             Form::Http2(template) => Form::Http2(template.with_extra(&[("cookie", cookies)])),
             Form::Sql(statements, keeps) => Form::Sql(statements.clone(), *keeps),
         };
@@ -351,9 +354,10 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Whose turn it is: by weight, evenly mixed, as a pure function of the request's number, so that every shard and
-/// loop agrees. The multiples of the golden ratio, modulo 1, fall into any interval as often as it is long,
-/// and as evenly as can be (H. Weyl 1916); each operation has an interval as long as its weight.
+/// The order of operations: by weight, evenly mixed, as a pure function of the request's number, so
+/// that every shard and loop agrees. The multiples of the golden ratio, modulo 1, fall into any
+/// interval in proportion to its length, and as evenly as possible (H. Weyl 1916); each operation
+/// has an interval as long as its weight.
 pub struct Turns {
     /// Upper end of each operation's interval, as a fraction of 2^64.
     ends: Vec<u64>,

@@ -1,16 +1,17 @@
-//! Where a redirect leads. Only the target's own origin is followed: holdup puts load on nothing else.
+//! Resolves redirects. Only those to the target's own origin are followed: holdup puts load on
+//! nothing else.
 
 /// Scheme, host and port of the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// `https` rather than `http`.
     pub tls: bool,
-    /// `host[:port]`, as it stands in a `Host` header.
+    /// `host[:port]`, as in a `Host` header.
     pub authority: String,
 }
 
 impl Origin {
-    /// Path and query of `location` as seen from `base` (a path), if it is on this origin.
+    /// Path and query of `location`, relative to the path `base`, if it is on this origin.
     pub fn resolve(&self, base: &str, location: &str) -> Option<String> {
         let location = location.split('#').next().unwrap_or(location).trim();
         if location.bytes().any(|b| b <= b' ' || b == 0x7f || !b.is_ascii()) {
@@ -37,7 +38,7 @@ impl Origin {
         Some(without_dots(&path))
     }
 
-    /// The path after `rest`'s authority, if that is ours.
+    /// The path after the authority in `rest`, if that is this origin's.
     fn own(&self, rest: &str) -> Option<String> {
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
@@ -50,7 +51,7 @@ impl Origin {
     }
 }
 
-/// Without `.` and `..` segments: RFC 3986, section 5.2.4.
+/// The path without `.` and `..` segments: RFC 3986, section 5.2.4.
 fn without_dots(path: &str) -> String {
     let (path, query) = path.find('?').map_or((path, ""), |at| path.split_at(at));
     let mut kept: Vec<&str> = Vec::new();

@@ -1,6 +1,6 @@
-//! What a database said when it refused: of each operation and outcome the first. A count of `statement_failed` leaves
-//! the user with a riddle that the server's own words solve; but those words quote values, so only what stands before
-//! the first quotation is kept, without its numbers.
+//! Keeps the database's first refusal of each operation and outcome. A count of `statement_failed`
+//! does not explain itself; the server's message does. But messages quote values, so only the text
+//! before the first quotation is kept, without its numbers.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,15 @@ use super::outcome::Outcome;
 /// The first refusal of each operation (its index) and outcome.
 pub type Refusals = BTreeMap<(u32, Outcome), String>;
 
-/// A message is cut to so many characters.
+/// Most characters of a message.
 const LONGEST: usize = 200;
 
-/// Codes under which an application's own words come: `SIGNAL` of MySQL, `RAISE` of PostgreSQL. Those may hold anything.
+/// Codes for an application's own messages: `SIGNAL` of MySQL, `RAISE` of PostgreSQL. Those may
+/// contain anything.
 const OWN_WORDS: [&str; 2] = ["1644", "P0001"];
 
-/// Keeps a refusal, if it is the first of its kind. `statement` is its number within a transaction, which begins with 0.
+/// Keeps a refusal, if it is the first of its kind. `statement` is its number within a transaction,
+/// from 0.
 pub fn note(refusals: &mut Refusals, kind: (u32, Outcome), statement: usize, code: &str, message: &str) {
     refusals.entry(kind).or_insert_with(|| {
         let place = if statement > 0 { format!("statement {statement}: ") } else { String::new() };
@@ -23,7 +25,7 @@ pub fn note(refusals: &mut Refusals, kind: (u32, Outcome), statement: usize, cod
     });
 }
 
-/// The server's words without values.
+/// The server's message without values.
 fn without_values(code: &str, message: &str) -> String {
     if OWN_WORDS.contains(&code) {
         return String::new();

@@ -1,5 +1,5 @@
-//! One loop: take what is due, give it to free lanes, move bytes, give up what is too old, sleep until the next
-//! thing is due. It shares nothing with other loops while it runs.
+//! One loop: take the requests that are due, give them to free slots, move bytes, give up what is
+//! too old, sleep until the next event. It shares nothing with other loops while it runs.
 
 mod demand;
 mod dispatch;
@@ -40,26 +40,27 @@ const REFRESH_NS: i64 = 200_000_000;
 /// The longest sleep, so that a stop is noticed.
 const LONGEST_SLEEP_NS: i64 = 50_000_000;
 
-/// Responses that nothing waits for are read at the next send if that is so near: the kernel has stamped them, and
-/// one wake does for both.
+/// Responses that nothing waits for are read at the next send if that is this near: the kernel has
+/// stamped them, and one wake-up serves both.
 const READ_SLACK_NS: i64 = 1_000_000;
 
-/// A wait shorter than this did not sleep: it is work.
+/// A shorter wait did not sleep: it counts as work.
 const NO_SLEEP_NS: i64 = 4_000;
 
 /// Bytes read at once.
 const READ_BUFFER: usize = 64 * 1024;
 
-/// Connections that are being made at once before the load starts: what a listener's queue takes (listen(2)).
+/// Most connections being made at once before the load starts: what the queue of a listener takes
+/// (listen(2)).
 const CONNECTING_MOST: usize = 256;
 
-/// Sessions that have begun are let go on for so long after the last one could begin.
+/// Sessions that have begun may go on for this long after the last one could begin.
 const LINGER_NS: i64 = 30_000_000_000;
 
-/// How long connecting ahead of time may take.
+/// How long connecting before the load may take.
 const CONNECT_AHEAD_NS: i64 = 5_000_000_000;
 
-/// What one loop is given.
+/// The work of one loop.
 pub struct Task<'a> {
     /// What all loops share.
     pub plan: &'a Plan<'a>,
@@ -67,15 +68,15 @@ pub struct Task<'a> {
     pub index: usize,
     /// Its part of the requests or users.
     pub share: Share,
-    /// Its lanes.
+    /// Number of its slots.
     pub lanes: usize,
-    /// What it plays, if that is a recorded mix.
+    /// The statements it plays, if the load is a recorded mix.
     pub lots: Option<Receiver<Vec<Play>>>,
-    /// Where it writes down.
+    /// Its records.
     pub books: Books,
     /// Where it reports.
     pub reports: Sender<Report>,
-    /// Set when the user wants an end.
+    /// Set when the user stops the run.
     pub stop: &'a AtomicBool,
 }
 
@@ -93,7 +94,7 @@ pub struct Loop<'a> {
     demand: Demand,
     /// Sessions, if the scenario has any.
     visits: Option<Visits>,
-    /// In a closed model the session of each lane's user.
+    /// In a closed model, the session of each slot's user.
     lane_sessions: Vec<u32>,
     wanted: Wanted,
     quantum_ns: i64,
@@ -101,29 +102,31 @@ pub struct Loop<'a> {
     in_turn: bool,
     is_http2: bool,
     is_sql: bool,
-    /// Free lanes of open connections with the connection's generation; stale ones are passed over.
+    /// Free slots of open connections with the connection's generation; stale ones are skipped.
     idle: VecDeque<(u32, u32)>,
-    /// Slots without a connection (open model).
+    /// Connections without a socket (open model).
     vacant: Vec<u32>,
     /// Connections being made.
     connecting: usize,
-    /// Requests that were due so far, and how many of them have been looked at for [`Counters::capped`].
+    /// Requests that were due so far, and (below) how many of them were checked for
+    /// [`Counters::capped`].
     admitted: u64,
     looked_at: u64,
     capped: u64,
-    /// Requests that were sent a second time, because the first went to a connection that was being closed.
+    /// Requests that were sent a second time, because the first attempt went to a connection that
+    /// was being closed.
     resent: u64,
     /// Connections with something left to read, and HTTP/2 sessions with something to write.
     more: Vec<u32>,
     unflushed: Vec<u32>,
     ended: Vec<Ended>,
     set_cookies: SetCookies,
-    /// The last response head of each operation, which the next is likely to equal.
+    /// The last response head of each operation; the next is likely to be equal.
     memos: Vec<HeadMemo>,
     refusals: Refusals,
     trace_ids: TraceIds,
     buffer: Vec<u8>,
-    /// What a request is put together in that is not sent as it was laid out.
+    /// Working memory for requests that differ from the prepared ones.
     scratch: Vec<u8>,
     started: i64,
     slice_from: i64,
@@ -161,7 +164,7 @@ impl<'a> Loop<'a> {
                 location: scenario.http.redirects > 0,
                 set_cookie: scenario.http.cookies,
                 server_timing: plan.trace.is_some() && books.has_rows(),
-                // HTTP/2 hands fields on for a whole connection, not for one request.
+                // HTTP/2 collects fields for a whole connection, not for one request.
                 head: is_http2 && plan.visits.as_ref().is_some_and(|(s, _)| s.requests.iter().any(|r| r.needs.head)),
                 ..Wanted::default()
             },
@@ -198,9 +201,8 @@ impl<'a> Loop<'a> {
         })
     }
 
-    /// Connects ahead if that is wanted, waits until all loops are ready (`ready`), and puts its part of the load on
-    /// from the moment that `start` then gives.
-    /// What became of it is its last report.
+    /// Connects first if wanted, waits until all loops are ready (`ready`), and runs its part of
+    /// the load from the time that `start` then returns. Its last report holds the result.
     pub fn drive(mut self, ready: &Barrier, start: impl FnOnce() -> (i64, i64)) {
         sys::precise_timers();
         let connected = if self.in_turn || self.demand.is_closed() { self.connect_ahead() } else { Ok(()) };
@@ -221,7 +223,7 @@ impl<'a> Loop<'a> {
         let _ = reports.send(Report::Ended { index, result, interrupted });
     }
 
-    /// Opens every connection. Those that fail or take too long are left to when they are needed.
+    /// Opens every connection. One that fails or takes too long is opened again when it is needed.
     fn connect_ahead(&mut self) -> Result<(), LoadError> {
         let begun = monotonic_ns();
         let mut next = 0;
@@ -274,7 +276,7 @@ impl<'a> Loop<'a> {
             now = monotonic_ns();
             if now >= refresh {
                 self.refresh(now, false);
-                // A slice ends when its second does, not at the next look after that.
+                // End a slice at its full second, not at the next refresh after it.
                 refresh = (now + REFRESH_NS).min(self.slice_from + SLICE.as_nanos() as i64);
             }
             if self.lanes.in_flight() == 0 && self.demand.is_over(now) && !self.sessions_go_on() {
@@ -299,20 +301,20 @@ impl<'a> Loop<'a> {
         Ok(interrupted)
     }
 
-    /// Whether sessions go on although none has begun for so long that they are not waited for any more.
+    /// Whether the sessions still running have gone on for too long since the last one began.
     fn has_lingered(&self, now: i64) -> bool {
         let is_of_sessions = !self.demand.is_closed() && self.plan.scenario.rate_of == RateOf::Sessions;
         is_of_sessions && now > self.started + self.plan.scenario.load.length().as_nanos() as i64 + LINGER_NS
     }
 
-    /// Whether sessions of an open model that counts sessions are still on their way: they are let go to their end.
+    /// Whether sessions of an open model that counts sessions are still running: they may finish.
     fn sessions_go_on(&self) -> bool {
         let Some(visits) = &self.visits else { return false };
         !self.demand.is_closed() && self.plan.scenario.rate_of == RateOf::Sessions && visits.are_under_way()
     }
 
-    /// Sleeps until there is something to do, but at least a wake quantum after `woke`. When that ended, and whether
-    /// sockets have been seen to.
+    /// Sleeps until there is something to do, but at least a wake quantum after `woke`. Returns
+    /// when that ended, and whether sockets were served.
     fn rest(&mut self, woke: i64, now: i64) -> Result<(i64, bool), LoadError> {
         self.busy_ns += now - woke;
         if !self.more.is_empty() {
@@ -331,7 +333,8 @@ impl<'a> Loop<'a> {
         if wake <= now {
             return Ok((now, false));
         }
-        // Whether a response is needed at once: to free a lane, to go on with, or to make room in the window.
+        // Whether a response is needed at once: to free a slot, to continue a session, or to make
+        // room in the window.
         let is_urgent =
             self.demand.is_closed() || self.waiting() > 0 || self.connecting > 0 || self.lanes.answering() > 0;
         if !is_urgent && wake - now <= READ_SLACK_NS {
@@ -357,7 +360,7 @@ impl<'a> Loop<'a> {
         Ok((served, true))
     }
 
-    /// How it stands; what the kernel has to be asked for only if `in_full`.
+    /// Its present state; values that need a system call only if `in_full`.
     fn counters(&self, in_full: bool) -> Counters {
         let (completed, failed) = self.books.ended();
         Counters {
@@ -382,7 +385,7 @@ impl<'a> Loop<'a> {
         let counters = self.counters(is_slice);
         let since_start = |t: i64| Duration::from_nanos((t - self.started).max(0) as u64);
         let report = if is_slice {
-            // Slices of all loops begin at whole seconds, so that they can be put together.
+            // Slices of all loops begin at whole seconds, so that they can be merged.
             let passed = (now - self.slice_from) / slice * slice;
             let to = if is_last { now } else { self.slice_from + passed };
             let from = since_start(self.slice_from);

@@ -1,5 +1,5 @@
-//! Plays a search: asks the controller what to offer next, puts that on the schedule, and tells it what the seconds of the
-//! step showed. What is concluded from them is `holdup-knee`'s business.
+//! Plays a search: asks the controller for the next rate, puts that on the schedule, and tells it
+//! what the seconds of the step showed. `holdup-knee` draws the conclusions.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -16,28 +16,30 @@ use crate::schedule::{Live, LiveStretch};
 use crate::stats::{Second, histogram};
 use crate::sys::monotonic_ns;
 
-/// A step begins at least so long after it was decided on: the loops look at the schedule this often.
+/// A step begins at least this long after the decision: the loops read the schedule this often.
 const AHEAD: Duration = Duration::from_millis(120);
 
-/// The last second of a step is waited for so long beyond its end.
+/// How long to wait for the last second of a step beyond its end.
 const LATEST: Duration = Duration::from_secs(3);
 
-/// A second in which so much CPU time was stolen, or this process was kept from running so long, says little.
+/// A second in which this share of CPU time was stolen, or of the process's time went to waiting
+/// for a CPU, counts as disturbed.
 const DISTURBED_RATIO: f64 = 0.15;
 
-/// The generator's own delay may be so large a part of the mean response time.
+/// Most of the mean response time that the generator's own delay may make up.
 const LAG_RATIO_MOST: f64 = 0.2;
 
-/// And is of no matter below this, nanoseconds.
+/// The generator's delay is ignored below this, nanoseconds.
 const LAG_LEAST_NS: f64 = 300_000.0;
 
-/// Requests that wait for a connection while the service is as fast as this, compared with no load, wait for holdup.
+/// If service time is below this multiple of the unloaded one, requests that wait for a connection
+/// wait for holdup, not for the service.
 const SERVICE_RATIO_FAST: f64 = 1.3;
 
 /// A search as it was played.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Searched {
-    /// What was asked for.
+    /// Its settings.
     pub config: Config,
     /// Every step.
     pub steps: Vec<Step>,
@@ -50,9 +52,9 @@ impl Searched {
     }
 }
 
-/// What a search is played with.
+/// What a search needs to be played.
 pub struct Stage<'a> {
-    /// What is asked for.
+    /// Its settings.
     pub config: Config,
     /// The schedule.
     pub live: &'a Live,
@@ -60,17 +62,17 @@ pub struct Stage<'a> {
     pub started: i64,
     /// Most requests in flight.
     pub lanes: u64,
-    /// Seconds of the load as they end.
+    /// Seconds of the load, as they end.
     pub seconds: Receiver<Second>,
-    /// Who wants them besides.
+    /// Another receiver of the seconds.
     pub forward: Option<Sender<Second>>,
     /// Where to say what is going on.
     pub plan: &'a Plan<'a>,
-    /// Set when the user wants an end.
+    /// Set when the user stops the run.
     pub stop: &'a AtomicBool,
 }
 
-/// A second and what the machine did in it.
+/// A second, and the state of the machine during it.
 struct Seen {
     second: Second,
     stolen_ratio: f64,
@@ -129,7 +131,7 @@ pub fn play(stage: Stage<'_>) -> Searched {
     }
     player.stage.live.end();
     let steps = search.steps().to_vec();
-    // The loops end when their last requests have; until then their seconds are others' to have.
+    // The loops end when their last requests have; until then, pass on their seconds.
     while !player.is_closed {
         player.receive(Duration::from_millis(200));
     }
@@ -163,7 +165,7 @@ impl Player<'_> {
         }
     }
 
-    /// Nothing is offered until nothing is in flight.
+    /// Offers nothing until nothing is in flight.
     fn drain(&mut self, most: Duration) {
         let until = self.now() + most;
         while self.now() < until && !self.is_stopped() {
@@ -197,7 +199,7 @@ impl Player<'_> {
         let own: Vec<&Seen> = self.seen[first..].iter().filter(|s| s.second.from < to).collect();
         let mut seconds = Vec::new();
         for seen in &own {
-            // A loop that stood still for longer than a second reports its seconds as one.
+            // A loop that stood still for longer than a second reports that time as one second.
             let parts = (seen.second.to.saturating_sub(seen.second.from).as_secs_f64().round() as u64).max(1);
             for part in 0..parts {
                 seconds.push(second(seen, rate, from, parts, part));
@@ -218,7 +220,7 @@ impl Player<'_> {
         })
     }
 
-    /// Why the step says nothing about the service, if so.
+    /// Why the step says nothing about the service, if it does not.
     fn limit(&self, own: &[&Seen]) -> Option<String> {
         let half = own.len().div_ceil(2);
         let throttled = own.iter().filter(|s| s.throttled_ratio > DISTURBED_RATIO).count();
@@ -239,19 +241,20 @@ impl Player<'_> {
         let is_fast = self.calm_ns.is_some_and(|calm| service < SERVICE_RATIO_FAST * calm);
         (own.iter().filter(is_short).count() >= half && is_fast).then(|| {
             format!(
-                "all {} connections were in use while the service was as fast as ever: raise \"connections\"",
+                "all {} connections were in use while the service was still fast: raise \"connections\"",
                 self.stage.lanes
             )
         })
     }
 }
 
-/// One second of a step as the controller knows it; of one that stands for several, a part.
+/// One second of a step for the controller; a second that stands for several is split into parts.
 fn second(seen: &Seen, rate: f64, from: Duration, parts: u64, part: u64) -> holdup_knee::Second {
     let s = &seen.second;
     let failed: u64 = s.operations.iter().flat_map(|o| o.failures.values()).sum();
     let completed: u64 = s.operations.iter().map(|o| o.completed).sum();
-    // Of a constant rate that began at `from`, the requests due up to t are those numbered below rate * t, rounded up.
+    // At a constant rate from `from` on, the requests due up to t are those numbered below rate *
+    // t, rounded up.
     let due_until = |t: Duration| (t.saturating_sub(from).as_secs_f64() * rate).ceil() as u64;
     let (begin, end) = (s.from + Duration::from_secs(part), s.from + Duration::from_secs(part + 1));
     let share = |n: u64| n / parts + u64::from(part < n % parts);
@@ -275,8 +278,8 @@ fn merged(second: &Second, times: impl Fn(&crate::stats::OperationSecond) -> &Hi
     all
 }
 
-/// Of the times of those that ended well. What was given up is among them with its age, which is longer than any answer
-/// took: so the shortest `good` are meant.
+/// Summary of the times of successes. Requests that were given up are among them with their age,
+/// which is longer than any response took: so only the shortest `good` count.
 fn summary(all: &Histogram<u64>, good: u64, parts: u64) -> Summary {
     let count = all.len().min(good);
     if count == 0 {

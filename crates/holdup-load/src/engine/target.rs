@@ -1,5 +1,5 @@
-//! Makes sure of the target before anything is sent: it resolves, accepts, and, if it speaks TLS, its certificate
-//! verifies and it speaks the version of HTTP that is asked for.
+//! Checks the target before anything is sent: it resolves, accepts, and, with TLS, its certificate
+//! verifies and it supports the requested version of HTTP.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
@@ -10,18 +10,18 @@ use super::tls::{self, Tls, TlsError};
 use crate::scenario::{HttpVersion, Scenario, Target, password_variable};
 use holdup_protocol::database::{Address, Dialect, Event};
 
-/// How long the target may take to accept the first connection, and to shake hands on it.
+/// How long the target may take to accept the first connection, and to complete the handshake.
 const FIRST_CONNECT: Duration = Duration::from_secs(5);
 
 /// Why the target can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
     /// The host name has no address.
-    #[error("{host}: the name does not resolve ({why}); --keep-going starts all the same and counts what fails")]
+    #[error("{host}: the name does not resolve ({why}); add --keep-going to start anyway and count the failures")]
     NoAddress {
-        /// As it was given.
+        /// The host as given.
         host: String,
-        /// The resolver's words.
+        /// The resolver's message.
         why: String,
     },
     /// Nothing accepts connections there.
@@ -29,12 +29,12 @@ pub enum TargetError {
     Down {
         /// Host and port.
         target: String,
-        /// The kernel's words.
+        /// The kernel's message.
         why: String,
     },
     /// Its certificate does not verify.
     #[error(
-        "the certificate of {target} does not verify ({why}); --tls-ca FILE trusts its authority, --insecure takes any, --keep-going counts it as an error"
+        "the certificate of {target} does not verify ({why}); add --tls-ca FILE to trust its authority, --insecure to accept any certificate, or --keep-going to count it as an error"
     )]
     Certificate {
         /// Host and port.
@@ -42,12 +42,12 @@ pub enum TargetError {
         /// rustls' words.
         why: String,
     },
-    /// It accepts connections and no TLS.
-    #[error("{target} does not speak TLS as asked ({why}); is it http:// rather than https://, or another port?")]
+    /// It accepts connections without TLS.
+    #[error("{target} does not answer with TLS ({why}); should the address begin with http://, or is the port wrong?")]
     NoTls {
         /// Host and port.
         target: String,
-        /// What was heard.
+        /// What it sent.
         why: String,
     },
     /// It does not speak HTTP/2.
@@ -56,18 +56,18 @@ pub enum TargetError {
         /// Host and port.
         target: String,
     },
-    /// It speaks nothing but HTTP/2, or something else again.
+    /// It supports only HTTP/2, or something else altogether.
     #[error("{target} does not offer HTTP/1.1 over TLS; try HTTP/2 (http.version: 2, or --http 2)")]
     NoHttp1 {
         /// Host and port.
         target: String,
     },
-    /// The database does not let the account in.
+    /// The database refuses the login.
     #[error("{target}: {why}")]
     Login {
-        /// As it was given, without a password.
+        /// The target as given, without a password.
         target: String,
-        /// What it says, and what can be done.
+        /// Its message, and what to do.
         why: String,
     },
     /// TLS can't be set up on this side.
@@ -75,19 +75,19 @@ pub enum TargetError {
     Tls(#[from] TlsError),
 }
 
-/// A target that can be spoken to, as far as is known.
+/// A target that passed the check.
 #[derive(Clone)]
 pub struct Found {
-    /// Its address; none if the name does not resolve and the scenario goes on all the same.
+    /// Its address; none if the name does not resolve and the scenario continues all the same.
     pub address: Option<SocketAddr>,
-    /// TLS, if it speaks that.
+    /// TLS, if the target uses it.
     pub tls: Option<Tls>,
 }
 
-/// Makes sure of the target of `scenario`.
+/// Checks the target of `scenario`.
 ///
 /// # Errors
-/// What stands in the way, unless the scenario goes on all the same.
+/// What is wrong with it, unless the scenario continues all the same.
 pub fn find(scenario: &Scenario) -> Result<Found, TargetError> {
     let target = &scenario.target;
     let version = scenario.http.version;
@@ -95,7 +95,7 @@ pub fn find(scenario: &Scenario) -> Result<Found, TargetError> {
         None => Some(version.alpn()),
         Some(database) => match database.dialect {
             Dialect::Mysql => None,
-            // IANA's name of it; PostgreSQL 17 refuses others.
+            // IANA's name of the protocol; PostgreSQL 17 refuses others.
             Dialect::Postgres => Some(&b"postgresql"[..]),
         },
     };
@@ -140,7 +140,7 @@ fn reach(target: &Target, tls: Option<&Tls>, version: HttpVersion) -> Result<Soc
     }
 }
 
-/// Logs in once: what is wrong with the account is said before anything is written.
+/// Logs in once, so that a bad account is reported before anything is written.
 fn log_in(mut stream: TcpStream, tls: Option<&Tls>, target: &Target, address: &Address) -> Result<(), TargetError> {
     let refused = |why: String| TargetError::Login { target: target.url(), why };
     let system = system(address.dialect);
@@ -175,7 +175,7 @@ fn log_in(mut stream: TcpStream, tls: Option<&Tls>, target: &Target, address: &A
         let count = match stream.read(&mut buffer) {
             Ok(0) => return Err(refused(format!("it closed the connection before the login; is that {system}?"))),
             Ok(count) => count,
-            // A signal says nothing of the server; who asked to stop is heard once it has answered.
+            // A signal says nothing about the server; a stop is noticed once it has answered.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(no_answer(error)),
         };
@@ -206,13 +206,13 @@ fn log_in(mut stream: TcpStream, tls: Option<&Tls>, target: &Target, address: &A
             encrypted = Some(tls.connection().map_err(|e| refused(e.to_string()))?);
         }
     }
-    // A server counts who leaves without a word.
+    // Servers count connections that close without a goodbye.
     session.quit();
     let _ = say(&mut session, &mut encrypted, &mut stream);
     Ok(())
 }
 
-/// Sends what the session has to say, encrypted once that has begun.
+/// Sends the session's output, encrypted once TLS has begun.
 fn say(
     session: &mut holdup_protocol::database::Session,
     encrypted: &mut Option<Box<rustls::ClientConnection>>,
@@ -244,7 +244,7 @@ fn system(dialect: Dialect) -> &'static str {
     }
 }
 
-/// What can be done about a login that failed, in words that follow the error's.
+/// What to do about a failed login, as a continuation of the error.
 fn way_out(error: &holdup_protocol::database::Error, dialect: Dialect) -> String {
     use holdup_protocol::database::Error;
     let (Error::LoginRefused { code, .. } | Error::ClosedByServer { code, .. }) = error else {
@@ -260,14 +260,15 @@ fn way_out(error: &holdup_protocol::database::Error, dialect: Dialect) -> String
                 "; the password is taken from the address or from the environment: read -rs {variable}; export {variable}"
             )
         }
-        "1049" | "3D000" => "; the database is what stands behind the slash of the address".to_owned(),
+        "1049" | "3D000" => "; the database is the part after the slash of the address".to_owned(),
         "1044" | "42501" => {
-            "; there is no such database (what stands behind the slash), or the account has no right on it".to_owned()
+            "; the database (the part after the slash) does not exist, or the account has no rights on it".to_owned()
         }
         "1040" | "1203" | "1226" | "53300" => {
-            "; it has as many connections as it takes: let it take more than the load's, or use --keep-going".to_owned()
+            "; all its connections are in use: raise its limit above the load's connections, or add --keep-going"
+                .to_owned()
         }
-        "1129" | "1130" => "; the server lets no account in from this machine".to_owned(),
+        "1129" | "1130" => "; the server refuses all accounts from this machine".to_owned(),
         _ => String::new(),
     }
 }

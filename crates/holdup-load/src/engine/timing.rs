@@ -1,27 +1,27 @@
-//! `Server-Timing` (W3C): what a server says in the head of a response of its own time and of what it waited for, as rows
-//! beside the request's. It doesn't judge what it says: a server that says it took longer than the response did is
-//! recorded so.
+//! `Server-Timing` (W3C): a server's own times in the head of a response, as rows beside the
+//! request's. Values are stored unchecked: also when the server claims a longer time than the
+//! response took.
 
 use std::time::Duration;
 
 use holdup_recording::rows::Span;
 
-/// Who says so, in the recording.
+/// Name of this source in the recording.
 pub const SOURCE: &str = "server_timing";
 
-/// Most bytes of all fields of a response; what is beyond is left out.
+/// Most bytes of all fields of a response; the rest is left out.
 const MOST_BYTES: usize = holdup_protocol::http::http1::MAX_TIMING_BYTES;
 
-/// Most metrics of a response that are looked at.
+/// Most metrics of a response that are read.
 const MOST_METRICS: usize = 32;
 
 /// Most characters of a metric's name that are kept.
 const MOST_NAME: usize = 64;
 
-/// Longer than this is no time that a response took, milliseconds.
+/// Longer times cannot be part of a response, milliseconds.
 const MOST_MS: f64 = 86_400_000.0;
 
-/// Keeps a field, after those that came before; one that does not fit is left out.
+/// Appends a field to the earlier ones; one that does not fit is left out.
 pub fn keep(kept: &mut Option<Box<[u8]>>, value: &[u8]) {
     let before = kept.take().unwrap_or_default();
     if before.len() + value.len() < MOST_BYTES {
@@ -32,8 +32,9 @@ pub fn keep(kept: &mut Option<Box<[u8]>>, value: &[u8]) {
     }
 }
 
-/// What `said` says of the request with this id, which was sent at `sent_at`, nanoseconds since the Unix epoch: one row
-/// for each resource, with the sum of its waits. How many calls that were is not told, and is 0.
+/// The spans in `said`, the server's timing of the request with this id, which was sent at
+/// `sent_at`, nanoseconds since the Unix epoch: one row for each resource, with the sum of its
+/// waits. The number of calls is unknown, and 0.
 pub fn spans(said: &[u8], trace_id: &str, sent_at: i64, is_well: bool) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     for metric in split(said, b',').take(MOST_METRICS) {
@@ -43,7 +44,7 @@ pub fn spans(said: &[u8], trace_id: &str, sent_at: i64, is_well: bool) -> Vec<Sp
         let (resource, system) = resource(&name);
         let duration_ns = took.as_nanos() as i64;
         match spans.iter_mut().find(|span| span.resource == resource && span.system == system) {
-            // Of the whole request the longest is the whole.
+            // Of several times of the whole request, the longest counts.
             Some(span) if resource == "request" => span.duration_ns = span.duration_ns.max(duration_ns),
             Some(span) => span.duration_ns += duration_ns,
             None => spans.push(Span {
@@ -71,7 +72,7 @@ fn name(text: &[u8]) -> Option<String> {
     text.iter().all(is_token).then(|| String::from_utf8_lossy(text).into_owned())
 }
 
-/// What it is time in, and which one.
+/// The resource that a metric's time belongs to, and its name.
 fn resource(name: &str) -> (&'static str, Option<String>) {
     let resource = match name.to_ascii_lowercase().as_str() {
         "db" | "database" | "sql" => "database",
@@ -86,7 +87,7 @@ fn resource(name: &str) -> (&'static str, Option<String>) {
     (resource, is_of_a_kind.then(|| name.to_ascii_lowercase()))
 }
 
-/// The time of a parameter, if it is `dur`.
+/// The duration of a parameter, if it is `dur`.
 fn duration(parameter: &[u8]) -> Option<Duration> {
     let text = std::str::from_utf8(parameter).ok()?;
     let (name, value) = text.split_once('=')?;
@@ -99,7 +100,7 @@ fn duration(parameter: &[u8]) -> Option<Duration> {
     (0.0..=MOST_MS).contains(&ms).then(|| Duration::from_secs_f64(ms / 1_000.0))
 }
 
-/// The parts of `text` between separators that are not within quotes.
+/// The parts of `text` between separators outside of quotes.
 fn split(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     text.split(move |&byte| {

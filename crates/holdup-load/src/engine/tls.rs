@@ -1,4 +1,4 @@
-//! TLS of the target: which certificates are trusted, and the first hello of each connection.
+//! TLS to the target: which certificates are trusted, and the client side of each connection.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
-/// What can be wrong before anything is sent.
+/// What can go wrong before anything is sent.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// The file of certificates can't be used.
     #[error("{file}: {why}; expected PEM certificates (-----BEGIN CERTIFICATE-----)")]
     Certificates {
-        /// As it was given.
+        /// The file as given.
         file: String,
         /// What is wrong.
         why: String,
@@ -26,7 +26,7 @@ pub enum TlsError {
     /// The machine has no trusted certificates at all.
     #[error("this machine has no trusted certificates ({0}); install ca-certificates, or give --tls-ca FILE")]
     NoRoots(String),
-    /// A host name that can't be in a certificate.
+    /// The host name can't be in a certificate.
     #[error("\"{0}\" is not a valid TLS server name: neither a host name nor an address")]
     Name(String),
     /// rustls refused.
@@ -37,13 +37,13 @@ pub enum TlsError {
 /// Which certificates are trusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trust {
-    /// Take any certificate.
+    /// Trust any certificate.
     pub insecure: bool,
-    /// Trust those of this PEM file instead of the machine's.
+    /// Trust the certificates of this PEM file instead of the machine's.
     pub ca: Option<PathBuf>,
 }
 
-/// Makes the client's side of connections.
+/// Creates the client side of connections.
 #[derive(Clone)]
 pub struct Tls {
     config: Arc<ClientConfig>,
@@ -51,10 +51,10 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// For connections to `host` that will speak `protocol` (RFC 7301), if it has a name.
+    /// For connections to `host` that will use `protocol` (RFC 7301), if it has a name.
     ///
     /// # Errors
-    /// If there is nothing to trust, or the name is none.
+    /// Without trusted certificates, or if `host` is not a valid name.
     pub fn new(trust: &Trust, host: &str, protocol: Option<&[u8]>) -> Result<Self, TlsError> {
         let provider = Arc::new(ring::default_provider());
         let builder =
@@ -69,7 +69,7 @@ impl Tls {
         let verifier = Arc::new(Verifier { provider, chain, named });
         let mut config = builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
         config.alpn_protocols = protocol.map(<[u8]>::to_vec).into_iter().collect();
-        // Every connection shakes hands in full, like a user who comes for the first time.
+        // Every connection does a full handshake, like a new user.
         config.resumption = Resumption::disabled();
         let name = ServerName::try_from(host.to_owned()).map_err(|_| TlsError::Name(host.to_owned()))?;
         Ok(Self { config: Arc::new(config), name })
@@ -89,7 +89,7 @@ impl Tls {
 /// What is trusted.
 struct Trusted {
     store: RootCertStore,
-    /// The certificates of the file that was named.
+    /// The certificates of the given file.
     named: Vec<CertificateDer<'static>>,
 }
 
@@ -119,14 +119,14 @@ fn roots(file: Option<&Path>) -> Result<Trusted, TlsError> {
     Ok(Trusted { store, named })
 }
 
-/// Verifies the server's certificate; its signatures have to be right in any case.
+/// Verifies the server's certificate; its signatures must be valid in any case.
 #[derive(Debug)]
 struct Verifier {
     provider: Arc<CryptoProvider>,
-    /// None takes any certificate.
+    /// None trusts any certificate.
     chain: Option<Arc<WebPkiServerVerifier>>,
-    /// Certificates that were named as trusted. One that signed itself as an authority has no chain: of it only the name
-    /// is looked at.
+    /// Certificates that the user trusts explicitly. For a self-signed authority among them only
+    /// the name is checked, because it has no chain.
     named: Vec<CertificateDer<'static>>,
 }
 
@@ -171,7 +171,8 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// Whether it is an authority's own certificate that a server shows as its own (as `openssl req -x509` makes them).
+/// Whether a server presents the certificate of an authority as its own (as `openssl req -x509`
+/// makes them).
 fn has_signed_itself(error: &rustls::Error) -> bool {
     matches!(error, rustls::Error::InvalidCertificate(CertificateError::Other(other)) if format!("{other:?}").contains("CaUsedAsEndEntity"))
 }
@@ -186,7 +187,7 @@ pub fn in_words(error: &rustls::Error) -> String {
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             "it is for another name".to_owned()
         }
-        _ if has_signed_itself(error) => "it signed itself".to_owned(),
+        _ if has_signed_itself(error) => "it is self-signed".to_owned(),
         _ => error.to_string(),
     }
 }

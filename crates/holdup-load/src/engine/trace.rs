@@ -1,6 +1,7 @@
-//! Trace ids: every request carries a `traceparent` of its own (W3C Trace Context, level 1), so that what the app and the
-//! database say of it can be found. Requests' bytes are laid out ahead with a place of fixed width, and it is filled in
-//! as they are sent: no request is laid out anew for it, and nothing is drawn at random per request.
+//! Trace ids: every request carries its own `traceparent` (W3C Trace Context, level 1), so that the
+//! app's and the database's records of it can be found. Requests are laid out beforehand with a
+//! field of fixed width, which is filled in as they are sent. So no request is laid out again, and
+//! no random number is drawn per request.
 
 use std::hash::{BuildHasher as _, Hasher as _};
 
@@ -15,10 +16,11 @@ pub const FIELD: &str = "traceparent";
 /// Bytes of its value: version, trace id, span id and flags.
 pub const LENGTH: usize = 55;
 
-/// What stands in its place until it is sent. Zeros are not allowed as ids, so that nobody has sent that.
+/// Placeholder until it is sent. An all-zero id is invalid, so no other client can have sent this
+/// one.
 pub const PLACE: &str = "00-00000000000000000000000000000000-0000000000000000-01";
 
-/// What a statement's comment has around it.
+/// The text around it in a statement's comment.
 const COMMENT: [&[u8]; 2] = [b"/*traceparent='", b"'*/ "];
 
 /// Bytes of a statement's comment.
@@ -29,16 +31,16 @@ const COMMENT_LENGTH: usize = LENGTH + COMMENT[0].len() + COMMENT[1].len();
 pub enum Traced {
     /// It carries none.
     No,
-    /// It is put at this place of the request's bytes, or of the frames of its head.
+    /// It goes to this place in the request's bytes, or in the frames of its head.
     At(usize),
     /// It leads the text of its statements.
     InStatements,
-    /// The scenario gave it: this one, or 0 if that is none.
+    /// The scenario gave it: this one, or 0 if that is not a valid id.
     Given(u128),
 }
 
 impl Traced {
-    /// The place in `form`, if there is one.
+    /// Finds the place in `form`, if there is one.
     pub fn of(form: &Form) -> Self {
         let at = match form {
             // It is among the last fields of the head.
@@ -53,7 +55,7 @@ impl Traced {
         at.map_or(Self::No, Self::At)
     }
 
-    /// That of a header field as the scenario gives it.
+    /// Reads a header field of the scenario.
     pub fn given(value: &str) -> Self {
         let mut parts = value.trim().split('-');
         let id = parts.nth(1).filter(|id| id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit()));
@@ -69,9 +71,9 @@ pub struct TraceIds {
 }
 
 impl TraceIds {
-    /// Of the loop with this share of the load. `high` is the run's, from [`run_id`].
+    /// For the loop with this share of the load. `high` is the run's, from [`run_id`].
     pub fn new(high: u64, share: Share) -> Self {
-        // From 1 on, because 0 stays 0 when it is mixed.
+        // From 1 on, because mixing maps 0 to 0.
         Self { high, next: u64::from(share.index) + 1, step: u64::from(share.of) }
     }
 
@@ -79,13 +81,13 @@ impl TraceIds {
     pub fn next(&mut self) -> u128 {
         let number = self.next;
         self.next = self.next.wrapping_add(self.step);
-        // Samplers take the low half for random: numbers as they are would all be kept, or none.
+        // Samplers treat the low half as random: plain numbers would all be kept, or none.
         u128::from(self.high) << 64 | u128::from(mix(number))
     }
 }
 
-/// The high half of all trace ids of a run. Each process has another, so that shards never meet. The seed of the
-/// standard library's hash is the kernel's randomness.
+/// The high half of all trace ids of a run. Each process has another, so that shards never collide.
+/// The seed of the standard library's hash comes from the kernel's randomness.
 pub fn run_id() -> u64 {
     let mut hasher = std::hash::RandomState::new().build_hasher();
     hasher.write_u32(std::process::id());
@@ -93,28 +95,29 @@ pub fn run_id() -> u64 {
     hasher.finish().max(1)
 }
 
-/// A one-to-one mapping of 64 bits that leaves no order (the finalizer of SplitMix64; Steele, Lea and Flood 2014).
+/// A one-to-one mapping of 64 bits that hides their order (the finalizer of SplitMix64; Steele, Lea
+/// and Flood 2014).
 fn mix(number: u64) -> u64 {
     let x = (number ^ number >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let x = (x ^ x >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
     x ^ x >> 31
 }
 
-/// As it stands in tables; none for 0.
+/// Its text in tables; none for 0.
 pub fn text(id: u128) -> Option<String> {
     (id != 0).then(|| format!("{id:032x}"))
 }
 
-/// What is put into a request as it is sent.
+/// The trace id to put into a request as it is sent.
 pub struct Mark {
-    /// Where.
+    /// Its place in the bytes.
     pub at: usize,
     text: [u8; LENGTH],
 }
 
 impl Mark {
-    /// Of the `sending`-th time that `prepared` is sent with this id: a request sent again, or on to where it was
-    /// redirected, is another span of the same trace.
+    /// For the `sending`-th time that `prepared` is sent with this id: a resent or redirected
+    /// request is another span of the same trace.
     pub fn new(prepared: &Prepared, id: u128, sending: u32) -> Option<Self> {
         let at = match prepared.traced {
             Traced::No | Traced::Given(_) => return None,
@@ -135,7 +138,7 @@ impl Mark {
         &self.text
     }
 
-    /// What leads a statement.
+    /// The comment before a statement.
     pub fn comment(&self) -> [u8; COMMENT_LENGTH] {
         let mut comment = [0; COMMENT_LENGTH];
         let (begin, end) = (COMMENT[0].len(), COMMENT[0].len() + LENGTH);
@@ -145,7 +148,8 @@ impl Mark {
         comment
     }
 
-    /// What of `bytes` is to be sent from `from` on: their rest, or if the mark is in it a piece of it, in `scratch`.
+    /// The part of `bytes` to send from `from` on: the rest, or if the mark lies in it a piece of
+    /// it, copied to `scratch`.
     pub fn piece<'a>(mark: Option<&Self>, bytes: &'a [u8], from: usize, scratch: &'a mut Vec<u8>) -> &'a [u8] {
         let Some(mark) = mark.filter(|mark| from < mark.at + LENGTH) else { return &bytes[from.min(bytes.len())..] };
         let (begin, end) = (mark.at.max(from), mark.at + LENGTH);
@@ -158,10 +162,10 @@ impl Mark {
     }
 }
 
-/// Bytes that are copied to put a mark in; what comes after them is sent from where it lies.
+/// Bytes that are copied to put a mark in; those after them are sent from where they lie.
 const PIECE: usize = 16 * 1024;
 
-/// Sixteen hex digits, eight at a time: a nibble to each byte, and each byte to its letter.
+/// Sixteen hex digits, eight at a time: one nibble per byte, and each byte to its letter.
 fn put_hex(place: &mut [u8], number: u64) {
     for (place, half) in place.chunks_exact_mut(8).zip([number >> 32, number & 0xFFFF_FFFF]) {
         let spread = (half | half << 16) & 0x0000_FFFF_0000_FFFF;
@@ -207,7 +211,7 @@ mod tests {
             }
         }
         assert_ne!(run_id(), run_id());
-        // About half of them would be kept by a sampler that keeps half.
+        // A sampler that keeps half would keep about half of them.
         let kept = ids.iter().filter(|id| **id as u64 >> 63 == 0).count();
         assert!((1_200..1_800).contains(&kept), "{kept}");
     }

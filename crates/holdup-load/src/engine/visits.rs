@@ -1,5 +1,5 @@
-//! The sessions of one loop: who is ready, who thinks, who has a request to send. When anything is sent is the loop's
-//! business, and what a session does its script's.
+//! The sessions of one loop: which are ready, which think, which have a request to send. The loop
+//! decides when to send, and the script decides what a session does.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -15,7 +15,7 @@ use crate::schedule::Share;
 /// No session.
 pub const NOBODY: u32 = u32::MAX;
 
-/// One user's visit, and the request that comes next if that is known.
+/// One running session, and its next request if that is known.
 pub struct Visit {
     /// Its place in the script.
     pub session: Session,
@@ -23,7 +23,7 @@ pub struct Visit {
     pub cookies: Cookies,
     /// Index of its next request.
     pub pending: Option<u32>,
-    /// Operation of its last request: what a failure without a request counts as.
+    /// Operation of its last request: a failure without a request is counted for it.
     pub operation: u32,
 }
 
@@ -38,7 +38,7 @@ pub struct Step {
     pub phase: u32,
 }
 
-/// What became of a session.
+/// The result of continuing a session.
 pub enum Turn {
     /// It sends this request next.
     Asks(u32),
@@ -46,7 +46,7 @@ pub enum Turn {
     Thinks(i64),
     /// It has ended.
     Ended,
-    /// It failed without a request, which counts as this operation, and has ended.
+    /// It failed without a request and has ended. The failure counts for this operation.
     Failed(Failed, u32),
 }
 
@@ -59,27 +59,27 @@ pub struct Visits {
     asked: u64,
     visits: Vec<Option<Box<Visit>>>,
     free: Vec<u32>,
-    /// Visits that have ended, for their memory.
+    /// Ended sessions, whose memory is reused.
     #[expect(clippy::vec_box, reason = "they go from one list to the other as they are")]
     spare: Vec<Box<Visit>>,
-    /// Sessions whose next request is known and due whenever one is, by flow.
+    /// Sessions whose next request is known and may be sent at any arrival, by flow.
     ready: Vec<Vec<u32>>,
-    /// Sessions that wait, by when that ends.
+    /// Sessions that think, by when that ends.
     thinking: BinaryHeap<Reverse<(i64, u32)>>,
-    /// Sessions whose next request is due and has no lane yet.
+    /// Sessions whose next request is due and has no slot yet.
     pub due: VecDeque<Step>,
-    /// What a request is filled in into.
+    /// Working memory for filling in requests.
     pub filled: Filled,
-    /// Variables of the last session that came to its end, if they are to be kept.
+    /// Variables of the last session that completed, if they are to be kept.
     pub left: Option<Vec<Value>>,
     keeps: bool,
 }
 
-/// Ended visits that are kept for their memory.
+/// Most ended sessions that are kept for their memory.
 const SPARE_MOST: usize = 1_024;
 
 impl Visits {
-    /// None yet, of a loop that has this share; `keeps` what the last one leaves.
+    /// For the loop with this share; `keeps` whether to keep the variables of the last session.
     pub fn new(script: Arc<Script>, share: Share, keeps: bool) -> Self {
         Self {
             ready: vec![Vec::new(); script.flows.len()],
@@ -128,7 +128,7 @@ impl Visits {
         }
     }
 
-    /// A session is over.
+    /// Ends a session.
     pub fn end(&mut self, id: u32) {
         if let Some(visit) = self.visits.get_mut(id as usize).and_then(Option::take) {
             self.free.push(id);
@@ -143,18 +143,18 @@ impl Visits {
         self.visits.get_mut(id as usize)?.as_deref_mut()
     }
 
-    /// The session, its script, and room to fill a request in.
+    /// The session, its script, and memory to fill a request in.
     pub fn with(&mut self, id: u32) -> Option<(&mut Visit, &Script, &mut Filled)> {
         let visit = self.visits.get_mut(id as usize)?.as_deref_mut()?;
         Some((visit, &self.script, &mut self.filled))
     }
 
-    /// What a request is.
+    /// The description of a request.
     pub fn asked(&self, request: u32) -> &Asked {
         &self.script.requests[request as usize]
     }
 
-    /// Goes on with a session until it asks, waits, or ends. One that ends is gone.
+    /// Continues a session until it sends, thinks, or ends. A session that ends is removed.
     pub fn go_on(&mut self, id: u32, now: Moment) -> Turn {
         let Some(visit) = self.visits.get_mut(id as usize).and_then(Option::as_deref_mut) else { return Turn::Ended };
         if let Some(request) = visit.pending {
@@ -182,24 +182,26 @@ impl Visits {
         }
     }
 
-    /// Takes the next ready session of `flow`: the last one that became so, that as few as possible go on side by side.
+    /// Takes the next ready session of `flow`: the one that became ready last, so that as few
+    /// sessions as possible run at once.
     pub fn take_ready(&mut self, flow: u32) -> Option<u32> {
         self.ready[flow as usize].pop()
     }
 
-    /// A session's next request is due whenever one is.
+    /// A session's next request may be sent at any arrival.
     pub fn is_ready(&mut self, id: u32) {
         if let Some(visit) = self.visits.get(id as usize).and_then(Option::as_ref) {
             self.ready[visit.session.flow() as usize].push(id);
         }
     }
 
-    /// A session waits until `until`.
+    /// A session thinks until `until`.
     pub fn think(&mut self, id: u32, until: i64) {
         self.thinking.push(Reverse((until, id)));
     }
 
-    /// When something is due by itself: one has thought enough, or its request has waited for `timeout_ns`.
+    /// When the next timed event comes: a session has finished thinking, or a request has waited
+    /// for `timeout_ns`.
     pub fn next_moment(&self, timeout_ns: i64) -> i64 {
         let thought = self.thinking.peek().map_or(i64::MAX, |Reverse((until, _))| *until);
         self.due.front().map_or(thought, |step| thought.min(step.at + timeout_ns))
@@ -211,14 +213,14 @@ impl Visits {
         u64::from(self.share.index) + (self.asked - 1) * u64::from(self.share.of)
     }
 
-    /// One that has thought enough by `now`, and when it had.
+    /// A session that has finished thinking by `now`, and when it finished.
     pub fn next_done(&mut self, now: i64) -> Option<(i64, u32)> {
         let Reverse((until, id)) = *self.thinking.peek().filter(|Reverse((until, _))| *until <= now)?;
         self.thinking.pop();
         Some((until, id))
     }
 
-    /// Whether some session goes on.
+    /// Whether any session is still running.
     pub fn are_under_way(&self) -> bool {
         !self.thinking.is_empty() || !self.due.is_empty()
     }

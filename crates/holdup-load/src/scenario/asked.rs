@@ -1,4 +1,4 @@
-//! One request, or one statement, of a scenario: what is sent, what is checked, what is remembered.
+//! One request, or one statement, of a scenario: what is sent, checked, and captured.
 
 use crate::script::program::{Asked, Encoding, Form, OnFailure, Piece, Statement};
 use crate::script::{Capture, Condition, Names, Needs, Pick, Subjects, Template};
@@ -9,12 +9,12 @@ use super::statement;
 use super::{METHODS, check_header, check_path, without_query};
 use crate::yaml::{Map, Node, YamlError};
 
-/// What the target speaks.
+/// The protocol of the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     /// HTTP.
     Http,
-    /// SQL, of this kind of server.
+    /// SQL in this dialect.
     Sql(Dialect),
 }
 
@@ -39,14 +39,14 @@ impl Language {
     }
 }
 
-/// Largest file that is a body, bytes.
+/// Largest file used as a body, bytes.
 const LARGEST_BODY_BYTES: u64 = 64 << 20;
 
-/// What was read. The operation's index is still to be found by its name.
+/// A parsed request. The index of its operation is still to be found by its name.
 pub struct Read {
     /// The request.
     pub asked: Asked,
-    /// What it is called, without its groups.
+    /// Its name, without its groups.
     pub name: String,
     /// Method as it is sent; empty for a statement.
     pub method: String,
@@ -90,7 +90,7 @@ pub fn read(
                 _ => {}
             }
             reader.needs = reader.needs.union(capture.needs());
-            let slot = names.slot(name).ok_or_else(|| source.error("it has no place"))?;
+            let slot = names.slot(name).ok_or_else(|| source.error("unknown variable"))?;
             captures.push((slot, capture));
         }
     }
@@ -142,7 +142,7 @@ impl Reader<'_> {
             .next()
             .ok_or_else(|| node.error(format!("say what to send: one of {}, e.g. get: /path", METHODS.join(", "))))?;
         if methods.next().is_some() {
-            return Err(node.error("more than one method; make two operations of it"));
+            return Err(node.error("more than one method; split it into two operations"));
         }
         let text = path_node.text()?;
         let path = self.template(path_node, text)?;
@@ -166,7 +166,7 @@ impl Reader<'_> {
         for key in ["body", "json", "form", "body_file"] {
             let Some(value) = map.get(key) else { continue };
             if body.is_some() {
-                return Err(value.error("there can be one of body, json, form and body_file"));
+                return Err(value.error("body, json, form and body_file exclude each other; keep one"));
             }
             let mut pieces = Pieces { reader: self, list: Vec::new(), text: String::new() };
             content = pieces.read(key, value)?;
@@ -246,7 +246,7 @@ impl Reader<'_> {
     }
 }
 
-/// The pieces of a body: text that is as it is collects until something else comes.
+/// Collects the pieces of a body: literal text is merged until something else follows.
 struct Pieces<'r, 'n> {
     reader: &'r mut Reader<'n>,
     list: Vec<Piece>,
@@ -254,7 +254,7 @@ struct Pieces<'r, 'n> {
 }
 
 impl Pieces<'_, '_> {
-    /// Reads the body under `key`; its content type, if that follows from the key.
+    /// Reads the body under `key`; returns its content type, if that follows from the key.
     fn read(&mut self, key: &str, node: &Node) -> Result<Option<&'static str>, YamlError> {
         match key {
             "json" => {
@@ -344,7 +344,7 @@ fn capture(node: &Node) -> Result<Capture, YamlError> {
     let (kind, value) =
         found.next().ok_or_else(|| node.error(format!("say what to capture: one of {}", SOURCES.join(", "))))?;
     if found.next().is_some() {
-        return Err(node.error("one variable is captured from one place"));
+        return Err(node.error("a variable can be captured from only one place"));
     }
     let source = format!("{kind} {}", value.text()?);
     let pick = match map.get("pick").map(|n| n.text().map(|t| (n, t))).transpose()? {
@@ -357,7 +357,7 @@ fn capture(node: &Node) -> Result<Capture, YamlError> {
             return Err(node.error(format!("unknown pick \"{other}\"; there are: first, last, random, all, count")));
         }
     };
-    // A default that is empty is one, too.
+    // An empty default is a default, too.
     let default = match node.entries()?.iter().find(|(key, _)| key == "default") {
         Some((_, value)) if value.is_empty() => Some(String::new()),
         Some((_, value)) => Some(value.text()?.to_owned()),
@@ -366,13 +366,13 @@ fn capture(node: &Node) -> Result<Capture, YamlError> {
     Capture::new(&source, pick, default).map_err(|why| value.error(why))
 }
 
-/// `text` with `{}` for every blank.
+/// `text` with `{}` in place of every template expression.
 fn blanked(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("${") {
         if rest[..at].ends_with('$') {
-            // Written so, it is no blank.
+            // An escaped brace is literal text.
             out.push_str(&rest[..at]);
             out.push('{');
             rest = &rest[at + 2..];
@@ -385,8 +385,8 @@ fn blanked(text: &str) -> String {
     out + rest
 }
 
-/// How long the blank is that `text` begins with: up to the brace that closes it, other than one in quotes. One that does
-/// not end goes to the end.
+/// Length of the template expression that `text` begins with: up to its closing brace, ignoring
+/// braces in quotes. An unclosed one reaches to the end.
 pub fn blank_bytes(text: &str) -> usize {
     let (mut depth, mut quote) = (0, None);
     let end = text.char_indices().skip(1).find(|(_, c)| {

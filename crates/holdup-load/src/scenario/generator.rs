@@ -1,4 +1,4 @@
-//! How the load is made, as opposed to what it is: nothing here changes which requests are due when.
+//! How the load is generated: nothing here changes which requests are due when.
 
 use crate::yaml::{Node, YamlError};
 
@@ -8,7 +8,8 @@ pub enum Pace {
     /// Every 50 us: requests are sent when they are due.
     #[default]
     Precise,
-    /// Every 250 us: less CPU at high rates; requests that are due within one wake are sent together.
+    /// Every 250 us: less CPU at high rates; requests that are due within one wake-up are sent
+    /// together.
     Economy,
 }
 
@@ -24,12 +25,12 @@ impl Pace {
     /// Reads `precise` or `economy`.
     ///
     /// # Errors
-    /// A message that says what there is.
+    /// A message that lists the accepted names.
     pub fn parse(text: &str) -> Result<Self, String> {
         match text {
             "precise" => Ok(Self::Precise),
             "economy" => Ok(Self::Economy),
-            _ => Err(format!("\"{text}\" is not a pace; there are precise and economy")),
+            _ => Err(format!("\"{text}\" is not a pace; use precise or economy")),
         }
     }
 
@@ -45,22 +46,23 @@ pub struct Generator {
     pub pace: Pace,
     /// Open all connections before the first request is due, and use them in turn.
     pub open_all: bool,
-    /// Loops, each a thread; as many as the rate needs if not said.
+    /// Loops, each a thread; if not given, as many as the rate needs.
     pub loops: Option<u32>,
-    /// CPUs to pin the loops to, in order; if not said, loops are pinned when there is one for every CPU.
+    /// CPUs to pin the loops to, in order; if not given, loops are pinned when there is one for
+    /// every CPU.
     pub cpus: Vec<usize>,
     /// Most request rows to keep.
     pub rows: Option<u64>,
-    /// Go on when the target can't be reached at first: its failures are counted.
+    /// Go on when the target can't be reached at first, and count the failures.
     pub keep_going: bool,
 }
 
-/// Requests per second that one loop is given at most where there are CPUs for more.
+/// Most requests per second for one loop, where there are CPUs for more loops.
 const RATE_OF_ONE_LOOP: f64 = 20_000.0;
 
 impl Generator {
-    /// How many loops make `peak_rate` requests a second (none: as many as they can) over `lanes` on `cpus` CPUs,
-    /// of which the service needs some too if it is on this machine.
+    /// The number of loops for `peak_rate` requests a second (none: as many as possible) in `lanes`
+    /// slots on `cpus` CPUs. A service on this machine needs some of the CPUs, too.
     pub fn loops(&self, peak_rate: Option<f64>, lanes: u32, cpus: usize, is_local: bool) -> u32 {
         if let Some(loops) = self.loops {
             return loops.clamp(1, lanes.max(1));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::engine::tls::Trust;
 use crate::yaml::{Node, YamlError};
 
-/// Redirects that are followed if the scenario does not say: what other tools of this kind follow.
+/// Redirects that are followed if the scenario does not say: as in other tools of this kind.
 pub const DEFAULT_REDIRECTS: u32 = 10;
 
 /// [`Http::max_response_bytes`] if the scenario does not say.
@@ -14,7 +14,8 @@ pub const DEFAULT_MAX_RESPONSE_BYTES: u64 = 1 << 30;
 /// Most streams on one HTTP/2 connection.
 pub const MAX_STREAMS: u32 = 1_000;
 
-/// Version of the protocol. It is said, not negotiated: what was measured should not depend on a server's mood.
+/// Version of the protocol. It is given, not negotiated: the result should not depend on what the
+/// server prefers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HttpVersion {
     /// HTTP/1.1, one request at a time on a connection.
@@ -33,7 +34,7 @@ impl HttpVersion {
         }
     }
 
-    /// As it stands in a recording.
+    /// Its name in a recording.
     pub fn name(self) -> &'static str {
         match self {
             Self::Http1 => "http/1.1",
@@ -44,12 +45,12 @@ impl HttpVersion {
     /// Reads `1.1` or `2`.
     ///
     /// # Errors
-    /// A message that says what there is.
+    /// A message that lists the accepted versions.
     pub fn parse(text: &str) -> Result<Self, String> {
         match text {
             "1" | "1.1" => Ok(Self::Http1),
             "2" => Ok(Self::Http2),
-            _ => Err(format!("\"{text}\" is not a version of HTTP that holdup speaks; there are 1.1 and 2")),
+            _ => Err(format!("\"{text}\" is not an HTTP version that holdup supports; use 1.1 or 2")),
         }
     }
 }
@@ -61,11 +62,11 @@ pub struct Http {
     pub version: HttpVersion,
     /// Streams on each HTTP/2 connection: requests in flight on it.
     pub streams: u32,
-    /// Redirects within the target that are followed; 0 takes the redirect itself as the response.
+    /// Redirects within the target that are followed; with 0 the redirect itself is the response.
     pub redirects: u32,
-    /// Whether each connection, as one user, keeps the cookies it is given.
+    /// Whether each connection, as one user, keeps its cookies.
     pub cookies: bool,
-    /// Whether compressed responses are asked for. They are not unpacked; bytes are as on the wire.
+    /// Whether to ask for compressed responses. They are not unpacked; bytes are as on the wire.
     pub compression: bool,
     /// Most bytes of a response.
     pub max_response_bytes: u64,
@@ -101,7 +102,7 @@ impl Http {
         if let Some(streams) = map.get("streams") {
             http.streams = streams.integer("streams on a connection", 1..=MAX_STREAMS)?;
             if http.streams > 1 && http.version == HttpVersion::Http1 {
-                return Err(streams.error("HTTP/1.1 has one request at a time on a connection; add version: 2"));
+                return Err(streams.error("HTTP/1.1 allows one request at a time on a connection; add version: 2"));
             }
         }
         if let Some(redirects) = map.get("redirects") {
@@ -183,7 +184,7 @@ mod tests {
     #[test]
     fn errors_say_the_way_out() {
         for (text, words) in [
-            ("{version: 3}", "there are 1.1 and 2"),
+            ("{version: 3}", "use 1.1 or 2"),
             ("{streams: 4}", "add version: 2"),
             ("{cookies: maybe}", "expected true or false"),
             ("{max_response: big}", "such as 64KiB"),

@@ -1,4 +1,4 @@
-//! `include`: what several scenarios share, in files of its own.
+//! `include`: parts of scenarios in files that several of them share.
 
 use std::path::Path;
 
@@ -6,16 +6,17 @@ use holdup_recording::files;
 
 use crate::yaml::{Node, YamlError};
 
-/// Files that include files that include files, and so on: more is a mistake.
+/// Deepest nesting of included files: more is a mistake.
 const DEEPEST: usize = 8;
 
-/// Largest file that is included, bytes.
+/// Largest included file, bytes.
 const LARGEST_BYTES: u64 = 16 << 20;
 
-/// Joins the files that `root` includes into it. Their names, as comments, for the recording.
+/// Merges the files that `root` includes into it. Returns their names, as comments, for the
+/// recording.
 ///
 /// # Errors
-/// If one can't be read, is no YAML, or includes itself.
+/// If one can't be read, is not YAML, or includes itself.
 pub fn resolve(root: &mut Node) -> Result<String, YamlError> {
     let mut names = String::new();
     let mut open = vec![root.file().to_owned()];
@@ -34,7 +35,9 @@ fn join(node: &mut Node, open: &mut Vec<String>, names: &mut String) -> Result<(
             .map_err(|_| entry.error(format!("{path} is not UTF-8")))?;
         let mut included = Node::parse(&content, &path)?;
         if !included.is_map() {
-            return Err(entry.error(format!("{path} has no keys; it is to hold some of a scenario's, e.g. define:")));
+            return Err(
+                entry.error(format!("{path} has no keys; it must contain some keys of a scenario, e.g. define:"))
+            );
         }
         names.push_str(&format!("# included: {}\n", entry.text()?));
         open.push(path);
@@ -45,13 +48,13 @@ fn join(node: &mut Node, open: &mut Vec<String>, names: &mut String) -> Result<(
     Ok(())
 }
 
-/// `name` as seen from the folder of `file`.
+/// `name` relative to the folder of `file`.
 pub fn beside(file: &str, name: &str) -> String {
     let folder = Path::new(file).parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.map_or_else(|| name.to_owned(), |folder| folder.join(name).display().to_string())
 }
 
-/// All of a regular file that has at most `most` bytes.
+/// Reads all of a regular file of at most `most` bytes.
 ///
 /// # Errors
 /// A message with its name.

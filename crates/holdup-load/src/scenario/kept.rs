@@ -1,5 +1,6 @@
-//! What of a scenario's text is kept in a recording: the tree as it was read, without the secrets in it, whatever way they are
-//! written. A value is one if its key, or one above it, says so, if it looks like one, or if it is filled into one.
+//! The scenario's text for the recording: the tree as it was read, without its secrets, however
+//! they are written. A value is secret if its key, or one above it, says so, if it looks like a
+//! secret, or if a secret is filled into it.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +8,10 @@ use holdup_recording::secret::{HIDDEN, is_secret_name, redact_value, spans};
 
 use crate::yaml::{Node, YamlError};
 
-/// Shortest secret that is looked for in messages: shorter ones are parts of words.
+/// Shortest secret that is masked in messages: shorter ones are parts of words.
 const SHORTEST: usize = 4;
 
-/// A scenario's text and what was taken out of it.
+/// A scenario's text and the secrets that were removed from it.
 pub struct Kept {
     /// YAML without secrets.
     pub text: String,
@@ -18,14 +19,14 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Of `root`, a scenario that may be wrong in any way.
+    /// From `root`, a scenario that may be wrong in any way.
     pub fn of(root: &Node) -> Self {
         let (mut secrets, mut names) = (Vec::new(), BTreeSet::new());
         let hidden = hide(root, &BTreeSet::new(), &mut |secret| {
             names.extend(filled_in(secret));
             secrets.push(secret.to_owned());
         });
-        // Vars that stand in a secret's place are secrets themselves.
+        // Variables used in a secret's place are secrets themselves.
         let kept =
             if names.is_empty() { hidden } else { hide(root, &names, &mut |secret| secrets.push(secret.to_owned())) };
         secrets.retain(|secret| secret.len() >= SHORTEST);
@@ -34,14 +35,14 @@ impl Kept {
         Self { text: kept.to_yaml(), secrets }
     }
 
-    /// Counts `value` among what is not to be repeated.
+    /// Adds `value` to the secrets.
     pub fn also(&mut self, value: &str) {
         if value.len() >= SHORTEST {
             self.secrets.push(value.to_owned());
         }
     }
 
-    /// `error` without them.
+    /// `error` without secrets.
     pub fn masked(&self, mut error: YamlError) -> YamlError {
         for secret in &self.secrets {
             error.message = error.message.replace(secret, HIDDEN);
@@ -50,12 +51,12 @@ impl Kept {
     }
 }
 
-/// The text of a scenario that was made of flags, as it may be kept.
+/// The text of a scenario that was made from flags, without secrets.
 pub fn kept(text: &str) -> String {
     Node::parse(text, "the quick form").map_or_else(|_| String::new(), |root| Kept::of(&root).text)
 }
 
-/// `root` without its secrets, each of which `found` is told; `names` are vars that are some.
+/// `root` without its secrets, which are passed to `found`; `names` are the secret variables.
 fn hide(root: &Node, names: &BTreeSet<String>, found: &mut impl FnMut(&str)) -> Node {
     let mut kept = root.clone();
     kept.rewrite(&mut |path, text| {
@@ -69,7 +70,8 @@ fn hide(root: &Node, names: &BTreeSet<String>, found: &mut impl FnMut(&str)) -> 
     kept
 }
 
-/// Whether a key on the way to `path` names a secret. `secrets` holds names of variables; those of `define` are the scenario's own.
+/// Whether a key on the way to `path` names a secret. `secrets` holds names of variables; those of
+/// `define` are the scenario's own.
 fn is_secret_place(path: &str, names: &BTreeSet<String>) -> bool {
     let mut keys = path.split(['.', '[']).filter(|key| !key.ends_with(']'));
     let first = keys.next().unwrap_or_default();
@@ -82,7 +84,7 @@ fn is_secret_place(path: &str, names: &BTreeSet<String>) -> bool {
     is_var || own.is_none() && is_secret_name(first) || keys.any(is_secret_name)
 }
 
-/// Names that are filled into `text`: of `${name}`, `${name.column}`, `${default(name, 1)}` all words.
+/// The names filled into `text`: all words of `${name}`, `${name.column}`, `${default(name, 1)}`.
 fn filled_in(text: &str) -> impl Iterator<Item = String> {
     let blanks = text.split("${").skip(1).map(|rest| rest.split('}').next().unwrap_or_default());
     let words = blanks.flat_map(|blank| blank.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-')));

@@ -1,4 +1,4 @@
-//! The scenario's `load` section: how much, when.
+//! The scenario's `load` section: how much load, and when.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::model::{Closed, Load, Stage};
 use crate::schedule::{Schedule, Stretch};
 use crate::yaml::{Map, Node, YamlError};
 
-/// Keys that say what the load is; one of them.
+/// Keys that say what the load is; exactly one is used.
 const PROFILES: [&str; 9] = ["rate", "steps", "ramp", "spike", "sine", "phases", "replay", "users", "search"];
 
 /// Keys of the section that are read here.
@@ -34,28 +34,28 @@ pub const KEYS: [&str; 16] = [
     "warm_up",
 ];
 
-/// So long at most, if only iterations are given.
+/// Longest load, if only iterations are given.
 const LONGEST_ITERATIONS: Duration = Duration::from_secs(24 * 3_600);
 
-/// What the section says.
+/// The parsed section.
 pub struct Section {
-    /// How much, when.
+    /// How much load, and when.
     pub load: Load,
-    /// What of the beginning is left out.
+    /// How much of the start is left out.
     pub warm_up: WarmUp,
     /// Operations of a replayed log; empty if the scenario has its own.
     pub operations: Vec<Operation>,
-    /// What to add to the scenario's text, which says it nowhere.
+    /// A remark to add to the scenario's text, for a choice that it does not show.
     pub remark: Option<String>,
-    /// What is searched for, if the load is a search.
+    /// The settings of the search, if the load is one.
     pub search: Option<holdup_knee::Config>,
 }
 
-/// Reads it. `all_keys` are the keys the section may have, those read elsewhere included; `file` is the scenario's,
-/// which a log's path is relative to.
+/// Reads the section. `all_keys` are its allowed keys, those read elsewhere included; the path of a
+/// log is relative to `file`, the scenario.
 ///
 /// # Errors
-/// The first thing wrong, with its line and what would be right.
+/// The first mistake, with its line and what would be right.
 pub fn parse(load: &Node, all_keys: &[&str], file: &str, has_operations: bool) -> Result<Section, YamlError> {
     let map = load.map(all_keys)?;
     let given: Vec<(&str, &Node)> = PROFILES.iter().filter_map(|key| Some((*key, map.get(key)?))).collect();
@@ -64,7 +64,7 @@ pub fn parse(load: &Node, all_keys: &[&str], file: &str, has_operations: bool) -
         [] => return Err(load.error(format!("say how much: one of {}", PROFILES.map(quoted).join(", ")))),
         [(one, _), .., ("users", _)] => {
             return Err(load.error(format!(
-                "\"users\" is a closed model: how fast the service answers decides how much it is asked, so there can be no {}; keep one of the two",
+                "\"users\" is a closed model, in which the service's speed determines the load, so it excludes {}; keep one of the two",
                 quoted(one)
             )));
         }
@@ -108,14 +108,14 @@ pub fn parse(load: &Node, all_keys: &[&str], file: &str, has_operations: bool) -
     Ok(Section { load, warm_up, operations, remark, search })
 }
 
-/// Users, for a time or until they have been through so many sessions.
+/// Users, for a time or until they have completed so many sessions.
 fn closed(node: &Node, map: &Map<'_>) -> Result<Closed, YamlError> {
     let iterations = map.get("iterations").map(|n| n.integer("sessions in all", 1..=u32::MAX)).transpose()?;
     let (users, stages) =
         if node.is_list() { stages(node)? } else { (node.integer("users", 1..=MAX_CONNECTIONS)?, Vec::new()) };
     let length = match (map.get("duration"), iterations) {
         (Some(duration), _) if !stages.is_empty() => {
-            return Err(duration.error("each stage of users says how long with \"for\"; remove \"duration\""));
+            return Err(duration.error("each stage of users has its own \"for\"; remove \"duration\""));
         }
         _ if !stages.is_empty() => stages.iter().map(|stage| stage.length).sum(),
         (None, Some(_)) => LONGEST_ITERATIONS,
@@ -155,7 +155,7 @@ fn stages(node: &Node) -> Result<(u32, Vec<Stage>), YamlError> {
     }
     let most = stages.iter().map(|stage| stage.from.max(stage.to)).max().unwrap_or(0);
     if most == 0 {
-        return Err(node.error("there are no users in any stage"));
+        return Err(node.error("every stage has 0 users"));
     }
     Ok((most, stages))
 }
@@ -169,18 +169,18 @@ fn quoted(key: &str) -> String {
 fn only(map: &Map<'_>, profile: &str) -> Result<(), YamlError> {
     let refuse = |key: &str, why: &str| map.get(key).map_or(Ok(()), |node| Err(node.error(why)));
     match profile {
-        "steps" => refuse("duration", "steps say how long with \"every\"; remove \"duration\"")?,
-        "search" => refuse("duration", "a search says with \"within\" how long it may take; remove \"duration\"")?,
-        "phases" => refuse("duration", "each phase says how long with \"for\"; remove \"duration\"")?,
+        "steps" => refuse("duration", "each step takes its length from \"every\"; remove \"duration\"")?,
+        "search" => refuse("duration", "a search takes its length from \"within\"; remove \"duration\"")?,
+        "phases" => refuse("duration", "each phase has its own \"for\"; remove \"duration\"")?,
         _ => {}
     }
     if profile == "users" {
-        refuse("connections", "each of the users has a connection of their own; remove \"connections\"")?;
-        refuse("arrivals", "users arrive when they have been answered and have thought; remove \"arrivals\"")
+        refuse("connections", "each user has a separate connection; remove \"connections\"")?;
+        refuse("arrivals", "a user's next request follows the response and the think time; remove \"arrivals\"")
     } else {
-        refuse("iterations", "only \"users\", a closed model, can be counted so; remove it or say \"users\"")?;
-        refuse("ramp_up", "only \"users\", a closed model, start so; use \"ramp\" for a rate")?;
-        refuse("think", "only \"users\", a closed model, think; remove it or say \"users\"")
+        refuse("iterations", "needs \"users\", a closed model; remove it or use \"users\"")?;
+        refuse("ramp_up", "needs \"users\", a closed model; use \"ramp\" for a rate")?;
+        refuse("think", "needs \"users\", a closed model; remove it or use \"users\"")
     }
 }
 
@@ -189,7 +189,7 @@ fn rate(node: &Node) -> Result<f64, YamlError> {
     node.number("requests per second", 0.001..=MAX_RATE)
 }
 
-/// The same where there may be none for a moment.
+/// Requests per second, or 0.
 fn rate_or_none(node: &Node) -> Result<f64, YamlError> {
     node.number("requests per second", 0.0..=MAX_RATE)
 }
@@ -226,7 +226,7 @@ fn phases(node: &Node) -> Result<Schedule, YamlError> {
     }
     let stretches: Vec<Stretch> = list.iter().enumerate().map(|(i, node)| phase(i, node)).collect::<Result<_, _>>()?;
     if stretches.iter().all(|s| s.rate_from + s.rate_to <= 0.0) {
-        return Err(node.error("nothing is sent in any phase; e.g. - {rate: 50, for: 10s}"));
+        return Err(node.error("no phase sends anything; add one, e.g. - {rate: 50, for: 10s}"));
     }
     Ok(Schedule::new(stretches))
 }
@@ -239,7 +239,7 @@ fn phase(index: usize, node: &Node) -> Result<Stretch, YamlError> {
         (None, Some(change), None) => ramp(change, positive(map.need("for")?)?)?,
         (None, None, Some(pause)) => {
             if let Some(length) = map.get("for") {
-                return Err(length.error("a pause says itself how long: {pause: 5s}; remove \"for\""));
+                return Err(length.error("a pause contains its length: {pause: 5s}; remove \"for\""));
             }
             Schedule::new(vec![Stretch {
                 name: "pause".to_owned(),
@@ -296,7 +296,7 @@ fn replay(
     profile::replay(&folder.join(path.text()?), &options).map_err(|why| path.error(why))
 }
 
-/// Even or random.
+/// Regular or random arrivals.
 fn arrivals(map: &Map<'_>, load: Load) -> Result<(Load, Option<String>), YamlError> {
     let seed = map.get("seed");
     let is_poisson = match map.get("arrivals") {
@@ -320,7 +320,7 @@ fn arrivals(map: &Map<'_>, load: Load) -> Result<(Load, Option<String>), YamlErr
                 }
                 None => DEFAULT_SEED,
             };
-            let remark = seed.is_none().then(|| format!("load.seed: {number}, as nothing else was said"));
+            let remark = seed.is_none().then(|| format!("load.seed: {number}, because none was given"));
             Ok((Load::Open(schedule.poisson(number)), remark))
         }
         (load, _) => match seed {
@@ -386,7 +386,7 @@ mod tests {
         let even = schedule("{rate: 100, duration: 9s}");
         assert_eq!(schedule("{rate: 100, duration: 9s, arrivals: even}"), even);
         let random = read("{rate: 100, duration: 9s, arrivals: poisson}").unwrap();
-        assert_eq!(random.remark.unwrap(), "load.seed: 1, as nothing else was said");
+        assert_eq!(random.remark.unwrap(), "load.seed: 1, because none was given");
         assert_eq!(random.load, Load::Open(schedule("{rate: 100, duration: 9s, arrivals: poisson, seed: 1}")));
         assert_ne!(random.load, Load::Open(even));
         assert!(
@@ -399,12 +399,15 @@ mod tests {
         for (load, words) in [
             ("{duration: 1s}", "s.yaml:1: say how much: one of \"rate\", \"steps\", \"ramp\""),
             ("{rate: 1, sine: {mean: 1}}", "\"rate\" and \"sine\" exclude each other; keep one"),
-            ("{rate: 1, users: 5, duration: 1s}", "\"users\" is a closed model: how fast the service answers decides"),
-            ("{users: 5, duration: 1s, connections: 9}", "connections: each of the users has a connection"),
+            (
+                "{rate: 1, users: 5, duration: 1s}",
+                "\"users\" is a closed model, in which the service's speed determines",
+            ),
+            ("{users: 5, duration: 1s, connections: 9}", "connections: each user has a separate connection"),
             ("{users: 5, duration: 1s, arrivals: poisson}", "remove \"arrivals\""),
             ("{users: 5}", "\"duration\" is missing"),
             ("{users: 0, duration: 1s}", "users: 0 is out of range: users, from 1 to 60000"),
-            ("{rate: 5, think: 1s, duration: 1s}", "think: only \"users\""),
+            ("{rate: 5, think: 1s, duration: 1s}", "think: needs \"users\""),
             ("{rate: 5, duration: 1s, seed: 5}", "seed: a seed is for random arrivals"),
             (
                 "{rate: 5, duration: 1s, arrivals: poisson, seed: -5}",
@@ -413,7 +416,7 @@ mod tests {
             ("{rate: 5, duration: 1s, arrivals: normal}", "arrivals: expected even or poisson, found \"normal\""),
             ("{rate: 5, duration: 1s, warm_up: 1s}", "warm_up: a warm-up of 1s leaves nothing of a load of 1s"),
             ("{rate: 5, duration: 1s, warm_up: some}", "or auto, or none"),
-            ("{ramp: {from: 0, to: 0}, duration: 1s}", "ramp: from 0 to 0 nothing is sent"),
+            ("{ramp: {from: 0, to: 0}, duration: 1s}", "ramp: a ramp from 0 to 0 sends nothing"),
             (
                 "{spike: {base: 1, peak: 5, at: 9s, for: 2s}, duration: 10s}",
                 "spike: the spike ends at 11s and the load at 10s",
@@ -425,18 +428,18 @@ mod tests {
             ("{steps: {from: 1, to: 10001, step: 1, every: 1s}}", "more than 10000 steps"),
             (
                 "{steps: {from: 1, to: 5, step: 1, every: 1s}, duration: 5s}",
-                "duration: steps say how long with \"every\"",
+                "duration: each step takes its length from \"every\"",
             ),
-            ("{phases: [{rate: 5, for: 1s}], duration: 5s}", "duration: each phase says how long"),
+            ("{phases: [{rate: 5, for: 1s}], duration: 5s}", "duration: each phase has its own"),
             ("{phases: [{rate: 5}]}", "phases[0]: \"for\" is missing"),
-            ("{phases: [{pause: 5s, for: 1s}]}", "phases[0].for: a pause says itself"),
-            ("{phases: [{pause: 5s}]}", "phases: nothing is sent in any phase"),
+            ("{phases: [{pause: 5s, for: 1s}]}", "phases[0].for: a pause contains its length"),
+            ("{phases: [{pause: 5s}]}", "phases: no phase sends anything"),
             ("{phases: [{rate: 5, pause: 5s}]}", "phases[0]: a phase is one of"),
             ("{phases: [{rate: 5, fro: 5s}]}", "did you mean \"for\"?"),
-            ("{phases: []}", "phases: nothing is sent"),
+            ("{phases: []}", "phases: no phase sends anything"),
             ("{replay: {file: /nowhere/a.log}}", "replay.file: /nowhere/a.log: No such file"),
             ("{replay: {file: a.log, speed: 0}}", "replay.speed: 0 is out of range"),
-            ("{replay: {file: a.log, format: xml}}", "replay.format: \"xml\" is not a format of logs; there are auto"),
+            ("{replay: {file: a.log, format: xml}}", "replay.format: \"xml\" is not a log format; use auto"),
             ("{replay: {file: a.log, methods: GET}}", "only the timing of the log is replayed"),
         ] {
             let error = read(load).err().unwrap_or_else(|| panic!("{load} is accepted")).to_string();

@@ -1,5 +1,6 @@
-//! First look at a scenario with sessions: every name that its templates may use, and the data behind them. Steps are
-//! read when all names are known, so that one may use what a later one captures.
+//! First pass over a scenario with sessions: every name that its templates may use, and the data
+//! behind them. Steps are read when all names are known, so that one may use what a later one
+//! captures.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,16 +17,16 @@ use crate::yaml::{Map, Node, YamlError};
 /// Largest file of rows, bytes.
 const LARGEST_BYTES: u64 = 4 << 30;
 
-/// What is given beside the file.
+/// Inputs beside the file.
 #[derive(Clone, Debug)]
 pub struct Given {
     /// `--var name=value`.
     pub vars: BTreeMap<String, String>,
-    /// `--target`, in place of the scenario's.
+    /// `--target`, instead of the scenario's.
     pub target: Option<String>,
-    /// The seed of all luck, if the scenario says none.
+    /// The seed of all random values, if the scenario gives none.
     pub luck: u64,
-    /// This process's part of the load, which is also its part of the rows of feeders.
+    /// This process's part of the load, and of the rows of feeders.
     pub share: Share,
 }
 
@@ -93,7 +94,7 @@ pub fn gather(map: &Map<'_>, given: &Given, seed: u64) -> Result<(Arc<Names>, Ve
     Ok((Arc::new(names), sources))
 }
 
-/// Variables that the steps of `node` give values to.
+/// Collects the variables that the steps of `node` set.
 fn variables(node: &Node, names: &mut Names) -> Result<(), YamlError> {
     if node.is_list() {
         return node.list().iter().try_for_each(|item| variables(item, names));
@@ -117,7 +118,7 @@ fn variables(node: &Node, names: &mut Names) -> Result<(), YamlError> {
     Ok(())
 }
 
-/// The same of lists of steps whose keys are names: `define`, and the cases of a switch.
+/// The same for lists of steps whose keys are names: `define`, and the cases of a switch.
 fn variables_of_each(node: &Node, names: &mut Names) -> Result<(), YamlError> {
     node.entries()?.iter().try_for_each(|(_, steps)| variables(steps, names))
 }
@@ -125,7 +126,7 @@ fn variables_of_each(node: &Node, names: &mut Names) -> Result<(), YamlError> {
 fn variable(name: &str, place: &Node, names: &mut Names) -> Result<(), YamlError> {
     check_name(name).map_err(|why| place.error(why))?;
     if names.texts().iter().any(|(n, _)| n == name) {
-        return Err(place.error(format!("\"{name}\" is one of vars, which do not change; choose another name")));
+        return Err(place.error(format!("\"{name}\" is one of vars, which are constant; choose another name")));
     }
     if names.feeders().iter().any(|(n, _)| n == name) {
         return Err(place.error(format!("\"{name}\" is a feeder; choose another name")));
@@ -143,7 +144,7 @@ fn check_name(name: &str) -> Result<(), String> {
         return Err(format!("\"{name}\" is not a name: letters, digits, _ and -, a letter first"));
     }
     if ["env", "secret", "and", "or", "not", "in", "exists"].contains(&name) {
-        return Err(format!("\"{name}\" has a meaning of its own; choose another name"));
+        return Err(format!("\"{name}\" is reserved; choose another name"));
     }
     Ok(())
 }
@@ -175,7 +176,7 @@ fn source(name: &str, node: &Node, seed: u64, share: Share) -> Result<Source, Ya
         None | Some((_, "again")) if order != Order::Unique => AtEnd::Again,
         Some((_, "stop")) => AtEnd::Stop,
         Some((_, "fail")) => AtEnd::Fail,
-        Some((node, "again")) => return Err(node.error("unique rows can't be had again; use order: sequential")),
+        Some((node, "again")) => return Err(node.error("unique rows cannot be repeated; use order: sequential")),
         Some((node, other)) => {
             return Err(node.error(format!("unknown at_end \"{other}\"; there are: again, fail, stop")));
         }
@@ -192,7 +193,8 @@ fn read(file: &Node) -> Result<(Vec<u8>, String), YamlError> {
     Ok((bytes, path))
 }
 
-/// Rows in the scenario as JSON lines: a plain value is a row with the one column `value`.
+/// Rows given in the scenario, as JSON lines: a plain value is a row with the single column
+/// `value`.
 fn rows(list: &Node) -> Result<String, YamlError> {
     let mut lines = String::new();
     for row in list.list() {

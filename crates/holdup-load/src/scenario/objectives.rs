@@ -1,15 +1,15 @@
-//! The `thresholds` of a scenario: objectives as texts, or with what a missed one does to the run.
+//! The `thresholds` of a scenario: objectives as texts, or with what missing one does to the run.
 
 use holdup_recording::manifest::Threshold;
 use holdup_recording::objective;
 
 use crate::yaml::{Node, YamlError};
 
-/// Reads a list of objectives (or a single one) of a scenario with these `operations`: each a text, e.g.
-/// `p99 < 500ms for 30s`, or `{objective: TEXT, abort: true, after: 20s}`.
+/// Reads a list of objectives (or a single one) of a scenario with these `operations`: each a text,
+/// e.g. `p99 < 500ms for 30s`, or `{objective: TEXT, abort: true, after: 20s}`.
 ///
 /// # Errors
-/// The first thing wrong, with its line and what would be right.
+/// The first mistake, with its line and what would be right.
 pub(super) fn parse(node: Option<&Node>, operations: &[String]) -> Result<Vec<Threshold>, YamlError> {
     node.map_or(&[][..], Node::list).iter().map(|node| one(node, operations)).collect()
 }
@@ -28,7 +28,7 @@ fn one(node: &Node, operations: &[String]) -> Result<Threshold, YamlError> {
     };
     let after = map.get("after");
     if let Some(after) = after.filter(|_| !abort) {
-        return Err(after.error("says from when a missed objective ends the run; add abort: true"));
+        return Err(after.error("needs abort: true, because it says from when a missed objective ends the run"));
     }
     let abort_after_ns = after.map_or(Ok(0), |n| n.duration().map(|d| d.as_nanos() as i64))?;
     Ok(Threshold { abort, abort_after_ns, ..read(map.need("objective")?)? })
@@ -70,7 +70,7 @@ mod tests {
             ),
             (
                 "thresholds: [{objective: p99 < 1s, after: 5s}]\n",
-                "s.yaml:1: thresholds[0].after: says from when a missed objective ends the run; add abort: true",
+                "s.yaml:1: thresholds[0].after: needs abort: true, because it says from when a missed objective ends the run",
             ),
             (
                 "thresholds: [{objective: buy p99 < 1s}]\n",

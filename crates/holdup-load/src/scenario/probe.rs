@@ -1,5 +1,5 @@
-//! The `probe` of a scenario: what a liveness probe would ask the service meanwhile, as the address of a source to watch. It
-//! probes nothing: the source of that name does.
+//! The `probe` of a scenario: a health probe during the run, like an orchestrator's liveness probe,
+//! as the address of a source to watch. That source does the probing, not this module.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::yaml::{Node, YamlError};
 /// Keys of a probe.
 const KEYS: [&str; 6] = ["get", "tcp", "every", "timeout", "failures", "delay"];
 
-/// Keys that are options of the address, too.
+/// Keys that are also options of the address.
 const OPTIONS: [&str; 4] = ["every", "timeout", "failures", "delay"];
 
 /// Shortest time between two probes.
@@ -18,7 +18,7 @@ const EVERY_MIN: Duration = Duration::from_millis(10);
 /// Reads one probe, or a list of them, of the service at `target`: addresses as for `--watch`.
 ///
 /// # Errors
-/// The first thing wrong, with its line and what would be right.
+/// The first mistake, with its line and what would be right.
 pub(super) fn parse(node: Option<&Node>, target: &Target) -> Result<Vec<String>, YamlError> {
     node.map_or(&[][..], Node::list).iter().map(|node| one(node, target)).collect()
 }
@@ -28,10 +28,10 @@ fn one(node: &Node, target: &Target) -> Result<String, YamlError> {
     let place = match (map.get("get"), map.get("tcp")) {
         (Some(get), None) => url(get, target)?,
         (None, Some(tcp)) => host_and_port(tcp, target)?,
-        (None, None) => return Err(node.error("say what to ask: get: /health, or tcp: 8080")),
+        (None, None) => return Err(node.error("say what to probe: get: /health, or tcp: 8080")),
         (Some(_), Some(tcp)) => return Err(tcp.error("\"get\" and \"tcp\" exclude each other; keep one")),
     };
-    // What Kubernetes takes where a pod's description says nothing.
+    // The defaults of Kubernetes.
     let length = |key: &str, usual| map.get(key).map_or(Ok(usual), positive);
     let every = length("every", Duration::from_secs(10))?;
     if let Some(node) = map.get("every").filter(|_| every < EVERY_MIN) {
@@ -45,7 +45,7 @@ fn one(node: &Node, target: &Target) -> Result<String, YamlError> {
     Ok(format!("probe:{place}{sign}every={every}&timeout={timeout}&failures={failures}&delay={delay}"))
 }
 
-/// As an address has it: without the seconds' trailing zeros.
+/// As in an address: without trailing zeros.
 fn seconds(length: Duration) -> String {
     format!("{}s", length.as_secs_f64())
 }
@@ -69,9 +69,9 @@ fn url(node: &Node, target: &Target) -> Result<String, YamlError> {
     };
     let query = url.split_once('?').map_or("", |(_, query)| query);
     match query.split('&').find(|pair| OPTIONS.contains(&pair.split('=').next().unwrap_or_default())) {
-        Some(pair) => {
-            Err(node.error(format!("\"{pair}\" of the query would be the probe's own; give it as a key beside get")))
-        }
+        Some(pair) => Err(node.error(format!(
+            "\"{pair}\" in the query would be read as an option of the probe; write it as a key beside get"
+        ))),
         None => Ok(url),
     }
 }
@@ -132,7 +132,7 @@ mod tests {
     fn errors_name_the_line_and_the_way_out() {
         for (text, expected) in [
             ("probe:\n- {get: health}", "s.yaml:2: probe[0].get: a path begins with /, found \"health\""),
-            ("probe: {every: 1s}", "s.yaml:1: probe: say what to ask: get: /health, or tcp: 8080"),
+            ("probe: {every: 1s}", "s.yaml:1: probe: say what to probe: get: /health, or tcp: 8080"),
             ("probe: {get: /, tcp: 1}", "s.yaml:1: probe.tcp: \"get\" and \"tcp\" exclude each other; keep one"),
             ("probe: {get: /, evry: 1s}", "s.yaml:1: unknown key \"evry\" in probe; did you mean \"every\"?"),
             ("probe: {get: /, every: 1ms}", "s.yaml:1: probe.every: probes are at least 10ms apart"),
@@ -143,7 +143,7 @@ mod tests {
             ),
             (
                 "probe: {get: '/?every=1s'}",
-                "s.yaml:1: probe.get: \"every=1s\" of the query would be the probe's own; give it as a key beside get",
+                "s.yaml:1: probe.get: \"every=1s\" in the query would be read as an option of the probe; write it as a key beside get",
             ),
             ("probe: {tcp: 0}", "s.yaml:1: probe.tcp: expected a port or host:port, found \"0\""),
             (

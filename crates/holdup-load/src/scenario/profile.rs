@@ -1,4 +1,5 @@
-//! Shapes of load as a user asks for them, in a file or by flags: what makes no sense is said here, once for both.
+//! Load profiles as a user gives them, in a file or by flags. Impossible ones are refused here, for
+//! both.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,19 +11,20 @@ use crate::schedule::Schedule;
 /// Most phases of a load.
 pub const MAX_PHASES: usize = 10_000;
 
-/// Seed of Poisson arrivals if nobody says: always the same, so that two runs get the same arrivals.
+/// Default seed of Poisson arrivals: always the same, so that two runs get the same arrivals.
 pub const DEFAULT_SEED: u64 = 1;
 
-/// Methods of a replayed log's requests that are sent if nobody says: those that change nothing (RFC 9110, 9.2.1).
+/// Default methods of a replayed log's requests that are sent: those that change nothing (RFC 9110,
+/// 9.2.1).
 pub const REPLAYED_METHODS: [&str; 2] = ["GET", "HEAD"];
 
-/// How much faster or slower than it was recorded a log may be replayed.
+/// Allowed speeds of a replay, relative to the log.
 pub const SPEED: std::ops::RangeInclusive<f64> = 0.001..=10_000.0;
 
 /// Steps between two rates.
 ///
 /// # Errors
-/// If they are too many.
+/// If there are too many.
 pub fn steps(from: f64, to: f64, step: f64, every: Duration) -> Result<Schedule, String> {
     if (to - from).abs() / step >= MAX_PHASES as f64 {
         return Err(format!("more than {MAX_PHASES} steps; make \"step\" greater"));
@@ -36,15 +38,15 @@ pub fn steps(from: f64, to: f64, step: f64, every: Duration) -> Result<Schedule,
 /// If nothing would be sent.
 pub fn ramp(from: f64, to: f64, length: Duration) -> Result<Schedule, String> {
     if from + to <= 0.0 {
-        return Err("from 0 to 0 nothing is sent".to_owned());
+        return Err("a ramp from 0 to 0 sends nothing".to_owned());
     }
     Ok(Schedule::ramp(from, to, length))
 }
 
-/// A rate, for a while another one, and the first again.
+/// A rate, then another for a while, then the first again.
 ///
 /// # Errors
-/// If the spike is not within the load, or is none.
+/// If the spike is not within the load, or does not change the rate.
 pub fn spike(base: f64, peak: f64, at: Duration, lasting: Duration, length: Duration) -> Result<Schedule, String> {
     if base == peak {
         return Err(format!("base and peak are both {base}; use \"rate\""));
@@ -74,7 +76,7 @@ pub fn sine(mean: f64, amplitude: f64, period: Duration, length: Duration) -> Re
 /// The arrivals of an access log, and its operations if its own requests are to be sent.
 ///
 /// # Errors
-/// If it can't be read or is no log.
+/// If it can't be read or is not a log.
 pub fn replay(file: &Path, options: &Options) -> Result<(Schedule, Vec<Operation>), String> {
     let log = access_log::read(file, options).map_err(|e| e.to_string())?;
     let name = file.file_name().map_or_else(|| file.display().to_string(), |name| name.to_string_lossy().into_owned());
@@ -85,13 +87,13 @@ pub fn replay(file: &Path, options: &Options) -> Result<(Schedule, Vec<Operation
 /// Reads the name of a method whose requests are to be replayed.
 ///
 /// # Errors
-/// A message that says what there is.
+/// A message that lists the accepted names.
 pub fn method(name: &str) -> Result<&'static str, String> {
     let known = access_log::METHODS;
     known
         .into_iter()
         .find(|m| m.eq_ignore_ascii_case(name.trim()))
-        .ok_or_else(|| format!("\"{name}\" is not a method that can be replayed; there are {}", known.join(", ")))
+        .ok_or_else(|| format!("\"{name}\" is not a method that can be replayed; supported: {}", known.join(", ")))
 }
 
 /// Reads `auto`, `none` or a duration.
@@ -109,7 +111,7 @@ pub fn warm_up(text: &str) -> Result<super::WarmUp, String> {
 }
 
 /// # Errors
-/// If nothing of a load that long would be left.
+/// If the warm-up would leave nothing of a load of this length.
 pub fn check_warm_up(warm_up: super::WarmUp, length: Duration) -> Result<(), String> {
     match warm_up {
         super::WarmUp::For(warm_up) if warm_up >= length => Err(format!(

@@ -1,4 +1,4 @@
-//! Reads a scenario from YAML. What each section means is its own module's; here they are put together.
+//! Reads a scenario from YAML. Each section has its own module; this one puts them together.
 
 use std::sync::Arc;
 
@@ -40,18 +40,18 @@ const KEYS: [&str; 20] = [
 ];
 
 impl Scenario {
-    /// Reads a scenario from the text of `file`, with nothing given beside it.
+    /// Reads a scenario from the text of `file`, without other inputs.
     ///
     /// # Errors
-    /// The first thing wrong, with its line and what would be right.
+    /// The first mistake, with its line and what would be right.
     pub fn parse(text: &str, file: &str) -> Result<Self, YamlError> {
         Self::read(text, file, &Given::default())
     }
 
-    /// Reads a scenario from the text of `file` and what is given beside it.
+    /// Reads a scenario from the text of `file` and the inputs beside it.
     ///
     /// # Errors
-    /// The first thing wrong, with its line and what would be right.
+    /// The first mistake, with its line and what would be right.
     pub fn read(text: &str, file: &str, given: &Given) -> Result<Self, YamlError> {
         let mut root = Node::parse(text, file)?;
         let included = include::resolve(&mut root)?;
@@ -61,12 +61,12 @@ impl Scenario {
         Self::of(&root, file, given, &(kept.text.clone() + &included)).map_err(|error| kept.masked(error))
     }
 
-    /// The scenario of `root`, of whose text `kept` may be kept.
+    /// The scenario of `root`; `kept` is its text for the recording.
     fn of(root: &Node, file: &str, given: &Given, kept: &str) -> Result<Self, YamlError> {
         let map = root.map(&KEYS)?;
         let luck = map.get("seed").map_or(Ok(given.luck), seed)?;
         let (names, sources) = names::gather(&map, given, luck)?;
-        // What says where to and how much may be given from outside.
+        // Target and load may use variables given from outside.
         let filled = |key: &str| map.get(key).map(|node| known(node, &names)).transpose();
         let missing = |key: &str| map.need(key).map(|_| ());
         missing("target")?;
@@ -79,7 +79,7 @@ impl Scenario {
         };
         let language = target.sql.as_ref().map_or(Language::Http, |database| Language::Sql(database.dialect));
         if base_path != "/" {
-            return Err(target_node.error("the target is scheme, host and port; paths belong to the operations"));
+            return Err(target_node.error("the target is only scheme, host and port; write paths in the operations"));
         }
         missing("load")?;
         let load = &filled("load")?.unwrap_or_else(|| map.node().clone());
@@ -105,13 +105,13 @@ impl Scenario {
         let name = filled("name")?;
         let remark = section.remark.map_or_else(String::new, |remark| format!("# {remark}\n"));
         let has_luck = sessions.as_ref().is_some_and(|_| map.get("seed").is_none());
-        let luck = if has_luck { format!("# seed: {luck}, as nothing else was said\n") } else { String::new() };
+        let luck = if has_luck { format!("# seed: {luck}, because none was given\n") } else { String::new() };
         let target_given = given.target.as_deref().map(redact_value);
         let target_given = target_given.map_or_else(String::new, |target| format!("# --target {target}\n"));
-        // What is given from outside may be a secret under any name.
+        // A value given from outside may be secret under any name.
         let vars: String = given.vars.keys().map(|name| format!("# --var {name}={HIDDEN}\n")).collect();
         let mut http = map.get("http").map_or(Ok(Http::default()), Http::parse)?;
-        // Users keep their cookies, unless it is said that they do not.
+        // Users keep their cookies, unless the scenario says otherwise.
         http.cookies |=
             sessions.is_some() && target.sql.is_none() && map.get("http").is_none_or(|node| !node.has("cookies"));
         Ok(Self {
@@ -145,7 +145,8 @@ impl Scenario {
     }
 }
 
-/// The text of `node`, and of all within it, with what is known before the run filled in: vars and the environment.
+/// The text of `node`, and of all within it, with the values known before the run filled in: vars
+/// and the environment.
 fn known(node: &Node, names: &Names) -> Result<Node, YamlError> {
     let mut filled = node.clone();
     filled.fill(&|place, text| {
@@ -155,9 +156,10 @@ fn known(node: &Node, names: &Names) -> Result<Node, YamlError> {
         let template = Template::parse(text, names).map_err(|e| place.error(e))?;
         match template.constant() {
             Some(text) if !template.is_secret() => Ok(Some(text.to_owned())),
-            Some(_) => Err(place.error("a secret has no place here: it would be in the recording")),
+            Some(_) => Err(place.error("a secret is not allowed here: the recording would contain it")),
             None => {
-                Err(place.error(format!("\"{text}\" is not known before the run; here only vars and env.NAME are")))
+                Err(place
+                    .error(format!("\"{text}\" is not known before the run; only vars and env.NAME are allowed here")))
             }
         }
     })?;
@@ -174,16 +176,16 @@ fn seed(node: &Node) -> Result<u64, YamlError> {
 fn rate_of(load: &Map<'_>, model: &Load) -> Result<RateOf, YamlError> {
     let Some(node) = load.get("of") else { return Ok(RateOf::default()) };
     if matches!(model, Load::Closed(_)) {
-        return Err(node.error("says what a rate counts, and users have none; remove \"of\""));
+        return Err(node.error("users have no rate, so there is nothing to count; remove \"of\""));
     }
     match node.text()? {
         "requests" => Ok(RateOf::Requests),
         "sessions" => Ok(RateOf::Sessions),
-        other => Err(node.error(format!("a rate is of requests or of sessions, not of \"{other}\""))),
+        other => Err(node.error(format!("a rate counts requests or sessions, not \"{other}\""))),
     }
 }
 
-/// What is sent: `operations`, `sessions` or `steps`.
+/// Reads what is sent: `operations`, `sessions` or `steps`.
 fn what(
     map: &Map<'_>,
     names: Arc<Names>,
@@ -234,7 +236,7 @@ fn what(
     Ok((operations, Some(Sessions { script: Arc::new(script), first: 0, flows, setup, teardown })))
 }
 
-/// An operation whose requests are all the same.
+/// An operation whose requests are all equal.
 fn plain(operation: Operation, asked: &Asked) -> Operation {
     let Form::Http { path, headers, body, .. } = &asked.form else { return operation };
     let text = |template: &Template| template.constant().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! `load.search`: the rates are found, not said.
+//! `load.search`: holdup finds the rates itself.
 
 use std::time::Duration;
 
@@ -7,16 +7,17 @@ pub use holdup_knee::{Config, Objective};
 use super::{MAX_RATE, positive};
 use crate::yaml::{Map, Node, YamlError};
 
-/// Shortest time in which anything can be found.
+/// Shortest search that can find anything.
 const SHORTEST: Duration = Duration::from_secs(20);
 
 /// Longest search.
 const LONGEST: Duration = Duration::from_secs(4 * 3_600);
 
-/// Reads `search: knee` or `search: {from: 10, most: 5000, within: 3m, objective: p99 < 500ms, errors: 1%}`.
+/// Reads `search: knee` or `search: {from: 10, most: 5000, within: 3m, objective: p99 < 500ms,
+/// errors: 1%}`.
 ///
 /// # Errors
-/// The first thing wrong, with its line and what would be right.
+/// The first mistake, with its line and what would be right.
 pub fn parse(node: &Node, load: &Map<'_>) -> Result<Config, YamlError> {
     let mut config = Config::default();
     if let Some(timeout) = load.get("timeout") {
@@ -25,7 +26,7 @@ pub fn parse(node: &Node, load: &Map<'_>) -> Result<Config, YamlError> {
     if !node.is_map() {
         return match node.text()? {
             "knee" => Ok(config),
-            other => Err(node.error(format!("there is a search for the knee, none for \"{other}\""))),
+            other => Err(node.error(format!("unknown search \"{other}\"; supported: knee"))),
         };
     }
     let map = node.map(&["from", "most", "within", "objective", "errors", "resolution"])?;
@@ -56,13 +57,13 @@ pub fn parse(node: &Node, load: &Map<'_>) -> Result<Config, YamlError> {
 }
 
 /// # Errors
-/// If nothing can be found so.
+/// If a search with these settings cannot find anything.
 pub fn check(config: &Config) -> Result<(), String> {
     if config.from > config.most {
-        return Err(format!("it begins at {} and may offer {} at most", config.from, config.most));
+        return Err(format!("its first rate, {}, is above its highest, {}", config.from, config.most));
     }
     if config.budget < SHORTEST || config.budget > LONGEST {
-        return Err("a search takes from 20s to 4h; 3m do for most".to_owned());
+        return Err("a search takes from 20s to 4h; 3m is usually enough".to_owned());
     }
     Ok(())
 }
@@ -72,7 +73,7 @@ pub fn check(config: &Config) -> Result<(), String> {
 /// # Errors
 /// A message that says what is accepted.
 pub fn objective(text: &str) -> Result<Objective, String> {
-    let wrong = || format!("\"{text}\" is no objective of a search; it is one of p50, p95 and p99, e.g. p99 < 500ms");
+    let wrong = || format!("\"{text}\" is not an objective for a search; use p50, p95 or p99, e.g. p99 < 500ms");
     let (metric, below) = text.split_once('<').ok_or_else(wrong)?;
     let quantile = match metric.trim() {
         "p50" => 0.5,

@@ -1,48 +1,48 @@
-//! The text of a statement as the scenario writes it: what it is called when nobody names it, without any value that is
-//! written into it, and its `?` as PostgreSQL counts them. Both happen once, when the scenario is read.
+//! The text of a statement as the scenario writes it: its default name, without the values in it,
+//! and its `?` numbered for PostgreSQL. Both happen once, when the scenario is read.
 //!
-//! It does not judge whether a statement is right: that is the server's.
+//! It does not check whether a statement is correct: the server does.
 
 use holdup_protocol::database::Dialect;
 
 use super::asked::blank_bytes;
 use crate::yaml::{Map, YamlError};
 
-/// Longest name that is made of a statement, characters.
+/// Longest name made from a statement, characters.
 const LONGEST_NAME: usize = 60;
 
-/// Stands for a blank while the rest of a text is read: statements can't hold it.
+/// Stands for a template expression while the rest of a text is read: statements can't contain it.
 const BLANK: char = '\0';
 
-/// Makes sure that the scenario of a database asks for nothing that only HTTP has.
+/// Checks that the scenario of a database uses nothing that only HTTP has.
 ///
 /// # Errors
-/// The first thing that does, with its line.
+/// The first such thing, with its line.
 pub fn check(map: &Map<'_>, has_steps: bool) -> Result<(), YamlError> {
     if let Some(headers) = map.get("headers") {
         return Err(headers.error("statements have no header fields; remove them"));
     }
     if !has_steps {
-        return Err(map
-            .node()
-            .error("a log holds requests, and a database takes statements: give operations, sessions or steps"));
+        return Err(map.node().error(
+            "an access log contains HTTP requests, but the target is a database; use operations, sessions or steps",
+        ));
     }
     let http = map.get("http").map_or(Ok(&[][..]), |http| http.entries())?;
     match http.iter().find(|(key, _)| !["tls", "max_response"].contains(&key.as_str())) {
         Some((key, node)) => {
-            Err(node.error(format!("a database speaks no HTTP; remove \"{key}\" (tls and max_response hold)")))
+            Err(node.error(format!("a database does not use HTTP; remove \"{key}\" (only tls and max_response apply)")))
         }
         None => Ok(()),
     }
 }
 
-/// What an operation is called that executes `text`: its digest text, for it will stand in recordings and reports, where
-/// no literal belongs.
+/// The default name of an operation that executes `text`: its digest text, because names appear in
+/// recordings and reports, which must not contain literals.
 pub fn name(text: &str, dialect: Dialect) -> String {
     shortened(&digest_text(text, dialect))
 }
 
-/// What a transaction of these texts is called.
+/// The default name of a transaction of these texts.
 pub fn transaction_name(texts: &[&str], dialect: Dialect) -> String {
     let texts: Vec<String> = texts.iter().map(|text| digest_text(text, dialect)).collect();
     shortened(&format!("transaction: {}", texts.join("; ")))
@@ -65,7 +65,8 @@ fn digest_text(text: &str, dialect: Dialect) -> String {
     }
 }
 
-/// A template of a statement with its `?` counted (`$1`, `$2`, …); blanks stay as they are, whatever they hold.
+/// A template of a statement with its `?` numbered (`$1`, `$2`, …). Template expressions stay
+/// unchanged, whatever they contain.
 pub fn numbered(text: &str) -> String {
     let (masked, blanks) = masked(text);
     let numbered = holdup_protocol::database::numbered(&masked);
@@ -80,7 +81,8 @@ pub fn numbered(text: &str) -> String {
     out
 }
 
-/// `text` with [`BLANK`] for every blank, and those; an escaped one (`$${`) is among them, for it is not what it looks like.
+/// `text` with [`BLANK`] for every template expression, and these expressions. An escaped one
+/// (`$${`) is among them, because it must not be changed either.
 fn masked(text: &str) -> (String, Vec<&str>) {
     let mut out = String::with_capacity(text.len());
     let mut blanks = Vec::new();
@@ -97,9 +99,9 @@ fn masked(text: &str) -> (String, Vec<&str>) {
     (out + rest, blanks)
 }
 
-/// PostgreSQL's text without comments and with `?` for every value, in single blanks. From where it may be read in two
-/// ways on, it is left out: a string in which a backslash stands is one of them, for it depends on the server's settings
-/// and on the letter before the quote.
+/// PostgreSQL's text without comments, with `?` for every value and single blanks. It stops where
+/// the text becomes ambiguous: a string with a backslash, for example, depends on the server's
+/// settings and on the letter before the quote.
 fn without_values(text: &str) -> String {
     let mut out: Vec<String> = Vec::new();
     let mut rest = text;
@@ -107,7 +109,8 @@ fn without_values(text: &str) -> String {
         let length = match first {
             '\'' => match string_bytes(rest) {
                 Some(length) => {
-                    // A letter before it says what kind of string it is (E, B, X, N, U&): it is no name.
+                    // A letter before it says what kind of string it is (E, B, X, N, U&), so it is
+                    // not a name.
                     out.push("?".to_owned());
                     length
                 }
@@ -156,7 +159,7 @@ fn without_values(text: &str) -> String {
     joined(&out)
 }
 
-/// Puts pieces together with single blanks, but not around dots and inside of parentheses.
+/// Joins pieces with single blanks, but not around dots and inside of parentheses.
 fn joined(pieces: &[String]) -> String {
     let mut text = String::new();
     let mut is_glued = true;
@@ -172,14 +175,15 @@ fn joined(pieces: &[String]) -> String {
     text
 }
 
-/// How long the string is that begins here; none if a backslash stands in it, or it does not end.
+/// Length of the string that begins here; none if it contains a backslash or does not end.
 fn string_bytes(text: &str) -> Option<usize> {
     let end = text[1..].find('\'')? + 2;
-    // A doubled quote ends one string and begins the next: it comes to the same.
+    // A doubled quote reads as the end of one string and the start of the next, with the same
+    // result.
     (!text[..end].contains('\\')).then_some(end)
 }
 
-/// How long the comment is that begins here; those within it count.
+/// Length of the comment that begins here, with nested ones.
 fn comment_bytes(text: &str) -> usize {
     let (mut depth, mut at) = (0_u32, 0);
     let bytes = text.as_bytes();
@@ -202,7 +206,7 @@ fn comment_bytes(text: &str) -> usize {
     text.len()
 }
 
-/// How long `$tag$ … $tag$` is, if that begins here; one that does not end goes to the end.
+/// Length of `$tag$ … $tag$`, if that begins here; an unclosed one reaches to the end.
 fn dollar_quoted_bytes(text: &str) -> Option<usize> {
     let tag_end = 1 + text[1..].find('$')?;
     let name = &text[1..tag_end];

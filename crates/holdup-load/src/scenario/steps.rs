@@ -1,4 +1,4 @@
-//! Steps of sessions: read, and laid out as a program.
+//! Reads the steps of sessions and compiles them into a program.
 
 #[cfg(test)]
 mod tests;
@@ -14,13 +14,13 @@ use super::asked::{self, Language};
 use super::{METHODS, Operation, positive};
 use crate::yaml::{Map, Node, YamlError, nearest, parse_duration};
 
-/// Steps may contain steps so deep.
+/// Deepest nesting of steps.
 const DEEPEST: usize = 64;
 
-/// Most steps of a scenario, those of `define` as often as they are called: a few calls of calls of calls are many.
+/// Most steps of a scenario; those of `define` count at each call, because nested calls multiply.
 const MOST: usize = 100_000;
 
-/// What a step does, and the keys that may stand beside it.
+/// What a step does, and the keys that are allowed beside it.
 const STEPS: [(&str, &[&str]); 16] = [
     ("think", &[]),
     ("pace", &[]),
@@ -40,14 +40,14 @@ const STEPS: [(&str, &[&str]); 16] = [
     ("end", &[]),
 ];
 
-/// Reads what sessions do.
+/// Reads the steps of sessions.
 pub struct Reader<'a> {
     names: Arc<Names>,
     language: Language,
     /// Header fields of every request.
     headers: &'a [(String, Node)],
     define: &'a [(String, Node)],
-    /// Operations in the order in which they are first mentioned.
+    /// Operations in the order in which they are first used.
     pub operations: Vec<Operation>,
     script: Script,
     groups: Vec<String>,
@@ -58,10 +58,10 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Of the scenario `map`.
+    /// For the scenario `map`.
     ///
     /// # Errors
-    /// If its `headers` or `define` are no maps.
+    /// If its `headers` or `define` are not maps.
     pub fn new(
         map: &Map<'a>,
         names: Arc<Names>,
@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Flows that were read so far.
+    /// Number of flows read so far.
     pub fn flows(&self) -> u32 {
         self.script.flows.len() as u32
     }
@@ -97,7 +97,7 @@ impl<'a> Reader<'a> {
     /// A flow of one request: an entry of `operations`.
     ///
     /// # Errors
-    /// The first thing wrong, with its line and what would be right.
+    /// The first mistake, with its line and what would be right.
     pub fn operation(&mut self, node: &Node) -> Result<(), YamlError> {
         let mut keys = vec!["weight"];
         keys.extend(self.language.keys());
@@ -118,15 +118,15 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A flow: the list `steps`, called `name`. Its index.
+    /// Reads a flow, the list `steps`, called `name`; returns its index.
     ///
     /// # Errors
-    /// The first thing wrong, with its line and what would be right.
+    /// The first mistake, with its line and what would be right.
     pub fn flow(&mut self, name: &str, weight: u32, steps: &Node) -> Result<u32, YamlError> {
         let mut flow = Flow { name: name.to_owned(), weight, ..Flow::default() };
         self.steps(steps, &mut flow)?;
         if !flow.ops.iter().any(|op| matches!(op, Op::Request(_))) {
-            return Err(steps.error("no step sends anything; e.g. - get: /path"));
+            return Err(steps.error("no step sends anything; add one, e.g. - get: /path"));
         }
         self.script.flows.push(flow);
         Ok(self.script.flows.len() as u32 - 1)
@@ -138,11 +138,11 @@ impl<'a> Reader<'a> {
         }
         self.depth += 1;
         if self.depth > DEEPEST {
-            return Err(list.error(format!("steps within steps within steps, more than {DEEPEST} deep")));
+            return Err(list.error(format!("steps are nested more than {DEEPEST} deep")));
         }
         self.count += list.list().len();
         if self.count > MOST {
-            return Err(list.error(format!("more than {MOST} steps in all, each call of a define counted")));
+            return Err(list.error(format!("more than {MOST} steps in total, counting each call of a define")));
         }
         for step in list.list() {
             self.step(step, flow)?;
@@ -172,7 +172,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// What the other kind of target takes.
+    /// The error for a key that belongs to the other kind of target.
     fn misplaced(&self, node: &Node) -> Result<(), YamlError> {
         for (key, value) in node.entries().unwrap_or_default() {
             match (self.language, key.as_str()) {
@@ -181,7 +181,7 @@ impl<'a> Reader<'a> {
                     return Err(value.error(format!("statements need a database as target: {way_out}")));
                 }
                 (Language::Sql(_), method) if METHODS.contains(&method) => {
-                    return Err(value.error("the target is a database, which takes statements: query: SELECT ..."));
+                    return Err(value.error("the target is a database; send statements instead: query: SELECT ..."));
                 }
                 _ => {}
             }
@@ -199,7 +199,7 @@ impl<'a> Reader<'a> {
                 return node.error(format!("unknown step \"{key}\"; did you mean \"{near}\"?"));
             }
         }
-        step.error(format!("it does not say what to do; a step has one of: {}", kinds.join(", ")))
+        step.error(format!("the step has no action; use one of: {}", kinds.join(", ")))
     }
 
     fn control(&mut self, kind: &str, node: &Node, map: &Map<'_>, flow: &mut Flow) -> Result<(), YamlError> {
@@ -214,11 +214,11 @@ impl<'a> Reader<'a> {
                 let times = match times.parse() {
                     Ok(times) => Times::Fixed(times),
                     Err(_) if times.contains("${") => Times::Said(self.template(node, times)?),
-                    Err(_) => return Err(node.error(format!("\"{times}\" is no number of times"))),
+                    Err(_) => return Err(node.error(format!("\"{times}\" is not a number of repetitions"))),
                 };
                 let shown_as = map.get("as").map(|n| self.slot(n)).transpose()?;
                 let counter = counter(flow);
-                // Where a template says how often, that number is kept beside.
+                // If a template gives the number of rounds, the next counter holds it.
                 self::counter(flow);
                 self.rounds(map, flow, counter, |exit| Op::Repeat { counter, times, shown_as, exit })?;
             }
@@ -275,7 +275,7 @@ impl<'a> Reader<'a> {
             "set" => {
                 for (name, value) in node.entries()? {
                     let template = self.template(value, value.text()?)?;
-                    let slot = self.names.slot(name).ok_or_else(|| value.error("it has no place"))?;
+                    let slot = self.names.slot(name).ok_or_else(|| value.error("unknown variable"))?;
                     flow.ops.push(Op::Set(slot, template));
                 }
             }
@@ -290,13 +290,13 @@ impl<'a> Reader<'a> {
             _ => match node.text()? {
                 "session" => flow.ops.push(Op::End),
                 "run" => flow.ops.push(Op::EndRun),
-                other => return Err(node.error(format!("\"{other}\" can't be ended; there are: session, run"))),
+                other => return Err(node.error(format!("\"{other}\" can't be ended; use session or run"))),
             },
         }
         Ok(())
     }
 
-    /// A loop: `head` makes its first step, told what follows it.
+    /// A loop: `head` makes its first step from the place after the loop.
     fn rounds(
         &mut self,
         map: &Map<'_>,
@@ -313,12 +313,13 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The steps of the first case that is the value, else those of `else`: conditions one after the other.
+    /// The steps of the first case that matches the value, else those of `else`: one condition
+    /// after the other.
     fn switch(&mut self, node: &Node, map: &Map<'_>, flow: &mut Flow) -> Result<(), YamlError> {
         let text = node.text()?.trim();
         let value = if text.contains("${") { text.to_owned() } else { format!("${{{text}}}") };
         if value.contains(['(', '"', '\\']) {
-            return Err(node.error("a switch is by a variable or a feeder's column, e.g. switch: kind; set one before"));
+            return Err(node.error("a switch needs a variable or a feeder's column, e.g. switch: kind; set one before"));
         }
         let cases = map.need("cases")?;
         if cases.entries()?.is_empty() {
@@ -358,7 +359,7 @@ impl<'a> Reader<'a> {
             sum += map.get("weight").map_or(Ok(1), |n| n.integer("weight", 1..=1_000_000))?;
             ends.push(sum);
             places.push(flow.ops.len() as u32);
-            // A branch may do nothing: what is left over of 100 %.
+            // A branch may do nothing: the rest up to 100 %.
             if let Some(steps) = map.get("steps").filter(|steps| !steps.list().is_empty()) {
                 self.steps(steps, flow)?;
             }
@@ -434,7 +435,7 @@ fn counter(flow: &mut Flow) -> u32 {
 fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     let hint = match nearest(name, known) {
         Some(near) => format!("did you mean \"{near}\"?"),
-        None if known.is_empty() => "there is none".to_owned(),
+        None if known.is_empty() => "none exists".to_owned(),
         None => format!("there are: {}", known.join(", ")),
     };
     format!("no {what} is called \"{name}\"; {hint}")
@@ -451,12 +452,12 @@ fn think(node: &Node) -> Result<Think, YamlError> {
     let Some((from, to)) = text.split_once("..") else { return Ok(Think::Fixed(length(text)?)) };
     let (from, to) = (length(from)?, length(to)?);
     if from > to {
-        return Err(node.error(format!("\"{text}\" goes from the longer to the shorter; turn it round")));
+        return Err(node.error(format!("the first duration of \"{text}\" is longer than the second; swap them")));
     }
     Ok(Think::Uniform(from, to))
 }
 
-/// FNV-1a: a seed of its own for each name.
+/// FNV-1a: a seed for each name.
 pub fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

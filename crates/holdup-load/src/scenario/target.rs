@@ -1,4 +1,4 @@
-//! Where the load goes: a web address, or a database with an account.
+//! The target of the load: a web address, or a database with an account.
 
 use std::sync::Arc;
 
@@ -7,23 +7,23 @@ use holdup_protocol::database::{Address, Dialect, Secret, TlsWish};
 /// `http[s]://host[:port]`, without path or credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Whether it speaks TLS: `https`.
+    /// Whether it uses TLS: `https`.
     pub tls: bool,
     /// Host name or address, an IPv6 address without brackets.
     pub host: String,
     /// TCP port.
     pub port: u16,
-    /// The account and the database, if it is one that speaks SQL.
+    /// The account and the database, if it is a database.
     pub sql: Option<Arc<Address>>,
 }
 
 impl Target {
-    /// Whether `address` is one of a database: `mysql://` or `postgres://`.
+    /// Whether `address` is a database's: `mysql://` or `postgres://`.
     pub fn is_database(address: &str) -> bool {
         Address::is_one(address)
     }
 
-    /// Reads the address of a database; a password that it does not hold is taken from the environment.
+    /// Reads the address of a database; a missing password is taken from the environment.
     ///
     /// # Errors
     /// A message that says what is wrong with it and never repeats credentials.
@@ -31,7 +31,8 @@ impl Target {
         Self::database_called("", address)
     }
 
-    /// The same of one of several databases, called `name`: a variable of its own (`HOLDUP_MYSQL_PASSWORD_NEW` of one called `new`) goes first.
+    /// The same for one of several databases, called `name`: its own variable takes precedence
+    /// (`HOLDUP_MYSQL_PASSWORD_NEW` if it is called `new`).
     ///
     /// # Errors
     /// As [`Self::database`].
@@ -49,7 +50,7 @@ impl Target {
         Ok(Self { tls, host: address.host.clone(), port: address.port, sql: Some(Arc::new(address)) })
     }
 
-    /// The same, in `database` if it is a database server and its address names none.
+    /// The same target, in `database` if it is a database server whose address names none.
     #[must_use]
     pub fn or_in(self, database: &str) -> Self {
         match &self.sql {
@@ -61,12 +62,12 @@ impl Target {
         }
     }
 
-    /// Whether it is an address of this machine's loopback.
+    /// Whether its address is on this machine's loopback.
     pub fn is_local(&self) -> bool {
         self.host == "localhost" || self.host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
     }
 
-    /// As it stands in a `Host` header.
+    /// As in a `Host` header.
     pub fn authority(&self) -> String {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
         if self.port == default_port(self.tls) { host } else { format!("{host}:{}", self.port) }
@@ -118,12 +119,12 @@ fn default_port(tls: bool) -> u16 {
     if tls { 443 } else { 80 }
 }
 
-/// A name as a part of that of an environment variable.
+/// A name in the spelling of environment variables.
 fn as_variable(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect()
 }
 
-/// The environment variable that holds a database's password, so that it need not be in a file.
+/// The environment variable for a database's password, so that no file has to contain it.
 pub fn password_variable(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Mysql => "HOLDUP_MYSQL_PASSWORD",

@@ -1,5 +1,5 @@
-//! Walks along a schedule, or along one share of it, without computing any arrival from the one before: each is a
-//! function of its number alone, and the walk only remembers where on the curve it is.
+//! Walks along a schedule or one share of it. It does not compute an arrival from the one before:
+//! each is a function of its number alone, and the walk only remembers its place on the curve.
 
 use super::curve::{Piece, REQUEST};
 use super::exponential::Exponentials;
@@ -23,12 +23,12 @@ enum Walk {
     Live(live::Walk),
 }
 
-/// Where on the curve: a piece, and the integral from the start of the schedule to its ends.
+/// A place on the curve: a piece, and the integral from the start of the schedule to its ends.
 #[derive(Clone, Debug)]
 struct Place {
     segment: usize,
     piece: usize,
-    /// The piece itself: no look-up for each arrival.
+    /// The piece itself, to save a look-up for each arrival.
     now: Piece,
     start_ns: u64,
     before: u128,
@@ -42,7 +42,7 @@ impl Place {
         Self { segment: 0, piece: 0, now, start_ns: 0, before: 0, end: 0 }
     }
 
-    /// Goes on to the piece in which the integral reaches `area`; none at the end of the schedule.
+    /// Advances to the piece in which the integral reaches `area`; none at the end of the schedule.
     #[inline]
     fn advance(&mut self, schedule: &Schedule, area: u128) -> Option<bool> {
         if area < self.end {
@@ -65,13 +65,14 @@ impl Place {
     }
 }
 
-/// Evenly spaced. Where the rate is constant the next moment is the last one plus a whole number of nanoseconds and
-/// a remainder that is carried, exactly; a million divisions give the same.
+/// Evenly spaced arrivals. Where the rate is constant, the next time is the last one plus a whole
+/// number of nanoseconds; the remainder is carried exactly, so the result is the same as with a
+/// division for each.
 #[derive(Clone, Debug)]
 struct Even {
     place: Place,
     area: u128,
-    /// The moment in the piece, and what was rounded off, in parts of `divisor`.
+    /// The time in the piece, and the rounded-off remainder in parts of `divisor`.
     moment: u64,
     rest: u64,
     divisor: u64,
@@ -128,7 +129,7 @@ impl Arrivals {
                 let area = u128::from(gaps.next());
                 Walk::Poisson { gaps, area, place: Place::new() }
             }
-            // What is played is read, not computed.
+            // A recorded mix is read, not computed.
             Timing::Replay(_) | Timing::Played(_) => Walk::Replay,
             Timing::Live(live) => Walk::Live(live::Walk::new(live.clone())),
         };

@@ -1,12 +1,12 @@
-//! The offered rate over time, its integral, and the inverse of the integral. Whole numbers of nanoseconds and of
-//! millionths of a request per second, so that no sum of them is ever rounded: the millionth of a phase begins
-//! exactly where it should, after a day as after a second.
+//! The offered rate over time, its integral, and the inverse of the integral. Times are whole
+//! nanoseconds and rates whole millionths of a request per second, so that sums are never rounded:
+//! the millionth phase begins exactly where it should, after a day as after a second.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One request in the unit of integrals, which is half a millionth of a request per second for a nanosecond: the
-/// half keeps the area under a ramp whole.
+/// One request in the unit of integrals, which is half a millionth of a request per second for a
+/// nanosecond: with the half, the area under a ramp is whole.
 pub(super) const REQUEST: u128 = 2_000_000_000_000_000;
 
 /// Requests per second to millionths of them.
@@ -14,8 +14,8 @@ pub(super) fn millionths(rate: f64) -> u64 {
     (rate * 1e6).round() as u64
 }
 
-/// As a floating-point number. In two halves, which is several times as fast as the conversion of all 128 bits, and
-/// monotonic too: each half's conversion is, and so is their sum.
+/// As a floating-point number. Converting two halves is several times as fast as converting all 128
+/// bits. It is monotonic, too: each half's conversion is, and so is their sum.
 #[inline]
 fn real(area: u128) -> f64 {
     const HIGH: f64 = 18_446_744_073_709_551_616.0;
@@ -25,15 +25,16 @@ fn real(area: u128) -> f64 {
 /// A piece in which the rate changes linearly.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Piece {
-    /// Its start, from that of its segment.
+    /// Its start within its segment.
     pub from_ns: u64,
     pub length_ns: u64,
     /// Rates at its ends in millionths.
     pub rate_from: u64,
     pub rate_to: u64,
-    /// The integral from the start of its segment to its own.
+    /// The integral from the start of its segment to its own start.
     pub before: u128,
-    /// Change of the rate, millionths a nanosecond; or if there is none, nanoseconds for a unit of the integral.
+    /// Change of the rate, millionths per nanosecond; for a constant rate, nanoseconds per unit of
+    /// the integral.
     factor: f64,
 }
 
@@ -48,8 +49,9 @@ impl Piece {
         (u128::from(self.rate_from) + u128::from(self.rate_to)) * u128::from(self.length_ns)
     }
 
-    /// Nanoseconds from its start until the integral from there has reached `area`, rounded down. Never decreases
-    /// as `area` grows, although it is computed in floating point: each operation on the way is monotonic.
+    /// Nanoseconds from its start until the integral from there has reached `area`, rounded down.
+    /// It never decreases as `area` grows, although it is computed in floating point: each
+    /// operation in it is monotonic.
     #[inline]
     pub fn moment(&self, area: u128) -> u64 {
         let (from, to) = (self.rate_from as f64, self.rate_to as f64);
@@ -88,7 +90,8 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    /// The piece in which the integral from the segment's start reaches `area`: at the border the later one.
+    /// The piece in which the integral from the segment's start reaches `area`: at a border the
+    /// later one.
     pub fn piece_of(&self, area: u128) -> usize {
         self.pieces.partition_point(|p| p.before + p.area() <= area).min(self.pieces.len().saturating_sub(1))
     }
@@ -120,8 +123,8 @@ impl Curve {
         self.segments.last().map_or(0, |s| s.before + s.area)
     }
 
-    /// The segment in which the integral reaches `area`: at the border the later one, so that a phase begins with
-    /// a request; none at the end or beyond.
+    /// The segment in which the integral reaches `area`: at a border the later one, so that a phase
+    /// begins with a request; none at the end or beyond.
     pub fn segment_of(&self, area: u128) -> Option<usize> {
         let index = self.segments.partition_point(|s| s.before + s.area <= area);
         (index < self.segments.len()).then_some(index)
@@ -148,7 +151,7 @@ impl Curve {
     }
 }
 
-/// Pieces of one segment, put one after another: nanoseconds, and the rates at both ends in millionths.
+/// Joins pieces of one segment: nanoseconds, and the rates at both ends in millionths.
 pub(super) fn pieces(parts: impl IntoIterator<Item = (u64, u64, u64)>) -> Arc<[Piece]> {
     let (mut from_ns, mut before) = (0, 0);
     parts

@@ -1,6 +1,7 @@
-//! Unit exponentials from a seed: the gaps of a Poisson process, measured in requests. The same numbers on every
-//! machine, because shards on several of them must agree: whole-number arithmetic, and of floating point only the
-//! operations that IEEE 754 defines to the last bit. (The `ln` of a C library is none of them.)
+//! Unit exponentials from a seed: the gaps of a Poisson process, measured in requests. They are the
+//! same numbers on every machine, because shards on several machines must agree. So this uses
+//! integers, and of floating point only the operations that IEEE 754 defines to the last bit. (The
+//! `ln` of a C library is not among them.)
 
 use std::f64::consts::{LN_2, SQRT_2};
 use std::sync::Arc;
@@ -9,11 +10,11 @@ use crate::script::Random;
 
 use super::curve::REQUEST;
 
-/// Drawn from SplitMix64, of which each output comes once in 2^64.
+/// Drawn from SplitMix64, whose outputs each come once in 2^64.
 #[derive(Clone, Debug)]
 pub(super) struct Exponentials {
     random: Random,
-    /// Of numbers from 1 to 2 in equal cells: the reciprocal of the middle, and its logarithm.
+    /// For equal cells of the numbers from 1 to 2: the reciprocal of the middle, and its logarithm.
     cells: Arc<[(f64, f64); CELLS]>,
 }
 
@@ -26,19 +27,21 @@ impl Exponentials {
         Self { random: Random::new(seed), cells: Arc::new(cells) }
     }
 
-    /// The next gap in the curve's unit, rounded down: -ln(u), u evenly from 2^-53 to 1, so at most 36.8 requests.
+    /// The next gap in the curve's unit, rounded down: -ln(u), u evenly from 2^-53 to 1, so at most
+    /// 36.8 requests.
     #[inline]
     pub fn next(&mut self) -> u64 {
         let u = (self.random.next() >> 11) + 1;
         (self.minus_ln(u) * REQUEST as f64) as u64
     }
 
-    /// -ln(u / 2^53) for u from 1 to 2^53, to about 1e-15 of itself or of 1. A logarithm is looked up for the cell,
-    /// and what u is beyond the cell's middle, at most 1/128, enters by the series.
+    /// -ln(u / 2^53) for u from 1 to 2^53, with an error of about 1e-15, relative or absolute. The
+    /// logarithm of the cell's middle comes from the table, and the series adds the distance of u
+    /// from the middle, which is at most 1/128 of it.
     #[inline]
     fn minus_ln(&self, u: u64) -> f64 {
-        // u has at most 53 significant bits, so the number is exact, and its bits are its logarithm's whole part
-        // and its mantissa.
+        // u has at most 53 significant bits, so the number is exact: its bits contain the integer
+        // part of the logarithm and the mantissa.
         let bits = (u as f64).to_bits();
         let exponent = (bits >> 52) as i32 - 1_023;
         let mantissa = f64::from_bits(bits & ((1 << 52) - 1) | 1_023 << 52);

@@ -1,6 +1,6 @@
-//! A schedule that is made while it is played: a search decides what is offered next by what it has seen. Each
-//! stretch has a constant rate and is known before it begins, so that even here nothing that the service does moves a request
-//! that has been decided on.
+//! A schedule that is made while it is played: a search decides from its results what to offer
+//! next. Each stretch has a constant rate and is known before it begins. So even here the service
+//! cannot move a request that has been scheduled.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::exponential::Exponentials;
 use super::{Arrival, Share};
 
-/// Numbers of one stretch's requests begin this far from those of the next.
+/// Distance between the request numbers of one stretch and the next.
 const NUMBERS: u64 = 1 << 40;
 
 /// A stretch of a constant rate.
@@ -17,7 +17,7 @@ const NUMBERS: u64 = 1 << 40;
 pub struct LiveStretch {
     /// Name of the phase.
     pub name: String,
-    /// From the start of the schedule.
+    /// Its start, from the start of the schedule.
     pub from: Duration,
     /// How long.
     pub length: Duration,
@@ -25,14 +25,14 @@ pub struct LiveStretch {
     pub rate: f64,
 }
 
-/// See the module. A clone is the same one, not a copy.
+/// See the module. A clone shares its state.
 #[derive(Clone, Debug)]
 pub struct Live(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     stretches: RwLock<Vec<LiveStretch>>,
-    /// How many there are: no lock is taken to see that nothing is new.
+    /// Number of stretches: read without a lock to see whether there is a new one.
     known: AtomicUsize,
     is_over: AtomicBool,
     longest: Duration,
@@ -41,7 +41,8 @@ struct Inner {
 }
 
 impl Live {
-    /// One that takes at most `longest` and offers at most `most` requests per second; with a seed, of Poisson arrivals.
+    /// A schedule of at most `longest` and at most `most` requests per second; with a seed, of
+    /// Poisson arrivals.
     pub fn new(longest: Duration, most: f64, seed: Option<u64>) -> Self {
         let (known, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
         Self(Arc::new(Inner { stretches: RwLock::default(), known, is_over, longest, most, seed }))
@@ -54,12 +55,12 @@ impl Live {
         self.0.known.store(stretches.len(), Ordering::Release);
     }
 
-    /// Nothing will be added.
+    /// Declares that no more will be added.
     pub fn end(&self) {
         self.0.is_over.store(true, Ordering::Release);
     }
 
-    /// Whether nothing will be added.
+    /// Whether no more will be added.
     pub fn is_over(&self) -> bool {
         self.0.is_over.load(Ordering::Acquire)
     }
@@ -69,7 +70,7 @@ impl Live {
         self.0.stretches.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The stretch of this index, if it is known already.
+    /// The stretch of this index, if it exists already.
     pub fn stretch(&self, index: usize) -> Option<LiveStretch> {
         if index >= self.0.known.load(Ordering::Acquire) {
             return None;
@@ -102,13 +103,13 @@ impl Live {
     }
 }
 
-/// Walks along it. When it has come to the end of what is known it yields nothing, until more is.
+/// Walks along it. At the end of the known stretches it yields nothing until there are more.
 #[derive(Clone, Debug)]
 pub(super) struct Walk {
     live: Live,
     index: usize,
     now: Option<LiveStretch>,
-    /// Number within the stretch of the next arrival.
+    /// Number of the next arrival within the stretch.
     number: u64,
     gaps: Option<Exponentials>,
     /// Sum of the gaps so far, in gaps of mean 1.

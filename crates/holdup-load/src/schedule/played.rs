@@ -1,5 +1,6 @@
-//! A recorded mix as a schedule: which session asked what, and when. Its arrivals are not a function of their number but are
-//! read while they are played, so that a log may be larger than memory; what is known ahead is how many there are each second.
+//! A recorded mix as a schedule: which session sent what, and when. Its arrivals are not functions
+//! of their numbers; they are read while they are played, so that a log may be larger than memory.
+//! Only the number of arrivals in each second is known beforehand.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,14 +8,14 @@ use std::time::Duration;
 
 pub use holdup_protocol::database::{Rows, Statement};
 
-/// One thing that a session did.
+/// One action of a session.
 #[derive(Debug)]
 pub struct Play {
-    /// Which session; each has its own connection from its first to its last.
+    /// The session; each has its own connection from its first action to its last.
     pub session: u64,
     /// When, nanoseconds from the start. It never decreases.
     pub due_ns: i64,
-    /// What.
+    /// The action.
     pub what: What,
 }
 
@@ -23,13 +24,13 @@ pub struct Play {
 pub enum What {
     /// It connected.
     Open(Entry),
-    /// It executed something; it connects first if it has not.
+    /// It executed a statement; it connects first if it has not.
     Ask(Box<Ask>, Entry),
     /// It left.
     Close,
 }
 
-/// Where a session connects to: a database, or where the target's address says.
+/// The database a session connects to; none for the one in the target's address.
 pub type Entry = Option<Arc<str>>;
 
 /// An execution.
@@ -39,7 +40,7 @@ pub struct Ask {
     pub operation: u32,
     /// Its number in the log, from 0, which is the same in each replay.
     pub number: u64,
-    /// What is sent: perhaps what changes the database, and then the statement.
+    /// The statements to send: possibly a change of database, and then the logged one.
     pub statements: Vec<Statement>,
     /// Digest of the statement.
     pub digest: Arc<str>,
@@ -52,32 +53,32 @@ pub struct Ask {
 /// How sessions of a mix behave.
 #[derive(Clone, Debug, Default)]
 pub struct Manner {
-    /// What each executes when it was let in.
+    /// Statements that each executes after its login.
     pub opening: Vec<Statement>,
     /// Settings that PostgreSQL's sessions begin with.
     pub settings: Vec<(String, String)>,
-    /// What becomes of rows.
+    /// How to handle rows.
     pub rows: Rows,
 }
 
-/// How far the log's own order held its statements back: of those that were due while the one before them in their session was
-/// still under way.
+/// How far the log's own order delayed its statements: those that became due while the one before
+/// in their session was still running.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bound {
-    /// How many.
+    /// Number of delayed statements.
     pub statements: u64,
-    /// How long they waited in all, nanoseconds.
+    /// How long they waited in total, nanoseconds.
     pub waited_ns: u64,
     /// The longest wait, nanoseconds.
     pub longest_ns: u64,
-    /// Sessions that found as many connected as there may be.
+    /// Sessions that had to wait because the most allowed were connected.
     pub unseated: u64,
 }
 
-/// What is played, in order.
+/// The plays, in order.
 pub type Feed = Box<dyn Iterator<Item = Play> + Send>;
 
-/// See the module. A clone is the same one, not a copy.
+/// See the module. A clone shares its state.
 #[derive(Clone)]
 pub struct Played(Arc<Inner>);
 
@@ -95,7 +96,8 @@ impl fmt::Debug for Played {
 }
 
 impl Played {
-    /// A mix of `length` with so many executions in each second from the start. It can be played once.
+    /// A mix of `length` with so many executions in each second from the start. It can be played
+    /// once.
     pub fn new(per_second: Vec<u32>, length: Duration, manner: Manner, feed: Feed) -> Self {
         Self(Arc::new(Inner { per_second, length, manner, feed: Mutex::new(Some(feed)) }))
     }
@@ -105,7 +107,7 @@ impl Played {
         &self.0.manner
     }
 
-    /// What is to be played; none if it was taken before.
+    /// Takes the plays; none if they were taken before.
     pub(crate) fn take(&self) -> Option<Feed> {
         self.0.feed.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

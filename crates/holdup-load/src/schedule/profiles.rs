@@ -1,4 +1,5 @@
-//! The shapes a schedule can have: each a list of stretches in which the rate is constant or changes linearly.
+//! The shapes of a schedule: each is a list of stretches in which the rate is constant or changes
+//! linearly.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,12 +7,12 @@ use std::time::Duration;
 use super::curve::{Curve, Piece, line, millionths, nanoseconds, pieces};
 use super::{Schedule, Stretch, Timing, pretty};
 
-/// Straight lines that one period of a sine is drawn with. They are off the true curve by at most
-/// (2 pi / 128)² / 8 = 0.03 % of the amplitude, and the requests of a period are exact.
+/// Straight lines for one period of a sine. They deviate from the true curve by at most (2 pi /
+/// 128)² / 8 = 0.03 % of the amplitude, and the number of requests in a period is exact.
 const LINES_PER_PERIOD: u64 = 128;
 
 impl Schedule {
-    /// Puts stretches one after another.
+    /// Joins stretches.
     pub fn new(stretches: Vec<Stretch>) -> Self {
         let mut curve = Curve::default();
         for stretch in &stretches {
@@ -46,7 +47,8 @@ impl Schedule {
         Self::new(vec![Stretch { name, length, rate_from: from, rate_to: to }])
     }
 
-    /// The rate is `base`, from `at` on for `lasting` it is `peak`, and then `base` again until `length`.
+    /// The rate is `base`; it is `peak` from `at` on for `lasting`, and then `base` again until
+    /// `length`.
     pub fn spike(base: f64, peak: f64, at: Duration, lasting: Duration, length: Duration) -> Self {
         let parts = [
             ("before", base, at.min(length)),
@@ -62,8 +64,8 @@ impl Schedule {
         )
     }
 
-    /// The rate swings around `mean` by `amplitude`, first upwards; one stretch a period, the last one cut off
-    /// where `length` ends.
+    /// The rate swings around `mean` by `amplitude`, first upwards; one stretch per period, the
+    /// last one cut off at `length`.
     pub fn sine(mean: f64, amplitude: f64, period: Duration, length: Duration) -> Self {
         let whole = period_of(mean, amplitude, nanoseconds(period));
         let (mut curve, mut stretches, mut start) = (Curve::default(), Vec::new(), Duration::ZERO);
@@ -83,8 +85,8 @@ impl Schedule {
     }
 }
 
-/// A period of a sine in straight lines. What its first half has above the mean its second half has below, to the
-/// last millionth and nanosecond.
+/// A period of a sine in straight lines. The area of its first half above the mean equals that of
+/// its second half below, to the last millionth and nanosecond.
 fn period_of(mean: f64, amplitude: f64, period_ns: u64) -> Arc<[Piece]> {
     let half = LINES_PER_PERIOD / 2;
     let corner = |i: u64| (u128::from(period_ns) * u128::from(i) / u128::from(LINES_PER_PERIOD)) as u64;
@@ -98,7 +100,7 @@ fn period_of(mean: f64, amplitude: f64, period_ns: u64) -> Arc<[Piece]> {
     pieces((0..LINES_PER_PERIOD).map(|i| (place(i + 1) - place(i), rate(i), rate(i + 1))))
 }
 
-/// What of `lines` lies before `end_ns`.
+/// The part of `lines` before `end_ns`.
 fn until(lines: &[Piece], end_ns: u64) -> Arc<[Piece]> {
     pieces(lines.iter().take_while(|line| line.from_ns < end_ns).map(|line| {
         let kept = line.length_ns.min(end_ns - line.from_ns);

@@ -1,9 +1,10 @@
-//! The arrivals of a recorded log: when each request came, and which of the distinct requests it was.
+//! The arrivals of a recorded log: when each request came, and which of the distinct requests it
+//! was.
 //!
-//! Whoever sends them looks at [`super::Arrival::request`]. If it is there, it counts [`Replay::requests`]: that method
-//! and path are sent, without a body, as the scenario's operation number [`ReplayedRequest::operation`], whose header
-//! fields go with it. If it is not, the scenario has operations of its own, only the timing is the log's, and weights
-//! decide as in any other schedule.
+//! If [`super::Arrival::request`] is present, it is an index into [`Replay::requests`]. Then that
+//! method and path are sent, without a body, as the scenario's operation number
+//! [`ReplayedRequest::operation`], with that operation's headers. If it is absent, the log gives
+//! only the timing, and the scenario's operations are sent by weight as in any other schedule.
 
 use std::sync::Arc;
 
@@ -18,24 +19,24 @@ pub struct ReplayedRequest {
     pub operation: u32,
 }
 
-/// A log as a schedule: what its arrivals point at.
+/// A log as a schedule: the data that its arrivals refer to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replay {
-    /// The distinct requests, which [`super::Arrival::request`] counts from 0. Empty if only the timing is
-    /// replayed and the scenario's own operations are sent.
+    /// The distinct requests; [`super::Arrival::request`] is an index into them. Empty if only the
+    /// timing is replayed and the scenario's own operations are sent.
     pub requests: Arc<[ReplayedRequest]>,
     /// Names of the groups of requests. Empty if only the timing is replayed.
     pub operations: Vec<String>,
-    /// What a user should know of how the log was read: what was left out, sorted, or spread.
+    /// Notes for the user about how the log was read: what was left out, sorted, or spread.
     pub notes: Vec<String>,
     /// When each arrival is due, nanoseconds from the first, ascending.
     times: Vec<u64>,
-    /// Which request each is; empty if only the timing is replayed.
+    /// The request of each arrival; empty if only the timing is replayed.
     which: Vec<u32>,
 }
 
 impl Replay {
-    /// A log's arrivals in order, and what was asked for at each (nothing if only the timing counts).
+    /// From a log's arrivals in order, with the request of each (none if only the timing counts).
     pub fn new(
         times: Vec<u64>,
         which: Vec<u32>,

@@ -1,5 +1,6 @@
-//! Takes out of a response what a later step needs. What it takes is data, whatever it looks like: no template in it
-//! is ever filled in. It says nothing of whether the response is the wanted one; that is for checks.
+//! Captures from a response what a later step needs. A captured value is data, whatever it looks
+//! like: no template in it is ever filled in. Captures do not decide whether the response is right;
+//! checks do.
 
 mod choice;
 mod cookie;
@@ -49,16 +50,16 @@ impl Capture {
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// A message about what is wrong with it.
     pub fn parse(short: &str) -> Result<Self, String> {
         Self::new(short, Pick::First, None)
     }
 
-    /// The long form: the source as in the short one, which of its occurrences, and what counts if there is none.
+    /// The long form: the source as in the short one, which of its occurrences, and the default.
     ///
     /// # Errors
     ///
-    /// What is wrong with the source.
+    /// A message about what is wrong with the source.
     pub fn new(source: &str, pick: Pick, default: Option<String>) -> Result<Self, String> {
         Ok(Self { source: Source::parse(source)?, pick, default: default.map(String::into_boxed_str) })
     }
@@ -68,25 +69,27 @@ impl Capture {
         &self.source
     }
 
-    /// It looks at the result of a statement, not at an HTTP response.
+    /// Whether it reads the result of a statement, not an HTTP response.
     pub fn is_of_statement(&self) -> bool {
         matches!(self.source, Source::Column(_) | Source::Rows)
     }
 
-    /// What it needs kept of the response.
+    /// The parts of the response it needs.
     pub fn needs(&self) -> Needs {
         self.source.needs()
     }
 
-    /// Takes it. With [`Pick::All`] it is a list, and so is the default: an empty one if the default is empty.
+    /// Captures the value. With [`Pick::All`] it is a list, and so is the default: an empty list if
+    /// the default is empty.
     ///
-    /// JSON `null`, SQL's NULL and what may lie in the cut-off rest of a body count as nothing; an empty text counts.
-    /// Of a body that was cut, nobody knows the last occurrence, nor all, nor how many: they are missed.
+    /// JSON `null`, SQL's NULL and anything in the cut-off rest of a body count as nothing; an
+    /// empty text counts. For a body that was cut, the last occurrence, all of them, and their
+    /// number are unknown: these captures fail.
     ///
     /// # Errors
     ///
-    /// [`Failed::CaptureMissed`] if there is nothing and no default; [`Failed::BadJson`], default or not, if a body
-    /// that has to be JSON is not.
+    /// [`Failed::CaptureMissed`] if there is nothing and no default; [`Failed::BadJson`], default
+    /// or not, if a body that has to be JSON is not.
     pub fn take(&self, response: &Response<'_>, random: &mut Random) -> Result<Value, Failed> {
         let is_of_whole = matches!(self.pick, Pick::Last | Pick::All | Pick::Count);
         if is_of_whole && response.body_is_cut && self.needs().body {
@@ -103,7 +106,7 @@ impl Capture {
         Ok(value)
     }
 
-    /// What counts if there is nothing.
+    /// The value if nothing was found.
     fn nothing(&self) -> Result<Value, Failed> {
         let default = self.default.as_ref().ok_or(Failed::CaptureMissed)?;
         Ok(match self.pick {

@@ -1,4 +1,5 @@
-//! Why a session's request counts as failed although the service may have answered: each kind is an outcome of its own.
+//! Why a session's request counts as failed although the service may have answered: each kind is a
+//! separate outcome.
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -7,15 +8,15 @@ pub enum Failed {
     #[error("a check of the response did not hold")]
     Check,
     /// A capture found nothing.
-    #[error("what was to be captured is not in the response")]
+    #[error("the value to capture is not in the response")]
     CaptureMissed,
-    /// The body was to be JSON.
+    /// The body should be JSON and is not.
     #[error("the body is not JSON")]
     BadJson,
     /// No row was left.
     #[error("a feeder has no row left")]
     FeederDry,
-    /// A variable had no value, or a text expanded itself too deep: nothing was sent.
+    /// A variable had no value, or templates were nested too deep: nothing was sent.
     #[error("a template could not be filled in")]
     Template,
 }

@@ -1,7 +1,7 @@
-//! Rows of data that sessions draw from: accounts, products, search terms. A feeder is read whole before the load
-//! begins, so that a slip on line 800,000 is found then and no disk is waited for in between; which row is drawn is a
-//! function of the draw's number alone (see [`Drawer`]), so that processes that share a load need not talk. It opens
-//! no files.
+//! Rows of data that sessions draw from: accounts, products, search terms. A feeder is read
+//! completely before the load begins, so that a mistake on line 800,000 is found then, and the load
+//! never waits for a disk. Which row is drawn is a function of the draw's number alone (see
+//! [`Drawer`]), so that processes that share a load need not communicate. It opens no files.
 
 mod csv;
 mod draw;
@@ -15,10 +15,11 @@ pub use error::{Fault, FeederError};
 pub use table::Row;
 use table::Table;
 
-/// Most columns of a feeder: beyond, the file is not what it was taken for.
+/// Most columns of a feeder: with more, the file is probably in another format.
 pub const MAX_COLUMNS: usize = 1_024;
 
-/// See the module. It takes the bytes of its cells and 4 for each cell; while it is read, the file's bytes too.
+/// See the module. It takes the bytes of its cells plus 4 for each; while it is read, the file's
+/// bytes too.
 #[derive(Clone)]
 pub struct Feeder {
     columns: Vec<String>,
@@ -26,10 +27,10 @@ pub struct Feeder {
 }
 
 impl Feeder {
-    /// Name of the column of a list whose items have no columns of their own (`list: [a, b]`).
+    /// Name of the column of a list whose items have no columns (`list: [a, b]`).
     pub const VALUE: &str = "value";
 
-    /// A feeder that has rows, and columns with names.
+    /// Checks that there are rows, and that the columns have valid names.
     fn new(columns: Vec<String>, mut table: Table) -> Result<Self, Fault> {
         if columns.is_empty() || table.cells() == 0 {
             return Err(Fault::NoRows);
@@ -43,13 +44,13 @@ impl Feeder {
         &self.columns
     }
 
-    /// How many rows it has: at least one.
+    /// Number of rows: at least one.
     #[expect(clippy::len_without_is_empty, reason = "it is never empty")]
     pub fn len(&self) -> usize {
         self.table.cells() / self.columns.len()
     }
 
-    /// Row of that index from 0; one without cells if there is no such row.
+    /// Row of that index, from 0; an empty one if it does not exist.
     pub fn row(&self, index: usize) -> Row<'_> {
         self.table.row(index, self.columns.len()).unwrap_or_else(Row::none)
     }
@@ -60,7 +61,7 @@ impl Feeder {
     }
 }
 
-/// Checks the names of columns: each has one of its own that a template can use.
+/// Checks the names of columns: each must be unique and usable in a template.
 fn check_columns(columns: &[String]) -> Result<(), Fault> {
     if columns.len() > MAX_COLUMNS {
         return Err(Fault::TooManyColumns);
@@ -79,7 +80,7 @@ fn check_columns(columns: &[String]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The file's text, without the mark of UTF-8 that it may begin with.
+/// The file's text, without a byte order mark at its start.
 fn text<'b>(bytes: &'b [u8], file: &str) -> Result<&'b str, FeederError> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let good = error.valid_up_to();

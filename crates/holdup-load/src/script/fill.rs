@@ -1,23 +1,23 @@
-//! Fills in the blanks of a request, so that what comes of it can be sent whatever was captured: nothing that a
-//! service or a file says can end a line of a request's head.
+//! Fills in the templates of a request. The result is always safe to send: nothing that a service
+//! or a file says can end a line of a request's head.
 
 use crate::script::program::{Encoding, Form, Piece};
 use crate::script::template::percent;
 use crate::script::{Context, Failed};
 
-/// An HTTP request without blanks. Kept between requests, so that nothing is allocated for each.
+/// A filled-in HTTP request. It is reused between requests to avoid allocations.
 #[derive(Clone, Debug, Default)]
 pub struct Filled {
     /// Path and query.
     pub path: String,
-    /// Further header fields, as many as the form has.
+    /// Further header fields, in the order of the form.
     pub headers: Vec<(String, String)>,
     /// Body, if there is one.
     pub body: Option<Vec<u8>>,
     scratch: Vec<u8>,
 }
 
-/// A statement without blanks.
+/// A filled-in statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilledStatement {
     /// Its text.
@@ -90,7 +90,7 @@ pub fn statements(form: &Form, context: &mut Context<'_>) -> Result<Vec<FilledSt
     filled.collect()
 }
 
-/// Statements that have no blanks.
+/// The statements of a form without templates.
 pub fn constant_statements(form: &Form) -> Vec<FilledStatement> {
     let Form::Sql { statements } = form else { return Vec::new() };
     let text = |template: &crate::script::Template| template.constant().unwrap_or_default().to_owned();
@@ -102,7 +102,8 @@ pub fn constant_statements(form: &Form) -> Vec<FilledStatement> {
     filled.collect()
 }
 
-/// What can't stand in a request line is percent-encoded; what has a meaning there is left alone.
+/// Percent-encodes bytes that can't stand in a request line; those with a meaning there stay
+/// unchanged.
 fn put_path(bytes: &[u8], out: &mut String) {
     for byte in bytes {
         if byte.is_ascii_graphic() {
@@ -122,10 +123,10 @@ fn put_piece(piece: &Piece, context: &mut Context<'_>, scratch: &mut Vec<u8>, ou
     put_encoded(piece.encoding, scratch, out)
 }
 
-/// Writes `bytes` as `encoding` says.
+/// Writes `bytes` in this encoding.
 ///
 /// # Errors
-/// None that are known of.
+/// None are known.
 pub(crate) fn put_encoded(encoding: Encoding, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Failed> {
     match encoding {
         Encoding::Plain => out.extend_from_slice(bytes),
@@ -147,11 +148,11 @@ pub(crate) fn put_encoded(encoding: Encoding, bytes: &[u8], out: &mut Vec<u8>) -
     Ok(())
 }
 
-/// Whether it reads as a JSON number, `true`, `false` or `null`.
+/// Whether it is a JSON number, `true`, `false` or `null`.
 pub fn is_json_literal(bytes: &[u8]) -> bool {
     matches!(bytes, b"true" | b"false" | b"null")
         || bytes.first().is_some_and(|b| b.is_ascii_digit() || *b == b'-')
-            // The parser is lenient about what follows.
+            // The parser accepts other bytes after the number.
             && bytes.last().is_some_and(u8::is_ascii_digit)
             && serde_json::from_slice::<serde_json::Number>(bytes).is_ok()
 }

@@ -1,4 +1,5 @@
-//! The names a scenario's templates may use, known before anything runs, so that a slip is found when it is read.
+//! The names that a scenario's templates may use. All are known before anything runs, so that a
+//! mistake is found when the scenario is read.
 
 use std::fmt;
 
@@ -6,7 +7,8 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(pub u32);
 
-/// See the module. A session's variable that is also the name of a text is that text until it is given a value.
+/// See the module. If a session's variable has the same name as a text, it is that text until it is
+/// set.
 #[derive(Clone, Default)]
 pub struct Names {
     variables: Vec<String>,
@@ -37,7 +39,7 @@ impl Names {
         &self.variables
     }
 
-    /// Adds a feeder with the names of its columns; its index.
+    /// Adds a feeder with the names of its columns; returns its index.
     pub fn feeder(&mut self, name: &str, columns: Vec<String>) -> u32 {
         self.feeders.push((name.to_owned(), columns));
         self.feeders.len() as u32 - 1
@@ -48,17 +50,17 @@ impl Names {
         &self.feeders
     }
 
-    /// `name` stands for the template `text`, from now on for no other.
+    /// Makes `name` stand for the template `text`, instead of any earlier one.
     pub fn text(&mut self, name: &str, text: &str) {
         put(&mut self.texts, name, text);
     }
 
-    /// Names that stand for a template's text, with it.
+    /// Names that stand for a template's text, with that text.
     pub fn texts(&self) -> &[(String, String)] {
         &self.texts
     }
 
-    /// `name` is `secret.NAME` or `env.NAME`; a value it had is replaced.
+    /// Sets `name`, which is `secret.NAME` or `env.NAME`.
     pub fn outside(&mut self, name: &str, value: &str) {
         put(&mut self.outside, name, value);
     }
@@ -74,7 +76,7 @@ impl Names {
         Self { outside: Vec::new(), ..self.clone() }
     }
 
-    /// Every name that a template may use, for the nearest to a slip.
+    /// Every name that a template may use, to suggest the nearest for a mistake.
     pub fn all(&self) -> Vec<String> {
         let columns = |(name, columns): &(String, Vec<String>)| -> Vec<String> {
             columns.iter().map(|column| format!("{name}.{column}")).collect()

@@ -1,9 +1,9 @@
-//! What a slip may have been meant to be.
+//! Suggests the intended word for a misspelt one.
 
-/// Words that are longer are not looked at: nobody mistypes one of them by a letter.
+/// Longer words get no suggestion: they are not typing mistakes.
 const LONGEST: usize = 64;
 
-/// The one of `known` that `word` is most likely a slip of, if any is near.
+/// The one of `known` that is most likely meant by `word`, if any is near.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = word.chars().count();
     if length > LONGEST {
@@ -14,8 +14,8 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     near.filter(|(distance, _)| *distance <= allowed).min().map(|(_, k)| k)
 }
 
-/// How many letters were left out, added, mistaken or swapped with their neighbour: the distance of Damerau (1964) in
-/// the form of the optimal string alignment. Case doesn't matter.
+/// How many letters were left out, added, mistaken or swapped with the next: the distance of
+/// Damerau (1964) in the form of the optimal string alignment. Case doesn't matter.
 fn slips(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.to_lowercase().chars().collect(), b.to_lowercase().chars().collect());
     let (mut before, mut last): (Vec<usize>, Vec<usize>) = (Vec::new(), (0..=b.len()).collect());

@@ -3,17 +3,18 @@
 use std::cmp::Ordering;
 use std::io::Write as _;
 
-/// A number as scenarios, headers and JSON write it. Whole ones are kept exact: identifiers of 20 digits differ.
+/// A number as scenarios, headers and JSON write it. Integers are exact: identifiers of 20 digits
+/// differ.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Number {
     /// Without a fraction or an exponent.
     Whole(i128),
-    /// With one. Always finite.
+    /// With a fraction or an exponent. Always finite.
     Decimal(f64),
 }
 
 impl Number {
-    /// `text` as a number: a sign `-`, digits, a fraction, an exponent.
+    /// Parses a number: a sign `-`, digits, a fraction, an exponent.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let digits = text.strip_prefix(b"-").unwrap_or(text);
         if !digits.first()?.is_ascii_digit() || !digits.last()?.is_ascii_digit() {
@@ -31,7 +32,7 @@ impl Number {
         text.parse().ok().filter(|decimal: &f64| decimal.is_finite()).map(Self::Decimal)
     }
 
-    /// The sum, if it is a number that can be written.
+    /// The sum, unless it overflows.
     pub(crate) fn add(self, other: Self) -> Option<Self> {
         if let (Self::Whole(a), Self::Whole(b)) = (self, other) {
             return a.checked_add(b).map(Self::Whole);

@@ -1,5 +1,5 @@
-//! What sessions do, laid out so that a session is a place in a list and a few numbers: steps that contain steps
-//! become jumps.
+//! What sessions do, compiled so that a session is a place in a list and a few numbers: nested
+//! steps become jumps.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -7,56 +7,57 @@ use std::time::Duration;
 
 use crate::script::{Capture, Condition, Drawer, Feeder, Names, Needs, Random, Slot, Template, Value};
 
-/// All that the sessions of a scenario share.
+/// Everything that the sessions of a scenario share.
 #[derive(Debug, Default)]
 pub struct Script {
     /// Names that its templates use.
     pub names: Arc<Names>,
-    /// Where rows come from, by the index that [`Names::feeder`] gave.
+    /// Sources of rows, by the index from [`Names::feeder`].
     pub sources: Vec<Source>,
     /// Every request (or statement) of every flow.
     pub requests: Vec<Asked>,
-    /// What sessions do, with how many of them by weight.
+    /// The flows of sessions, with their weights.
     pub flows: Vec<Flow>,
-    /// What variables hold when a session begins, by slot: what the set-up left. Nothing if it has not been set.
+    /// Initial values of variables, by slot: those that the setup left. Empty if it has not been
+    /// set.
     pub initial: OnceLock<Vec<Value>>,
-    /// How often each `in_turn` has been passed, by all sessions together.
+    /// How often all sessions together have passed each `in_turn`.
     pub turns: Vec<AtomicU64>,
-    /// Seed of all luck.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// The whole run is to end: see [`Self::end_run`].
+    /// The whole run should end: see [`Self::end_run`].
     is_over: AtomicBool,
     why_over: Mutex<Option<Over>>,
 }
 
-/// Why a run is to end before its time.
+/// Why a run ends early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Over {
     /// In words.
     pub text: String,
-    /// Something failed that was not to.
+    /// Whether it is a failure.
     pub is_failure: bool,
 }
 
 impl Script {
-    /// One without flows.
+    /// A script without flows.
     pub fn new(names: Arc<Names>, sources: Vec<Source>, seed: u64) -> Self {
         Self { names, sources, seed, ..Self::default() }
     }
 
-    /// The run is to end; the first reason counts.
+    /// Asks the run to end; the first reason counts.
     pub fn end_run(&self, text: String, is_failure: bool) {
         self.why_over.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(Over { text, is_failure });
         self.is_over.store(true, Ordering::Release);
     }
 
-    /// Whether the run is to end.
+    /// Whether the run should end.
     #[inline]
     pub fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Acquire)
     }
 
-    /// Why it is to end, if so. It is not any more then: what follows, such as taking away what was set up, can run.
+    /// Takes the reason for ending, and clears it, so that what follows, such as teardown, can run.
     pub fn take_over(&self) -> Option<Over> {
         self.is_over.store(false, Ordering::Release);
         self.why_over.lock().unwrap_or_else(PoisonError::into_inner).take()
@@ -65,11 +66,11 @@ impl Script {
 
 /// A feeder and how its rows are drawn.
 pub struct Source {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Its rows.
     pub feeder: Feeder,
-    /// Which is next.
+    /// Chooses the next row.
     pub drawer: Drawer,
     /// Draws so far, of all loops of this process.
     pub drawn: AtomicU64,
@@ -85,9 +86,9 @@ impl std::fmt::Debug for Source {
 /// The steps of one kind of session.
 #[derive(Debug, Default)]
 pub struct Flow {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// Share among the flows.
+    /// Weight among the flows.
     pub weight: u32,
     /// Its steps.
     pub ops: Vec<Op>,
@@ -95,30 +96,30 @@ pub struct Flow {
     pub counters: u32,
 }
 
-/// A request with its blanks.
+/// A request with its templates.
 #[derive(Debug)]
 pub struct Asked {
-    /// Index of the operation that it counts as.
+    /// Index of its operation.
     pub operation: u32,
-    /// What that is called.
+    /// Name of its operation.
     pub name: String,
     /// What is sent.
     pub form: Form,
-    /// What is remembered of the response.
+    /// Values to capture from the response.
     pub captures: Vec<(Slot, Capture)>,
-    /// What has to be true of it.
+    /// Conditions on the response.
     pub checks: Vec<Condition>,
-    /// A check speaks of the status: any will do otherwise.
+    /// A check judges the status: otherwise only a status below 400 passes.
     pub judges_status: bool,
-    /// What has to be kept of the response.
+    /// The parts of the response that checks and captures need.
     pub needs: Needs,
-    /// What a failure leads to.
+    /// What happens when it fails.
     pub on_failure: OnFailure,
-    /// Feeders of which it needs a row.
+    /// Feeders from which it needs a row.
     pub feeders: Vec<u32>,
 }
 
-/// What is sent, in its protocol.
+/// What is sent, by protocol.
 #[derive(Debug)]
 pub enum Form {
     /// An HTTP request.
@@ -142,26 +143,26 @@ pub enum Form {
 /// A piece of a body.
 #[derive(Debug)]
 pub struct Piece {
-    /// What it is filled in from.
+    /// Template of its text.
     pub template: Template,
-    /// How that is written.
+    /// Encoding of its text.
     pub encoding: Encoding,
 }
 
-/// How a piece of a body is written.
+/// How a piece of a body is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     /// As it is.
     Plain,
     /// As a JSON string.
     JsonText,
-    /// As a JSON number, `true`, `false` or `null` if it reads as one, else as a JSON string.
+    /// As a JSON number, `true`, `false` or `null` if the text is one, else as a JSON string.
     JsonValue,
     /// As a value in a form (application/x-www-form-urlencoded).
     Form,
 }
 
-/// A statement with its blanks.
+/// A statement with its templates.
 #[derive(Debug)]
 pub struct Statement {
     /// Its text.
@@ -188,7 +189,7 @@ impl Form {
 }
 
 impl Form {
-    /// Its body, if that has no blanks.
+    /// Its body, if that has no templates.
     pub fn constant_body(&self) -> Option<String> {
         let Self::Http { body: Some(pieces), .. } = self else { return None };
         let mut out = Vec::new();
@@ -199,7 +200,7 @@ impl Form {
     }
 }
 
-/// What the failure of a request leads to.
+/// What happens when a request fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnFailure {
     /// The next step.
@@ -218,12 +219,12 @@ pub enum Think {
     Fixed(Duration),
     /// Between the two, evenly distributed.
     Uniform(Duration, Duration),
-    /// This long in the mean, exponentially distributed: what independent decisions take.
+    /// This long on average, exponentially distributed, like independent decisions.
     Exponential(Duration),
 }
 
 impl Think {
-    /// This time's length, nanoseconds.
+    /// Draws one think time, nanoseconds.
     pub fn draw(self, random: &mut Random) -> i64 {
         let ns = |d: Duration| d.as_nanos() as i64;
         match self {
@@ -237,10 +238,10 @@ impl Think {
     }
 }
 
-/// How often a loop goes round.
+/// How often a loop repeats.
 #[derive(Debug)]
 pub enum Times {
-    /// So often.
+    /// This often.
     Fixed(u64),
     /// As often as the template says when the loop is entered.
     Said(Template),
@@ -255,7 +256,7 @@ pub enum Op {
     Think(Think),
     /// Waits until this long after the session was last here.
     Pace {
-        /// Holds when that was.
+        /// Holds that time.
         counter: u32,
         /// How long.
         length: Duration,
@@ -268,26 +269,26 @@ pub enum Op {
     Jump(u32),
     /// Goes to a place if a condition does not hold.
     Unless(Condition, u32),
-    /// Makes ready to count from 0.
+    /// Resets a counter to 0.
     Reset(u32),
-    /// Goes on if the loop is to go round once more, else to `exit`.
+    /// Goes on if the loop has another round, else to `exit`.
     Repeat {
         /// Rounds so far.
         counter: u32,
-        /// How many there are to be; kept in the counter after it.
+        /// Total rounds; kept in the next counter.
         times: Times,
-        /// The variable that says which round it is.
+        /// The variable that holds the number of the round.
         shown_as: Option<Slot>,
-        /// What follows the loop.
+        /// The place after the loop.
         exit: u32,
     },
     /// Goes on for so long since the loop was entered, else to `exit`.
     During {
-        /// Holds when that was.
+        /// Holds that time.
         counter: u32,
         /// How long.
         length: Duration,
-        /// What follows the loop.
+        /// The place after the loop.
         exit: u32,
     },
     /// Goes on with the list's next item, or to `exit` after the last.
@@ -296,23 +297,23 @@ pub enum Op {
         counter: u32,
         /// The list.
         list: Slot,
-        /// The variable that is the item.
+        /// The variable for the item.
         item: Slot,
-        /// What follows the loop.
+        /// The place after the loop.
         exit: u32,
     },
-    /// A request that fails from here to [`Op::Tried`] leads back here.
+    /// If a request fails from here to [`Op::Tried`], the session comes back here.
     Try {
-        /// Tries so far.
+        /// Attempts so far.
         counter: u32,
-        /// Most of them.
+        /// Most attempts.
         most: u64,
-        /// What follows when no more are left.
+        /// The place to go to after the last attempt failed.
         exit: u32,
     },
-    /// The end of what is tried: it went well.
+    /// The end of an attempt that succeeded.
     Tried,
-    /// Goes to one of these places at random: ends of their shares, and the places.
+    /// Goes to one of these places at random: cumulative shares, and the places.
     Choose(Vec<u32>, Vec<u32>),
     /// Goes to the next of these places each time.
     InTurn(u32, Vec<u32>),

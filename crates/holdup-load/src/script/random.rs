@@ -1,4 +1,5 @@
-//! The luck of one session: a sequence that its seed determines, so that the same scenario makes the same requests.
+//! The random numbers of one session: a sequence determined by its seed, so that the same scenario
+//! makes the same requests.
 
 /// SplitMix64 (G. Steele, D. Lea, C. Flood 2014: "Fast splittable pseudorandom number generators").
 #[derive(Clone, Debug)]
@@ -21,7 +22,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number from 0, below `bound` (0 if that is 0). Off evenness by less than `bound` in 2^64.
+    /// A number from 0, below `bound` (0 if that is 0). The bias is less than `bound` in 2^64.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64

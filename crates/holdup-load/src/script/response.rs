@@ -1,5 +1,6 @@
-//! What checks and captures look at once a request has been answered, and how much of it they need kept. Only a view:
-//! the engine owns the bytes, and keeps no more of a response than the scenario's conditions and captures name.
+//! The response as checks and captures see it, and the parts of it that they need. It is only a
+//! view: the engine owns the bytes, and keeps no more of a response than the scenario's conditions
+//! and captures use.
 
 /// A response over HTTP, or the result of a statement. What a protocol does not have is 0 or empty.
 ///
@@ -14,14 +15,14 @@
 pub struct Response<'a> {
     /// HTTP's status code.
     pub status: u16,
-    /// The header's fields as they came: names in any case (they are compared ignoring it), values without the blanks
-    /// around them.
+    /// The header fields as received: names in any case (comparisons ignore it), values without the
+    /// blanks around them.
     pub fields: &'a [(&'a [u8], &'a [u8])],
-    /// The body from its begin, as much of it as was kept.
+    /// The body from its start, as much of it as was kept.
     pub body: &'a [u8],
-    /// More of the body came than was kept.
+    /// The body is longer than the kept part.
     pub body_is_cut: bool,
-    /// Size of the whole body as it came.
+    /// Size of the whole body as received.
     pub body_bytes: u64,
     /// Rows of the statement's result.
     pub rows: u64,
@@ -42,17 +43,17 @@ impl<'a> Response<'a> {
     }
 }
 
-/// What has to be kept of a response.
+/// The parts of a response that have to be kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// The header's fields.
+    /// The header fields.
     pub head: bool,
     /// The body.
     pub body: bool,
 }
 
 impl Needs {
-    /// What either needs.
+    /// Everything that either needs.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         Self { head: self.head || other.head, body: self.body || other.body }

@@ -1,18 +1,18 @@
-//! One user's visit: where it is in its flow, what it remembers, and its luck. It sends nothing and knows no clock: it
-//! is asked what comes next, and told what came back.
+//! One user's session: its place in the flow, its variables, and its random numbers. It sends
+//! nothing and reads no clock: the caller asks what comes next, and passes in the response.
 
 use std::sync::atomic::Ordering;
 
 use crate::script::program::{Asked, Flow, Form, OnFailure, Op, Script, Times};
 use crate::script::{Condition, Context, Draw, Failed, Random, Response, Row, Slot, Template, Value};
 
-/// Most feeders of a scenario: their rows are put side by side for every template.
+/// Most feeders of a scenario: every template gets one row of each.
 pub const MAX_FEEDERS: usize = 16;
 
-/// Most steps without a request or a wait, after which a session is taken to go round in circles.
+/// Most steps without a request or a wait; after more, the session counts as an endless loop.
 const MOST_STEPS: u32 = 100_000;
 
-/// A variable has a value that no list or text may exceed, bytes.
+/// Largest value of a variable, list or text, bytes.
 const MAX_VALUE_BYTES: usize = 1 << 20;
 
 /// What a session does next.
@@ -20,7 +20,7 @@ const MAX_VALUE_BYTES: usize = 1 << 20;
 pub enum Next {
     /// It sends [`Script::requests`] at this index.
     Request(u32),
-    /// It waits, nanoseconds, and is asked again.
+    /// It waits, nanoseconds; then ask again.
     Wait(i64),
     /// It has ended.
     End,
@@ -28,7 +28,7 @@ pub enum Next {
     Failed(Failed),
 }
 
-/// A moment on both clocks, nanoseconds.
+/// A time on both clocks, nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Moment {
     /// Of the monotonic clock.
@@ -69,7 +69,7 @@ impl Session {
         session
     }
 
-    /// Becomes another session, and keeps the memory.
+    /// Becomes another session, and reuses the memory.
     pub fn restart(&mut self, script: &Script, flow: u32, number: u64) {
         self.flow = flow;
         self.at = 0;
@@ -81,7 +81,7 @@ impl Session {
         self.rows.resize(script.sources.len(), None);
         self.counters.clear();
         self.counters.resize(script.flows[flow as usize].counters as usize, 0);
-        // Two draws apart: seeds of neighbours must not be neighbours in the same sequence.
+        // Two draws in between: consecutive seeds must not be consecutive in the same sequence.
         self.random = Random::new(Random::new(script.seed ^ number.rotate_left(32)).next() ^ number);
         self.tries.clear();
     }
@@ -101,7 +101,7 @@ impl Session {
         &self.values
     }
 
-    /// Goes on to the next request, wait or end.
+    /// Runs to the next request, wait or end.
     pub fn next(&mut self, script: &Script, now: Moment) -> Next {
         let Some(flow) = script.flows.get(self.flow as usize) else { return Next::End };
         for _ in 0..MOST_STEPS {
@@ -216,7 +216,7 @@ impl Session {
                 return Ok(Some(Next::End));
             }
             Op::EndRun => {
-                script.end_run("a step said so (end: run)".to_owned(), false);
+                script.end_run("a step ended it (end: run)".to_owned(), false);
                 return Ok(Some(Next::End));
             }
         }
@@ -252,7 +252,7 @@ impl Session {
         }
     }
 
-    /// Calls `with` with what templates are filled in from, for the request numbered `number`.
+    /// Calls `with` with the context for filling in templates of request `number`.
     pub fn with_context<R>(
         &mut self,
         script: &Script,
@@ -289,11 +289,11 @@ impl Session {
         self.with_context(script, now, self.number, |context| condition.holds(context, None))
     }
 
-    /// The response has come: checks it and remembers of it what is to be captured. The status, where no check speaks
-    /// of it, is the caller's.
+    /// Checks the response and captures values from it. The caller judges the status, unless a
+    /// check does.
     ///
     /// # Errors
-    /// What did not hold, or was not found.
+    /// The check or capture that failed.
     pub fn take(
         &mut self,
         script: &Script,
@@ -314,13 +314,13 @@ impl Session {
         Ok(())
     }
 
-    /// The request has ended. Whether the session goes on.
+    /// A request has ended. Returns whether the session goes on.
     pub fn ended(&mut self, script: &Script, asked: &Asked, is_well: bool) -> bool {
         if is_well {
             return true;
         }
         if let Some(place) = self.tries.last() {
-            // What is tried again begins anew; what follows the last try is decided there.
+            // Repeat the attempt from its start; the step there decides what follows the last one.
             self.at = *place;
             return true;
         }
@@ -328,7 +328,7 @@ impl Session {
             OnFailure::GoOn => true,
             OnFailure::EndSession => false,
             OnFailure::Stop => {
-                script.end_run(format!("{} failed, which was to stop it (on_failure: stop)", asked.name), true);
+                script.end_run(format!("{} failed (on_failure: stop)", asked.name), true);
                 false
             }
         }
@@ -345,7 +345,8 @@ impl Session {
 }
 
 impl Asked {
-    /// Whether it needs no session: it has no blanks, looks at nothing of the response, and its failure ends nothing.
+    /// Whether it needs no session: it has no templates, ignores the content of the response, and
+    /// ends nothing when it fails.
     pub fn is_plain(&self) -> bool {
         self.form.is_constant()
             && self.captures.is_empty()

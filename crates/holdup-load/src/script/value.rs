@@ -1,9 +1,9 @@
-//! What a session remembers under a name.
+//! The values of a session's variables.
 
 /// A variable's value. Text that came from a response is data: nothing expands it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Value {
-    /// The variable is known, and nothing has been put into it yet.
+    /// The variable exists, but has not been set yet.
     #[default]
     None,
     /// A text.

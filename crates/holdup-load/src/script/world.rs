@@ -1,4 +1,4 @@
-//! For tests: names of every kind, and what they hold.
+//! For tests: names of every kind, with values.
 #![cfg(test)]
 
 use crate::script::{Context, Failed, Feeder, Names, Random, Template, TemplateError, Value};
@@ -13,7 +13,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// `nothing` and `tries` have no value, `ids` is a list, of `words` no row was drawn.
+    /// `nothing` and `tries` have no value, `ids` is a list, and no row of `words` was drawn.
     pub(crate) fn new() -> Self {
         let mut names = Names::default();
         for name in ["token", "user-id", "ids", "nothing", "tries", "again", "größe"] {
@@ -59,7 +59,7 @@ impl World {
         })
     }
 
-    /// Parses and renders; what was in the bytes before has to stay.
+    /// Parses and renders; the bytes before have to stay.
     pub(crate) fn render(&mut self, text: &str) -> Result<String, Failed> {
         let template = self.parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
         let mut out = b"before ".to_vec();
@@ -69,7 +69,7 @@ impl World {
         result.map(|()| rendered)
     }
 
-    /// What is wrong with a template.
+    /// The error of a template.
     pub(crate) fn slip(&self, text: &str) -> TemplateError {
         match self.parse(text) {
             Ok(_) => panic!("{text} was parsed"),

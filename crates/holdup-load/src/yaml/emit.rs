@@ -1,19 +1,19 @@
-//! A tree written as YAML again: values and their order stay, comments and layout do not.
+//! Writes a tree as YAML: values and their order stay, comments and layout do not.
 
 use super::{Node, Value};
 
-/// Spaces that a level is set in.
+/// Spaces per level of indentation.
 const STEP: usize = 2;
 
 impl Node {
-    /// As YAML that reads as the same tree. What has no quotes here had none there.
+    /// As YAML that reads as the same tree. A text without quotes here had none in the source.
     pub fn to_yaml(&self) -> String {
         let mut out = String::new();
         self.write(&mut out, 0);
         out.trim_start().to_owned()
     }
 
-    /// Behind a key or a dash: a scalar on its line, a list or a map below it.
+    /// Writes the value after a key or a dash: a scalar on its line, a list or a map below it.
     fn write(&self, out: &mut String, indent: usize) {
         match &self.value {
             Value::Empty => out.push_str(" ~\n"),
@@ -38,7 +38,8 @@ impl Node {
     }
 }
 
-/// A text as YAML has it: bare only where no sign of YAML's can be in it, else in JSON's quotes, which are YAML's too.
+/// A text in YAML: bare only if it cannot contain YAML's special characters, else in JSON's quotes,
+/// which YAML allows, too.
 fn scalar(text: &str, is_plain: bool) -> String {
     let is_bare = text.starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '-'))
         && text

@@ -1,5 +1,6 @@
-//! YAML's events as a tree. A file can be hostile: nesting is bounded, so that nothing that goes down the tree runs out of stack,
-//! and so is what aliases repeat, so that a short text stays a small tree.
+//! Builds a tree from YAML's events. A file can be hostile. Nesting is bounded, so that walking the
+//! tree cannot overflow the stack. Repetition by aliases is bounded, too, so that a short text
+//! stays a small tree.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -8,13 +9,14 @@ use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 
 use super::{Name, Node, Step, Value, YamlError};
 
-/// Deepest nesting of lists and maps. Steps within steps, the deepest that a scenario has, take three levels each.
+/// Deepest nesting of lists and maps. Steps within steps, the deepest part of a scenario, take
+/// three levels each.
 const DEPTH_MAX: usize = 256;
 
 /// Memory that anchors and aliases may take beside the text, bytes.
 const REPEATED_BYTES_MAX: usize = 16 << 20;
 
-/// Parses `text`, the contents of `file`, which must hold one document.
+/// Parses `text`, the contents of `file`, which must contain one document.
 pub fn parse(text: &str, file: &str) -> Result<Node, YamlError> {
     let mut tree = Tree { file: file.into(), open: Vec::new(), anchors: HashMap::new(), repeated_bytes: 0, root: None };
     for event in Parser::new_from_str(text) {
@@ -26,7 +28,7 @@ pub fn parse(text: &str, file: &str) -> Result<Node, YamlError> {
     Ok(root)
 }
 
-/// A value that is whole.
+/// A finished value.
 #[derive(Clone)]
 struct Done {
     node: Node,
@@ -78,8 +80,11 @@ impl Tree {
                 None => Ok(()),
             },
             Event::Alias(anchor) => {
-                let mut done =
-                    self.anchors.get(&anchor).cloned().ok_or_else(|| self.error(line, "an alias of nothing"))?;
+                let mut done = self
+                    .anchors
+                    .get(&anchor)
+                    .cloned()
+                    .ok_or_else(|| self.error(line, "an alias of an unknown anchor"))?;
                 self.repeat(line, done.bytes)?;
                 done.node.line = line;
                 self.end(done, 0)
@@ -116,7 +121,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Puts a whole value where it belongs.
+    /// Puts a finished value in its place.
     fn end(&mut self, done: Done, anchor: usize) -> Result<(), YamlError> {
         let line = done.node.line;
         self.bounded(line, self.open.len() + done.height)?;
@@ -134,7 +139,7 @@ impl Tree {
         match (&mut parent.done.node.value, parent.key.take()) {
             (Value::Map(entries), Some((key, key_line))) => {
                 if !matches!(node.value, Value::Text(_)) {
-                    // A nested value starts lines below its key: the key is what an error should point at.
+                    // A nested value starts lines below its key; errors should point at the key.
                     node.line = key_line;
                 }
                 parent.done.bytes += size_of::<String>() + key.len();
@@ -147,7 +152,7 @@ impl Tree {
                     _ => return Err(self.error(line, "a key must be a plain text")),
                 };
                 if !parent.keys.insert(key.clone()) {
-                    return Err(self.error(line, &format!("the key \"{key}\" is here twice")));
+                    return Err(self.error(line, &format!("the key \"{key}\" appears twice")));
                 }
                 parent.key = Some((key, line));
             }
@@ -158,7 +163,7 @@ impl Tree {
     }
 }
 
-/// Tells each value of `node` where it stands.
+/// Gives each value of `node` its place.
 fn place(node: &mut Node, at: Option<Arc<Step>>) {
     let step = |name| Some(Arc::new(Step { above: at.clone(), name }));
     match &mut node.value {

@@ -425,7 +425,7 @@ mod tests {
             ("--rate 5 --closed", "cannot be used with"),
             ("--steps 1:2", "FROM:TO:STEP, e.g. 50:300:50"),
             ("--steps 1:100000:1", "--steps: more than 10000 steps"),
-            ("--ramp 0:0", "--ramp: from 0 to 0 nothing is sent"),
+            ("--ramp 0:0", "--ramp: a ramp from 0 to 0 sends nothing"),
             ("--spike 1:5:9s", "BASE:PEAK:AT:FOR, e.g. 50:500:10s:5s"),
             ("--spike 1:5:9s:5s", "--spike: the spike ends at 14s and the load at 10s"),
             ("--sine 5:6:1s", "--sine: an amplitude of 6 takes the rate below 0"),

@@ -1,5 +1,5 @@
-//! Gives the socket what is to be sent, as much as it takes. What it does not take waits until it says that it has room:
-//! in the request's own bytes, which are laid out once for all, or in the HTTP/2 session.
+//! Writes to the socket, as much as it takes. The rest waits until the socket has room again: in
+//! the request's own bytes, which were laid out beforehand, or in the HTTP/2 session.
 
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::OwnedFd;
@@ -12,23 +12,25 @@ use crate::engine::plan::Form;
 use crate::engine::trace::Mark;
 use crate::sys;
 
-/// Bytes given to TLS at once. What it can't pass on it keeps, so that it is given no more while the socket is full.
+/// Most bytes handed to TLS at once. TLS buffers what it can't send, so it gets no more while the
+/// socket is full.
 const TLS_PIECE: usize = 64 * 1024;
 
-/// A request on its way out.
+/// A request being sent.
 pub struct Going<'a> {
     /// Its bytes.
     pub form: &'a Form,
-    /// What is put into them.
+    /// The trace id to put into them.
     pub mark: Option<&'a Mark>,
     /// `HEAD` is answered without a body.
     pub is_head: bool,
-    /// What of the response is looked at.
+    /// Which parts of the response to keep.
     pub wanted: Wanted,
 }
 
 impl Connection {
-    /// Writes as much of an HTTP/1 request as goes, with `mark` in its place; `scratch` is what it is put together in.
+    /// Writes as much of an HTTP/1 request as the socket takes, with `mark` in its place; `scratch`
+    /// is working memory.
     ///
     /// # Errors
     /// How the connection broke.
@@ -58,13 +60,13 @@ impl Connection {
         Ok(())
     }
 
-    /// Writes as much of what HTTP/2 has to say as goes.
+    /// Writes as much of the HTTP/2 output as the socket takes.
     ///
     /// # Errors
     /// How the connection broke.
     pub fn flush_session(&mut self) -> Result<(), Outcome> {
         if self.stage != Stage::Open && !matches!((&self.speech, self.stage), (Speech::Sql(_), Stage::Handshaking(_))) {
-            // What a session still had to say is for its own connection, not for the next in this slot.
+            // The output belongs to the old socket and must not be sent on the next.
             return Ok(());
         }
         if self.tls.is_some() {
@@ -81,7 +83,7 @@ impl Connection {
                 }
                 tls.writer().write_all(bytes).map_err(|_| Outcome::TlsFailed)?;
                 let count = bytes.len();
-                // That may let more of a body follow.
+                // This may make room for more of a body.
                 session.consumed(count);
             }
             return Ok(());
@@ -89,7 +91,7 @@ impl Connection {
         self.flush_clear()
     }
 
-    /// The same in the clear.
+    /// The same in clear text.
     ///
     /// # Errors
     /// How the connection broke.
@@ -109,12 +111,13 @@ impl Connection {
         Ok(())
     }
 
-    /// What it means that the socket took nothing.
+    /// Handles a write for which the socket took nothing.
     fn unwritten(&mut self, error: &io::Error) -> Result<(), Outcome> {
         match error.kind() {
-            // It will be told when there is room. (A call that does not wait is not interrupted.)
+            // The epoll set will report when there is room. (A non-blocking call is not
+            // interrupted.)
             ErrorKind::WouldBlock => Ok(()),
-            // The server may have answered before it closed: what it said is still to be read.
+            // The server may have answered before it closed, and that answer can still be read.
             ErrorKind::BrokenPipe => Ok(()),
             ErrorKind::ConnectionReset => {
                 self.is_reset = true;
@@ -124,7 +127,7 @@ impl Connection {
         }
     }
 
-    /// Writes as much of what TLS has to say as goes. Whether that is all.
+    /// Writes as much of the TLS output as the socket takes. True if that is all of it.
     ///
     /// # Errors
     /// How the connection broke.
@@ -149,11 +152,11 @@ impl Connection {
     }
 }
 
-/// A protocol that collects what it has to say.
+/// A protocol that collects its output.
 trait Says {
-    /// What is to be sent.
+    /// The bytes to send.
     fn output(&self) -> &[u8];
-    /// So much of it was.
+    /// This many bytes of it were sent.
     fn consumed(&mut self, count: usize);
 }
 

@@ -1,4 +1,4 @@
-//! What the bytes of a response mean for the request they answer, in either version of the protocol.
+//! Applies the bytes of a response to the request it answers, for each protocol.
 
 use holdup_protocol::database::{Error, Event};
 use holdup_protocol::http::{http1, http2};
@@ -14,7 +14,7 @@ impl Connection {
         match &mut self.speech {
             Speech::Http1(parser) => {
                 if !self.is_asked {
-                    // The server talks out of turn.
+                    // The server sent data without a request.
                     return Err(Outcome::BadResponse);
                 }
                 self.is_answering = true;
@@ -30,8 +30,8 @@ impl Connection {
                 match progress {
                     Ok(http1::Progress::More) => Ok(()),
                     Ok(http1::Progress::Done { used }) => {
-                        // Bytes after the response belong to no request, and the rest of a request that was answered
-                        // before it was sent to no other: such a connection is out of step.
+                        // Extra bytes after a response, or a response before its request was sent
+                        // in full, leave the connection out of step: it can't be used again.
                         self.reusable = parser.keep_alive() && used == bytes.len() && self.is_written;
                         self.is_asked = false;
                         self.has_answered = true;
@@ -60,7 +60,7 @@ impl Connection {
                     Event::LoggedIn => let_in = true,
                     Event::StartTls => begins_tls = true,
                     Event::Row { columns, values, .. } => {
-                        // Of a transaction the last statement's row is kept.
+                        // For a transaction, the row of the last statement is kept.
                         if let Some(kept) = lanes.get_mut(lane).and_then(|r| r.kept.as_mut()) {
                             let pairs = columns.iter().zip(values);
                             kept.fields = pairs.map(|(c, v)| (c.as_bytes().into(), v.map(Into::into))).collect();
@@ -114,7 +114,7 @@ impl Connection {
     }
 }
 
-/// What it means that a session with a database is of no more use.
+/// The outcome for an error that ends a database session.
 fn of_sql(error: &Error, is_logged_in: bool) -> Outcome {
     match error {
         Error::TlsNotOffered => Outcome::TlsFailed,
@@ -169,7 +169,7 @@ fn take_http2(
             return;
         };
         if too_large.contains(&tag) {
-            // It has ended; what else came with it is for nobody.
+            // The request has ended; the rest of its response is discarded.
             return;
         }
         let sent = lanes.get(tag).map_or(NEVER, |r| r.sent);

@@ -1,4 +1,4 @@
-//! A conversation with a database: as whom, and what is executed before anything else.
+//! A session with a database: its account, and the statements it runs before anything else.
 
 use std::sync::Arc;
 
@@ -7,22 +7,22 @@ use holdup_protocol::database::{Address, Login};
 use crate::scenario::HttpVersion;
 use crate::schedule::played::Manner;
 
-/// A conversation with a database.
+/// A session with a database.
 pub struct Talk {
     address: Arc<Address>,
-    /// The account that the next socket is used by.
+    /// The account that the next socket uses.
     pub login: Arc<Login>,
     /// How the sessions of a recorded mix behave.
     manner: Option<Arc<Manner>>,
     pub session: holdup_protocol::database::Session,
-    /// The account was let in.
+    /// The login succeeded.
     pub is_logged_in: bool,
-    /// It was let in and executes what it begins with.
+    /// The login succeeded, and the initial statements are running.
     pub is_opening: bool,
 }
 
 impl Talk {
-    /// On a socket that is being connected.
+    /// For a socket that is being connected.
     pub fn new(address: Arc<Address>, login: Arc<Login>, manner: Option<Arc<Manner>>) -> Self {
         let mut session = holdup_protocol::database::Session::new(address.dialect, Arc::clone(&login), address.tls);
         if let Some(manner) = &manner {
@@ -32,12 +32,13 @@ impl Talk {
         Self { address, login, manner, session, is_logged_in: false, is_opening: false }
     }
 
-    /// The same on a new socket.
+    /// The same for a new socket.
     pub fn again(&self) -> Self {
         Self::new(Arc::clone(&self.address), Arc::clone(&self.login), self.manner.clone())
     }
 
-    /// It was let in. Whether it can be used now: what it begins with may have to be executed first.
+    /// The login succeeded. True if the session can be used now; otherwise its initial statements
+    /// have to run first.
     pub fn let_in(&mut self) -> bool {
         self.is_logged_in = true;
         let opening = self.manner.as_ref().map_or(&[][..], |manner| &manner.opening);
@@ -46,11 +47,11 @@ impl Talk {
     }
 }
 
-/// What is spoken with the target.
+/// The protocol of the target.
 #[derive(Clone)]
 pub enum Language {
     /// HTTP.
     Http(HttpVersion),
-    /// SQL, with this account, and how the sessions of a recorded mix behave if it is one.
+    /// SQL, with this account and, for a recorded mix, the manner of its sessions.
     Sql(Arc<Address>, Arc<Login>, Option<Arc<Manner>>),
 }

@@ -1,5 +1,5 @@
-//! When requests come about: by the schedule, or because a user has thought enough. Times are nanoseconds of the
-//! monotonic clock.
+//! When requests arise: by the schedule, or when a user has finished thinking. Times are
+//! nanoseconds of the monotonic clock.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,19 +20,19 @@ pub enum Demand {
     Played(Box<Player>),
 }
 
-/// The schedule twice: up to what is due, and up to what has been given a lane or given up. What lies between them
-/// waits, and takes no memory.
+/// Two cursors into the schedule: up to what is due, and up to what has got a slot or was given up.
+/// The requests between them wait, and take no memory.
 pub struct Due {
     due: Ahead,
     next: Ahead,
     started: i64,
-    /// More may be added than is known now, as long as this says so.
+    /// While this says so, more arrivals may be added.
     live: Option<Live>,
-    /// Requests that wait.
+    /// Waiting requests.
     pub waiting: u64,
 }
 
-/// Looks one arrival ahead. Where there is none now, there may be one later: a search goes on adding.
+/// Looks one arrival ahead. An empty schedule may fill again: a search keeps adding.
 struct Ahead {
     arrivals: Arrivals,
     head: Option<Arrival>,
@@ -60,24 +60,24 @@ impl Ahead {
 
 /// Users who each wait for a response, and then think.
 pub struct Users {
-    /// Until when, and on which lane.
+    /// When each user's thinking ends, and the user's slot.
     thinking: BinaryHeap<Reverse<(i64, u32)>>,
-    /// How long, nanoseconds.
+    /// Think time, nanoseconds.
     pub think_ns: i64,
-    /// When they stop asking.
+    /// When they stop sending.
     pub until: i64,
     share: Share,
     made: u64,
-    /// Sessions (or requests) that may still begin; none for as many as there is time for.
+    /// Sessions (or requests) that may still begin; none for no limit but time.
     left: Option<u64>,
-    /// When which of them take part.
+    /// When each user takes part.
     closed: Closed,
     /// Start of the load.
     started: i64,
 }
 
 impl Demand {
-    /// The part of `load` that is `share`.
+    /// This share's part of `load`.
     pub fn new(load: &Load, share: Share) -> Self {
         match load {
             Load::Open(schedule) if schedule.as_played().is_some() => Self::Played(Box::default()),
@@ -101,7 +101,7 @@ impl Demand {
         }
     }
 
-    /// It starts, with this many lanes.
+    /// Starts, with this many slots.
     pub fn start(&mut self, started: i64, lanes: u32) {
         match self {
             Self::Open(due) => due.started = started,
@@ -125,12 +125,12 @@ impl Demand {
         matches!(self, Self::Closed(_))
     }
 
-    /// Whether each lane is somebody's, and nobody else's for as long as that is so.
+    /// Whether each slot belongs to one user or session for as long as that lasts.
     pub fn has_owners(&self) -> bool {
         matches!(self, Self::Closed(_) | Self::Played(_))
     }
 
-    /// Requests that are due and have no lane.
+    /// Requests that are due and have no slot.
     pub fn waiting(&self) -> u64 {
         match self {
             Self::Open(due) => due.waiting,
@@ -139,7 +139,8 @@ impl Demand {
         }
     }
 
-    /// When something is due by itself: a request, or giving one up that has waited for `timeout_ns`.
+    /// When the next timed event comes: a request is due, or one has waited for `timeout_ns` and is
+    /// given up.
     pub fn next_moment(&mut self, timeout_ns: i64) -> i64 {
         match self {
             Self::Open(due) => {
@@ -154,7 +155,7 @@ impl Demand {
         }
     }
 
-    /// Whether nothing comes any more, and nothing waits.
+    /// Whether no more arrivals will come, and none waits.
     pub fn is_over(&mut self, now: i64) -> bool {
         match self {
             Self::Open(due) => {
@@ -172,7 +173,7 @@ impl Demand {
 }
 
 impl Due {
-    /// Takes what has become due; how many.
+    /// Takes the arrivals that have become due, and returns their number.
     pub fn admit(&mut self, now: i64) -> u64 {
         let before = self.waiting;
         while self.due.peek().is_some_and(|a| self.started + a.due_ns <= now) {
@@ -182,7 +183,7 @@ impl Due {
         self.waiting - before
     }
 
-    /// When the request that has waited for the longest was due.
+    /// When the oldest waiting request was due.
     pub fn oldest(&mut self) -> Option<i64> {
         if self.waiting == 0 {
             return None;
@@ -190,7 +191,7 @@ impl Due {
         self.next.peek().map(|a| self.started + a.due_ns)
     }
 
-    /// The request that has waited for the longest, and when it was due.
+    /// The oldest waiting request, and when it was due.
     pub fn take(&mut self) -> Option<(Arrival, i64)> {
         if self.waiting == 0 {
             return None;
@@ -202,7 +203,7 @@ impl Due {
 }
 
 impl Users {
-    /// The user whose thinking ends first, if that is by `now`, and when it did.
+    /// The first user whose thinking has ended by `now`, and when it ended.
     pub fn next(&mut self, now: i64) -> Option<(i64, u32)> {
         let Reverse((due, lane)) =
             *self.thinking.peek().filter(|Reverse((due, _))| *due <= now && *due < self.until)?;
@@ -210,17 +211,18 @@ impl Users {
         Some((due, lane))
     }
 
-    /// The user of a lane thinks until `due`.
+    /// The user of a slot thinks until `due`.
     pub fn think(&mut self, lane: u32, due: i64) {
         self.thinking.push(Reverse((due, lane)));
     }
 
-    /// Number of a lane's user among those of all shares, from 0.
+    /// Number of a slot's user among those of all shares, from 0.
     fn user(&self, lane: u32) -> u64 {
         u64::from(self.share.index) + u64::from(lane) * u64::from(self.share.of)
     }
 
-    /// Whether a lane's user takes part at `now`. One who does not comes back when there are as many users again.
+    /// Whether a slot's user takes part at `now`. If not, the user comes back when there are enough
+    /// users again.
     pub fn takes_part(&mut self, lane: u32, now: i64) -> bool {
         if self.closed.stages.is_empty() {
             return true;
@@ -240,7 +242,7 @@ impl Users {
         self.closed.phase_at(Duration::from_nanos((now - self.started).max(0) as u64)) as u32
     }
 
-    /// Whether one more session (or request) may begin; if so, it has.
+    /// Whether one more session (or request) may begin; if so, it is counted.
     pub fn may_begin(&mut self) -> bool {
         match &mut self.left {
             None => true,
@@ -252,7 +254,7 @@ impl Users {
         }
     }
 
-    /// Number of the next request, which is unique among all shares.
+    /// Number of the next request, unique among all shares.
     pub fn number(&mut self) -> u64 {
         self.made += 1;
         u64::from(self.share.index) + (self.made - 1) * u64::from(self.share.of)

@@ -1,5 +1,5 @@
-//! Which request is next, and which lane it gets: requests that are due, users who have thought, and those that
-//! are given up because they got no lane in time.
+//! Which request is next, and which slot it gets: requests that are due, users who have finished
+//! thinking, and requests that are given up because they got no slot in time.
 
 use super::Loop;
 use super::demand::Demand;
@@ -12,7 +12,7 @@ use crate::scenario::RateOf;
 use crate::sys::monotonic_ns;
 
 impl Loop<'_> {
-    /// Takes what is due; users who have thought enough ask.
+    /// Takes the arrivals that are due; users who have finished thinking send their next request.
     pub(super) fn admit(&mut self, now: i64) {
         match &mut self.demand {
             Demand::Open(due) => {
@@ -57,7 +57,7 @@ impl Loop<'_> {
         self.place(lane, InFlight::new(request, operation, phase, due, due));
     }
 
-    /// Gives waiting requests to lanes, oldest first.
+    /// Gives waiting requests to slots, oldest first.
     pub(super) fn dispatch(&mut self) {
         if let Demand::Played(_) = self.demand {
             return self.dispatch_played();
@@ -68,8 +68,8 @@ impl Loop<'_> {
                 self.give_back(lane);
                 continue;
             };
-            // A lane that was freed after a request was due made it wait only if no other was free then; else it is
-            // the loop that came late, which is send lag.
+            // A slot that became free after the request was due explains the wait only if no other
+            // was free then. Otherwise the loop itself was late, which is send lag.
             let taken = self.admitted - self.waiting();
             if taken <= self.looked_at {
                 request.ready = request.due.max(self.lanes.free_since(lane));
@@ -79,7 +79,7 @@ impl Loop<'_> {
         self.flush();
     }
 
-    /// A lane that was free and stays so.
+    /// Returns a slot that was free and stays free.
     fn give_back(&mut self, lane: u32) {
         let connection = &self.connections[self.lanes.connection(lane) as usize];
         if connection.stage() == Stage::Open {
@@ -87,8 +87,8 @@ impl Loop<'_> {
         }
     }
 
-    /// The request that has waited for the longest; its lane is taken to have been free when it was due. None if it
-    /// came to nothing.
+    /// The oldest waiting request; its slot counts as free since the request was due. None if
+    /// nothing came of it.
     fn take_next(&mut self) -> Option<InFlight> {
         let Demand::Open(due) = &mut self.demand else { return None };
         if let Some(visits) = &self.visits {
@@ -105,10 +105,11 @@ impl Loop<'_> {
         Some(InFlight::new(request, operation, arrival.phase, at, at))
     }
 
-    /// Requests that wait now although every lane was offered to them found all taken when they were due.
+    /// Requests that still wait after every slot was offered to them found all slots taken when
+    /// they were due.
     pub(super) fn count_capped(&mut self) {
         if let Demand::Played(_) = self.demand {
-            // What waits there waits for its own session, and was counted if that has no lane.
+            // Those requests wait for their own session, and were counted if it has no slot.
             return;
         }
         let waiting_from = self.admitted - self.waiting();
@@ -116,7 +117,7 @@ impl Loop<'_> {
         self.looked_at = self.admitted;
     }
 
-    /// A lane that is free, if there is one: on an open connection, else on one that is to be opened.
+    /// A free slot, if any: on an open connection, else on one that is to be opened.
     fn free_lane(&mut self) -> Option<u32> {
         loop {
             let entry = if self.in_turn { self.idle.pop_front() } else { self.idle.pop_back() };
@@ -128,16 +129,17 @@ impl Loop<'_> {
             if connection.room() > 0 {
                 return Some(lane);
             }
-            // The server allows fewer streams now than there are lanes.
+            // The server allows fewer streams now than there are slots.
             connection.spare.push(lane);
         }
         self.vacant.last().map(|&connection| self.lanes.of(connection).start)
     }
 
-    /// Puts a request on a free lane and sends it, or opens the connection first.
+    /// Puts a request into a free slot and sends it, or opens the connection first.
     pub(super) fn place(&mut self, lane: u32, mut request: InFlight) {
         let now = monotonic_ns();
-        // A user is due by the stamp of a response, which agrees with this clock to a microsecond: nobody asks before.
+        // A user's due time comes from the stamp of a response, which agrees with this clock only
+        // to a microsecond. Nothing may be due in the future.
         request.due = request.due.min(now);
         request.ready = request.ready.min(now);
         request.deadline = now + self.timeout_ns;
@@ -151,11 +153,12 @@ impl Loop<'_> {
         self.go(lane, now);
     }
 
-    /// Ends what has passed its deadline.
+    /// Ends the requests that have passed their deadline.
     pub(super) fn expire(&mut self, now: i64) {
         while let Some((lane, _)) = self.lanes.oldest().filter(|(_, deadline)| *deadline <= now) {
             let index = self.lanes.connection(lane);
-            // One that never got connected (a full accept queue drops its SYN) has waited as long as any other.
+            // A connection that was never made (a full accept queue drops its SYN) has waited as
+            // long as any other.
             if self.connections[index as usize].cancel(lane) {
                 self.unflushed.push(index);
                 self.finish(lane, Outcome::Timeout, now);

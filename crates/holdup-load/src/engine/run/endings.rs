@@ -1,4 +1,4 @@
-//! What happens when a request has ended: it is written down, or follows a redirect, and its lane goes to the next.
+//! Ends requests: each is recorded, or follows a redirect, and its slot goes to the next.
 
 use super::Loop;
 use super::demand::Demand;
@@ -8,7 +8,7 @@ use crate::engine::plan::{Plan, Prepared};
 use crate::engine::visits::NOBODY;
 use crate::sys::monotonic_ns;
 
-/// A user of a closed model whose connection could not be made, or broke, tries again after this.
+/// A closed model's user retries after this time when the connection failed or broke.
 const RETRY_NS: i64 = 100_000_000;
 
 impl Loop<'_> {
@@ -24,7 +24,8 @@ impl Loop<'_> {
         }
     }
 
-    /// A response is whole, or will never be. A request that the server has not looked at is sent again.
+    /// A response is complete, or never will be. A request that the server did not process is sent
+    /// again.
     pub(super) fn conclude(&mut self, ended: &Ended) {
         let Ended { lane, outcome, at, again } = *ended;
         if again != Again::No
@@ -38,7 +39,7 @@ impl Loop<'_> {
         self.finish(lane, outcome, at);
     }
 
-    /// A request ended at `at`; unless it leads on to another place, its lane is free.
+    /// A request ended at `at`; unless it is redirected, its slot is free.
     pub(super) fn finish(&mut self, lane: u32, outcome: Outcome, at: i64) {
         let mut outcome = outcome;
         if outcome == Outcome::Ok
@@ -58,7 +59,7 @@ impl Loop<'_> {
         self.close_book(lane, outcome, at);
     }
 
-    /// Writes down how the request of a lane ended. Its session goes on, and its lane is free.
+    /// Records how the request of a slot ended. Its session goes on, and its slot is free.
     pub(super) fn close_book(&mut self, lane: u32, outcome: Outcome, at: i64) {
         let Some(request) = self.lanes.get_mut(lane) else { return };
         let (session, index) = (request.session, request.request);
@@ -94,7 +95,7 @@ impl Loop<'_> {
         self.go(lane, monotonic_ns());
     }
 
-    /// Sends the request of a lane, once its connection is open.
+    /// Sends the request of a slot, once its connection is open.
     pub(super) fn go(&mut self, lane: u32, now: i64) {
         let index = self.lanes.connection(lane);
         match self.connections[index as usize].stage() {
@@ -104,7 +105,7 @@ impl Loop<'_> {
         }
     }
 
-    /// A lane became free at `at`.
+    /// A slot became free at `at`.
     pub(super) fn release(&mut self, lane: u32, outcome: Outcome, at: i64) {
         let index = self.lanes.connection(lane);
         let connection = &self.connections[index as usize];
@@ -118,13 +119,15 @@ impl Loop<'_> {
             }
             Demand::Played(_) => self.played(lane, at),
             Demand::Closed(users) => {
-                // Within a session its steps say how long it thinks; one that has just failed is over.
+                // Within a session, steps say how long the user thinks; a session that has just
+                // failed is over.
                 let goes_on = self.lane_sessions.get(lane as usize).is_some_and(|session| *session != NOBODY);
                 let due = if goes_on { at } else { at + users.think_ns };
                 if is_open && due == at && due < users.until {
                     self.ask(lane, due);
                 } else {
-                    // A server that answers and then closes has answered: only what broke is not tried again at once.
+                    // A server that answers and then closes has answered: only a broken connection
+                    // delays the next attempt.
                     let is_broken = !is_open && outcome.is_failure() && outcome != Outcome::HttpStatus;
                     users.think(lane, due + if is_broken { RETRY_NS } else { 0 });
                 }

@@ -1,5 +1,6 @@
-//! A recorded mix within a loop. Each session has a lane of its own, from when it connected to when it left; its statements go out
-//! when they were due, each after the one before it has ended. What comes next is read ahead by a thread of its own.
+//! A recorded mix within a loop. Each session has its own slot, from when it connected to when it
+//! left; each statement is sent when it is due, but not before the one before it has ended. A
+//! separate thread reads ahead.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -16,23 +17,24 @@ use crate::engine::plan::Prepared;
 use crate::schedule::played::{Ask, Bound, Entry, Feed, Play, What};
 use crate::sys::monotonic_ns;
 
-/// Plays that are handed over together, and the bytes of their statements at most.
+/// Plays that are handed over together, and (below) most bytes of their statements.
 const TOGETHER: usize = 128;
 const TOGETHER_BYTES: usize = 256 << 10;
 
-/// Such lots that are read ahead.
+/// Batches that are read ahead.
 const LOTS_AHEAD: usize = 64;
 
-/// While the reader has nothing ready it is asked again so often.
+/// How soon an empty channel is checked again.
 const ASK_AGAIN_NS: i64 = 1_000_000;
 
-/// Nobody's lane.
+/// Owner of a free slot.
 const NOBODY: u64 = u64::MAX;
 
-/// Such lots that are there before the load starts.
+/// Batches that have to be there before the load starts.
 const LOTS_AT_FIRST: usize = LOTS_AHEAD / 2;
 
-/// Reads ahead until `lots` is not taken any more. `begun` is dropped when enough is there to begin with.
+/// Reads ahead until the receiver of `lots` is gone. `begun` is dropped when there is enough to
+/// begin with.
 pub fn read_ahead(feed: Feed, lots: &SyncSender<Vec<Play>>, begun: Sender<()>) {
     let (mut lot, mut bytes, mut given) = (Vec::with_capacity(TOGETHER), 0, 0);
     let mut begun = Some(begun);
@@ -52,22 +54,22 @@ pub fn read_ahead(feed: Feed, lots: &SyncSender<Vec<Play>>, begun: Sender<()>) {
             }
         }
     }
-    // If nobody takes it, the run was stopped.
+    // Sending fails only if the run was stopped.
     let _ = lots.send(lot);
     drop(begun);
 }
 
-/// The two ends of what is read ahead.
+/// The two ends of the channel for reading ahead.
 pub fn lots() -> (SyncSender<Vec<Play>>, Receiver<Vec<Play>>) {
     sync_channel(LOTS_AHEAD)
 }
 
 /// A session of the mix.
 struct Seat {
-    /// Its lane; none while as many are connected as may be.
+    /// Its slot; none while the most sessions allowed are connected.
     lane: Option<u32>,
     login: Arc<Login>,
-    /// What is due and waits for its turn.
+    /// Statements that are due and wait for their turn.
     queue: VecDeque<(i64, Box<Ask>)>,
     is_leaving: bool,
 }
@@ -77,27 +79,27 @@ struct Seat {
 pub struct Player {
     /// Start of the load, nanoseconds of the monotonic clock.
     pub started: i64,
-    /// What is due and waits, of all sessions.
+    /// Statements of all sessions that are due and wait.
     pub waiting: u64,
-    /// How far the log's own order held statements back.
+    /// How far the log's own order delayed statements.
     pub bound: Bound,
     lots: Option<Receiver<Vec<Play>>>,
     ahead: VecDeque<Play>,
     seats: HashMap<u64, Seat>,
-    /// Lanes of nobody.
+    /// Slots without an owner.
     free: Vec<u32>,
-    /// Whose each lane is.
+    /// The owner of each slot.
     owners: Vec<u64>,
-    /// Sessions without a lane.
+    /// Sessions without a slot.
     unseated: VecDeque<u64>,
-    /// Lanes whose statement has ended, and when.
+    /// Slots whose statement has ended, and when.
     ended: Vec<(u32, i64)>,
-    /// An account a database: what SCRAM derives is derived once.
+    /// One login per account and database, so that SCRAM's keys are derived once.
     logins: HashMap<Entry, Arc<Login>>,
 }
 
 impl Player {
-    /// What it plays, on so many lanes.
+    /// What to play, and the number of slots.
     pub fn takes(&mut self, lots: Receiver<Vec<Play>>, lanes: usize) {
         self.lots = Some(lots);
         self.free = (0..lanes as u32).rev().collect();
@@ -116,7 +118,7 @@ impl Player {
         }
     }
 
-    /// When something is due by itself.
+    /// When the next timed event comes.
     pub fn next_moment(&mut self) -> i64 {
         self.fill();
         match self.ahead.front() {
@@ -127,25 +129,25 @@ impl Player {
         }
     }
 
-    /// Whether nothing comes any more, and nothing waits.
+    /// Whether no more plays will come, and none waits.
     pub fn is_over(&mut self) -> bool {
         self.fill();
         self.lots.is_none() && self.ahead.is_empty() && self.waiting == 0 && self.ended.is_empty()
     }
 
-    /// What is due by `now`.
+    /// The next play that is due by `now`.
     fn next_due(&mut self, now: i64) -> Option<Play> {
         self.fill();
         let latest = now - self.started;
         if self.ahead.front()?.due_ns <= latest { self.ahead.pop_front() } else { None }
     }
 
-    /// The lane of `owner`, if it has ended there what it was asked before.
+    /// The owner of `lane`, or [`NOBODY`].
     fn owner(&self, lane: u32) -> u64 {
         self.owners.get(lane as usize).copied().unwrap_or(NOBODY)
     }
 
-    /// Gives a session a lane if there is one.
+    /// Gives a session a slot if one is free.
     fn sit(&mut self, session: u64) -> Option<u32> {
         let seat = self.seats.get_mut(&session)?;
         if seat.lane.is_none() {
@@ -167,7 +169,7 @@ impl Loop<'_> {
         }
     }
 
-    /// Takes what is due of a recorded mix.
+    /// Takes the plays of a recorded mix that are due.
     pub(super) fn admit_played(&mut self, now: i64) {
         while let Some(Play { session, due_ns, what }) = self.player().and_then(|player| player.next_due(now)) {
             let due = self.started + due_ns;
@@ -209,7 +211,7 @@ impl Loop<'_> {
         }
     }
 
-    /// The lane of a session, which is given one if it has none and there is one.
+    /// The slot of a session; it gets one if it has none and one is free.
     fn seat(&mut self, session: u64, entry: &Entry) -> Option<u32> {
         let Demand::Played(player) = &mut self.demand else { return None };
         if let Some(seat) = player.seats.get(&session) {
@@ -236,7 +238,7 @@ impl Loop<'_> {
         lane
     }
 
-    /// Sends a statement on the lane of its session, which was free from `ready` on.
+    /// Sends a statement in the slot of its session, which was free from `ready` on.
     fn play(&mut self, lane: u32, session: u64, due: i64, ready: i64, ask: Ask) {
         let is_hashed =
             self.plan.manner.as_ref().is_some_and(|manner| manner.rows != holdup_protocol::database::Rows::Passed);
@@ -262,8 +264,8 @@ impl Loop<'_> {
         self.place(lane, request);
     }
 
-    /// The statement of a lane has ended at `at`. What follows from that is done by [`Self::dispatch_played`]: a server that
-    /// refuses connections would have this go on within itself.
+    /// The statement of a slot has ended at `at`. [`Self::dispatch_played`] handles the
+    /// consequences: handled here, a server that refuses connections would cause endless recursion.
     pub(super) fn played(&mut self, lane: u32, at: i64) {
         if let Some(player) = self.player() {
             player.ended.push((lane, at));
@@ -296,7 +298,7 @@ impl Loop<'_> {
         }
     }
 
-    /// A session leaves; its lane is the next one's who has none.
+    /// A session leaves; its slot goes to the next session without one.
     fn leave(&mut self, lane: u32, at: i64) {
         self.connections[lane as usize].say_goodbye();
         self.close(lane);
@@ -308,7 +310,7 @@ impl Loop<'_> {
         }
         player.free.push(lane);
         while let Some(next) = player.unseated.pop_front() {
-            // It may have come and gone without a lane.
+            // That session may have left already, without ever having a slot.
             if !player.seats.contains_key(&next) {
                 continue;
             }
@@ -325,7 +327,8 @@ impl Loop<'_> {
         }
     }
 
-    /// The mix is over or was stopped: who is still there leaves, and what waits is written down as unfinished.
+    /// The mix is over or was stopped: the remaining sessions leave, and waiting statements are
+    /// recorded as unfinished.
     pub(super) fn end_played(&mut self, now: i64) {
         let Some(player) = self.player() else { return };
         (player.waiting, player.lots) = (0, None);

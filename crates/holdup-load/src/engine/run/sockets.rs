@@ -15,7 +15,7 @@ use crate::engine::visits::NOBODY;
 use crate::sys::{Ready, monotonic_ns};
 
 impl Loop<'_> {
-    /// Sends the request of a lane whose connection is open.
+    /// Sends the request of a slot whose connection is open.
     pub(super) fn launch(&mut self, lane: u32, now: i64) {
         let index = self.lanes.connection(lane);
         let Some(request) = self.lanes.get_mut(lane) else { return };
@@ -31,7 +31,7 @@ impl Loop<'_> {
         match prepared.traced {
             Traced::No => {}
             Traced::Given(id) => request.trace = id,
-            // Redirected or sent again, it keeps its id.
+            // A redirected or resent request keeps its id.
             Traced::At(_) | Traced::InStatements if request.trace == 0 => request.trace = self.trace_ids.next(),
             Traced::At(_) | Traced::InStatements => {}
         }
@@ -55,7 +55,7 @@ impl Loop<'_> {
         }
     }
 
-    /// Writes what HTTP/2 sessions have collected.
+    /// Writes the collected output of HTTP/2 sessions.
     pub(super) fn flush(&mut self) {
         while let Some(index) = self.unflushed.pop() {
             if let Err(outcome) = self.connections[index as usize].flush_session() {
@@ -65,7 +65,7 @@ impl Loop<'_> {
     }
 
     pub(super) fn open(&mut self, index: u32, now: i64) {
-        // It is the last, or near to it: what was closed last is opened first.
+        // It is at or near the end of the list: the connection closed last is opened first.
         if let Some(at) = self.vacant.iter().rposition(|&c| c == index) {
             self.vacant.remove(at);
         }
@@ -84,14 +84,14 @@ impl Loop<'_> {
         }
     }
 
-    /// Sees to `count` sockets that became ready, and to what was left from the last time.
+    /// Serves `count` sockets that became ready, and those left over from the last time.
     pub(super) fn serve(&mut self, count: usize) {
         for i in 0..count {
             self.on_ready(self.epoll.ready(i));
         }
         if !self.more.is_empty() {
             for index in std::mem::take(&mut self.more) {
-                // What there is may be followed by the end: it is looked for.
+                // The end of the stream may follow the data: read up to it.
                 self.read(index, true);
             }
         }
@@ -117,13 +117,14 @@ impl Loop<'_> {
         if event.readable {
             self.read(index, event.closed);
         }
-        // News of bytes to read comes with word of room to write, which is old news if nothing is left to write.
+        // An event about arrived bytes also says that there is room to write; that matters only if
+        // something is left to write.
         if event.writable && self.connections[index as usize].has_more_to_write() {
             self.write_on(index);
         }
     }
 
-    /// A socket took less than there was to send, and has room now.
+    /// A socket that took less than all has room again.
     fn write_on(&mut self, index: u32) {
         let connection = &mut self.connections[index as usize];
         let lane = self.lanes.of(index).start;
@@ -146,7 +147,7 @@ impl Loop<'_> {
         }
     }
 
-    /// A connection can be used: the request that waited for it goes out, its other lanes are free.
+    /// A connection can be used: the request that waited for it is sent, its other slots are free.
     fn opened(&mut self, index: u32, stage: Stage) {
         self.connecting -= 1;
         let now = monotonic_ns();
@@ -160,7 +161,7 @@ impl Loop<'_> {
                 }
                 self.launch(lane, now);
             } else if !self.demand.has_owners() {
-                // What was due in the meantime waited for the connection, not for this loop.
+                // What became due meanwhile waited for the connection, not for this loop.
                 self.lanes.free_from(lane, now);
                 self.idle.push_back((lane, generation));
             }
@@ -192,7 +193,8 @@ impl Loop<'_> {
             self.keep_cookies(index);
         }
         let is_reusable = self.connections[index as usize].is_reusable();
-        // The connection goes before what ended on it leads on to anything: that may open the next in its place.
+        // Retire the connection before handling what ended on it: a follow-up may open the next
+        // socket in its place.
         match received {
             Received::Broken(outcome) => self.retire(index, outcome),
             _ if !self.is_http2 && !is_reusable && !self.ended.is_empty() => self.close(index),
@@ -206,15 +208,15 @@ impl Loop<'_> {
         }
         match received {
             Received::All if !is_reusable && self.is_unused(index) => self.retire(index, Outcome::ConnectionClosed),
-            // An answer of the protocol itself may be due: a settings or window frame.
+            // The protocol may have to answer: a settings or window frame.
             Received::All if self.is_http2 => self.unflushed.push(index),
             Received::Some => self.more.push(index),
             Received::All | Received::Broken(_) => {}
         }
     }
 
-    /// Uses the room that the server has for streams: for requests that wait for it, then for lanes that were out of use.
-    /// If it will never have room on this connection, those who wait get another.
+    /// Uses the server's room for streams: first for requests that wait for it, then for unused
+    /// slots. If this connection will never have room again, the waiting requests get another.
     pub(super) fn use_spare(&mut self, index: u32) {
         let connection = &self.connections[index as usize];
         let is_asked_for = !connection.waiting.is_empty() || !connection.spare.is_empty();
@@ -247,7 +249,7 @@ impl Loop<'_> {
         self.lanes.of(index).all(|lane| self.lanes.get(lane).is_none())
     }
 
-    /// Closes a connection. Requests on it stay.
+    /// Closes a connection. Its requests keep their slots.
     pub(super) fn close(&mut self, index: u32) {
         let connection = &mut self.connections[index as usize];
         match connection.stage() {
@@ -259,14 +261,15 @@ impl Loop<'_> {
         self.vacate(index);
     }
 
-    /// A slot has no connection: in an open model any request may open one; where lanes have owners, those do.
+    /// A connection has no socket: in an open model any request may open one; where slots have
+    /// owners, only those do.
     fn vacate(&mut self, index: u32) {
         if !self.demand.has_owners() {
             self.vacant.push(index);
         }
     }
 
-    /// Closes a connection that is of no use any more; requests still on it ended so, but for those that ended before
+    /// Closes a broken connection. Its requests end with `outcome`, except those that ended before
     /// and are about to be concluded, and those that may be sent again.
     pub(super) fn retire(&mut self, index: u32, outcome: Outcome) {
         let again = self.repeatable(index, outcome);
@@ -285,7 +288,7 @@ impl Loop<'_> {
         }
     }
 
-    /// The lanes of a connection that breaks so whose requests get another connection.
+    /// The slots of a breaking connection whose requests get another connection.
     fn repeatable(&mut self, index: u32, outcome: Outcome) -> Vec<u32> {
         if !matches!(outcome, Outcome::ConnectionClosed | Outcome::ConnectionReset) {
             return Vec::new();

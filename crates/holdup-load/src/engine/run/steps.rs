@@ -1,5 +1,6 @@
-//! Sessions within a loop: whose request is next, how it is filled in, what its response means for the session. A
-//! session decides what is sent, never when: in an open model that is the schedule's, or follows from its own last response.
+//! Sessions within a loop: which session sends next, how its request is filled in, what the
+//! response means for it. A session decides what is sent, never when: in an open model the schedule
+//! or the session's last response decides that.
 
 use std::time::Duration;
 
@@ -18,10 +19,10 @@ use crate::model::Load;
 use crate::scenario::RateOf;
 use crate::schedule::Arrival;
 
-/// A user whose session could not go on tries again after this.
+/// A user whose session could not go on retries after this time.
 const RETRY_NS: i64 = 100_000_000;
 
-/// Sessions that end without a request, one after the other, before an arrival is taken to have none.
+/// Most sessions in a row that end without a request, before an arrival counts as having none.
 const MOST_EMPTY: usize = 100;
 
 impl Loop<'_> {
@@ -29,33 +30,34 @@ impl Loop<'_> {
         Moment { monotonic_ns: at, unix_ns: at + self.books.unix_offset() }
     }
 
-    /// What waits for a lane: requests that are due.
+    /// Requests that are due and wait for a slot.
     pub(super) fn waiting(&self) -> u64 {
         self.demand.waiting() + self.visits.as_ref().map_or(0, |v| v.due.len() as u64)
     }
 
-    /// Sessions that have thought enough go on.
+    /// Sessions that have finished thinking go on.
     pub(super) fn wake_sessions(&mut self, now: i64) {
         while let Some((until, id)) = self.visits.as_mut().and_then(|v| v.next_done(now)) {
             self.proceed(id, until, self.phase_at(until));
         }
     }
 
-    /// Each arrival is a session: it begins when it is due, whether or not a lane is free, for it may think first or come to
-    /// no request at all.
+    /// Each arrival is a session. It begins when it is due, whether or not a slot is free: it may
+    /// think first, or send no request at all.
     pub(super) fn begin_sessions(&mut self) {
         let first = self.plan.visits.as_ref().map_or(0, |(_, first)| *first);
         loop {
             let (Demand::Open(due), Some(visits)) = (&mut self.demand, &mut self.visits) else { return };
             let Some((arrival, at)) = due.take() else { return };
             let id = visits.begin(first + self.plan.turns.of(arrival.number));
-            // What others have thought of until then is due before it.
+            // Sessions that wake before then come first.
             self.wake_sessions(at);
             self.proceed(id, at, arrival.phase);
         }
     }
 
-    /// The request of the session that an arrival moves on or begins; none if it failed at once, which is written down.
+    /// The request of the session that an arrival continues or begins; none if the session failed
+    /// at once, which is recorded.
     pub(super) fn visit(&mut self, arrival: Arrival, at: i64) -> Option<InFlight> {
         let first = self.plan.visits.as_ref().map_or(0, |(_, first)| *first);
         let flow = first + self.plan.turns.of(arrival.number);
@@ -65,7 +67,7 @@ impl Loop<'_> {
         for _ in 0..MOST_EMPTY {
             match visits.go_on(id, now) {
                 Turn::Asks(request) => return self.fill(id, request, at, arrival.phase),
-                // The schedule has decided that it comes now.
+                // The schedule has decided that the request is sent now.
                 Turn::Thinks(_) => {}
                 Turn::Ended => id = visits.begin(flow),
                 Turn::Failed(failed, operation) => {
@@ -105,7 +107,7 @@ impl Loop<'_> {
             let (Demand::Closed(users), Some(visits)) = (&mut self.demand, &mut self.visits) else { return };
             let place = &mut self.lane_sessions[lane as usize];
             if !users.takes_part(lane, due) {
-                // Who leaves between two requests does not come back as the same user.
+                // A user who leaves between two requests does not come back as the same user.
                 visits.end(*place);
                 *place = NOBODY;
                 return;
@@ -146,7 +148,7 @@ impl Loop<'_> {
         self.think(lane, due + RETRY_NS);
     }
 
-    /// A user whose request came to nothing waits, and thinks as after any session if that was the end of one.
+    /// A user whose request failed waits, and also thinks if that was the end of a session.
     fn think_after_failure(&mut self, lane: u32, at: i64) {
         if let Demand::Closed(users) = &mut self.demand {
             let is_over = self.lane_sessions[lane as usize] == NOBODY;
@@ -160,20 +162,20 @@ impl Loop<'_> {
         }
     }
 
-    /// What a failure counts as: none if it is how the run was to end, when there is no row left.
+    /// The outcome of a failure: unfinished if the session ended as planned because no row is left.
     fn outcome_of(&self, failed: Failed) -> Outcome {
         let is_over = self.visits.as_ref().is_some_and(|visits| visits.script.is_over());
         if failed == Failed::FeederDry && is_over { Outcome::Unfinished } else { Outcome::of_session(failed) }
     }
 
-    /// A failure without a request is written down as one that was never sent.
+    /// Records a failure without a request as one that was never sent.
     fn failed_alone(&mut self, failed: Failed, operation: u32, at: i64, phase: u32) {
         let mut request = InFlight::new(0, operation, phase, at, at);
         let outcome = self.outcome_of(failed);
         self.books.enter(&mut request, outcome, at, false);
     }
 
-    /// Fills in a session's request; none if that failed, which is written down.
+    /// Fills in a session's request; none if that failed, which is recorded.
     fn fill(&mut self, id: u32, index: u32, due: i64, phase: u32) -> Option<InFlight> {
         let now = self.moment(due);
         let plan = self.plan;
@@ -221,7 +223,7 @@ impl Loop<'_> {
                 } else if let Some(cookies) = cookies {
                     request.instead = Some(Box::new(Plan::with_cookies(own, &cookies)));
                 }
-                // Whatever is looked at, its size may be.
+                // Every check and capture may ask for the body's size.
                 if self.is_http2 && (!asked.checks.is_empty() || !asked.captures.is_empty()) {
                     let most = if asked.needs.body { LOOKED_AT_BYTES as usize } else { 0 };
                     request.kept = Some(Box::new(Kept::of_body(most)));
@@ -237,7 +239,7 @@ impl Loop<'_> {
         }
     }
 
-    /// What a response means for the session that asked: its outcome by the checks, and what is captured of it.
+    /// Applies a response to its session: the outcome by its checks, and the captured values.
     pub(super) fn judge(&mut self, lane: u32, outcome: Outcome, at: i64) -> Outcome {
         let Some(request) = self.lanes.get(lane) else { return outcome };
         let now = Moment { monotonic_ns: at, unix_ns: at + self.books.unix_offset() };
@@ -280,7 +282,7 @@ impl Loop<'_> {
         }
     }
 
-    /// A session's request has ended: what follows from that for the session.
+    /// A session's request has ended: continue the session.
     pub(super) fn answered(&mut self, id: u32, request: u32, is_well: bool, at: i64) {
         let Some(visits) = &mut self.visits else { return };
         let Some((visit, script, _)) = visits.with(id) else { return };

@@ -30,7 +30,7 @@ fn every_kind_of_slip_is_answered_with_its_place_and_the_way_out() {
         ("steps: [{think: 1s, get: /}]", "3: unknown key \"get\" in steps[0]; there are: think"),
         ("sessions: [{nam: a, steps: [get: /]}]", "3: unknown key \"nam\" in sessions[0]; did you mean \"name\"?"),
         ("steps: [get]", "3: steps[0]: a step is a key and what belongs to it, e.g. get: /path or think: 2s"),
-        ("steps: [{think: 1s}]", "3: steps: no step sends anything; e.g. - get: /path"),
+        ("steps: [{think: 1s}]", "3: steps: no step sends anything; add one, e.g. - get: /path"),
         (
             "steps: [{get: /, capture: {t: {json: /a, pik: all}}}]",
             "3: unknown key \"pik\" in steps[0].capture.t; did you mean \"pick\"?",
@@ -71,11 +71,11 @@ fn every_kind_of_slip_is_answered_with_its_place_and_the_way_out() {
         ),
         (
             "vars: {a: 1}\nsteps: [{get: /, capture: {a: status}}]",
-            "4: steps[0].capture.a: \"a\" is one of vars, which do not change; choose another name",
+            "4: steps[0].capture.a: \"a\" is one of vars, which are constant; choose another name",
         ),
         (
             "steps: [get: '/${env.HOLDUP_NOT_SET}']",
-            "3: steps[0].get: the environment variable HOLDUP_NOT_SET is not set; set it, or say what else: env.HOLDUP_NOT_SET:-text",
+            "3: steps[0].get: the environment variable HOLDUP_NOT_SET is not set; set it, or give a default: env.HOLDUP_NOT_SET:-text",
         ),
         // Conditions, captures and values.
         (
@@ -92,7 +92,7 @@ fn every_kind_of_slip_is_answered_with_its_place_and_the_way_out() {
         ),
         (
             "steps: [{get: /, capture: {t: json token}}]",
-            "3: steps[0].capture.t: the JSON pointer 'token' does not begin with '/': '/token' is wanted",
+            "3: steps[0].capture.t: the JSON pointer 'token' does not begin with '/'; write '/token'",
         ),
         (
             "steps: [{get: /, capture: {t: column id}}]",
@@ -100,7 +100,7 @@ fn every_kind_of_slip_is_answered_with_its_place_and_the_way_out() {
         ),
         (
             "steps: [{think: 3s..1s}, {get: /}]",
-            "3: steps[0].think: \"3s..1s\" goes from the longer to the shorter; turn it round",
+            "3: steps[0].think: the first duration of \"3s..1s\" is longer than the second; swap them",
         ),
         (
             "steps: [{get: /, on_failure: stopp}]",
@@ -108,7 +108,7 @@ fn every_kind_of_slip_is_answered_with_its_place_and_the_way_out() {
         ),
         (
             "steps: [{get: /, body: a, form: {b: c}}]",
-            "3: steps[0].form: there can be one of body, json, form and body_file",
+            "3: steps[0].form: body, json, form and body_file exclude each other; keep one",
         ),
         (
             "steps: [{switch: k, cases: {}}, {set: {k: 1}}]",
@@ -116,7 +116,7 @@ fn every_kind_of_slip_is_answered_with_its_place_and_the_way_out() {
         ),
         (
             "steps: [{switch: '${uuid()}', cases: {a: [get: /]}}]",
-            "3: steps[0].switch: a switch is by a variable or a feeder's column, e.g. switch: kind; set one before",
+            "3: steps[0].switch: a switch needs a variable or a feeder's column, e.g. switch: kind; set one before",
         ),
         // Files.
         (
@@ -131,7 +131,7 @@ fn every_kind_of_slip_is_answered_with_its_place_and_the_way_out() {
         ),
         (
             "steps: [{query: SELECT 1}, {get: /}]",
-            "3: steps[1].get: the target is a database, which takes statements: query: SELECT ...",
+            "3: steps[1].get: the target is a database; send statements instead: query: SELECT ...",
         ),
     ] {
         assert_eq!(answer(rest), format!("s.yaml:{expected}"), "{rest}");
@@ -167,7 +167,7 @@ fn few_words_that_are_many_steps_are_refused() {
         (0..9).map(|i| format!("  a{i}: [{}]\n", vec![format!("call: a{}", i + 1); 10].join(", "))).collect();
     let rest = format!("define:\n{defines}  a9: [get: /]\nsteps: [call: a0]");
     let error = answer(&rest);
-    assert!(error.contains("more than 100000 steps in all, each call of a define counted"), "{error}");
+    assert!(error.contains("more than 100000 steps in total, counting each call of a define"), "{error}");
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn luck_is_the_scenarios_or_what_is_given_and_is_written_down() {
         (scenario.sessions.unwrap().script.seed, scenario.text.unwrap())
     };
     let (seed, recorded) = of(text);
-    assert!(seed == 9 && recorded.contains("# seed: 9, as nothing else was said"), "{recorded}");
+    assert!(seed == 9 && recorded.contains("# seed: 9, because none was given"), "{recorded}");
     let (seed, recorded) = of(&format!("seed: 7\n{text}"));
     assert!(seed == 7 && !recorded.contains("nothing else"), "{recorded}");
 }

@@ -4,22 +4,22 @@ use std::ops::ControlFlow;
 
 use crate::script::Random;
 
-/// Which of the occurrences is wanted.
+/// Which of the occurrences to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pick {
     /// The first one.
     First,
     /// The last one.
     Last,
-    /// Any one, each as likely as another.
+    /// Any one, with equal probability.
     Random,
     /// All of them, as a list.
     All,
-    /// How many there are. None is an answer, too: 0.
+    /// Their number, also if it is 0.
     Count,
 }
 
-/// What has been chosen of the occurrences so far.
+/// The choice among the occurrences so far.
 pub(super) struct Choice<'r, T> {
     pick: Pick,
     random: &'r mut Random,
@@ -28,7 +28,7 @@ pub(super) struct Choice<'r, T> {
     count: u64,
 }
 
-/// What has been chosen in the end.
+/// The final choice.
 pub(super) enum Chosen<T> {
     /// There was none.
     Nothing,
@@ -42,7 +42,7 @@ impl<'r, T> Choice<'r, T> {
         Self { pick, random, one: None, all: Vec::new(), count: 0 }
     }
 
-    /// The next occurrence; breaks if no further one is wanted.
+    /// Takes the next occurrence; breaks if no further one is needed.
     pub(super) fn offer(&mut self, occurrence: T) -> ControlFlow<()> {
         self.count += 1;
         match self.pick {
@@ -51,7 +51,8 @@ impl<'r, T> Choice<'r, T> {
                 return ControlFlow::Break(());
             }
             Pick::Last => self.one = Some(occurrence),
-            // The n-th replaces what was chosen before with a probability of 1/n: each is as likely in the end.
+            // The n-th replaces the earlier choice with a probability of 1/n, which makes all
+            // equally likely in the end.
             Pick::Random if self.random.below(self.count) == 0 => self.one = Some(occurrence),
             Pick::All => self.all.push(occurrence),
             Pick::Random | Pick::Count => {}

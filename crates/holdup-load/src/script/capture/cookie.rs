@@ -1,11 +1,11 @@
-//! The cookies that a response sets. Other fields of its header are had of [`Response`] itself.
+//! The cookies that a response sets. [`Response`] itself gives the other header fields.
 
 use std::borrow::Cow;
 
 use crate::script::Response;
 
-/// Value of the cookie of that name as the response leaves it: of several, the last counts. As a browser
-/// does, it takes the value as it is, quotation marks included.
+/// Value of the cookie of that name as the response leaves it: of several, the last counts. The
+/// value is taken as it is, quotation marks included, as browsers do.
 pub(crate) fn cookie<'a>(response: &Response<'a>, name: &str) -> Option<Cow<'a, str>> {
     cookie_bytes(response, name).map(String::from_utf8_lossy)
 }

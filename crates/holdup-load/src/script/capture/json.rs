@@ -1,12 +1,14 @@
-//! Finds places in a JSON text without building a tree of it: what lies beside the way is skipped, what comes after the
-//! last place of interest is not read.
+//! Finds places in a JSON text without building a tree of it: it skips everything off the path, and
+//! does not read beyond the last place of interest.
 //!
-//! - The text is known to be JSON up to the place that was found, and no further; where nothing is found, it has been
-//!   read to its end. In what is skipped, strings may hold bytes that are no UTF-8.
-//! - Where an object has a name twice, the first counts.
-//! - A number is the text it was written as: `1.10` stays so, and so do all digits of a large one.
-//! - `null` is found, as the text `null`; to a capture it is no value.
-//! - Of a body of which only the begin was kept, what is whole is found. What is not there may be in the rest.
+//! - The text is known to be JSON only up to the place that was found; if nothing is found, all of
+//!   it was read. Strings in the skipped parts may contain invalid UTF-8.
+//! - If an object has a name twice, the first counts.
+//! - A number keeps the text it was written as: `1.10` stays so, and so do all digits of a large
+//!   one.
+//! - `null` is found, as the text `null`; captures treat it as no value.
+//! - If only the start of a body was kept, complete values in it are found. A missing value may be
+//!   in the rest.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,8 +21,8 @@ use serde_json::value::RawValue;
 use super::pointer::{Part, Pointer};
 use crate::script::{Failed, Response};
 
-/// Text of the first place that the pointer leads to: a string's content, of anything else the JSON text; none if
-/// there is no such place.
+/// Text of the first place that the pointer leads to: the content of a string, the JSON text of
+/// anything else; none if the place does not exist.
 ///
 /// # Errors
 ///
@@ -49,7 +51,7 @@ pub(super) fn each<'a>(
     let end = body.as_ptr_range().end;
     let mut walk = Walk {
         visit: &mut |raw| {
-            // The rest of a number may have been cut off; anything else has an end of its own.
+            // The rest of a number may have been cut off; every other value shows its end.
             let is_last = raw.as_bytes().as_ptr_range().end == end;
             if response.body_is_cut && is_last && raw.ends_with(|last: char| last.is_ascii_digit()) {
                 return ControlFlow::Continue(());
@@ -60,7 +62,7 @@ pub(super) fn each<'a>(
     };
     let mut reader = serde_json::Deserializer::from_slice(body);
     let result = At { parts: pointer.parts(), walk: &mut walk }.deserialize(&mut reader);
-    // The reader takes it for an error that it was left in the middle of something.
+    // The reader reports an error because it was stopped in the middle.
     if walk.is_over {
         return Ok(());
     }
@@ -70,7 +72,7 @@ pub(super) fn each<'a>(
     }
 }
 
-/// A string's content, of anything else the JSON text.
+/// The content of a string, the JSON text of anything else.
 ///
 /// # Errors
 ///
@@ -83,7 +85,8 @@ pub(crate) fn text(raw: &str) -> Result<Cow<'_, str>, Failed> {
     serde_json::from_str(raw).map(Cow::Owned).map_err(|_| Failed::BadJson)
 }
 
-/// Whether the reader wanted more. Where a number breaks off it says that the number is wrong, at the very end.
+/// Whether the reader wanted more input. A number that is cut off is reported as invalid, at the
+/// very end.
 fn is_at_end(error: &serde_json::Error, body: &[u8]) -> bool {
     let last_line = body.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
     let lines = 1 + body.iter().filter(|byte| **byte == b'\n').count();
@@ -96,7 +99,7 @@ struct Walk<'v, 'de> {
     is_over: bool,
 }
 
-/// A value of the text, and the way from there on.
+/// A value of the text, and the rest of the path from there.
 struct At<'v, 'w, 'p, 'de> {
     parts: &'p [Part],
     walk: &'w mut Walk<'v, 'de>,
@@ -158,7 +161,7 @@ impl<'de> Visitor<'de> for At<'_, '_, '_, 'de> {
         Ok(())
     }
 
-    // From here on: what nothing lies in.
+    // The values below contain nothing else.
 
     fn visit_bool<E: de::Error>(self, _: bool) -> Result<(), E> {
         Ok(())
@@ -185,10 +188,10 @@ impl<'de> Visitor<'de> for At<'_, '_, '_, 'de> {
     }
 }
 
-/// Whether a member's name is the one that is looked for.
+/// Whether a member's name is the wanted one.
 struct IsIt<'p> {
     part: &'p Part,
-    /// It was there before.
+    /// The name was found before.
     is_past: bool,
 }
 

@@ -1,9 +1,9 @@
-//! JSON Pointer (RFC 6901), and `*` as a whole part for every element of an array or object.
+//! JSON Pointer (RFC 6901), with `*` as a part that stands for every element of an array or object.
 
-/// Most parts of a pointer: below the depth at which the JSON reader gives up (128).
+/// Most parts of a pointer: less than the depth at which the JSON reader gives up (128).
 const MAX_PARTS: usize = 100;
 
-/// A place, or with `*` places, in a JSON text.
+/// A place in a JSON text, or with `*` several places.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pointer {
     parts: Box<[Part]>,
@@ -24,14 +24,14 @@ pub(super) enum Part {
 }
 
 impl Pointer {
-    /// Reads a pointer: `/items/0/id`; the empty text is the whole. What is wrong is said so that it fits after "the
+    /// Reads a pointer: `/items/0/id`; the empty text is the whole. Error messages fit after "the
     /// JSON pointer".
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if text.is_empty() {
             return Ok(Self { parts: Box::default() });
         }
         let Some(rest) = text.strip_prefix('/') else {
-            return Err(format!("'{text}' does not begin with '/': {} is wanted", example(text)));
+            return Err(format!("'{text}' does not begin with '/'; write {}", example(text)));
         };
         let parts: Box<[Part]> = rest.split('/').map(Part::parse).collect::<Result<_, _>>()?;
         if parts.len() > MAX_PARTS {
@@ -46,7 +46,7 @@ impl Pointer {
     }
 }
 
-/// What was probably meant by a path in another notation.
+/// The likely intended pointer, for a path in another notation.
 fn example(text: &str) -> String {
     let path = text.strip_prefix('$').unwrap_or(text).replace("[*]", "/*").replace(['.', '['], "/").replace(']', "");
     let path = path.replace("//", "/");
@@ -70,7 +70,7 @@ impl Part {
                 other => other,
             });
         }
-        // The grammar of array-index knows no leading zeros and no signs.
+        // The grammar of array-index allows no leading zeros and no signs.
         let is_index = key.bytes().all(|byte| byte.is_ascii_digit()) && (key == "0" || !key.starts_with('0'));
         let index = if is_index { key.parse().ok() } else { None };
         Ok(Self::One { key: key.into(), index })
@@ -111,8 +111,8 @@ mod tests {
     #[test]
     fn slips_are_explained() {
         let error = |text: &str| Pointer::parse(text).expect_err("an error");
-        assert_eq!(error("token"), "'token' does not begin with '/': '/token' is wanted");
-        assert_eq!(error("$.items[*].id[0]"), "'$.items[*].id[0]' does not begin with '/': '/items/*/id/0' is wanted");
+        assert_eq!(error("token"), "'token' does not begin with '/'; write '/token'");
+        assert_eq!(error("$.items[*].id[0]"), "'$.items[*].id[0]' does not begin with '/'; write '/items/*/id/0'");
         assert!(error("/a~2").contains("neither ~0"));
         assert!(error("/a~").contains("neither ~0"));
         assert!(error(&"/a".repeat(101)).contains("more than 100"));

@@ -1,4 +1,4 @@
-//! Where a capture looks.
+//! The source of a captured value.
 
 use std::ops::ControlFlow;
 
@@ -14,28 +14,29 @@ use crate::script::{Failed, Needs, Response, pattern};
 pub enum Source {
     /// `json POINTER`: a place in the body, which has to be JSON.
     Json(Place),
-    /// `regex PATTERN`: what the pattern's group 1 has matched in the body, or all of the match if the pattern has no
-    /// groups or that one has no part in the match.
+    /// `regex PATTERN`: the text of the pattern's group 1 in the body, or the whole match if the
+    /// pattern has no groups or that one takes no part in the match.
     Regex(Regex),
     /// `header NAME`: a field of the header, whatever its case.
     Header(Box<str>),
-    /// `cookie NAME`: a cookie that the response sets; of several of that name the last, which replaces the others.
+    /// `cookie NAME`: a cookie that the response sets; of several with that name the last, which
+    /// replaces the others.
     Cookie(Box<str>),
     /// `status`: HTTP's status code.
     Status,
     /// `body`: all of it.
     Body,
-    /// `column NAME`: a column of a statement's first row. NULL is nothing.
+    /// `column NAME`: a column of a statement's first row. NULL counts as nothing.
     Column(Box<str>),
-    /// `rows`: how many rows a statement's result has.
+    /// `rows`: the number of rows in a statement's result.
     Rows,
 }
 
-/// A place in a JSON text: RFC 6901, with `*` as a whole part for every element.
+/// A place in a JSON text: RFC 6901, with `*` as a part that stands for every element.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place(pub(super) Pointer);
 
-/// An occurrence as it stands in the response.
+/// An occurrence in the response.
 #[derive(Clone, Copy)]
 pub(super) enum Found<'a> {
     Json(&'a str),
@@ -44,7 +45,7 @@ pub(super) enum Found<'a> {
 }
 
 impl Found<'_> {
-    /// Its text; bytes that are no UTF-8 are replaced.
+    /// Its text; invalid UTF-8 is replaced.
     pub(super) fn text(self) -> Result<Box<str>, Failed> {
         Ok(match self {
             Self::Json(raw) => text(raw)?.into(),
@@ -59,7 +60,7 @@ impl Source {
     ///
     /// # Errors
     ///
-    /// There is no such source, what it needs is missing or malformed.
+    /// If the source is unknown, or its argument is missing or malformed.
     pub fn parse(source: &str) -> Result<Self, String> {
         let source = source.trim_start();
         let (kind, what) = source.split_once(char::is_whitespace).unwrap_or((source, ""));
@@ -80,19 +81,18 @@ impl Source {
             "cookie" => name("session").map(Self::Cookie),
             "column" => name("id").map(Self::Column),
             "status" | "body" | "rows" if !what.trim_end().is_empty() => {
-                Err(format!("'{kind}' stands alone, '{}' is too much", what.trim_end()))
+                Err(format!("'{kind}' takes no argument; remove '{}'", what.trim_end()))
             }
             "status" => Ok(Self::Status),
             "body" => Ok(Self::Body),
             "rows" => Ok(Self::Rows),
-            _ => Err(format!(
-                "nothing can be captured from '{kind}': one of json, regex, header, cookie, status, body, column and \
-                 rows is wanted"
-            )),
+            _ => {
+                Err(format!("'{kind}' is not a source; use json, regex, header, cookie, status, body, column or rows"))
+            }
         }
     }
 
-    /// What has to be kept of a response.
+    /// The parts of a response it needs.
     pub(super) fn needs(&self) -> Needs {
         match self {
             Self::Json(_) | Self::Regex(_) | Self::Body => Needs { head: false, body: true },
@@ -107,7 +107,7 @@ impl Source {
         response: &Response<'a>,
         visit: &mut dyn FnMut(Found<'a>) -> ControlFlow<()>,
     ) -> Result<(), Failed> {
-        // Whether `visit` broke does not matter to what follows: there is nothing.
+        // Whether `visit` broke makes no difference: there is nothing after this.
         let _ = match self {
             Self::Json(place) => {
                 return each(response, &place.0, &mut |raw| match raw {
@@ -133,7 +133,7 @@ fn each_match<'a>(
     regex: &Regex,
     visit: &mut dyn FnMut(Found<'a>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
-    // At the end of a body that was cut, a match might have been longer, or none.
+    // At the end of a body that was cut, a match might have been longer, or not a match at all.
     let is_whole = |end: usize| !response.body_is_cut || end < response.body.len();
     if regex.captures_len() == 1 {
         let mut matches = regex.find_iter(response.body).filter(|found| is_whole(found.end()));
@@ -148,7 +148,8 @@ fn each_match<'a>(
     ControlFlow::Continue(())
 }
 
-/// A column's value by its exact name, else by its name in any case, as servers differ in which they give back.
+/// A column's value by its exact name, else by its name in any case, because servers differ in the
+/// case they return.
 fn column<'a>(response: &Response<'a>, name: &str) -> Option<&'a [u8]> {
     let exact = response.columns.iter().find(|(column, _)| *column == name);
     let (_, value) = exact.or_else(|| response.columns.iter().find(|(column, _)| column.eq_ignore_ascii_case(name)))?;

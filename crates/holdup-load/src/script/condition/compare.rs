@@ -1,5 +1,5 @@
-//! One comparison: what is looked at, and what has to be true of it. Numbers compare as numbers if both sides are some,
-//! else both are texts, byte by byte.
+//! One comparison: its subject, and the test it has to pass. If both sides are numbers they compare
+//! as numbers, else as texts, byte by byte.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -18,11 +18,11 @@ pub(super) struct Comparison {
     pub(super) test: Test,
 }
 
-/// What is looked at.
+/// The value that is tested.
 #[derive(Clone)]
 pub(super) enum Subject {
     Status,
-    /// Bytes of the body as it came.
+    /// Size of the received body in bytes.
     Size,
     Body,
     /// The first place that the pointer leads to.
@@ -37,7 +37,7 @@ pub(super) enum Subject {
     Text(Node),
 }
 
-/// What has to be true of it.
+/// The test to pass.
 #[derive(Clone)]
 pub(super) enum Test {
     Exists,
@@ -61,7 +61,7 @@ pub(super) enum Relation {
     AtLeast,
 }
 
-/// The right side, made ready as far as it is known.
+/// The right side, precomputed as far as it is known.
 #[derive(Clone)]
 pub(super) struct Operand {
     node: Node,
@@ -69,14 +69,14 @@ pub(super) struct Operand {
     finder: Option<Box<Finder<'static>>>,
 }
 
-/// What the subject is in a response.
+/// The subject's value in a response.
 enum Found<'b> {
     Nothing,
     Number(u64),
     Bytes(Cow<'b, [u8]>),
     /// One of them has to pass.
     Each(Vec<Cow<'b, [u8]>>),
-    /// A list variable: `contains` asks for an item.
+    /// A list variable: `contains` looks for an item.
     List(&'b [Box<str>]),
 }
 
@@ -88,7 +88,7 @@ impl Comparison {
         response: Option<&Response<'_>>,
     ) -> Result<bool, Failed> {
         let found = match self.subject.find(ctx, work, response) {
-            // Of a variable: it has no value.
+            // For a variable this means that it has no value.
             Err(Failed::Template) if matches!(self.test, Test::Exists) => return Ok(false),
             found => found?,
         };
@@ -178,7 +178,7 @@ fn bytes_of(text: Cow<'_, str>) -> Cow<'_, [u8]> {
     }
 }
 
-/// The left side; a number that the response has as such is written down only where somebody asks for its digits.
+/// The left side; a number from the response is written out only if its digits are needed.
 enum Side<'b> {
     Number(Number, u64),
     Bytes(&'b [u8]),
@@ -251,7 +251,7 @@ impl Operand {
         Self { node, number, finder: None }
     }
 
-    /// One that is searched for.
+    /// An operand to search for.
     pub(super) fn needle(node: Node) -> Self {
         let finder = node.literal().map(|text| Box::new(Finder::new(text.as_bytes()).into_owned()));
         Self { finder, ..Self::new(node) }
@@ -276,7 +276,7 @@ impl Operand {
     }
 }
 
-/// Compares with `right`, which is `number` if that is known already.
+/// Compares with `right`, or with `number`, its value if that is known already.
 fn compare(side: &Side<'_>, right: &[u8], number: Option<Number>) -> Ordering {
     let numbers = number.or_else(|| Number::parse(right)).and_then(|right| side.as_number()?.partial_cmp(&right));
     numbers.unwrap_or_else(|| side.with_bytes(|left| left.cmp(right)))

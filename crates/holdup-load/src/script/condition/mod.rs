@@ -1,5 +1,6 @@
-//! What has to be true: of a response (a check), or before steps are taken (`if`, `while`). Parsed once, when the
-//! scenario is read, names and patterns included. Of a body that was kept in part only, it judges that part.
+//! Conditions: on a response (a check), or before steps are taken (`if`, `while`). Parsed once,
+//! when the scenario is read, names and patterns included. If only part of a body was kept, that
+//! part is judged.
 
 mod compare;
 mod parse;
@@ -14,7 +15,7 @@ use rule::Rule;
 use crate::script::template::node::Work;
 use crate::script::{Context, Failed, Names, Needs, Response, Slot, TemplateError};
 
-/// What a condition may speak of beside variables.
+/// What a condition may refer to, beside variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subjects {
     /// Nothing: there is no response.
@@ -40,7 +41,7 @@ pub enum Subjects {
 /// ```
 #[derive(Clone)]
 pub struct Condition {
-    /// As it was written, for `Debug`: the rule may hold secrets.
+    /// As it was written, for `Debug`: the rule may contain secrets.
     text: Box<str>,
     rule: Rule,
     feeders: Box<[u32]>,
@@ -48,10 +49,11 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Parses `text`, which may speak of `subjects`.
+    /// Parses `text`, which may refer to `subjects`.
     ///
     /// # Errors
-    /// Where it is no condition, or uses what `names` does not have: the message names the nearest.
+    /// If it is not a condition, or uses unknown names: the message gives the place and the nearest
+    /// name.
     pub fn parse(text: &str, names: &Names, subjects: Subjects) -> Result<Self, TemplateError> {
         let mut parser = parse::Parser::new(text, names, subjects);
         let rule = parser.whole()?;
@@ -59,24 +61,25 @@ impl Condition {
         Ok(Self { text: text.into(), rule, feeders, variables })
     }
 
-    /// Whether it holds. A comparison with what the response does not have is false.
+    /// Whether it holds. A comparison with something the response lacks is false.
     ///
     /// # Errors
-    /// [`Failed::Template`] if a variable has no value (`exists` asks whether it has), [`Failed::BadJson`] if it looks
-    /// into a body that is not JSON, [`Failed::Check`] if it speaks of a response and there is none.
+    /// [`Failed::Template`] if a variable has no value (`exists` tests whether it has),
+    /// [`Failed::BadJson`] if it looks into a body that is not JSON, [`Failed::Check`] if it refers
+    /// to a response and there is none.
     #[inline]
     pub fn holds(&self, ctx: &mut Context<'_>, response: Option<&Response<'_>>) -> Result<bool, Failed> {
         self.rule.holds(ctx, &mut Work::new(), response)
     }
 
-    /// What of the response has to be kept for it.
+    /// The parts of the response it needs.
     pub fn needs(&self) -> Needs {
         let mut needs = Needs::default();
         self.rule.each(&mut |comparison| needs = needs.union(comparison.subject.needs()));
         needs
     }
 
-    /// Whether it says something of the status: any status is as good as another otherwise.
+    /// Whether it judges the status: otherwise any status passes.
     pub fn speaks_of_status(&self) -> bool {
         let mut speaks = false;
         self.rule.each(&mut |comparison| speaks |= matches!(comparison.subject, compare::Subject::Status));

@@ -1,4 +1,5 @@
-//! Text to rules. `or` binds less than `and`, that less than `not`, and that less than a comparison.
+//! Parses text into rules. `or` binds less tightly than `and`, `and` less than `not`, and `not`
+//! less than a comparison.
 
 use regex::bytes::Regex;
 
@@ -48,7 +49,7 @@ impl<'t> Parser<'t> {
         self.scope.used()
     }
 
-    /// The rule that all of the text is.
+    /// The rule for the whole text.
     pub(super) fn whole(&mut self) -> Parsed<Rule> {
         let rule = self.any()?;
         self.cursor.skip_spaces();
@@ -58,7 +59,7 @@ impl<'t> Parser<'t> {
         let hint = match self.cursor.rest() {
             rest if rest.starts_with("&&") => "; write and",
             rest if rest.starts_with("||") => "; write or",
-            rest if rest.starts_with(')') => "; there is no ( before it",
+            rest if rest.starts_with(')') => "; its ( is missing",
             _ => "; a text of several words needs quotes",
         };
         Err(self.error(format!("expected and, or, or the end, found {}{hint}", self.found())))
@@ -112,7 +113,7 @@ impl<'t> Parser<'t> {
         })
     }
 
-    /// Passes the word if it is next.
+    /// Consumes the word if it is next.
     fn keyword(&mut self, keyword: &str) -> bool {
         self.cursor.skip_spaces();
         let at = self.cursor.at();
@@ -132,7 +133,7 @@ impl<'t> Parser<'t> {
             _ => {}
         }
         let word = self.cursor.word();
-        // Of functions and feeders' columns, too, `json` or `status` may be the name.
+        // A function or a feeder may be called `json` or `status`, too.
         let is_name = self.cursor.peek().is_some_and(|c| c == '(' || c == '.');
         let (is_http, is_sql) = (HTTP.contains(&word), SQL.contains(&word));
         if is_name || !(is_http || is_sql) {
@@ -198,7 +199,7 @@ impl<'t> Parser<'t> {
         let at = self.cursor.at();
         let word = self.cursor.word();
         self.cursor.back_to(at);
-        // Without a pointer it is all of the body.
+        // Without a pointer it is the whole body.
         let pointer = if TESTS.contains(&word) { Box::default() } else { self.bare_or_quoted()? };
         let parsed = Pointer::parse(&pointer);
         let parsed = parsed.map_err(|error| self.scope.error(at, format!("the JSON pointer {error}")))?;
@@ -248,12 +249,12 @@ impl<'t> Parser<'t> {
         let at = self.cursor.at();
         let node = self.operand(ends_operand)?;
         let Some(pattern) = node.literal() else {
-            return Err(self.scope.error(at, "a pattern can't be filled in later: it may hold no variable"));
+            return Err(self.scope.error(at, "a pattern must be constant: it cannot contain a variable"));
         };
         pattern::compile(pattern).map_err(|why| self.scope.error(at, why))
     }
 
-    /// What follows `in`: a range, a list, or a variable that holds one.
+    /// The part after `in`: a range, a list, or a variable that holds one.
     fn within(&mut self) -> Parsed<Test> {
         const WAYS: &str = "in takes a range such as 200..299, a list such as [a, b], or a list variable as ${ids}";
         self.cursor.skip_spaces();
@@ -270,7 +271,7 @@ impl<'t> Parser<'t> {
             let high = self.cursor.number().and_then(|text| Number::parse(text.as_bytes()));
             return match (Number::parse(low.as_bytes()), high) {
                 (Some(low), Some(high)) if low <= high => Ok(Test::Between(low, high)),
-                _ => Err(self.scope.error(at, "a range goes from a number to one that is not less")),
+                _ => Err(self.scope.error(at, "the end of a range must not be below its start")),
             };
         }
         self.cursor.back_to(at);
@@ -290,14 +291,15 @@ impl<'t> Parser<'t> {
             }
             if !self.cursor.eat(",") {
                 return Err(match self.cursor.peek() {
-                    None => self.scope.error(at, format!("a list without its {close}")),
+                    None => self.scope.error(at, format!("the list has no closing {close}")),
                     Some(_) => self.error(format!("expected , or {close}, found {}", self.found())),
                 });
             }
         }
     }
 
-    /// The right side of a comparison. A mere word is text, so one that is a name is probably not what was meant.
+    /// The right side of a comparison. A bare word is text, so one that equals a name is probably a
+    /// mistake.
     fn operand(&mut self, ends: fn(char) -> bool) -> Parsed<Node> {
         self.cursor.skip_spaces();
         let (at, is_quoted) = (self.cursor.at(), self.is_quote());
@@ -322,7 +324,7 @@ impl<'t> Parser<'t> {
         Ok(node)
     }
 
-    /// A template, in quotes or up to what ends it.
+    /// A template, in quotes or up to a character that ends it.
     fn text(&mut self, ends: fn(char) -> bool) -> Parsed<Node> {
         if !self.is_quote() {
             return self.scope.pieces(&mut self.cursor, ends).map(Node::joined);
@@ -341,7 +343,7 @@ impl<'t> Parser<'t> {
 
     fn quoted(&mut self) -> Parsed<String> {
         let at = self.cursor.at();
-        let text = self.cursor.quoted().ok_or_else(|| self.scope.error(at, "a quoted text without its end"))?;
+        let text = self.cursor.quoted().ok_or_else(|| self.scope.error(at, "a quoted text has no closing quote"))?;
         Ok(text.into_owned())
     }
 
@@ -349,7 +351,7 @@ impl<'t> Parser<'t> {
         self.scope.error(self.cursor.at(), message)
     }
 
-    /// What is next, for messages.
+    /// The next characters, for messages.
     fn found(&self) -> String {
         match self.cursor.rest().split_whitespace().next() {
             Some(next) => format!("\"{next}\""),

@@ -7,9 +7,9 @@ use crate::script::{Context, Failed, Response};
 /// See the module.
 #[derive(Clone)]
 pub(super) enum Rule {
-    /// Every one; what comes after one that does not hold is not asked.
+    /// All of them; evaluation stops at the first that does not hold.
     All(Box<[Rule]>),
-    /// At least one; what comes after one that holds is not asked.
+    /// At least one; evaluation stops at the first that holds.
     Any(Box<[Rule]>),
     Not(Box<Rule>),
     Comparison(Box<Comparison>),

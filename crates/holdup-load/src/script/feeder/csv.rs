@@ -1,5 +1,6 @@
-//! Comma-separated values (RFC 4180) with a header line. Read a little more leniently than that: any end of line, blank
-//! lines are skipped, a mark of UTF-8 at the begin too, blanks around the columns' names. Cells stay as they are.
+//! Comma-separated values (RFC 4180) with a header line. The reader is a little more lenient: it
+//! accepts any end of line, blank lines, a byte order mark, and blanks around the columns' names.
+//! Cells stay as they are.
 
 use csv::{ReaderBuilder, StringRecord};
 
@@ -29,7 +30,8 @@ impl Feeder {
     }
 }
 
-/// Reads all; an error says at which byte the faulty row begins, none if it is about the whole.
+/// Reads everything; an error says at which byte the faulty row begins, none if it is about the
+/// whole file.
 fn read(text: &str) -> Result<Feeder, (Option<usize>, Fault)> {
     let mut reader = Reader::new(text);
     if !reader.next()? {
@@ -55,7 +57,7 @@ fn read(text: &str) -> Result<Feeder, (Option<usize>, Fault)> {
     Feeder::new(columns, table).map_err(|fault| (None, fault))
 }
 
-/// Reads row by row, and knows where each begins.
+/// Reads row by row, and keeps the place where each begins.
 struct Reader<'t> {
     text: &'t str,
     reader: csv::Reader<&'t [u8]>,
@@ -70,10 +72,10 @@ impl<'t> Reader<'t> {
         Self { text, reader, record: StringRecord::new(), begin: 0 }
     }
 
-    /// Reads the next record; false if there is none.
+    /// Reads the next record; false at the end.
     fn next(&mut self) -> Result<bool, (Option<usize>, Fault)> {
         let before = self.byte();
-        // What lies between records counts as part of the next one.
+        // Blank lines between records count as part of the next one.
         let blank = self.text.as_bytes()[before..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n'));
         self.begin = before + blank.count();
         let is_there = self.reader.read_record(&mut self.record);
@@ -88,8 +90,8 @@ impl<'t> Reader<'t> {
         (self.reader.position().byte() as usize).min(self.text.len())
     }
 
-    /// Whether the record reaches to the end of all because a quotation mark was not closed: within a cell that opens
-    /// with one, they come in pairs.
+    /// Whether the record reaches to the end of the file because a quotation mark was not closed:
+    /// within a cell that opens with one, they come in pairs.
     fn is_open(&self) -> bool {
         if self.byte() < self.text.len() {
             return false;
@@ -99,7 +101,8 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// The line from 1 in which that byte lies. A line ends with CR LF, LF or CR; it is counted only when it is asked for.
+/// The line, from 1, that contains the byte. A line ends with CR LF, LF or CR. Lines are counted
+/// only when this is called.
 fn line_at(text: &str, byte: Option<usize>) -> u64 {
     let Some(byte) = byte else { return 0 };
     let before = &text.as_bytes()[..byte];
@@ -150,7 +153,7 @@ mod tests {
         assert_eq!(error(b"a,b\r1,2\r3\r"), "x.csv:3: the row has 1 cells, the header names 2 columns");
         assert_eq!(error(b"a,,c\n1,2,3"), "x.csv:1: column 2 has no name");
         assert_eq!(error(b"\n\na,b, a\n1,2,3"), "x.csv:3: 'a' is there twice");
-        assert_eq!(error(b"a;b\n1;2"), "x.csv:1: the cells seem to be separated by ';'; commas are wanted");
+        assert_eq!(error(b"a;b\n1;2"), "x.csv:1: the cells seem to be separated by ';'; use commas");
         assert_eq!(
             error(b"a,b\n1,2\n3,\"4\n5,6\n7,8"),
             "x.csv:3: a cell of this row opens with a quotation mark and none closes it"

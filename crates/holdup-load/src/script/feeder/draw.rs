@@ -1,18 +1,19 @@
-//! Which row is drawn next. A pure function of the draw's number: loops of one process share a counter of draws, and
-//! processes that share a load interleave theirs, so that together they draw what one process would.
+//! Which row is drawn next, as a pure function of the draw's number: loops of one process share a
+//! counter of draws, and processes that share a load interleave theirs, so that together they draw
+//! what one process would.
 
 use crate::script::Random;
 
-/// Apart from each other, as steps of a sequence: 2^64 divided by the golden ratio.
+/// Distance between the seeds of consecutive draws: 2^64 divided by the golden ratio.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// In what order rows are drawn.
+/// The order of drawing rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// One after the other, as they are in the file.
     #[default]
     Sequential,
-    /// Any row at any time, each as likely as another.
+    /// Any row at any time, with equal probability.
     Random,
     /// One after the other, and none twice in the whole run.
     Unique,
@@ -21,22 +22,22 @@ pub enum Order {
 /// What happens once all rows have been drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtEnd {
-    /// It begins again with the first row.
+    /// Start again with the first row.
     Again,
-    /// The run ends.
+    /// End the run.
     Stop,
-    /// The session that wants a row fails.
+    /// Fail the session that needs a row.
     Fail,
 }
 
-/// What a draw gives.
+/// The result of a draw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Draw {
     /// The row of that index.
     Row(usize),
     /// No row is left: the session fails.
     Dry,
-    /// No row is left, and the run is to end.
+    /// No row is left, and the run ends.
     StopRun,
 }
 
@@ -61,17 +62,19 @@ pub struct Drawer {
 }
 
 impl Drawer {
-    /// Draws of so many rows. Only random draws depend on the seed: it has to be the same in all processes, and for
-    /// each feeder of a scenario another one, else they draw alike. This process has share `share_index` from 0 of
-    /// `share_of`; a share that cannot be counts as all of the load.
+    /// Draws from so many rows. Only random draws depend on the seed: it has to be the same in all
+    /// processes, and different for each feeder of a scenario, else they draw alike. This process
+    /// has share `share_index`, from 0, of `share_of`; an impossible share counts as all of the
+    /// load.
     ///
-    /// Random draws have no end; unique ones never begin again: [`AtEnd::Again`] counts as [`AtEnd::Fail`] then.
+    /// Random draws never end. Unique ones never start again: [`AtEnd::Again`] then counts as
+    /// [`AtEnd::Fail`].
     pub fn new(order: Order, at_end: AtEnd, rows: usize, seed: u64, share_index: u32, share_of: u32) -> Self {
         let (share_index, share_of) = if share_index < share_of { (share_index, share_of) } else { (0, 1) };
         Self { order, at_end, rows: rows as u64, seed, share_index, share_of }
     }
 
-    /// The row of the share's draw of that number from 0.
+    /// The row of this share's draw `number`, from 0.
     pub fn draw(&self, number: u64) -> Draw {
         let of_all = u128::from(number) * u128::from(self.share_of) + u128::from(self.share_index);
         let rows = u128::from(self.rows);
@@ -84,7 +87,7 @@ impl Drawer {
         if row < rows { Draw::Row(row as usize) } else { Draw::Dry }
     }
 
-    /// Two rounds: the seeds of two feeders may be neighbours, and must not give the same sequence a step apart.
+    /// Two rounds: consecutive seeds of two feeders must not give the same sequence one step apart.
     fn at_random(&self, of_all: u64) -> u64 {
         let mixed = Random::new(self.seed).next() ^ of_all.wrapping_mul(STEP);
         Random::new(mixed).below(self.rows)

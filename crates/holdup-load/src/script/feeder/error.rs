@@ -1,12 +1,12 @@
-//! What can be wrong with a feeder's data.
+//! Errors in a feeder's data.
 
 /// A feeder cannot be used: where, and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {fault}", place(.file, *.line))]
 pub struct FeederError {
-    /// The file's name, or what the scenario calls the list.
+    /// The file's name, or the scenario's name of the list.
     pub file: String,
-    /// The line from 1 on which the row begins; 0 if it is about the whole.
+    /// The line, from 1, on which the row begins; 0 if it is about the whole file.
     pub line: u64,
     /// What is wrong.
     pub fault: Fault,
@@ -16,16 +16,16 @@ fn place(file: &str, line: u64) -> String {
     if line == 0 { file.to_owned() } else { format!("{file}:{line}") }
 }
 
-/// What is wrong with a feeder.
+/// A fault in a feeder's data.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// There is nothing at all, not even a header line.
-    #[error("is empty: a first line with the columns' names and at least one row are wanted")]
+    /// The file is empty, without even a header line.
+    #[error("is empty; it needs a first line with the columns' names and at least one row")]
     Empty,
-    /// There is a header and nothing more, or there are only blank lines.
+    /// There is only a header, or only blank lines.
     #[error("has no rows")]
     NoRows,
-    /// A row of another length than the header.
+    /// A row with more or fewer cells than the header.
     #[error("the row has {cells} cells, the header names {columns} columns")]
     Ragged {
         /// Cells of the row.
@@ -36,37 +36,37 @@ pub enum Fault {
     /// A column without a name.
     #[error("column {0} has no name")]
     NoName(
-        /// The column from 1.
+        /// The column, from 1.
         usize,
     ),
-    /// Two columns, or two keys of one object, of the same name.
+    /// Two columns, or two keys of one object, have the same name.
     #[error("'{0}' is there twice")]
     Twice(String),
-    /// A name that no template could use.
+    /// A name that templates cannot use.
     #[error("the column's name {0:?} has control characters in it; is it a text file in UTF-8?")]
     OddName(String),
     /// The cells seem to be separated by something else.
-    #[error("the cells seem to be separated by {0:?}; commas are wanted")]
+    #[error("the cells seem to be separated by {0:?}; use commas")]
     Separator(char),
     /// More columns than [`MAX_COLUMNS`](super::MAX_COLUMNS).
     #[error("has more than {} columns", super::MAX_COLUMNS)]
     TooManyColumns,
-    /// A quotation mark without its second one.
+    /// A quotation mark that is not closed.
     #[error("a cell of this row opens with a quotation mark and none closes it")]
     OpenQuote,
-    /// Bytes that are no UTF-8.
+    /// Invalid UTF-8.
     #[error("is not UTF-8 from byte {0} of the file on")]
     NotUtf8(
-        /// How many bytes before it are.
+        /// Number of valid bytes before it.
         usize,
     ),
     /// A line that is not JSON.
     #[error("is not JSON: {0}")]
     NotJson(String),
     /// A line that is JSON, and not an object.
-    #[error("is not an object: one `{{\"column\": \"value\", ...}}` a line is wanted")]
+    #[error("is not an object; write one `{{\"column\": \"value\", ...}}` per line")]
     NotObject,
-    /// What the reader of the format said; not known to happen.
+    /// Another error of the format's reader; not known to happen.
     #[error("cannot be read: {0}")]
     Unreadable(String),
     /// More than 4 GiB of text.

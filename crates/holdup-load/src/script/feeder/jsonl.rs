@@ -1,5 +1,5 @@
-//! JSON lines: an object a line, blank lines skipped. It is read twice, first for the names of the columns: so no row
-//! has to be kept in another form until all names are known.
+//! JSON lines: one object per line; blank lines are skipped. It is read twice, first for the names
+//! of the columns, so that no row has to be kept in another form until all names are known.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -49,7 +49,7 @@ impl Feeder {
     }
 }
 
-/// Lines with something in them, and their numbers from 1.
+/// Non-empty lines, and their numbers from 1.
 fn lines(text: &str) -> impl Iterator<Item = (u64, &str)> {
     let numbered = (1..).zip(text.lines());
     numbered.filter(|(_, line)| !line.trim_ascii().is_empty())
@@ -132,7 +132,7 @@ fn read(line: &str, member: Member<'_>) -> Result<(), Fault> {
         (Some(fault), _) => Err(fault),
         (None, Ok(())) => Ok(()),
         (None, Err(error)) if error.classify() == Category::Data => Err(Fault::NotObject),
-        // It knows of one line only.
+        // The parser sees a single line, so its line number is meaningless.
         (None, Err(error)) => Err(Fault::NotJson(error.to_string().replace(" at line 1 column ", " at column "))),
     }
 }

@@ -1,4 +1,4 @@
-//! Rows that stand in the scenario itself.
+//! Rows given in the scenario itself.
 
 use super::{Fault, Feeder, FeederError, Table, check_columns};
 

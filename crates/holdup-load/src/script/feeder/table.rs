@@ -1,13 +1,13 @@
-//! How the rows of a feeder lie in memory: the text of all cells on end, and where each ends. A cell costs its bytes
-//! and 4 more; a boxed text for each would cost 16 and an allocation of its own, which of 3 million small cells makes
-//! some 130 MB instead of 12.
+//! How the rows of a feeder are stored: the text of all cells joined, and the end of each. A cell
+//! costs its bytes plus 4; a boxed text for each would cost 16 and an allocation. For 3 million
+//! small cells that makes 12 MB instead of some 130 MB.
 
 use std::fmt;
 use std::ops::Index;
 
 use super::Fault;
 
-/// Rows of as many cells each.
+/// Rows with the same number of cells.
 #[derive(Clone, Default)]
 pub(super) struct Table {
     text: String,
@@ -21,7 +21,7 @@ impl Table {
         Self { text: String::with_capacity(bytes), ends: Vec::new() }
     }
 
-    /// Adds a cell behind the last one.
+    /// Adds a cell at the end.
     pub(super) fn push(&mut self, cell: &str) -> Result<(), Fault> {
         let end = u32::try_from(self.text.len() + cell.len()).map_err(|_| Fault::TooLarge)?;
         self.text.push_str(cell);
@@ -29,13 +29,13 @@ impl Table {
         Ok(())
     }
 
-    /// Gives back what was taken ahead.
+    /// Frees unused capacity.
     pub(super) fn fit(&mut self) {
         self.text.shrink_to_fit();
         self.ends.shrink_to_fit();
     }
 
-    /// How many cells there are.
+    /// Number of cells.
     pub(super) fn cells(&self) -> usize {
         self.ends.len()
     }
@@ -72,19 +72,19 @@ pub struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// The cell of that column; none if there is no such column.
+    /// The cell of that column; none if the column does not exist.
     pub fn get(&self, column: usize) -> Option<&'a str> {
         let end = *self.ends.get(column)?;
         let start = if column == 0 { self.start } else { self.ends[column - 1] };
         self.text.get(start as usize..end as usize)
     }
 
-    /// How many cells it has.
+    /// Number of cells.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// It has no cell, as the row of an index beyond a feeder's last.
+    /// Whether it has no cell, like a row beyond a feeder's last.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -95,7 +95,7 @@ impl<'a> Row<'a> {
         (0..row.len()).filter_map(move |column| row.get(column))
     }
 
-    /// The row that a feeder without such a row gives.
+    /// The row returned for an index that does not exist.
     pub(super) fn none() -> Self {
         Self { text: "", start: 0, ends: &[] }
     }
@@ -104,7 +104,7 @@ impl<'a> Row<'a> {
 impl Index<usize> for Row<'_> {
     type Output = str;
 
-    /// The cell of that column; an empty one if there is no such column.
+    /// The cell of that column; an empty one if the column does not exist.
     fn index(&self, column: usize) -> &str {
         self.get(column).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Functions that have something to work on, with their arguments, and what each writes.
+//! Functions with arguments, and what each writes.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use super::sign::{Key, Token};
 use crate::script::number::Number;
 use crate::script::{Context, Failed, Names, Random};
 
-/// How many texts may be expanded inside of each other by `template`.
+/// Deepest nesting of texts expanded by `template`.
 const MAX_DEPTH: u8 = 8;
-/// What an expanded text may come to, 1 MiB.
+/// Largest expanded text, 1 MiB.
 const MAX_EXPANDED_BYTES: usize = 1 << 20;
-/// What expanding a text costs at least of the bytes that functions may make.
+/// Least cost of expanding a text, out of the bytes that functions may make.
 const EXPANSION_BYTES: usize = 1024;
 
 /// See the module. The names are those of the language.
@@ -36,7 +36,8 @@ pub(crate) enum Call {
 }
 
 impl Call {
-    /// The part that makes this call: what it writes, if that is always the same. None if it can't be made.
+    /// The node for this call: a literal, if it always writes the same. None if the arguments are
+    /// invalid.
     pub(super) fn node(self) -> Option<Node> {
         if !self.is_constant() {
             return Some(Node::Call(Box::new(self)));
@@ -134,7 +135,7 @@ impl Call {
     }
 }
 
-/// A whole number, parsed already where it is known.
+/// An integer, parsed early if it is known.
 #[derive(Clone)]
 pub(crate) enum Whole {
     Known(i64),
@@ -142,7 +143,7 @@ pub(crate) enum Whole {
 }
 
 impl Whole {
-    /// None if it is known to be no whole number.
+    /// None if it is known not to be an integer.
     pub(super) fn of(node: Node) -> Option<Self> {
         match node.literal() {
             Some(text) => text.parse().ok().map(Self::Known),
@@ -163,7 +164,7 @@ pub(super) fn span(low: i64, high: i64) -> Option<u64> {
     (low <= high).then(|| high.abs_diff(low))
 }
 
-/// The length of a random text, refused before it is made if it is too much.
+/// The length of a random text. Too long a text is refused before it is made.
 fn random_length(length: i64, work: &Work) -> Result<usize, Failed> {
     usize::try_from(length).ok().filter(|length| *length <= work.left).ok_or(Failed::Template)
 }
@@ -183,7 +184,7 @@ fn pick(nodes: &[Node], ctx: &mut Context<'_>, work: &mut Work, out: &mut Vec<u8
     nodes.get(chosen).ok_or(Failed::Template)?.write(ctx, work, out)
 }
 
-/// Renders a text that is known only now.
+/// Renders a template whose text is known only now.
 fn expand(
     text: &str,
     names: &Arc<Names>,

@@ -1,4 +1,4 @@
-//! Reads a text from its begin: words, numbers, quoted texts. It knows nothing of what they mean.
+//! Reads a text from its start: words, numbers, quoted texts. It does not know what they mean.
 
 use std::borrow::Cow;
 
@@ -18,17 +18,17 @@ impl<'t> Cursor<'t> {
         self.at
     }
 
-    /// What was read since `start`, a place of this cursor.
+    /// The text read since `start`, an earlier place of this cursor.
     pub(crate) fn since(&self, start: usize) -> &'t str {
         &self.text[start..self.at]
     }
 
-    /// Goes back to a place of this cursor.
+    /// Goes back to an earlier place of this cursor.
     pub(crate) fn back_to(&mut self, at: usize) {
         self.at = at;
     }
 
-    /// What is still to be read.
+    /// The unread rest.
     pub(crate) fn rest(&self) -> &'t str {
         &self.text[self.at..]
     }
@@ -43,7 +43,7 @@ impl<'t> Cursor<'t> {
         Some(next)
     }
 
-    /// Passes `text` if it is next.
+    /// Consumes `text` if it is next.
     pub(crate) fn eat(&mut self, text: &str) -> bool {
         let is_next = self.rest().starts_with(text);
         if is_next {
@@ -52,7 +52,7 @@ impl<'t> Cursor<'t> {
         is_next
     }
 
-    /// Reads as long as the characters are `wanted`.
+    /// Reads while the characters are `wanted`.
     pub(crate) fn run(&mut self, wanted: impl Fn(char) -> bool) -> &'t str {
         let rest = self.rest();
         let length = rest.find(|c| !wanted(c)).unwrap_or(rest.len());
@@ -64,12 +64,12 @@ impl<'t> Cursor<'t> {
         self.run(char::is_whitespace);
     }
 
-    /// The characters of a name; empty if none is next.
+    /// The characters of a name; empty if none comes next.
     pub(crate) fn word(&mut self) -> &'t str {
         self.run(is_of_word)
     }
 
-    /// A number that is not the begin of a name.
+    /// A number that is not the start of a name.
     pub(crate) fn number(&mut self) -> Option<&'t str> {
         let start = self.at;
         self.eat("-");
@@ -86,9 +86,9 @@ impl<'t> Cursor<'t> {
         Some(self.since(start))
     }
 
-    /// A text in quotes of either kind, without them; none if its end is missing. A backslash before the quote, before
-    /// itself, and in `\n`, `\r` and `\t` means what it does elsewhere; before all else it is only a backslash, so that
-    /// patterns need not double theirs.
+    /// A text in quotes of either kind, without them; none if the end is missing. A backslash
+    /// escapes the quote and itself, and `\n`, `\r` and `\t` have their usual meaning; before
+    /// anything else it is a plain backslash, so that patterns need not double theirs.
     pub(crate) fn quoted(&mut self) -> Option<Cow<'t, str>> {
         let quote = self.next()?;
         let start = self.at;
@@ -117,7 +117,7 @@ impl<'t> Cursor<'t> {
     }
 }
 
-/// Whether a name may hold it.
+/// Whether a name may contain the character.
 pub(crate) fn is_of_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '-'
 }

@@ -1,4 +1,4 @@
-//! Texts in the alphabet of somebody else: percent encoding, JSON strings, hexadecimal, base 64, case.
+//! Encodings of texts: percent encoding, JSON strings, hexadecimal, base 64, case.
 
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 
@@ -6,10 +6,11 @@ use crate::script::Failed;
 
 pub(super) const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// How a text is written again.
+/// How a text is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding {
-    /// Percent encoding of all but the unreserved characters of RFC 3986, section 2.3: right in a path and in a query.
+    /// Percent encoding of all but the unreserved characters of RFC 3986, section 2.3: valid in a
+    /// path and in a query.
     Url,
     /// A JSON string with its quotes, RFC 8259, section 7.
     Json,
@@ -24,7 +25,7 @@ pub(crate) enum Encoding {
 }
 
 impl Encoding {
-    /// Writes `bytes` so. Only `Lower` and `Upper` ask that they are text.
+    /// Writes the encoded `bytes`. Only `Lower` and `Upper` need valid text.
     pub(super) fn write(self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Failed> {
         match self {
             Self::Url => url(bytes, out),

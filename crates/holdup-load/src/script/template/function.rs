@@ -1,4 +1,4 @@
-//! The functions that templates know, each with what it takes. One is one entry of the list.
+//! The functions of the template language, each with its arguments. Each is one entry of the list.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ pub(super) struct Function {
     pub(super) name: &'static str,
     /// Its arguments, for messages.
     pub(super) arguments: &'static str,
-    /// What they have to be, for messages; "takes ...".
+    /// What they have to be, for messages; follows "takes".
     pub(super) takes: &'static str,
     pub(super) least: usize,
     pub(super) most: usize,
-    /// None if the arguments are not what it takes.
+    /// Makes the node; none if the arguments are invalid.
     pub(super) node: fn(Vec<Node>, &mut Scope<'_>) -> Option<Node>,
 }
 
@@ -88,7 +88,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         };
         if number(&a) && number(&b) { Call::Add(a, b).node() } else { None }
     }),
-    function("default", "x, otherwise", "what may have no value, and a text", (2, 2), |arguments, _| {
+    function("default", "x, otherwise", "a value that may be missing, and a text", (2, 2), |arguments, _| {
         let [node, otherwise] = two(arguments)?;
         Call::Default(node, otherwise).node()
     }),
@@ -101,8 +101,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
 
 const LENGTH: &str = "a whole number from 0 to 1048576";
 const HMAC: &str =
-    "'sha1', 'sha256', 'sha384' or 'sha512', a key, a text, and if wanted 'hex', 'base64' or 'base64url'";
-const JWT: &str = "a key, a JSON object, and if wanted 'HS256', 'HS384' or 'HS512'";
+    "'sha1', 'sha256', 'sha384' or 'sha512', a key, a text, and optionally 'hex', 'base64' or 'base64url'";
+const JWT: &str = "a key, a JSON object, and optionally 'HS256', 'HS384' or 'HS512'";
 
 fn one(arguments: Vec<Node>) -> Option<Node> {
     arguments.into_iter().next()

@@ -1,4 +1,5 @@
-//! Texts by chance: the session's luck decides, so the same seed writes the same.
+//! Random texts. The session's random numbers determine them, so the same seed writes the same
+//! text.
 
 use super::encode::HEX;
 use crate::script::Random;
@@ -22,7 +23,8 @@ pub(super) fn uuid(random: &mut Random, out: &mut Vec<u8>) {
 
 /// `length` letters and digits.
 pub(super) fn letters(random: &mut Random, length: usize, out: &mut Vec<u8>) {
-    // Eight of 64 bits: each is taken off the top of what is left, off evenness by less than 62^8 in 2^64.
+    // Eight per 64 bits: each is taken off the top of the rest, with a bias of less than 62^8 in
+    // 2^64.
     write(random, length, 8, out, |bits| {
         let product = u128::from(*bits) * 62;
         *bits = product as u64;
@@ -51,7 +53,7 @@ fn write(random: &mut Random, length: usize, a_draw: usize, out: &mut Vec<u8>, l
     }
 }
 
-/// A whole number from `low` to `low + span`, both included.
+/// An integer from `low` to `low + span`, both included.
 #[inline]
 pub(super) fn whole(random: &mut Random, low: i64, span: u64) -> i64 {
     let above = match span.checked_add(1) {

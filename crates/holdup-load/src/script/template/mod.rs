@@ -1,6 +1,7 @@
-//! Texts with places that are filled in for each request: `/orders/${random(1, 5000)}`. Parsed once, when the scenario
-//! is read, with every name looked up; rendered into bytes the caller keeps. Nothing is escaped unless the template
-//! says so: what a text must not hold where it goes (a header's end of line, say) is the caller's to know.
+//! Templates: texts with expressions that are filled in for each request: `/orders/${random(1,
+//! 5000)}`. A template is parsed once, when the scenario is read, with every name looked up, and
+//! rendered into a buffer of the caller. Nothing is escaped unless the template says so: the caller
+//! knows what must not appear in its place (an end of line in a header, for example).
 
 mod call;
 pub(crate) mod cursor;
@@ -22,13 +23,14 @@ use parse::Scope;
 
 use crate::script::{Context, Failed, Names, Slot, Value};
 
-/// A slip in a template or a condition.
+/// A mistake in a template or a condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct TemplateError {
-    /// What is wrong, and what would be right. Holds no value of a secret or of the environment.
+    /// What is wrong, and what would be right. It contains no value of a secret or of the
+    /// environment.
     pub message: String,
-    /// Where, in bytes from the begin of the text.
+    /// Its place, in bytes from the start of the text.
     pub at: usize,
 }
 
@@ -49,7 +51,7 @@ pub struct TemplateError {
 /// ```
 #[derive(Clone)]
 pub struct Template {
-    /// As it was written, for `Debug`: the parts may hold secrets.
+    /// As it was written, for `Debug`: the nodes may contain secrets.
     text: Box<str>,
     node: Node,
     secret: bool,
@@ -61,7 +63,8 @@ impl Template {
     /// Parses `text`.
     ///
     /// # Errors
-    /// Where it is no template, or uses what `names` does not have: the message names the nearest.
+    /// If it is not a template, or uses unknown names: the message gives the place and the nearest
+    /// name.
     pub fn parse(text: &str, names: &Names) -> Result<Self, TemplateError> {
         let mut scope = Scope::new(names);
         let node = Node::joined(scope.all_of(text)?);
@@ -69,22 +72,23 @@ impl Template {
         Ok(Self { text: text.into(), node, secret: scope.secret, feeders, variables })
     }
 
-    /// Its text, if that is always the same. It may hold a secret.
+    /// Its text, if that is always the same. It may contain a secret.
     pub fn constant(&self) -> Option<&str> {
         self.node.literal()
     }
 
-    /// Whether what it renders is made with a secret.
+    /// Whether its text depends on a secret.
     pub fn is_secret(&self) -> bool {
         self.secret
     }
 
-    /// Feeders it draws rows from, by index, in order. What `template()` will expand is not known here.
+    /// Feeders it draws rows from, by index, in order, without those in texts that `template()`
+    /// expands later.
     pub fn feeders(&self) -> &[u32] {
         &self.feeders
     }
 
-    /// Variables it uses, in order. What `template()` will expand is not known here.
+    /// Variables it uses, in order, without those in texts that `template()` expands later.
     pub fn variables(&self) -> &[Slot] {
         &self.variables
     }
@@ -92,8 +96,8 @@ impl Template {
     /// Appends the filled-in text to `out`.
     ///
     /// # Errors
-    /// If a variable has no value, a row was not drawn, or a function can't work with what it was given: then `out` is as
-    /// it was.
+    /// If a variable has no value, a row was not drawn, or a function's argument is invalid: then
+    /// `out` is unchanged.
     #[inline]
     pub fn render(&self, ctx: &mut Context<'_>, out: &mut Vec<u8>) -> Result<(), Failed> {
         let start = out.len();
@@ -104,7 +108,8 @@ impl Template {
         result
     }
 
-    /// What it stands for: a list if it is nothing but a variable that holds one, else the filled-in text.
+    /// Its value: a list if the template is just a variable that holds one, else the filled-in
+    /// text.
     ///
     /// # Errors
     /// As for `render`.

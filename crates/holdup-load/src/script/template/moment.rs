@@ -1,11 +1,11 @@
-//! The present moment as text. No clock is read here.
+//! Formats the present time as text. It reads no clock.
 
 use holdup_recording::clock;
 use jiff::{SignedDuration, Timestamp};
 
 const NS: i64 = 1_000_000_000;
 
-/// Form of a moment.
+/// Format of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
     /// Whole units since the Unix epoch, of so many nanoseconds.
@@ -30,7 +30,7 @@ impl Moment {
         })
     }
 
-    /// Writes the moment `unix_ns`.
+    /// Writes the time `unix_ns`.
     pub(super) fn write(self, unix_ns: i64, out: &mut Vec<u8>) {
         match self {
             Self::Since(unit) => out.extend_from_slice(itoa::Buffer::new().format(unix_ns.div_euclid(unit)).as_bytes()),

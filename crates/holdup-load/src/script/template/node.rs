@@ -1,4 +1,5 @@
-//! A parsed template's parts, and what each writes. Simple ones write straight into the caller's bytes.
+//! The nodes of a parsed template, and what each writes. Simple ones write straight into the
+//! caller's buffer.
 
 use std::borrow::Cow;
 
@@ -7,14 +8,15 @@ use super::luck;
 use super::moment::Moment;
 use crate::script::{Context, Failed, Value};
 
-/// Bytes that the functions of one template may make in all, 4 MiB: what nests or repeats itself stays bounded.
+/// Most bytes that the functions of one template may produce together, 4 MiB: a bound for nesting
+/// and repetition.
 const MADE_BYTES: usize = 4 << 20;
 
-/// One part of a template.
+/// One node of a template.
 #[derive(Clone)]
 pub(crate) enum Node {
     Literal(Box<str>),
-    /// A session's variable, and what it is as long as it has no value.
+    /// A session's variable, and its fallback while it has no value.
     Variable {
         slot: u32,
         first: Option<Box<Node>>,
@@ -23,7 +25,7 @@ pub(crate) enum Node {
         feeder: u32,
         column: u32,
     },
-    /// A whole number from `low` to `low + span`.
+    /// An integer from `low` to `low + span`.
     Random {
         low: i64,
         span: u64,
@@ -37,11 +39,11 @@ pub(crate) enum Node {
     Call(Box<Call>),
 }
 
-/// What rendering has left of its bounds.
+/// The remaining limits of one rendering.
 pub(crate) struct Work {
-    /// How many texts are being expanded inside of each other.
+    /// Depth of nested expanded texts.
     pub(super) depth: u8,
-    /// Bytes that functions may still make.
+    /// Bytes that functions may still produce.
     pub(super) left: usize,
 }
 
@@ -50,7 +52,7 @@ impl Work {
         Self { depth: 0, left: MADE_BYTES }
     }
 
-    /// Takes `bytes` of what is left.
+    /// Takes `bytes` from the limit.
     pub(super) fn spend(&mut self, bytes: usize) -> Result<(), Failed> {
         let left = self.left.checked_sub(bytes);
         self.left = left.unwrap_or(0);
@@ -58,14 +60,14 @@ impl Work {
     }
 }
 
-/// What a part stands for.
+/// The value of a node.
 pub(crate) enum Given<'b> {
     Text(Cow<'b, str>),
     List(&'b [Box<str>]),
 }
 
 impl Node {
-    /// One part of several.
+    /// Joins several nodes into one.
     pub(crate) fn joined(mut nodes: Vec<Self>) -> Self {
         match nodes.len() {
             0 => Self::Literal(Box::default()),
@@ -82,7 +84,7 @@ impl Node {
         }
     }
 
-    /// Appends what it stands for.
+    /// Appends its text.
     pub(crate) fn write(&self, ctx: &mut Context<'_>, work: &mut Work, out: &mut Vec<u8>) -> Result<(), Failed> {
         match self {
             Self::Literal(text) => out.extend_from_slice(text.as_bytes()),
@@ -110,7 +112,7 @@ impl Node {
         Ok(())
     }
 
-    /// What it stands for as text, borrowed where it lies somewhere.
+    /// Its text, borrowed where possible.
     pub(crate) fn text<'b, 'c: 'b>(&'b self, ctx: &mut Context<'c>, work: &mut Work) -> Result<Cow<'b, str>, Failed> {
         match self {
             Self::Literal(text) => return Ok(Cow::Borrowed(text)),
@@ -128,7 +130,7 @@ impl Node {
         String::from_utf8(made).map(Cow::Owned).map_err(|_| Failed::Template)
     }
 
-    /// What it stands for: a list if it is a variable that holds one.
+    /// Its value: a list if it is a variable that holds one.
     pub(crate) fn given<'b, 'c: 'b>(&'b self, ctx: &mut Context<'c>, work: &mut Work) -> Result<Given<'b>, Failed> {
         if let Self::Variable { slot, first } = self {
             match ctx.values.get(*slot as usize) {

@@ -1,4 +1,5 @@
-//! Text to parts. Every name is looked up here, so that a slip is found before anything is sent.
+//! Parses text into nodes. Every name is looked up here, so that a mistake is found before anything
+//! is sent.
 
 use std::sync::Arc;
 
@@ -11,19 +12,19 @@ use crate::script::{Names, Slot};
 
 /// How deep functions and vars may be nested.
 const MAX_NESTING: usize = 32;
-/// What vars may come to once they are put in where they are used, 1 MiB for a template.
+/// Most bytes that inlined vars may produce in one template, 1 MiB.
 const MAX_INLINED_BYTES: usize = 1 << 20;
-/// What using a var costs of that at least.
+/// Least cost of inlining one var.
 const INLINED_BYTES: usize = 64;
-/// More names than these are not listed in a message.
+/// Most names that a message lists.
 const MAX_LISTED: usize = 12;
 
-/// What is known while a text is parsed, and what it was found to use.
+/// The known names while a text is parsed, and the ones it used.
 pub(crate) struct Scope<'n> {
     names: &'n Names,
-    /// The same without what came from outside, for `template`; made when it is first needed.
+    /// The same without secrets and environment, for `template`; made when it is first needed.
     shared: Option<Arc<Names>>,
-    /// The vars that are being put in, each inside of the one before it, by their index.
+    /// The vars that are being inlined, each nested in the one before it, by index.
     chain: Vec<usize>,
     /// Where the first of them is used.
     used_at: usize,
@@ -52,18 +53,18 @@ impl<'n> Scope<'n> {
         }
     }
 
-    /// For a text that `template` expands, which may put in `room` bytes.
+    /// For a text that `template` expands; `room` bytes may be inlined.
     pub(super) fn at_run_time(names: &'n Arc<Names>, room: usize) -> Self {
         Self { shared: Some(Arc::clone(names)), room: room.min(MAX_INLINED_BYTES), ..Self::new(names) }
     }
 
-    /// How many bytes may still be put in.
+    /// Bytes that may still be inlined.
     pub(super) fn room(&self) -> usize {
         self.room
     }
 
-    /// Names for a text that is known only when the template is rendered. Such a text may come from a response or a
-    /// file of rows, which must not be able to ask for secrets or for the environment.
+    /// Names for a text that is known only when the template is rendered. Such a text may come from
+    /// a response or a file of rows, which must not get at secrets or the environment.
     pub(super) fn shared(&mut self) -> Arc<Names> {
         Arc::clone(self.shared.get_or_insert_with(|| Arc::new(self.names.without_outside())))
     }
@@ -93,12 +94,12 @@ impl<'n> Scope<'n> {
         }
     }
 
-    /// Parts of the whole text.
+    /// Nodes of the whole text.
     pub(crate) fn all_of(&mut self, text: &str) -> Result<Vec<Node>, TemplateError> {
         self.pieces(&mut Cursor::new(text), |_| false)
     }
 
-    /// Parts up to the end or, outside of expressions, a character that ends them.
+    /// Nodes up to the end or, outside of expressions, to a character that ends them.
     pub(crate) fn pieces(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -114,7 +115,7 @@ impl<'n> Scope<'n> {
                 cursor.skip_spaces();
                 if !cursor.eat("}") {
                     return Err(match cursor.peek() {
-                        None => self.error(at, "${ without its }; write $${ for the characters themselves"),
+                        None => self.error(at, "${ without a closing }; write $${ for a literal ${"),
                         Some(c) => self.error(cursor.at(), format!("expected }} and not \"{c}\"")),
                     });
                 }
@@ -134,7 +135,7 @@ impl<'n> Scope<'n> {
         cursor.skip_spaces();
         let at = cursor.at();
         if cursor.peek().is_some_and(|c| c == '\'' || c == '"') {
-            let text = cursor.quoted().ok_or_else(|| self.error(at, "a quoted text without its end"))?;
+            let text = cursor.quoted().ok_or_else(|| self.error(at, "a quoted text has no closing quote"))?;
             return Ok(Node::Literal(text.into()));
         }
         if let Some(number) = cursor.number() {
@@ -168,7 +169,7 @@ impl<'n> Scope<'n> {
         if let Some(text) = text {
             return Ok(text);
         }
-        // A row of one column needs no name for it.
+        // A feeder with a single column is enough of a name.
         let feeder = names.feeders().iter().position(|(known, columns)| known == name && columns.len() == 1);
         match feeder {
             Some(feeder) => Ok(self.cell(feeder, 0)),
@@ -182,7 +183,7 @@ impl<'n> Scope<'n> {
         Node::Cell { feeder, column }
     }
 
-    /// What a var stands for.
+    /// The nodes of a var.
     fn inlined(&mut self, index: usize, at: usize) -> Result<Node, TemplateError> {
         let texts = self.names.texts();
         if self.chain.is_empty() {
@@ -194,7 +195,7 @@ impl<'n> Scope<'n> {
         }
         let text = &texts[index].1;
         let room = self.room.checked_sub(text.len().max(INLINED_BYTES));
-        self.room = room.ok_or_else(|| self.error(at, "vars come to more than 1 MiB where they are used"))?;
+        self.room = room.ok_or_else(|| self.error(at, "vars expand to more than 1 MiB"))?;
         let nodes = self.nested(at, |scope| {
             scope.chain.push(index);
             let nodes = scope.all_of(text);
@@ -244,7 +245,7 @@ impl<'n> Scope<'n> {
             cursor.skip_spaces();
             let (from, is_quoted) = (cursor.at(), cursor.peek().is_some_and(|c| c == '\'' || c == '"'));
             arguments.push(self.expression(cursor, Inside::Call)?);
-            // It would be sent as it stands there, which nobody means.
+            // It would be sent literally, which is never intended.
             if is_quoted && name != "template" && cursor.since(from).contains("${") {
                 return Err(
                     self.error(from, "a text in quotes is not filled in; put it into vars, and use its name here")
@@ -263,7 +264,7 @@ impl<'n> Scope<'n> {
         }
     }
 
-    /// What follows the dot after `word`.
+    /// The part after the dot that follows `word`.
     fn dotted(
         &mut self,
         word: &str,
@@ -301,7 +302,7 @@ impl<'n> Scope<'n> {
         let value = self.names.from_outside(&format!("env.{name}"));
         if !cursor.eat(":-") {
             return value.map(|value| Node::Literal(value.into())).ok_or_else(|| {
-                let way_out = format!("set it, or say what else: env.{name}:-text");
+                let way_out = format!("set it, or give a default: env.{name}:-text");
                 self.error(at, format!("the environment variable {name} is not set; {way_out}"))
             });
         }
@@ -309,11 +310,11 @@ impl<'n> Scope<'n> {
         let default = match inside {
             Inside::Braces => cursor.run(|c| c != '}').into(),
             Inside::Call if cursor.peek().is_some_and(|c| c == '\'' || c == '"') => {
-                cursor.quoted().ok_or_else(|| self.error(default_at, "a quoted text without its end"))?
+                cursor.quoted().ok_or_else(|| self.error(default_at, "a quoted text has no closing quote"))?
             }
             Inside::Call => cursor.run(|c| !matches!(c, ',' | ')' | '}')).trim().into(),
         };
-        // As in a shell, which has the same notation, an empty value counts as none.
+        // As in a shell, which has the same notation, an empty value counts as missing.
         Ok(Node::Literal(value.filter(|value| !value.is_empty()).map_or(default.into(), Box::from)))
     }
 
@@ -321,7 +322,7 @@ impl<'n> Scope<'n> {
         let column_at = cursor.at();
         let column = match cursor.peek() {
             Some('\'' | '"') => {
-                cursor.quoted().ok_or_else(|| self.error(column_at, "a quoted text without its end"))?
+                cursor.quoted().ok_or_else(|| self.error(column_at, "a quoted text has no closing quote"))?
             }
             _ => cursor.run(|c| super::cursor::is_of_word(c) || c == '.').into(),
         };
@@ -360,7 +361,7 @@ impl<'n> Scope<'n> {
     }
 }
 
-/// Where an expression stands.
+/// The context of an expression.
 #[derive(Clone, Copy)]
 pub(crate) enum Inside {
     /// Between `${` and `}`.
@@ -369,7 +370,7 @@ pub(crate) enum Inside {
     Call,
 }
 
-/// Parts that are being collected; literal text next to literal text is one part.
+/// Collects nodes; adjacent literal texts become one node.
 #[derive(Default)]
 struct Pieces {
     nodes: Vec<Node>,
@@ -411,7 +412,7 @@ fn hint<'a>(near: Option<&str>, known: impl Iterator<Item = &'a str>) -> String 
     }
 }
 
-/// The vars of a circle, in the order in which each uses the next.
+/// An error for vars that use each other in a circle, in the order of use.
 fn circle_message(circle: &[&str]) -> String {
     match circle {
         [one] => format!("var {one} uses itself"),

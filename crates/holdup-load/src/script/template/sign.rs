@@ -1,4 +1,4 @@
-//! What proves that the sender knows a key: HMAC (RFC 2104) and JSON web tokens signed with it (RFC 7515, 7518).
+//! Signatures: HMAC (RFC 2104) and JSON web tokens signed with it (RFC 7515, 7518).
 
 use ring::hmac::{self, HMAC_SHA1_FOR_LEGACY_USE_ONLY, HMAC_SHA256, HMAC_SHA384, HMAC_SHA512};
 
@@ -36,7 +36,7 @@ impl Key {
     }
 }
 
-/// Of `hmac`.
+/// The algorithms of `hmac`.
 pub(super) fn algorithm(name: &str) -> Option<hmac::Algorithm> {
     Some(match name {
         "sha1" => HMAC_SHA1_FOR_LEGACY_USE_ONLY,
@@ -47,7 +47,7 @@ pub(super) fn algorithm(name: &str) -> Option<hmac::Algorithm> {
     })
 }
 
-/// How a signature is written.
+/// The encodings of a signature.
 pub(super) fn encoding(name: &str) -> Option<Encoding> {
     Some(match name {
         "hex" => Encoding::Hex,
@@ -67,7 +67,8 @@ pub(crate) struct Token {
 }
 
 impl Token {
-    /// None if `algorithm` is none of RFC 7518, section 3.2, or if the claims are known and are no JSON object.
+    /// None if `algorithm` is not in RFC 7518, section 3.2, or if the claims are known and not a
+    /// JSON object.
     pub(super) fn new(key: Node, claims: Node, algorithm: &str) -> Option<Self> {
         // {"alg":"HS256","typ":"JWT"} and its like.
         let (algorithm, header) = match algorithm {
