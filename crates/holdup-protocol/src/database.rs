@@ -1,13 +1,16 @@
-//! MySQL, MariaDB and PostgreSQL as a client speaks them, without I/O: bytes in, events out. It knows no sockets, no
-//! clocks, no threads and no TLS: it says when the caller is to begin TLS, and what the caller times is the caller's.
+//! The client side of MySQL, MariaDB and PostgreSQL, without I/O: bytes in, events out. It knows no
+//! sockets, clocks, threads or TLS: it tells the caller when to start TLS, and the caller does the
+//! timing.
 //!
-//! It is there to put statements on a database as load: rows are counted, and of each statement at most the first is
-//! kept. Whatever a server sends, memory is bounded: by one message of at most 1 MiB that is of use, by the kept row,
-//! and by the statements that the caller gave. Passwords and parameters are in no `Debug` and no error; what the server
-//! says of an error is handed on as it is, and may quote them.
+//! It exists to put statements on a database as load: rows are counted, and at most the first row
+//! of each statement is kept. Whatever a server sends, memory is bounded: by one relevant message
+//! of at most 1 MiB, by the kept row, and by the caller's statements. Passwords and parameters
+//! appear in no `Debug` and no error. A server's error message is passed on unchanged, and may
+//! quote them.
 //!
-//! Deliberately absent: pools and transactions that span calls (the caller's), `COPY` and `LOCAL INFILE` (refused),
-//! compression, cursors, replication, and several statements in one text of MySQL.
+//! Deliberately absent: pools and transactions that span calls (left to the caller), `COPY` and
+//! `LOCAL INFILE` (refused), compression, cursors, replication, and several statements in one text
+//! of MySQL.
 
 mod address;
 mod answer;

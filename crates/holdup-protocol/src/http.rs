@@ -1,24 +1,24 @@
-//! HTTP as a client speaks it, without I/O: bytes go in, events come out, and request bytes are laid out ahead of
-//! time. It knows no sockets, no clocks and no TLS: what it counts, the caller may time. Heads and bodies are dropped
-//! unless they are [`Wanted`]; it doesn't decompress them.
+//! The client side of HTTP, without I/O: bytes go in, events come out, and requests are encoded
+//! beforehand. It knows no sockets, clocks or TLS; timing is up to the caller. Heads and bodies are
+//! dropped unless they are [`Wanted`]; it does not decompress them.
 //!
-//! It is the hot path of a load generator, so that nothing is allocated per request once a connection is in its
-//! stride, and whatever a server sends, memory is bounded.
+//! This is the hot path of a load generator: once a connection is warm it allocates nothing per
+//! request, and whatever a server sends, memory is bounded.
 
 pub mod http1;
 pub mod http2;
 
-/// What is asked for, in the form both versions of the protocol are laid out from. Nothing in it may hold a line
-/// break: the caller checks what its users write.
+/// A request, from which both versions of the protocol are encoded. Nothing in it may contain a
+/// line break: the caller checks user input.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// `GET`, `POST`, ...
     pub method: &'a str,
-    /// `http` or `https`; HTTP/2 says it to the server.
+    /// `http` or `https`; HTTP/2 sends it to the server.
     pub scheme: &'a str,
-    /// Host, with the port unless it is the scheme's own.
+    /// Host, with the port unless it is the scheme's default.
     pub authority: &'a str,
-    /// Path and query, from the `/` on.
+    /// Path and query, starting with `/`.
     pub path: &'a str,
     /// Further header fields, in order.
     pub headers: &'a [(&'a str, &'a str)],
@@ -31,7 +31,7 @@ impl Request<'_> {
         self.headers.iter().any(|(n, _)| n.eq_ignore_ascii_case(name))
     }
 
-    /// The length to declare: methods that are expected to carry a body say so if there is none.
+    /// The length to declare: methods that usually carry a body declare an empty one, too.
     fn declared_length(&self) -> Option<usize> {
         match self.body {
             Some(body) => Some(body.len()),
@@ -66,34 +66,34 @@ impl Decimal {
     }
 }
 
-/// `User-Agent` of requests that don't bring their own.
+/// `User-Agent` of requests that do not set it.
 pub const USER_AGENT: &str = concat!("holdup/", env!("CARGO_PKG_VERSION"));
 
-/// What of a response is looked at; all else is counted and dropped unseen.
+/// Parts of a response that are kept; everything else is counted and dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// `Location`, to follow redirects.
     pub location: bool,
     /// `Set-Cookie`, to keep a session.
     pub set_cookie: bool,
-    /// `Server-Timing`: what the server says of its own time. Of HTTP/1 so many bytes are kept as
-    /// [`http1::MAX_TIMING_BYTES`] says.
+    /// `Server-Timing`: the time that the server reports. With HTTP/1 at most
+    /// [`http1::MAX_TIMING_BYTES`] are kept.
     pub server_timing: bool,
-    /// Every header field. HTTP/1 keeps the head's bytes, HTTP/2 hands each field on.
+    /// Every header field. HTTP/1 keeps the head's bytes, HTTP/2 passes each field on.
     pub head: bool,
-    /// So many bytes of the body proper are kept from its beginning on, without the sizes and line ends of chunks.
-    /// HTTP/2 keeps none whatever is asked for: there the bytes are handed on as they come.
+    /// Keep this many bytes from the start of the body, without the sizes and line ends of chunks.
+    /// HTTP/2 ignores it and keeps none: the bytes are passed on as they come.
     pub body_bytes: u32,
 }
 
 impl Wanted {
-    /// Whether fields are to be picked out of a head as it is read.
+    /// Whether fields are picked out of a head as it is read.
     #[inline]
     fn picks(self) -> bool {
         self.location || self.set_cookie
     }
 
-    /// Whether bytes of a response are kept as they are.
+    /// Whether bytes of a response are kept unchanged.
     #[inline]
     fn keeps(self) -> bool {
         self.head || self.body_bytes > 0

@@ -1,10 +1,12 @@
-//! Packets -> exchanges: what a database was asked on each connection, and when it answered, as the wire says. Capture
-//! files (pcap, pcapng) and live packets alike; Ethernet, IP and TCP; the protocols of MySQL, MariaDB and PostgreSQL.
+//! Packets -> exchanges: what was sent to a database on each connection, and when it answered, as
+//! seen on the wire. It reads capture files (pcap, pcapng) and live packets; Ethernet, IP and TCP;
+//! the protocols of MySQL, MariaDB and PostgreSQL.
 //!
-//! Pure: no I/O and no clock, bytes and times in, rows out. Nothing here can fail on what a packet holds: what is not
-//! understood is counted and left. Memory is bounded, for a connection and in all. No literal of a statement, no name of a
-//! user and nothing of a result comes out (but with [`Options::in_full`], for who hides them himself). What it deliberately doesn't do: decrypt or decompress (such connections are
-//! timed by turns), and judge.
+//! It is pure: no I/O and no clock; bytes and times in, rows out. Packet content never causes an
+//! error: what is not understood is counted and skipped. Memory is bounded, per connection and in
+//! total. Literals of statements, names of users and results never come out (except with
+//! [`Options::in_full`], whose caller has to hide them). Deliberately absent: decryption and
+//! decompression (such connections are timed by turns), and any judgement.
 
 mod capture;
 mod connection;

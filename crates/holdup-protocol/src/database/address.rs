@@ -1,5 +1,6 @@
-//! `mysql://user[:password]@host[:port][/database][?tls=on|off]`, and the same with `postgres://`: where to go and as
-//! whom. It touches neither files nor the environment. The password is in no error, `Debug` or `Display`.
+//! `mysql://user[:password]@host[:port][/database][?tls=on|off]`, and the same with `postgres://`:
+//! a server and an account. It reads neither files nor the environment. The password is in no
+//! error, `Debug` or `Display`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use thiserror::Error;
 
 use crate::database::login::{Login, Secret, TlsWish};
 
-/// Which protocol a server speaks.
+/// The protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// MySQL and MariaDB.
@@ -18,7 +19,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// As OpenTelemetry's `db.system.name` calls it.
+    /// OpenTelemetry's `db.system.name`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -35,10 +36,10 @@ impl Dialect {
     }
 }
 
-/// Why an address cannot be read. It repeats nothing of what was given but names of parameters.
+/// Why an address cannot be read. It repeats nothing from the address except names of parameters.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
-    "the address of the database: {0}; it reads mysql://user[:password]@host[:port][/database][?tls=on|off], or postgres://…"
+    "the address of the database: {0}; expected mysql://user[:password]@host[:port][/database][?tls=on|off], or postgres://…"
 )]
 pub struct AddressError(String);
 
@@ -49,13 +50,13 @@ pub struct Address {
     pub dialect: Dialect,
     /// Name or IP address; an IPv6 address without its brackets.
     pub host: String,
-    /// Port, the dialect's own unless given.
+    /// Port; the dialect's default unless given.
     pub port: u16,
     /// The account.
     pub user: String,
     /// Its password, empty unless given.
     pub password: Secret,
-    /// The database to be in.
+    /// The database to use.
     pub database: Option<String>,
     /// Whether to encrypt.
     pub tls: TlsWish,
@@ -83,13 +84,13 @@ impl Address {
         read(address).map_err(AddressError)
     }
 
-    /// Whether `address` is one of a database.
+    /// Whether `address` is a database's.
     #[must_use]
     pub fn is_one(address: &str) -> bool {
         dialect(address).is_some()
     }
 
-    /// The account, for all sessions.
+    /// The account, to be shared by all sessions.
     #[must_use]
     pub fn login(&self) -> Arc<Login> {
         Arc::new(Login::new(self.user.clone(), self.password.clone(), self.database.clone()))
@@ -107,7 +108,7 @@ fn dialect(address: &str) -> Option<(Dialect, &str)> {
 
 fn read(address: &str) -> Result<Address, String> {
     let (dialect, rest) = dialect(address).ok_or("it begins with neither mysql:// nor postgres://")?;
-    // A password may hold `@`, `/` and `?` as they are: the last `@` parts it from the host.
+    // A password may contain `@`, `/` and `?` literally: the last `@` separates it from the host.
     let (account, place) = rest.rsplit_once('@').ok_or("the user is missing (USER@ before the host)")?;
     let (place, query) = place.split_once('?').unwrap_or((place, ""));
     let (place, database) = place.split_once('/').unwrap_or((place, ""));
@@ -131,12 +132,13 @@ fn read(address: &str) -> Result<Address, String> {
 fn tls(query: &str) -> Result<TlsWish, String> {
     let mut tls = TlsWish::Off;
     for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
-        // Only the name is repeated, and only if it can't be the end of a password with an `@` forgotten behind it.
+        // Repeat only the name, and only if it cannot be the end of a password whose `@` was
+        // forgotten.
         tls = match parameter.split_once('=') {
             Some(("tls", "on")) => TlsWish::On,
             Some(("tls", "off")) => TlsWish::Off,
             Some(("tls", _)) => return Err("tls is neither on nor off".to_owned()),
-            _ => return Err("the only parameter behind the `?` is tls".to_owned()),
+            _ => return Err("the only parameter after the `?` is tls".to_owned()),
         };
     }
     Ok(tls)
@@ -152,10 +154,10 @@ fn host_and_port(place: &str, default: u16) -> Result<(String, u16), String> {
         return Err("the host is missing".to_owned());
     }
     let port = port.map_or(Ok(default), str::parse).ok().filter(|port| *port > 0);
-    Ok((host.to_owned(), port.ok_or("behind the host's colon there is no port number")?))
+    Ok((host.to_owned(), port.ok_or("the port number after the host's colon is missing")?))
 }
 
-/// `text` with `%XX` as the bytes they stand for.
+/// `text` with `%XX` decoded to bytes.
 fn decoded(text: &str) -> Result<String, String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -172,11 +174,11 @@ fn decoded(text: &str) -> Result<String, String> {
         };
         match byte {
             None => return Err("a `%` is not followed by two hex digits (a plain one is %25)".to_owned()),
-            Some(0) => return Err("%00 can be in no name and no password".to_owned()),
+            Some(0) => return Err("%00 is not allowed in names and passwords".to_owned()),
             Some(byte) => bytes.push(byte),
         }
     }
-    String::from_utf8(bytes).map_err(|_| "what its %XX stand for is no UTF-8".to_owned())
+    String::from_utf8(bytes).map_err(|_| "its %XX do not decode to UTF-8".to_owned())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the server has answered so far: counts, the columns of a row that is kept, the first failure.
+//! The server's answer so far: counts, the columns of a kept row, the first failure.
 
 use crate::database::event::{Error, Event, shortened};
 use crate::database::inbox::Events;
@@ -7,7 +7,7 @@ use crate::database::rows::{Rows, RowsHash};
 /// Most bytes of a row, and of the names of its columns, that are kept.
 pub(crate) const MAX_KEPT_BYTES: usize = 1 << 20;
 
-/// A column of a row that is kept.
+/// A column of a kept row.
 pub(crate) struct Column {
     /// MySQL's type, flags and decimals; nothing for PostgreSQL, which sends text.
     pub(crate) kind: u8,
@@ -15,7 +15,7 @@ pub(crate) struct Column {
     pub(crate) decimals: u8,
 }
 
-/// Why statements failed.
+/// Why a statement failed.
 pub(crate) struct Failure {
     pub(crate) code: String,
     pub(crate) message: String,
@@ -35,16 +35,16 @@ impl Failure {
     }
 }
 
-/// The answer to what was executed last.
+/// The answer to the statements executed last.
 #[derive(Default)]
 pub(crate) struct Answer {
     keeps_row: bool,
-    /// Not the first row only is kept.
+    /// Keep every row, not only the first.
     pub(crate) keeps_every_row: bool,
     /// Whether rows are hashed.
     pub(crate) hashed: Rows,
     hash: RowsHash,
-    /// The statement at work has no row yet.
+    /// The present statement has no row yet.
     wants_row: bool,
     pub(crate) rows: u64,
     pub(crate) affected: u64,
@@ -57,7 +57,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Nothing has been answered.
+    /// Starts an empty answer.
     pub(crate) fn begin(&mut self, keeps_row: bool) {
         self.columns_begin();
         *self = Self {
@@ -76,18 +76,18 @@ impl Answer {
         self.wants_row = self.keeps_row;
     }
 
-    /// Whether the bytes of a row that came now are needed.
+    /// Whether the bytes of the next row are needed.
     pub(crate) fn looks_at_rows(&self) -> bool {
         self.wants_row || self.hashed != Rows::Passed
     }
 
-    /// A row of `length` bytes, of which `bytes` are at hand.
+    /// Counts a row of `length` bytes, of which `bytes` are available.
     pub(crate) fn count_row(&mut self, bytes: &[u8], length: usize) {
         self.rows += 1;
         self.hash.row(self.hashed, bytes, length);
     }
 
-    /// Whether a row that came now would be kept.
+    /// Whether the next row would be kept.
     pub(crate) fn wants_row(&self) -> bool {
         self.wants_row
     }
@@ -99,7 +99,7 @@ impl Answer {
         self.name_bytes = 0;
     }
 
-    /// A column of the row that may be kept; if they are too many or too long, it is not.
+    /// A column of the row that may be kept; if there are too many or they are too long, it is not.
     pub(crate) fn column(&mut self, name: &[u8], column: Column) {
         self.name_bytes += name.len() + size_of::<String>();
         if self.name_bytes > MAX_KEPT_BYTES {
@@ -111,10 +111,10 @@ impl Answer {
         self.columns.push(column);
     }
 
-    /// Hands on a row.
+    /// Passes on a row.
     ///
     /// # Errors
-    /// It has not as many values as there are columns.
+    /// If the number of values differs from that of the columns.
     pub(crate) fn row(
         &mut self,
         statement: usize,
@@ -129,12 +129,12 @@ impl Answer {
         Ok(())
     }
 
-    /// This row is not kept; the next is only if all are.
+    /// Skips this row; the next is kept only if all are.
     pub(crate) fn no_row(&mut self) {
         self.wants_row &= self.keeps_every_row;
     }
 
-    /// Tells how it ended.
+    /// Reports how it ended.
     pub(crate) fn end(&mut self, statement: usize, events: &mut Events<'_>) {
         match self.failure.take() {
             None => events(Event::Done {

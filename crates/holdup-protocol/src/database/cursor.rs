@@ -1,8 +1,9 @@
-//! Reads a message from its beginning on; both protocols' numbers and texts. A message that ends early is an error.
+//! Reads a message from its start: numbers and texts of both protocols. A message that ends early
+//! is an error.
 
 use crate::database::event::Error;
 
-/// What is left of a message.
+/// The rest of a message.
 #[derive(Clone, Copy)]
 pub(crate) struct Cursor<'a>(pub(crate) &'a [u8]);
 
@@ -39,7 +40,7 @@ impl<'a> Cursor<'a> {
         self.array().map(i32::from_be_bytes)
     }
 
-    /// Bytes up to a NUL, which is passed, too.
+    /// Bytes up to a NUL, which is consumed, too.
     pub(crate) fn until_nul(&mut self) -> Result<&'a [u8], Error> {
         let end = self.0.iter().position(|&byte| byte == 0).ok_or(Error::Protocol("a text does not end"))?;
         let text = &self.0[..end];
@@ -47,7 +48,7 @@ impl<'a> Cursor<'a> {
         Ok(text)
     }
 
-    /// MySQL's number of one to nine bytes.
+    /// MySQL's length-encoded integer of one to nine bytes.
     pub(crate) fn packed(&mut self) -> Result<u64, Error> {
         Ok(match self.u8()? {
             small @ ..=0xfa => u64::from(small),
@@ -61,7 +62,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// MySQL's bytes behind their count.
+    /// MySQL's bytes, preceded by their number.
     pub(crate) fn packed_bytes(&mut self) -> Result<&'a [u8], Error> {
         let count = self.packed()?;
         self.bytes(usize::try_from(count).unwrap_or(usize::MAX))

@@ -1,101 +1,103 @@
-//! What a session tells: events while it is of use, an error when it is no longer.
+//! What a session reports: events while it works, an error once it is broken.
 
 use thiserror::Error;
 
 /// What happened.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// The account was let in; statements can be executed.
+    /// The login succeeded; statements can be executed.
     LoggedIn,
-    /// TLS begins here: the caller sends what is in the output as it is, makes the handshake upon the same socket
-    /// and then calls [`crate::database::Session::tls_started`].
+    /// TLS begins here: the caller sends the output unencrypted, performs the handshake on the same
+    /// socket and then calls [`crate::database::Session::tls_started`].
     StartTls,
-    /// The first row of a statement's first result that has one; only if it was asked for and is at most 1 MiB.
+    /// The first row of a statement's first result that has one; only if it was requested and is at
+    /// most 1 MiB.
     Row {
-        /// Which of the statements given, from 0.
+        /// Index of the statement, from 0.
         statement: usize,
         /// Names of its columns.
         columns: &'a [String],
-        /// Its values as text; `None` is NULL. Binary columns are as the server writes them.
+        /// Its values as text; `None` is NULL. Binary columns are in the server's encoding.
         values: &'a [Option<&'a [u8]>],
     },
     /// All statements were executed.
     Done {
-        /// Rows received, of all of them.
+        /// Rows received, of all statements.
         rows: u64,
-        /// Rows that they changed, as the server counts.
+        /// Rows changed by them, as the server counts.
         affected: u64,
         /// Bytes received.
         bytes: u64,
         /// Warnings that the server counted.
         warnings: u64,
-        /// What the rows hash to, if that was asked for: see [`crate::database::Rows`].
+        /// Hash of the rows, if requested: see [`crate::database::Rows`].
         hash: u64,
     },
-    /// One of them was refused; those after it were not sent, and an open transaction was rolled back.
+    /// One of them was refused; those after it were not sent, and an open transaction was rolled
+    /// back.
     Failed {
-        /// Which of the statements given, from 0.
+        /// Index of the statement, from 0.
         statement: usize,
         /// MySQL's number or PostgreSQL's SQLSTATE.
         code: &'a str,
-        /// What the server says. It may quote values of the statement.
+        /// The server's message. It may quote values of the statement.
         message: &'a str,
     },
 }
 
-/// Why the connection is of no more use.
+/// Why the connection is broken.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Error {
-    /// The server does not keep to the protocol.
-    #[error("the server does not keep to the protocol: {0}")]
+    /// The server violates the protocol.
+    #[error("the server violates the protocol: {0}")]
     Protocol(&'static str),
-    /// The server said no to the account.
+    /// The server refused the login.
     #[error("the server refused the login ({code}): {message}")]
     LoginRefused {
         /// MySQL's number or PostgreSQL's SQLSTATE.
         code: String,
-        /// What the server says.
+        /// The server's message.
         message: String,
     },
-    /// The server ended the connection by itself, and said why.
+    /// The server closed the connection by itself, and said why.
     #[error("the server closed the connection ({code}): {message}")]
     ClosedByServer {
         /// MySQL's number or PostgreSQL's SQLSTATE.
         code: String,
-        /// What the server says.
+        /// The server's message.
         message: String,
     },
-    /// The account is to prove itself in a way that is not known here.
-    #[error("the account uses the authentication method {0}, which holdup does not speak")]
+    /// The account uses an authentication method that is not supported here.
+    #[error("the account uses the authentication method {0}, which holdup does not support")]
     UnsupportedAuth(String),
-    /// The account is to send its password in the clear, and there is no TLS.
+    /// The account's method sends its password in clear text, and the connection has no TLS.
     #[error("the server asks for the password itself ({0}), which is only sent encrypted: add ?tls=on to the address")]
     NeedsTls(&'static str),
-    /// TLS was wanted, and the server has none.
+    /// TLS was requested, and the server does not offer it.
     #[error("the server offers no TLS; with ?tls=off the connection is not encrypted")]
     TlsNotOffered,
-    /// The server could not prove that it knows the password: it may be another than it says.
-    #[error("the server did not prove that it knows the account; it may not be the one that was meant")]
+    /// The server could not prove that it knows the password: it may be an impostor.
+    #[error("the server did not prove that it knows the account; it may be an impostor")]
     ServerNotProved,
-    /// The server wanted something that is never done.
+    /// The server requested something that is never done.
     #[error("the server asked for {0}, which holdup never does")]
     Refused(&'static str),
-    /// A message of the server is larger than anything of its kind may be.
+    /// A message of the server exceeds the limit for its kind.
     #[error("{0} of the server is too large")]
     TooLarge(&'static str),
-    /// The system gives no random numbers, without which nobody can prove who they are.
+    /// The system provides no random numbers, which authentication needs.
     #[error("the system gives no random numbers")]
     NoRandomNumbers,
 }
 
-/// Why statements were not taken; the session is as it was.
+/// Why statements were not accepted; the session is unchanged.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum Refused {
-    /// Not logged in, or others are being executed.
+    /// Not logged in yet, or other statements are running.
     #[error("the connection is not ready")]
     NotReady,
     /// No statement was given.
-    #[error("there is no statement")]
+    #[error("no statement was given")]
     Empty,
     /// One is larger than [`crate::database::MAX_STATEMENT_BYTES`].
     #[error("a statement with its parameters is larger than 16 MB")]
@@ -104,14 +106,14 @@ pub enum Refused {
     #[error("a statement has more than 65535 parameters")]
     TooManyParameters,
     /// PostgreSQL ends a text at its first NUL.
-    #[error("the text of a statement holds a NUL byte")]
+    #[error("the text of a statement contains a NUL byte")]
     HoldsNul,
 }
 
 /// Most bytes of a server's message that are kept.
 const MAX_MESSAGE_BYTES: usize = 2048;
 
-/// A server's words as text that is not too long.
+/// A server's message as text of limited length.
 pub(crate) fn shortened(text: &[u8]) -> String {
     String::from_utf8_lossy(&text[..text.len().min(MAX_MESSAGE_BYTES)]).into_owned()
 }

@@ -1,31 +1,31 @@
-//! Cuts what arrives into messages, wherever the network cut it. Of each message only as much is kept as the receiver
-//! says it needs; one that arrived whole is not copied.
+//! Cuts what arrives into messages, however the network split it. Of each message only as much is
+//! kept as the receiver needs; one that arrived complete is not copied.
 
 use crate::database::event::{Error, Event};
 
-/// What a session tells its events.
+/// Where a session reports its events.
 pub(crate) type Events<'e> = dyn FnMut(Event<'_>) + 'e;
 
-/// The measures of a message, of which the first bytes have arrived.
+/// The size of a message whose first bytes have arrived.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame {
-    /// Bytes of all of it.
+    /// Its total bytes.
     pub(crate) length: usize,
-    /// Bytes of it that are needed, from its beginning.
+    /// How many bytes from its start are needed.
     pub(crate) keep: usize,
 }
 
 impl Frame {
-    /// `keep` is at least the head, of which more bytes than needed may have been looked at.
+    /// `keep` is at least the head, because more bytes of it than needed may have been read.
     pub(crate) fn new(length: usize, keep: usize) -> Self {
         Self { length, keep: keep.max(HEAD_BYTES).min(length) }
     }
 }
 
-/// A receiver needs so many bytes at most to measure a message.
+/// Most bytes that a receiver needs to measure a message.
 pub(crate) const HEAD_BYTES: usize = 5;
 
-/// Room for messages that is kept for the next.
+/// Capacity that is kept for the next messages.
 const SPARE_BYTES: usize = 16 << 10;
 
 /// One side of a protocol.
@@ -33,21 +33,21 @@ pub(crate) trait Receive {
     /// Measures a message by its first bytes; `None` if there are too few.
     ///
     /// # Errors
-    /// The server sends what cannot be.
+    /// If the server sends something impossible.
     fn frame(&self, head: &[u8]) -> Result<Option<Frame>, Error>;
 
-    /// Takes a message of `length` bytes, of which `kept` are there.
+    /// Takes a message of `length` bytes, of which `kept` are available.
     ///
     /// # Errors
-    /// The connection is of no more use.
+    /// If the connection is broken.
     fn receive(&mut self, kept: &[u8], length: usize, events: &mut Events<'_>) -> Result<(), Error>;
 }
 
-/// The beginning of a message that has not arrived whole.
+/// The start of a message that has not arrived completely.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     kept: Vec<u8>,
-    /// The message's measures once its head is there, and how much of it has been read.
+    /// The message's size once its head has arrived, and how much of it has been read.
     frame: Option<Frame>,
     read: usize,
 }
@@ -58,13 +58,13 @@ impl Inbox {
         self.kept.is_empty() && self.frame.is_none()
     }
 
-    /// Room that is taken by the beginning of a message.
+    /// Bytes allocated for the start of a message.
     #[cfg(test)]
     pub(crate) fn room(&self) -> usize {
         self.kept.capacity()
     }
 
-    /// Hands on all messages that end in `bytes`.
+    /// Passes on all messages that end in `bytes`.
     pub(crate) fn feed<R: Receive>(
         &mut self,
         mut bytes: &[u8],
@@ -103,7 +103,7 @@ impl Inbox {
         Ok(())
     }
 
-    /// If the message is whole.
+    /// Passes the message on, if it is complete.
     fn hand_on<R: Receive>(&mut self, frame: Frame, receiver: &mut R, events: &mut Events<'_>) -> Result<(), Error> {
         if self.read < frame.length {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The statements that are being executed, copied from the caller's into one piece of memory that is used again.
+//! The running statements, copied from the caller's into one reused buffer.
 
 use crate::database::event::Refused;
 use crate::database::statement::{MAX_STATEMENT_BYTES, Statement};
@@ -6,20 +6,20 @@ use crate::database::statement::{MAX_STATEMENT_BYTES, Statement};
 /// Most parameters; both protocols count them in 16 bits.
 const MAX_PARAMETERS: usize = u16::MAX as usize;
 
-/// What frames and counts take of a parameter at most.
+/// Most bytes that framing and counts add to a parameter.
 const OVERHEAD_BYTES: usize = 12;
 
-/// Room that is kept for the next statements.
+/// Capacity that is kept for the next statements.
 const SPARE_BYTES: usize = 64 << 10;
 
-/// Statements, and which is at work.
+/// Statements, and which of them is running.
 #[derive(Default)]
 pub(crate) struct Job {
     bytes: Vec<u8>,
     /// End of each parameter in `bytes`, `None` for NULL; of all statements, one after the other.
     parameters: Vec<Option<usize>>,
     items: Vec<Item>,
-    /// Which is at work.
+    /// Index of the running statement.
     pub(crate) at: usize,
 }
 
@@ -31,7 +31,7 @@ struct Item {
     is_prepared: bool,
 }
 
-/// One of them.
+/// The running statement.
 pub(crate) struct Current<'a> {
     pub(crate) text: &'a [u8],
     pub(crate) is_prepared: bool,
@@ -41,7 +41,7 @@ pub(crate) struct Current<'a> {
 }
 
 impl<'a> Current<'a> {
-    /// How many parameters it has.
+    /// Number of its parameters.
     pub(crate) fn count(&self) -> usize {
         self.parameters.len()
     }
@@ -58,7 +58,8 @@ impl<'a> Current<'a> {
 }
 
 impl Job {
-    /// Takes statements in place of those before; `comment` goes before the text of those that are not kept prepared.
+    /// Replaces the statements; `comment` goes before the text of those that the server does not
+    /// keep prepared.
     pub(crate) fn fill(&mut self, statements: &[Statement], comment: &[u8]) -> Result<(), Refused> {
         if statements.is_empty() {
             return Err(Refused::Empty);
@@ -94,7 +95,7 @@ impl Job {
         Ok(())
     }
 
-    /// The one at work; `None` if all were.
+    /// The running statement; `None` if all have run.
     pub(crate) fn current(&self) -> Option<Current<'_>> {
         let item = self.items.get(self.at)?;
         Some(Current {
@@ -106,7 +107,7 @@ impl Job {
         })
     }
 
-    /// Forgets them.
+    /// Removes all.
     pub(crate) fn clear(&mut self) {
         self.at = 0;
         self.items.clear();

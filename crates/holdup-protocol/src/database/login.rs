@@ -1,4 +1,5 @@
-//! Who logs in, and how. The password is shown by nothing here and overwritten when it is dropped.
+//! An account, and how it logs in. Nothing here shows the password, and it is overwritten when it
+//! is dropped.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -18,7 +19,7 @@ impl Secret {
         Self(Zeroizing::new(text))
     }
 
-    /// What is kept: for the wire, not for eyes.
+    /// The text itself: for the wire, not for people.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
@@ -31,28 +32,30 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Whether a connection is to be encrypted.
+/// Whether to encrypt a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TlsWish {
     /// No.
     #[default]
     Off,
-    /// Yes; a server that does not offer it is an error.
+    /// Yes; it is an error if the server does not offer it.
     On,
 }
 
 /// An account; shared by all sessions that use it.
 #[derive(Debug)]
 pub struct Login {
-    /// Its name. Like the database's it cannot hold a NUL: both protocols end it there.
+    /// Its name. Like the database's it cannot contain a NUL: both protocols end it there.
     pub user: String,
     /// Its password; empty if it needs none.
     pub password: Secret,
-    /// The database to be in, if any. PostgreSQL takes the user's name otherwise.
+    /// The database to use, if any. PostgreSQL defaults to the user's name.
     pub database: Option<String>,
-    /// Settings that PostgreSQL's session begins with, and goes back to when it is reset, e.g. `default_transaction_read_only`.
+    /// Settings that PostgreSQL's session begins with, and returns to when it is reset, e.g.
+    /// `default_transaction_read_only`.
     pub settings: Vec<(String, String)>,
-    /// What SCRAM derives from the password costs thousands of hashes: once for all connections, not for each.
+    /// SCRAM's keys cost thousands of hashes: they are derived once for all connections, not for
+    /// each.
     pub(crate) salted: Mutex<Option<Salted>>,
 }
 
@@ -64,5 +67,5 @@ impl Login {
     }
 }
 
-/// The name that sessions give themselves in the server's own views.
+/// The application name that sessions show in the server's own views.
 pub(crate) const APPLICATION: &str = "holdup";

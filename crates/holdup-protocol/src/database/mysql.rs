@@ -1,6 +1,6 @@
-//! MySQL's protocol, version 10, with MariaDB's authentication beside MySQL's own. Results end with the classic EOF
-//! packet, not with the newer OK (`CLIENT_DEPRECATE_EOF`): every server of either kind speaks it, so that there is one
-//! way only.
+//! MySQL's protocol, version 10, with MariaDB's authentication beside MySQL's own. Results end with
+//! the classic EOF packet, not with the newer OK (`CLIENT_DEPRECATE_EOF`): every server of either
+//! kind supports it, so that one way is enough.
 
 mod auth;
 mod commands;
@@ -29,10 +29,10 @@ use commands::Handle;
 use greeting::Greeting;
 use response::Phase;
 
-/// Bytes before a packet's payload: three of its length, one of its number.
+/// Bytes before a packet's payload: three for its length, one for its number.
 const HEADER_BYTES: usize = 4;
 
-/// A payload of this length goes on in the next packet.
+/// A payload of this length continues in the next packet.
 const FULL_PAYLOAD: usize = 0xff_ffff;
 
 /// Most bytes of a packet that is neither a row nor the definition of a column.
@@ -53,20 +53,20 @@ mod head {
     pub(super) const ERROR: u8 = 0xff;
 }
 
-/// How far it has come.
+/// State of the connection.
 enum State {
     /// The server speaks first.
     Greeting,
-    /// Until the caller has begun TLS.
+    /// Waiting for the caller to start TLS.
     Tls(Box<Greeting>),
-    /// The account proves itself.
+    /// Authentication is under way.
     Login(Plugin),
     Idle,
     /// A statement is being executed.
     Busy(Phase),
-    /// What a failed statement left open is rolled back.
+    /// A transaction left open by a failed statement is being rolled back.
     RollingBack,
-    /// Goodbye was said.
+    /// The session was closed.
     Over,
 }
 
@@ -79,14 +79,14 @@ pub(crate) struct Mysql {
     job: Job,
     answer: Answer,
     prepared: Prepared<Handle>,
-    /// One that was prepared for this once.
+    /// A statement that was prepared for one use.
     loose: Option<u32>,
     /// Number of the next packet, of either side.
     sequence: u8,
-    /// The packet before was full: this one goes on with it.
+    /// The last packet was full: this one continues it.
     goes_on: bool,
     status: u16,
-    /// What a failed statement left open is not rolled back.
+    /// Do not roll back a transaction that a failed statement left open.
     leaves_transactions: bool,
 }
 
@@ -144,7 +144,7 @@ impl Mysql {
         self.state = State::Over;
     }
 
-    /// Answers the server's packet, with the number that follows.
+    /// Replies to the server's packet, with the next number.
     fn reply(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         self.outbox.mysql(self.sequence, write);
         self.sequence = self.sequence.wrapping_add(1);
@@ -179,7 +179,7 @@ impl Mysql {
                 self.state = State::Login(plugin);
                 Ok(())
             }
-            _ => Err(Error::Protocol("a packet that has no place in a login")),
+            _ => Err(Error::Protocol("an unexpected packet in the login")),
         }
     }
 }
@@ -214,10 +214,10 @@ impl Receive for Mysql {
         let payload = cursor.0;
         self.answer.bytes += length as u64;
         if matches!(self.state, State::Idle) {
-            // It speaks unasked only to say why it is going away, and numbers that anyhow.
+            // Unasked, the server only announces that it closes, with any packet number.
             return Err(match payload.first() {
                 Some(&head::ERROR) => failure(payload)?.closed(),
-                _ => Error::Protocol("a packet that nobody asked for"),
+                _ => Error::Protocol("an unexpected packet"),
             });
         }
         if sequence != self.sequence && !matches!(self.state, State::Over) {
@@ -250,7 +250,7 @@ impl Receive for Mysql {
     }
 }
 
-/// Number and message of an error packet. Before the login there is no SQLSTATE in it.
+/// Number and message of an error packet. Before the login it has no SQLSTATE.
 fn failure(payload: &[u8]) -> Result<Failure, Error> {
     let mut cursor = Cursor(payload);
     cursor.u8()?;

@@ -1,9 +1,9 @@
-//! Bytes that are to be sent, in the frames of either protocol.
+//! Bytes to be sent, in the frames of either protocol.
 
-/// Room that is kept for the next statements.
+/// Capacity that is kept for the next statements.
 const SPARE_BYTES: usize = 64 << 10;
 
-/// What waits to be sent.
+/// Bytes that wait to be sent.
 #[derive(Default)]
 pub(crate) struct Outbox {
     bytes: Vec<u8>,
@@ -11,12 +11,12 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// What is still to be sent.
+    /// The bytes still to be sent.
     pub(crate) fn waiting(&self) -> &[u8] {
         &self.bytes[self.sent..]
     }
 
-    /// So much of it was sent.
+    /// This many of them were sent.
     pub(crate) fn consumed(&mut self, count: usize) {
         self.sent = (self.sent + count).min(self.bytes.len());
         if self.sent == self.bytes.len() {
@@ -26,7 +26,7 @@ impl Outbox {
         }
     }
 
-    /// A packet of MySQL. The caller sees to it that it is below 16 MB.
+    /// A packet of MySQL. The caller ensures that it is below 16 MB.
     pub(crate) fn mysql(&mut self, sequence: u8, write: impl FnOnce(&mut Vec<u8>)) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&[0, 0, 0, sequence]);
@@ -47,7 +47,7 @@ impl Outbox {
     }
 }
 
-/// A text, cut at its first NUL, and the NUL that ends it.
+/// A text, cut at its first NUL, and its terminating NUL.
 pub(crate) fn put_text(out: &mut Vec<u8>, text: &[u8]) {
     out.extend(text.iter().take_while(|&&byte| byte != 0));
     out.push(0);

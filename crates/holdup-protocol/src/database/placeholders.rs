@@ -1,12 +1,12 @@
-//! `?` -> `$1`, `$2`, …: one text of a statement for both dialects. It knows where in PostgreSQL's SQL a question mark
-//! is no parameter: in quotes, comments and names. It knows no operators: of the one that JSON has, `??` stands for
-//! `?`.
+//! `?` -> `$1`, `$2`, …: one text of a statement for both dialects. It knows where in PostgreSQL's
+//! SQL a question mark is not a parameter: in quotes, comments and names. It does not know
+//! operators: for JSON's `?`, write `??`.
 
 use std::borrow::Cow;
 
-/// The text as PostgreSQL reads it. One that has `$1` already, or no `?`, is left as it is.
+/// The text as PostgreSQL reads it. A text that has `$1` already, or no `?`, stays unchanged.
 ///
-/// Not understood are `E'…\'…'` strings, in which a backslash escapes a quote.
+/// `E'…\'…'` strings, in which a backslash escapes a quote, are not supported.
 #[must_use]
 pub fn numbered(text: &str) -> Cow<'_, str> {
     if !text.contains('?') || passages(text).any(|passage| passage.is_code && has_number(passage.text)) {
@@ -37,7 +37,7 @@ pub fn numbered(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether there is a `$1`.
+/// Whether it contains a `$1`.
 fn has_number(code: &str) -> bool {
     code.split('$').skip(1).any(|after| after.starts_with(|first: char| first.is_ascii_digit()))
 }
@@ -64,22 +64,24 @@ fn passages(text: &str) -> impl Iterator<Item = Passage<'_>> {
     })
 }
 
-/// How long the code is that begins here.
+/// Length of the code that begins here.
 fn code_bytes(text: &str) -> usize {
     text.char_indices().skip(1).map(|(at, _)| at).find(|&at| quoted_bytes(&text[at..]) > 0).unwrap_or(text.len())
 }
 
-/// How long the quote or comment is that begins here; 0 if none does. One that does not end goes to the end.
+/// Length of the quote or comment that begins here; 0 if none does. An unclosed one reaches to the
+/// end.
 fn quoted_bytes(text: &str) -> usize {
     let until = |open: usize, close: &str| text[open..].find(close).map_or(text.len(), |at| open + at + close.len());
     match text.as_bytes() {
-        // A doubled quote ends one string and begins the next: it comes to the same.
+        // A doubled quote reads as the end of one string and the start of the next, with the same
+        // result.
         [b'\'', ..] => until(1, "'"),
         [b'"', ..] => until(1, "\""),
         [b'-', b'-', ..] => until(2, "\n"),
         [b'/', b'*', ..] => until(2, "*/"),
         [b'$', ..] => {
-            // `$tag$ … $tag$`; a tag is a name, so that `$1` begins none.
+            // `$tag$ … $tag$`; a tag is a name, so `$1` does not begin one.
             let name = text[1..].find(|c: char| !(c.is_alphanumeric() || c == '_')).map_or(text.len(), |at| at + 1);
             let is_tag = text[name..].starts_with('$') && !text[1..].starts_with(|c: char| c.is_ascii_digit());
             if is_tag { until(name + 1, &text[..=name]) } else { 0 }

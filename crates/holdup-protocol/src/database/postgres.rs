@@ -1,6 +1,7 @@
-//! PostgreSQL's protocol, version 3.0: texts by the simple query, prepared statements and those with parameters by the
-//! extended one, all of a statement in one go. Parameters and results travel as text. `COPY` from the client is
-//! refused; what a `COPY` to it sends is passed over.
+//! PostgreSQL's protocol, version 3.0: the simple query for plain texts, the extended one for
+//! prepared statements and those with parameters, with all messages of a statement sent at once.
+//! Parameters and results travel as text. `COPY` from the client is refused; the data of a `COPY`
+//! to it is skipped.
 
 mod auth;
 mod commands;
@@ -24,13 +25,13 @@ use crate::database::statement::Statement;
 use auth::Step;
 pub(crate) use scram::Salted;
 
-/// Most bytes of a message that is neither a row nor what describes one.
+/// Most bytes of a message that is neither a row nor its description.
 const MAX_MESSAGE_BYTES: usize = 64 << 10;
 
-/// Bytes of a notice in which it says how severe it is: in the server's language, and behind that in English.
+/// Bytes of a notice that contain its severity: in the server's language, and then in English.
 const NOTICE_BYTES: usize = 96;
 
-/// What the server's messages are called, by their first byte.
+/// The server's messages, by their first byte.
 mod kind {
     pub(super) const AUTHENTICATION: u8 = b'R';
     pub(super) const ERROR: u8 = b'E';
@@ -41,31 +42,32 @@ mod kind {
     pub(super) const PARSED: u8 = b'1';
     pub(super) const COPY_IN: u8 = b'G';
     pub(super) const NOTICE: u8 = b'N';
-    /// Notices, settings, notifications: at any time, of no interest.
+    /// Notices, settings, notifications: at any time, and ignored.
     pub(super) const ANY_TIME: &[u8] = b"NSA";
     /// The key for cancelling, a lower version of the protocol.
     pub(super) const LOGIN: &[u8] = b"Kv";
-    /// Bound, closed, no columns, types of parameters, empty, suspended; copies to the client and their end.
+    /// Bound, closed, no columns, types of parameters, empty, suspended; copies to the client and
+    /// their end.
     pub(super) const BUSY: &[u8] = b"23ntIsHdc";
 }
 
-/// The server's word for being in no transaction.
+/// The server's code for being in no transaction.
 const NO_TRANSACTION: u8 = b'I';
 
-/// How far it has come.
+/// State of the connection.
 enum State {
     /// One byte says whether there will be TLS.
     TlsAnswer,
-    /// Until the caller has begun it.
+    /// Waiting for the caller to start it.
     Tls,
-    /// The account proves itself.
+    /// Authentication is under way.
     Login(Step),
     Idle,
     /// A statement is being executed.
     Busy,
-    /// What a failed statement left open is rolled back.
+    /// A transaction left open by a failed statement is being rolled back.
     RollingBack,
-    /// Goodbye was said.
+    /// The session was closed.
     Over,
 }
 
@@ -80,15 +82,15 @@ pub(crate) struct Postgres {
     prepared: Prepared<u64>,
     /// Number in the name of the statement prepared last.
     names: u64,
-    /// The one that the server has not yet said it has prepared.
+    /// The statement whose preparation the server has not yet confirmed.
     parsing: Option<u64>,
-    /// One that is of no use any more and is to be closed with the next.
+    /// A statement that is not needed any more, to be closed with the next message.
     stale: Option<u64>,
-    /// How the statement at work is sent; a copy from the client was refused.
+    /// How the running statement is sent, and (below) whether a copy from the client was refused.
     is_extended: bool,
     has_refused_copy: bool,
     transaction: u8,
-    /// What a failed statement left open is not rolled back.
+    /// Do not roll back a transaction that a failed statement left open.
     leaves_transactions: bool,
 }
 
@@ -172,7 +174,7 @@ impl Postgres {
                 events(Event::LoggedIn);
             }
             _ if kind::ANY_TIME.contains(&kind) || kind::LOGIN.contains(&kind) => self.state = State::Login(step),
-            _ => return Err(Error::Protocol("a message that has no place in a login")),
+            _ => return Err(Error::Protocol("an unexpected message in the login")),
         }
         Ok(())
     }
@@ -274,7 +276,7 @@ impl Receive for Postgres {
                 match kind {
                     kind::ERROR => Err(Report::read(body)?.failure.closed()),
                     _ if kind::ANY_TIME.contains(&kind) => Ok(()),
-                    _ => Err(Error::Protocol("a message that nobody asked for")),
+                    _ => Err(Error::Protocol("an unexpected message")),
                 }
             }
             State::Busy => self.answered(kind, body, kept.len() == length, events),
@@ -304,7 +306,7 @@ fn is_warning(body: &[u8]) -> bool {
     false
 }
 
-/// What an error message says.
+/// The content of an error message.
 struct Report {
     failure: Failure,
     /// The connection ends with it.
@@ -315,11 +317,11 @@ impl Report {
     fn read(body: &[u8]) -> Result<Self, Error> {
         let mut cursor = Cursor(body);
         let (mut severity, mut code, mut message) = (&b""[..], &b""[..], &b""[..]);
-        // A long one is cut; what counts comes first.
+        // A long message is cut; its important fields come first.
         while let Ok(field @ 1..) = cursor.u8() {
             let Ok(text) = cursor.until_nul() else { break };
             match field {
-                // The severity that is not translated comes behind the one that is.
+                // The untranslated severity comes after the translated one.
                 b'S' | b'V' => severity = text,
                 b'C' => code = text,
                 b'M' => message = text,
@@ -342,7 +344,7 @@ fn values(body: &[u8]) -> Result<Vec<Option<&[u8]>>, Error> {
     (0..count).map(value).collect()
 }
 
-/// `INSERT 0 3` -> 3. What reads only affects nothing.
+/// `INSERT 0 3` -> 3. Statements that only read affect no rows.
 fn affected(tag: &[u8]) -> u64 {
     let tag = String::from_utf8_lossy(tag);
     let mut words = tag.trim_end_matches('\0').split(' ');

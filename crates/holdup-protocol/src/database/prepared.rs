@@ -1,16 +1,16 @@
-//! The statements that the server keeps prepared for this connection, by text. There are at most so many: the one that
-//! has been out of use for longest makes room.
+//! The statements that the server keeps prepared for this connection, by text. Their number is
+//! limited: the least recently used one makes room.
 
 use std::collections::HashMap;
 
-/// Most prepared statements of a connection. MySQL allows 16,382 in the whole server unless told otherwise: those of
-/// 255 connections.
+/// Most prepared statements of a connection. MySQL's default limit for the whole server is 16,382:
+/// this many on each of 255 connections.
 pub const MAX_PREPARED: usize = 64;
 
 /// A longer text is prepared anew each time.
 pub(crate) const MAX_TEXT_BYTES: usize = 64 << 10;
 
-/// Texts and what the server calls them.
+/// Texts and the server's handles.
 #[derive(Debug)]
 pub(crate) struct Prepared<H> {
     entries: HashMap<Box<[u8]>, (H, u64)>,
@@ -24,7 +24,7 @@ impl<H> Default for Prepared<H> {
 }
 
 impl<H: Copy> Prepared<H> {
-    /// What the server calls it, if it is there; it is then in use.
+    /// The handle of a text, if it is kept; it then counts as used.
     pub(crate) fn find(&mut self, text: &[u8]) -> Option<H> {
         let (handle, used) = self.entries.get_mut(text)?;
         self.uses += 1;
@@ -32,7 +32,7 @@ impl<H: Copy> Prepared<H> {
         Some(*handle)
     }
 
-    /// Forgets the one that has to go before another can come.
+    /// Forgets the least recently used one, if another would not fit.
     pub(crate) fn make_room(&mut self) -> Option<H> {
         if self.entries.len() < MAX_PREPARED {
             return None;

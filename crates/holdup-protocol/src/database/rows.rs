@@ -1,15 +1,15 @@
-//! What the rows of a result hash to, so that two servers' answers are compared without being kept. It says whether they are
-//! equal byte for byte as they were sent, and nothing about what stands in them.
+//! Hashes the rows of a result, so that two servers' answers can be compared without keeping them.
+//! Hashes say whether rows are equal byte for byte as sent, and nothing about their content.
 
-/// What becomes of rows that nobody keeps.
+/// How to handle rows that are not kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rows {
-    /// They are counted and passed over.
+    /// Count and skip them.
     #[default]
     Passed,
-    /// They are hashed in their order.
+    /// Hash them in their order.
     Hashed,
-    /// They are hashed, and their order makes no difference: without `ORDER BY` a server may choose it.
+    /// Hash them regardless of their order: without `ORDER BY` a server may choose it.
     HashedInAnyOrder,
 }
 
@@ -36,7 +36,7 @@ fn of(bytes: &[u8], length: usize) -> u64 {
 }
 
 impl RowsHash {
-    /// One more row of `length` bytes; of one that is too large for memory `bytes` are its first.
+    /// Adds a row of `length` bytes; if it is too large for memory, `bytes` are its first.
     pub(crate) fn row(&mut self, rows: Rows, bytes: &[u8], length: usize) {
         match rows {
             Rows::Passed => {}

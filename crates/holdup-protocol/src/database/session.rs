@@ -1,4 +1,4 @@
-//! One connection, of either dialect: what the caller drives.
+//! One connection, of either dialect: the interface for the caller.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use crate::database::postgres::Postgres;
 use crate::database::rows::Rows;
 use crate::database::statement::Statement;
 
-/// What is said if the server does not wait for TLS.
-pub(crate) const IN_THE_CLEAR: &str = "it goes on in the clear where TLS begins";
+/// The error when the server does not wait for TLS.
+pub(crate) const IN_THE_CLEAR: &str = "it continues unencrypted where TLS should begin";
 
 enum Speech {
     Mysql(Box<Mysql>),
     Postgres(Box<Postgres>),
 }
 
-/// One connection, from the client's side. The caller sends what is in [`Session::output`] whenever there is something,
-/// and feeds what it receives.
+/// One connection, from the client's side. The caller sends [`Session::output`] whenever there is
+/// any, and feeds what it receives.
 pub struct Session {
     speech: Speech,
     pub(crate) inbox: Inbox,
@@ -44,7 +44,7 @@ macro_rules! either {
 }
 
 impl Session {
-    /// A session on a socket that has just been connected. It logs in by itself.
+    /// A session on a newly connected socket. It logs in by itself.
     #[must_use]
     pub fn new(dialect: Dialect, login: Arc<Login>, tls: TlsWish) -> Self {
         let speech = match dialect {
@@ -54,7 +54,7 @@ impl Session {
         Self { speech, inbox: Inbox::default(), dead: None }
     }
 
-    /// What is to be sent.
+    /// The bytes to send.
     #[must_use]
     pub fn output(&self) -> &[u8] {
         match &self.speech {
@@ -63,15 +63,15 @@ impl Session {
         }
     }
 
-    /// So many bytes of it were sent.
+    /// This many of them were sent.
     pub fn consumed(&mut self, count: usize) {
         either!(self, speech => speech.outbox.consumed(count));
     }
 
-    /// Takes what was received, cut anyhow. What it leads to is in the events and in the output.
+    /// Takes received bytes, split anyhow. The results are events and output.
     ///
     /// # Errors
-    /// The connection is of no more use; every further call says so again.
+    /// If the connection is broken; every further call repeats the error.
     pub fn feed(&mut self, bytes: &[u8], events: &mut dyn FnMut(Event<'_>)) -> Result<(), Error> {
         if let Some(error) = &self.dead {
             return Err(error.clone());
@@ -81,10 +81,10 @@ impl Session {
         })
     }
 
-    /// TLS was begun after [`Event::StartTls`]: what is in the output from now on is to be encrypted.
+    /// TLS was started after [`Event::StartTls`]: the output from now on has to be encrypted.
     pub fn tls_started(&mut self) {
-        // The beginning of a message in the clear would become that of an encrypted one: somebody in between may have
-        // put it there (CVE-2021-23222 was that in PostgreSQL's own client).
+        // Otherwise clear text would become the start of an encrypted message: a man in the middle
+        // may have put it there (CVE-2021-23222 was this bug in PostgreSQL's own client).
         if !self.inbox.is_empty() {
             self.dead = Some(Error::Protocol(IN_THE_CLEAR));
             return;
@@ -92,7 +92,7 @@ impl Session {
         either!(self, speech => speech.tls_started());
     }
 
-    /// Whether it is logged in and nothing is being executed.
+    /// Whether it is logged in and no statement is running.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.dead.is_none()
@@ -102,8 +102,7 @@ impl Session {
             }
     }
 
-    /// Whether a transaction is open that the statements executed so far have begun and not ended. Fit to ask when it
-    /// is ready.
+    /// Whether the statements so far have left a transaction open. Valid when it is ready.
     #[must_use]
     pub fn is_in_transaction(&self) -> bool {
         match &self.speech {
@@ -112,23 +111,24 @@ impl Session {
         }
     }
 
-    /// Executes statements, each when the one before has ended. One [`Event::Done`] or [`Event::Failed`] will tell of
-    /// all of them; for a transaction the caller gives `BEGIN` and `COMMIT` as statements, too. If one fails, those
-    /// after it are not sent, and a transaction that is open, since whenever, is rolled back before the failure is
-    /// told. With `keep_row` the first row of each statement is handed on.
+    /// Executes statements, each when the one before has ended. A single [`Event::Done`] or
+    /// [`Event::Failed`] reports on all of them; for a transaction the caller includes `BEGIN` and
+    /// `COMMIT`. If one fails, those after it are not sent, and any open transaction is rolled back
+    /// before the failure is reported. With `keep_row` the first row of each statement is passed
+    /// on.
     ///
     /// # Errors
-    /// They were not taken; nothing is sent.
+    /// If they were not accepted; nothing is sent.
     pub fn execute(&mut self, statements: &[Statement], keep_row: bool) -> Result<(), Refused> {
         self.execute_with(statements, keep_row, b"")
     }
 
-    /// The same with `comment` before the text of those that the server does not keep prepared, such as
-    /// `/*traceparent='…'*/ `: it is another for each request, while what is kept is found again by its text. It is the
-    /// caller's to see that it is a comment.
+    /// The same with `comment` before the text of those that the server does not keep prepared,
+    /// such as `/*traceparent='…'*/ `: it differs for each request, while kept statements are found
+    /// by their text. The caller ensures that it is a comment.
     ///
     /// # Errors
-    /// They were not taken; nothing is sent.
+    /// If they were not accepted; nothing is sent.
     pub fn execute_with(&mut self, statements: &[Statement], keep_row: bool, comment: &[u8]) -> Result<(), Refused> {
         if !self.is_ready() {
             return Err(Refused::NotReady);
@@ -136,26 +136,27 @@ impl Session {
         either!(self, speech => speech.execute(statements, keep_row, comment))
     }
 
-    /// From now on, where rows are asked for, every row of PostgreSQL is handed on that is at most 1 MiB: for who reads the server's
-    /// own tables. Memory is the caller's to bound.
+    /// From now on, where rows are requested, every row of PostgreSQL of at most 1 MiB is passed
+    /// on: for reading the server's own tables. The caller has to bound memory.
     pub fn keep_every_row(&mut self) {
         if let Speech::Postgres(postgres) = &mut self.speech {
             postgres.keep_every_row();
         }
     }
 
-    /// From now on rows become that.
+    /// Sets how rows are handled from now on.
     pub fn take_rows(&mut self, rows: Rows) {
         either!(self, speech => speech.take_rows(rows));
     }
 
-    /// From now on a failed statement leaves a transaction as the server left it: for who plays what an application once said,
-    /// which decides itself.
+    /// From now on a failed statement leaves a transaction as the server left it: for replaying
+    /// what an application sent, which decides itself.
     pub fn leave_transactions(&mut self) {
         either!(self, speech => speech.leave_transactions());
     }
 
-    /// Says goodbye. The caller sends the rest of the output and closes the socket; nothing can be executed any more.
+    /// Ends the session. The caller sends the rest of the output and closes the socket; no more
+    /// statements can be executed.
     pub fn quit(&mut self) {
         either!(self, speech => speech.quit());
     }

@@ -1,6 +1,7 @@
-//! HTTP/1.1 on the client's side (RFC 9112): request bytes, and a response parser that is fed whatever arrives.
-//! A head is read in one go where it lies in the caller's buffer, bodies are counted and dropped, and either is kept if it is wanted. It
-//! doesn't decompress, and doesn't go by `Upgrade`: a 101 ends the response and the connection's use.
+//! The client side of HTTP/1.1 (RFC 9112): encodes requests and parses responses from bytes in any
+//! pieces. A head is parsed directly in the caller's buffer, bodies are counted and dropped, and
+//! either is kept if wanted. It does not decompress or upgrade: a 101 ends the response, and the
+//! connection cannot be used again.
 
 mod body;
 mod head;
@@ -18,7 +19,7 @@ use kept::Kept;
 pub use memo::HeadMemo;
 pub use request::{put_request, request_bytes};
 
-/// Most bytes a response head may have, and all of a response's trailers: bounds the memory of a connection.
+/// Most bytes of a response head, and of a response's trailers: bounds the memory of a connection.
 pub const MAX_HEAD_BYTES: usize = 64 * 1024;
 
 /// Most header fields of a response.
@@ -30,46 +31,46 @@ pub const MAX_INTERIM: u32 = 32;
 /// Most bytes of a response's `Server-Timing` fields that are kept.
 pub const MAX_TIMING_BYTES: usize = 2 * 1024;
 
-/// A buffer for heads that arrive in pieces is kept between responses up to this size.
+/// Up to this size, the buffer for heads that arrive in pieces is kept between responses.
 const KEPT_HEAD_BYTES: usize = 4 * 1024;
 
-/// What feeding bytes led to.
+/// The result of feeding bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// More is to come.
     More,
-    /// The response is whole; `used` of the bytes fed belonged to it.
+    /// The response is complete; `used` of the fed bytes belonged to it.
     Done {
-        /// Bytes of this feed that belonged to the response.
+        /// Fed bytes that belonged to the response.
         used: usize,
     },
 }
 
-/// Why bytes are no valid HTTP/1.x response. The connection is of no more use.
+/// Why bytes are not a valid HTTP/1.x response. The connection cannot be used any more.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum Malformed {
-    /// It doesn't begin as a response does, or a line of its head is none.
+    /// The status line, or a line of the head, is invalid.
     #[error("not an HTTP/1 response")]
     NotHttp,
-    /// More than [`MAX_HEAD_BYTES`], [`MAX_HEADERS`] or [`MAX_INTERIM`], or trailers without end.
+    /// More than [`MAX_HEAD_BYTES`], [`MAX_HEADERS`] or [`MAX_INTERIM`], or endless trailers.
     #[error("a response head larger than {MAX_HEAD_BYTES} bytes, {MAX_HEADERS} fields or {MAX_INTERIM} interim ones")]
     HeadTooLarge,
-    /// Where the body ends can't be told: contradicting lengths, chunk sizes that are none, and the like.
+    /// The end of the body is unclear: contradicting lengths, invalid chunk sizes, and the like.
     #[error("a response whose body length is contradictory or unreadable")]
     BadFraming,
 }
 
-/// What is kept of a response head.
+/// The kept parts of a response head.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
-    /// Status code; 0 as long as the head is not whole.
+    /// Status code; 0 until the head is complete.
     pub status: u16,
     /// The last `Location`, if wanted and given.
     pub location: Option<Box<[u8]>>,
     /// Each `Set-Cookie`, if wanted.
     pub set_cookie: Vec<Box<[u8]>>,
-    /// What `Server-Timing` says, if wanted: several fields are joined by commas, as RFC 9110, section 5.3, has it. One
-    /// that does not fit is left out.
+    /// The content of `Server-Timing`, if wanted: several fields are joined by commas, following
+    /// RFC 9110, section 5.3. One that does not fit is left out.
     pub server_timing: Vec<u8>,
 }
 
@@ -83,7 +84,7 @@ impl Head {
         }
     }
 
-    /// Forgets what was picked out.
+    /// Clears the fields that were picked out.
     fn clear(&mut self) {
         self.location = None;
         self.set_cookie.clear();
@@ -91,10 +92,10 @@ impl Head {
     }
 }
 
-/// Parser of one response after another on one connection.
+/// Parses one response after another on one connection.
 #[derive(Debug)]
 pub struct Parser {
-    /// The head so far, if it didn't arrive whole.
+    /// The head so far, if it did not arrive complete.
     pieces: Vec<u8>,
     body: Body,
     head: Head,
@@ -125,7 +126,7 @@ impl Parser {
         }
     }
 
-    /// Prepares for the next response. `head_request` if it answers a `HEAD`, which has no body.
+    /// Prepares for the next response; `head_request` if it answers a `HEAD`, which has no body.
     #[inline]
     pub fn begin(&mut self, head_request: bool, wanted: Wanted) {
         if self.pieces.capacity() > KEPT_HEAD_BYTES {
@@ -148,19 +149,19 @@ impl Parser {
         self.body_bytes = 0;
     }
 
-    /// Takes the bytes that arrived.
+    /// Takes received bytes.
     ///
     /// # Errors
-    /// If they are no HTTP/1.x response; see [`Malformed`].
+    /// If they are not an HTTP/1.x response; see [`Malformed`].
     pub fn feed(&mut self, bytes: &[u8]) -> Result<Progress, Malformed> {
         self.take_all(bytes, None)
     }
 
-    /// As [`Parser::feed`], with a memory of the last head: one that means the same isn't parsed again, which makes
-    /// this a tenth of the cost. See [`HeadMemo`] on how to share them.
+    /// Like [`Parser::feed`], with a memory of the last head: one with the same meaning is not
+    /// parsed again, which costs a tenth. See [`HeadMemo`] on how to share them.
     ///
     /// # Errors
-    /// If they are no HTTP/1.x response; see [`Malformed`].
+    /// If they are not an HTTP/1.x response; see [`Malformed`].
     #[inline]
     pub fn feed_with(&mut self, bytes: &[u8], memo: &mut HeadMemo) -> Result<Progress, Malformed> {
         self.take_all(bytes, Some(memo))
@@ -176,7 +177,7 @@ impl Parser {
         self.take::<true>(bytes, memo)
     }
 
-    /// With `KEEP`, what is wanted of head and body is kept; without, nothing is looked at for that.
+    /// With `KEEP`, keeps the wanted parts of head and body; without, it does not look for them.
     #[inline]
     fn take<const KEEP: bool>(&mut self, bytes: &[u8], mut memo: Option<&mut HeadMemo>) -> Result<Progress, Malformed> {
         let mut at = 0;
@@ -206,40 +207,40 @@ impl Parser {
         }
     }
 
-    /// The server closed. Whether that is the regular end of the response.
+    /// The server closed the connection. Returns whether that is the regular end of the response.
     #[must_use]
     pub fn closed(&self) -> bool {
         self.body == Body::UntilClose
     }
 
-    /// What is kept of the head.
+    /// The kept parts of the head.
     #[must_use]
     pub fn head(&self) -> &Head {
         &self.head
     }
 
-    /// Status code; 0 as long as the head is not whole.
+    /// Status code; 0 until the head is complete.
     #[must_use]
     pub fn status(&self) -> u16 {
         self.head.status
     }
 
-    /// Name and value of each field of the final response's head, in order, if the head was wanted. Names are as
-    /// sent, values without the white space around them. None as long as the head is not whole; those of trailers
-    /// are never among them.
+    /// Name and value of each field of the final response's head, in order, if the head was wanted.
+    /// Names are as sent, values without the surrounding white space. Empty until the head is
+    /// complete; trailers are not included.
     #[must_use]
     pub fn fields(&self) -> Fields<'_> {
         self.kept.fields(self.head.status != 0)
     }
 
-    /// The first bytes of the body, up to as many as were wanted: as they were sent, still compressed, without the
+    /// The first bytes of the body, as many as were wanted: as sent, still compressed, without the
     /// sizes and line ends of chunks.
     #[must_use]
     pub fn body(&self) -> &[u8] {
         self.kept.bytes()
     }
 
-    /// Whether the body has more bytes, so far, than [`Parser::body`] holds of it.
+    /// Whether the body so far is longer than [`Parser::body`].
     #[must_use]
     pub fn body_is_cut(&self) -> bool {
         self.body_bytes > self.kept.bytes().len() as u64
@@ -251,20 +252,20 @@ impl Parser {
         self.keep_alive
     }
 
-    /// Body bytes so far, as they were sent: still compressed, without the sizes and line ends of chunks.
+    /// Body bytes so far, as sent: still compressed, without the sizes and line ends of chunks.
     #[must_use]
     pub fn body_bytes(&self) -> u64 {
         self.body_bytes
     }
 
-    /// Body bytes that are to come in all, if the head told; 0 for responses that have no body.
+    /// Total body bytes, if the head declares them; 0 for responses without a body.
     #[must_use]
     pub fn expected_body(&self) -> Option<u64> {
         self.expected_body
     }
 
-    /// Takes bytes of the body, and keeps those of the body proper. What is between chunks is taken line by line:
-    /// nothing of the body proper is on such a line.
+    /// Takes bytes of the body, and keeps its content. Bytes between chunks are taken line by line:
+    /// such a line contains no content.
     fn keep_body(&mut self, bytes: &[u8]) -> Result<Taken, Malformed> {
         let limit = self.wanted.body_bytes as usize;
         let mut at = 0;
@@ -284,7 +285,7 @@ impl Parser {
         }
     }
 
-    /// Picks `Server-Timing` out of a head that was recognised: its values differ from response to response.
+    /// Picks `Server-Timing` out of a recognised head: its values differ from response to response.
     #[inline(never)]
     fn pick_timing(&mut self, head: &[u8]) {
         for (name, value) in kept::fields_of(head) {
@@ -294,9 +295,9 @@ impl Parser {
         }
     }
 
-    /// Reads the head; the bytes of `bytes` that belong to it once it is whole.
+    /// Reads the head; returns how many of `bytes` belong to it once it is complete.
     fn read_head(&mut self, bytes: &[u8], memo: Option<&mut HeadMemo>) -> Result<Option<usize>, Malformed> {
-        // Most heads arrive whole: those are parsed where they are, without a copy.
+        // Most heads arrive complete: they are parsed in place, without a copy.
         let (facts, used) = if self.pieces.is_empty() {
             match head::read(bytes, self.wanted, &mut self.head)? {
                 Read::Whole { length, facts } => {
@@ -328,7 +329,8 @@ impl Parser {
         Ok(Some(used))
     }
 
-    /// The head is whole: on to the body, or past an interim response to the next head.
+    /// The head is complete: continue with the body, or after an interim response with the next
+    /// head.
     #[inline]
     fn begin_body(&mut self, facts: Facts) -> Result<(), Malformed> {
         // 101 ends HTTP on this connection; the others below 200 are followed by the real response.

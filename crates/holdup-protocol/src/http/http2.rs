@@ -1,7 +1,7 @@
-//! HTTP/2 on the client's side (RFC 9113), over any byte stream: TLS with `h2` agreed on by ALPN, or clear text with
-//! prior knowledge. A [`Template`] is one operation's request, encoded once; a [`Session`] is one connection.
-//! It doesn't do server push, priorities or `CONNECT`, and keeps nothing of responses: it hands on what
-//! is wanted of them.
+//! The client side of HTTP/2 (RFC 9113), over any byte stream: TLS with `h2` negotiated by ALPN, or
+//! clear text with prior knowledge. A [`Template`] is one operation's request, encoded once; a
+//! [`Session`] is one connection. Server push, priorities and `CONNECT` are not supported. It keeps
+//! nothing of responses: it passes on the wanted parts.
 
 mod frame;
 mod heads;
@@ -21,7 +21,7 @@ pub use template::Template;
 /// Most bytes of a response's head, packed or unpacked: bounds the memory of a connection.
 pub const MAX_HEAD_BYTES: usize = 64 * 1024;
 
-/// How a session is to be.
+/// Settings of a session.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
     /// Most streams open at once; the server may allow fewer.
@@ -30,82 +30,83 @@ pub struct Config {
     pub wanted: Wanted,
 }
 
-/// What the server's bytes said. A `tag` is the caller's name of a stream.
+/// What the server sent. A `tag` is the caller's name of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
     /// The final response's status; interim ones are left out.
     Status {
-        /// Whose.
+        /// Its stream.
         tag: u32,
         /// From 200 on (or 101, which no server should send here).
         status: u16,
     },
     /// A wanted field of the head, after its status.
     Header {
-        /// Whose.
+        /// Its stream.
         tag: u32,
         /// In lower case; never a pseudo-field such as `:status`.
         name: &'a [u8],
         /// As sent.
         value: &'a [u8],
     },
-    /// Bytes of the body as they came, without padding; never none.
+    /// Bytes of the body as they came, without padding; never empty.
     Data {
-        /// Whose.
+        /// Its stream.
         tag: u32,
-        /// The next ones.
+        /// The next bytes.
         bytes: &'a [u8],
     },
-    /// The response is whole; the tag is free again.
+    /// The response is complete; the tag is free again.
     End {
-        /// Whose.
+        /// Its stream.
         tag: u32,
     },
-    /// The stream is over without a whole response: the server reset it, or it broke the protocol's rules for a
-    /// stream and was reset by this side. The tag is free again.
+    /// The stream ended without a complete response: the server reset it, or violated the rules for
+    /// a stream and this side reset it. The tag is free again.
     Reset {
-        /// Whose.
+        /// Its stream.
         tag: u32,
         /// Error code of RFC 9113, section 7.
         code: u32,
     },
-    /// The server takes no new streams on this connection; those it still answers go on.
+    /// The server accepts no new streams on this connection; it still answers those that are open
+    /// up to the given one.
     GoAway {
         /// The last stream it answers.
         last_stream_id: u32,
         /// Error code of RFC 9113, section 7; 0 for a regular end.
         code: u32,
     },
-    /// The server didn't look at this request and won't, after [`Event::GoAway`]: it may be sent again elsewhere.
-    /// The tag is free again.
+    /// The server did not process this request and will not, after [`Event::GoAway`]: it may be
+    /// sent again elsewhere. The tag is free again.
     Refused {
-        /// Whose.
+        /// Its stream.
         tag: u32,
     },
 }
 
-/// Why a connection is of no more use. Its remaining streams will not be answered.
+/// Why a connection cannot be used any more. Its remaining streams will not be answered.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum Error {
-    /// The first bytes are no HTTP/2 SETTINGS frame.
+    /// The first bytes are not an HTTP/2 SETTINGS frame.
     #[error("not an HTTP/2 server")]
     NotHttp2,
-    /// A frame larger than allowed, or of a size that its type doesn't have.
+    /// A frame larger than allowed, or of a size that its type does not have.
     #[error("an HTTP/2 frame of a wrong size")]
     FrameTooLarge,
     /// A head that can't be unpacked (RFC 7541).
     #[error("an HTTP/2 response head that can't be unpacked")]
     Compression,
-    /// A window larger than one may be.
+    /// A window exceeds its limit.
     #[error("HTTP/2 flow control violated")]
     FlowControl,
-    /// A rule of the protocol was broken; which.
+    /// A violated rule of the protocol.
     #[error("HTTP/2 protocol error: {0}")]
     Protocol(&'static str),
     /// A head of more than [`MAX_HEAD_BYTES`].
     #[error("an HTTP/2 response head larger than {MAX_HEAD_BYTES} bytes")]
     HeadTooLarge,
-    /// A flood of frames that lead to nothing.
+    /// A flood of frames without effect.
     #[error("a flood of HTTP/2 control frames")]
     TooManyControlFrames,
 }

@@ -1,5 +1,6 @@
-//! All connections of a capture: packets in, rows of `exchanges` out. It finds a packet's connection, names what comes of it,
-//! and keeps the memory of all of them bounded: those that were silent longest are given up first, and counted.
+//! All connections of a capture: packets in, rows of `exchanges` out. It finds the connection of
+//! each packet, labels the exchanges, and bounds the total memory: the connections silent for
+//! longest are given up first, and counted.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -15,45 +16,48 @@ use crate::packets::speech::{Protocol, Yield};
 use crate::packets::statement::Statements;
 use crate::packets::turn::{Kind, Outcome, Turn};
 
-/// From where packets are seen.
+/// Where packets are captured.
 #[derive(Clone, Debug, Default)]
 pub enum Vantage {
-    /// From the machine with these addresses. Where neither end is one of them, by the handshakes.
+    /// On the machine with these addresses. If neither end is one of them, the handshakes decide.
     Host(Vec<IpAddr>),
-    /// Not known: told from the handshakes.
+    /// Unknown: the handshakes decide.
     #[default]
     Unknown,
 }
 
-/// What is looked for.
+/// What to look for.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Who saw it, as it stands in the rows; empty for `wire:PORT` of each server.
+    /// Name of this source in the rows; empty for `wire:PORT` of each server.
     pub source: String,
-    /// Ports of servers, and what they speak.
+    /// Ports of servers, and their protocols.
     pub ports: Vec<(u16, Protocol)>,
-    /// Whether connections to other ports are recognised by how they begin.
+    /// Whether connections to other ports are recognised by their first bytes.
     pub guess: bool,
-    /// From where.
+    /// Where packets are captured.
     pub vantage: Vantage,
     /// Most connections at once; 0 for [`CONNECTIONS_MAX`].
     pub connections_max: usize,
-    /// Exchanges are kept as they were said, statements with their literals, for [`Capture::details`], and no rows are given.
+    /// Keep exchanges as they were sent, statements with their literals, for [`Capture::details`],
+    /// and return no rows.
     pub in_full: bool,
 }
 
 /// Most connections that are followed at once.
 pub const CONNECTIONS_MAX: usize = 65_536;
-/// Most bytes that all of them may hold back.
+/// Most bytes that all of them together may hold back.
 const MEMORY_MAX: usize = 64 << 20;
-/// A response whose end can't be read has ended when nothing came for so long, nanoseconds.
+/// A response whose end cannot be read has ended after this much silence, nanoseconds.
 const QUIET_NS: i64 = 1_000_000_000;
-/// A handshake that was over so soon, nanoseconds: whichever side we look from, what the network takes is nothing.
+/// After a handshake shorter than this, nanoseconds, the network's part is negligible, whichever
+/// side captured it.
 const NEAR_NS: i64 = 100_000;
-/// A connection that was closed is remembered so long, so that stragglers open no other one, nanoseconds.
+/// A closed connection is remembered for this long, so that late packets do not open another one,
+/// nanoseconds.
 const CLOSED_KEPT_NS: i64 = 10_000_000_000;
 
-/// What was seen in all.
+/// Totals of a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Packets.
@@ -62,17 +66,17 @@ pub struct Totals {
     pub bytes: u64,
     /// Packets of other protocols, or malformed.
     pub foreign: u64,
-    /// Fragments of IP, which are not put together.
+    /// Fragments of IP, which are not reassembled.
     pub fragments: u64,
-    /// Packets of which too little was stored.
+    /// Packets that were stored too short.
     pub short: u64,
-    /// Connections to servers that are looked for.
+    /// Connections to the wanted servers.
     pub connections: u64,
     /// Exchanges.
     pub exchanges: u64,
-    /// Of them, with packets that were not captured.
+    /// Exchanges with packets that were not captured.
     pub lost_exchanges: u64,
-    /// Segments that were sent again.
+    /// Retransmitted segments.
     pub retransmitted: u64,
     /// Packets that were captured twice.
     pub copies: u64,
@@ -82,14 +86,15 @@ pub struct Totals {
     pub lost_bytes: u64,
     /// Bytes of payload that were not stored.
     pub cut_bytes: u64,
-    /// Exchanges by which holdup itself looks at the server. They are neither counted nor given.
+    /// Exchanges with which holdup itself watches the server. They are neither counted nor
+    /// returned.
     pub own_exchanges: u64,
-    /// Connections that were given up for want of memory.
+    /// Connections that were given up for lack of memory.
     pub given_up: u64,
 }
 
 impl Totals {
-    /// What of it is recorded, as counters.
+    /// The recorded ones, as counters.
     pub fn counters(&self) -> [(Metric, u64); 9] {
         [
             (metrics::wire::PACKETS, self.packets),
@@ -105,14 +110,14 @@ impl Totals {
     }
 }
 
-/// The least round trip between two hosts since it was last asked for.
+/// The shortest round trip between two hosts since the last call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoundTrip {
     /// Address of the client.
     pub client: IpAddr,
     /// Address and port of the server.
     pub server: SocketAddr,
-    /// How long, nanoseconds.
+    /// How long it took, nanoseconds.
     pub least_ns: i64,
 }
 
@@ -130,13 +135,13 @@ pub struct Capture {
     counts: Counts,
     totals: Totals,
     memory: usize,
-    /// Handshakes that said we look from the server's side, less those that said we don't.
+    /// Handshakes that indicate the server's side, minus those that indicate the client's.
     server_side: i64,
     last_at: i64,
 }
 
 impl Capture {
-    /// Nothing seen yet.
+    /// Before any packet.
     pub fn new(options: Options) -> Self {
         let statements = Statements { in_full: options.in_full, ..Statements::default() };
         Self {
@@ -153,7 +158,7 @@ impl Capture {
         }
     }
 
-    /// Takes a packet, and gives the exchanges that end with it.
+    /// Takes a packet, and returns the exchanges that end with it.
     pub fn packet(&mut self, packet: &Packet<'_>, out: &mut dyn FnMut(Exchange)) {
         self.totals.packets += 1;
         self.totals.bytes += packet.length as u64;
@@ -166,7 +171,8 @@ impl Capture {
         }
     }
 
-    /// Ends, at the time `now`, responses whose end can't be read and that are silent, and forgets closed connections.
+    /// Ends, at the time `now`, silent responses whose end cannot be read, and forgets closed
+    /// connections.
     pub fn quiet(&mut self, now: i64, out: &mut dyn FnMut(Exchange)) {
         let Self { connections, statements, turns, .. } = self;
         let mut ended = Vec::new();
@@ -183,7 +189,7 @@ impl Capture {
         self.forget(|connection| connection.is_closed && connection.last_at < now.saturating_sub(CLOSED_KEPT_NS));
     }
 
-    /// Ends all that is unanswered, at the time `now`: there are no more packets.
+    /// Ends everything unanswered, at the time `now`: the capture is over.
     pub fn finish(&mut self, now: i64, out: &mut dyn FnMut(Exchange)) {
         for (_, mut connection) in std::mem::take(&mut self.connections) {
             let Self { statements, turns, counts, .. } = self;
@@ -193,23 +199,23 @@ impl Capture {
         self.memory = 0;
     }
 
-    /// What was exchanged since this was last asked for, where [`Options::in_full`] is.
+    /// The exchanges since the last call, with [`Options::in_full`].
     pub fn details(&mut self) -> std::vec::Drain<'_, Detail> {
         self.details.drain(..)
     }
 
-    /// What was seen so far.
+    /// Totals so far.
     pub fn totals(&self) -> Totals {
         let Counts { retransmitted, copies, gaps, lost_bytes, cut_bytes } = self.counts;
         Totals { retransmitted, copies, gaps, lost_bytes, cut_bytes, ..self.totals }
     }
 
-    /// When the last packet was seen, nanoseconds since the Unix epoch; none if there was none.
+    /// Time of the last packet, nanoseconds since the Unix epoch; none before the first.
     pub fn last_at(&self) -> Option<i64> {
         (self.last_at > i64::MIN).then_some(self.last_at)
     }
 
-    /// Round trips that were measured since this was last asked, one a client's address and server.
+    /// Round trips measured since the last call, one per client address and server.
     pub fn round_trips(&mut self) -> Vec<RoundTrip> {
         let mut least: HashMap<(IpAddr, SocketAddr), i64> = HashMap::new();
         for connection in self.connections.values_mut() {
@@ -273,7 +279,7 @@ impl Capture {
         }
     }
 
-    /// The connection that `segment` is of, if it is looked for.
+    /// A connection for `segment`, if it is a wanted one.
     fn begin(&mut self, segment: &Segment<'_>, at: i64) -> Option<Connection> {
         let spoken = |end: SocketAddr| {
             self.options.ports.iter().find(|(port, _)| *port == end.port()).map(|(_, protocol)| *protocol)
@@ -284,7 +290,7 @@ impl Capture {
         let is_client = if is_opening || is_accepting { is_opening } else { to.is_some() };
         let (client, server, protocol) =
             if is_client { (segment.from, segment.to, to) } else { (segment.to, segment.from, from) };
-        // What only acknowledges, or ends, says nothing of a connection whose beginning was not seen.
+        // A mere acknowledgement or end does not identify a connection whose start was not seen.
         let greets = protocol == Some(Protocol::Mysql) && !is_client && is_greeting(segment.payload);
         let says_something = is_opening || is_accepting || !segment.payload.is_empty();
         if !says_something || (protocol.is_none() && !(self.options.guess && (is_opening || is_accepting))) {
@@ -294,7 +300,8 @@ impl Capture {
         Some(Connection::new(client, server, protocol, at, is_opening || is_accepting || greets))
     }
 
-    /// Gives up what was silent longest, if there are too many connections or too much is held back.
+    /// Gives up the connections silent for longest, if there are too many or they hold back too
+    /// much.
     fn make_room(&mut self, out: &mut dyn FnMut(Exchange)) {
         let most = if self.options.connections_max == 0 { CONNECTIONS_MAX } else { self.options.connections_max };
         if self.connections.len() < most && self.memory < MEMORY_MAX {
@@ -332,7 +339,7 @@ impl Capture {
     fn give(&mut self, names: &Names, out: &mut dyn FnMut(Exchange)) {
         let mut turns = std::mem::take(&mut self.turns);
         let count = turns.len();
-        // One by one: behind a proxy a connection may be everybody's.
+        // One by one: behind a proxy, different clients may share a connection.
         turns.retain(|turn| !turn.said.is_own);
         self.totals.own_exchanges += (count - turns.len()) as u64;
         for turn in turns.drain(..) {
@@ -408,14 +415,15 @@ fn outcome(turn: &Turn) -> &'static str {
         _ if turn.is_lost => "lost",
         Outcome::Ok => "ok",
         Outcome::Error => "error",
-        // Who leaves without a response to `COM_QUIT` or in the midst of an opaque one is no failure of it.
+        // Leaving is not a failure: closing without a response to `COM_QUIT`, or in the middle of
+        // an opaque one.
         Outcome::Closed if turn.kind == Kind::Opaque && turn.first_byte_at.is_some() => "ok",
         Outcome::Closed => "closed",
         Outcome::Unfinished => "unfinished",
     }
 }
 
-/// What a row says of its connection.
+/// Labels of a connection in its rows.
 struct Names {
     client: SocketAddr,
     server: SocketAddr,

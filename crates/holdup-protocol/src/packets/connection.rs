@@ -1,5 +1,6 @@
-//! One TCP connection: segments of both directions -> bytes in order for its protocol, its beginning and its end, its round
-//! trip, and which side of the network we look from.
+//! One TCP connection: turns the segments of both directions into ordered bytes for its protocol.
+//! It tracks the start, the end and the round trip, and finds out on which side of the network the
+//! capture was made.
 
 use std::net::SocketAddr;
 
@@ -8,7 +9,7 @@ use crate::packets::speech::{Piece, Protocol, Speech, Yield};
 use crate::packets::stream::{Part, Stream, Was};
 use crate::packets::turn::Outcome;
 
-/// What is counted of segments.
+/// Counts of segments.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub retransmitted: u64,
@@ -26,16 +27,16 @@ pub(crate) struct Connection {
     pub speech: Speech,
     pub last_at: i64,
     pub is_closed: bool,
-    /// Whether the handshake said that we look from the server's side.
+    /// Whether the handshake indicates a capture on the server's side.
     pub is_server_side: Option<bool>,
-    /// A round trip that was measured since it was last asked for, nanoseconds.
+    /// A round trip measured since the last call, nanoseconds.
     pub round_trip_ns: Option<i64>,
     from_client: Direction,
     from_server: Direction,
     opened_at: i64,
     accepted_at: Option<i64>,
     is_opening: bool,
-    /// What it spoke before it was closed.
+    /// Its protocol before it was closed.
     spoke: Option<Protocol>,
 }
 
@@ -43,12 +44,12 @@ pub(crate) struct Connection {
 struct Direction {
     stream: Stream,
     is_finished: bool,
-    /// What is to be acknowledged, and when it was sent: for the round trip.
+    /// The sequence number to be acknowledged, and when it was sent: for the round trip.
     probe: Option<(u32, i64)>,
 }
 
 impl Connection {
-    /// One whose first segment was seen at `at`; `is_opening` if that was its first ever.
+    /// A connection whose first segment was seen at `at`; `is_opening` if that was its very first.
     pub fn new(client: SocketAddr, server: SocketAddr, protocol: Option<Protocol>, at: i64, is_opening: bool) -> Self {
         Self {
             client,
@@ -67,12 +68,12 @@ impl Connection {
         }
     }
 
-    /// What is spoken, or was before it was closed.
+    /// Its protocol, also after it was closed.
     pub fn protocol(&self) -> Option<Protocol> {
         self.speech.protocol().or(self.spoke)
     }
 
-    /// Whether a segment that opens a connection opens another than this.
+    /// Whether a segment that opens a connection opens a different one.
     pub fn is_other(&self, segment: &Segment<'_>) -> bool {
         self.is_closed || self.from_client.stream.next() != Some(segment.seq.wrapping_add(1))
     }
@@ -102,7 +103,7 @@ impl Connection {
         if let Some(ack) = segment.ack {
             let mut part = |part: Part<'_>| give(speech, !is_client, &part, counts, to);
             other.stream.acknowledged(ack, at, &mut part);
-            // From the far side a round trip is seen on what that side acknowledges at once.
+            // On the far side, only data that is acknowledged at once shows a round trip.
             if let Some((end, sent_at)) = other.probe
                 && ack.wrapping_sub(end) as i32 >= 0
             {
@@ -130,14 +131,14 @@ impl Connection {
         if segment.fin && own.stream.next() == Some(segment.seq.wrapping_add(length)) {
             own.stream.begin(segment.seq.wrapping_add(length).wrapping_add(1));
             own.is_finished = true;
-            // The server has said all; what the client has said last may still be answered.
+            // The server has finished; the client's last request may still be answered.
             if !is_client || other.is_finished {
                 self.close(at, to);
             }
         }
     }
 
-    /// The capture of it has ended, at the time `now`.
+    /// The capture has ended, at the time `now`.
     pub fn finish(&mut self, now: i64, counts: &mut Counts, to: &mut Yield<'_>) {
         let (speech, at) = (&mut self.speech, self.last_at);
         self.from_client.stream.flush(at, &mut |part| give(speech, true, &part, counts, to));
@@ -153,8 +154,8 @@ impl Connection {
         (self.from_client, self.from_server) = (Direction::default(), Direction::default());
     }
 
-    /// The kernels answer each other: request to open, answer, and the answer to that make one round trip, and which half of
-    /// it is the longer says on whose side we are.
+    /// The kernels answer each other: SYN, SYN-ACK and ACK make one round trip, and the longer half
+    /// of it shows on which side the capture was made.
     fn handshake(&mut self, segment: &Segment<'_>, is_client: bool, at: i64) {
         if !self.is_opening {
             return;
@@ -167,7 +168,7 @@ impl Connection {
                 self.round_trip_ns = Some((at - self.opened_at).max(0));
             }
             (false, ..) => self.is_opening = false,
-            // Sent again: from whom what was answered is not known.
+            // Retransmitted: it is unclear which one was answered.
             (true, true, _) if at != self.opened_at => self.is_opening = false,
             _ => {}
         }

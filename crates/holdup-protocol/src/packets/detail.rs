@@ -1,5 +1,5 @@
-//! An exchange with all that was said in it, literals and names: for who reads statements himself, and hides what is to be
-//! hidden before anything is kept.
+//! An exchange with its full content, literals and names: for readers of statements, who have to
+//! hide what must not be kept.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,21 +15,22 @@ const NO_INDEX: u16 = 0x20;
 /// One exchange. Times are nanoseconds since the Unix epoch.
 #[derive(Clone, Debug)]
 pub struct Detail {
-    /// Who asked.
+    /// Address of the client.
     pub client: SocketAddr,
-    /// Who was asked.
+    /// Address of the server.
     pub server: SocketAddr,
-    /// What they speak.
+    /// Their protocol.
     pub protocol: Option<Protocol>,
-    /// The server's number of the connection, where its greeting was seen.
+    /// The server's number of the connection, if its greeting was seen.
     pub session_id: Option<i64>,
     /// `query`, `prepare`, `execute`, `login`, `other`, or `opaque`: encrypted or compressed.
     pub kind: &'static str,
-    /// The server's name of what is no statement, e.g. `Ping`.
+    /// The server's name of a command that is not a statement, e.g. `Ping`.
     pub command: &'static str,
     /// The statement as it was sent, up to 64 KiB.
     pub sql: Option<Arc<[u8]>>,
-    /// What was filled in: `$1 = 'a', $2 = NULL`; empty if nothing was, or if it can't be read.
+    /// Parameter values: `$1 = 'a', $2 = NULL`; empty if there were none, or if they cannot be
+    /// read.
     pub parameters: Vec<u8>,
     /// When the first byte of the request was seen.
     pub request_at: i64,
@@ -41,7 +42,7 @@ pub struct Detail {
     pub done_at: i64,
     /// `ok`, `error`, `closed`, `unfinished` or `lost`.
     pub outcome: &'static str,
-    /// The server's number of the error.
+    /// The server's error code.
     pub error: Option<Arc<str>>,
     /// Bytes of the request.
     pub request_bytes: u64,
@@ -87,7 +88,7 @@ impl Detail {
         &self.who.user
     }
 
-    /// Database; empty if it isn't known.
+    /// Database; empty if unknown.
     pub fn database(&self) -> &[u8] {
         &self.who.database
     }
@@ -107,7 +108,7 @@ impl Detail {
         u64::from(self.told.warnings)
     }
 
-    /// Whether MySQL said that a table was read without any index, and without a good one.
+    /// Whether MySQL reported that a table was read without any index, and without a good one.
     pub fn without_index(&self) -> [bool; 2] {
         [self.told.status & NO_INDEX != 0, self.told.status & NO_GOOD_INDEX != 0]
     }

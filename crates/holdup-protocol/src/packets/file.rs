@@ -1,9 +1,9 @@
-//! Capture files, pcap and pcapng, as a stream of bytes -> packets. Both byte orders, all resolutions of time. What is behind
-//! a broken record is not looked for; what is not a packet is passed over. The formats: draft-ietf-opsawg-pcap and
-//! draft-ietf-opsawg-pcapng.
+//! Capture files, pcap and pcapng, as a stream of bytes -> packets. Both byte orders and all time
+//! resolutions. Nothing after a broken record is read; other blocks than packets are skipped. The
+//! formats: draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng.
 //!
-//! `pcap-parser` 0.17 is as fast (41 ns a packet of 166 bytes, both), but has no old packet blocks of pcapng, and a block
-//! of any size has to be in memory before it is passed over.
+//! `pcap-parser` 0.17 is as fast (41 ns per packet of 166 bytes, both), but does not read the old
+//! packet blocks of pcapng, and needs a whole block in memory, of any size, to skip it.
 
 mod pcap;
 mod pcapng;
@@ -12,22 +12,22 @@ use self::pcap::Pcap;
 use self::pcapng::Pcapng;
 use crate::packets::packet::Packet;
 
-/// Largest record of a packet, bytes: above what any tool stores (256 KiB).
+/// Largest record of a packet, bytes: more than any tool stores (256 KiB).
 pub(crate) const RECORD_BYTES_MAX: usize = 1 << 20;
 
-/// Why a file can't be read (on).
+/// Why a file cannot be read, or not further.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
-    /// It begins as no capture file does.
+    /// Its start is not that of a capture file.
     #[error("neither pcap nor pcapng")]
     Unknown,
     /// It is compressed.
     #[error("compressed; unpack it first, e.g. with gunzip or zstd -d")]
     Compressed,
-    /// Its link layer is not understood.
-    #[error("link type {0} is not understood; there are: Ethernet, Linux cooked (v1, v2), loopback, raw IP")]
+    /// Its link layer is not supported.
+    #[error("link type {0} is not supported; supported: Ethernet, Linux cooked (v1, v2), loopback, raw IP")]
     Link(u32),
-    /// A record can't be so.
+    /// A record is invalid.
     #[error("byte {offset}: {what}")]
     Broken {
         /// Where the record begins.
@@ -37,7 +37,7 @@ pub enum FileError {
     },
 }
 
-/// Whether a file that begins so is a capture file.
+/// Whether a file with this start is a capture file.
 pub fn is_capture(head: &[u8]) -> bool {
     matches!(kind(head), Some(Ok(_)))
 }
@@ -63,7 +63,7 @@ enum State {
     Pcapng(Pcapng),
 }
 
-/// Reads a file whose bytes come in any pieces.
+/// Reads a file from bytes in any pieces.
 pub struct Reader {
     state: State,
     pending: Vec<u8>,
@@ -78,29 +78,30 @@ impl Default for Reader {
     }
 }
 
-/// What a parser made of the bytes at hand.
+/// What a parser did with the available bytes.
 pub(crate) enum Taken {
     /// It needs more of them.
     More,
-    /// It used so many; they may be more than are at hand, and are passed over then.
+    /// It consumed this many; if more than available, the rest is skipped.
     Bytes(usize),
 }
 
 impl Reader {
-    /// At the beginning of a file.
+    /// At the start of a file.
     pub fn new() -> Self {
         Self { state: State::Start, pending: Vec::new(), offset: 0, error: None, dropped: 0 }
     }
 
-    /// Packets that whoever captured says were dropped, as far as the file tells.
+    /// Packets that the capturing tool reported as dropped, as far as the file says.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// Takes the next bytes of the file and gives the packets in them.
+    /// Takes the next bytes of the file and passes on the packets in them.
     ///
     /// # Errors
-    /// If this is no capture file, or is broken: what was given before holds. It stays in error.
+    /// If this is not a capture file, or is broken: packets passed on before are valid. The reader
+    /// stays in error.
     pub fn feed(&mut self, bytes: &[u8], take: &mut dyn FnMut(&Packet<'_>)) -> Result<(), FileError> {
         if let Some(error) = &self.error {
             return Err(error.clone());
@@ -113,18 +114,18 @@ impl Reader {
     /// The file has ended.
     ///
     /// # Errors
-    /// If it ended before it began, or in the midst of a record.
+    /// If it ended before its start was complete, or in the middle of a record.
     pub fn finish(&self) -> Result<(), FileError> {
         match (&self.error, &self.state) {
             (Some(error), _) => Err(error.clone()),
             (None, State::Start) => Err(FileError::Unknown),
             (None, _) if self.pending.is_empty() => Ok(()),
-            _ => Err(FileError::Broken { offset: self.offset, what: "the file ends in the midst of a record" }),
+            _ => Err(FileError::Broken { offset: self.offset, what: "the file ends in the middle of a record" }),
         }
     }
 
     fn feed_whole(&mut self, mut bytes: &[u8], take: &mut dyn FnMut(&Packet<'_>)) -> Result<(), FileError> {
-        // A record of which the beginning is at hand is filled up by as little as it needs.
+        // Complete a started record with as few bytes as possible.
         while !self.pending.is_empty() {
             let more = bytes.len().min(self.wanted());
             let (head, rest) = bytes.split_at(more);
@@ -148,7 +149,7 @@ impl Reader {
         Ok(())
     }
 
-    /// How many more bytes to add to a record that is not whole.
+    /// How many more bytes an incomplete record needs.
     fn wanted(&self) -> usize {
         let known = match &self.state {
             State::Start => 24,
@@ -166,7 +167,7 @@ impl Reader {
         bytes.get(count..).unwrap_or_default()
     }
 
-    /// Gives all whole records in `bytes`; how many bytes they were.
+    /// Passes on all complete records in `bytes`; returns their length.
     fn records(&mut self, bytes: &[u8], take: &mut dyn FnMut(&Packet<'_>)) -> Result<usize, FileError> {
         let begun = self.offset;
         loop {

@@ -1,15 +1,17 @@
-//! A stream of bytes -> messages, for protocols in which a head says how long what follows is. Of a message only the
-//! beginning is kept; one that comes whole is not copied. It doesn't know what messages mean.
+//! A stream of bytes -> messages, for protocols whose heads give the length of a message. Only the
+//! start of a message is kept; one that arrives complete is not copied. It does not know what
+//! messages mean.
 
-/// How messages begin.
+/// The format of heads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Head {
-    /// Three bytes of length, little-endian, one of sequence; a message of 2^24-1 bytes goes on in the next.
+    /// Three bytes of length, little-endian, one of sequence; a message of 2^24-1 bytes continues
+    /// in the next.
     #[default]
     Mysql,
-    /// One byte of kind, four of length, big-endian, which counts itself.
+    /// One byte of kind, four of length, big-endian, which includes itself.
     Postgres,
-    /// As `Postgres` without the kind: the first message of a client.
+    /// Like `Postgres` without the kind: the first message of a client.
     Startup,
 }
 
@@ -21,7 +23,8 @@ impl Head {
         }
     }
 
-    /// Kind (or sequence), bytes that follow, and whether the message goes on behind those; none if it can't be.
+    /// Kind (or sequence), number of bytes that follow, and whether the message continues after
+    /// those; none if it is invalid.
     fn read(self, head: [u8; 5]) -> Option<(u8, u32, bool)> {
         let [a, b, c, d, e] = head;
         let size = |bytes| u32::from_be_bytes(bytes).checked_sub(4).filter(|length| *length < POSTGRES_BYTES_MAX);
@@ -55,14 +58,14 @@ pub(crate) struct Message<'a> {
     pub begun_at: i64,
 }
 
-/// What came of bytes.
+/// What the bytes amount to.
 #[derive(Debug)]
 pub(crate) enum Step<'a> {
     /// More are needed.
     More,
     /// A message has ended.
     Message(Message<'a>),
-    /// This is no head of a message.
+    /// This is not the head of a message.
     Broken,
 }
 
@@ -70,7 +73,7 @@ pub(crate) enum Step<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Framing {
     pub head: Head,
-    /// Bytes of content that are kept of a message.
+    /// Most bytes of a message's content that are kept.
     keep: usize,
     partial: [u8; 5],
     partial_length: usize,
@@ -80,7 +83,7 @@ pub(crate) struct Framing {
     is_continued: bool,
     kind: u8,
     kept: Vec<u8>,
-    /// Bytes were not stored in the midst: what is kept ends there.
+    /// Bytes in the middle were not stored: the kept part ends there.
     is_cut: bool,
     length: u64,
     size: u64,
@@ -88,17 +91,17 @@ pub(crate) struct Framing {
 }
 
 impl Framing {
-    /// Messages that begin so, of which so many bytes are kept.
+    /// Messages with this kind of head, of which so many bytes are kept.
     pub fn new(head: Head, keep: usize) -> Self {
         Self { head, keep, ..Self::default() }
     }
 
-    /// Forgets what was begun: the next byte begins a message.
+    /// Drops a started message: the next byte begins a new one.
     pub fn restart(&mut self) {
         *self = Self::new(self.head, self.keep);
     }
 
-    /// Whether a message was begun and has not ended.
+    /// Whether a message has begun and not ended.
     pub fn is_within(&self) -> bool {
         self.in_body || self.partial_length > 0 || self.is_continued
     }
@@ -165,7 +168,8 @@ impl Framing {
         }
     }
 
-    /// `count` bytes were not stored. If they end a message, that; if they go beyond it, nobody knows where the next begins.
+    /// `count` bytes were not stored. Returns the message if they end it. If they reach beyond it,
+    /// the start of the next is unknown.
     pub fn skip(&mut self, count: u32) -> Step<'_> {
         if count == 0 {
             return Step::More;
@@ -189,7 +193,7 @@ impl Framing {
     }
 
     fn kept_message(&mut self) -> Message<'_> {
-        // Memory of a large message is not kept for small ones.
+        // Free a large message's memory before small ones.
         if self.kept.len() < 1024 && self.kept.capacity() > 8192 {
             self.kept.shrink_to(4096);
         }

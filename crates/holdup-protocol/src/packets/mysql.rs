@@ -1,7 +1,7 @@
 //! One connection of MySQL or MariaDB: messages of both sides -> requests and responses.
 //!
-//! A connection whose beginning was not seen, and one of which bytes are missing, is read again from the next request that
-//! stands alone in a segment; until then responses end where the next request begins.
+//! If the start of a connection was not seen, or bytes are missing, reading resumes with the next
+//! request that is alone in a segment; until then a response ends where the next request begins.
 
 mod command;
 mod login;
@@ -26,7 +26,7 @@ use crate::packets::turn::{Kind, Outcome, Pending, Who};
 const REQUEST_BYTES_KEPT: usize = 64 << 10;
 /// Bytes of a message of the server that are kept.
 const RESPONSE_BYTES_KEPT: usize = 256;
-/// Prepared statements that are known of one connection.
+/// Most prepared statements that are remembered per connection.
 const PREPARED_MAX: usize = 16_384;
 /// Bytes of a segment that is full in any network.
 const LONG_BEGIN: u64 = 500;
@@ -46,9 +46,9 @@ pub(crate) struct Mysql {
     phase: Phase,
     client: Framing,
     server: Framing,
-    /// It is not known where the client's next message begins.
+    /// The start of the client's next message is unknown.
     is_client_blind: bool,
-    /// It is not known where the server's next message begins.
+    /// The start of the server's next message is unknown.
     is_server_blind: bool,
     pending: Pending<Expected>,
     prepared: HashMap<u32, (Said, Parameters)>,
@@ -56,7 +56,7 @@ pub(crate) struct Mysql {
     of_server: Capabilities,
     has_attributes: Option<bool>,
     is_compressed: bool,
-    /// Packets of the request that is coming in were not captured.
+    /// Packets of the present request were not captured.
     is_request_lost: bool,
     manner: Manner,
     opened_at: i64,
@@ -64,7 +64,7 @@ pub(crate) struct Mysql {
 }
 
 impl Mysql {
-    /// A connection that was opened at `opened_at`, or whose beginning was not seen.
+    /// A connection that was opened at `opened_at`, or whose start was not seen.
     pub fn new(opened_at: Option<i64>) -> Self {
         let is_blind = opened_at.is_none();
         Self {
@@ -154,7 +154,7 @@ impl Mysql {
             }
         }
         if framing.is_within() {
-            // A response has begun, though its first message is not whole.
+            // A response has begun, though its first message is incomplete.
             self.pending.answered(piece.at, piece.at, 0);
         }
         if piece.cut > 0 {
@@ -195,7 +195,7 @@ impl Mysql {
         self.pending.lost();
     }
 
-    /// The connection ends: who was greeted and said nothing has asked to come in all the same.
+    /// The connection ends: a client that was greeted and sent nothing still counts as a login.
     pub fn ends(&mut self, to: &mut Yield<'_>) {
         let is_greeted = self.phase == Phase::Login && self.pending.session_id.is_some();
         if to.statements.in_full && is_greeted && self.pending.len() == 0 && self.opaque.is_none() {
@@ -204,7 +204,7 @@ impl Mysql {
         }
     }
 
-    /// What is pending, for what holds for any protocol.
+    /// The pending requests, for protocol-independent code.
     pub fn pending(&mut self) -> &mut Pending<Expected> {
         &mut self.pending
     }
@@ -265,7 +265,7 @@ impl Mysql {
         }
     }
 
-    /// Further bytes of the client that are no request of their own.
+    /// Further bytes of the client that are not a new request.
     fn more(&mut self, bytes: u64) {
         if let Some((turn, _)) = self.pending.last() {
             turn.request_bytes += bytes;
@@ -292,7 +292,7 @@ impl Mysql {
             return;
         };
         if self.is_server_blind && self.pending.len() == 0 {
-            // What the server says next is the beginning of its response.
+            // The server's next bytes are the start of its response.
             self.server.restart();
             self.is_server_blind = false;
         }
@@ -345,21 +345,21 @@ impl Mysql {
         }
     }
 
-    /// A login takes as long as it takes to come in, from the first packet on.
+    /// A login lasts from the first packet of the connection.
     fn counts_from_the_door(&mut self) {
         if let Some((turn, _)) = self.pending.last().filter(|_| self.opened_at != 0) {
             (turn.request_at, turn.request_end_at) = (self.opened_at, self.opened_at);
         }
     }
 
-    /// The server's name of what was asked last.
+    /// Sets the server's name of the last command.
     fn name(&mut self, name: &'static str) {
         if let Some((turn, _)) = self.pending.last() {
             turn.command = name;
         }
     }
 
-    /// What a request says beside its statement, where that was asked for.
+    /// Adds the request's details beside its statement, if they are wanted.
     fn fill_in(&mut self, command: Command, id: Option<u32>, content: &[u8]) {
         match (command, self.prepared.get_mut(&id.unwrap_or(LAST_PREPARED))) {
             (Command::Execute, Some((_, parameters))) => {
@@ -383,7 +383,7 @@ impl Mysql {
     fn prepared_as(&mut self, id: Option<u32>) -> Said {
         match id {
             Some(LAST_PREPARED) => {
-                // It has no number yet, and is not to lend its trace again when it has one.
+                // It has no number yet, and must not lend its trace again once it has one.
                 if let Some((_, Expected::Prepared { said, .. })) = self.pending.last() {
                     *said = said.without_trace();
                 }
@@ -435,7 +435,8 @@ impl Mysql {
             self.pending.session_id = Some(i64::from(id));
             self.of_server = capabilities;
         } else if let [0xff, a, b, ..] = message.content {
-            // Turned away at the door, e.g. too many connections: nothing was asked but to come in.
+            // Refused right away, e.g. because of too many connections: the only request was the
+            // login.
             let opened = (self.opened_at, self.opened_at);
             self.pending.ask(Kind::Login, Said::default(), opened, 0, Expected::Login);
             self.pending.answered(message.begun_at, at, message.size);
@@ -445,11 +446,12 @@ impl Mysql {
     }
 }
 
-/// Whether `piece` is one whole command: its length is that of the segment, its number 0, its first byte a command's.
+/// Whether `piece` is one complete command: its length is that of the segment, its number 0, its
+/// first byte a command's.
 fn stands_alone(piece: &Piece<'_>) -> bool {
     let [a, b, c, 0, command, ..] = piece.bytes else { return false };
     let length = u64::from(u32::from_le_bytes([*a, *b, *c, 0]));
-    // A long statement goes on in the next segment; its beginning is a full one, of text.
+    // A long statement continues in the next segment; its start fills a segment with text.
     let is_text = |byte: &u8| *byte >= b' ' || byte.is_ascii_whitespace();
     let begins_long = || {
         matches!(*command, 0x03 | 0x16)
@@ -460,7 +462,7 @@ fn stands_alone(piece: &Piece<'_>) -> bool {
     Command::of(*command).is_some() && length + 4 == piece.length() || begins_long()
 }
 
-/// Whether a connection whose server speaks so first is one of MySQL.
+/// Whether a server's first bytes are MySQL's greeting.
 pub(crate) fn is_greeting(bytes: &[u8]) -> bool {
     let [_, _, _, 0, 10, rest @ ..] = bytes else { return false };
     rest.first().is_some_and(u8::is_ascii_digit) && rest.iter().take(64).any(|byte| *byte == 0)

@@ -1,5 +1,6 @@
-//! A connection that can't be read (TLS, compressed): requests and responses told apart by whose turn it is to speak. A
-//! server that speaks unasked, and requests that follow each other without waiting, are not recognised.
+//! A connection that cannot be read (TLS, compressed): the change of direction separates requests
+//! from responses. Unasked messages of the server, and requests sent without waiting for responses,
+//! are not recognised.
 
 use crate::packets::statement::Said;
 use crate::packets::turn::{Kind, Outcome, Pending, Turn};
@@ -11,7 +12,7 @@ pub(crate) struct Opaque {
 }
 
 impl Opaque {
-    /// One whose beginning could be read.
+    /// A connection whose start could be read.
     pub fn of(session_id: Option<i64>) -> Self {
         let mut opaque = Self::default();
         opaque.pending.session_id = session_id;

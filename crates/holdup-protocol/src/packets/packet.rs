@@ -1,15 +1,17 @@
-//! Bytes of one packet -> a TCP segment: link layers, VLAN tags, IPv4 and IPv6. It keeps nothing from packet to packet:
-//! fragments of IP other than a first one are not put together, tunnels are not opened.
+//! Bytes of one packet -> a TCP segment: link layers, VLAN tags, IPv4 and IPv6. It keeps nothing
+//! between packets: IP fragments except first ones are not reassembled, tunnels are not opened.
 //!
-//! `etherparse` 0.20 takes 15 to 20 % longer with the reading of the file in it, and refuses a segment whose TCP options are
-//! cut off: 64 bytes of each packet (`tcpdump -s 64`) end in the midst of them.
+//! `etherparse` 0.20 takes 15 to 20 % longer, including reading the file, and refuses a segment
+//! whose TCP options are cut off: 64 bytes of each packet (`tcpdump -s 64`) end in the middle of
+//! them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// What a packet begins with; numbers of capture files as <https://www.tcpdump.org/linktypes.html> has them.
+/// The link layer of a packet, numbered in capture files as in
+/// <https://www.tcpdump.org/linktypes.html>.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
-    /// IPv4 or IPv6 at once (12, 14, 101, 228, 229, and sockets of kind `SOCK_DGRAM`).
+    /// IPv4 or IPv6 directly (12, 14, 101, 228, 229, and sockets of kind `SOCK_DGRAM`).
     Ip,
     /// Ethernet, with VLAN tags or without (1).
     Ethernet,
@@ -22,7 +24,7 @@ pub enum Link {
 }
 
 impl Link {
-    /// The link layer of a capture file's number; none if it is not understood.
+    /// The link layer of this number; none if it is not supported.
     pub fn of_number(number: u32) -> Option<Self> {
         Some(match number {
             0 | 108 => Self::Loopback,
@@ -40,11 +42,11 @@ impl Link {
 pub struct Packet<'a> {
     /// When, nanoseconds since the Unix epoch.
     pub at: i64,
-    /// What it begins with.
+    /// Its link layer.
     pub link: Link,
     /// Its bytes, as far as they were stored.
     pub bytes: &'a [u8],
-    /// How many it had on the wire.
+    /// Its length on the wire.
     pub length: usize,
 }
 
@@ -59,20 +61,20 @@ pub(crate) struct Segment<'a> {
     pub fin: bool,
     pub rst: bool,
     pub payload: &'a [u8],
-    /// Bytes of payload behind those, that were not stored.
+    /// Further bytes of payload that were not stored.
     pub cut: u32,
-    /// IPv4's identification, to tell a copy from a segment that was sent again; 0 where there is none.
+    /// IPv4's identification, to tell a copy from a retransmission; 0 without one.
     pub id: u16,
 }
 
-/// Why a packet is no segment.
+/// Why a packet is not a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Other {
-    /// Of another protocol, or malformed.
+    /// It belongs to another protocol, or is malformed.
     Foreign,
     /// A later fragment of an IP packet.
     Fragment,
-    /// So little of it was stored that its heads are not whole.
+    /// It was stored too short for its heads.
     Short,
 }
 
@@ -110,7 +112,8 @@ fn ethernet(bytes: &[u8]) -> Result<usize, Other> {
     Err(Other::Foreign)
 }
 
-/// `kind_at` is where the protocol stands, `length` how long the head is; a VLAN tag may follow.
+/// `kind_at` is the place of the protocol's number, `length` the length of the head; a VLAN tag may
+/// follow.
 fn cooked(bytes: &[u8], kind_at: usize, length: usize) -> Result<usize, Other> {
     match u16_at(bytes, kind_at)? {
         0x0800 | 0x86dd => Ok(length),
@@ -132,7 +135,7 @@ fn v4(ip: &[u8], length: usize) -> Result<Segment<'_>, Other> {
     if head_length < 20 {
         return Err(Other::Foreign);
     }
-    // Of a packet that the network card will split, the kernel may not have filled it in.
+    // The kernel may leave the length empty in a packet that the network card will split.
     let total = match usize::from(u16::from_be_bytes([a, b])) {
         0 => length,
         total => total,
@@ -150,7 +153,7 @@ fn v6(ip: &[u8], length: usize) -> Result<Segment<'_>, Other> {
     };
     let (from, to) = (address(8)?, address(24)?);
     let total = match usize::from(u16::from_be_bytes([head[4], head[5]])) {
-        // A jumbo, or one that will be split.
+        // A jumbo packet, or one that will be split.
         0 => length,
         payload => payload + 40,
     };
@@ -171,9 +174,9 @@ fn v6(ip: &[u8], length: usize) -> Result<Segment<'_>, Other> {
     Err(Other::Foreign)
 }
 
-/// `total` is the length of the IP packet, by its head.
+/// `total` is the length of the IP packet according to its head.
 fn tcp(ip: &[u8], at: usize, total: usize, from: IpAddr, to: IpAddr, id: u16) -> Result<Segment<'_>, Other> {
-    // What is behind the IP packet is padding of the link.
+    // Bytes after the IP packet are padding of the link.
     let ip = ip.get(..total.min(ip.len())).unwrap_or(ip);
     let head: &[u8; 20] = ip.get(at..).and_then(<[u8]>::first_chunk).ok_or(Other::Short)?;
     let [f0, f1, t0, t1, q0, q1, q2, q3, a0, a1, a2, a3, offset, flags, ..] = *head;
@@ -275,7 +278,7 @@ pub(crate) mod tests {
         let bytes = ip_packet(false, (1, 1), (2, 2), 0, 0, 0x10, &[7; 100]);
         let segment = segment(&Packet { at: 0, link: Link::Ip, bytes: &bytes[..50], length: bytes.len() }).unwrap();
         assert_eq!((segment.payload.len(), segment.cut), (10, 90));
-        // The head is longer by options than what was stored of the packet.
+        // With its options the head is longer than the stored part of the packet.
         let mut bytes = ip_packet(false, (1, 1), (2, 2), 7, 0, 0x10, &[7; 100]);
         bytes[32] = 0x80;
         let segment =

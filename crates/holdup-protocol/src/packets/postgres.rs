@@ -1,7 +1,8 @@
 //! One connection of PostgreSQL (protocol 3): messages of both sides -> requests and responses.
 //!
-//! A request is a simple query, or what leads to one `Execute` with the `Sync` behind it; without an `Execute`, a preparation
-//! (`Parse`) or something else (`Bind`, `Close`, `Sync` alone). Requests sent before the last was answered stand in the queue.
+//! A request is a simple query, or the messages up to one `Execute` with the `Sync` after it;
+//! without an `Execute`, it is a preparation (`Parse`) or something else (`Bind`, `Close`, `Sync`
+//! alone). Requests sent before the last was answered wait in the queue.
 
 mod answer;
 mod beginning;
@@ -21,14 +22,14 @@ use crate::packets::turn::{Kind, Outcome, Pending};
 
 const REQUEST_BYTES_KEPT: usize = 64 << 10;
 const RESPONSE_BYTES_KEPT: usize = 512;
-/// Names of statements, and of portals, that are known of one connection.
+/// Most names of statements, and of portals, that are remembered per connection.
 const NAMES_MAX: usize = 16_384;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// The client's first message is to come.
+    /// The client's first message will come.
     Startup,
-    /// The client has asked for encryption, which is answered by one byte.
+    /// The client has requested encryption; the answer is one byte.
     Encryption,
     Login,
     Commands,
@@ -43,7 +44,7 @@ pub(crate) struct Postgres {
     is_client_blind: bool,
     is_server_blind: bool,
     is_request_lost: bool,
-    /// An error was answered: the server leaves out what comes before the next `Sync`.
+    /// An error was sent: the server ignores everything before the next `Sync`.
     is_skipping: bool,
     pending: Pending<Unit>,
     statements: HashMap<Vec<u8>, Said>,
@@ -52,7 +53,7 @@ pub(crate) struct Postgres {
 }
 
 impl Postgres {
-    /// A connection whose beginning was seen, or not.
+    /// A connection whose start was seen, or not.
     pub fn new(is_opened: bool) -> Self {
         let head = if is_opened { Head::Startup } else { Head::Postgres };
         Self {
@@ -207,7 +208,7 @@ impl Postgres {
                 Kind::Other
             }
             Some(CANCEL_REQUEST) => {
-                // It is answered by closing the connection, whatever becomes of it.
+                // It is answered by closing the connection, whatever its effect.
                 self.pending.ask(Kind::Other, Said::default(), when, message.size, Unit::default());
                 return;
             }
@@ -232,7 +233,7 @@ impl Postgres {
 
     fn on_request(&mut self, message: &Message<'_>, at: i64, to: &mut Yield<'_>) {
         if self.is_server_blind {
-            // By turns: a request ends what was answered before it.
+            // By turns: a new request ends the answered one before it.
             if self.pending.head().is_some_and(|(turn, _)| turn.first_byte_at.is_some()) {
                 self.pending.finish_all(Outcome::Ok, Outcome::Ok, None, to.turns);
             }
@@ -289,7 +290,8 @@ impl Postgres {
                 self.begin(Kind::Other, Said::default(), message, at, to);
                 self.mark(Unit { is_synced: true, is_executed: true });
             }
-            // Data of a COPY goes on while the server waits for it: the request's end stays.
+            // Data of a COPY continues while the server waits for it: the request's end stays
+            // unchanged.
             b'd' | b'c' | b'f' | b'p' | b'H' => {
                 if let Some((turn, _)) = self.pending.last() {
                     turn.request_bytes += message.size;
@@ -300,7 +302,7 @@ impl Postgres {
         }
     }
 
-    /// A request of its own begins.
+    /// A separate request begins.
     fn begin(&mut self, kind: Kind, said: Said, message: &Message<'_>, at: i64, to: &mut Yield<'_>) {
         if !self.pending.ask(kind, said, (message.begun_at, at), message.size, Unit::default()) {
             self.is_server_blind = true;
@@ -312,7 +314,7 @@ impl Postgres {
         }
     }
 
-    /// A message of the extended protocol: part of the request that is being put together, or the first of one.
+    /// A message of the extended protocol: part of the present request, or the first of a new one.
     fn part(&mut self, kind: Kind, said: Option<Said>, message: &Message<'_>, at: i64, to: &mut Yield<'_>) {
         match self.pending.last() {
             Some((turn, unit)) if !unit.is_synced && !unit.is_executed => {
@@ -328,7 +330,7 @@ impl Postgres {
         }
     }
 
-    /// Further bytes of the request that was begun last.
+    /// Further bytes of the request that began last.
     fn more(&mut self, at: i64, bytes: u64) {
         if let Some((turn, _)) = self.pending.last() {
             turn.request_bytes += bytes;
@@ -347,7 +349,7 @@ impl Postgres {
     }
 
     fn on_server(&mut self, message: &Message<'_>, at: i64, to: &mut Yield<'_>) {
-        // What comes unasked: notifications, settings, notices.
+        // Unasked messages: notifications, settings, notices.
         let is_unasked = matches!(message.kind, b'A' | b'S' | b'N');
         if is_unasked && self.pending.head().is_none_or(|(turn, _)| turn.first_byte_at.is_none()) {
             return;
@@ -363,7 +365,8 @@ impl Postgres {
                 let pid = message.content.first_chunk().map(|four| i64::from(u32::from_be_bytes(*four)));
                 self.pending.session_id = pid;
             }
-            // An execution has ended; one with a `Sync` ends with what that does, which may be a commit.
+            // An execution has ended; with a `Sync` it ends later, with the effect of that, which
+            // may be a commit.
             b'C' | b'I' | b's' if self.pending.head().is_some_and(|(_, unit)| unit.is_executed && !unit.is_synced) => {
                 self.pending.finish(Outcome::Ok, None, to.turns);
             }
@@ -377,7 +380,7 @@ impl Postgres {
 
     fn on_error(&mut self, content: &[u8], to: &mut Yield<'_>) {
         let code = error_code(content);
-        // None is waited for when it is said on the way out, e.g. as the server is shut down.
+        // A closing server sends an error without a pending request, e.g. at shutdown.
         if let Some((turn, unit)) = self.pending.head() {
             turn.error = code.clone();
             turn.outcome = Outcome::Error;
@@ -390,7 +393,7 @@ impl Postgres {
         }
     }
 
-    /// Ready for the next: all up to the first `Sync` has ended.
+    /// Ready for the next: everything up to the first `Sync` has ended.
     fn on_ready(&mut self, to: &mut Yield<'_>) {
         if self.phase == Phase::Login {
             self.phase = Phase::Commands;
@@ -398,7 +401,8 @@ impl Postgres {
         let was_skipping = std::mem::take(&mut self.is_skipping);
         while let Some((turn, unit)) = self.pending.head() {
             let is_last = unit.is_synced;
-            // After an error, what was sent before the Sync was left out; a Sync alone is always heard.
+            // After an error, everything before the Sync was ignored; a Sync alone is always
+            // processed.
             let is_left_out = was_skipping && turn.kind != Kind::Other;
             let outcome = if is_left_out { Outcome::Error } else { turn.outcome };
             let error = turn.error.clone();
@@ -410,7 +414,8 @@ impl Postgres {
     }
 }
 
-/// Rows that a command changed, of what the server says of its end: `UPDATE 3`, `INSERT 0 3`; not those of a `SELECT`.
+/// Rows that a command changed, from the server's tag: `UPDATE 3`, `INSERT 0 3`; not those of a
+/// `SELECT`.
 fn affected(tag: &[u8]) -> u64 {
     let tag = text(tag).0;
     let changes =
@@ -425,7 +430,7 @@ fn keep(names: &mut HashMap<Vec<u8>, Said>, name: &[u8], said: Said) {
     }
     match names.get_mut(name) {
         Some(known) => *known = said,
-        // Its length is bounded, and with it what is kept.
+        // Its length is bounded, and so is the kept memory.
         None if name.len() <= 64 => {
             names.insert(name.to_vec(), said);
         }

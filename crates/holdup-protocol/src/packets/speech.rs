@@ -1,4 +1,4 @@
-//! Which protocol a connection speaks, and what all of them have in common.
+//! The protocol of a connection, and the common interface of all protocols.
 
 use crate::packets::mysql::{Mysql, is_greeting};
 use crate::packets::opaque::Opaque;
@@ -6,7 +6,7 @@ use crate::packets::postgres::{Postgres, is_startup};
 use crate::packets::statement::Statements;
 use crate::packets::turn::{Outcome, Turn};
 
-/// A protocol that is understood.
+/// A supported protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// MySQL, MariaDB, Percona Server.
@@ -33,7 +33,7 @@ impl Protocol {
         }
     }
 
-    /// What usually listens on `port`.
+    /// The protocol that usually listens on `port`.
     pub fn of_port(port: u16) -> Option<Self> {
         match port {
             3306 | 3307 => Some(Self::Mysql),
@@ -48,7 +48,7 @@ impl Protocol {
 pub(crate) struct Piece<'a> {
     pub at: i64,
     pub bytes: &'a [u8],
-    /// Bytes behind them that were not stored.
+    /// Further bytes that were not stored.
     pub cut: u32,
 }
 
@@ -58,24 +58,25 @@ impl Piece<'_> {
     }
 }
 
-/// Where what is found goes.
+/// Where results go.
 pub(crate) struct Yield<'a> {
     pub statements: &'a mut Statements,
     pub turns: &'a mut Vec<Turn>,
 }
 
-/// What is known of a connection's protocol.
+/// What is known about a connection's protocol.
 #[derive(Debug)]
 pub(crate) enum Speech {
-    /// It is told from the first bytes of either side; opened at that time.
+    /// It will be recognised by the first bytes of either side; the connection was opened at that
+    /// time.
     Unknown(i64),
-    /// None that is understood.
+    /// An unsupported one.
     Foreign,
     Mysql(Box<Mysql>),
     Postgres(Box<Postgres>),
 }
 
-/// Runs the same for either protocol, and something else where there is none.
+/// Runs the same code for either protocol, and other code if there is none.
 macro_rules! each {
     ($speech:expr, $name:ident => $do:expr, $else:expr) => {
         match $speech {
@@ -87,7 +88,7 @@ macro_rules! each {
 }
 
 impl Speech {
-    /// A connection of `protocol`; `opened_at` if its beginning was seen.
+    /// A connection of `protocol`; `opened_at` if its start was seen.
     pub fn new(protocol: Option<Protocol>, opened_at: Option<i64>) -> Self {
         match (protocol, opened_at) {
             (Some(Protocol::Mysql), _) => Self::Mysql(Box::new(Mysql::new(opened_at))),
@@ -129,7 +130,7 @@ impl Speech {
         each!(self, inner => inner.lost(is_client, at, count, to), ());
     }
 
-    /// A segment was sent again.
+    /// A segment was retransmitted.
     pub fn sent_again(&mut self) {
         each!(self, inner => match inner.opaque() {
             Some(opaque) => opaque.pending.sent_again(),
@@ -137,13 +138,15 @@ impl Speech {
         }, ());
     }
 
-    /// The connection, or the capture, has ended: what is unanswered ends so, and then.
+    /// The connection, or the capture, has ended: unanswered requests end with `unanswered` at
+    /// `at`.
     pub fn end(&mut self, unanswered: Outcome, at: i64, to: &mut Yield<'_>) {
         if let Self::Mysql(mysql) = self {
             mysql.ends(to);
         }
         each!(self, inner => {
-            // What is answered by turns has ended with its last byte; what is not is cut off.
+            // If responses are timed by turns, an answered request ended with its last byte;
+            // otherwise it is cut off.
             let answered = if inner.ends_by_turn() { Outcome::Ok } else { unanswered };
             inner.pending().finish_all(answered, unanswered, Some(at), to.turns);
             if let Some(opaque) = inner.opaque() {
@@ -152,7 +155,7 @@ impl Speech {
         }, ());
     }
 
-    /// Ends responses that end by turn, if nothing came since `since`.
+    /// Ends responses that end by turns, if nothing came since `since`.
     pub fn quiet(&mut self, since: i64, to: &mut Yield<'_>) {
         each!(self, inner => {
             if let Some(Opaque { pending }) = inner.opaque() {

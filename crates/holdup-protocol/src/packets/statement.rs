@@ -1,16 +1,17 @@
-//! Statements without their literals, each kept once. Texts of statements come in here and only digests leave.
+//! Statements without their literals, each kept once. Texts of statements come in, and only digests
+//! leave.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use holdup_sql::{Dialect, digest_of_text, digest_text, trace_id};
 
-/// Statements that are kept at once; above, all are forgotten and learned again.
+/// Most statements that are kept; beyond this, all are forgotten and learned again.
 const KEPT_MAX: usize = 8192;
-/// Bytes of a digest text that are kept. The digest is of all of it.
+/// Most bytes of a digest text that are kept. The digest covers all of it.
 const TEXT_BYTES_MAX: usize = 4096;
 
-/// What holdup's own collectors put in front of each statement of theirs.
+/// holdup's own collectors put this in front of each of their statements.
 pub const OWN: &str = "/* holdup */";
 
 /// A statement without its literals.
@@ -20,25 +21,26 @@ pub(crate) struct Statement {
     pub digest_text: String,
 }
 
-/// One statement as it was sent: what it is, and which request it belongs to.
+/// One statement as it was sent: its digest, and the request it belongs to.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Said {
     pub statement: Option<Arc<Statement>>,
     pub trace_id: Option<Arc<str>>,
-    /// It is one by which holdup itself looks at the server.
+    /// holdup itself uses it to watch the server.
     pub is_own: bool,
-    /// Its text as it was sent, where that was asked for.
+    /// Its text as it was sent, if that is wanted.
     pub sql: Option<Arc<[u8]>>,
 }
 
 impl Said {
-    /// What the next execution of this preparation says. The text is that of all, but its trace id is that of the request
-    /// which prepared it: the first execution is that request's, later ones may be anybody's.
+    /// The statement for the next execution of this preparation. Its text is the same for all. Its
+    /// trace id is that of the preparing request and belongs to the first execution only: later
+    /// ones may come from any request.
     pub fn lend(&mut self) -> Self {
         Self { trace_id: self.trace_id.take(), ..self.without_trace() }
     }
 
-    /// The same, as said by nobody knows which request.
+    /// The same without a trace id, for a request that is unknown.
     pub fn without_trace(&self) -> Self {
         Self { statement: self.statement.clone(), trace_id: None, is_own: self.is_own, sql: self.sql.clone() }
     }
@@ -47,13 +49,13 @@ impl Said {
 /// All statements that were seen.
 #[derive(Debug, Default)]
 pub(crate) struct Statements {
-    /// Whether texts leave as they came: who asked for that keeps literals to himself.
+    /// Whether texts leave unchanged: the caller who wants that has to hide literals.
     pub in_full: bool,
     pub by_text: HashMap<String, Arc<Statement>>,
 }
 
 impl Statements {
-    /// What `sql` says.
+    /// The statement in `sql`.
     pub fn of(&mut self, sql: &[u8], dialect: Dialect) -> Said {
         if self.in_full {
             let is_own = sql.trim_ascii_start().starts_with(OWN.as_bytes());
@@ -70,7 +72,7 @@ impl Statements {
                 if self.by_text.len() >= KEPT_MAX {
                     self.by_text.clear();
                 }
-                // A long text is rare, and would be kept whole for its own sake.
+                // A long text is rare, and would take memory for a single entry.
                 if text.len() <= TEXT_BYTES_MAX {
                     self.by_text.insert(text, Arc::clone(&statement));
                 }

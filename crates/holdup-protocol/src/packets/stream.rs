@@ -1,19 +1,20 @@
-//! One direction of one connection: segments in any order, twice, or overlapping -> its bytes in order. What never comes is a
-//! gap of known length. Held memory is bounded; the caller says by how much. It knows no protocol.
+//! One direction of one connection: segments in any order, repeated or overlapping -> its bytes in
+//! order. Missing bytes become a gap of known length. Memory is bounded by [`HELD_BYTES_MAX`] and
+//! [`HELD_SEGMENTS_MAX`]. It knows no protocol.
 
-/// Bytes that one direction may hold back while it waits for those before them.
+/// Most bytes that one direction may hold back while it waits for earlier ones.
 const HELD_BYTES_MAX: usize = 256 << 10;
-/// Segments that it may.
+/// Most segments that it may hold back.
 const HELD_SEGMENTS_MAX: usize = 128;
-/// A hole filled later than this was filled by a segment that was sent again, not by one that was overtaken, nanoseconds.
+/// A segment that fills a hole later than this was retransmitted, not overtaken, nanoseconds.
 const REORDER_NS: i64 = 3_000_000;
 
-/// What follows in order.
+/// The next part in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part<'a> {
-    /// Bytes, and how many behind them were not stored.
+    /// Bytes, and the number of further ones that were not stored.
     Bytes(i64, &'a [u8], u32),
-    /// So many bytes were never captured; known at that time.
+    /// This many bytes were never captured; known at that time.
     Gap(i64, u32),
 }
 
@@ -31,12 +32,12 @@ impl Held {
     }
 }
 
-/// What a segment was.
+/// The kind of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Was {
     /// New.
     New,
-    /// Seen before: sent again.
+    /// Seen before: retransmitted.
     Again,
     /// The same packet, captured twice, or a probe of an idle connection.
     Copy,
@@ -48,7 +49,7 @@ pub(crate) struct Stream {
     next: Option<u32>,
     held: Vec<Held>,
     held_bytes: usize,
-    /// Sequence number and identification of the last segment with payload.
+    /// Sequence number and identification of the last segment with payload, and its time.
     last: (u32, u16, i64),
 }
 
@@ -62,14 +63,14 @@ fn distance(a: u32, b: u32) -> i32 {
 }
 
 impl Stream {
-    /// The next byte is known to be this one.
+    /// Sets the number of the next byte.
     pub fn begin(&mut self, seq: u32) {
         self.next = Some(seq);
         self.held.clear();
         self.held_bytes = 0;
     }
 
-    /// The next byte that is waited for.
+    /// The next expected byte.
     pub fn next(&self) -> Option<u32> {
         self.next
     }
@@ -108,7 +109,8 @@ impl Stream {
         was
     }
 
-    /// The other side has acknowledged all before `ack`: what of it was not seen never will be.
+    /// The other side has acknowledged everything before `ack`: bytes of it that were not seen
+    /// never will be.
     pub fn acknowledged(&mut self, ack: u32, at: i64, part: &mut dyn FnMut(Part<'_>)) {
         let Some(next) = self.next else {
             self.next = Some(ack);
@@ -134,7 +136,7 @@ impl Stream {
         }
     }
 
-    /// Gives up what is missing, and delivers what is held.
+    /// Gives up missing bytes, and delivers those held back.
     pub fn flush(&mut self, at: i64, part: &mut dyn FnMut(Part<'_>)) {
         while let Some(first) = self.held.first() {
             self.skip_to(first.seq, at, part);
@@ -163,7 +165,7 @@ impl Stream {
         }
     }
 
-    /// Delivers what is held and follows.
+    /// Delivers the bytes held back that follow now.
     fn release(&mut self, at: i64, part: &mut dyn FnMut(Part<'_>)) {
         let due = |first: &Held, next: u32| distance(first.seq, next) <= 0;
         while let Some(next) = self.next

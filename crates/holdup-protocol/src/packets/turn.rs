@@ -1,11 +1,11 @@
-//! A request and its response, whatever the protocol, and the queue of those that are still unanswered on a connection.
+//! A request and its response, for any protocol, and the queue of unanswered ones on a connection.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::packets::statement::Said;
 
-/// What was asked.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Query,
@@ -38,7 +38,7 @@ pub(crate) enum Outcome {
     Unfinished,
 }
 
-/// What a response says of its request, beside that it ended.
+/// What a response says about its request, beside how it ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Told {
     /// Rows that were sent.
@@ -50,7 +50,7 @@ pub(crate) struct Told {
     pub status: u16,
 }
 
-/// Who asks: account and database, as the login and what came behind it said.
+/// Account and database, from the login and later changes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Who {
     pub user: Vec<u8>,
@@ -61,9 +61,9 @@ pub(crate) struct Who {
 #[derive(Clone, Debug)]
 pub(crate) struct Turn {
     pub kind: Kind,
-    /// The server's name of a request that is no statement.
+    /// The server's name of a request that is not a statement.
     pub command: &'static str,
-    /// What was filled in, as a list: `$1 = 'a', $2 = NULL`.
+    /// Parameter values, as a list: `$1 = 'a', $2 = NULL`.
     pub parameters: Vec<u8>,
     pub told: Told,
     pub who: Arc<Who>,
@@ -74,7 +74,7 @@ pub(crate) struct Turn {
     pub first_byte_at: Option<i64>,
     pub done_at: i64,
     pub outcome: Outcome,
-    /// Packets of it were not captured.
+    /// Some of its packets were not captured.
     pub is_lost: bool,
     pub error: Option<Arc<str>>,
     pub request_bytes: u64,
@@ -83,16 +83,16 @@ pub(crate) struct Turn {
     pub retransmits: u32,
 }
 
-/// Requests of one connection that may wait for their responses at once.
+/// Most unanswered requests of one connection.
 const PENDING_MAX: usize = 4096;
 
-/// What is asked and unanswered, each with what the protocol knows of it.
+/// The unanswered requests, each with the protocol's state.
 #[derive(Debug)]
 pub(crate) struct Pending<E> {
     turns: VecDeque<(Turn, E)>,
-    /// The server's name of the connection.
+    /// The server's number of the connection.
     pub session_id: Option<i64>,
-    /// What the response said so far.
+    /// The content of the present response so far.
     pub told: Told,
     pub who: Arc<Who>,
 }
@@ -104,7 +104,8 @@ impl<E> Default for Pending<E> {
 }
 
 impl<E> Pending<E> {
-    /// A request, whose first byte came at `from` and whose last one at `to`. False if there are too many.
+    /// Adds a request, whose first byte came at `from` and whose last at `to`. False if there are
+    /// too many.
     pub fn ask(&mut self, kind: Kind, said: Said, (from, to): (i64, i64), bytes: u64, expected: E) -> bool {
         if self.turns.len() >= PENDING_MAX {
             return false;
@@ -133,7 +134,7 @@ impl<E> Pending<E> {
         true
     }
 
-    /// A request that no server answers.
+    /// Adds a request that servers do not answer.
     pub fn unanswered(
         &mut self,
         command: &'static str,
@@ -150,12 +151,12 @@ impl<E> Pending<E> {
         one.finish(Outcome::Ok, None, turns);
     }
 
-    /// The one that is being answered.
+    /// The request that is being answered.
     pub fn head(&mut self) -> Option<&mut (Turn, E)> {
         self.turns.front_mut()
     }
 
-    /// The one that was asked last.
+    /// The request that was sent last.
     pub fn last(&mut self) -> Option<&mut (Turn, E)> {
         self.turns.back_mut()
     }
@@ -164,7 +165,7 @@ impl<E> Pending<E> {
         self.turns.len()
     }
 
-    /// Bytes of the head's response, the first of which came at `from`, the last at `to`.
+    /// Adds bytes of the head's response, the first of which came at `from`, the last at `to`.
     pub fn answered(&mut self, from: i64, to: i64, bytes: u64) {
         if let Some((turn, _)) = self.turns.front_mut() {
             turn.first_byte_at.get_or_insert(from);
@@ -185,7 +186,8 @@ impl<E> Pending<E> {
         Some(expected)
     }
 
-    /// All that is pending ends: answered in part it ends as `answered`, else as `unanswered`. What is not well ends at `at`.
+    /// Ends everything pending: as `answered` if the response has begun, else as `unanswered`.
+    /// Unless that is a success, the end is at `at`.
     pub fn finish_all(&mut self, answered: Outcome, unanswered: Outcome, at: Option<i64>, turns: &mut Vec<Turn>) {
         while let Some((turn, _)) = self.turns.front_mut() {
             let outcome = if turn.first_byte_at.is_some() { answered } else { unanswered };
@@ -196,12 +198,12 @@ impl<E> Pending<E> {
         }
     }
 
-    /// Packets of what is pending were lost.
+    /// Packets of pending requests were lost.
     pub fn lost(&mut self) {
         self.turns.iter_mut().for_each(|(turn, _)| turn.is_lost = true);
     }
 
-    /// A segment of the head was sent again.
+    /// A segment of the head was retransmitted.
     pub fn sent_again(&mut self) {
         if let Some((turn, _)) = self.turns.front_mut() {
             turn.retransmits += 1;

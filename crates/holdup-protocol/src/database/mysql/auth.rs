@@ -1,6 +1,7 @@
-//! How an account proves itself: `mysql_native_password`, `caching_sha2_password`, MariaDB's `client_ed25519`. The
-//! password itself is only ever sent under TLS: without it MySQL's way would be to encrypt it with a key that the
-//! server sends unproved, which protects from listeners and not from who sits in between.
+//! Authentication: `mysql_native_password`, `caching_sha2_password`, MariaDB's `client_ed25519`.
+//! The password itself is sent only under TLS. Without TLS, MySQL would encrypt it with a key that
+//! the server sends without proof of identity, which protects against listeners but not against a
+//! man in the middle.
 
 use ring::digest::{Algorithm, Context, Digest, SHA1_FOR_LEGACY_USE_ONLY, SHA256};
 
@@ -13,10 +14,10 @@ const NATIVE: &str = "mysql_native_password";
 const SHA2: &str = "caching_sha2_password";
 const ED25519: &str = "client_ed25519";
 
-/// Bytes of a nonce that count for MySQL's own ways; a NUL follows.
+/// Bytes of a nonce that MySQL's own methods use; a NUL follows.
 const NONCE_BYTES: usize = 20;
 
-/// What the server says of `caching_sha2_password`.
+/// The server's messages of `caching_sha2_password`.
 const KNOWN: &[u8] = &[3];
 const PASSWORD_WANTED: &[u8] = &[4];
 
@@ -27,25 +28,26 @@ enum Kind {
     Ed25519,
 }
 
-/// The way in use.
+/// The method in use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plugin {
     kind: Kind,
     is_secure: bool,
-    /// The server chose another than at first; it may do so once.
+    /// The server switched to another method; it may do so once.
     pub(super) was_switched: bool,
     was_asked: bool,
 }
 
 impl Plugin {
-    /// The way the server greeted with, if it is known; else the oldest. For the account it may choose another.
+    /// The method in the server's greeting, if it is known, else the oldest. The server may choose
+    /// another for the account.
     pub(super) fn first(name: &str, nonce: &[u8], login: &Login, is_secure: bool) -> (Self, Vec<u8>) {
         let kind = if name == SHA2 { Kind::Sha2 } else { Kind::Native };
         let proof = kind.proof(nonce, login).unwrap_or_default();
         (Self { kind, is_secure, was_switched: false, was_asked: false }, proof)
     }
 
-    /// The server asks for another: its name, a NUL, a nonce.
+    /// The server requests another method: its name, a NUL, a nonce.
     pub(super) fn switched(request: &[u8], login: &Login, is_secure: bool) -> Result<(Self, Vec<u8>), Error> {
         if request.is_empty() {
             return Err(Error::UnsupportedAuth("mysql_old_password".to_owned()));
@@ -58,7 +60,7 @@ impl Plugin {
         Ok((Self { kind, is_secure, was_switched: true, was_asked: false }, proof))
     }
 
-    /// The server says more; what is answered, if anything.
+    /// Handles a further message of the server; returns the reply, if any.
     pub(super) fn more(self, said: &[u8], login: &Login) -> Result<(Self, Option<Vec<u8>>), Error> {
         match (self.kind, said) {
             (Kind::Sha2, KNOWN) => Ok((self, None)),
@@ -72,7 +74,7 @@ impl Plugin {
                 password.push(0);
                 Ok((Self { was_asked: true, ..self }, Some(password)))
             }
-            _ => Err(Error::Protocol("a packet that has no place in a login")),
+            _ => Err(Error::Protocol("an unexpected packet in the login")),
         }
     }
 
@@ -97,18 +99,18 @@ impl Kind {
             return Ok(ed25519::sign(password, &nonce.array::<{ ed25519::NONCE_BYTES }>()?).to_vec());
         }
         let nonce = nonce.bytes(NONCE_BYTES)?;
-        // No proof stands for no password.
+        // An empty password has an empty proof.
         if password.is_empty() {
             return Ok(Vec::new());
         }
         let (kept, masked) = match self {
-            // The server keeps SHA1(SHA1(password)).
+            // The server stores SHA1(SHA1(password)).
             Self::Native => {
                 let once = hash(&SHA1_FOR_LEGACY_USE_ONLY, &[password]);
                 let twice = hash(&SHA1_FOR_LEGACY_USE_ONLY, &[once.as_ref()]);
                 (once, hash(&SHA1_FOR_LEGACY_USE_ONLY, &[nonce, twice.as_ref()]))
             }
-            // It keeps SHA256(SHA256(password)).
+            // It stores SHA256(SHA256(password)).
             _ => {
                 let once = hash(&SHA256, &[password]);
                 let twice = hash(&SHA256, &[once.as_ref()]);
@@ -138,7 +140,7 @@ mod tests {
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// What the server does with a proof: it undoes the mask and hashes what is left.
+    /// Repeats the server's check of a proof: it undoes the mask and hashes the rest.
     #[test]
     fn proofs_are_what_servers_check() {
         let nonce = b"01234567890123456789\0";

@@ -1,4 +1,5 @@
-//! What is asked of the server: texts, statements to prepare, prepared ones to execute or to forget.
+//! The commands sent to the server: texts, statements to prepare, prepared ones to execute or to
+//! close.
 
 use super::response::Phase;
 use super::{Mysql, State};
@@ -13,13 +14,13 @@ const PREPARE: u8 = 0x16;
 const EXECUTE: u8 = 0x17;
 const CLOSE: u8 = 0x19;
 
-/// The type that all parameters have: a string.
+/// The type of all parameters: a string.
 const STRING: u16 = 0xfe;
 
-/// Unknown statement (it was lost), and one that has to be prepared again.
+/// Error codes: unknown statement (it was lost), and statement that has to be prepared again.
 const STALE: [&str; 2] = ["1243", "1615"];
 
-/// SQLSTATE for a wrong number of parameters, which has no number of its own.
+/// SQLSTATE for a wrong number of parameters, which has no specific error code.
 const WRONG_COUNT: &str = "07001";
 
 /// A prepared statement.
@@ -30,7 +31,7 @@ pub(super) struct Handle {
 }
 
 impl Mysql {
-    /// Writes a command; the server's packets are numbered from it on.
+    /// Writes a command; the numbering of packets starts with it.
     pub(super) fn command(&mut self, command: u8, write: impl FnOnce(&mut Vec<u8>)) {
         self.outbox.mysql(0, |out| {
             out.push(command);
@@ -39,12 +40,12 @@ impl Mysql {
         self.sequence = 1;
     }
 
-    /// The server keeps it no longer. It does not answer.
+    /// Closes a statement at the server, which does not reply.
     fn close(&mut self, id: u32) {
         self.command(CLOSE, |out| out.extend_from_slice(&id.to_le_bytes()));
     }
 
-    /// Sends the statement that is at work.
+    /// Sends the running statement.
     pub(super) fn send(&mut self) {
         let job = std::mem::take(&mut self.job);
         if let Some(statement) = job.current() {
@@ -79,7 +80,7 @@ impl Mysql {
     fn execute_prepared(&mut self, id: u32, statement: &Current<'_>) {
         self.command(EXECUTE, |out| {
             out.extend_from_slice(&id.to_le_bytes());
-            // No cursor, once.
+            // No cursor, one iteration.
             out.extend_from_slice(&[0, 1, 0, 0, 0]);
             if statement.count() == 0 {
                 return;
@@ -97,7 +98,7 @@ impl Mysql {
         });
     }
 
-    /// The server has prepared it.
+    /// The server has prepared the statement.
     pub(super) fn prepared(&mut self, handle: Handle, events: &mut Events<'_>) {
         let job = std::mem::take(&mut self.job);
         let mut failure = None;
@@ -123,7 +124,7 @@ impl Mysql {
         }
     }
 
-    /// The statement at work has been executed.
+    /// The running statement has been executed.
     pub(super) fn ended(&mut self, events: &mut Events<'_>) {
         self.close_loose();
         self.job.at += 1;
@@ -135,7 +136,7 @@ impl Mysql {
         }
     }
 
-    /// It has not; those after it are not.
+    /// The running statement failed; those after it are not executed.
     pub(super) fn failed(&mut self, failure: Failure, events: &mut Events<'_>) {
         self.close_loose();
         if STALE.contains(&failure.code.as_str())
@@ -153,7 +154,7 @@ impl Mysql {
         }
     }
 
-    /// Tells how all of them ended.
+    /// Reports how all of them ended.
     pub(super) fn finish(&mut self, events: &mut Events<'_>) {
         self.state = State::Idle;
         self.answer.end(self.job.at, events);
@@ -167,12 +168,12 @@ impl Mysql {
     }
 }
 
-/// Whether the server is to keep it for the next time.
+/// Whether the server keeps it prepared for the next time.
 fn is_kept(statement: &Current<'_>) -> bool {
     statement.is_prepared && statement.text.len() <= MAX_TEXT_BYTES
 }
 
-/// Bytes behind their count.
+/// Writes bytes, preceded by their number.
 fn put_packed(out: &mut Vec<u8>, value: &[u8]) {
     let length = value.len() as u32;
     match length {

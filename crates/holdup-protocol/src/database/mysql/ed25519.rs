@@ -1,6 +1,6 @@
-//! MariaDB's `client_ed25519`: an Ed25519 signature (RFC 8032, section 5.1.6) of the server's nonce, whose secret key
-//! is the password itself, however long it is. Libraries for Ed25519 take keys of 32 bytes only, so that it is put
-//! together here from a hash and the curve.
+//! MariaDB's `client_ed25519`: an Ed25519 signature (RFC 8032, section 5.1.6) of the server's
+//! nonce, whose secret key is the password itself, of any length. Libraries for Ed25519 take keys
+//! of 32 bytes only, so this combines a hash and the curve.
 
 use curve25519_dalek::{EdwardsPoint, Scalar};
 use ring::digest::{Context, SHA512};
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
     use ring::signature::{Ed25519KeyPair, KeyPair as _};
 
-    /// With a password of 32 bytes it is plain Ed25519, which `ring` has, too.
+    /// With a password of 32 bytes it is plain Ed25519, as `ring` implements it.
     #[test]
     fn is_ed25519() {
         for password in [[7; 32], [0xff; 32], *b"0123456789abcdef0123456789abcdef"] {

@@ -1,4 +1,4 @@
-//! The server's first packet, and what is answered: what we can do, who we are.
+//! The server's first packet and the client's reply: capabilities and account.
 
 use super::auth::Plugin;
 use super::{Mysql, State, failure, head};
@@ -8,7 +8,7 @@ use crate::database::inbox::Events;
 use crate::database::login::{APPLICATION, TlsWish};
 use crate::database::outbox::put_text;
 
-/// What either side can do.
+/// Capabilities of either side.
 mod capability {
     pub(super) const LONG_PASSWORD: u32 = 1;
     pub(super) const LONG_FLAG: u32 = 1 << 2;
@@ -23,10 +23,11 @@ mod capability {
     pub(super) const ATTRIBUTES: u32 = 1 << 20;
 }
 
-/// What is always needed: servers since MySQL 4.1 have it.
+/// Required capabilities: servers since MySQL 4.1 have them.
 const NEEDED: u32 = capability::PROTOCOL_41 | capability::SECURE_CONNECTION;
 
-/// What is used if the server has it. Neither local files nor several statements in a text are among it.
+/// Capabilities used if the server has them. Local files and several statements in a text are not
+/// among them.
 const USED: u32 = NEEDED
     | capability::LONG_PASSWORD
     | capability::LONG_FLAG
@@ -36,13 +37,13 @@ const USED: u32 = NEEDED
     | capability::PLUGIN_AUTH
     | capability::ATTRIBUTES;
 
-/// `utf8mb4_general_ci`, which both MySQL and MariaDB have under this number.
+/// `utf8mb4_general_ci`, which has this number in both MySQL and MariaDB.
 const CHARACTER_SET: u8 = 45;
 
-/// Most bytes of a packet that we want.
+/// Most bytes of a packet that the client accepts.
 const MAX_PACKET: u32 = 1 << 30;
 
-/// What the server said.
+/// The parsed greeting.
 pub(super) struct Greeting {
     capabilities: u32,
     nonce: Vec<u8>,
@@ -54,19 +55,19 @@ impl Greeting {
     pub(super) fn read(payload: &[u8]) -> Result<Self, Error> {
         let mut cursor = Cursor(payload);
         if cursor.u8()? != 10 {
-            return Err(Error::Protocol("it does not greet as MySQL does (is it one?)"));
+            return Err(Error::Protocol("its greeting is not MySQL's (is it a MySQL server?)"));
         }
         cursor.until_nul()?;
         cursor.u32_le()?;
         let mut nonce = cursor.bytes(8)?.to_vec();
         cursor.u8()?;
         let low = cursor.u16_le()?;
-        // A server so old that it ends here lacks what is needed below.
+        // A very old server's packet ends here; it lacks required capabilities anyway.
         let (_charset, _status) = (cursor.u8()?, cursor.u16_le()?);
         let high = cursor.u16_le()?;
         let capabilities = u32::from(low) | u32::from(high) << 16;
         if capabilities & NEEDED != NEEDED {
-            return Err(Error::Protocol("it speaks the protocol from before MySQL 4.1"));
+            return Err(Error::Protocol("it uses the protocol from before MySQL 4.1"));
         }
         let nonce_bytes = usize::from(cursor.u8()?);
         cursor.bytes(10)?;
@@ -136,7 +137,7 @@ impl Mysql {
     }
 }
 
-/// What asks for TLS, and what the answer begins with.
+/// Writes the request for TLS, which is also the start of the reply.
 fn put_beginning(out: &mut Vec<u8>, flags: u32) {
     out.extend_from_slice(&flags.to_le_bytes());
     out.extend_from_slice(&MAX_PACKET.to_le_bytes());

@@ -1,5 +1,5 @@
-//! The answers to commands: OK or error, columns and rows, results that follow results, statements prepared. Rows are
-//! counted; of those that are not wanted not even the bytes are gathered.
+//! The replies to commands: OK or error, columns and rows, further results, prepared statements.
+//! Rows are counted; the bytes of unwanted ones are not even collected.
 
 use super::commands::Handle;
 use super::{FULL_PAYLOAD, MAX_PACKET_BYTES, Mysql, State, failure, head, row, status};
@@ -14,7 +14,7 @@ const MAX_COLUMNS: u64 = 1 << 16;
 /// An EOF packet is shorter than any row that begins with the same byte.
 const EOF_BELOW_BYTES: usize = 9;
 
-/// Flag of a column.
+/// A flag of columns.
 const UNSIGNED: u16 = 1 << 5;
 
 /// What is expected next.
@@ -24,7 +24,7 @@ pub(super) enum Phase {
     Answer {
         is_binary: bool,
     },
-    /// Definitions of columns, and the EOF behind them.
+    /// Definitions of columns, and the EOF after them.
     Columns {
         left: u64,
         is_binary: bool,
@@ -32,9 +32,9 @@ pub(super) enum Phase {
     Rows {
         is_binary: bool,
     },
-    /// The answer to a statement that is to be prepared.
+    /// The reply to a statement to prepare.
     Prepare,
-    /// What it says of parameters and columns: so many packets, of no interest.
+    /// Its descriptions of parameters and columns: so many packets, which are ignored.
     Definitions {
         left: u32,
         handle: Handle,
@@ -42,13 +42,13 @@ pub(super) enum Phase {
 }
 
 impl Phase {
-    /// How many bytes of a packet are needed that has so many and begins so.
+    /// How many bytes are needed of a packet with this length and first byte.
     pub(super) fn keep(self, length: usize, first: u8, answer: &Answer) -> usize {
         match self {
             Self::Rows { .. } if first == head::EOF && length < EOF_BELOW_BYTES => length,
             Self::Rows { .. } if first == head::ERROR => length.min(MAX_PACKET_BYTES),
             Self::Rows { .. } if answer.looks_at_rows() && length <= MAX_KEPT_BYTES => length,
-            // One that is too large: the answer forgets that it is wanted when it has passed.
+            // A row that is too large: it is skipped, and the next one is not wanted either.
             Self::Rows { .. } => usize::from(length < FULL_PAYLOAD),
             Self::Columns { left: 1.., .. } if !answer.wants_row() && first != head::ERROR => 1,
             Self::Definitions { .. } if first != head::ERROR => 1,
@@ -57,7 +57,7 @@ impl Phase {
     }
 }
 
-/// What an OK packet says.
+/// The content of an OK packet.
 pub(super) struct Ok {
     affected: u64,
     pub(super) status: u16,
@@ -85,7 +85,7 @@ impl Mysql {
         length: usize,
         events: &mut Events<'_>,
     ) -> Result<(), Error> {
-        // A full row is not looked into.
+        // A full packet is a part of a row: its first byte means nothing.
         let first = if length == FULL_PAYLOAD { None } else { payload.first().copied() };
         if let Some(head::ERROR) = first {
             self.failed(failure(payload)?, events);
@@ -95,7 +95,7 @@ impl Mysql {
             Phase::Answer { is_binary } => self.begins(payload, is_binary, events)?,
             Phase::Columns { left: 0, is_binary } => {
                 if first != Some(head::EOF) || length >= EOF_BELOW_BYTES {
-                    return Err(Error::Protocol("there are more columns than were announced"));
+                    return Err(Error::Protocol("more columns than announced"));
                 }
                 self.state = State::Busy(Phase::Rows { is_binary });
             }
@@ -139,7 +139,7 @@ impl Mysql {
             _ => {
                 let left = Cursor(payload).packed()?;
                 if left > MAX_COLUMNS {
-                    return Err(Error::TooLarge("a number of columns"));
+                    return Err(Error::TooLarge("the number of columns"));
                 }
                 self.answer.columns_begin();
                 self.state = State::Busy(Phase::Columns { left, is_binary });
@@ -148,7 +148,7 @@ impl Mysql {
         Result::Ok(())
     }
 
-    /// Another may follow.
+    /// Another result may follow.
     fn result_ended(&mut self, phase: Phase, events: &mut Events<'_>) {
         let (Phase::Answer { is_binary } | Phase::Rows { is_binary }) = phase else { return };
         if self.status & status::MORE_RESULTS != 0 {
@@ -186,7 +186,7 @@ impl Mysql {
         }
         let id = cursor.u32_le()?;
         let (columns, parameters) = (cursor.u16_le()?, cursor.u16_le()?);
-        // Each kind is followed by an EOF, if there is any of it.
+        // Each kind that is present is followed by an EOF.
         let packets = |count: u16| u32::from(count) + u32::from(count > 0);
         self.await_definitions(packets(columns) + packets(parameters), Handle { id, parameters }, events);
         Result::Ok(())
@@ -204,13 +204,13 @@ impl Mysql {
 /// Name and type of a column.
 fn definition(payload: &[u8]) -> Result<(&[u8], Column), Error> {
     let mut cursor = Cursor(payload);
-    // Catalog, schema, table, the table's own name.
+    // Catalog, schema, table, the table's original name.
     for _ in 0..4 {
         cursor.packed_bytes()?;
     }
     let name = cursor.packed_bytes()?;
     let _own_name = cursor.packed_bytes()?;
-    // The number of the bytes that follow, the character set, the length.
+    // The length of the following bytes, the character set, the length.
     cursor.bytes(1 + 2 + 4)?;
     let kind = cursor.u8()?;
     let flags = cursor.u16_le()?;

@@ -1,5 +1,5 @@
-//! Rows, as texts. Those of prepared statements are binary: numbers and times are written out here as the server would,
-//! but for floating point, which is the shortest text that means the same number.
+//! Rows as texts. Those of prepared statements are binary: numbers and times are formatted here as
+//! the server would. A floating-point number becomes the shortest text with the same value.
 
 use std::io::Write as _;
 
@@ -27,10 +27,10 @@ mod kind {
 /// Stands for NULL in a row of text.
 const NULL: u8 = 0xfb;
 
-/// Decimals of a column that has no fixed number of them.
+/// Decimals of a column without a fixed number of them.
 const MAX_DECIMALS: u8 = 6;
 
-/// The values of a row of text.
+/// The values of a text row.
 pub(super) fn text(payload: &[u8], columns: usize) -> Result<Vec<Option<&[u8]>>, Error> {
     let mut cursor = Cursor(payload);
     let mut values = Vec::with_capacity(columns);
@@ -49,7 +49,7 @@ pub(super) fn text(payload: &[u8], columns: usize) -> Result<Vec<Option<&[u8]>>,
 pub(super) fn binary(payload: &[u8], columns: &[Column]) -> Result<Vec<Option<Vec<u8>>>, Error> {
     let mut cursor = Cursor(payload);
     cursor.u8()?;
-    // The first two bits are of no column.
+    // The first two bits are unused.
     let nulls = cursor.bytes((columns.len() + 2).div_ceil(8))?;
     let value = |(number, column): (usize, &Column)| {
         let bit = number + 2;
@@ -93,7 +93,7 @@ fn value(cursor: &mut Cursor<'_>, column: &Column) -> Result<Vec<u8>, Error> {
     Ok(out)
 }
 
-/// A date, with the time of day if the column has one. What is left out behind is zero.
+/// A date, with the time of day if the column has one. Omitted trailing fields are zero.
 fn moment(cursor: &mut Cursor<'_>, column: &Column, out: &mut Vec<u8>) -> Result<(), Error> {
     let length = cursor.u8()?;
     let mut given = Cursor(cursor.bytes(usize::from(length))?);

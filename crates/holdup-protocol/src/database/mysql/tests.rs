@@ -280,7 +280,7 @@ fn servers_that_do_not_keep_to_it() {
     let file = after_login(&[query(), packets(1, &[b"\xfb/etc/passwd".to_vec()])]);
     assert_eq!(file.error, Some(Error::Refused("a file of the client")));
     let columns = after_login(&[query(), packets(1, &[b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff".to_vec()])]);
-    assert_eq!(columns.error, Some(Error::TooLarge("a number of columns")));
+    assert_eq!(columns.error, Some(Error::TooLarge("the number of columns")));
     let killed = after_login(&[packets(0, &[error(4031, "inactive")])]);
     assert_eq!(killed.error, Some(Error::ClosedByServer { code: "4031".to_owned(), message: "inactive".to_owned() }));
     for greeting in

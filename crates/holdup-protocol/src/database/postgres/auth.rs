@@ -1,5 +1,6 @@
-//! How an account proves itself: nothing (`trust`), `md5`, SCRAM-SHA-256, and under TLS the password itself. Without
-//! TLS it is never sent, not to the loopback either: nobody here knows where the other end is.
+//! Authentication: none (`trust`), `md5`, SCRAM-SHA-256, and under TLS the password itself. Without
+//! TLS it is never sent, not even to the loopback: this side cannot know where the other end really
+//! is.
 
 use md5::{Digest as _, Md5};
 
@@ -10,21 +11,21 @@ use crate::database::event::{Error, shortened};
 use crate::database::login::TlsWish;
 use crate::database::outbox::put_text;
 
-/// How far a login has come.
+/// Progress of a login.
 pub(super) enum Step {
-    /// The server says what it wants.
+    /// Waiting for the server's request.
     Asked,
     /// A proof was sent.
     Proved,
     /// The first message of SCRAM was sent.
     Scram(Box<Scram>),
-    /// The second was; the server has to prove itself, too.
+    /// The second was sent; the server has to prove itself, too.
     ScramProved(scram::Proof),
-    /// The account was let in.
+    /// The login succeeded.
     Accepted,
 }
 
-/// What the server wants.
+/// The server's requests.
 mod request {
     pub(super) const NOTHING: i32 = 0;
     pub(super) const PASSWORD: i32 = 3;
@@ -35,7 +36,7 @@ mod request {
 }
 
 impl Postgres {
-    /// Takes a message of the login and answers it.
+    /// Handles a message of the login and replies to it.
     pub(super) fn authenticate(&mut self, step: Step, body: &[u8]) -> Result<Step, Error> {
         let mut cursor = Cursor(body);
         let wanted = cursor.i32_be()?;
@@ -80,7 +81,7 @@ impl Postgres {
                 proof.check(said)?;
                 Ok(Step::Proved)
             }
-            // Who has not shown that it knows the account may be anybody.
+            // A server that has not proved that it knows the account may be an impostor.
             (Step::ScramProved(_) | Step::Scram(_), request::NOTHING) => Err(Error::ServerNotProved),
             (Step::Asked, 2 | 6 | 7 | 9) => {
                 let name = match wanted {
@@ -91,12 +92,12 @@ impl Postgres {
                 };
                 Err(Error::UnsupportedAuth(name.to_owned()))
             }
-            _ => Err(Error::Protocol("a message that has no place in a login")),
+            _ => Err(Error::Protocol("an unexpected message in the login")),
         }
     }
 }
 
-/// `md5` and the hash of the salt behind the hash that the server keeps.
+/// `md5` and the hash of the salt appended to the hash that the server stores.
 fn md5_proof(user: &[u8], password: &[u8], salt: [u8; 4]) -> String {
     let hex = |hash: md5::digest::Output<Md5>| hash.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let kept = hex(Md5::new().chain_update(password).chain_update(user).finalize());
@@ -107,7 +108,7 @@ fn md5_proof(user: &[u8], password: &[u8], salt: [u8; 4]) -> String {
 mod tests {
     use super::*;
 
-    /// That a server takes it is seen in the tests with a real one.
+    /// The tests with a real server show that it accepts this.
     #[test]
     fn md5_is_salted_over_what_the_server_keeps() {
         let proof = md5_proof(b"u", b"p", [1, 2, 3, 4]);

@@ -1,4 +1,4 @@
-//! What is asked of the server.
+//! The messages sent to the server.
 
 use std::io::Write as _;
 
@@ -10,7 +10,7 @@ use crate::database::login::APPLICATION;
 use crate::database::outbox::put_text;
 use crate::database::prepared::MAX_TEXT_BYTES;
 
-/// Version 3.0, and what stands for a version when TLS is asked for.
+/// Version 3.0, and the code in its place that requests TLS.
 const VERSION: u32 = 3 << 16;
 const TLS: u32 = 1234 << 16 | 5679;
 
@@ -27,15 +27,15 @@ mod kind {
     pub(super) const TERMINATE: u8 = b'X';
 }
 
-/// What is described or closed: a statement or a portal.
+/// Targets of describe and close: a statement or a portal.
 const STATEMENT: u8 = b'S';
 const PORTAL: u8 = b'P';
 
 /// The statement that needs no closing.
 const UNNAMED: u64 = 0;
 
-/// The server has no statement of that name (it, or a pooler between, has forgotten it); its result would have other
-/// columns than before.
+/// SQLSTATEs: the server, or a pooler in between, has lost the statement; its result would have
+/// other columns than before.
 const STALE: [&str; 2] = ["26000", "0A000"];
 
 impl Postgres {
@@ -43,7 +43,7 @@ impl Postgres {
         self.outbox.postgres(None, |out| out.extend_from_slice(&TLS.to_be_bytes()));
     }
 
-    /// Says who comes.
+    /// Sends the startup message with the account.
     pub(super) fn start_up(&mut self) {
         let login = &self.login;
         self.outbox.postgres(None, |out| {
@@ -69,7 +69,7 @@ impl Postgres {
         self.outbox.postgres(Some(kind), write);
     }
 
-    /// Sends the statement that is at work.
+    /// Sends the running statement.
     pub(super) fn send(&mut self) {
         let job = std::mem::take(&mut self.job);
         if let Some(statement) = job.current() {
@@ -117,7 +117,7 @@ impl Postgres {
         self.message(kind::SYNC, |_| ());
     }
 
-    /// Has it prepared; its name.
+    /// Prepares it; returns its name.
     fn parse(&mut self, text: &[u8], is_kept: bool) -> u64 {
         let mut name = UNNAMED;
         if is_kept {
@@ -131,7 +131,7 @@ impl Postgres {
         self.message(kind::PARSE, |out| {
             put_name(out, name);
             put_text(out, text);
-            // The server finds the types of the parameters.
+            // The server infers the types of the parameters.
             out.extend_from_slice(&[0; 2]);
         });
         name
@@ -151,21 +151,21 @@ impl Postgres {
         }
     }
 
-    /// The server wants rows to copy: it gets none.
+    /// The server asks for rows to copy: refuse.
     pub(super) fn refuse_copy(&mut self) -> Result<(), Error> {
         if self.has_refused_copy {
             return Err(Error::Protocol("it asks for a copy that was refused"));
         }
         self.has_refused_copy = true;
         self.message(kind::COPY_FAIL, |out| put_text(out, b"holdup copies nothing to a database"));
-        // The one that was sent with the statement was ignored as part of the copy.
+        // The Sync sent with the statement was ignored as part of the copy.
         if self.is_extended {
             self.message(kind::SYNC, |_| ());
         }
         Ok(())
     }
 
-    /// The server has done with the statement at work.
+    /// The running statement has ended.
     pub(super) fn ended(&mut self, events: &mut Events<'_>) {
         if let Some(failure) = &self.answer.failure {
             let is_stale = STALE.contains(&failure.code.as_str());
@@ -195,7 +195,7 @@ impl Postgres {
         }
     }
 
-    /// Tells how all of them ended.
+    /// Reports how all of them ended.
     pub(super) fn finish(&mut self, events: &mut Events<'_>) {
         self.state = State::Idle;
         self.answer.end(self.job.at, events);

@@ -1,6 +1,6 @@
-//! SCRAM-SHA-256 (RFC 5802, RFC 7677) without channel binding: both sides show that they know the account, and neither
-//! sends the password. A password is taken as it is, not brought into one of Unicode's normal forms (SASLprep): those
-//! of ASCII, and most others, are in it.
+//! SCRAM-SHA-256 (RFC 5802, RFC 7677) without channel binding: both sides prove that they know the
+//! account, and neither sends the password. The password is used unchanged, without Unicode
+//! normalization (SASLprep): ASCII passwords, and most others, are normalized already.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -17,20 +17,21 @@ use crate::database::login::Login;
 
 pub(super) const NAME: &str = "SCRAM-SHA-256";
 
-/// Says that there is no channel binding, and no other account to act for.
+/// No channel binding, and no other account to act for.
 const HEADER: &str = "n,,";
 
-/// The header, in base64, as the second message repeats it.
+/// The header in base64, as the second message repeats it.
 const BINDING: &str = "biws";
 
-/// PostgreSQL's own is 4,096. A server that asks for more than this would hold up all other connections.
+/// PostgreSQL's default is 4,096. A server that asks for more than this would delay all other
+/// connections.
 const MAX_ITERATIONS: u32 = 1_000_000;
 
 const KEY_BYTES: usize = digest::SHA256_OUTPUT_LEN;
 
 type Key = Zeroizing<[u8; KEY_BYTES]>;
 
-/// What the password comes to with a salt; the account's own, so that it is the same for all connections.
+/// The keys from a password and a salt. The salt is the account's, so all connections share them.
 pub(crate) struct Salted {
     salt: Vec<u8>,
     iterations: NonZeroU32,
@@ -59,12 +60,12 @@ fn sign(key: &[u8], text: &[u8]) -> [u8; KEY_BYTES] {
     out
 }
 
-/// A login of which the first message is ready.
+/// A login whose first message is ready.
 pub(super) struct Scram {
     nonce: String,
 }
 
-/// What the server has to show.
+/// What the server has to prove.
 pub(super) struct Proof {
     signed: String,
     key: hmac::Key,
@@ -86,7 +87,7 @@ impl Scram {
         format!("n=,r={}", self.nonce)
     }
 
-    /// The second, in answer to the server's first.
+    /// The second message, in reply to the server's first.
     pub(super) fn second(&self, said: &[u8], login: &Login) -> Result<(String, Proof), Error> {
         let broken = Error::Protocol("a message of SCRAM that cannot be read");
         let said = str::from_utf8(said).map_err(|_| broken.clone())?;
@@ -115,7 +116,7 @@ impl Scram {
 }
 
 impl Proof {
-    /// Whether the server knows the account, too.
+    /// Checks whether the server knows the account, too.
     pub(super) fn check(&self, said: &[u8]) -> Result<(), Error> {
         let signature = said.strip_prefix(b"v=").and_then(|signature| BASE64.decode(signature).ok());
         let signature = signature.ok_or(Error::ServerNotProved)?;
@@ -128,8 +129,9 @@ mod tests {
     use super::*;
     use crate::database::login::Secret;
 
-    /// The example of RFC 7677, section 3; its first message has the user's name, which PostgreSQL's has not, so that
-    /// the proofs are checked on the server's side here: with what it keeps.
+    /// The example of RFC 7677, section 3. Its first message contains the user's name, which
+    /// PostgreSQL's does not, so the proofs are checked from the server's side: with what it
+    /// stores.
     #[test]
     fn both_sides_are_proved() {
         let login = Login::new("user".to_owned(), Secret::new("pencil".to_owned()), None);

@@ -1,5 +1,6 @@
-//! Where a response's body ends: counted bytes, chunks (RFC 9112, section 7.1), or the connection's end. The bytes
-//! themselves are not looked at; who keeps them asks beforehand which they are.
+//! Finds the end of a response's body: by a byte count, chunks (RFC 9112, section 7.1), or the
+//! connection's end. It does not look at the content; to keep it, ask beforehand which bytes are
+//! content.
 
 use super::{MAX_HEAD_BYTES, Malformed};
 
@@ -9,10 +10,10 @@ const MAX_CHUNK_LINE_BYTES: u32 = 16 * 1024;
 /// Most digits of a chunk's size: below 2^60, so that no sum overflows.
 const MAX_CHUNK_DIGITS: u8 = 15;
 
-/// What is to come of a response.
+/// What remains of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Body {
-    /// The head is not whole yet.
+    /// The head is not complete yet.
     Head,
     /// So many bytes.
     Sized(u64),
@@ -20,15 +21,16 @@ pub(super) enum Body {
     ChunkSize(SizeLine),
     /// So many bytes of a chunk.
     Chunk(u64),
-    /// The line end after a chunk; whether its CR is there.
+    /// The line end after a chunk; whether its CR has come.
     ChunkEnd { cr: bool },
-    /// Trailer lines: whether the present one has bytes, whether a CR came, and bytes of all of them.
+    /// Trailer lines: whether the present one has bytes, whether a CR has come, and the total
+    /// bytes.
     Trailer { begun: bool, cr: bool, total: u32 },
-    /// Whatever comes until the server closes.
+    /// Everything until the server closes.
     UntilClose,
 }
 
-/// How far a chunk's size line is read.
+/// Progress in a chunk's size line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SizeLine {
     size: u64,
@@ -39,12 +41,12 @@ pub(super) struct SizeLine {
     bytes: u32,
 }
 
-/// What came of bytes fed to a body.
+/// The result of feeding bytes to a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// All of them belonged to it, and more is to come.
+    /// All of them belonged to it, and more will come.
     All,
-    /// So many completed it.
+    /// This many completed it.
     Whole { used: usize },
 }
 
@@ -53,13 +55,13 @@ impl Body {
         Self::ChunkSize(SizeLine::default())
     }
 
-    /// Its length in bytes if that is known before it comes.
+    /// Its length in bytes, if known beforehand.
     #[inline]
     pub fn length(&self) -> Option<u64> {
         if let Self::Sized(length) = *self { Some(length) } else { None }
     }
 
-    /// How many of the next `count` bytes are of the body proper; those that follow them are not, if there are any.
+    /// How many of the next `count` bytes are content; any after them are not.
     pub fn proper(&self, count: usize) -> usize {
         match *self {
             Self::Sized(left) | Self::Chunk(left) => left.min(count as u64) as usize,
@@ -68,7 +70,7 @@ impl Body {
         }
     }
 
-    /// Takes bytes, and adds those of the body proper to `counted`.
+    /// Takes bytes, and adds the content bytes to `counted`.
     #[inline]
     pub fn take(&mut self, bytes: &[u8], counted: &mut u64) -> Result<Taken, Malformed> {
         match self {
@@ -118,7 +120,7 @@ impl Body {
                     match byte {
                         b'\n' if !*begun => return Ok(Taken::Whole { used: at }),
                         b'\n' => (*begun, *cr) = (false, false),
-                        // A CR belongs to a line end and nowhere else.
+                        // A CR is valid only in a line end.
                         _ if *cr => return Err(Malformed::BadFraming),
                         b'\r' => *cr = true,
                         _ => *begun = true,
@@ -135,13 +137,13 @@ impl Body {
 }
 
 impl SizeLine {
-    /// Takes a byte; the chunk's size when the line is whole.
+    /// Takes a byte; returns the chunk's size when the line is complete.
     fn take(&mut self, byte: u8) -> Result<Option<u64>, Malformed> {
         self.bytes += 1;
         let digit = (byte as char).to_digit(16).filter(|_| !self.past_digits);
         match byte {
             b'\n' if self.digits > 0 => return Ok(Some(self.size)),
-            // A CR belongs to the line end and nowhere else; and without a digit there is no size.
+            // A CR is valid only in the line end, and a size needs a digit.
             _ if self.cr || byte == b'\n' => return Err(Malformed::BadFraming),
             _ => {}
         }

@@ -1,5 +1,6 @@
-//! Response heads: where they end, and the few facts in them that say where the body ends and whether the
-//! connection lives on (RFC 9112, sections 6.3 and 9.3). What a head means doesn't depend on how it was cut.
+//! Response heads: where they end, and the facts that determine where the body ends and whether the
+//! connection stays open (RFC 9112, sections 6.3 and 9.3). The result does not depend on how the
+//! head was split.
 
 use std::mem::MaybeUninit;
 
@@ -9,10 +10,10 @@ use super::body::Body;
 use super::{Head, MAX_HEAD_BYTES, MAX_HEADERS, Malformed};
 use crate::http::Wanted;
 
-/// How every response begins.
+/// The start of every response.
 const PREFIX: &[u8] = b"HTTP/1.";
 
-/// What a head says about the rest of the response.
+/// What a head determines about the rest of the response.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts {
     pub status: u16,
@@ -29,7 +30,7 @@ pub(super) struct Facts {
 enum Coding {
     None,
     Chunked,
-    /// Something else comes last: only the connection's end tells the body's.
+    /// Another coding comes last: only the connection's end shows the body's.
     Other,
 }
 
@@ -48,19 +49,20 @@ impl Facts {
     }
 }
 
-/// What was found in bytes that begin with a head.
+/// What was found in bytes that start with a head.
 pub(super) enum Read {
-    /// All of it, in so many bytes.
+    /// All of it, in this many bytes.
     Whole { length: usize, facts: Facts },
-    /// It doesn't end here.
+    /// It does not end here.
     Part,
 }
 
-/// Reads a head at the beginning of `bytes`.
+/// Reads a head at the start of `bytes`.
 pub(super) fn read(bytes: &[u8], wanted: Wanted, head: &mut Head) -> Result<Read, Malformed> {
     let mut fields = [const { MaybeUninit::<Header<'_>>::uninit() }; MAX_HEADERS];
     let mut response = Response::new(&mut []);
-    // The parser below would skip line ends before the status line; a response has none there.
+    // The parser below would skip line ends before the status line, which are invalid in a
+    // response.
     if bytes.first().is_some_and(|&first| first != PREFIX[0]) {
         return Err(Malformed::NotHttp);
     }
@@ -77,8 +79,9 @@ pub(super) fn read(bytes: &[u8], wanted: Wanted, head: &mut Head) -> Result<Read
     }
 }
 
-/// A head that is not whole, or not right. A fault counts once the head's end is there, so that the outcome is the
-/// same for a head in one piece and in many; what can't become a head at all is refused at once.
+/// A head that is incomplete or invalid. A fault counts only once the head's end has come, so that
+/// the result is the same for a head in one piece and in many; bytes that cannot be a head are
+/// refused at once.
 #[cold]
 fn part(bytes: &[u8], fault: Option<Malformed>) -> Result<Read, Malformed> {
     let begun = bytes.len().min(PREFIX.len());
@@ -92,8 +95,8 @@ fn part(bytes: &[u8], fault: Option<Malformed>) -> Result<Read, Malformed> {
     }
 }
 
-/// Adds what of `bytes` belongs to the head that `pieces` is the beginning of; how much that was if it is whole now.
-/// Looks at every byte once, however small the pieces.
+/// Appends the bytes that belong to the head in `pieces`; returns how many, once it is complete.
+/// Reads every byte once, however small the pieces.
 pub(super) fn gather(pieces: &mut Vec<u8>, bytes: &[u8]) -> Result<Option<usize>, Malformed> {
     let had = pieces.len();
     pieces.extend_from_slice(&bytes[..bytes.len().min(MAX_HEAD_BYTES + 1 - had.min(MAX_HEAD_BYTES))]);
@@ -113,7 +116,7 @@ pub(super) fn gather(pieces: &mut Vec<u8>, bytes: &[u8]) -> Result<Option<usize>
     }
 }
 
-/// Where the blank line after the head ends, if it is in `bytes`; none begins before `from`.
+/// The end of the blank line after the head, if it is in `bytes`; the search starts at `from`.
 fn end(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     loop {
@@ -139,7 +142,7 @@ fn facts(
     let (mut has_wanted, mut has_timing) = (false, false);
     let (mut close, mut keep) = (false, version >= 1);
     for header in headers {
-        // By length first: most fields are told from those few by it alone.
+        // Compare lengths first: that alone rules out most fields.
         match header.name.len() {
             8 if header.name.eq_ignore_ascii_case("location") => {
                 has_wanted = true;
@@ -173,8 +176,9 @@ fn facts(
             _ => {}
         }
     }
-    // Both lengths at once, or chunks in a version without them, is what a response is smuggled with: the chunks
-    // count, and what comes after on this connection is not trusted (RFC 9112, section 6.1).
+    // Both lengths at once, or chunks in a version without them, are signs of response smuggling:
+    // the chunks count, and the connection is not trusted after this response (RFC 9112, section
+    // 6.1).
     let suspicious = encoded && (length.is_some() || version == 0);
     Ok(Facts {
         status,
@@ -190,7 +194,7 @@ fn tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii)
 }
 
-/// Digits only; several are fine if they all say the same (RFC 9112, section 6.3).
+/// Digits only; repeated fields are accepted if they are equal (RFC 9112, section 6.3).
 fn content_length(value: &[u8], length: &mut Option<u64>) -> Result<(), Malformed> {
     for token in tokens(value) {
         if token.is_empty() {
@@ -214,10 +218,10 @@ fn transfer_encoding(value: &[u8], coding: &mut Coding) -> Result<(), Malformed>
     for token in tokens(value).filter(|token| !token.is_empty()) {
         let chunked = token.eq_ignore_ascii_case(b"chunked");
         match *coding {
-            // Nothing may be coded after it has been cut into chunks.
+            // Chunking has to be the last coding.
             Coding::Chunked => return Err(Malformed::BadFraming),
             _ if chunked => *coding = Coding::Chunked,
-            // An old name for no coding at all.
+            // An old name for no coding.
             _ if token.eq_ignore_ascii_case(b"identity") => {}
             _ => *coding = Coding::Other,
         }

@@ -1,10 +1,10 @@
-//! What is kept of a response for somebody to look at: the bytes of its head, and the first ones of its body. The
-//! buffers are those of the response before, so that in its stride a connection allocates nothing. It doesn't judge:
-//! a head that comes here has been read.
+//! The kept parts of a response: the bytes of its head, and the first ones of its body. The buffers
+//! are reused from the response before, so that a warm connection allocates nothing. It does not
+//! validate: heads that come here have been parsed.
 
 use crate::http::Wanted;
 
-/// A buffer for what isn't wanted any more is kept up to this size: the next request may want it again.
+/// Up to this size, an unused buffer is kept: the next request may need it.
 const KEPT_BYTES: usize = 64 * 1024;
 
 /// A head's buffer is kept up to this size.
@@ -18,7 +18,7 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Forgets the last response; the next one is asked for with `next`.
+    /// Forgets the last response, and prepares for one of which `next` is wanted.
     pub fn clear(&mut self, next: Wanted) {
         self.head.clear();
         self.body.clear();
@@ -30,41 +30,41 @@ impl Kept {
         }
     }
 
-    /// Keeps a whole head, in place of an interim one.
+    /// Keeps a complete head, in place of an interim one.
     pub fn head(&mut self, head: &[u8]) {
         self.head.clear();
         self.head.extend_from_slice(head);
     }
 
-    /// Adds what of `piece` fits into `limit` bytes in all.
+    /// Appends as much of `piece` as fits into `limit` bytes in total.
     pub fn body(&mut self, piece: &[u8], limit: usize) {
         let had = self.body.len();
         let more = piece.len().min(limit - had.min(limit));
         if self.body.capacity() < had + more {
-            // Twice as much each time, as usual, but never beyond the limit.
+            // Double the capacity each time, as usual, but never beyond the limit.
             self.body.reserve_exact((had * 2).min(limit).max(had + more) - had);
         }
         self.body.extend_from_slice(&piece[..more]);
     }
 
-    /// What is kept of the body.
+    /// The kept part of the body.
     pub fn bytes(&self) -> &[u8] {
         &self.body
     }
 
-    /// Bytes that both buffers could hold.
+    /// Capacity of both buffers, bytes.
     #[cfg(test)]
     pub fn capacities(&self) -> (usize, usize) {
         (self.head.capacity(), self.body.capacity())
     }
 
-    /// The fields of the head that is kept; none if it is not `whole`.
+    /// The fields of the kept head; none if it is not `whole`.
     pub fn fields(&self, whole: bool) -> Fields<'_> {
         fields_of(if whole { &self.head } else { &[] })
     }
 }
 
-/// The fields of a whole head.
+/// The fields of a complete head.
 pub(super) fn fields_of(head: &[u8]) -> Fields<'_> {
     let mut fields = Fields { rest: head };
     fields.line();

@@ -1,5 +1,6 @@
-//! A memory of the last head: servers repeat themselves but for a date, an identifier, a length. A head that is
-//! the same, or differs in nothing but values that decide nothing, isn't parsed again. Comparing costs a tenth of it.
+//! A memory of the last head: servers repeat heads except for a date, an identifier, a length. A
+//! head that is equal, or differs only in values that decide nothing, is not parsed again.
+//! Comparing costs a tenth of parsing.
 
 use super::MAX_HEAD_BYTES;
 use super::head::Facts;
@@ -8,11 +9,11 @@ use crate::http::Wanted;
 /// Larger heads are not kept.
 const MAX_BYTES: usize = 2 * 1024;
 
-/// Fields whose values decide something; a head in which one of them differs is parsed.
+/// Fields whose values decide something; a head that differs in one of them is parsed.
 const DECISIVE: [&[u8]; 2] = [b"transfer-encoding", b"connection"];
 
-/// The last head seen, and what it said. One for each operation, shared by a thread's connections, is hit nearly
-/// always.
+/// The last head seen, and its facts. With one memo per operation, shared by a thread's
+/// connections, nearly every head is recognised.
 #[derive(Debug, Default)]
 pub struct HeadMemo {
     bytes: Vec<u8>,
@@ -20,7 +21,7 @@ pub struct HeadMemo {
     facts: Option<Facts>,
 }
 
-/// A line of the head kept.
+/// A line of the kept head.
 #[derive(Clone, Copy, Debug)]
 struct Line {
     /// Where it ends in the head, line end included.
@@ -32,9 +33,9 @@ struct Line {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Has to be the same to the byte.
+    /// Has to be equal to the byte.
     Fixed,
-    /// May have another value.
+    /// May have any value.
     Any,
     /// The body's length: may be another number.
     Length,
@@ -47,15 +48,16 @@ impl HeadMemo {
         Self::default()
     }
 
-    /// Length and facts of the head that `bytes` begin with, if it means what the one kept means and nothing in it is
-    /// to be picked out. The one kept ends with its blank line, so that having it as a prefix is having it whole.
+    /// Length and facts of the head that `bytes` begin with, if it means the same as the kept one
+    /// and contains nothing to pick out. The kept one ends with its blank line, so having it as a
+    /// prefix is having it completely.
     #[inline]
     pub(super) fn recall(&self, bytes: &[u8], wanted: Wanted) -> Option<(usize, Facts)> {
         let facts = self.facts.filter(|facts| !(facts.has_wanted && wanted.picks()))?;
         if bytes.starts_with(&self.bytes) { Some((self.bytes.len(), facts)) } else { self.alike(bytes, facts) }
     }
 
-    /// Line by line: those that differ may do so.
+    /// Compares line by line: lines may differ where that is allowed.
     fn alike(&self, bytes: &[u8], mut facts: Facts) -> Option<(usize, Facts)> {
         let mut rest = bytes;
         let mut begin = 0;
@@ -70,7 +72,8 @@ impl HeadMemo {
                         facts.length = Some(length);
                         rest
                     } else {
-                        // What may be in a value (RFC 9110, section 5.5) up to a whole line end; or it is parsed.
+                        // Accept what a value may contain (RFC 9110, section 5.5) up to a complete
+                        // line end; otherwise parse.
                         let end = value.iter().position(|&byte| (byte < b' ' && byte != b'\t') || byte == 0x7f)?;
                         value[end..].strip_prefix(b"\r\n")?
                     }
@@ -82,7 +85,7 @@ impl HeadMemo {
         (length <= MAX_HEAD_BYTES).then_some((length, facts))
     }
 
-    /// Keeps a whole head, which was found to say `facts`.
+    /// Keeps a complete head, and its `facts`.
     pub(super) fn keep(&mut self, head: &[u8], facts: Facts) {
         self.facts = None;
         if head.len() > MAX_BYTES {
@@ -111,7 +114,7 @@ impl HeadMemo {
             self.lines.push(Line { end, value, kind });
             begin = end;
         }
-        // Several lengths have to agree, which is for the parser to see.
+        // Several lengths have to agree, which the parser checks.
         if self.lines.iter().filter(|line| line.kind == Kind::Length).count() > 1 {
             for line in self.lines.iter_mut().filter(|line| line.kind == Kind::Length) {
                 line.kind = Kind::Fixed;
@@ -121,7 +124,8 @@ impl HeadMemo {
     }
 }
 
-/// A number that is all of a line, and what comes after the line. At most 18 digits: no sum overflows.
+/// A number that fills a line, and the bytes after the line. At most 18 digits: sums do not
+/// overflow.
 fn number(line: &[u8]) -> Option<(u64, &[u8])> {
     let digits = line.iter().position(|byte| !byte.is_ascii_digit()).filter(|digits| (1..19).contains(digits))?;
     let number = line[..digits].iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0'));
@@ -136,7 +140,7 @@ mod tests {
     const FIRST: &str =
         "HTTP/1.1 200 OK\r\nDate: Sun, 1\r\nContent-Length: 3\r\nX-Id:7\r\nConnection: keep-alive\r\n\r\n";
 
-    /// Whether `head` is recognised after [`FIRST`]; what is made of it is the parser's outcome in either case.
+    /// Whether `head` is recognised after [`FIRST`]; the result is the parser's in either case.
     fn recognised(head: &str) -> bool {
         let mut memo = HeadMemo::new();
         let mut parser = Parser::new();

@@ -1,4 +1,4 @@
-//! A request's bytes: laid out once and sent many times, or for each request anew in a buffer that is used again.
+//! Encodes requests: once to be sent many times, or each anew in a reused buffer.
 
 use crate::http::{Decimal, Request, USER_AGENT};
 
@@ -10,9 +10,8 @@ pub fn request_bytes(request: &Request<'_>, keep_alive: bool) -> Vec<u8> {
     bytes
 }
 
-/// Appends the bytes of `request` to `out`, a buffer that may have been used before. `Host`, `User-Agent` and the
-/// body's length are added unless it brings its own; with `keep_alive` false it asks the server to close after its
-/// response.
+/// Appends the bytes of `request` to `out`. `Host`, `User-Agent` and the body's length are added
+/// unless it sets them; with `keep_alive` false it asks the server to close after its response.
 pub fn put_request(out: &mut Vec<u8>, request: &Request<'_>, keep_alive: bool) {
     for part in [request.method, " ", request.path, " HTTP/1.1\r\n"] {
         out.extend_from_slice(part.as_bytes());
@@ -30,7 +29,7 @@ pub fn put_request(out: &mut Vec<u8>, request: &Request<'_>, keep_alive: bool) {
         put_field(out, "Connection", b"close");
     }
     if let Some(length) = request.declared_length() {
-        // A second length, or one beside chunks, is what requests are smuggled with.
+        // A second length, or one beside chunks, is how requests are smuggled.
         if !request.has("content-length") && !request.has("transfer-encoding") {
             put_field(out, "Content-Length", Decimal::new(length).digits());
         }

@@ -1,13 +1,13 @@
-//! Frames as they are on the wire: their nine-byte header and the numbers of types, flags, settings and errors
+//! Frames on the wire: their nine-byte header and the numbers of types, flags, settings and errors
 //! (RFC 9113, sections 4, 6, 7 and 11).
 
 /// Bytes of a frame's header.
 pub(super) const HEADER_BYTES: usize = 9;
 
-/// Largest payload that everyone takes; this side never allows more.
+/// Largest payload that every peer accepts; this side never allows more.
 pub(super) const MAX_PAYLOAD: usize = 16_384;
 
-/// What a client sends first.
+/// A client's first bytes.
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Frame types.
@@ -65,7 +65,7 @@ pub(super) struct FrameHeader {
 }
 
 impl FrameHeader {
-    /// Reads it; the reserved bit of the stream's number is left out.
+    /// Reads it; the reserved bit of the stream's number is ignored.
     #[inline]
     pub fn read(bytes: &[u8; HEADER_BYTES]) -> Self {
         let [l0, l1, l2, kind, flags, s0, s1, s2, s3] = *bytes;

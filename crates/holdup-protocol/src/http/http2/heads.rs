@@ -1,19 +1,19 @@
-//! Response heads: from packed block to status, length and wanted fields. A block that came before on this
-//! connection isn't read again, and unpacked again only for fields that are to be handed on: with no dynamic table the same
-//! bytes always mean the same.
+//! Response heads: from packed block to status, length and wanted fields. A block that was seen
+//! before on this connection is not parsed again, and unpacked again only if fields have to be
+//! passed on: without a dynamic table the same bytes always mean the same.
 
 use super::hpack::unpack;
 use super::streams::UNKNOWN;
 use super::{Error, Event};
 use crate::http::Wanted;
 
-/// How many blocks are remembered: an operation each, for a handful of them.
+/// Number of remembered blocks: enough for a handful of operations.
 const REMEMBERED: usize = 4;
 
-/// Larger blocks aren't remembered.
+/// Larger blocks are not remembered.
 const MAX_REMEMBERED_BYTES: usize = 1024;
 
-/// What a head says.
+/// The content of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Facts {
     /// 0 without `:status`, as in trailers.
@@ -22,7 +22,7 @@ pub(super) struct Facts {
     pub content_length: u64,
     /// It breaks the rules of section 8.2 or 8.3 of RFC 9113.
     pub malformed: bool,
-    /// A field of it is to be handed on.
+    /// One of its fields has to be passed on.
     pub has_wanted: bool,
 }
 
@@ -36,7 +36,7 @@ struct Remembered {
 pub(super) struct Heads {
     wanted: Wanted,
     remembered: [Remembered; REMEMBERED],
-    /// The one that was recognised last, or written last.
+    /// The one that was recognised or stored last.
     recent: usize,
     scratch: Vec<u8>,
 }
@@ -46,8 +46,8 @@ impl Heads {
         Self { wanted, remembered: Default::default(), recent: 0, scratch: Vec::new() }
     }
 
-    /// Reads a head. With a `tag` it is a response's, and status and wanted fields become events if it is final and
-    /// right: none of them before all of it is known to be.
+    /// Reads a head. With a `tag` it is a response's; if it is final and valid, status and wanted
+    /// fields become events. No event is sent before the whole head is known to be valid.
     #[inline]
     pub fn read(&mut self, block: &[u8], tag: Option<u32>, sink: &mut impl FnMut(Event<'_>)) -> Result<Facts, Error> {
         let facts = match self.recall(block) {
@@ -73,14 +73,14 @@ impl Heads {
         self.remembered[at].facts
     }
 
-    /// Reads a block that isn't remembered, and remembers it.
+    /// Reads a block that is not remembered yet, and remembers it.
     fn unpack(&mut self, block: &[u8]) -> Result<Facts, Error> {
         let mut facts = Facts { status: 0, content_length: UNKNOWN, malformed: false, has_wanted: false };
         let wanted = self.wanted;
         let mut fields = false;
         unpack(block, &mut self.scratch, |name, value| {
             if let [b':', pseudo @ ..] = name {
-                // The only one of a response; once, and before all others.
+                // The only pseudo-field of a response; once, and before all others.
                 facts.malformed |= fields || facts.status != 0 || pseudo != b"status";
                 match status(value) {
                     Some(status) => facts.status = status,
@@ -110,7 +110,7 @@ impl Heads {
         Ok(facts)
     }
 
-    /// The wanted fields of a block that is known to be right.
+    /// The wanted fields of a block that is known to be valid.
     fn hand_on(&mut self, block: &[u8], tag: u32, sink: &mut impl FnMut(Event<'_>)) -> Result<(), Error> {
         let wanted = self.wanted;
         unpack(block, &mut self.scratch, |name, value| {

@@ -1,8 +1,9 @@
-//! Heads packed and unpacked (RFC 7541), with a dynamic table of size 0: what a block means depends on nothing
-//! before it. Both sides are held to that. This one never refers to the server's table. The server is told so by
-//! the first frame of the session, before any request, and it takes frames in order: a response's head is packed
-//! after that setting was taken, and from then on a larger table isn't the server's to use. So a field that it
-//! asks to have kept is read and not kept, and a reference to a kept one, or a larger size, is a compression error.
+//! Packs and unpacks heads (RFC 7541), with a dynamic table of size 0: the meaning of a block does
+//! not depend on earlier ones. Both sides have to respect that. This side never refers to the
+//! server's table. The first frame of the session, before any request, sets this side's table size
+//! to 0, and the server processes frames in order. So it packs every response head after that
+//! setting, and may not use a larger table. A field that it marks for indexing is read but not
+//! stored; a reference to a stored one, or a larger table size, is a compression error.
 
 mod fields;
 mod huffman;
@@ -12,7 +13,7 @@ use super::{Error, MAX_HEAD_BYTES};
 /// What a field counts beside its name and value (RFC 9113, section 10.5.1).
 const FIELD_OVERHEAD_BYTES: usize = 32;
 
-/// A size update to 0: the first thing a peer is to know of this side's table.
+/// A size update to 0: it has to come first, to announce this side's table.
 pub(super) const NO_TABLE: u8 = 0x20;
 
 /// Appends an integer whose first byte has `prefix` free bits and `pattern` above them (section 5.1).
@@ -31,18 +32,18 @@ pub(super) fn put_integer(out: &mut Vec<u8>, pattern: u8, prefix: u8, value: usi
     out.push(rest as u8);
 }
 
-/// Appends a string as it is, without the Huffman code: it costs the server nothing to unpack.
+/// Appends a string without the Huffman code: that is the cheapest for the server to unpack.
 pub(super) fn put_string(out: &mut Vec<u8>, text: &[u8]) {
     put_integer(out, 0, 7, text.len());
     out.extend_from_slice(text);
 }
 
-/// Unpacks a block and calls `field` with each name and value. `scratch` is for strings that have to be decoded;
-/// it is kept by the caller so that it is allocated once.
+/// Unpacks a block and calls `field` with each name and value. `scratch` is for strings that have
+/// to be decoded; the caller keeps it so that it is allocated once.
 ///
 /// # Errors
-/// [`Error::Compression`] if the block isn't valid or refers to a dynamic table; [`Error::HeadTooLarge`] if its
-/// fields take more than [`MAX_HEAD_BYTES`], counted as RFC 9113 counts them.
+/// [`Error::Compression`] if the block is invalid or refers to a dynamic table;
+/// [`Error::HeadTooLarge`] if its fields take more than [`MAX_HEAD_BYTES`], counted as in RFC 9113.
 pub fn unpack(block: &[u8], scratch: &mut Vec<u8>, mut field: impl FnMut(&[u8], &[u8])) -> Result<(), Error> {
     let mut rest = Rest(block);
     let mut total = 0;
@@ -54,7 +55,7 @@ pub fn unpack(block: &[u8], scratch: &mut Vec<u8>, mut field: impl FnMut(&[u8], 
                 let index = rest.integer(7)?;
                 fields::field(index).ok_or(Error::Compression)?
             }
-            // The size of the table may change before the first field only.
+            // The size of the table may change only before the first field.
             0x20..0x40 => {
                 if begun || rest.integer(5)? != 0 {
                     return Err(Error::Compression);
@@ -62,7 +63,7 @@ pub fn unpack(block: &[u8], scratch: &mut Vec<u8>, mut field: impl FnMut(&[u8], 
                 continue;
             }
             _ => {
-                // To be kept, not to be kept, never to be kept: none is.
+                // To be indexed, not indexed, never indexed: none is stored.
                 let index = rest.integer(if first >= 0x40 { 6 } else { 4 })?;
                 let name = if index == 0 { rest.string(scratch)? } else { Text::Plain(named(index)?) };
                 let value = rest.string(scratch)?;
@@ -83,7 +84,7 @@ fn named(index: usize) -> Result<&'static [u8], Error> {
     fields::field(index).map(|(name, _)| name).ok_or(Error::Compression)
 }
 
-/// A string: where it lies in the block, or its place in the scratch buffer.
+/// A string: its place in the block, or in the scratch buffer.
 enum Text<'a> {
     Plain(&'a [u8]),
     Decoded { from: usize, to: usize },
@@ -98,7 +99,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// What is not yet read of a block.
+/// The unread rest of a block.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
@@ -108,7 +109,7 @@ impl<'a> Rest<'a> {
         Ok(byte)
     }
 
-    /// An integer in the low `prefix` bits of the next byte, and in more bytes if it doesn't fit.
+    /// An integer in the low `prefix` bits of the next byte, and in more bytes if it does not fit.
     #[inline]
     fn integer(&mut self, prefix: u8) -> Result<usize, Error> {
         let full = (1_usize << prefix) - 1;
@@ -116,7 +117,8 @@ impl<'a> Rest<'a> {
         if value < full { Ok(value) } else { self.long_integer(full) }
     }
 
-    /// Four more bytes carry any length that is allowed here; longer ones are refused (section 5.1 asks for it).
+    /// Four more bytes can hold any allowed length; longer ones are refused (section 5.1 requires
+    /// that).
     fn long_integer(&mut self, mut value: usize) -> Result<usize, Error> {
         for shift in [0, 7, 14, 21] {
             let byte = self.byte()?;

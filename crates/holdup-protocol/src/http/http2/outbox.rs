@@ -1,12 +1,13 @@
-//! What waits to be written to the server.
+//! Bytes that wait to be written to the server.
 
 use super::Error;
 use super::frame::{FrameHeader, flag, kind};
 
-/// Answers (to PING and SETTINGS) that may wait: a server that asks on and doesn't read gets no more.
+/// Most replies (to PING and SETTINGS) that may wait: a server that keeps asking and does not read
+/// gets no more.
 const MAX_ANSWERS: u32 = 1_000;
 
-/// A buffer larger than this isn't kept once it is empty.
+/// A larger buffer is freed once it is empty.
 const KEPT_BYTES: usize = 256 * 1024;
 
 /// The buffer: bytes before `at` are written already.
@@ -50,8 +51,8 @@ impl Outbox {
         self.put(payload);
     }
 
-    /// Frames laid out for stream 0, sent on `stream`. `first` is put before the payload of the first. `mark` is what
-    /// stands at that place of them instead of what was laid out.
+    /// Frames prepared for stream 0, sent on `stream`. `first` goes before the payload of the
+    /// first. `mark` replaces the bytes at its place.
     #[inline]
     pub fn frames(&mut self, laid_out: &[u8], stream: u32, first: Option<u8>, mark: Option<(usize, &[u8])>) {
         let mut at = self.bytes.len();
@@ -74,7 +75,7 @@ impl Outbox {
         }
     }
 
-    /// An answer to something the server may ask as often as it likes.
+    /// A reply to something that the server may request as often as it likes.
     pub fn answer(&mut self, kind: u8, payload: &[u8]) -> Result<(), Error> {
         self.answers += 1;
         if self.answers > MAX_ANSWERS {

@@ -1,5 +1,5 @@
-//! One connection: opens streams, and reads what the server says about them. Whatever that is, memory stays
-//! bounded: by one frame, one head, and the streams that the caller opened.
+//! One connection: opens streams, and reads the server's frames. Whatever the server sends, memory
+//! stays bounded: by one frame, one head, and the streams that the caller opened.
 
 mod frames;
 mod reading;
@@ -13,20 +13,22 @@ use super::uploads::Uploads;
 use super::{Config, Error, Event, MAX_HEAD_BYTES, Template};
 use reading::{OpenHead, Reading};
 
-/// Bytes that a stream, and all of them together, may send without being told to go on. As large as makes sense:
-/// nothing is kept here, TCP holds a server back that is too fast, and each update is work for both.
+/// Bytes that a stream, and all of them together, may send without a window update. It is as large
+/// as makes sense: nothing is kept here, TCP slows down a server that is too fast, and each update
+/// is work for both sides.
 const WINDOW: u32 = 1 << 30;
 
 /// The connection's window before it is raised (RFC 9113, section 6.9.2).
 const DEFAULT_WINDOW: u32 = 65_535;
 
-/// Streams to open before the server has said how many it takes: what is too many is refused, so the first asks.
+/// Streams to open before the server has announced its limit: it refuses those beyond it, so one
+/// has to ask first.
 const STREAMS_BEFORE_SETTINGS: u32 = 1;
 
 /// The highest number of a stream.
 const LAST_STREAM: u32 = (1 << 31) - 1;
 
-/// Frames in a row that bring no stream on.
+/// Most frames in a row that make no progress on any stream.
 const MAX_IDLE_FRAMES: u32 = 10_000;
 
 /// One HTTP/2 connection, from the client's side.
@@ -38,19 +40,19 @@ pub struct Session {
     streams: Streams,
     heads: Heads,
     next_stream: u32,
-    /// Streams the server takes at once.
+    /// Streams that the server accepts at once.
     allowed_streams: u32,
-    /// The server's settings are there: its first frame.
+    /// The server's settings, its first frame, have arrived.
     settled: bool,
     going_away: bool,
     dead: Option<Error>,
-    /// A head has been sent, and with it that no table is used.
+    /// A head has been sent, and with it the table size of 0.
     head_sent: bool,
     /// Bytes that the server may still send on all streams.
     window: u32,
     idle_frames: u32,
     reading: Reading,
-    /// Beginning of a frame that isn't whole.
+    /// The start of a frame that is not complete.
     partial: Vec<u8>,
     open_head: Option<OpenHead>,
 }
@@ -100,7 +102,8 @@ impl Session {
         self.outbox.waiting()
     }
 
-    /// The first `count` bytes of [`Session::output`] were written. Bodies that had to wait may then fill it again.
+    /// The first `count` bytes of [`Session::output`] were written. Waiting bodies may then fill it
+    /// again.
     #[inline]
     pub fn consumed(&mut self, count: usize) {
         self.outbox.consumed(count);
@@ -109,8 +112,9 @@ impl Session {
         }
     }
 
-    /// Streams that can be opened now: none once the server said GOAWAY or the session failed, and only one before
-    /// the server's settings are there, which it sends as the connection begins: see [`Session::settled`].
+    /// Streams that can be opened now: none once the server sent GOAWAY or the session failed, and
+    /// only one before the server's settings have arrived, which it sends at the start of the
+    /// connection: see [`Session::settled`].
     #[inline]
     #[must_use]
     pub fn room(&self) -> u32 {
@@ -122,7 +126,7 @@ impl Session {
         allowed.saturating_sub(self.streams.count() as u32).min(left)
     }
 
-    /// Whether the server's settings are there.
+    /// Whether the server's settings have arrived.
     #[inline]
     #[must_use]
     pub fn settled(&self) -> bool {
@@ -136,15 +140,15 @@ impl Session {
         self.streams.count() as u32
     }
 
-    /// Sends a request on a new stream that its events call `tag`; `tag` must not be in use. False, and nothing
-    /// sent, if there is no [`Session::room`].
+    /// Sends a request on a new stream whose events carry `tag`; `tag` must not be in use. Returns
+    /// false, and sends nothing, without [`Session::room`].
     #[inline]
     pub fn send(&mut self, template: &Template, tag: u32) -> bool {
         self.send_marked(template, tag, None)
     }
 
-    /// The same with other bytes at a place of the head's frames, which [`Template::place_of`] found: what is another for
-    /// each request of one template, such as an id.
+    /// The same with other bytes at a place in the head's frames, found by [`Template::place_of`]:
+    /// for values that differ between requests of one template, such as an id.
     #[inline]
     pub fn send_marked(&mut self, template: &Template, tag: u32, mark: Option<(usize, &[u8])>) -> bool {
         if self.room() == 0 {
@@ -153,7 +157,8 @@ impl Session {
         let id = self.next_stream;
         self.next_stream += 2;
         self.idle_frames = 0;
-        // The server's decoder may ask to hear of a smaller table before anything else, so the first head says it.
+        // The server's decoder may require the smaller table size to be announced first, so the
+        // first head does it.
         let first = (!self.head_sent).then_some(NO_TABLE);
         self.head_sent = true;
         let body = template.body();
@@ -168,7 +173,7 @@ impl Session {
         true
     }
 
-    /// Gives up the stream `tag`: tells the server, and no event of it comes any more.
+    /// Gives up the stream `tag`: informs the server, and reports no more events for it.
     pub fn cancel(&mut self, tag: u32) {
         if let Some(id) = self.streams.of_tag(tag) {
             self.streams.close(id);
@@ -179,10 +184,11 @@ impl Session {
         }
     }
 
-    /// Takes the bytes that arrived, and calls `sink` for all that they say.
+    /// Takes received bytes, and calls `sink` for each event.
     ///
     /// # Errors
-    /// If the connection is of no more use; see [`Error`]. [`Session::output`] then ends in a GOAWAY that says so.
+    /// If the connection cannot be used any more; see [`Error`]. [`Session::output`] then ends with
+    /// a GOAWAY.
     #[inline]
     pub fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Event<'_>)) -> Result<(), Error> {
         if let Some(error) = self.dead {
@@ -203,19 +209,20 @@ impl Session {
             Error::FlowControl => code::FLOW_CONTROL_ERROR,
             Error::HeadTooLarge | Error::TooManyControlFrames => code::ENHANCE_YOUR_CALM,
         };
-        // No stream of the server's was ever accepted.
+        // No stream opened by the server was ever accepted.
         let [c0, c1, c2, c3] = code.to_be_bytes();
         self.outbox.frame(kind::GOAWAY, 0, 0, &[0, 0, 0, 0, c0, c1, c2, c3]);
     }
 
-    /// A frame came that brings no stream on; a flood of them is an attack or a bug.
+    /// A frame made no progress on any stream; a flood of them is an attack or a bug.
     #[inline]
     fn idle_frame(&mut self) -> Result<(), Error> {
         self.idle_frames += 1;
         if self.idle_frames > MAX_IDLE_FRAMES { Err(Error::TooManyControlFrames) } else { Ok(()) }
     }
 
-    /// The stream is over without a whole response; the server is told unless it said so itself.
+    /// The stream ended without a complete response. With `tell`, the server is informed, because
+    /// it did not reset the stream itself.
     fn give_up(&mut self, id: u32, code: u32, tell: bool, sink: &mut impl FnMut(Event<'_>)) {
         if let Some(stream) = self.streams.close(id) {
             self.uploads.drop(id);

@@ -1,26 +1,27 @@
-//! The open streams, by number and by the caller's tag. Numbers are handed out in order, so that the low bits of
-//! one are its place in a small table; a neighbour's place is taken if an old stream still holds it.
+//! The open streams, by number and by the caller's tag. Numbers are given out in order, so the low
+//! bits of one are its place in a small table; if an old stream still holds the place, the next
+//! free one is used.
 
-/// Content length of a response that doesn't tell it.
+/// Content length of a response that does not declare it.
 pub(super) const UNKNOWN: u64 = u64::MAX;
 
-/// Places of the smallest table.
+/// Size of the smallest table.
 const SMALLEST: usize = 16;
 
 /// An open stream.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stream {
-    /// 0 where there is none.
+    /// 0 if the place is free.
     pub id: u32,
     /// The caller's name for it.
     pub tag: u32,
-    /// Bytes that arrived and the server wasn't told it may send again.
+    /// Bytes that arrived and were not yet acknowledged by a window update.
     pub unacknowledged: u32,
-    /// It asked with `HEAD`.
+    /// Its request was a `HEAD`.
     pub head_request: bool,
-    /// The final head is there.
+    /// The final head has arrived.
     pub answered: bool,
-    /// Body bytes that are there, and that are to come in all or [`UNKNOWN`].
+    /// Body bytes received, and (below) expected in total or [`UNKNOWN`].
     pub received: u64,
     pub expected: u64,
 }
@@ -28,7 +29,7 @@ pub(super) struct Stream {
 const FREE: Stream =
     Stream { id: 0, tag: 0, unacknowledged: 0, head_request: false, answered: false, received: 0, expected: UNKNOWN };
 
-/// The table. At most half of it is taken, so that a free place is always near.
+/// The table. At most half of it is occupied, so that a free place is always near.
 #[derive(Debug)]
 pub(super) struct Streams {
     places: Vec<Stream>,
@@ -69,7 +70,7 @@ impl Streams {
         self.places.get_mut(at)
     }
 
-    /// Opens a stream whose number no other has.
+    /// Opens a stream with a new number.
     #[inline]
     pub fn open(&mut self, id: u32, tag: u32, head_request: bool) {
         if (self.count + 1) * 2 > self.places.len() {
@@ -97,7 +98,7 @@ impl Streams {
         }
     }
 
-    /// Closes it, and moves up those that stand behind it because their own place was taken.
+    /// Closes it, and moves up those behind it that did not get their own place.
     #[inline]
     pub fn close(&mut self, id: u32) -> Option<Stream> {
         let mut hole = self.place(id)?;
@@ -110,7 +111,7 @@ impl Streams {
             if stream.id == 0 {
                 break;
             }
-            // It may move to the hole if that is no further from its home than where it is.
+            // It may move into the hole if that is at least as close to its own place as where it is now.
             let home = self.home(stream.id);
             if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
                 self.places[hole] = stream;
@@ -122,12 +123,12 @@ impl Streams {
         Some(closed)
     }
 
-    /// The open stream that the caller calls `tag`. Looks at all: for what is rare.
+    /// The open stream with the caller's `tag`. Searches all streams, so it is for rare cases.
     pub fn of_tag(&self, tag: u32) -> Option<u32> {
         self.places.iter().find(|stream| stream.id != 0 && stream.tag == tag).map(|stream| stream.id)
     }
 
-    /// Some open stream with a number above `id`. Looks at all: for what is rare.
+    /// Some open stream with a number above `id`. Searches all streams, so it is for rare cases.
     pub fn above(&self, id: u32) -> Option<u32> {
         self.places.iter().map(|stream| stream.id).find(|&open| open > id)
     }
@@ -150,7 +151,7 @@ mod tests {
                 open.push(next);
                 next += 2;
             } else if !open.is_empty() {
-                // The oldest is kept for long, so that numbers wrap around it.
+                // The oldest one stays for long, so that numbers wrap around it.
                 let at = (random >> 8) as usize % open.len();
                 let id = open.swap_remove(if random >> 4 & 63 != 0 { at.max(1).min(open.len() - 1) } else { at });
                 assert_eq!(streams.close(id).map(|stream| stream.tag), Some(id + 7));

@@ -1,4 +1,5 @@
-//! One operation's request as HTTP/2 frames, encoded once: to send it again only the stream's number changes.
+//! One operation's request as HTTP/2 frames, encoded once: only the stream's number changes when it
+//! is sent again.
 
 use std::sync::Arc;
 
@@ -6,10 +7,10 @@ use super::frame::{FrameHeader, MAX_PAYLOAD, flag, kind};
 use super::hpack::{put_integer, put_string};
 use crate::http::{Decimal, Request, USER_AGENT};
 
-/// Fields that belong to an HTTP/1 connection and have no place here (RFC 9113, section 8.2.2).
+/// Fields of an HTTP/1 connection, which are invalid here (RFC 9113, section 8.2.2).
 const CONNECTION_FIELDS: [&str; 5] = ["connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade"];
 
-/// Fields that are names in the static table, with their index (RFC 7541, appendix A).
+/// Fields whose names are in the static table, with their index (RFC 7541, appendix A).
 const INDEXED_NAMES: [(&str, usize); 14] = [
     ("accept", 19),
     ("accept-charset", 15),
@@ -30,11 +31,11 @@ const INDEXED_NAMES: [(&str, usize); 14] = [
 /// A request ready to be sent on any session.
 #[derive(Clone, Debug)]
 pub struct Template {
-    /// The packed head: static indices and literals only, so that it depends on no session.
+    /// The packed head: static indices and literals only, so that it is valid in any session.
     block: Vec<u8>,
     /// The head's frames and, if it fits into one, the body's, all for stream 0.
     frames: Vec<u8>,
-    /// Bytes of `frames` that are the head's.
+    /// Length of the head within `frames`.
     head_bytes: usize,
     body: Arc<[u8]>,
     head_request: bool,
@@ -43,8 +44,9 @@ pub struct Template {
 }
 
 impl Template {
-    /// Encodes `request`. Names become lower case, fields of an HTTP/1 connection are left out, `host` becomes
-    /// the authority, and `user-agent` and the body's length are added unless it brings its own.
+    /// Encodes `request`. Names become lower case, fields of an HTTP/1 connection are left out,
+    /// `host` becomes the authority, and `user-agent` and the body's length are added unless it
+    /// sets them.
     #[must_use]
     pub fn new(request: &Request<'_>) -> Self {
         let mut template = Self {
@@ -59,8 +61,8 @@ impl Template {
         template
     }
 
-    /// Encodes another request in place of the one before, in the same buffers: for requests that are laid out each
-    /// anew. Only a body of another length takes memory.
+    /// Encodes another request in the same buffers: for requests that are each encoded anew. Only a
+    /// body of another length allocates memory.
     pub fn set(&mut self, request: &Request<'_>) {
         let given = |name: &str| request.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name));
         let block = &mut self.block;
@@ -117,8 +119,9 @@ impl Template {
         other
     }
 
-    /// Where the last field's value that is `value` stands in the frames of the head; none if no field has it, or if it
-    /// goes on in another frame. For [`Session::send_marked`](super::Session::send_marked).
+    /// The place of `value` in the frames of the head, where it is the value of the last such
+    /// field; none if no field has it, or if it is split between frames. For
+    /// [`Session::send_marked`](super::Session::send_marked).
     #[must_use]
     pub fn place_of(&self, value: &[u8]) -> Option<usize> {
         if value.is_empty() {
@@ -127,7 +130,7 @@ impl Template {
         self.head().windows(value.len()).rposition(|w| w == value)
     }
 
-    /// Lays out the frames: a head that is too large for one goes on in CONTINUATION frames.
+    /// Builds the frames: a head that is too large for one continues in CONTINUATION frames.
     fn lay_out(&mut self) {
         let Self { block, frames, head_bytes, body, .. } = self;
         frames.clear();
@@ -185,7 +188,7 @@ fn put_path(block: &mut Vec<u8>, path: &str) {
     if path == "/" { put_integer(block, 0x80, 7, 4) } else { put_literal(block, 4, path) }
 }
 
-/// A field whose name is at `index` of the static table; no table is to keep it.
+/// A field whose name is at `index` of the static table, marked as not to be indexed.
 fn put_literal(block: &mut Vec<u8>, index: usize, value: &str) {
     put_integer(block, 0, 4, index);
     put_string(block, value.as_bytes());
@@ -193,7 +196,7 @@ fn put_literal(block: &mut Vec<u8>, index: usize, value: &str) {
 
 fn put_field(block: &mut Vec<u8>, name: &str, value: &[u8]) {
     let is = |other: &str| name.eq_ignore_ascii_case(other);
-    // Of TE only this value is allowed.
+    // The only value of TE that is allowed.
     let te = is("te") && !value.eq_ignore_ascii_case(b"trailers");
     if te || CONNECTION_FIELDS.into_iter().any(is) {
         return;
@@ -289,7 +292,7 @@ mod tests {
             Request { method: "POST", ..GET },
         ];
         let mut template = Template::new(&GET);
-        // A body that is still being sent must stay as it is.
+        // A body that is still being sent must not change.
         let mut sent = Vec::new();
         for request in requests.iter().chain(requests.iter().rev()) {
             template.set(request);
@@ -302,7 +305,7 @@ mod tests {
             assert!(sent.iter().all(|(body, expected)| body[..] == **expected));
         }
         drop(sent);
-        // In its stride it takes no memory.
+        // Once warm, it allocates nothing.
         let post = |body| Request { method: "POST", body: Some(body), ..GET };
         template.set(&post(b"abc"));
         let before = (template.block.as_ptr(), template.frames.as_ptr(), template.body.as_ptr());

@@ -1,5 +1,6 @@
-//! Bodies of requests that could not be sent at once: they go on as the server's windows allow (RFC 9113,
-//! section 5.2). Windows are kept for them alone; a stream whose body is sent needs none.
+//! Bodies of requests that could not be sent at once: they continue as the server's windows allow
+//! (RFC 9113, section 5.2). Windows are tracked only for them; a stream whose body is sent needs
+//! none.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,10 +12,10 @@ use super::outbox::Outbox;
 /// Largest window (section 6.9.1).
 pub(super) const MAX_WINDOW: i64 = (1 << 31) - 1;
 
-/// Window of a stream and of the connection as long as the server says nothing (section 6.9.2).
+/// Window of a stream and of the connection unless the server sets it (section 6.9.2).
 const DEFAULT_WINDOW: i64 = 65_535;
 
-/// So much waits in the outbox at most before bodies stop filling it.
+/// Bodies stop filling the outbox when this much waits in it.
 const OUTBOX_BYTES: usize = 256 * 1024;
 
 #[derive(Debug)]
@@ -22,7 +23,7 @@ struct Upload {
     stream: u32,
     body: Arc<[u8]>,
     sent: usize,
-    /// Below zero when the server made windows smaller.
+    /// Below zero if the server has made windows smaller.
     window: i64,
 }
 
@@ -38,7 +39,8 @@ impl Uploads {
         Self { waiting: VecDeque::new(), connection_window: DEFAULT_WINDOW, initial_window: DEFAULT_WINDOW }
     }
 
-    /// Whether a body may be sent whole right behind its head; if so the connection's window is smaller by it.
+    /// Whether a body may be sent completely right after its head; if so the connection's window
+    /// shrinks by it.
     #[inline]
     pub fn fits(&mut self, bytes: usize) -> bool {
         let bytes = bytes as i64;
@@ -56,7 +58,7 @@ impl Uploads {
         self.waiting.push_back(Upload { stream, body, sent: 0, window: self.initial_window });
     }
 
-    /// Nothing more of it is sent. Whether something was to come.
+    /// Stops sending it. Returns whether anything was left.
     #[inline]
     pub fn drop(&mut self, stream: u32) -> bool {
         if self.waiting.is_empty() {
@@ -67,7 +69,7 @@ impl Uploads {
         self.waiting.len() < before
     }
 
-    /// Sends what the windows allow and the outbox is to take. Whether that was anything.
+    /// Sends as much as the windows allow and the outbox takes. Returns whether that was anything.
     #[inline]
     pub fn send(&mut self, outbox: &mut Outbox) -> bool {
         !self.waiting.is_empty() && self.send_waiting(outbox)
@@ -99,7 +101,7 @@ impl Uploads {
         any
     }
 
-    /// The server set the window that streams begin with: those that wait are moved by the difference.
+    /// The server set the initial window of streams: waiting ones are moved by the difference.
     pub fn set_initial_window(&mut self, bytes: u32) -> Result<(), Error> {
         let bytes = i64::from(bytes);
         let change = bytes - self.initial_window;
@@ -116,7 +118,7 @@ impl Uploads {
         if self.connection_window > MAX_WINDOW { Err(Error::FlowControl) } else { Ok(()) }
     }
 
-    /// False if the window becomes larger than one may be.
+    /// False if the window would exceed its limit.
     pub fn widen(&mut self, stream: u32, bytes: u32) -> bool {
         let upload = self.waiting.iter_mut().find(|upload| upload.stream == stream);
         upload.is_none_or(|upload| {

@@ -1,9 +1,9 @@
-//! The older format: a head that says byte order, resolution and link, then records of packets.
+//! The older format: a head with byte order, resolution and link, then records of packets.
 
 use super::{FileError, RECORD_BYTES_MAX, Taken};
 use crate::packets::packet::{Link, Packet};
 
-/// How numbers are written, and what a fraction of a second is.
+/// Byte order of numbers, and the unit of fractions of a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Order {
     is_big: bool,
@@ -13,7 +13,7 @@ pub(crate) struct Order {
 pub(crate) const HEAD: usize = 24;
 const RECORD_HEAD: usize = 16;
 
-/// What the first four bytes say.
+/// The meaning of the first four bytes.
 pub(crate) fn order(magic: [u8; 4]) -> Option<Order> {
     let (is_big, tick_ns) = match magic {
         [0xa1, 0xb2, 0xc3, 0xd4] => (true, 1000),
@@ -40,23 +40,23 @@ pub(crate) struct Pcap {
 }
 
 impl Pcap {
-    /// Reads the head; none if it is not whole.
+    /// Reads the head; none if it is incomplete.
     pub fn begin(order: Order, bytes: &[u8]) -> Result<Option<(Self, usize)>, FileError> {
         if bytes.len() < HEAD {
             return Ok(None);
         }
-        // The upper bits tell of checksums at the end of frames.
+        // The upper bits describe checksums at the end of frames.
         let number = order.u32_at(bytes, 20).unwrap_or(u32::MAX) & 0xffff;
         let link = Link::of_number(number).ok_or(FileError::Link(number))?;
         Ok(Some((Self { order, link }, HEAD)))
     }
 
-    /// Bytes of the record that `bytes` begins, as far as they say.
+    /// Length of the record that starts `bytes`, as far as is known.
     pub fn record_length(&self, bytes: &[u8]) -> usize {
         RECORD_HEAD + self.order.u32_at(bytes, 8).map_or(0, |stored| (stored as usize).min(RECORD_BYTES_MAX))
     }
 
-    /// Gives the packet that `bytes` begins with.
+    /// Passes on the packet that starts `bytes`.
     pub fn record(&self, bytes: &[u8], offset: u64, take: &mut dyn FnMut(&Packet<'_>)) -> Result<Taken, FileError> {
         let number = |at| self.order.u32_at(bytes, at);
         let (Some(seconds), Some(fraction), Some(stored), Some(length)) = (number(0), number(4), number(8), number(12))

@@ -1,4 +1,5 @@
-//! The newer format: blocks, which sections and interfaces explain. Packets without a time ("simple" ones) are passed over.
+//! The newer format: blocks, which sections and interfaces describe. Packets without a time
+//! ("simple" ones) are skipped.
 
 use super::{FileError, RECORD_BYTES_MAX, Taken};
 use crate::packets::packet::{Link, Packet};
@@ -8,21 +9,22 @@ const OLD_PACKET: u32 = 2;
 const STATISTICS: u32 = 5;
 const PACKET: u32 = 6;
 
-/// Options: end of them, resolution of time, seconds to add, packets dropped by the interface and by the system.
+/// Options: end of options, resolution of time, seconds to add, packets dropped by the interface
+/// and by the system.
 const END: u16 = 0;
 const RESOLUTION: u16 = 9;
 const OFFSET: u16 = 14;
 const DROPPED: [u16; 2] = [5, 7];
 
-/// Interfaces that are told apart in a section.
+/// Most interfaces of a section.
 const INTERFACES_MAX: usize = 4096;
 
 #[derive(Clone, Copy, Debug)]
 struct Interface {
-    /// None if its packets are not understood.
+    /// None if its packets are not supported.
     link: Option<Link>,
     number: u32,
-    /// Ticks of a second.
+    /// Ticks per second.
     ticks: u64,
     offset_seconds: i64,
     dropped: u64,
@@ -33,7 +35,7 @@ struct Interface {
 pub(crate) struct Pcapng {
     is_big: bool,
     interfaces: Vec<Interface>,
-    /// Bytes that are to be passed over.
+    /// Bytes to skip.
     pub skip: usize,
 }
 
@@ -48,7 +50,7 @@ impl Pcapng {
         Some(if self.is_big { u32::from_be_bytes(four) } else { u32::from_le_bytes(four) })
     }
 
-    /// A number of 8 bytes whose halves stand in this order: the upper one first.
+    /// A number of 8 bytes, of which the upper half comes first in either byte order.
     fn split_u64_at(&self, bytes: &[u8], at: usize) -> Option<u64> {
         Some(u64::from(self.u32_at(bytes, at)?) << 32 | u64::from(self.u32_at(bytes, at + 4)?))
     }
@@ -58,12 +60,12 @@ impl Pcapng {
         Some(if self.is_big { u64::from_be_bytes(eight) } else { u64::from_le_bytes(eight) })
     }
 
-    /// Bytes of the block that `bytes` begins, as far as they say and are worth waiting for.
+    /// Length of the block that starts `bytes`, as far as it is known and worth waiting for.
     pub fn block_length(&self, bytes: &[u8]) -> usize {
         self.u32_at(bytes, 4).map_or(12, |length| (length as usize).min(RECORD_BYTES_MAX + 64)).max(12)
     }
 
-    /// Takes the block that `bytes` begins with.
+    /// Takes the block that starts `bytes`.
     pub fn block(
         &mut self,
         bytes: &[u8],
@@ -75,7 +77,8 @@ impl Pcapng {
         if bytes.len() < 12 {
             return Ok(Taken::More);
         }
-        // The kind of a section's head is the same in both byte orders; what follows says which it is.
+        // The kind of a section's head is the same in both byte orders; the next field tells them
+        // apart.
         if bytes.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]) {
             match bytes.get(8..12) {
                 Some([0x1a, 0x2b, 0x3c, 0x4d]) => self.is_big = true,
@@ -143,7 +146,7 @@ impl Pcapng {
             .fold(0, u64::saturating_add);
         let index = self.u32_at(body, 0).map_or(usize::MAX, |index| index as usize);
         if let Some(interface) = self.interfaces.get_mut(index) {
-            // Counted from the beginning, and told now and then.
+            // It counts from the start, and is reported now and then.
             *dropped = dropped.saturating_add(count.saturating_sub(interface.dropped));
             interface.dropped = interface.dropped.max(count);
         }
@@ -158,7 +161,7 @@ impl Pcapng {
         })
     }
 
-    /// The packet in a block, or the number of its link if that is not understood.
+    /// The packet in a block, or the number of its link if that is not supported.
     fn packet<'a>(&self, body: &'a [u8], is_old: bool) -> Option<Result<Packet<'a>, u32>> {
         let index = if is_old { u32::from(self.u16_at(body, 0)?) } else { self.u32_at(body, 0)? };
         let time = self.split_u64_at(body, 4)?;

@@ -1,8 +1,9 @@
-//! What a client of MySQL or MariaDB asks for: the first byte of a message in the command phase, and the text behind it.
+//! The commands of a MySQL or MariaDB client: the first byte of a message in the command phase, and
+//! the text after it.
 
 use crate::packets::turn::Kind;
 
-/// What is asked for.
+/// A command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     /// The end; no response.
@@ -14,22 +15,22 @@ pub(crate) enum Command {
     FieldList,
     /// Another login on the same connection.
     ChangeUser,
-    /// Answered by one message.
+    /// Answered by a single message.
     Simple,
-    /// A result as that of a query.
+    /// A result like a query's.
     Processes,
-    /// The connection begins anew.
+    /// The session is reset.
     Reset,
-    /// A statement is forgotten; no response.
+    /// A statement is closed; no response.
     Close,
     /// A parameter's value; no response.
     LongData,
-    /// The server goes on without end.
+    /// The server sends without end.
     Stream,
 }
 
 impl Command {
-    /// The command of this number; none if there is no such.
+    /// The command of this number; none if it is unknown.
     pub fn of(number: u8) -> Option<Self> {
         Some(match number {
             0x01 => Self::Quit,
@@ -51,7 +52,7 @@ impl Command {
         })
     }
 
-    /// What the server calls a command that is no statement.
+    /// The server's name of a command that is not a statement.
     pub fn name(number: u8) -> &'static str {
         match number {
             0x01 => "Quit",
@@ -91,7 +92,7 @@ impl Command {
     }
 }
 
-/// A number of the protocol's own variable length, and what is behind it.
+/// A length-encoded integer of the protocol, and the bytes after it.
 pub(crate) fn length_encoded(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (first, rest) = bytes.split_first()?;
     let count = match first {
@@ -105,8 +106,9 @@ pub(crate) fn length_encoded(bytes: &[u8]) -> Option<(u64, &[u8])> {
     Some((number.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)), rest))
 }
 
-/// The SQL of a query, behind its attributes if it has such. Whether it may is known where the login was seen; else it is told
-/// from the bytes, for no SQL begins as attributes do.
+/// The SQL of a query, after its attributes if it has any. If the login was seen, `has_attributes`
+/// says whether it may have any; otherwise the bytes show it, because no SQL begins like
+/// attributes.
 pub(crate) fn sql(content: &[u8], has_attributes: Option<bool>) -> Option<&[u8]> {
     let may = || matches!(content, [count, 1, ..] if *count < 9);
     if has_attributes.unwrap_or_else(may) { behind_attributes(content) } else { Some(content) }
@@ -137,7 +139,7 @@ fn behind_attributes(content: &[u8]) -> Option<&[u8]> {
                 3 | 4 | 9 => rest.get(4..)?,
                 5 | 8 => rest.get(8..)?,
                 6 => rest,
-                // Of times the length has one byte, which is as that of a text.
+                // The length of times has one byte, like that of a short text.
                 _ => skip_text(rest)?,
             };
         }

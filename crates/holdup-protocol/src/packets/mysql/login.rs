@@ -1,11 +1,13 @@
-//! How a connection of MySQL or MariaDB begins: the server's greeting and the client's answer, for the connection id and what
-//! both sides are capable of. Name, password and database are not read.
+//! The start of a MySQL or MariaDB connection: the server's greeting and the client's reply. It
+//! reads the connection id, the capabilities of both sides, the account and the database, but never
+//! the password.
 
-/// What a client is capable of, as bits of its answer (MySQL: `mysql_com.h`; MariaDB: "Connection" in its protocol reference).
+/// A client's capabilities, as bits of its reply (MySQL: `mysql_com.h`; MariaDB: "Connection" in
+/// its protocol reference).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Capabilities {
     low: u32,
-    /// MariaDB's own, where the client is one of MariaDB.
+    /// MariaDB's own, if the client is MariaDB's.
     mariadb: u32,
 }
 
@@ -22,7 +24,7 @@ const QUERY_ATTRIBUTES: u32 = 1 << 27;
 const MARIADB_CACHE_METADATA: u32 = 1 << 4;
 
 impl Capabilities {
-    /// What both are capable of.
+    /// The capabilities that both have.
     pub fn both(self, other: Self) -> Self {
         Self { low: self.low & other.low, mariadb: self.mariadb & other.mariadb }
     }
@@ -35,7 +37,7 @@ impl Capabilities {
         self.low & DEPRECATE_EOF != 0
     }
 
-    /// Whether a query may bring attributes (MySQL 8.0.23).
+    /// Whether a query may have attributes (MySQL 8.0.23).
     pub fn has_query_attributes(self) -> bool {
         self.low & QUERY_ATTRIBUTES != 0
     }
@@ -60,18 +62,20 @@ pub(crate) fn greeting(content: &[u8]) -> Option<(u32, Capabilities)> {
     let end = rest.iter().position(|byte| *byte == 0)?;
     let rest = rest.get(end + 1..)?;
     let id = u32_at(rest, 0)?;
-    // Behind the id: 8 bytes of scramble, a filler, capabilities, character set, status, more capabilities, length of the
-    // scramble, 6 reserved, and MariaDB's own capabilities, which are reserved and 0 for others.
+    // After the id: 8 bytes of scramble, a filler, capabilities, character set, status, more
+    // capabilities, length of the scramble, 6 reserved, and MariaDB's own capabilities, which are
+    // reserved and 0 for others.
     let low = u16_at(rest, 13).unwrap_or(0) | u16_at(rest, 18).unwrap_or(0) << 16;
     let mariadb = if low & MYSQL == 0 { u32_at(rest, 27).unwrap_or(0) } else { 0 };
     Some((id, Capabilities { low, mariadb }))
 }
 
-/// Account and database of a client's answer (protocol 4.1): behind 32 bytes the account, what proves it, the database.
+/// Account and database of a client's reply (protocol 4.1): after 32 bytes come the account, its
+/// proof, and the database.
 pub(crate) fn who(content: &[u8], both: Capabilities) -> (Vec<u8>, Vec<u8>) {
     let text = |bytes: &[u8]| bytes.split(|byte| *byte == 0).next().unwrap_or_default().to_vec();
     let Some(rest) = content.get(32..).filter(|_| both.low & PROTOCOL_41 != 0) else {
-        // Before 4.1: two bytes of capabilities, three of a length.
+        // Before 4.1: two bytes of capabilities, three for a length.
         let rest = content.get(5..).filter(|_| both.low & PROTOCOL_41 == 0).unwrap_or_default();
         return (text(rest), Vec::new());
     };
@@ -86,16 +90,16 @@ pub(crate) fn who(content: &[u8], both: Capabilities) -> (Vec<u8>, Vec<u8>) {
     (user, database)
 }
 
-/// A client's answer to the greeting.
+/// A client's reply to the greeting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// It wants TLS, and its answer comes within.
+    /// It requests TLS, and the actual reply is encrypted.
     Tls,
-    /// It says who it is.
+    /// It contains the account.
     Login(Capabilities),
 }
 
-/// Reads a client's answer; none if it is too short.
+/// Reads a client's reply; none if it is too short.
 pub(crate) fn answer(content: &[u8], length: u64) -> Option<Answer> {
     // Before 4.1 the capabilities had two bytes.
     let low = u32_at(content, 0).or_else(|| u16_at(content, 0))?;

@@ -1,18 +1,19 @@
-//! What was filled in for the `?` of a prepared statement: values in their binary form -> a list that can be read,
-//! `$1 = 42, $2 = 'a', $3 = NULL`. MySQL: "COM_STMT_EXECUTE" and "Binary Protocol Value" in its protocol reference.
+//! The parameters of a prepared statement: values in their binary form -> a readable list, `$1 =
+//! 42, $2 = 'a', $3 = NULL`. MySQL: "COM_STMT_EXECUTE" and "Binary Protocol Value" in its protocol
+//! reference.
 
 use std::fmt::Write as _;
 
 use super::command::length_encoded;
 
-/// What an execution says of its parameters: their number is in front of them.
+/// A flag of an execution: its parameters are preceded by their number.
 const COUNT_AVAILABLE: u8 = 0x08;
-/// Behind its type: the number has no sign.
+/// A flag after the type: the number is unsigned.
 const UNSIGNED: u8 = 0x80;
-/// Bytes of the list that are kept.
+/// Most bytes of the list.
 const MOST: usize = 1 << 20;
 
-/// How many values a statement has, and of what types: these are sent when they change only.
+/// The number and the types of a statement's values: the types are sent only when they change.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Parameters {
     count: usize,
@@ -24,7 +25,7 @@ impl Parameters {
         Self { count: usize::from(count), types: Vec::new() }
     }
 
-    /// The values of an execution as a list; empty if there are none, or if they can't be read.
+    /// The values of an execution as a list; empty if there are none, or if they cannot be read.
     pub fn read(&mut self, content: &[u8], has_attributes: bool) -> Vec<u8> {
         self.list(content, has_attributes).map(String::into_bytes).unwrap_or_default()
     }
@@ -55,7 +56,7 @@ impl Parameters {
             }
         }
         let mut list = String::new();
-        // Attributes of the query come behind the statement's own values.
+        // Attributes of the query come after the statement's own values.
         for at in 0..count.min(self.count) {
             let separator = if at > 0 { ", " } else { "" };
             let _ = write!(list, "{separator}${} = ", at + 1);
@@ -72,7 +73,7 @@ impl Parameters {
     }
 }
 
-/// Writes the value that `bytes` begin with; what is behind it.
+/// Writes the value that starts `bytes`; returns the bytes after it.
 fn value<'a>(list: &mut String, kind: [u8; 2], bytes: &'a [u8]) -> Option<&'a [u8]> {
     let is_unsigned = kind[1] & UNSIGNED != 0;
     let width = match kind[0] {
@@ -107,7 +108,7 @@ fn value<'a>(list: &mut String, kind: [u8; 2], bytes: &'a [u8]) -> Option<&'a [u
     Some(rest)
 }
 
-/// A text as PostgreSQL's log has it: in quotes, quotes in it doubled.
+/// A text in the format of PostgreSQL's log: in quotes, with quotes in it doubled.
 pub(crate) fn quoted(list: &mut String, text: &str) {
     list.push('\'');
     list.push_str(&text.replace('\'', "''"));

@@ -1,4 +1,4 @@
-//! What a server of MySQL or MariaDB answers: a state machine for each kind of response, which says where it ends.
+//! The responses of a MySQL or MariaDB server: a state machine for each kind, which finds the end.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use crate::packets::turn::Told;
 
 const MORE_RESULTS: u16 = 0x0008;
 const CURSOR_EXISTS: u16 = 0x0040;
-/// MariaDB's progress reports come as errors of this number.
+/// MariaDB sends progress reports as errors of this number.
 const PROGRESS: u16 = 0xffff;
 
-/// What is to come for one request.
+/// What is expected for one request.
 #[derive(Debug)]
 pub(crate) enum Expected {
     /// The end of a login.
@@ -28,11 +28,11 @@ pub(crate) enum Expected {
     Rows,
     /// The number of a statement, descriptions of its parameters and columns.
     Prepared { said: Said, place: PreparePlace },
-    /// Nobody knows: it ends where the next request begins.
+    /// Unknown: it ends where the next request begins.
     Anything,
 }
 
-/// Where a result stands.
+/// Place within a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Start,
@@ -43,7 +43,7 @@ pub(crate) enum Place {
     Upload,
 }
 
-/// Where the response to a preparation stands.
+/// Place within the response to a preparation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PreparePlace {
     Start,
@@ -53,31 +53,31 @@ pub(crate) enum PreparePlace {
     ColumnsEnd,
 }
 
-/// What a message means for the response that it is part of.
+/// What a message means for its response.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
-    /// More is to come.
+    /// More will follow.
     GoesOn,
-    /// It ends well.
+    /// It ends successfully.
     Done,
     /// It ends with this error.
     Failed(Arc<str>),
-    /// It is no part of such a response.
+    /// It cannot be part of such a response.
     Senseless,
 }
 
-/// What is known of the connection.
+/// What is known about the connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Manner {
-    /// Whether the end of columns is not marked; learned where the login was not seen.
+    /// Whether the end of columns is unmarked; inferred if the login was not seen.
     pub deprecates_eof: Option<bool>,
     pub has_optional_metadata: bool,
-    /// What the present response said so far.
+    /// The content of the present response so far.
     pub told: Told,
 }
 
 impl Expected {
-    /// Takes the next message of the response. A statement that was prepared is given to `prepared`.
+    /// Takes the next message of the response. A prepared statement is passed to `prepared`.
     pub fn take(
         &mut self,
         message: &Message<'_>,
@@ -119,18 +119,18 @@ impl Expected {
         }
     }
 
-    /// Whether it may have ended already, for all that is known.
+    /// Whether it may already have ended, as far as is known.
     pub fn may_be_over(&self, manner: &Manner) -> bool {
         matches!(self, Self::Prepared { place: PreparePlace::ColumnsEnd, .. }) && manner.deprecates_eof.is_none()
     }
 }
 
-/// Whether `message` ends columns or rows. A row that begins so has a value of 16 MB.
+/// Whether `message` ends columns or rows. A row with this start has a value of 16 MB.
 fn is_end(message: &Message<'_>) -> bool {
     message.content.first() == Some(&0xfe) && message.length < 0xff_ffff
 }
 
-/// Status flags of a message that ends something.
+/// Status flags of an ending message.
 fn status(message: &Message<'_>) -> Option<u16> {
     let rest = message.content.get(1..)?;
     let is_eof = message.content.first() == Some(&0xfe) && message.length == 5;
@@ -143,7 +143,7 @@ fn status(message: &Message<'_>) -> Option<u16> {
     at.first_chunk().map(|two| u16::from_le_bytes(*two))
 }
 
-/// Takes in what a message that ends something says beside its status.
+/// Adds an ending message's other content.
 fn tell(told: &mut Told, message: &Message<'_>) {
     let Some((first, rest)) = message.content.split_first() else { return };
     let word = |at: usize| rest.get(at..).and_then(<[u8]>::first_chunk).map(|two| u16::from_le_bytes(*two));
@@ -245,7 +245,7 @@ fn preparation(
                 manner.deprecates_eof = Some(false);
                 columns_or_end(columns)
             } else {
-                // The end was not marked: this is the first column.
+                // The end was unmarked: this is the first column.
                 manner.deprecates_eof = Some(true);
                 columns_or_end(columns.saturating_sub(1))
             }

@@ -1,17 +1,17 @@
-//! What a server of PostgreSQL answers, as far as it says where a request ends.
+//! The responses of a PostgreSQL server, as far as they show where a request ends.
 
 use std::sync::Arc;
 
-/// What a request of the extended protocol holds so far.
+/// The parts of an extended request so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Unit {
-    /// A `Sync` stands behind it: it ends when the server is ready for the next.
+    /// A `Sync` follows it: it ends when the server is ready for the next.
     pub is_synced: bool,
-    /// It executes something: what is sent next is another request.
+    /// It executes something: the next message belongs to another request.
     pub is_executed: bool,
 }
 
-/// The SQLSTATE of an `ErrorResponse`: fields of one byte that says which, and a text.
+/// The SQLSTATE of an `ErrorResponse`: a list of fields, each with a one-byte type and a text.
 pub(crate) fn error_code(content: &[u8]) -> Option<Arc<str>> {
     content.split(|byte| *byte == 0).find_map(|field| {
         let (b'C', code) = field.split_first()? else { return None };

@@ -1,16 +1,16 @@
-//! What first messages of a client of PostgreSQL look like, and a request where it is not known what came before.
+//! Recognises the first messages of a PostgreSQL client, and a request after unknown bytes.
 
 use std::fmt::Write as _;
 
 use crate::packets::speech::Piece;
 use crate::packets::turn::Who;
 
-/// Codes of a first message in place of a version ("Message Formats" in its manual).
+/// Codes in place of the version in a first message ("Message Formats" in PostgreSQL's manual).
 pub(crate) const SSL_REQUEST: u32 = 80_877_103;
 pub(crate) const GSS_REQUEST: u32 = 80_877_104;
 pub(crate) const CANCEL_REQUEST: u32 = 80_877_102;
 
-/// A text up to its NUL, and what is behind.
+/// A text up to its NUL, and the bytes after it.
 pub(crate) fn text(bytes: &[u8]) -> (&[u8], &[u8]) {
     match bytes.iter().position(|byte| *byte == 0) {
         Some(end) => (bytes.get(..end).unwrap_or_default(), bytes.get(end + 1..).unwrap_or_default()),
@@ -30,7 +30,7 @@ pub(crate) fn begins_request(piece: &Piece<'_>) -> bool {
     }
 }
 
-/// Whether a connection whose client speaks so first is one of PostgreSQL.
+/// Whether a client's first bytes are PostgreSQL's startup message.
 pub(crate) fn is_startup(bytes: &[u8]) -> bool {
     let Some(([length, code], _)) = bytes.split_first_chunk::<8>().map(|(head, rest)| {
         let [a, b, c, d, e, f, g, h] = *head;
@@ -41,7 +41,7 @@ pub(crate) fn is_startup(bytes: &[u8]) -> bool {
     (8..10_000).contains(&length) && (code >> 16 == 3 || matches!(code, SSL_REQUEST | GSS_REQUEST | CANCEL_REQUEST))
 }
 
-/// Account and database of a startup message, which are names and values one after the other.
+/// Account and database of a startup message, which is a list of names and values.
 pub(crate) fn who(mut settings: &[u8]) -> Who {
     let mut who = Who::default();
     while settings.first().is_some_and(|byte| *byte != 0) {
@@ -54,15 +54,15 @@ pub(crate) fn who(mut settings: &[u8]) -> Who {
         }
         settings = rest;
     }
-    // It is called as the account is, if nothing else is said.
+    // The database's default name is the account's.
     if who.database.is_empty() {
         who.database.clone_from(&who.user);
     }
     who
 }
 
-/// What a `Bind` fills in, as a list: `$1 = 'a', $2 = NULL`; empty if there is nothing, or a value in binary form: what type it has
-/// only the server knows.
+/// The values of a `Bind`, as a list: `$1 = 'a', $2 = NULL`; empty if there are none, or if one is
+/// binary: only the server knows its type.
 pub(crate) fn filled_in(values: &[u8]) -> Vec<u8> {
     list(values).map(String::into_bytes).unwrap_or_default()
 }

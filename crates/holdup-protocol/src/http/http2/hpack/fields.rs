@@ -1,6 +1,6 @@
 //! The static table: fields that both sides know from the start (RFC 7541, appendix A).
 
-/// How many there are; indices count from 1.
+/// Number of entries; indices count from 1.
 pub(super) const ENTRIES: usize = 61;
 
 /// Name and value of the field at `index`, if there is one.

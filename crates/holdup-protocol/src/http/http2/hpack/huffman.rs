@@ -1,17 +1,17 @@
-//! The Huffman code of header strings (RFC 7541, section 5.2 and appendix B). The code is canonical, so that the
-//! lengths say it all: codes of one length follow each other in the order of their symbols. Tables are made from
-//! them as this is compiled.
+//! The Huffman code of header strings (RFC 7541, section 5.2 and appendix B). The code is
+//! canonical, so its lengths define it: codes of one length follow each other in the order of their
+//! symbols. The tables are built from them at compile time.
 
-/// Bits that the first table tells a symbol by: enough for all that is usual in a header.
+/// Bits that the first table decodes at once: enough for the usual characters of a header.
 const FAST_BITS: u32 = 10;
 
 /// Longest code, in bits.
 const LONGEST: usize = 30;
 
-/// The symbol that ends a string, and may not occur in one.
+/// The symbol that ends a string, and must not occur in one.
 const END: u16 = 256;
 
-/// Bits of the code of each byte, and of the end.
+/// Length in bits of the code of each byte, and of the end symbol.
 #[rustfmt::skip]
 const LENGTHS: [u8; 257] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,
@@ -33,11 +33,11 @@ const LENGTHS: [u8; 257] = [
     30,
 ];
 
-/// What decoding needs, made from [`LENGTHS`].
+/// Tables for decoding, built from [`LENGTHS`].
 struct Tables {
     /// By the next [`FAST_BITS`] bits: symbol << 8 | length, or 0 for longer codes.
     fast: [u16; 1 << FAST_BITS],
-    /// By length: the first code that is not shorter than that or of that length, aligned to 32 bits on the left.
+    /// By length: the first code of that length or longer, aligned to 32 bits on the left.
     beyond: [u64; LONGEST + 1],
     /// By length: what to add to a code of that length to get its place in `symbols`.
     offset: [i64; LONGEST + 1],
@@ -77,11 +77,12 @@ const fn tables() -> Tables {
     tables
 }
 
-/// Appends what `coded` stands for. None if it is no valid string: an end symbol in it, or padding that is none.
+/// Appends the decoded string. None if `coded` is invalid: it contains an end symbol, or its
+/// padding is wrong.
 pub(super) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Option<()> {
     // The shortest code has five bits.
     out.reserve(coded.len() * 8 / 5);
-    // Bits not yet used, aligned to the left, and how many they are; zeros follow them.
+    // Unused bits, aligned to the left and followed by zeros, and their number.
     let (mut bits, mut count) = (0_u64, 0_u32);
     let mut rest = coded.iter();
     loop {
@@ -102,7 +103,7 @@ pub(super) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Option<()> {
         bits <<= length;
         count -= length;
     }
-    // Padding is the beginning of the end symbol, all ones, and less than a byte of it.
+    // Padding is the start of the end symbol, all ones, and shorter than a byte.
     (count < 8 && (count == 0 || bits >> (64 - count) == (1 << count) - 1)).then_some(())
 }
 
@@ -120,7 +121,7 @@ fn long(bits: u64) -> (u16, u32) {
 pub(super) mod tests {
     use super::*;
 
-    /// Code and length of each symbol, counted up from the lengths.
+    /// Code and length of each symbol, computed from the lengths.
     fn codes() -> Vec<(u32, u8)> {
         let mut order: Vec<usize> = (0..LENGTHS.len()).collect();
         order.sort_by_key(|&symbol| (LENGTHS[symbol], symbol));

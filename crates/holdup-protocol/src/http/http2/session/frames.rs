@@ -1,4 +1,4 @@
-//! What each type of frame means, once it is whole (RFC 9113, section 6).
+//! Handles each type of frame, once it is complete (RFC 9113, section 6).
 
 use super::reading::OpenHead;
 use super::{MAX_HEAD_BYTES, Session};
@@ -6,7 +6,7 @@ use crate::http::http2::frame::{FrameHeader, MAX_PAYLOAD, code, flag, kind, sett
 use crate::http::http2::uploads::MAX_WINDOW;
 use crate::http::http2::{Error, Event};
 
-/// Frames that one head may be spread over: more than a head of full size needs at a quarter of a frame each.
+/// Most frames of one head: more than a head of full size needs with frames a quarter full.
 const MAX_HEAD_FRAMES: u32 = 4 * (MAX_HEAD_BYTES / MAX_PAYLOAD) as u32;
 
 impl Session {
@@ -62,7 +62,7 @@ impl Session {
         payload: &[u8],
         sink: &mut impl FnMut(Event<'_>),
     ) -> Result<(), Error> {
-        let mut head = self.open_head.take().ok_or(Error::Protocol("a head goes on that never began"))?;
+        let mut head = self.open_head.take().ok_or(Error::Protocol("a continuation of a head that never began"))?;
         head.frames += 1;
         if head.frames > MAX_HEAD_FRAMES {
             return Err(Error::TooManyControlFrames);
@@ -78,19 +78,19 @@ impl Session {
         Ok(())
     }
 
-    /// A whole head: an interim response's, the final one's, or trailers.
+    /// A complete head: an interim response's, the final one's, or trailers.
     #[inline]
     fn on_head(&mut self, id: u32, block: &[u8], last: bool, sink: &mut impl FnMut(Event<'_>)) -> Result<(), Error> {
         let stream = self.streams.get(id);
         let tag = stream.as_ref().filter(|stream| !stream.answered).map(|stream| stream.tag);
         let facts = self.heads.read(block, tag, sink)?;
-        // It may be one that was given up here while its response was on its way.
+        // The stream may have been given up while its response was on its way.
         let Some(stream) = stream else { return self.idle_frame() };
         let trailers = stream.answered;
         let interim = !trailers && (100..200).contains(&facts.status);
         let right = match (trailers, facts.status) {
             (true, status) => status == 0 && last,
-            // Switching protocols is HTTP/1's.
+            // Switching protocols exists only in HTTP/1.
             (false, 101) => false,
             (false, status) => status >= 200 || (interim && !last),
         };
@@ -134,7 +134,8 @@ impl Session {
             match u16::from_be_bytes([n0, n1]) {
                 setting::MAX_CONCURRENT_STREAMS => self.allowed_streams = value,
                 setting::INITIAL_WINDOW_SIZE => self.uploads.set_initial_window(value)?,
-                // Frames are never larger than all servers take, so a larger limit changes nothing.
+                // Frames here always have a size that all servers accept, so a larger limit changes
+                // nothing.
                 setting::MAX_FRAME_SIZE if !(MAX_PAYLOAD as u32..1 << 24).contains(&value) => {
                     return Err(Error::Protocol("a frame size out of range"));
                 }
@@ -192,7 +193,7 @@ impl Session {
         self.idle_frame()?;
         if header.stream == 0 {
             if bytes == 0 {
-                return Err(Error::Protocol("a window update of nothing"));
+                return Err(Error::Protocol("a window update of 0"));
             }
             self.uploads.widen_connection(bytes)?;
         } else {
@@ -207,7 +208,7 @@ impl Session {
         Ok(())
     }
 
-    /// Bodies that wait may go on.
+    /// Sends more of waiting bodies.
     fn upload(&mut self) {
         if self.uploads.send(&mut self.outbox) {
             self.idle_frames = 0;
@@ -215,7 +216,7 @@ impl Session {
     }
 }
 
-/// The one number that is the whole payload.
+/// The single number that is the whole payload.
 fn number(payload: &[u8]) -> Result<u32, Error> {
     payload.try_into().map(u32::from_be_bytes).map_err(|_| Error::FrameTooLarge)
 }

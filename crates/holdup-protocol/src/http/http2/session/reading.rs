@@ -1,30 +1,30 @@
-//! Cuts what arrives into frames, however it is cut itself. A frame that lies whole in the caller's buffer is read
-//! there; bodies are counted and handed on as they come, and never kept.
+//! Cuts received bytes into frames, however they were split. A frame that is complete in the
+//! caller's buffer is read there; bodies are counted and passed on as they come, and never kept.
 
 use super::{Session, WINDOW};
 use crate::http::http2::frame::{FrameHeader, HEADER_BYTES, MAX_PAYLOAD, code, flag, kind};
 use crate::http::http2::streams::UNKNOWN;
 use crate::http::http2::{Error, Event};
 
-/// A head's buffer is kept up to this size.
+/// Up to this size, a head's buffer is kept.
 const KEPT_BYTES: usize = MAX_PAYLOAD;
 
-/// Where in a frame the next byte belongs.
+/// The part of a frame that the next byte belongs to.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Reading {
     /// Its header.
     Header,
-    /// The payload of one that is needed whole.
+    /// The payload of a frame that is needed completely.
     Payload(FrameHeader),
-    /// The number before the body bytes that says how many of them are padding.
+    /// The number before the body bytes that gives the length of their padding.
     PadLength(FrameHeader),
     /// Body bytes, then padding.
     Body { stream: u32, left: usize, padding: usize, last: bool },
-    /// What nobody looks at.
+    /// Bytes to skip.
     Ignored(usize),
 }
 
-/// A head that goes on in CONTINUATION frames; nothing else may come before its end.
+/// A head that continues in CONTINUATION frames; no other frame may come before its end.
 #[derive(Debug)]
 pub(super) struct OpenHead {
     pub stream: u32,
@@ -95,7 +95,7 @@ impl Session {
         Ok(())
     }
 
-    /// Moves bytes until so many are in `partial`; whether they are.
+    /// Moves bytes until `partial` has `want` of them; returns whether it does.
     fn gather(&mut self, bytes: &mut &[u8], want: usize) -> bool {
         let missing = want - self.partial.len().min(want);
         let (taken, rest) = bytes.split_at(missing.min(bytes.len()));
@@ -104,7 +104,7 @@ impl Session {
         self.partial.len() == want
     }
 
-    /// A frame begins. Those that are small and whole are read at once.
+    /// A frame begins. Small complete ones are read at once.
     #[inline]
     fn begin(&mut self, header: FrameHeader, bytes: &mut &[u8], sink: &mut impl FnMut(Event<'_>)) -> Result<(), Error> {
         if !self.settled && (header.kind != kind::SETTINGS || header.has(flag::ACK) || header.stream != 0) {
@@ -114,11 +114,11 @@ impl Session {
             return Err(if self.settled { Error::FrameTooLarge } else { Error::NotHttp2 });
         }
         if self.open_head.as_ref().is_some_and(|o| header.kind != kind::CONTINUATION || o.stream != header.stream) {
-            return Err(Error::Protocol("a head was not ended"));
+            return Err(Error::Protocol("an unfinished head"));
         }
         match header.kind {
             kind::DATA => self.begin_data(header, sink),
-            // Types this side doesn't know are passed over (section 5.5).
+            // Unknown types are skipped (section 5.5).
             unknown if unknown > kind::CONTINUATION => {
                 self.idle_frame()?;
                 self.reading = if header.length == 0 { Reading::Header } else { Reading::Ignored(header.length) };
@@ -138,12 +138,13 @@ impl Session {
         }
     }
 
-    /// Body bytes are announced. Padding counts for the windows as well (section 6.9.1).
+    /// Body bytes are announced. Padding counts towards the windows as well (section 6.9.1).
     #[inline]
     fn begin_data(&mut self, header: FrameHeader, sink: &mut impl FnMut(Event<'_>)) -> Result<(), Error> {
         self.check_stream(header.stream)?;
         let length = header.length as u32;
-        // Windows are opened again before they are half used: more than fits can't be told from what was on its way.
+        // Windows are reopened when half used. Whether a frame exceeds one is not checked: an update
+        // may have been on its way.
         self.window -= length;
         if self.window < WINDOW / 2 {
             self.outbox.window_update(0, WINDOW - self.window);
@@ -211,7 +212,7 @@ impl Session {
         Ok(())
     }
 
-    /// The server has said all on a stream.
+    /// The server has completed a stream.
     #[inline]
     pub(super) fn finish(&mut self, id: u32, sink: &mut impl FnMut(Event<'_>)) {
         let Some(stream) = self.streams.close(id) else { return };
@@ -225,7 +226,7 @@ impl Session {
         sink(if right { Event::End { tag } } else { Event::Reset { tag, code: code::PROTOCOL_ERROR } });
     }
 
-    /// Streams that were never opened can't be answered. Those that are over may still be spoken of.
+    /// Checks that a stream was ever opened. Frames for closed streams are still valid.
     #[inline]
     pub(super) fn check_stream(&self, id: u32) -> Result<(), Error> {
         if id & 1 == 0 || id >= self.next_stream {

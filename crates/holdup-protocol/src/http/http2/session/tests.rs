@@ -277,7 +277,7 @@ fn responses_that_break_the_rules_end_their_stream_alone() {
         ("switching protocols", head(1, 0, &[(":status", "101")])),
         ("an interim end", head(1, flag::END_STREAM, &[(":status", "100")])),
         ("a body without a head", data(1, 0, 5)),
-        ("a window update of nothing", frame(kind::WINDOW_UPDATE, 0, 1, &[0; 4])),
+        ("a window update of 0", frame(kind::WINDOW_UPDATE, 0, 1, &[0; 4])),
     ] {
         let bytes = settled(&[frames, head(3, flag::END_STREAM, &[OK])]);
         assert_eq!(events(2, &bytes), ["100 reset 1", "101 200", "101 end"], "{what}");
