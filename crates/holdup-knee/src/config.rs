@@ -1,30 +1,35 @@
-//! What a search is asked for.
+//! The settings of a search.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// What a search is asked for.
+/// The settings of a search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Config {
-    /// The first rate that is offered, requests per second. When it is too much already, the search goes down.
+    /// The first offered rate, requests per second. If it is too much already, the search goes
+    /// down.
     pub from: f64,
-    /// No step offers more than this, requests per second.
+    /// Highest offered rate, requests per second.
     pub most: f64,
-    /// The whole search takes at most so long, counted from the start of the load, with drains and gaps.
+    /// Longest duration of the whole search, from the start of the load, with drains and gaps.
     pub budget: Duration,
-    /// A larger share of failed requests than this (beyond what fails at low rates anyway) breaks the service, 0-1.
+    /// A share of failed requests above this (beyond those that fail at low rates anyway) means
+    /// that the service breaks, 0-1.
     pub error_ratio_most: f64,
-    /// An objective for the response time: the breaking point is also where it is missed.
+    /// An objective for the response time: missing it is a breaking point, too.
     pub objective: Option<Objective>,
-    /// How finely rates are told apart, as a share: the search goes on until the interval is about so narrow.
+    /// Wanted precision of rates, as a share: the search goes on until the interval is about this
+    /// narrow.
     pub resolution: f64,
-    /// After so long the engine gives up a request. A service that hangs holds up the end of the search by this.
+    /// After this long the engine gives up a request. A service that hangs delays the end of the
+    /// search by this.
     pub timeout: Duration,
-    /// Squared coefficient of variation of the times between arrivals: 0 for evenly spaced ones, 1 for Poisson's.
+    /// Squared coefficient of variation of the times between arrivals: 0 for evenly spaced ones, 1
+    /// for Poisson arrivals.
     pub arrivals_variation: f64,
-    /// The engine needs up to so long between two steps. Kept free in the budget.
+    /// Longest time that the engine needs between two steps. The budget reserves it.
     pub gap: Duration,
 }
 
@@ -47,7 +52,8 @@ impl Default for Config {
 /// An objective for the response time: `quantile` of the requests are answered within `below_ns`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Objective {
-    /// 0-1. Between the 50th, 95th and 99th percentile of a second, and beyond, times are taken to be exponential.
+    /// 0-1. Between the 50th, 95th and 99th percentile of a second, and beyond, times are assumed
+    /// to be exponential.
     pub quantile: f64,
     /// Nanoseconds of response time.
     pub below_ns: f64,

@@ -1,6 +1,6 @@
-//! A figure as people read it: four digits that mean something, and no more.
+//! Formats figures for people: four significant digits and no more.
 
-/// `x` with four significant digits and no zeros at its end: `150`, `103.7`, `0.1235`, `12346`.
+/// `x` with four significant digits and without trailing zeros: `150`, `103.7`, `0.1235`, `12346`.
 pub fn figure(x: f64) -> String {
     const DIGITS: i32 = 4;
     let whole = if x == 0.0 { 1 } else { x.abs().log10().floor() as i32 + 1 };

@@ -1,10 +1,10 @@
-//! What a search found.
+//! The results of a search.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// A figure with its interval of 95 %.
+/// A figure with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The best single figure.
@@ -15,53 +15,56 @@ pub struct Estimate {
     pub high: f64,
 }
 
-/// What the steps of a search show.
+/// The results of the steps of a search.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// The offered rate from which the mean response time grows faster than load (its elasticity is 1), requests per second.
+    /// The offered rate at which the mean response time starts to grow faster than load (its
+    /// elasticity is 1), requests per second.
     pub knee: Option<Estimate>,
-    /// Where the service stops doing what it should.
+    /// Where the service stops meeting its requirements.
     pub breaking_point: Option<Breaking>,
-    /// The most requests per second that it can complete for long. Equal to the knee when neither arrivals nor service vary.
+    /// The most requests per second that it can complete permanently. Equal to the knee when
+    /// neither arrivals nor service vary.
     pub capacity: Option<Estimate>,
-    /// `knee / capacity`: what is lost to variation. None without both.
+    /// `knee / capacity`: below 1 because of variation. None without both.
     pub knee_of_capacity_ratio: Option<f64>,
-    /// What happened when load fell after an overload. None if that was not tried or can't be judged.
+    /// What happened when load fell after an overload. None if that was not tried or the result is
+    /// unclear.
     pub hysteresis: Option<Hysteresis>,
     /// The Universal Scalability Law over throughput and concurrency. None with fewer than four rates.
     pub usl: Option<Usl>,
-    /// The curve of response time that the knee was read from.
+    /// The curve of response time from which the knee was derived.
     pub curve: Option<Curve>,
-    /// No knee is named because something other than the service was the limit: why, and at which rate.
+    /// Why no knee is reported, and at which rate: something other than the service was the limit.
     pub refused: Option<String>,
-    /// What could not be answered, and why. Sentences.
+    /// Questions that stayed open, and why. Sentences.
     pub unresolved: Vec<String>,
     /// Every step in the order played, judged.
     pub points: Vec<Point>,
-    /// How many steps were played.
+    /// Number of steps played.
     pub steps_visited: usize,
-    /// Visits of the same rates agree, and the interval is as narrow as was asked for.
+    /// Visits of the same rates agree, and the interval is as narrow as requested.
     pub is_stable: bool,
     /// From the start of the load to the end of the last step.
     pub elapsed: Duration,
 }
 
-/// Where the service stops doing what it should.
+/// Where the service stops meeting its requirements.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Breaking {
     /// Requests per second.
     pub rate: Estimate,
-    /// What is missed from there on.
+    /// The requirement that it misses from there on.
     pub how: How,
 }
 
-/// What is missed beyond the breaking point.
+/// The requirement that is missed beyond the breaking point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
     /// Requests pile up: fewer end than become due.
     AchievedBelowOffered,
-    /// More fail than is allowed.
+    /// More requests fail than allowed.
     Errors,
     /// The response time misses its objective.
     Objective,
@@ -74,11 +77,12 @@ pub struct Hysteresis {
     pub overload_rate: f64,
     /// The rate it fell to.
     pub recover_rate: f64,
-    /// The response time came back to what it was at that rate before.
+    /// The response time returned to its value at that rate before.
     pub recovered: bool,
-    /// So long after the overload ended, if it did.
+    /// Time from the end of the overload until it did.
     pub after: Option<Duration>,
-    /// Mean response time at the end of the recovery over that at this rate before the overload.
+    /// Mean response time at the end of the recovery, divided by that at this rate before the
+    /// overload.
     pub response_ratio: f64,
 }
 
@@ -87,17 +91,18 @@ pub struct Hysteresis {
 /// Planning", 2007).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Usl {
-    /// Throughput of one request at a time, requests per second.
+    /// Throughput with one request at a time, requests per second.
     pub gamma: Estimate,
     /// Contention: the share that is serial.
     pub alpha: Estimate,
-    /// Coherency: the cost of each pair; it makes throughput fall again.
+    /// Coherency: the cost of each pair of requests; it makes throughput fall again.
     pub beta: Estimate,
-    /// Where throughput is largest. None when `beta` is 0: it grows to `gamma / alpha` and never falls.
+    /// Where throughput is largest. None when `beta` is 0: throughput grows to `gamma / alpha` and
+    /// never falls.
     pub peak: Option<Peak>,
     /// Share of the variance of throughput that the law explains.
     pub r2: f64,
-    /// The data determine the parameters. If not, `why_not` says why.
+    /// Whether the data determine the parameters. If not, `why_not` says why.
     pub is_determined: bool,
     /// Why the data don't determine the parameters.
     pub why_not: Option<String>,
@@ -112,24 +117,26 @@ pub struct Peak {
     pub rate: Estimate,
 }
 
-/// Mean response time by offered rate: `base (1 + a w(u))` with `w(u) = u^k e^(-onset (1 - u) / u) / (1 - u)` and
-/// `u = rate / capacity`.
+/// Mean response time by offered rate: `base (1 + a w(u))` with `w(u) = u^k e^(-onset (1 - u) / u)
+/// / (1 - u)` and `u = rate / capacity`.
 ///
-/// For a queue with c workers, `a = V / c` and `k = sqrt(2 (c + 1)) - 1` (H. Sakasegawa, "An approximation formula
-/// L = alpha rho^beta / (1 - rho)", Annals of the Institute of Statistical Mathematics 29, 1977); `V` is half the sum of
-/// the squared coefficients of variation of arrivals and service; `onset` is 0 for Poisson's arrivals and says how much
-/// later waiting begins with even ones (Kraemer and Langenbach-Belz 1976). Exact for M/M/1 and for the law of contention.
+/// For a queue with c workers, `a = V / c` and `k = sqrt(2 (c + 1)) - 1` (H. Sakasegawa, "An
+/// approximation formula L = alpha rho^beta / (1 - rho)", Annals of the Institute of Statistical
+/// Mathematics 29, 1977). `V` is half the sum of the squared coefficients of variation of arrivals
+/// and service. `onset` is 0 for Poisson arrivals; with evenly spaced ones waiting sets in later,
+/// by this much (Kraemer and Langenbach-Belz 1976). The curve is exact for M/M/1 and for the law of
+/// contention.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Curve {
     /// Mean response time of a service without load, nanoseconds.
     pub base_ns: f64,
-    /// The rate at which it has no end, requests per second.
+    /// The rate at which it becomes infinite, requests per second.
     pub capacity: f64,
-    /// The size of what is added by waiting.
+    /// Amount of waiting.
     pub a: f64,
-    /// How steep it is.
+    /// Steepness of waiting.
     pub k: f64,
-    /// How much later it sets in because arrivals are even.
+    /// How much later waiting sets in because arrivals are evenly spaced.
     pub onset: f64,
 }
 
@@ -138,32 +145,32 @@ pub struct Curve {
 pub struct Point {
     /// Offered rate, requests per second.
     pub offered: f64,
-    /// Requests that became due, per second, once settled.
+    /// Requests that became due, per second, after settling.
     pub due: f64,
-    /// Requests that ended well, per second, once settled.
+    /// Requests that succeeded, per second, after settling.
     pub achieved: f64,
-    /// Mean response time of those, nanoseconds; seconds that stand out are left out.
+    /// Their mean response time, nanoseconds; outlying seconds are left out.
     pub response_ns: Option<f64>,
     /// Share of requests that failed, 0-1.
     pub error_ratio: f64,
-    /// Mean of the requests in the system.
+    /// Mean number of requests in the system.
     pub in_system: f64,
     /// Growth of the requests in the system, as a share of the offered rate: 0.1 means every tenth request stays.
     pub growth: f64,
-    /// Whether the service followed.
+    /// Whether the service kept up.
     pub held: Held,
 }
 
-/// Whether the service followed in a step.
+/// Whether the service kept up in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Held {
-    /// It did.
+    /// Yes.
     Yes,
-    /// It did not.
+    /// No.
     No(How),
-    /// The step is too short or too restless to say.
+    /// The step is too short or too unsteady to say.
     Unclear,
-    /// The generator did not offer what it should have.
+    /// The generator did not offer the intended load.
     GeneratorLimited,
 }

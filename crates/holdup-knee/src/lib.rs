@@ -1,14 +1,16 @@
 //! From offered rates and response times to knee, breaking point, hysteresis and scaling law.
 //!
-//! Two halves. [`Search`] is a controller: it is told how the last step went and says which offered rate to try next, for
-//! how long, within a bounded time. [`judge`] looks at all steps that were played and names what they show, each figure
-//! with an interval of 95 %. Both are pure: no I/O, no clock, no luck (what is drawn at random has a fixed seed), so that
-//! a stored recording is judged later as it was judged live.
+//! It has two halves. [`Search`] is a controller: it takes the result of the last step and says
+//! which offered rate to try next, and for how long, within a bounded time. [`judge`] takes all
+//! steps that were played and reports what they show, each figure with a 95 % interval. Both are
+//! pure: no I/O, no clock, no true randomness (draws have a fixed seed), so that a stored recording
+//! is judged later exactly as during the run.
 //!
-//! [`scaling`] goes on from there: what several searches, each with more of something, say of how capacity grows.
+//! [`scaling`] builds on that: how capacity grows over several searches, each with more of one
+//! resource.
 //!
-//! It sends nothing and measures nothing: what a step showed is the load engine's word, also whether the engine itself was
-//! the limit. It knows nothing of scenarios, protocols and files.
+//! It sends nothing and measures nothing: the load engine reports the results of steps, and also
+//! whether the engine itself was the limit. It knows nothing about scenarios, protocols and files.
 
 #![forbid(unsafe_code)]
 

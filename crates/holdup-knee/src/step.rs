@@ -1,4 +1,4 @@
-//! What the engine tells of a step that it played.
+//! What the engine reports about a step that it played.
 
 use std::time::Duration;
 
@@ -7,21 +7,22 @@ use serde::{Deserialize, Serialize};
 /// One step as it was played: a constant offered rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Step {
-    /// The rate that was wanted, requests per second.
+    /// The intended rate, requests per second.
     pub offered: f64,
-    /// Its start, since the start of the load. A whole second of it: `seconds[0]` begins here.
+    /// Its start, since the start of the load. It is the start of a whole second: `seconds[0]`
+    /// begins here.
     pub from: Duration,
     /// Its end, since the start of the load.
     pub to: Duration,
-    /// So much of its start is left out of means, as [`crate::Move::Offer`] said.
+    /// How much of its start is left out of means, from [`crate::Move::Offer`].
     pub settle: Duration,
-    /// What it was played for, as [`crate::Move::Offer`] said.
+    /// Its purpose, from [`crate::Move::Offer`].
     pub purpose: Purpose,
     /// Its whole seconds, in order, without holes.
     pub seconds: Vec<Second>,
-    /// The generator did not offer what it should have: nothing is concluded about the service from this step.
+    /// The generator did not offer the intended load: this step says nothing about the service.
     pub is_generator_limited: bool,
-    /// Why, if so: a fragment for people.
+    /// Why, if so: a phrase for people.
     pub why_limited: Option<String>,
 }
 
@@ -30,25 +31,27 @@ pub struct Step {
 pub struct Second {
     /// Requests that became due in it.
     pub due: u64,
-    /// Requests that ended well in it, whenever they were due.
+    /// Requests that succeeded in it, whenever they were due.
     pub completed: u64,
     /// Requests that failed in it: errors, timeouts, never sent.
     pub failed: u64,
     /// At its end: sent and not answered, plus due and waiting for a connection.
     pub in_system_end: u64,
-    /// Response times (from when they were due) of those that *ended well* in it. Failures are counted, never timed here:
-    /// a fast error would look like a fast service, one timeout like a slow one.
+    /// Response times (from when they were due) of requests that *succeeded* in it. Failures are
+    /// counted, never timed here: a fast error would look like a fast service, one timeout like a
+    /// slow one.
     pub response: Summary,
     /// Service times (from the send) of the same requests.
     pub service: Summary,
-    /// The machine itself is known to have stood still in it (stolen time, the generator's own lag): left out of means.
+    /// The machine itself stood still in it (stolen time, the generator's own lag): left out of
+    /// means.
     pub is_disturbed: bool,
 }
 
-/// A distribution in short, nanoseconds. All are 0 when `count` is.
+/// Summary of a distribution, nanoseconds. All are 0 when `count` is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// How many.
+    /// Number of values.
     pub count: u64,
     /// Their mean.
     pub mean_ns: f64,
@@ -60,19 +63,19 @@ pub struct Summary {
     pub p99_ns: f64,
 }
 
-/// What a step is played for. It decides nothing in [`crate::judge`] except that hysteresis is looked for after `Overload`.
+/// Why a step is played. [`crate::judge`] uses it only to look for hysteresis after `Overload`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Purpose {
-    /// Larger and larger rates, until the service does not follow.
+    /// Larger and larger rates, until the service does not keep up.
     Explore,
     /// Between a rate that held and one that did not.
     Refine,
-    /// A rate again, to see whether the answer is the same.
+    /// A rate again, to see whether the result is the same.
     Confirm,
-    /// More than it can do, on purpose.
+    /// Deliberately more than the service can do.
     Overload,
-    /// A rate that was fine, straight after an overload.
+    /// A rate that held, directly after an overload.
     Recover,
     /// A rate for the shape of the curve.
     Curve,

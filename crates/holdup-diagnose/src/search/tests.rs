@@ -135,10 +135,10 @@ fn not_reached_is_an_answer_and_no_step_is_none() {
     let (mut finding, steps) = found();
     (finding.knee, finding.breaking_point, finding.capacity, finding.hysteresis) = (None, None, None, None);
     finding.points.truncate(1);
-    finding.unresolved = vec!["knee not reached up to 150/s, the most that was allowed".to_owned()];
+    finding.unresolved = vec!["knee not reached up to 150/s, the highest allowed rate".to_owned()];
     let report = report_of(&finding, &steps[..1]);
     assert!(report.is_answered());
-    assert_eq!(headline(&report), "Knee not reached up to 150/s, the most that was allowed");
+    assert_eq!(headline(&report), "Knee not reached up to 150/s, the highest allowed rate");
     assert!(!report_of(&Finding::default(), &[]).is_answered());
     assert_eq!(headline(&report_of(&Finding::default(), &[])), "No step was played");
 }

@@ -1,5 +1,5 @@
-//! What the steps say together: which rates held, which did not, how much the service completes at most, the curve.
-//! The controller decides on this, the judgement reports it.
+//! The steps taken together: which rates held, which did not, the most that the service completes,
+//! and the curve. The controller decides by it, and the judgement reports it.
 
 use crate::judge::capacity::capacity;
 use crate::judge::curve::{Fit, fit};
@@ -13,22 +13,23 @@ use crate::{Config, Estimate, Held, How, Purpose, Step};
 #[derive(Clone, Debug)]
 pub(crate) struct Analysis {
     pub visits: Vec<Visit>,
-    /// Of each visit.
+    /// The result of each visit.
     pub held: Vec<Held>,
-    /// Share of requests that fail at low rates already.
+    /// Share of requests that fail even at low rates.
     pub errors_base: f64,
-    /// The visit after which the service no longer carried what it had carried before: later ones say nothing of it.
+    /// The visit after which the service no longer kept up with rates that it had carried before:
+    /// later visits say nothing about its earlier state.
     pub spoilt_by: Option<usize>,
     /// The highest rate that held, and the lowest above it that did not.
     pub hold: Option<f64>,
     pub over: Option<f64>,
     /// The lowest rate that the generator could not offer.
     pub limited: Option<f64>,
-    /// Visits on the wrong side: held above rates that did not, or the reverse.
+    /// Visits that contradict the others: held above rates that did not, or the reverse.
     pub conflicts: Vec<usize>,
     pub capacity: Option<Estimate>,
     pub variation: Variation,
-    /// Whether the curve is fitted to a visit.
+    /// For each visit, whether the curve is fitted to it.
     pub used: Vec<bool>,
     pub fit: Option<Fit>,
 }
@@ -46,7 +47,7 @@ impl Analysis {
         let leak = leak(&usual);
         let errors_base = errors_base(&usual);
         let errors_most = errors_base + config.error_ratio_most;
-        // Where requests vary, response times climb for a few seconds by luck.
+        // With variable requests, response times may climb for a few seconds by chance.
         let is_unsettled = |visit: &Visit| variation.is_little() && visit.is_unsettled();
         let held: Vec<Held> = visits
             .iter()
@@ -58,8 +59,8 @@ impl Analysis {
             })
             .collect();
         let spoilt_by = spoilt_by(steps, &visits, &held);
-        // These two are played one straight after the other: neither starts, or ends, in a steady state. But an overload
-        // that was none is worth knowing.
+        // These two steps follow each other directly: neither starts, or ends, in a steady state.
+        // But an overload that the service held is still evidence.
         let counts = |index: usize| match steps[visits[index].step].purpose {
             _ if spoilt_by.is_some_and(|spoilt| index > spoilt) => false,
             Purpose::Recover => false,
@@ -67,7 +68,7 @@ impl Analysis {
             _ => true,
         };
         let (hold, over, conflicts) = bracket(&visits, &held, &counts);
-        // Limited once and not at a higher rate: that was the moment, not the rate.
+        // Limited once and not at a higher rate: that was a moment's disturbance, not the rate.
         let unlimited = usual.iter().map(|visit| visit.offered).fold(0.0, f64::max);
         let limited = visits
             .iter()
@@ -91,11 +92,11 @@ impl Analysis {
         Self { visits, held, errors_base, spoilt_by, hold, over, limited, conflicts, capacity, variation, used, fit }
     }
 
-    /// The knee: from the curve, and never beyond what does not hold.
+    /// The knee: from the curve, and never beyond a rate that does not hold.
     pub fn knee(&self) -> Option<Estimate> {
         self.hold?;
         let Some(capacity) = self.capacity else {
-            // Nothing was too much, but response time rises faster than load already.
+            // No rate was too much, but response time already rises faster than load.
             let (value, low, high) = self.fit.as_ref()?.knee;
             return (high < self.hold?).then_some(Estimate { value, low, high });
         };
@@ -105,7 +106,7 @@ impl Analysis {
         };
         let (value, low, high) = fit.knee;
         let value = value.min(ceiling);
-        // What the form of the curve may be wrong by, even where it fits.
+        // Possible error of the curve's form, even where it fits.
         let form = match (self.spoilt_by.is_some(), self.falls_under_overload()) {
             (true, _) => 0.12 * value,
             (false, true) => 0.06 * value,
@@ -113,14 +114,14 @@ impl Analysis {
         };
         let mut high = (high + form).min(ceiling + form).max(value);
         if self.variation.is_little() && value > 0.9 * capacity.value {
-            // As far as can be seen nothing varies: then the knee is the capacity itself.
+            // Apparently nothing varies: then the knee is the capacity itself.
             high = high.max(capacity.high);
         }
         Some(Estimate { value, low: (low - form).clamp(0.0, value), high })
     }
 
-    /// Whether clearly less is completed when more is offered: the curve has an end instead of a pole, which its form can't
-    /// follow to the last.
+    /// Whether clearly less is completed when more is offered: the curve then has an end instead of
+    /// a pole, and its form cannot follow that exactly.
     fn falls_under_overload(&self) -> bool {
         const CLEARLY: f64 = 0.85;
         let (Some(hold), Some(over)) = (self.hold, self.over) else { return false };
@@ -128,7 +129,8 @@ impl Analysis {
         beyond.map(|visit| visit.achieved).reduce(f64::min).is_some_and(|least| least < CLEARLY * hold)
     }
 
-    /// How many visits say that the service does not follow just above the highest rate that held.
+    /// Number of visits which show that the service does not keep up just above the highest rate
+    /// that held.
     pub fn witnesses(&self) -> usize {
         let Some(over) = self.over else { return 0 };
         let near = |visit: &Visit| visit.offered >= over && visit.offered <= 1.6 * over;
@@ -144,7 +146,7 @@ impl Analysis {
         Some(if errors > piles { How::Errors } else { How::AchievedBelowOffered })
     }
 
-    /// Mean response time without load: of the slowest rates that held.
+    /// Mean response time without load: of the lowest rates that held.
     pub fn base_response(&self) -> Option<f64> {
         let mut seen: Vec<(f64, f64)> = self
             .visits
@@ -158,5 +160,5 @@ impl Analysis {
     }
 }
 
-/// An overload is short: fewer answers than this don't say that it was none.
+/// An overload is short: fewer responses than this do not prove that the service held it.
 const ENOUGH: f64 = 100.0;

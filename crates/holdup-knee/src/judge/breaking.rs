@@ -9,12 +9,14 @@ pub(crate) fn breaking(analysis: &Analysis, config: &Config) -> Option<Breaking>
     [objective, follows].into_iter().flatten().min_by(|a, b| a.rate.value.total_cmp(&b.rate.value))
 }
 
-/// Between the highest rate that held and the lowest that did not; the capacity says where in between, if it is there.
+/// Between the highest rate that held and the lowest that did not; at the capacity, if that lies in
+/// between.
 fn follows(analysis: &Analysis) -> Option<Breaking> {
     let (over, how) = (analysis.over?, analysis.how()?);
     let capacity = analysis.capacity?;
     let hold = analysis.hold.unwrap_or(0.0);
-    // Where requests pile up the capacity is the point itself, and a short step above it may hold by luck.
+    // If requests pile up, the capacity is the point itself, and a short step above it may hold by
+    // chance.
     let is_inside = how == How::AchievedBelowOffered || capacity.value > 0.97 * hold && capacity.value < 1.03 * over;
     let rate = if is_inside {
         let value = capacity.value.min(over);
@@ -25,7 +27,8 @@ fn follows(analysis: &Analysis) -> Option<Breaking> {
     Some(Breaking { rate, how })
 }
 
-/// Where the quantile crosses its bound: straight between logarithms of the rates on both sides.
+/// Where the quantile crosses its bound: interpolated between logarithms of the rates on both
+/// sides.
 pub(crate) fn objective(analysis: &Analysis, config: &Config) -> Option<Breaking> {
     let bound = config.objective?.below_ns * 1e-9;
     let mut seen: Vec<(f64, f64)> = analysis

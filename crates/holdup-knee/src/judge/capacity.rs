@@ -1,12 +1,12 @@
-//! How much the service completes at most.
+//! The most that the service completes.
 
 use crate::judge::variation::Variation;
 use crate::judge::visit::{Visit, Z};
 use crate::statistics::{deviation, mean, quantile};
 use crate::{Estimate, Held};
 
-/// What the service completes per second when more is offered. Where throughput falls under overload (so that a rate
-/// above it held) the capacity is between the rates that held and those that did not.
+/// Completions per second when more is offered. If throughput falls under overload (so that a rate
+/// above it held), the capacity is between the rates that held and those that did not.
 pub(crate) fn capacity(
     visits: &[Visit],
     held: &[Held],
@@ -24,14 +24,15 @@ pub(crate) fn capacity(
             continue;
         }
         let (rate, error) = throughput(visit, variation);
-        // As many as that are done differs by luck when service times do.
+        // With variable service times, the number of completions varies by chance.
         let error = error.max(rate * (variation.service / (rate * visit.seconds as f64).max(1.0)).sqrt());
         if rate <= 0.0 {
             continue;
         }
         seen.push((rate, error));
     }
-    // Some services complete less the more is offered: those count that complete as much as any.
+    // Some services complete less the more is offered: only the visits with the most completions
+    // count.
     let largest = seen.iter().map(|(rate, error)| rate - error).fold(0.0, f64::max);
     seen.retain(|(rate, error)| rate + 2.0 * error + 0.01 * rate > largest);
     for (rate, error) in &mut seen {
@@ -47,10 +48,11 @@ pub(crate) fn capacity(
     let value = sum / weights;
     let scatter = seen.iter().map(|(rate, weight)| weight * (rate - value).powi(2)).sum::<f64>()
         / (seen.len() as f64 - 1.0).max(1.0);
-    // 0.5 % of its own besides: seconds are cut by a clock that the service does not know.
+    // And 0.5 % more: the service does not know the clock that cuts the seconds.
     let error = (scatter.max(1.0) / weights).sqrt().hypot(0.005 * value);
     let (low, high) = (value - Z * error, value + Z * error);
-    // More was completed for a while than an overloaded service completes: throughput falls under overload.
+    // More was completed for a while than an overloaded service completes: throughput falls under
+    // overload.
     let sustained = visits
         .iter()
         .zip(held)
@@ -70,9 +72,9 @@ pub(crate) fn capacity(
 
 /// Completions per second of a visit that was too much, with their standard error.
 ///
-/// Seconds in which far fewer were completed than in the better half are those in which the machine stalled. Of few
-/// completions the count is coarse; the drift of response times is not: in a queue of constant capacity they grow by
-/// `(rate - capacity) / rate` per second.
+/// Seconds with far fewer completions than the better half are stalls of the machine. With few
+/// completions the count is coarse, but the drift of response times is not: in a queue of constant
+/// capacity they grow by `(rate - capacity) / rate` per second.
 fn throughput(visit: &Visit, variation: &Variation) -> (f64, f64) {
     let good = quantile(&visit.completions, 0.75);
     let least = good - 3.5 * (variation.service.max(0.01) * good).sqrt() - 0.03 * good - 2.0;
@@ -91,5 +93,5 @@ fn throughput(visit: &Visit, variation: &Variation) -> (f64, f64) {
     (rate, error)
 }
 
-/// Completions in a second from which on a second says something by itself.
+/// With this many completions, a single second is meaningful.
 const MANY: f64 = 50.0;

@@ -1,29 +1,31 @@
 //! The curve of response time over offered rate, and the knee on it.
 //!
-//! `R(rate) = base (1 + a w(u))`, `u = rate / capacity` (see [`Curve`]). Its elasticity `d ln R / d ln rate` rises from 0
-//! without end, so that the knee, where it is 1, is one rate. As `a` goes to 0, which is a service where nothing varies, it
-//! goes to the capacity. With `a` and `k` from theory the knee of M/M/c, M/D/c and D/M/c with 1 to 32 workers is within
-//! 1 % of the exact one.
+//! `R(rate) = base (1 + a w(u))`, `u = rate / capacity` (see [`Curve`]). Its elasticity `d ln R / d
+//! ln rate` rises from 0 without bound, so exactly one rate has elasticity 1: the knee. As `a` goes
+//! to 0, for a service in which nothing varies, the knee goes to the capacity. With `a` and `k`
+//! from theory the knee of M/M/c, M/D/c and D/M/c with 1 to 32 workers is within 1 % of the exact
+//! one.
 //!
-//! The fit is of four logarithms by least squares, with weights that fall beyond two standard errors (as P. J. Huber,
-//! "Robust estimation of a location parameter", 1964, but faster) against disturbed steps. What theory knows beforehand
-//! counts as weak further observations: a service with c = capacity times base workers has `k` near `sqrt(2 (c + 1)) - 1`
-//! and `a` near `V / c`. Where steps are many and exact they overrule it; where requests are few it carries the answer.
+//! The fit estimates four logarithms by least squares. Weights that fall beyond two standard errors
+//! (as P. J. Huber, "Robust estimation of a location parameter", 1964, but faster) limit the
+//! influence of disturbed steps. Prior knowledge from theory counts as weak further observations: a
+//! service with c = capacity times base workers has `k` near `sqrt(2 (c + 1)) - 1` and `a` near `V
+//! / c`. Many exact steps overrule it; with few requests it determines the answer.
 
 use crate::Curve;
 use crate::judge::variation::Variation;
 use crate::statistics::{Random, Solution, cholesky, inverse, minimise};
 
-/// What the curve is fitted to: a rate, and the mean response time there, seconds.
+/// One observation to fit: a rate, and the mean response time there, seconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Observed {
     pub rate: f64,
     pub response: f64,
-    /// Standard error of it as its seconds show it, as a share.
+    /// Its relative standard error, as estimated from its seconds.
     pub own_error: f64,
-    /// Further error, as a share: it is known to be disturbed.
+    /// A further relative error, because it is known to be disturbed.
     pub disturbed: f64,
-    /// How long was measured, seconds.
+    /// Measured time, seconds.
     pub seconds: f64,
 }
 
@@ -35,22 +37,23 @@ pub(crate) struct Fit {
     pub knee: (f64, f64, f64),
 }
 
-/// No response time of a step is known better than this: the machine's own wobble.
+/// Least relative error of a step's response time: the machine's own noise.
 const ERROR_LEAST: f64 = 0.02;
-/// Residuals beyond so many standard errors count less, by the square.
+/// Residuals beyond this many standard errors count less, by the square.
 const FAR: f64 = 2.0;
-/// What theory knows of `ln a` and `ln k`, as standard errors: services are not quite the queues of books.
+/// Standard errors of the prior for `ln a` and `ln k`: real services are not exactly the queues of
+/// theory.
 const A_SPREAD: f64 = 0.5;
 const K_SPREAD: f64 = 0.3;
 
 impl Curve {
-    /// Mean response time at a rate, seconds; no end from the capacity on.
+    /// Mean response time at a rate, seconds; infinite from the capacity on.
     pub(crate) fn response(&self, rate: f64) -> f64 {
         let u = rate / self.capacity;
         if u >= 1.0 { f64::INFINITY } else { self.base_ns * 1e-9 * self.stretch(u) }
     }
 
-    /// Response time over that without load, at a share of the capacity.
+    /// Response time relative to that without load, at a share of the capacity.
     fn stretch(&self, u: f64) -> f64 {
         1.0 + self.a * u.powf(self.k) * (-self.onset * (1.0 - u) / u).exp() / (1.0 - u)
     }
@@ -72,10 +75,10 @@ impl Curve {
     }
 }
 
-/// Fits the curve. `capacity` is what is known of it from elsewhere: value and relative standard error.
+/// Fits the curve. `capacity` is known independently: value and relative standard error.
 pub(crate) fn fit(observed: &[Observed], capacity: Option<(f64, f64)>, variation: Variation) -> Option<Fit> {
     let (half_sum, onset) = (variation.half_sum(), variation.onset());
-    // Little variation is known less well: what the machine adds is of that size.
+    // Little variation is known less precisely: the machine adds about as much.
     let a_spread = A_SPREAD * (1.0 + (0.1 / half_sum).max(1.0).ln());
     let highest = observed.iter().map(|one| one.rate).fold(0.0, f64::max);
     let fastest = observed.iter().map(|one| one.response).fold(f64::MAX, f64::min);
@@ -118,8 +121,8 @@ pub(crate) fn fit(observed: &[Observed], capacity: Option<(f64, f64)>, variation
         if round + 1 < ROUNDS {
             let at = best.as_ref()?.at;
             let curve = of_logarithms(&at, onset);
-            // Where much varies the errors are those of theory: from a curve that is low by luck they would be small, and
-            // what is above it by no luck at all would look disturbed.
+            // With much variation, use the errors of theory. Those of a curve that is low by chance
+            // would be too small, and points above it would look disturbed.
             let workers = (curve.capacity * curve.base_ns * 1e-9).max(1.0);
             let expected = [at[0], at[1], (half_sum / workers).ln(), steepness(workers)];
             for (scale, one) in scales.iter_mut().zip(observed) {
@@ -128,7 +131,8 @@ pub(crate) fn fit(observed: &[Observed], capacity: Option<(f64, f64)>, variation
                     false => Scale::of(&of_logarithms(&expected, onset), one, &variation, false),
                 };
                 let away = scale.residual(&curve, one);
-                // Disturbances only ever add time: what is too fast is right. Where times vary anyway either may be luck.
+                // Disturbances only add time, so fast points are right. With variable times, either
+                // side may be chance.
                 let bound = match (is_little, away > 0.0) {
                     (true, true) => FAR,
                     (true, false) => f64::MAX,
@@ -153,8 +157,8 @@ pub(crate) fn fit(observed: &[Observed], capacity: Option<(f64, f64)>, variation
     Some(Fit { curve, knee: (knee, low.min(knee), high.max(knee)) })
 }
 
-/// Services that a queue needs to forget how it began, at a share of its capacity: `1 / (1 - sqrt(u))^2` (M/M/1; Morse
-/// 1955).
+/// Number of services until a queue has forgotten its initial state, at a share of its capacity: `1
+/// / (1 - sqrt(u))^2` (M/M/1; Morse 1955).
 pub(crate) fn memory(u: f64) -> f64 {
     (1.0 - u.clamp(0.0, 0.999).sqrt()).powi(-2)
 }
@@ -163,24 +167,26 @@ fn of_logarithms(at: &[f64; 4], onset: f64) -> Curve {
     Curve { base_ns: at[0].exp() * 1e9, capacity: at[1].exp(), a: at[2].exp(), k: at[3].exp(), onset }
 }
 
-/// Rounds of fitting: each takes its errors and weights from the curve of the one before.
+/// Rounds of fitting: each takes its errors and weights from the curve of the round before.
 const ROUNDS: usize = 5;
 
-/// By how much an observation may be off, by the curve as known so far. Errors from the observations themselves would give
-/// those that are low by luck a small error and a large weight.
+/// Expected error of an observation, by the curve so far. Errors from the observations themselves
+/// would give those that are low by chance a small error and a large weight.
 #[derive(Clone, Copy, Debug)]
 struct Scale {
     expected: f64,
     error: f64,
     weight: f64,
-    /// Differences of logarithms: less exact, but they don't let an observation that is far off draw the first curve to it.
+    /// Differences of logarithms: less exact, but an outlier cannot pull the first curve towards
+    /// itself.
     is_logarithmic: bool,
 }
 
 impl Scale {
-    /// Single answers differ, and waiting times hang together over the time in which the queue forgets,
-    /// `(1 + u) / (1 - u)^2` services (exact for M/M/1: P. M. Morse, "Stochastic properties of waiting lines", 1955); of
-    /// those a share `p` wait at all, so that the squared variation of the wait is `(2 - p) / p`.
+    /// Single responses differ, and waiting times are correlated over the time in which the queue
+    /// forgets, `(1 + u) / (1 - u)^2` services (exact for M/M/1: P. M. Morse, "Stochastic
+    /// properties of waiting lines", 1955). Only a share `p` of requests waits at all, so the
+    /// squared variation of the wait is `(2 - p) / p`.
     fn of(curve: &Curve, one: &Observed, variation: &Variation, is_logarithmic: bool) -> Self {
         let u = (one.rate / curve.capacity).min(0.98);
         let stretch = curve.stretch(u);
@@ -205,8 +211,9 @@ impl Scale {
     }
 }
 
-/// 95 % of the knees of curves around the fitted one: drawn from the normal distribution with its information, each draw
-/// weighed by how well it really fits (importance sampling; where `a` is almost 0 the normal distribution is far off).
+/// The interval of 95 % of the knees of curves around the fitted one. They are drawn from the
+/// normal distribution of the fit, and each draw is weighted by how well it really fits (importance
+/// sampling; where `a` is almost 0 the normal distribution is far off).
 fn interval(
     best: &Solution<4>,
     scatter: f64,
@@ -276,10 +283,11 @@ mod tests {
 
     #[test]
     fn theory_alone_has_the_exact_knee() {
-        // Poisson's arrivals, 8 workers, constant service: 0.8014 of the capacity (Kiefer and Wolfowitz's recursion).
+        // Poisson arrivals, 8 workers, constant service: 0.8014 of the capacity (Kiefer and
+        // Wolfowitz's recursion).
         let curve = Curve { base_ns: 8e7, capacity: 100.0, a: 0.5 / 8.0, k: 18_f64.sqrt() - 1.0, onset: 0.0 };
         assert!((curve.knee() - 80.14).abs() < 0.5);
-        // Even arrivals, 4 workers, exponential service: 0.7467.
+        // Evenly spaced arrivals, 4 workers, exponential service: 0.7467.
         let variation = Variation { arrivals: 0.0, service: 1.0 };
         let a = variation.half_sum() / 4.0;
         let curve = Curve { base_ns: 4e7, capacity: 100.0, a, k: 10_f64.sqrt() - 1.0, onset: variation.onset() };

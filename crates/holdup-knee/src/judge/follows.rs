@@ -1,9 +1,9 @@
-//! Which rates the service follows and which it does not, all visits weighed against each other.
+//! Which rates the service keeps up with, all visits weighed against each other.
 
 use crate::judge::visit::Visit;
 use crate::{Held, How, Purpose, Step};
 
-/// The cut between rates that hold and rates that don't which contradicts the fewest visits.
+/// The cut between rates that hold and rates that do not which contradicts the fewest visits.
 pub(crate) fn bracket(
     visits: &[Visit],
     held: &[Held],
@@ -32,7 +32,8 @@ pub(crate) fn bracket(
     (hold, over, wrong(cut).collect())
 }
 
-/// The first visit that was too much, if afterwards even lower rates that had held do not, again and again.
+/// The first visit that was too much, if afterwards even lower rates fail repeatedly that had held
+/// before.
 pub(crate) fn spoilt_by(steps: &[Step], visits: &[Visit], held: &[Held]) -> Option<usize> {
     let first = held.iter().position(|held| *held == Held::No(How::AchievedBelowOffered))?;
     let is_held = |index: &usize| held[*index] == Held::Yes;
@@ -48,7 +49,8 @@ pub(crate) fn spoilt_by(steps: &[Step], visits: &[Visit], held: &[Held]) -> Opti
     (failed >= 2 && failed > 2 * fine).then_some(first)
 }
 
-/// What stays in the system though rates are low: the least relative growth of those that answer most.
+/// Requests that stay in the system even at low rates: the least relative growth of the visits with
+/// the most responses.
 pub(crate) fn leak(visits: &[&Visit]) -> f64 {
     let mut growth: Vec<f64> = visits
         .iter()
@@ -60,7 +62,8 @@ pub(crate) fn leak(visits: &[&Visit]) -> f64 {
     growth.get(growth.len() / 4).copied().unwrap_or(0.0).max(0.0)
 }
 
-/// What fails though rates are low: pooled over the lowest rates, up to a few hundred requests.
+/// Share of requests that fail even at low rates: pooled over the lowest rates, up to a few hundred
+/// requests.
 pub(crate) fn errors_base(visits: &[&Visit]) -> f64 {
     let mut low: Vec<&&Visit> = visits.iter().collect();
     low.sort_by(|a, b| a.offered.total_cmp(&b.offered));
@@ -76,6 +79,6 @@ pub(crate) fn errors_base(visits: &[&Visit]) -> f64 {
             ended += visit.ended;
         }
     }
-    // A few failures of a few requests are no base.
+    // A few failures are not enough for an estimate.
     if failed >= 3.0 { failed / ended } else { 0.0 }
 }

@@ -1,14 +1,14 @@
-//! Hysteresis: does response time come back when load falls after an overload?
+//! Hysteresis: does response time recover when load falls after an overload?
 
 use std::time::Duration;
 
 use crate::judge::Analysis;
 use crate::{Held, Hysteresis, Purpose, Step, figure};
 
-/// Back means: within this of what it was at that rate before.
+/// Recovered means: within this factor of the response time at that rate before.
 const BACK: f64 = 1.25;
 
-/// Looks at the last recovery that follows an overload.
+/// Judges the last recovery that follows an overload.
 pub(crate) fn hysteresis(steps: &[Step], analysis: &Analysis, unresolved: &mut Vec<String>) -> Option<Hysteresis> {
     if let Some(spoilt) = analysis.spoilt_by {
         return spoilt_for_good(steps, analysis, spoilt, unresolved);
@@ -27,11 +27,12 @@ pub(crate) fn hysteresis(steps: &[Step], analysis: &Analysis, unresolved: &mut V
         .iter()
         .map(|second| (second.response.count > 0).then(|| second.response.mean_ns * 1e-9 / before))
         .collect();
-    // A second of few answers differs by luck.
+    // With few responses a second varies by chance.
     let answers = recover.offered.max(1e-9);
     let luck = 2.0 * (analysis.variation.half_sum() / answers).sqrt();
     let is_back = |ratio: &Option<f64>| ratio.is_some_and(|ratio| ratio < BACK + luck);
-    // Back from the first second on after which most are: one later stall of the machine is no relapse.
+    // Recovered from the first second on after which most are: one later stall of the machine is
+    // not a relapse.
     let first = (0..ratios.len()).find(|from| {
         let rest = &ratios[*from..];
         is_back(&rest[0]) && 3 * rest.iter().filter(|ratio| is_back(ratio)).count() >= 2 * rest.len()
@@ -40,7 +41,7 @@ pub(crate) fn hysteresis(steps: &[Step], analysis: &Analysis, unresolved: &mut V
         ratios[ratios.len() - ratios.len().div_ceil(3).min(ratios.len())..].iter().flatten().copied().collect();
     let response_ratio = match (tail.is_empty(), steps.get(at + 1)) {
         (false, _) => crate::statistics::median(&tail),
-        // Nothing was answered any more: as slow as the recovery is long.
+        // Nothing was answered any more: use the length of the recovery as response time.
         (true, step) => step.map_or(0.0, |step| (step.to - step.from).as_secs_f64()) / before,
     };
     let gap = recover.from.saturating_sub(overload.to);
@@ -53,7 +54,8 @@ pub(crate) fn hysteresis(steps: &[Step], analysis: &Analysis, unresolved: &mut V
     })
 }
 
-/// The first overload of the search was one too many: the last rate that no longer held tells it.
+/// The first overload of the search did permanent damage: the last rate that no longer held shows
+/// it.
 fn spoilt_for_good(
     steps: &[Step],
     analysis: &Analysis,
@@ -63,7 +65,7 @@ fn spoilt_for_good(
     let overload = &analysis.visits[spoilt];
     let (visit, _) = analysis.visits.iter().zip(&analysis.held).rfind(|(_, held)| matches!(held, Held::No(_)))?;
     unresolved.push(format!(
-        "after {}/s the service no longer carries what it carried before: the knee is that of before, from few steps",
+        "after {}/s the service no longer carries the rates it carried before: the knee is from the few steps before that",
         figure(overload.offered)
     ));
     let before = before(steps, analysis, overload.step, visit.offered)?;
@@ -78,7 +80,8 @@ fn spoilt_for_good(
     })
 }
 
-/// Mean response time at that rate before the overload: of the visits close to it, else from the curve.
+/// Mean response time at that rate before the overload: from the visits close to it, else from the
+/// curve.
 fn before(steps: &[Step], analysis: &Analysis, overload: usize, rate: f64) -> Option<f64> {
     let near: Vec<f64> = analysis
         .visits

@@ -1,4 +1,4 @@
-//! What the steps of a search show.
+//! Judges the steps of a search.
 
 mod analysis;
 mod breaking;
@@ -19,7 +19,8 @@ pub(crate) use visit::Visit;
 
 use crate::{Config, Finding, Held, Point, Step, figure};
 
-/// Names knee, breaking point, capacity, hysteresis and scaling law from the steps that were played, in their order.
+/// Derives knee, breaking point, capacity, hysteresis and scaling law from the steps, in the order
+/// they were played.
 pub fn judge(steps: &[Step], config: &Config) -> Finding {
     let analysis = Analysis::of(steps, config);
     let mut finding = Finding {
@@ -35,7 +36,7 @@ pub fn judge(steps: &[Step], config: &Config) -> Finding {
         return finding;
     }
     finding.curve = analysis.fit.as_ref().map(|fit| fit.curve);
-    // Without a rate that held nothing is known of what the service can do.
+    // Without a rate that held, nothing is known about the service's capacity.
     if analysis.hold.is_some() {
         finding.capacity = analysis.capacity;
         finding.breaking_point = breaking::breaking(&analysis, config);
@@ -46,7 +47,9 @@ pub fn judge(steps: &[Step], config: &Config) -> Finding {
     }
     if analysis.errors_base > config.error_ratio_most {
         let share = 100.0 * analysis.errors_base;
-        finding.unresolved.push(format!("{share:.1} % of requests fail even at low rates: errors count from there on"));
+        finding
+            .unresolved
+            .push(format!("{share:.1} % of requests fail even at low rates: only errors beyond that count"));
     }
     if let (Some(knee), Some(capacity)) = (finding.knee, finding.capacity) {
         finding.knee_of_capacity_ratio = Some((knee.value / capacity.value).min(1.0));
@@ -60,7 +63,8 @@ pub fn judge(steps: &[Step], config: &Config) -> Finding {
     finding
 }
 
-/// Whether the answer would be the same after more visits: they agree, some are close to the knee, the interval is narrow.
+/// Whether more visits would not change the answer: they agree, some are close to the knee, and the
+/// interval is narrow.
 pub(crate) fn is_stable(analysis: &Analysis, config: &Config) -> bool {
     let Some(knee) = analysis.knee() else { return false };
     let near = analysis
@@ -76,29 +80,31 @@ pub(crate) fn is_stable(analysis: &Analysis, config: &Config) -> bool {
         && half_width <= 2.0 * config.resolution
 }
 
-/// Why no knee is named, if the generator or failures forbid it.
+/// Why no knee is reported, if the generator or failures rule it out.
 fn refused(analysis: &Analysis) -> Option<String> {
     if analysis.errors_base > 0.5 {
         let share = 100.0 * analysis.errors_base;
-        return Some(format!("{share:.0} % of requests fail even at the lowest rate: there is no service to judge"));
+        return Some(format!(
+            "{share:.0} % of requests fail even at the lowest rate: holdup cannot judge this service"
+        ));
     }
     let limited = analysis.limited?;
-    // Found below: that the generator is limited further up does not matter.
+    // The knee was found below: a limit of the generator further up does not matter.
     if analysis.over.is_some_and(|over| over < limited) || analysis.knee().is_some() {
         return None;
     }
     let why = analysis.visits.iter().any(|visit| visit.is_limited).then_some("the generator was the limit");
-    let held = analysis.hold.map_or_else(String::new, |hold| format!("; the service followed up to {hold:.4}/s"));
+    let held = analysis.hold.map_or_else(String::new, |hold| format!("; the service carried {hold:.4}/s"));
     Some(format!("{} at {limited:.4}/s{held}", why.unwrap_or_default()))
 }
 
 fn no_knee(analysis: &Analysis, config: &Config) -> String {
     match analysis.hold {
         Some(hold) if hold >= 0.98 * config.most => {
-            format!("knee not reached up to {}/s, the most that was allowed", figure(config.most))
+            format!("knee not reached up to {}/s, the highest allowed rate", figure(config.most))
         }
         Some(hold) => format!("knee not reached up to {}/s within the time", figure(hold)),
-        None => "no knee without a rate that the service carries".to_owned(),
+        None => "no knee: the service carried none of the rates".to_owned(),
     }
 }
 

@@ -1,11 +1,11 @@
-//! Which response times the curve is fitted to.
+//! Chooses the response times to which the curve is fitted.
 
 use crate::Estimate;
 use crate::judge::curve::{Observed, memory};
 use crate::judge::variation::Variation;
 use crate::judge::visit::Visit;
 
-/// The observations, and of each visit whether it is one.
+/// The observations, and for each visit whether it is one.
 pub(crate) fn observed(
     visits: &[Visit],
     is_usable: &impl Fn(usize) -> bool,
@@ -27,7 +27,8 @@ pub(crate) fn observed(
         .filter(|index| is_quiet(&visits[*index], variation) && is_steady(&visits[*index], capacity, variation))
         .collect();
     if chosen.len() < FEWEST {
-        // A service so slow that no step is long enough: its lowest rates come closest.
+        // A service so slow that no step is long enough: its lowest rates are the best
+        // approximation.
         chosen = (0..visits.len()).filter(usable).collect();
         chosen.sort_by(|a, b| visits[*a].offered.total_cmp(&visits[*b].offered));
         chosen.truncate(FEWEST);
@@ -41,22 +42,24 @@ pub(crate) fn observed(
 /// With fewer observations than this the curve is theory alone.
 const FEWEST: usize = 4;
 
-/// Where hardly anything varies, seconds that differ much mean that the machine was disturbed, and for long.
+/// Without much variation, seconds that differ much mean that the machine was disturbed for long.
 fn is_quiet(visit: &Visit, variation: &Variation) -> bool {
     !variation.is_little() || visit.response_error <= 0.1 || visit.seconds < 2
 }
 
-/// The memory of a queue, as a share of the step, at which the step still shows how long the queue will be.
+/// Largest memory of a queue, as a share of the step, with which the step still shows the final
+/// queue length.
 pub(crate) const MEMORY_MOST: f64 = 0.3;
 
-/// A queue close to its capacity needs longer than a step to become as long as it will be.
+/// Close to its capacity, a queue needs longer than a step to reach its final length.
 fn is_steady(visit: &Visit, capacity: Option<Estimate>, variation: &Variation) -> bool {
     let is_long =
         |capacity: Estimate| memory(visit.due / capacity.value) / capacity.value < MEMORY_MOST * visit.seconds as f64;
     variation.is_little() || capacity.is_none_or(is_long)
 }
 
-/// A response time that is much longer than one at a higher rate was disturbed: its error is at least the difference.
+/// A response time much longer than one at a higher rate was disturbed: its error is at least the
+/// difference.
 fn widen(observed: &mut [Observed], luck: f64) {
     const PLAINLY: f64 = 0.1;
     let all = observed.to_vec();

@@ -1,20 +1,23 @@
 //! The Universal Scalability Law over throughput and concurrency of the steps.
 //!
-//! `X(N) = gamma N / (1 + alpha (N - 1) + beta N (N - 1))`. Concurrency is by Little's law, `N = X R` (J. D. C. Little,
-//! "A proof for the queuing formula L = lambda W", Operations Research 9, 1961), from throughput and mean response time
-//! of steps in which the service followed. Fitted by least squares of the logarithms of throughput, `alpha` and `beta` not
-//! negative; intervals by resampling what the fit leaves over (B. Efron, "Bootstrap methods", 1979) with a fixed seed.
+//! `X(N) = gamma N / (1 + alpha (N - 1) + beta N (N - 1))`. Concurrency follows from Little's law,
+//! `N = X R` (J. D. C. Little, "A proof for the queuing formula L = lambda W", Operations Research
+//! 9, 1961), with throughput and mean response time of steps in which the service kept up. It is
+//! fitted by least squares of the logarithms of throughput, with `alpha` and `beta` not negative.
+//! Intervals come from resampling the residuals (B. Efron, "Bootstrap methods", 1979) with a fixed
+//! seed.
 
 use crate::judge::Analysis;
 use crate::statistics::{Random, mean, minimise, quantile};
 use crate::{Estimate, Held, Peak, Usl};
 
-/// Resamples. 2.5 % of them are enough to be an end of an interval.
+/// Resamples. 2.5 % of them are enough to define an end of an interval.
 const RESAMPLES: usize = 200;
-/// Ranges of concurrency narrower than this do not show a law.
+/// A narrower range of concurrency does not determine the law.
 const RANGE_LEAST: f64 = 4.0;
 
-/// Of a service that is by the law it explains more: 0.9998 of one that was measured, where plain queues came to 0.80 to 0.98.
+/// Least share of variance explained. A measured service that follows the law reached 0.9998; plain
+/// queues reached 0.80 to 0.98.
 const R2_LEAST: f64 = 0.985;
 
 /// Fits the law; none with fewer than four different concurrencies.
@@ -37,7 +40,7 @@ fn of_points(points: &[(f64, f64)]) -> Option<Usl> {
     let best = fit(points);
     let mut random = Random::new(0x0075_736c);
     let mut draws: Vec<[f64; 3]> = Vec::with_capacity(RESAMPLES);
-    // What is left over, made as large as it would be had the three parameters not been fitted to it.
+    // The residuals, scaled up for the three fitted parameters.
     let scale = (points.len() as f64 / (points.len() as f64 - 3.0)).sqrt();
     let left: Vec<f64> = points.iter().map(|(n, x)| scale * (x / rate(&best, *n)).ln()).collect();
     for _ in 0..RESAMPLES {
@@ -60,7 +63,9 @@ fn of_points(points: &[(f64, f64)]) -> Option<Usl> {
     let r2 = if total > 0.0 { 1.0 - residual / total } else { 0.0 };
     let why_not = why_not(points, &alpha, &beta).or_else(|| {
         let off = (r2 < R2_LEAST).then_some(100.0 * (1.0 - r2))?;
-        Some(format!("{off:.0} % of what was seen is not on the law, as where requests queue before a few servers"))
+        Some(format!(
+            "{off:.0} % of the variance is not explained by the law, as when requests queue for a few servers"
+        ))
     });
     Some(Usl { gamma, alpha, beta, peak, r2, is_determined: why_not.is_none(), why_not })
 }
@@ -79,7 +84,7 @@ fn why_not(points: &[(f64, f64)], alpha: &Estimate, beta: &Estimate) -> Option<S
     if high / low < RANGE_LEAST || high < 1.5 {
         return Some(format!("concurrency was {low:.2} to {high:.2} only"));
     }
-    // Neither parameter bends the curve: the law is a straight line so far.
+    // Neither parameter bends the curve: so far the law is a straight line.
     let bend = |alpha: f64, beta: f64| alpha * (high - 1.0) + beta * high * (high - 1.0);
     if bend(alpha.value, beta.value) < 0.1 {
         return Some("throughput is still proportional to concurrency".to_owned());
@@ -102,7 +107,7 @@ fn fit_from(points: &[(f64, f64)], start: [f64; 3]) -> [f64; 3] {
 }
 
 fn minimised(points: &[(f64, f64)], start: [f64; 3]) -> ([f64; 3], f64) {
-    // gamma in units of its start, so that all parameters are of moderate size.
+    // gamma relative to its initial value, so that all parameters have moderate sizes.
     let unit = start[0].max(1e-12);
     let solution = minimise([1.0, start[1], start[2]], [(0.05, 20.0), (0.0, 1.0), (0.0, 1.0)], |at, out| {
         out.clear();

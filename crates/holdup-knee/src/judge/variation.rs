@@ -1,10 +1,10 @@
-//! How much arrivals and service vary: half of what queueing theory needs to know.
+//! How much arrivals and service vary: one of the two inputs of queueing theory.
 
 use crate::judge::visit::Visit;
 use crate::statistics::{mean, median};
 use crate::{Config, Step, Summary};
 
-/// Squared coefficients of variation: 0 never varies, 1 as much as the exponential distribution.
+/// Squared coefficients of variation: 0 for constant times, 1 for exponential ones.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Variation {
     /// Of the times between arrivals.
@@ -13,12 +13,13 @@ pub(crate) struct Variation {
     pub service: f64,
 }
 
-/// With fewer answers a second than this, single answers are seen through the means of seconds; with more, through the
-/// percentiles of seconds: then the wobble of the machine from second to second is larger than the luck of the draw.
+/// With fewer responses a second than this, the means of seconds show how single responses vary.
+/// With more, the percentiles of seconds do, because the means then vary more by noise of the
+/// machine than by chance.
 const FEW: u64 = 5;
 
 impl Variation {
-    /// Of the steps with the lowest rates, where hardly anything waits.
+    /// From the steps with the lowest rates, where hardly any request waits.
     pub fn of(steps: &[Step], visits: &[&Visit], config: &Config) -> Self {
         let mut low: Vec<&&Visit> =
             visits.iter().filter(|visit| visit.response.is_some() && visit.growth < 0.1).collect();
@@ -41,7 +42,7 @@ impl Variation {
         Self { arrivals: config.arrivals_variation.clamp(0.0, 4.0), service: service.clamp(0.0, 20.0) }
     }
 
-    /// Half their sum: what waiting is proportional to.
+    /// Half their sum: waiting is proportional to it.
     pub fn half_sum(&self) -> f64 {
         (0.5 * (self.arrivals + self.service)).max(1e-4)
     }
@@ -51,16 +52,18 @@ impl Variation {
         self.half_sum() < 0.1
     }
 
-    /// How much later waiting sets in because arrivals are even: `2 (1 - ca)^2 / (3 (ca + cs))`
-    /// (W. Kraemer, M. Langenbach-Belz, "Approximate formulae for the delay in the queueing system GI/G/1", ITC 8, 1976).
+    /// How much later waiting sets in because arrivals are evenly spaced: `2 (1 - ca)^2 / (3 (ca +
+    /// cs))` (W. Kraemer, M. Langenbach-Belz, "Approximate formulae for the delay in the queueing
+    /// system GI/G/1", ITC 8, 1976).
     pub fn onset(&self) -> f64 {
         let even = (1.0 - self.arrivals).max(0.0).powi(2);
-        // With nothing that varies it has no end; beyond 2 the curve is as good as rectangular.
+        // Without any variation it is infinite; beyond 2 the curve is practically rectangular.
         (2.0 * even / (3.0 * (self.arrivals + self.service)).max(1e-3)).min(2.0)
     }
 }
 
-/// Of seconds with few answers: the spread of their means, times the number of answers. Sum and weight.
+/// For seconds with few responses: the spread of their means, times the number of responses. Sum
+/// and weight.
 fn few(seconds: &[&Summary]) -> Option<(f64, f64)> {
     let some: Vec<(f64, f64)> =
         seconds.iter().filter(|one| one.count < FEW).map(|one| (one.count as f64, one.mean_ns)).collect();
@@ -73,13 +76,15 @@ fn few(seconds: &[&Summary]) -> Option<(f64, f64)> {
     Some((spread / (some.len() as f64 - 1.0) * count, count))
 }
 
-/// Of seconds with more answers: their upper percentiles over their median, as if times were log-normal. Sum and weight.
+/// For seconds with more responses: their upper percentiles over their median, as if times were
+/// log-normal. Sum and weight.
 fn many(seconds: &[&Summary]) -> Option<(f64, f64)> {
     let (mut sigmas, mut weight) = (Vec::new(), 0.0);
     for one in seconds.iter().filter(|one| one.count >= FEW) {
         let count = one.count as f64;
         let sigma = |tail: f64, share: f64| {
-            // Of few answers the percentile is the largest, which is expected at this place (G. Blom 1958).
+            // With few responses the percentile is the largest one, whose expected place is this
+            // (G. Blom 1958).
             let place = (((count - 1.0) * share).round() + 1.0 - 0.375) / (count + 0.25);
             ((tail / one.p50_ns).ln() / normal_quantile(place)).clamp(0.0, 2.0)
         };

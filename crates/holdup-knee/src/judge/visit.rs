@@ -1,4 +1,5 @@
-//! A step in figures: what was achieved, how fast, whether requests piled up. Nothing here compares steps with each other.
+//! The figures of one step: what was achieved, how fast, and whether requests piled up. Nothing
+//! here compares steps with each other.
 
 use crate::statistics::{deviation, line, mean, median, robust_deviation, share_low};
 use crate::{Config, How, Purpose, Step, Summary};
@@ -6,13 +7,14 @@ use crate::{Config, How, Purpose, Step, Summary};
 /// Two-sided 95 % of a normal distribution.
 pub(crate) const Z: f64 = 1.96;
 
-/// A service with answers faster than this (seconds) is full of requests within the first second.
+/// A service that responds faster than this (seconds) reaches its steady number of requests within
+/// the first second.
 const FILLS_AT_ONCE: f64 = 0.2;
 
-/// A step in figures. Rates are per second, times in seconds, errors are standard errors.
+/// The figures of one step. Rates are per second, times in seconds, errors are standard errors.
 #[derive(Clone, Debug)]
 pub(crate) struct Visit {
-    /// Which step it is.
+    /// Index of the step.
     pub step: usize,
     pub offered: f64,
     pub due: f64,
@@ -20,20 +22,22 @@ pub(crate) struct Visit {
     pub achieved_error: f64,
     /// Completions of each second.
     pub completions: Vec<f64>,
-    /// Growth of the requests in the system as a share of the offered rate, by the whole and by the median second.
+    /// Growth of the requests in the system as a share of the offered rate: over the whole step,
+    /// and by the median second.
     pub growth: f64,
     pub median_growth: f64,
     pub growth_error: f64,
-    /// By how much response time grows, seconds per second.
+    /// Growth of the response time, seconds per second.
     pub drift: f64,
     /// Share of the variance of response times that the drift explains.
     pub drift_share: f64,
-    /// Mean response time of undisturbed seconds, and its standard error as a share of it.
+    /// Mean response time of undisturbed seconds, and its relative standard error.
     pub response: Option<f64>,
     pub response_error: f64,
     /// Mean of the requests in the system.
     pub in_system: f64,
-    /// Requests in the system at the end beyond those at the start, and how many of them luck may bring.
+    /// Requests in the system at the end beyond those at the start, and how many of them chance can
+    /// explain.
     pub gained: f64,
     pub gained_by_luck: f64,
     /// Mean response time over the fastest of all steps.
@@ -41,22 +45,22 @@ pub(crate) struct Visit {
     pub in_system_last: f64,
     pub failed: f64,
     pub ended: f64,
-    /// The quantile that the objective is about, if there is one.
+    /// The quantile of the objective, if there is one.
     pub objective: Option<f64>,
-    /// Seconds that count.
+    /// Number of seconds that count.
     pub seconds: usize,
     pub is_limited: bool,
 }
 
 impl Visit {
-    /// Of a step; none when it has no whole second.
+    /// From a step; none without a whole second.
     pub fn of(index: usize, step: &Step, config: &Config) -> Option<Self> {
         let all = &step.seconds;
         if all.is_empty() {
             return None;
         }
-        // Requests enter at once and leave a response time later, some of them much later: until then their number grows
-        // without meaning anything.
+        // Requests enter at once and leave one response time later, some much later: until then
+        // their number grows without meaning.
         let answers =
             all.iter().filter(|second| second.response.count > 0).map(|second| second.response.mean_ns * 1e-9);
         let fastest = answers.fold(f64::MAX, f64::min);
@@ -78,7 +82,7 @@ impl Visit {
         let completions: Vec<f64> = seconds.iter().map(|second| second.completed as f64).collect();
 
         let (response, response_error, _) = level(seconds.iter().map(|s| (&s.response, s.is_disturbed)));
-        // A short step is judged by all it has: response times that grow do so from its start.
+        // A short step is judged by all its seconds: growing response times grow from its start.
         let long = if seconds.len() < 3 { all } else { seconds };
         let times: Vec<(f64, f64)> = long
             .iter()
@@ -125,28 +129,30 @@ impl Visit {
         })
     }
 
-    /// Takes the fastest response of all steps, which an overloaded step can't know.
+    /// Adds the fastest response of all steps, which an overloaded step cannot show by itself.
     pub fn knowing(&mut self, fastest: f64) {
         self.gained_by_luck = self.gained_by_luck.min(by_luck(self.due, fastest));
         self.slowed = self.response.map_or(1.0, |response| response / fastest);
     }
 
-    /// Share of requests that failed, of those that ended.
+    /// Share of the ended requests that failed.
     pub fn error_ratio(&self) -> f64 {
         self.failed / self.ended.max(1.0)
     }
 
-    /// Whether requests pile up: they grow in number second after second, and response times grow with them. A stall of
-    /// the machine makes one second of growth, requests that are never answered make growth without slower answers.
+    /// Whether requests pile up: their number grows second after second, and so do response times.
+    /// A stall of the machine grows in one second only; requests that are never answered grow
+    /// without slower responses.
     pub fn piles_up(&self, leak: f64) -> bool {
-        // Growth below 1 % is within what a machine steals; at 25 % it needs no second witness.
+        // Growth below 1 % may come from stolen CPU time; 25 % needs no second criterion.
         const LEAST: f64 = 0.01;
         const PLAIN: f64 = 0.25;
         let growth = self.growth - leak;
         let gained = self.gained - leak * self.due * self.seconds as f64;
         if growth > PLAIN {
             if self.seconds < 3 {
-                // A stall at the end of a short step looks like this, but those that were answered were answered fast.
+                // A stall at the end of a short step looks similar, but then the answered requests
+                // were fast.
                 let is_slow = self.slowed > 1.5 || self.drift > 0.3 * growth || self.achieved < 0.1 * self.due;
                 return gained > self.gained_by_luck && is_slow;
             }
@@ -154,15 +160,15 @@ impl Visit {
             return gained > self.gained_by_luck || (is_slower && gained > 4.0);
         }
         let one = 1.0 / (self.due.max(1e-9) * self.seconds as f64);
-        // One stall can grow one second, or two.
+        // One stall can explain growth in one second, or two.
         let is_growing = self.seconds >= 3
             && growth > LEAST + one
             && self.median_growth - leak - 2.0 * self.growth_error > 0.5 * LEAST;
         is_growing && self.drift > 0.4 * growth && gained > 0.5 * self.gained_by_luck
     }
 
-    /// Whether response times grow steadily though hardly anything piles up: the rate is just above what can be done, or
-    /// the queue still fills. Such a mean is of no steady state.
+    /// Whether response times grow steadily though hardly anything piles up: the rate is just above
+    /// the capacity, or the queue still fills. Such a mean does not describe a steady state.
     pub fn is_unsettled(&self) -> bool {
         let long = self.seconds as f64;
         self.seconds >= 4 && self.drift_share > 0.85 && self.response.is_some_and(|mean| self.drift * long > 0.5 * mean)
@@ -176,14 +182,14 @@ impl Visit {
         (growth < 0.02 + one && is_lucky) || (growth < 0.1 && self.seconds > 2 && self.drift < 0.2 * growth)
     }
 
-    /// Whether more failed than `most`, surely.
+    /// Whether certainly more than a share of `most` failed.
     pub fn fails_more_than(&self, most: f64) -> bool {
-        // Two failures of ten requests are luck; and many steps are asked.
+        // Two failures of ten requests may be chance; and there are many steps.
         const FEWEST: f64 = 5.0;
         self.failed >= FEWEST && share_low(self.failed, self.ended, 2.58) > most
     }
 
-    /// What is missed, if anything; the objective is a matter of its own.
+    /// The missed requirement, if any; the objective is judged separately.
     pub fn missed(&self, leak: f64, errors_most: f64) -> Option<How> {
         if self.piles_up(leak) {
             Some(How::AchievedBelowOffered)
@@ -195,15 +201,16 @@ impl Visit {
     }
 }
 
-/// How many requests more than at the start may be in the system by luck: three standard deviations of twice what is there
-/// by Little's law, and a few.
+/// How many more requests than at the start may be in the system by chance: three standard
+/// deviations of twice the number by Little's law, and a few.
 fn by_luck(due: f64, response: f64) -> f64 {
     4.0 + 3.0 * (2.0 * due * response).sqrt()
 }
 
-/// The quantile of all seconds together, nanoseconds: the time that is exceeded in as many of their requests. Between and
-/// beyond its percentiles the share of a second that exceeds a time is taken to fall exponentially. A median of the seconds'
-/// own quantiles would leave out the bad seconds, which is where the slow requests are.
+/// The quantile of all seconds together, nanoseconds: the time that the corresponding share of
+/// their requests exceeds. Between and beyond its percentiles, the share of a second that exceeds a
+/// time is assumed to fall exponentially. A median of the seconds' own quantiles would ignore the
+/// bad seconds, which contain the slow requests.
 fn pooled(seconds: &[&Summary], quantile: f64) -> Option<f64> {
     let total: f64 = seconds.iter().map(|second| second.count as f64).sum();
     let highest = seconds.iter().map(|second| second.p99_ns).reduce(f64::max)?;
@@ -224,7 +231,7 @@ fn exceeding(second: &Summary, time: f64) -> f64 {
     let mut share: f64 = 0.0;
     for pair in knots.windows(2) {
         let ((from, above), (to, below)) = (pair[0], pair[1]);
-        // A step where two percentiles are the same time; the last stretch goes on beyond its end.
+        // Two percentiles may have the same time; the last section continues beyond its end.
         let at = if to > from { (time - from) / (to - from) } else { f64::from(u8::from(time >= to)) * 2.0 };
         share = above.ln() + at.max(0.0) * (below / above).ln();
         if at < 1.0 {
@@ -234,12 +241,13 @@ fn exceeding(second: &Summary, time: f64) -> f64 {
     share.exp()
 }
 
-/// Mean response time over the seconds that belong together, its relative standard error, and how many were left out.
+/// Mean response time over consistent seconds, its relative standard error, and how many seconds
+/// were left out.
 ///
-/// A stall of the machine lifts the mean of its second and, close to the capacity, of those after it. So the densest half
-/// of the seconds is looked for (the "shorth" of D. F. Andrews et al., "Robust Estimates of Location", 1972), and what
-/// lies above it by more than four times its spread (and 20 %) is left out. Where seconds vary by themselves the spread
-/// is large and nothing is.
+/// A stall of the machine raises the mean of its second and, close to the capacity, of those after
+/// it. So this finds the densest half of the seconds (the "shorth" of D. F. Andrews et al., "Robust
+/// Estimates of Location", 1972), and leaves out those above it by more than four times its spread
+/// (and 20 %). If seconds vary by themselves, the spread is large and none is left out.
 fn level<'a>(seconds: impl Iterator<Item = (&'a Summary, bool)>) -> (Option<f64>, f64, usize) {
     let all: Vec<(f64, f64, bool)> = seconds
         .filter(|(summary, _)| summary.count > 0 && summary.mean_ns > 0.0)
@@ -262,7 +270,7 @@ fn level<'a>(seconds: impl Iterator<Item = (&'a Summary, bool)>) -> (Option<f64>
             .unwrap_or(0);
         let (low, high) = (sorted[start].0, sorted[start + half - 1].0);
         let fewest = sorted.iter().map(|second| second.1).fold(f64::MAX, f64::min);
-        // The mean of few answers differs by luck alone.
+        // The mean of few responses varies by chance alone.
         let luck = 4.0 / fewest.sqrt();
         let ceiling = high * (1.2_f64.ln() + 4.0 * (high / low).ln() + luck).exp();
         sorted.retain(|second| second.0 <= ceiling);
@@ -274,7 +282,8 @@ fn level<'a>(seconds: impl Iterator<Item = (&'a Summary, bool)>) -> (Option<f64>
     let value = sorted.iter().map(|second| second.0 * second.1).sum::<f64>() / weight;
     let means: Vec<f64> = sorted.iter().map(|second| second.0 / value).collect();
     let count = means.len() as f64;
-    // With few seconds their spread is itself a guess: the factor is that of Student's t against the normal.
+    // With few seconds their spread is itself an estimate: the factor is that of Student's t
+    // against the normal.
     let error = if means.len() > 1 {
         deviation(&means) / count.sqrt() * (1.0 + 1.5 / (count - 1.0))
     } else {

@@ -1,24 +1,25 @@
-//! How many instances a load takes, and how many a budget of connections allows.
+//! How many instances a load needs, and how many a budget of connections allows.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Estimate;
 
-/// Whole numbers are reached by division, which is off by a little.
+/// Tolerance for whole numbers that result from a division.
 const HAIR: f64 = 1e-9;
 
-/// How many instances a rate takes.
+/// Instances needed for a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Needed {
     /// By the best single figure.
     pub instances: u32,
-    /// Were each as good as the upper end of its interval.
+    /// If each were as good as the upper end of its interval.
     pub fewest: u32,
-    /// Were each as bad as the lower end.
+    /// If each were as bad as the lower end.
     pub most: u32,
 }
 
-/// How many instances `rate` takes, if each is to carry `each` less a share of `headroom` (0-1) and what they share binds nothing.
+/// Instances needed for `rate`, if each carries `each` minus a share of `headroom` (0-1), and no
+/// shared resource is the limit.
 pub fn instances(rate: f64, each: &Estimate, headroom: f64) -> Needed {
     let share = (1.0 - headroom).max(1e-6);
     let of = |each: f64| (rate / (each * share).max(1e-9) - HAIR).ceil().clamp(1.0, f64::from(u32::MAX)) as u32;
@@ -30,15 +31,15 @@ pub fn instances(rate: f64, each: &Estimate, headroom: f64) -> Needed {
 pub struct Budget {
     /// Connections that the instances open.
     pub connections: f64,
-    /// Connections there may be.
+    /// Allowed connections.
     pub allowed: f64,
     /// Instances that fit in.
     pub instances: u32,
-    /// Whether those that are needed do.
+    /// Whether the needed ones fit in.
     pub fits: bool,
 }
 
-/// What becomes of `needed` instances that open `each` connections, of which `allowed` may be open.
+/// Checks `needed` instances that open `each` connections against `allowed`.
 pub fn budget(needed: u32, each: f64, allowed: f64) -> Budget {
     let instances = (allowed / each.max(1e-9) + HAIR).floor().clamp(0.0, f64::from(u32::MAX)) as u32;
     Budget { connections: f64::from(needed) * each, allowed, instances, fits: needed <= instances }

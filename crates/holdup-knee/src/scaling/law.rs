@@ -1,7 +1,8 @@
-//! The Universal Scalability Law over what is given: `X(n) = gamma n / (1 + sigma (n - 1) + kappa n (n - 1))` (N. J. Gunther, "Guerrilla
-//! Capacity Planning", 2007), n in units. With `kappa = 0` it is Amdahl's. Fitted by weighted least squares of the logarithms;
-//! intervals by fitting what might as well have been measured, drawn with a fixed seed from the searches' own intervals (B. Efron,
-//! "Bootstrap methods", 1979).
+//! The Universal Scalability Law over an amount of a resource: `X(n) = gamma n / (1 + sigma (n - 1)
+//! + kappa n (n - 1))` (N. J. Gunther, "Guerrilla Capacity Planning", 2007), n in units. With
+//! `kappa = 0` it is Amdahl's law. It is fitted by weighted least squares of the logarithms.
+//! Intervals come from fitting plausible measurements, drawn with a fixed seed from the searches'
+//! own intervals (B. Efron, "Bootstrap methods", 1979).
 
 use serde::{Deserialize, Serialize};
 
@@ -9,32 +10,35 @@ use super::{Given, spread};
 use crate::statistics::{Random, minimise, quantile};
 use crate::{Estimate, Peak};
 
-/// Resamples: 2.5 % of them are enough to be an end of an interval.
+/// Resamples: 2.5 % of them are enough to define an end of an interval.
 const RESAMPLES: usize = 200;
 
-/// Coherency of less than this is none: it would bend nothing within thousands of units.
+/// Coherency below this counts as none: it would bend nothing within thousands of units.
 const KAPPA_LEAST: f64 = 1e-6;
 
-/// A serial part of less than this is none.
+/// A serial part below this counts as none.
 const SIGMA_LEAST: f64 = 1e-6;
 
-/// Luck takes values further from the law than this once in twenty times: quantile of a standard normal.
+/// Chance takes values further from the law than this once in twenty times: quantile of a standard
+/// normal.
 const ONCE_IN_TWENTY: f64 = 1.645;
 
 /// The law as fitted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScalingLaw {
-    /// What `n = 1` stands for, in the caller's values: 1, or the smallest value where that is less.
+    /// What `n = 1` stands for, in the caller's values: 1, or the smallest value if that is less.
     pub unit: f64,
-    /// Carried with one unit, requests per second.
+    /// Capacity with one unit, requests per second.
     pub gamma: Estimate,
     /// Contention: the share that is serial.
     pub sigma: Estimate,
     /// Coherency: the cost of each pair, which makes throughput fall again.
     pub kappa: Estimate,
-    /// The value from which giving more carries less, and what is carried there; none where coherency may be none.
+    /// The value beyond which more of the resource carries less, and the rate there; none if
+    /// coherency may be zero.
     pub peak: Option<Peak>,
-    /// Whether what was measured is on the law; none with three values, which three parameters always meet.
+    /// Whether the measurements agree with the law; none with three values, which three parameters
+    /// always fit.
     pub is_met: Option<bool>,
 }
 
@@ -71,7 +75,7 @@ pub(super) fn law(given: &[Given]) -> Option<ScalingLaw> {
         concurrency: of(unit * peak_at(&best), &|at| unit * peak_at(at)),
         rate: of(carried(&best, peak_at(&best)), &|at| carried(at, peak_at(at))),
     });
-    // What stands at its least has not been bent towards the values.
+    // A parameter at its lower bound was not fitted to the values.
     let free = 1 + usize::from(best[1] > SIGMA_LEAST) + usize::from(best[2] > KAPPA_LEAST);
     let degrees = points.len().saturating_sub(free) as f64;
     let squares: f64 = points.iter().map(|point| point.off(&best).powi(2)).sum();
@@ -81,14 +85,15 @@ pub(super) fn law(given: &[Given]) -> Option<ScalingLaw> {
 }
 
 impl ScalingLaw {
-    /// What is carried with `value`, requests per second.
+    /// Capacity with `value`, requests per second.
     pub fn at(&self, value: f64) -> f64 {
         carried(&[self.gamma.value, self.sigma.value, self.kappa.value], value / self.unit)
     }
 }
 
-/// The sum of squares, each in standard deviations, that luck exceeds once in twenty times: the quantile of the chi-square distribution
-/// (E. Wilson, M. Hilferty, "The Distribution of Chi-Square", 1931).
+/// The sum of squares, each in standard deviations, that chance exceeds once in twenty times: the
+/// quantile of the chi-square distribution (E. Wilson, M. Hilferty, "The Distribution of
+/// Chi-Square", 1931).
 fn squares_most(degrees: f64) -> f64 {
     let ninth = 2.0 / (9.0 * degrees);
     degrees * (1.0 - ninth + ONCE_IN_TWENTY * ninth.sqrt()).powi(3)
@@ -105,7 +110,7 @@ struct Point {
 }
 
 impl Point {
-    /// How far it is off the law, in standard deviations.
+    /// Its distance from the law, in standard deviations.
     fn off(&self, at: &[f64; 3]) -> f64 {
         (self.carried / carried(at, self.n)).ln() / self.spread
     }
@@ -119,7 +124,7 @@ fn peak_at(at: &[f64; 3]) -> f64 {
     ((1.0 - at[1]).max(0.0) / at[2].max(1e-12)).sqrt()
 }
 
-/// The parameters for `points`; from `near` alone if that is given.
+/// The parameters for `points`; searched only from `near` if that is given.
 fn fit(points: &[Point], near: Option<[f64; 3]>) -> [f64; 3] {
     let rate = points.iter().map(|point| point.carried / point.n).fold(0.0, f64::max);
     let starts: Vec<[f64; 3]> = match near {
@@ -127,7 +132,7 @@ fn fit(points: &[Point], near: Option<[f64; 3]>) -> [f64; 3] {
         None => vec![[rate, 0.5, 1e-4], [rate, 0.05, 1e-2], [rate, 0.01, 1e-5]],
     };
     let solutions = starts.into_iter().map(|start| {
-        // gamma in units of its start, so that all parameters are of moderate size.
+        // gamma relative to its initial value, so that all parameters have moderate sizes.
         let unit = start[0].max(1e-12);
         let bounds = [(0.05, 20.0), (0.0, 1.0), (0.0, 1.0)];
         let solution = minimise([1.0, start[1], start[2]], bounds, |at, out| {

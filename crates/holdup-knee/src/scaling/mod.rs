@@ -1,6 +1,7 @@
-//! How capacity grows with what is given: workers, CPUs, instances. From the capacities that searches found at some values of
-//! one thing: how many times as much comes out for how many times as much in, whether that is in proportion, up to where, and the
-//! scaling law through all of them. Pure, as all of this crate: what the values mean and how they were set is the caller's.
+//! How capacity grows with a resource: workers, CPUs, instances. It takes the capacities that
+//! searches found at several values of one resource. It reports the growth between values, whether
+//! that is proportional and up to where, and the scaling law through all of them. Pure, like all of
+//! this crate: the caller knows what the values mean and how they were set.
 
 mod instances;
 mod law;
@@ -17,22 +18,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::Estimate;
 
-/// Ninety-five per cent of a normal distribution lie within so many standard deviations.
+/// 95 % of a normal distribution lie within this many standard deviations.
 const Z: f64 = 1.959_964;
 
-/// A ratio within this share of proportion is called proportional, however narrow its interval: nobody plans by less, and
-/// searches are not exact beyond it.
+/// A ratio this close to proportion counts as proportional, however narrow its interval: it makes
+/// no difference in planning, and searches are not more exact.
 const NEGLIGIBLE: f64 = 0.05;
 
-/// An interval that holds proportion and also less than this share of it says nothing.
+/// An interval that contains both proportion and less than this share of it says nothing.
 const VAGUE: f64 = 0.75;
 
-/// How much is carried where so much was given.
+/// The capacity with a given amount of the resource.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Given {
-    /// How much was given, e.g. workers. Above 0.
+    /// Amount of the resource, e.g. workers. Above 0.
     pub value: f64,
-    /// What was carried, requests per second.
+    /// Capacity, requests per second.
     pub carried: Estimate,
 }
 
@@ -43,36 +44,37 @@ pub struct Scaling {
     pub from_smallest: Vec<Growth>,
     /// From each value to the next.
     pub from_before: Vec<Growth>,
-    /// All the way, from the smallest value to the largest.
+    /// From the smallest value to the largest.
     pub whole: Proportion,
-    /// The largest value up to which it is in proportion, where it is not all the way; the smallest value if it never is.
+    /// The largest value up to which growth is proportional, if it is not proportional throughout;
+    /// the smallest value if it never is.
     pub proportional_to: Option<f64>,
-    /// From this value on less is carried than before, beyond doubt.
+    /// From this value on capacity certainly falls.
     pub falls_from: Option<f64>,
     /// The scaling law; none with fewer than three values.
     pub law: Option<ScalingLaw>,
 }
 
-/// What came of giving more.
+/// The effect of more of the resource.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Growth {
     /// The value before.
     pub from: f64,
     /// The value after.
     pub to: f64,
-    /// How many times as much was given: what a proportional ratio would be.
+    /// Ratio of the amounts: the ratio of capacities if growth is proportional.
     pub given: f64,
-    /// How many times as much was carried.
+    /// Ratio of the capacities.
     pub carried: Estimate,
-    /// What that is.
+    /// Comparison of the two.
     pub proportion: Proportion,
 }
 
-/// Whether as many times as much is carried as was given.
+/// Whether capacity grows in proportion to the resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Proportion {
-    /// It is: the interval holds proportion, or all of it is near.
+    /// Yes: the interval contains proportion, or lies close to it.
     Linear,
     /// Less.
     Less,
@@ -94,7 +96,8 @@ pub fn scaling(given: &[Given]) -> Option<Scaling> {
     let from_smallest: Vec<Growth> = sorted[1..].iter().map(|to| growth(first, to)).collect();
     let from_before: Vec<Growth> = sorted.windows(2).map(|pair| growth(&pair[0], &pair[1])).collect();
     let whole = from_smallest.last()?.proportion;
-    // Looked for only where there is less over all: of many intervals one misses by luck.
+    // Searched only if growth is less than proportional overall: of many intervals, one misses by
+    // chance.
     let proportional_to = (whole == Proportion::Less).then(|| {
         let good = from_smallest.iter().take_while(|growth| growth.proportion != Proportion::Less);
         good.last().map_or(first.value, |growth| growth.to)
@@ -107,7 +110,7 @@ pub fn scaling(given: &[Given]) -> Option<Scaling> {
 fn growth(from: &Given, to: &Given) -> Growth {
     let given = to.value / from.value;
     let ratio = to.carried.value / from.carried.value;
-    // Ends that are each as far off as their own: the upper of one goes with the lower of the other.
+    // Combine opposite ends: the upper end of one with the lower end of the other.
     let spread = |a: f64, b: f64| (a * a + b * b).sqrt();
     let up = spread(above(&to.carried), below(&from.carried));
     let down = spread(below(&to.carried), above(&from.carried));
@@ -123,17 +126,17 @@ fn growth(from: &Given, to: &Given) -> Growth {
     Growth { from: from.value, to: to.value, given, carried, proportion }
 }
 
-/// How far the upper end is above the value, as a logarithm.
+/// Distance from the value to the upper end, as a logarithm.
 fn above(one: &Estimate) -> f64 {
     (one.high.max(one.value) / one.value).ln().max(LEAST_SPREAD * Z)
 }
 
-/// How far the lower end is below the value.
+/// Distance from the value to the lower end, as a logarithm.
 fn below(one: &Estimate) -> f64 {
     (one.value / one.low.min(one.value).max(1e-3 * one.value)).ln().max(LEAST_SPREAD * Z)
 }
 
-/// No search is surer than this of what it found, as a share: arrivals are counted in whole requests.
+/// Least relative uncertainty of a search: arrivals are counted in whole requests.
 const LEAST_SPREAD: f64 = 0.002;
 
 /// The standard deviation of the logarithm.

@@ -1,11 +1,12 @@
-//! Several searches of the same thing as one figure.
+//! Combines several searches of the same thing into one figure.
 
 use super::{Z, spread};
 use crate::Estimate;
 
-/// One figure of all `runs`, which looked for the same: the weighted mean of their logarithms. Where they differ by more than their
-/// intervals allow, the interval is widened by that (R. T. Birge, "The calculation of errors by the method of least squares",
-/// Physical Review 40, 1932). None of none.
+/// One figure for all `runs` of the same search: the weighted mean of their logarithms. If they
+/// differ by more than their intervals allow, the interval is widened by that (R. T. Birge, "The
+/// calculation of errors by the method of least squares", Physical Review 40, 1932). None without
+/// runs.
 pub fn pooled(runs: &[Estimate]) -> Option<Estimate> {
     if let [only] = runs {
         return Some(*only);

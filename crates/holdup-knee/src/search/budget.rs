@@ -1,15 +1,15 @@
-//! Time: how much of it is left, and how long a step has to be to show something.
+//! The time budget: how much is left, and how long a step has to be to show something.
 
 use std::time::Duration;
 
 use crate::judge::{Analysis, MEMORY_MOST, memory};
 use crate::{Config, Move, Purpose};
 
-/// The time that is left.
+/// The remaining time.
 pub(crate) struct Budget {
     left: f64,
     timeout: f64,
-    /// All of it.
+    /// Total time.
     pub whole: f64,
 }
 
@@ -21,19 +21,19 @@ impl Budget {
         Self { left: (whole - now.as_secs_f64() - kept).max(0.0), timeout, whole }
     }
 
-    /// Seconds that the next step may take at most.
+    /// Most seconds that the next step may take.
     pub fn left(&self) -> f64 {
         self.left
     }
 
-    /// How long a drain may take: what is in flight has ended or timed out by then.
+    /// Longest drain: by then everything in flight has ended or timed out.
     pub fn drain(&self) -> Duration {
         Duration::from_secs_f64((self.timeout + 1.0).min(self.left.max(1.0)))
     }
 }
 
-/// A step at `rate`: as long as it takes to see `requests` of them, `seconds` at least, a few response times at least; but
-/// never more than a sixth of what is left.
+/// The length of a step at `rate`: long enough for `requests`, at least `seconds` and a few
+/// response times; but never more than a sixth of the remaining time.
 pub(crate) fn offer(
     rate: f64,
     requests: f64,
@@ -44,7 +44,7 @@ pub(crate) fn offer(
 ) -> Move {
     let response = analysis.base_response().unwrap_or(0.0).min(5.0);
     let filling = 1.0 + if response > 0.2 { 2.0 * response } else { 0.0 };
-    // A step begins with an empty queue; one that varies forgets that in about so long.
+    // A step begins with an empty queue; a queue with variation forgets that in about this time.
     let memory = match analysis.capacity {
         Some(capacity) if !analysis.variation.is_little() && rate < capacity.value => {
             (memory(rate / capacity.value) / capacity.value).min(LONGEST_MEMORY)
@@ -62,10 +62,11 @@ pub(crate) fn offer(
     }
 }
 
-/// No step waits longer than this for its queue to forget, seconds.
+/// Longest time that a step waits for its queue to forget, seconds.
 const LONGEST_MEMORY: f64 = 3.0;
 
-/// The largest share of a capacity at which a step of a few seconds is long against the memory of the queue.
+/// The largest share of a capacity at which a step of a few seconds is long compared with the
+/// memory of the queue.
 pub(crate) fn highest_share(capacity: f64) -> f64 {
     (1.0 - (1.0 / (LONGEST_MEMORY * capacity)).sqrt()).max(0.0).powi(2)
 }

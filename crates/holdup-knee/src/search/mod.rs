@@ -1,4 +1,4 @@
-//! Which rate is offered next.
+//! Decides which rate to offer next.
 
 mod budget;
 mod plan;
@@ -10,7 +10,7 @@ use crate::judge::Analysis;
 use crate::search::budget::Budget;
 use crate::{Config, Finding, Purpose, Step, judge};
 
-/// What the engine does next.
+/// The engine's next action.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Move {
     /// Offer `rate` requests per second for `length` (whole seconds).
@@ -19,38 +19,38 @@ pub enum Move {
         rate: f64,
         /// Whole seconds.
         length: Duration,
-        /// So much of its start will be left out: hand it back in [`Step::settle`].
+        /// How much of its start to leave out: return it in [`Step::settle`].
         settle: Duration,
-        /// Hand it back in [`Step::purpose`].
+        /// Return it in [`Step::purpose`].
         purpose: Purpose,
     },
-    /// Offer nothing until no request is in flight, at most so long.
+    /// Offer nothing until no request is in flight.
     Drain {
-        /// At most so long.
+        /// Longest wait.
         most: Duration,
     },
     /// The search is over.
     Done,
 }
 
-/// How far a search is, for a live view.
+/// Progress of a search, for a live view.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
-    /// What it does now, and what is known: a line for people.
+    /// The present action, and the results so far: a line for people.
     pub text: String,
-    /// Share of the budget that is used, 0-1.
+    /// Used share of the budget, 0-1.
     pub share: f64,
 }
 
-/// The controller: told how the last step went, it says what to offer next.
+/// The controller: from the result of the last step, it decides what to offer next.
 ///
-/// It keeps no opinion between moves: each is decided anew from all steps so far (`Analysis`), so that a visit that turns out
-/// to be disturbed is outvoted by later ones.
+/// It keeps no conclusions between moves: each is decided anew from all steps so far (`Analysis`),
+/// so that later visits outvote one that was disturbed.
 pub struct Search {
     config: Config,
     steps: Vec<Step>,
     now: Duration,
-    /// What comes next whatever the last step showed.
+    /// Moves that follow whatever the last step showed.
     planned: VecDeque<Move>,
     doing: String,
     overload_done: bool,
@@ -69,11 +69,11 @@ impl Search {
         }
     }
 
-    /// What to do next. `now` is the time since the start of the load; `last` is the step that was just played, none at
-    /// first and after a drain.
+    /// Decides the next move. `now` is the time since the start of the load; `last` is the step
+    /// that was just played, none at first and after a drain.
     ///
-    /// Within [`Config::budget`] there is always room left for [`Config::timeout`] (or a quarter of the budget, if that is
-    /// less) after the last step, so that what is still in flight can end.
+    /// Within [`Config::budget`] it always leaves [`Config::timeout`] (or a quarter of the budget,
+    /// if that is less) after the last step, so that requests in flight can end.
     pub fn next(&mut self, now: Duration, last: Option<&Step>) -> Move {
         self.now = now;
         self.steps.extend(last.cloned());
@@ -84,7 +84,7 @@ impl Search {
             && let Some(visit) = analysis.visits.last()
             && plan::needs_drain(visit, &analysis)
         {
-            self.doing = "waiting until what piled up is done".to_owned();
+            self.doing = "waiting for the backlog to drain".to_owned();
             return Move::Drain { most: budget.drain() };
         }
         if let Some(next) = self.planned.pop_front() {
@@ -100,14 +100,14 @@ impl Search {
                 let mut moves = plan::overload(&analysis, &self.config, &budget);
                 let Some(first) = moves.pop_front() else { return self.done() };
                 self.planned = moves;
-                self.doing = "more than it can do, then less: does it recover?".to_owned();
+                self.doing = "overload, then less load: does it recover?".to_owned();
                 self.checked(first, &budget)
             }
             None => self.done(),
         }
     }
 
-    /// No step begins that could end after the budget.
+    /// Prevents a step that could end after the budget.
     fn checked(&mut self, next: Move, budget: &Budget) -> Move {
         match next {
             Move::Offer { length, .. } if length.as_secs_f64() > budget.left() => self.done(),
@@ -128,12 +128,12 @@ impl Search {
         Progress { text: self.doing.clone(), share: share.min(1.0) }
     }
 
-    /// The steps it was told of, in order.
+    /// The steps played so far, in order.
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// What they show so far.
+    /// The results so far.
     pub fn finding(&self) -> Finding {
         judge(&self.steps, &self.config)
     }

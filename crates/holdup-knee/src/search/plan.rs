@@ -1,8 +1,9 @@
-//! Which rate is worth trying next.
+//! Chooses the next rate worth trying.
 //!
-//! Up by factors until the service does not follow; then the capacity from what it completes meanwhile, and rates just
-//! below and above that until the bracket is tight; then the shape of the curve; then wherever the knee is least certain,
-//! until it is certain or time is up. Each answer comes from all steps so far.
+//! First up by factors until the service does not keep up. Then the capacity from its completions
+//! meanwhile, and rates just below and above that until the bracket is tight. Then the shape of the
+//! curve. Then the places where the knee is least certain, until it is certain or time is up. Each
+//! decision uses all steps so far.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -17,22 +18,24 @@ pub(crate) struct Wanted {
     pub why: String,
 }
 
-/// Rates closer than this are the same rate, as a difference of logarithms.
+/// Rates closer than this count as the same rate, as a difference of logarithms.
 const SAME: f64 = 0.06;
 
-/// Whether so much is left in the system that the next step would start in the shadow of this one.
+/// Whether so many requests are left in the system that they would affect the next step.
 pub(crate) fn needs_drain(visit: &Visit, analysis: &Analysis) -> bool {
     let usual = visit.due * analysis.base_response().unwrap_or(0.1);
     visit.in_system_last > 3.0 * usual + 5.0 || visit.growth > 0.25
 }
 
-/// What to try next; none when nothing more is needed, or time is only left for the overload.
+/// What to try next; none when nothing more is needed, or the time left is only enough for the
+/// overload.
 pub(crate) fn next(steps: &[Step], analysis: &Analysis, config: &Config, budget: &Budget) -> Option<Wanted> {
     if analysis.visits.is_empty() {
         return explore(config.from.min(config.most), analysis, budget, config);
     }
     let highest = analysis.hold.unwrap_or(0.0);
-    // The first answer of a service may show that the step was too short to say anything: again, now that this is known.
+    // The first responses may show that the step was too short to say anything: repeat it, now that
+    // this is known.
     if let (Some(visit), Some(Held::Unclear)) = (analysis.visits.last(), analysis.held.last())
         && steps.last().is_some_and(|step| step.purpose == Purpose::Explore)
         && visits(analysis, visit.offered, 0.01) < 2
@@ -72,13 +75,13 @@ fn highest_tried(analysis: &Analysis) -> f64 {
     analysis.visits.iter().map(|visit| visit.offered).fold(0.0, f64::max)
 }
 
-/// Twice the rate; carefully, once response times have begun to rise.
+/// Twice the rate, or less once response times have begun to rise.
 fn growth(analysis: &Analysis) -> f64 {
     let rises = analysis.visits.last().and_then(|visit| visit.response).zip(analysis.base_response());
     if rises.is_some_and(|(now, base)| now > 1.5 * base && now > base + 2e-3) { 1.4 } else { 2.0 }
 }
 
-/// Between what held and what did not.
+/// Tries a rate between those that held and those that did not.
 fn tighten(
     hold: f64,
     ceiling: f64,
@@ -97,7 +100,7 @@ fn tighten(
         (Some(over), Some(capacity)) if capacity.value > 1.01 * hold && capacity.value < 0.99 * over => {
             let (below, above) = (0.94 * capacity.value, 1.07 * capacity.value);
             let is_new = |rate: f64| rate > 1.02 * hold && rate < 0.98 * over && visits(analysis, rate, 0.02) < 2;
-            // The larger hole first.
+            // The larger gap first.
             if above / over < hold / below && is_new(above) {
                 above
             } else if is_new(below) {
@@ -110,7 +113,7 @@ fn tighten(
         }
         _ => middle,
     };
-    // Steps in the bracket that can't be told: more of the same would not help.
+    // Steps in the bracket without a clear result: more of the same would not help.
     let unclear = analysis
         .visits
         .iter()
@@ -124,7 +127,7 @@ fn tighten(
     Some(Wanted { offer: offer(rate, 30.0, 4.0, Purpose::Refine, analysis, budget), why })
 }
 
-/// The shape of the curve, and then whatever is least certain.
+/// The shape of the curve, and then the least certain part.
 fn enough(steps: &[Step], analysis: &Analysis, config: &Config, budget: &Budget) -> Option<Wanted> {
     if !affords(7.0, analysis, config, budget) {
         return None;
@@ -145,8 +148,8 @@ fn enough(steps: &[Step], analysis: &Analysis, config: &Config, budget: &Budget)
     if let Some(rate) = disputed(analysis).filter(|rate| visits(analysis, *rate, SAME) < 6) {
         return of(rate, Purpose::Confirm, format!("visits of {rate:.4}/s disagree: once more"));
     }
-    // Where hardly anything varies response times rise only close to the capacity. Rises below it may be stalls that came
-    // just then: they have to be seen again.
+    // Without much variation response times rise only close to the capacity. A rise far below it
+    // may be a stall that came just then: visit it again.
     let is_early = analysis.variation.is_little() && knee < 0.93 * capacity && analysis.over.is_some();
     if is_early && visits(analysis, top, SAME) < 4 {
         return of(top, Purpose::Confirm, format!("does it really slow down before {capacity:.4}/s?"));
@@ -164,7 +167,7 @@ fn enough(steps: &[Step], analysis: &Analysis, config: &Config, budget: &Budget)
     if is_certain || confirmed >= 40 {
         return None;
     }
-    // Where fewest seconds were spent, among the rates that matter for the knee.
+    // The rate with the least time spent on it, among those that matter for the knee.
     let above = 1.08 * capacity;
     let mut rates = vec![knee.min(top), (0.85 * knee).min(top), 0.55 * knee, (1.15 * knee).min(top)];
     let capacity_width = analysis.capacity.map_or(0.0, |one| 0.5 * (one.high - one.low) / one.value);
@@ -179,7 +182,8 @@ fn enough(steps: &[Step], analysis: &Analysis, config: &Config, budget: &Budget)
             .iter()
             .zip(&analysis.used)
             .filter(|(visit, _)| !visit.is_limited && (visit.offered / rate).ln().abs() < SAME)
-            // Steps that were of no use count half: else a rate that never is would be tried for ever.
+            // Unusable steps count half: otherwise a rate that never gives a usable one would be
+            // tried for ever.
             .map(|(visit, used)| if *used || visit.offered > capacity { 2 * visit.seconds } else { visit.seconds })
             .sum()
     };
@@ -191,7 +195,7 @@ fn half_width(analysis: &Analysis) -> f64 {
     analysis.knee().map_or(1.0, |knee| 0.5 * (knee.high - knee.low) / knee.value)
 }
 
-/// The rate of a visit that contradicts others, not far from where the answer is.
+/// The rate of a visit that contradicts others, not far from the answer.
 fn disputed(analysis: &Analysis) -> Option<f64> {
     let (hold, over) = (analysis.hold?, analysis.over?);
     let rates = analysis.conflicts.iter().rev().map(|index| analysis.visits[*index].offered);
@@ -216,7 +220,7 @@ fn affords(seconds: f64, analysis: &Analysis, config: &Config, budget: &Budget) 
     budget.left() > settled + overload.min(0.25 * budget.whole)
 }
 
-/// An overload, and straight after it a rate that was fine. Nothing when that can't be played.
+/// An overload, followed directly by a rate that held. Empty if that cannot be played.
 pub(crate) fn overload(analysis: &Analysis, config: &Config, budget: &Budget) -> VecDeque<Move> {
     let (Some(capacity), Some(knee)) = (analysis.capacity, analysis.knee()) else { return VecDeque::new() };
     if analysis.spoilt_by.is_some() {
@@ -230,7 +234,8 @@ pub(crate) fn overload(analysis: &Analysis, config: &Config, budget: &Budget) ->
     let back = 0.75 * knee.value;
     let response = analysis.base_response().unwrap_or(0.0);
     let mut long = 4.0_f64.max(10.0 / rate).max(3.0 * response).ceil();
-    // What piles up meanwhile is worked off at what recovery leaves free; then it must be seen to be steady.
+    // The backlog is worked off with the spare capacity during recovery; then the recovery must
+    // last long enough to look steady.
     let worked_off = |long: f64| long * (rate - capacity.value) / (capacity.value - back).max(0.05 * capacity.value);
     let steady = 4.0_f64.max(8.0 / back).max(3.0 * response);
     let room = budget.left() - config.gap.as_secs_f64();

@@ -25,7 +25,7 @@ pub(crate) enum Arrivals {
 pub(crate) struct World {
     server: Server,
     arrivals: Arrivals,
-    /// The generator does not send more per second than this.
+    /// Most requests per second that the generator sends.
     generator_most: f64,
     random: Random,
     now: f64,
@@ -67,7 +67,7 @@ impl World {
                 Move::Done => break,
             }
         }
-        // An engine waits for what is still in flight.
+        // An engine waits for the requests in flight.
         self.drain(config.timeout.as_secs_f64());
         (judge(search.steps(), config), search.steps().to_vec(), self.now)
     }

@@ -14,7 +14,8 @@ fn is_near(estimate: Option<Estimate>, truth: f64, share: f64) -> bool {
     estimate.is_some_and(|estimate| (estimate.value / truth - 1.0).abs() <= share)
 }
 
-/// Searches a service; whatever it is, the budget is kept, and the recording is judged as the search was.
+/// Searches a service. Whatever it is, the budget is kept, and judging the recording gives the
+/// result of the search.
 fn search(service: Service, arrivals: Arrivals, config: &Config, seed: u64) -> Finding {
     let (finding, steps, elapsed) = World::new(service, arrivals, seed).search(config);
     assert!(elapsed <= config.budget.as_secs_f64(), "took {elapsed} s");
@@ -89,7 +90,7 @@ fn recovery_after_an_overload_is_seen_and_its_absence_too() {
     assert!(!hysteresis.recovered && hysteresis.response_ratio > 1.5, "{hysteresis:?}");
     assert!(is_near(finding.knee, 100.0, 0.1), "{:?}", finding.knee);
 
-    // It never is idle long enough to become fast again.
+    // It is never idle long enough to become fast again.
     let spoilt = Metastable { idle: 1e9, ..slow };
     let finding = search(Service { metastable: Some(spoilt), ..kind.service }, EVEN, &kind.config, 1);
     assert!(!finding.is_stable && finding.hysteresis.is_some_and(|hysteresis| !hysteresis.recovered), "{finding:?}");

@@ -1,4 +1,5 @@
-//! The simulated servers: a queue with c workers, and one that slows down with the requests in it.
+//! The simulated servers: a queue with c workers, and one that slows down with the number of its
+//! requests.
 #![cfg(test)]
 
 use std::cmp::Reverse;
@@ -25,11 +26,11 @@ pub(crate) struct Stalls {
 /// Slow after an overload.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Metastable {
-    /// With so many in it, it becomes slow.
+    /// With this many requests in it, it becomes slow.
     pub in_system: usize,
-    /// So many times slower.
+    /// This many times slower.
     pub factor: f64,
-    /// Until it was idle for so long, seconds.
+    /// Until it was idle for this long, seconds.
     pub idle: f64,
 }
 
@@ -40,7 +41,7 @@ pub(crate) struct Service {
     /// Mean time of a request in a worker, seconds.
     pub seconds: f64,
     pub length: Length,
-    /// More than so many in it are refused with a fast error.
+    /// Further requests are refused with a fast error.
     pub most_in_system: usize,
     pub error_ratio: f64,
     pub never_ratio: f64,
@@ -106,7 +107,7 @@ pub(crate) struct Server {
     ends: BinaryHeap<Reverse<(At, At, bool)>>,
     is_slow: bool,
     idle_since: f64,
-    /// Of the shared server: attained service of each, present virtual time, who is in it.
+    /// For the shared server: attained service, which is its virtual time.
     attained: f64,
     clock: f64,
     sharing: BinaryHeap<Reverse<(At, usize)>>,
@@ -234,7 +235,8 @@ impl Server {
                 break;
             };
             let n = self.sharing.len() as f64;
-            // Each of n requests gets the n-th part of the throughput; work is counted in mean requests.
+            // Each of n requests gets the n-th part of the throughput; work is counted in mean
+            // requests.
             let speed = self.service.usl_rate(n) / n;
             let needs = (goal - self.attained).max(0.0) / speed;
             if self.clock + needs > running {

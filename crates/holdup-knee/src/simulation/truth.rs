@@ -1,4 +1,4 @@
-//! Where the knee is by theory: the rate at which the elasticity of the mean response time is 1.
+//! The theoretical knee: the rate at which the elasticity of the mean response time is 1.
 #![cfg(test)]
 
 use std::cmp::Reverse;
@@ -17,7 +17,8 @@ pub(crate) fn erlang_c(workers: usize, load: f64) -> f64 {
     blocked / (1.0 - share * (1.0 - blocked))
 }
 
-/// Knee over capacity. M/M/c is exact; the others by the recursion of J. Kiefer and J. Wolfowitz (1955) with common luck.
+/// Knee over capacity. M/M/c is exact; the others use the recursion of J. Kiefer and J. Wolfowitz
+/// (1955) with common random numbers.
 pub(crate) fn knee_ratio(arrivals: Arrivals, length: Length, workers: usize) -> f64 {
     if (arrivals, length) == (Arrivals::Even, Length::Constant) {
         return 1.0;

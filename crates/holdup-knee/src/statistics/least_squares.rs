@@ -1,7 +1,7 @@
 //! Nonlinear least squares of a few parameters, within bounds: damped Gauss-Newton steps (K. Levenberg 1944, D. Marquardt
 //! 1963) with numerical derivatives; a step that leaves the bounds is cut at them.
 
-/// What was found.
+/// The result.
 #[derive(Clone, Debug)]
 pub(crate) struct Solution<const P: usize> {
     /// The parameters.
@@ -15,7 +15,8 @@ pub(crate) struct Solution<const P: usize> {
 /// Iterations at most. Problems of this crate need 10 to 30.
 const ITERATIONS: usize = 60;
 
-/// Minimises half the sum of the squares of `residuals(parameters, out)` from `start` on, within `bounds`.
+/// Minimises half the sum of the squares of `residuals(parameters, out)` from `start` on, within
+/// `bounds`.
 pub(crate) fn minimise<const P: usize>(
     start: [f64; P],
     bounds: [(f64, f64); P],
@@ -38,7 +39,7 @@ pub(crate) fn minimise<const P: usize>(
         for (index, column) in columns.iter_mut().enumerate() {
             let mut nudged = at;
             let step = 1e-5 * at[index].abs().max(1e-2);
-            // Away from the bound that is nearer, so that the derivative is taken inside.
+            // Away from the nearer bound, so that the derivative is taken inside.
             let step = if at[index] + step > bounds[index].1 { -step } else { step };
             nudged[index] += step;
             residuals(&nudged, &mut moved);

@@ -2,8 +2,8 @@
 
 use super::solve;
 
-/// The inverse, times a factor; its diagonal is raised a little, so that what nothing is known of becomes uncertain and not
-/// an error.
+/// The inverse, times a factor; its diagonal is raised a little, so that a parameter without
+/// information becomes uncertain instead of an error.
 pub(crate) fn inverse<const P: usize>(matrix: &[[f64; P]; P], times: f64) -> Option<[[f64; P]; P]> {
     let mut damped = *matrix;
     for (index, row) in damped.iter_mut().enumerate() {

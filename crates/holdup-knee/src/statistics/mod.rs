@@ -1,5 +1,5 @@
-//! The little statistics that the judgement needs: order statistics, straight lines, luck with a seed, least squares.
-//! All of them take what they are given: units and meaning are the caller's.
+//! The statistics that the judgement needs: order statistics, straight lines, seeded random
+//! numbers, least squares. The caller knows units and meaning.
 
 mod least_squares;
 mod matrix;
@@ -9,12 +9,12 @@ pub(crate) use least_squares::{Solution, minimise, solve};
 pub(crate) use matrix::{cholesky, inverse};
 pub(crate) use random::Random;
 
-/// Median; 0 of nothing.
+/// Median; 0 if empty.
 pub(crate) fn median(values: &[f64]) -> f64 {
     quantile(values, 0.5)
 }
 
-/// Quantile by linear interpolation between order statistics; 0 of nothing.
+/// Quantile by linear interpolation between order statistics; 0 if empty.
 pub(crate) fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -24,12 +24,12 @@ pub(crate) fn quantile(values: &[f64], share: f64) -> f64 {
     below + (above - below) * at.fract()
 }
 
-/// Arithmetic mean; 0 of nothing.
+/// Arithmetic mean; 0 if empty.
 pub(crate) fn mean(values: &[f64]) -> f64 {
     if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
 }
 
-/// Standard deviation of the sample; 0 of fewer than two.
+/// Standard deviation of the sample; 0 with fewer than two values.
 pub(crate) fn deviation(values: &[f64]) -> f64 {
     if values.len() < 2 {
         return 0.0;

@@ -1,4 +1,4 @@
-//! Luck with a seed: the same steps are always judged the same.
+//! Seeded random numbers: the same steps always give the same result.
 
 /// SplitMix64 (G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
 pub(crate) struct Random(u64);
