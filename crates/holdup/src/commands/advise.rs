@@ -1,4 +1,4 @@
-//! `holdup advise`: what would take the time of the heaviest statements away.
+//! `holdup advise`: which index or replica would relieve the heaviest statements of a log.
 
 use std::path::PathBuf;
 
@@ -20,8 +20,9 @@ use crate::terminal::visible::one_line;
 
 /// Advise an index or a replica for the heaviest statements of a log
 ///
-/// Statements are read without their values. With --on the server is asked which tables and indexes it has, and, where it has the
-/// extension hypopg, how it would plan a statement with an index that is not there. No statement is executed.
+/// Statements are read without their values. With --on, holdup also asks the server for its tables
+/// and indexes. If the server has the extension hypopg, holdup asks how it would plan a statement
+/// with the proposed index. No statement is executed.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -57,7 +58,7 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
-    // A wrong address is told before a large log is read.
+    // Report a wrong address before reading a large log.
     let catalog = args.on.as_deref().map(Catalog::connect).transpose().map_err(|error| {
         let said = error.to_string();
         Failure::Unusable(if said.contains("--watch") {
@@ -84,7 +85,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     };
     let cannot = match &catalog {
         Some(catalog) => catalog.cannot_try().map_err(Failure::unusable)?,
-        None => Some("no server was asked which tables and indexes there are: --on ADDRESS".to_owned()),
+        None => Some("tables and indexes are unknown: name the server with --on ADDRESS".to_owned()),
     };
     let mut lost = None;
     let what = (args.limit, args.fresh.as_slice(), tables.as_slice());
@@ -108,12 +109,12 @@ pub fn run(args: Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whose SQL all of the logs are in.
+/// The SQL dialect that all logs share.
 fn dialect(formats: &[Format]) -> Result<Dialect, Failure> {
     let is_mysql = |format: &Format| matches!(format, Format::SlowLog | Format::GeneralLog);
     match (formats.iter().any(is_mysql), formats.iter().all(is_mysql)) {
         (true, false) => Err(Failure::Unusable(
-            "logs of MySQL and of PostgreSQL at once: advise on the logs of one server at a time".to_owned(),
+            "these are logs of both MySQL and PostgreSQL: give the logs of one server at a time".to_owned(),
         )),
         (is_any, _) => Ok(if is_any { Dialect::MySql } else { Dialect::PostgreSql }),
     }
@@ -137,7 +138,7 @@ fn known(catalog: &Catalog, names: &[String]) -> Result<Vec<Table>, ReadError> {
     names.iter().filter_map(|name| catalog.table(name).transpose()).collect()
 }
 
-/// Without what acts on a terminal.
+/// Removes control characters, which would act on the terminal.
 fn plain(text: &str) -> String {
     one_line(text).into_owned()
 }
@@ -160,16 +161,15 @@ fn text(report: &Report) -> String {
         lines.extend(about(advice).into_iter().map(|line| format!("   - {line}")));
         lines.push(String::new());
     }
-    lines.push("What a replica could take".to_owned());
+    lines.push("What a replica could serve".to_owned());
     let parts = [
-        (report.replica_never_stale_ratio, "reads tables without writes in this log: a replica may serve it"),
-        (report.replica_stale_ratio, "only reads, of tables that are written: as old as the replica is behind"),
-        (report.stays_ratio, "has to stay where it is"),
+        (report.replica_never_stale_ratio, "reads of tables that this log never writes: a replica may serve them"),
+        (report.replica_stale_ratio, "reads of tables that are also written: as stale as the replica's lag"),
+        (report.stays_ratio, "must stay on the primary"),
     ];
     lines.extend(parts.map(|(ratio, what)| format!("   {:>7}  {what}", percent(ratio))));
     lines.push(
-        "   Whether a session reads what it has just written can't be told from these logs: such reads stay as well."
-            .to_owned(),
+        "   These logs do not show whether a session reads its own writes: such reads must stay, too.".to_owned(),
     );
     if let Some(why) = &report.not_tried {
         lines.push(format!("\nIndexes were not tried: {why}."));
@@ -177,16 +177,14 @@ fn text(report: &Report) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What is said of one statement, the most certain first.
+/// The advice on one statement, the most certain first.
 fn about(advice: &Advice) -> Vec<String> {
     let mut said = Vec::new();
     if !advice.is_read {
-        return vec![
-            "its text can't be read (it is cut, or in a form that is not known): nothing is advised".to_owned(),
-        ];
+        return vec!["no advice: its text is cut or in an unknown form".to_owned()];
     }
     if let Some(examined) = advice.examined_per_sent.filter(|ratio| *ratio >= 10.0) {
-        said.push(format!("{examined:.0} rows were examined for each that was sent"));
+        said.push(format!("it examined {examined:.0} rows for each row it sent"));
     }
     for proposal in &advice.indexes {
         let (statement, why) = (plain(&proposal.statement), plain(&proposal.candidate.why));
@@ -197,19 +195,19 @@ fn about(advice: &Advice) -> Vec<String> {
                 trial.cost_before,
                 percent(1.0 - trial.cost_after / trial.cost_before.max(1e-9))
             ),
-            Some(_) => format!("{statement};  was tried: the planner would not use it"),
+            Some(_) => format!("{statement};  tried: the planner would not use it"),
             None => format!("{statement};  may help: {why}; not tried"),
         });
     }
     said.push(match &advice.replica {
-        Replica::No { why } => format!("stays where it is: {why}"),
+        Replica::No { why } => format!("must stay on the primary: {why}"),
         Replica::Could { writes_per_second } if writes_per_second.is_empty() => {
-            "may be read from a replica: this log has no write to its tables".to_owned()
+            "a replica may serve it: this log never writes its tables".to_owned()
         }
         Replica::Could { writes_per_second } => {
             let rates = writes_per_second.iter().map(|(table, rate)| format!("{} {rate:.3}/s", plain(table)));
             format!(
-                "may be read from a replica if stale rows do no harm; written meanwhile: {}",
+                "a replica may serve it if stale rows do no harm; writes meanwhile: {}",
                 rates.collect::<Vec<_>>().join(", ")
             )
         }

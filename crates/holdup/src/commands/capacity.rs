@@ -1,5 +1,5 @@
-//! `holdup capacity`: a search for the knee at each of several values of one thing, and what they say together: how capacity grows,
-//! and how many instances a load takes.
+//! `holdup capacity`: searches for the knee at several values of one setting. From these it tells
+//! how capacity grows and how many instances a load takes.
 
 mod asked;
 mod searches;
@@ -103,7 +103,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     ended.and_then(|()| outcome(&report))
 }
 
-/// How it ends: fine, or what is not.
+/// The exit status: success, or the first thing that is wrong.
 fn outcome(report: &CapacityReport) -> Result<(), Failure> {
     if let Some(setting) = report.settings.iter().find(|setting| setting.knee.is_none()) {
         let at = setting.value.map_or_else(String::new, |value| format!(" at {}", report.name(Some(value))));
@@ -112,7 +112,7 @@ fn outcome(report: &CapacityReport) -> Result<(), Failure> {
     }
     match &report.plan {
         Some(plan) if !plan.fits() => {
-            Err(Failure::No("the instances that the load takes open more connections than there may be".to_owned()))
+            Err(Failure::No("the instances for this load open more connections than the budget allows".to_owned()))
         }
         _ => Ok(()),
     }

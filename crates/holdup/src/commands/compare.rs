@@ -1,4 +1,4 @@
-//! `holdup compare`: recordings side by side, and what differs for sure.
+//! `holdup compare`: shows recordings side by side, and which differences are proven.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -42,7 +42,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["markdown", "html"])]
     statements: bool,
 
-    /// Statements at once that the new server carries, e.g. at the knee of a search: whether the mix passes it is then told
+    /// Compare the mix's concurrency with what the new server carries, in statements, e.g. 12
     #[arg(long, value_name = "N", requires = "statements", value_parser = carries)]
     carries: Option<f64>,
 
@@ -75,29 +75,30 @@ pub struct Args {
     quiet: bool,
 }
 
-/// What makes the command fail.
+/// The differences that make the command fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum FailOn {
-    /// Something is worse than the baseline.
+    /// A headline figure is worse than the baseline.
     Worse,
 }
 
-/// Reads a number of statements at once.
+/// Reads a number of concurrent statements.
 pub(super) fn carries(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
     number.ok_or_else(|| "a number above 0, e.g. 12 or 2.5".to_owned())
 }
 
-/// Statement by statement: what two servers did with one log. Rounds that only one of them has played are left out.
+/// Compares two servers that played one log, statement by statement. Rounds that only one of them
+/// played are left out.
 ///
 /// # Errors
-/// If a recording can't be read, or there is nothing that both have played.
+/// If a recording cannot be read, or there is nothing that both have played.
 pub(super) fn by_statements(old: &Named, new: &Named, carries: Option<f64>) -> Result<Statements, Failure> {
     let played = |of: &Named, round: Option<u32>| of.recordings.iter().any(|(_, other)| *other == round);
     let both = |round: Option<u32>| round.is_none() || played(old, round) && played(new, round);
     let open = |of: &Named| {
         let mut paths: Vec<_> = of.recordings.iter().filter(|(_, round)| both(*round)).collect();
-        // Without rounds they are in the order they were given.
+        // Without rounds they keep the order of the command line.
         paths.sort_by_key(|(_, round)| *round);
         paths
             .into_iter()
@@ -105,7 +106,7 @@ pub(super) fn by_statements(old: &Named, new: &Named, carries: Option<f64>) -> R
             .collect::<Result<Vec<_>, _>>()
     };
     let (olds, news) = (open(old)?, open(new)?);
-    // Without it statements are called by their digests.
+    // Without texts, statements are named by their digests.
     let texts = |(path, _): &(PathBuf, Option<u32>)| -> Option<BTreeMap<String, String>> {
         let facts: serde_json::Value =
             serde_json::from_slice(&files::read(&path.join(REPLAY), LARGEST_BYTES).ok()?).ok()?;
@@ -120,7 +121,7 @@ fn print_statements(args: &Args) -> Result<(), Failure> {
     let named = read(&args.recordings)?;
     let [old, new] = named.as_slice() else {
         return Err(Failure::Unusable(format!(
-            "statements are compared of two servers, the old one and the new one; {} were named",
+            "--statements compares two servers, the old one and the new one; you named {}",
             named.len()
         )));
     };

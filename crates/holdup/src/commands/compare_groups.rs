@@ -1,8 +1,9 @@
-//! What is compared, as it is named on the command line: recordings, several recordings of one thing, folders of either.
+//! Reads from the command line what to compare: recordings, repeats, or folders of either.
 //!
-//! `NAME=PATH[,PATH…]`. A path is a recording; a folder of recordings, which are repeats of one thing; or, without a name, what
-//! `holdup run --interleave` or `holdup replay` to two servers left (`interleave.json` says what belongs together), or a folder whose
-//! recordings are set side by side.
+//! `NAME=PATH[,PATH…]`. A path is a recording, or a folder of repeats. Without a name it may also
+//! be a folder that `holdup run --interleave` or a `holdup replay` to two servers left, whose
+//! `interleave.json` says which recordings belong together; or a folder of recordings to be
+//! compared with each other.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,19 +13,19 @@ use holdup_recording::manifest::MANIFEST;
 use crate::failure::Failure;
 use crate::repeat::interleave::{INTERLEAVE, Interleave};
 
-/// Recordings of one thing, not yet read.
+/// Recordings of one version or setting, not read yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
-    /// What it is called.
+    /// The name in the comparison.
     pub name: String,
-    /// Where its recordings are, each with its round if they were interleaved.
+    /// The folders of its recordings, each with its round if they were interleaved.
     pub recordings: Vec<(PathBuf, Option<u32>)>,
 }
 
-/// Reads what was named.
+/// Finds the recordings that the arguments name.
 ///
 /// # Errors
-/// If a path is no recording and holds none, a name is given twice, or there is nothing to compare.
+/// If a path neither is nor holds a recording, a name occurs twice, or there is nothing to compare.
 pub fn read(texts: &[String]) -> Result<Vec<Named>, Failure> {
     let mut groups: Vec<Named> = Vec::new();
     for text in texts {
@@ -35,14 +36,14 @@ pub fn read(texts: &[String]) -> Result<Vec<Named>, Failure> {
     groups.iter().for_each(|g| *counts.entry(&g.name).or_default() += 1);
     if let Some((name, _)) = counts.iter().find(|(_, n)| **n > 1) {
         return Err(Failure::Unusable(format!(
-            "two of them are called {name}: give each a name of its own, e.g. A=PATH B=PATH; repeats of one thing are one: \
+            "the name {name} occurs twice: name each, e.g. A=PATH B=PATH; give repeats as one: \
              {name}=PATH,PATH"
         )));
     }
     match groups.as_slice() {
-        [] => Err(Failure::Unusable("nothing to compare: name two recordings or more".to_owned())),
+        [] => Err(Failure::Unusable("nothing to compare: name at least two recordings".to_owned())),
         [one] => Err(Failure::Unusable(format!(
-            "only {} to compare, with nothing: name two recordings or more, the first is the baseline",
+            "{} alone cannot be compared: name at least two recordings, the baseline first",
             one.name
         ))),
         _ => Ok(groups),
@@ -56,7 +57,7 @@ fn named(text: &str) -> Result<Vec<Named>, Failure> {
         }
         _ => (None, text),
     };
-    // A comma may be part of a path, too.
+    // A comma may also be part of a path.
     let paths: Vec<PathBuf> =
         if Path::new(paths).exists() { vec![paths.into()] } else { paths.split(',').map(PathBuf::from).collect() };
     let Some(name) = name else {
@@ -73,7 +74,7 @@ fn named(text: &str) -> Result<Vec<Named>, Failure> {
     Ok(vec![Named { name: name.to_owned(), recordings: all(&paths)? }])
 }
 
-/// The recordings that `paths` are or hold.
+/// The recordings that `paths` are or contain.
 fn all(paths: &[PathBuf]) -> Result<Vec<(PathBuf, Option<u32>)>, Failure> {
     let mut recordings = Vec::new();
     for path in paths {
@@ -90,7 +91,7 @@ fn is_recording(path: &Path) -> bool {
     path.join(MANIFEST).is_file()
 }
 
-/// The recordings in `folder`, by name.
+/// The recordings in `folder`, sorted by name.
 fn inside(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let entries = std::fs::read_dir(folder)
         .map_err(|error| Failure::Unusable(format!("{}: {error}; name a recording's folder", folder.display())))?;
@@ -99,20 +100,21 @@ fn inside(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     found.sort();
     if found.is_empty() {
         return Err(Failure::Unusable(format!(
-            "{}: not a recording (it has no {MANIFEST}), and it holds none",
+            "{}: neither a recording (no {MANIFEST}) nor a folder of recordings",
             folder.display()
         )));
     }
     Ok(found)
 }
 
-/// What `holdup run --interleave`, or `holdup replay` to two servers, left in `folder`.
+/// The recordings that `holdup run --interleave`, or `holdup replay` to two servers, left in
+/// `folder`.
 fn interleaved(folder: &Path) -> Result<Vec<Named>, Failure> {
     let interleave = Interleave::read(folder)?;
     let mut groups: Vec<Named> = Vec::new();
     for turn in interleave.order {
         let path = if turn.path.is_absolute() { turn.path } else { folder.join(turn.path) };
-        // A run that was broken off has left nothing, or nothing that counts.
+        // An aborted run left nothing, or nothing that counts.
         if !is_recording(&path) {
             continue;
         }
@@ -123,14 +125,14 @@ fn interleaved(folder: &Path) -> Result<Vec<Named>, Failure> {
     }
     let place = |group: &Named| interleave.versions.iter().position(|name| *name == group.name);
     groups.sort_by_key(|group| place(group).unwrap_or(usize::MAX));
-    // Repeats of one thing have rounds, but nothing was made in them to be compared with.
+    // Repeats of a single version have rounds, but nothing to be paired with.
     if let [one] = groups.as_mut_slice() {
         one.name = file_name(folder);
         one.recordings.iter_mut().for_each(|(_, round)| *round = None);
     }
     if groups.is_empty() {
         let file = folder.join(INTERLEAVE);
-        return Err(Failure::Unusable(format!("{}: none of the recordings that it names is there", file.display())));
+        return Err(Failure::Unusable(format!("{}: none of the recordings it names exists", file.display())));
     }
     Ok(groups)
 }
@@ -140,7 +142,7 @@ fn file_name(path: &Path) -> String {
     real.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
 }
 
-/// Recordings of the same name in different folders are called by those, too.
+/// Gives recordings of the same name the name of their folder as well.
 fn tell_apart(groups: &mut [Named]) {
     let names: Vec<String> = groups.iter().map(|g| g.name.clone()).collect();
     for (i, group) in groups.iter_mut().enumerate() {
@@ -188,9 +190,9 @@ mod tests {
             Err(Failure::Unusable(why)) => why,
             other => panic!("{other:?}"),
         };
-        assert!(refused(&[at("a")]).contains("two recordings or more"));
+        assert!(refused(&[at("a")]).contains("at least two recordings"));
         assert!(refused(&[at("a"), at("nothing")]).contains("nothing"));
-        assert!(refused(&[format!("n={}", at("a")), format!("n={}", at("b"))]).contains("two of them are called n"));
+        assert!(refused(&[format!("n={}", at("a")), format!("n={}", at("b"))]).contains("the name n occurs twice"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! `holdup demo`: the main job on a bundled target. A service on SQLite with a connection pool that is too
-//! small is loaded in steps past its knee, judged, fixed, and loaded again.
+//! `holdup demo`: shows the whole job on a bundled target. A service on SQLite has too small a
+//! connection pool. The demo loads it in steps past its knee, judges it, fixes it and loads it
+//! again.
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
@@ -30,13 +31,13 @@ pub struct Args {
     output: Output,
 }
 
-/// Handlers hold their connection for this long while they call a neighbour.
+/// Handlers hold their connection for this long while they call a downstream service.
 const HOLD_MS: u32 = 20;
 
-/// Too small: 4 / 20 ms carry 200 requests a second, and the steps go to 300.
+/// Too small: 4 connections at 20 ms each carry 200 requests a second, and the steps go to 300.
 const POOL_FAULTY: u32 = 4;
 
-/// What the verdict on the faulty run advises: 300 a second x 20 ms, and half as many again.
+/// The verdict's advice on the faulty run: 300 a second x 20 ms = 6, plus half as much.
 const POOL_FIXED: u32 = 10;
 
 /// Steps of 60, 120, 180, 240 and 300 requests per second; the knee of the faulty service is at 200.
@@ -44,10 +45,10 @@ const STEP: f64 = 60.0;
 const STEPS: f64 = 5.0;
 const STEP_LENGTH: Duration = Duration::from_secs(3);
 
-/// More than can pile up in the demo, so that the generator's own bound does not bind.
+/// More than can pile up in the demo, so that the generator's limit never applies.
 const CONNECTIONS: u32 = 600;
 
-/// Several samples a step.
+/// Gives each step several samples.
 const INTERVAL: Duration = Duration::from_millis(500);
 
 pub fn run(args: Args) -> Result<(), Failure> {
@@ -101,7 +102,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         let _ = std::fs::remove_file(dir.join(format!("{DATABASE}{suffix}")));
     }
     let [(_, _, faulty), (_, _, fixed)] = runs.as_slice() else {
-        return Err(Failure::Unusable("two runs were made".to_owned()));
+        return Err(Failure::Unusable("expected two runs".to_owned()));
     };
     let shown: Vec<_> = runs.iter().map(|(name, recording, diagnosis)| (*name, recording, diagnosis)).collect();
     let comparison = recordings::recordings(&shown);
@@ -117,10 +118,10 @@ pub fn run(args: Args) -> Result<(), Failure> {
     if shows("faulty", faulty) && shows("fixed", fixed) {
         return Ok(());
     }
-    Err(Failure::No("this machine was too busy for the demo to show what it should; try again".to_owned()))
+    Err(Failure::No("the demo did not show the expected verdicts: this machine was too busy; try again".to_owned()))
 }
 
-/// Whether a run shows what it is there for.
+/// Whether a run shows the expected verdict.
 fn shows(name: &str, diagnosis: &Diagnosis) -> bool {
     match name {
         "faulty" => diagnosis.culprit.as_deref() == Some("connection_pool_exhausted"),
@@ -151,7 +152,8 @@ fn scenario(port: u16) -> Result<Scenario, Failure> {
 /// File name of the demo's database.
 const DATABASE: &str = "demo.sqlite";
 
-/// The bundled service, a process of its own so that its CPU is not the generator's.
+/// The bundled service, a process of its own so that its CPU time does not count as the
+/// generator's.
 struct Service {
     process: Child,
     port: u16,
@@ -170,7 +172,7 @@ impl Service {
             .arg0("holdup")
             .args(["service", "--listen=127.0.0.1:0", "--admin=127.0.0.1:0", "--stop-on-stdin-eof"])
             .args([format!("--database={database}"), format!("--pool={pool}"), format!("--hold-ms={HOLD_MS}")])
-            // Its stdin ends when holdup ends, however it ends; then it stops by itself.
+            // Its stdin closes when holdup ends in any way, and the service stops by itself.
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -1,4 +1,5 @@
-//! What `--check` says of a scenario that is right: what will be sent, and then everything that is not plain.
+//! What `--check` prints for a valid scenario: what it will send, then every setting that is not a
+//! default.
 
 use holdup_load::model::Load;
 use holdup_load::scenario::{RateOf, Scenario, WarmUp};
@@ -7,10 +8,10 @@ use holdup_recording::clock;
 
 use super::load_args::written;
 
-/// Poisson arrivals up to so many are counted; more take too long.
+/// Poisson arrivals are counted exactly up to this many; counting more takes too long.
 const COUNTED: f64 = 2e8;
 
-/// A line each.
+/// One string per line of output.
 pub fn describe(scenario: &Scenario) -> Vec<String> {
     let names: Vec<&str> = scenario.operations.iter().map(|o| o.name.as_str()).collect();
     let names = first_of(&names, 10);
@@ -20,10 +21,7 @@ pub fn describe(scenario: &Scenario) -> Vec<String> {
         Load::Closed(closed) => {
             let think = written(closed.think);
             lines.push(format!("fine: {} users, who think for {think}, over {seconds} s ({names})", closed.users));
-            lines.push(
-                "closed model: a slow service is asked less, and a stall is seen only by those who are in it"
-                    .to_owned(),
-            );
+            lines.push("closed model: a slow service gets fewer requests, so a stall shows in few of them".to_owned());
             u64::from(closed.users)
         }
         Load::Open(_) if scenario.search.is_some() => {
@@ -57,9 +55,9 @@ pub fn describe(scenario: &Scenario) -> Vec<String> {
         format!("feeder {}: {} rows ({})", source.name, source.feeder.len(), source.feeder.columns().join(", "))
     }));
     lines.push(match scenario.warm_up {
-        WarmUp::Detect => "warm-up: left out as far as response times show one".to_owned(),
-        WarmUp::None => "warm-up: nothing is left out".to_owned(),
-        WarmUp::For(length) => format!("warm-up: the first {} are left out", written(length)),
+        WarmUp::Detect => "warm-up: excluded if response times show one".to_owned(),
+        WarmUp::None => "warm-up: nothing is excluded".to_owned(),
+        WarmUp::For(length) => format!("warm-up: the first {} are excluded", written(length)),
     });
     let share = scenario.shard;
     if share != Share::WHOLE {

@@ -1,4 +1,4 @@
-//! `holdup diagnose`: judge a recording again.
+//! `holdup diagnose`: judges a recording again.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -43,7 +43,7 @@ pub struct Args {
     #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with_all = ["from", "to"])]
     last: Option<Duration>,
 
-    /// Compare with this healthy recording instead of the own baseline window
+    /// Compare with this healthy recording instead of the recording's own baseline window
     #[arg(long, value_name = "RECORDING")]
     against: Option<PathBuf>,
 
@@ -78,7 +78,7 @@ pub struct Args {
 
 pub fn run(args: Args) -> Result<(), Failure> {
     let is_drawn = !args.json && (args.chart || terminal::is_seen());
-    // The account of a single request is made of rows.
+    // The breakdown of a single request needs its rows.
     let open = if args.request.is_some() { Recording::open } else { Recording::open_condensed };
     let mut recording = open(&args.recording).map_err(Failure::unusable)?;
     for address in &args.on {
@@ -102,7 +102,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     if let Some(window) = window.filter(|w| w.to <= start || w.from >= end) {
         let (from, to) = (clock::rfc3339(start), clock::rfc3339(end));
         let asked = clock::rfc3339(if window.from >= end { window.from } else { window.to });
-        return Err(Failure::Unusable(format!("{asked} is outside of the recording, which is from {from} to {to}")));
+        return Err(Failure::Unusable(format!("{asked} is outside the recording, which runs from {from} to {to}")));
     }
     if let Some(trace_id) = &args.request {
         return one_request(&recording, window, trace_id, args.json);
@@ -110,7 +110,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let healthy = args.against.as_ref().map(|dir| Recording::open(dir).map_err(Failure::unusable)).transpose()?;
     let diagnosis = match (&healthy, &args.against) {
         (Some(healthy), Some(dir)) => diagnose_against(&recording, window, healthy).map_err(|why| {
-            Failure::Unusable(format!("can't hold {} against {}: {why}", args.recording.display(), dir.display()))
+            Failure::Unusable(format!("cannot compare {} with {}: {why}", args.recording.display(), dir.display()))
         })?,
         _ => diagnose(&recording, window),
     };

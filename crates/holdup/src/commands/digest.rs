@@ -1,4 +1,4 @@
-//! `holdup digest`: what databases' own logs say was executed, ranked.
+//! `holdup digest`: ranks the statements in databases' own logs.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -21,16 +21,17 @@ use crate::history::History;
 use crate::terminal;
 use crate::terminal::visible::Shown;
 
-/// Most threads that are used without being asked for: this one cuts, and is soon busy with that.
+/// Most threads that holdup starts unasked: the reader cuts the file for them, and that keeps it
+/// busy.
 const MOST_THREADS: usize = 8;
 
-/// How long to wait where nothing comes.
+/// The pause before it looks for new data again.
 const IDLE: Duration = Duration::from_millis(200);
 
 /// Rank the statements of database logs by the time they took
 ///
-/// Slow query logs of MySQL, MariaDB and Percona Server and logs of PostgreSQL, plain or packed, whatever their size. Nothing
-/// that may be a value of a statement is printed.
+/// Reads slow query logs of MySQL, MariaDB and Percona Server and logs of PostgreSQL, plain or
+/// compressed, of any size. No value of a statement is printed.
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true)]
 #[command(after_help = "\
@@ -95,17 +96,19 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     history: Option<PathBuf>,
 
-    /// Packets: protocol on a port other than 3306, 3307, 5432 and 5433: mysql or postgresql
+    /// Protocol of captured packets on a port other than 3306, 3307, 5432 and 5433: mysql or
+    /// postgresql
     #[arg(long = "port", value_name = "PORT=PROTOCOL", value_parser = super::import::port)]
     ports: Vec<(u16, holdup_protocol::packets::Protocol)>,
 
-    /// Threads that read [default: one per core]
+    /// Use this many threads [default: one per core]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
 
     /// Limit the memory for statements; the rest becomes one row
     ///
-    /// Each listed statement keeps exact figures. Files are read twice then, so that the statements that took longest have room.
+    /// Each listed statement keeps exact figures. Files are then read twice, so that the slowest
+    /// statements have room.
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = holdup_load::scenario::parse_bytes)]
     max_memory: u64,
 
@@ -131,13 +134,13 @@ fn identity(text: &str) -> Result<Identity, String> {
     }
 }
 
-/// A time such as `2026-11-22 14:00:00` or `2026-11-22`, microseconds.
+/// Parses a time such as `2026-11-22 14:00:00` or `2026-11-22`, in microseconds.
 pub fn time(text: &str) -> Result<i64, String> {
     let whole = if text.len() == 10 { format!("{text} 00:00:00") } else { text.to_owned() };
     date_time(whole.as_bytes())
         .filter(|(_, length)| *length == whole.len())
         .map(|(at, _)| at)
-        .ok_or_else(|| "a time is 2026-11-22 14:00:00 or 2026-11-22, as the log has it".to_owned())
+        .ok_or_else(|| "expected a time such as 2026-11-22 14:00:00 or 2026-11-22, in the log's time zone".to_owned())
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
@@ -171,7 +174,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         report.shorten(args.limit);
     }
     print(&report, &args)?;
-    // Only now: what was read and not reported would be lost.
+    // Only now: statements counted but not yet reported would be lost.
     save(&args, state.as_ref())
 }
 
@@ -195,7 +198,7 @@ fn print(report: &Report, args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads logs as they grow until Ctrl-C; all that came.
+/// Reads logs as they grow until Ctrl-C, and returns everything read.
 fn follow(args: &Args, options: &Options, state: &mut Option<State>) -> Result<Outcome, Failure> {
     let stop = crate::stop::stop_flag()?;
     let mut from = state.clone().unwrap_or_default();
@@ -205,7 +208,7 @@ fn follow(args: &Args, options: &Options, state: &mut Option<State>) -> Result<O
     let (mut whole, mut part) = (empty(), empty());
     let mut begun = Instant::now();
     loop {
-        // What was there when the end was asked for is read, too.
+        // The data present at the request to stop is still read.
         let is_last = stop.load(Ordering::Relaxed);
         let has_grown = following.poll(&mut part).map_err(Failure::unusable)?;
         let is_due = args.every.is_some_and(|every| begun.elapsed() >= every);
@@ -236,7 +239,8 @@ fn follow(args: &Args, options: &Options, state: &mut Option<State>) -> Result<O
     }
 }
 
-/// The report on stdout as it is made: it may have tens of megabytes. A reader that has gone is no error.
+/// Streams the report to stdout, because it may have tens of megabytes. A closed reader is not an
+/// error.
 fn stream_json(report: &Report) -> Result<(), Failure> {
     use std::io::Write as _;
     let mut out = std::io::BufWriter::with_capacity(64 << 10, Shown::new(std::io::stdout().lock()));

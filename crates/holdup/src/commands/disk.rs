@@ -1,4 +1,4 @@
-//! `holdup disk`: the labs' throttled disk. Hidden; the library does it all.
+//! `holdup disk`: the labs' throttled disk. Hidden; the library does all the work.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ pub use holdup_lab::disk::DiskOptions as Args;
 
 use crate::failure::Failure;
 
-/// Exit code by which a lab's `needs` says that a person has to do something.
+/// Exit code by which a lab's `needs` asks a person to act.
 const NEEDS: i32 = 3;
 
 pub fn run(options: &Args) -> Result<(), Failure> {

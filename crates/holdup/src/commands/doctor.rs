@@ -1,5 +1,6 @@
-//! `holdup doctor`: what can be seen from here, what can't, and what would change it; and what is set on this host against
-//! the advice of the vendors of the servers on it. Nothing is measured.
+//! `holdup doctor`: lists what holdup can see from here, what it cannot, and what would change
+//! that. It also compares this host's settings with the advice of its servers' vendors. It measures
+//! nothing.
 
 mod for_verdict;
 
@@ -28,11 +29,11 @@ Examples:
   holdup doctor --watch mysql://holdup@127.0.0.1:3306 --json
   holdup doctor --for-verdict recordings/first --watch mysql://holdup@127.0.0.1:3306")]
 pub struct Args {
-    /// Check this source, besides this machine and its servers; repeatable
+    /// Also check this source, besides this machine and its servers; repeatable
     #[arg(long, value_name = "SOURCE", value_parser = values)]
     watch: Vec<Values>,
 
-    /// Take the measurement that would make this recording's verdict surer, if it only reads
+    /// Take the measurement that would firm up this recording's verdict, if it only reads
     #[arg(long, value_name = "RECORDING")]
     for_verdict: Option<PathBuf>,
 
@@ -51,7 +52,7 @@ struct Report {
     servers: Vec<Server>,
     /// The command line that would watch all of it.
     proposal: Vec<String>,
-    /// What is set against the vendors' advice.
+    /// Settings that differ from the vendors' advice.
     notes: Vec<Note>,
 }
 
@@ -70,7 +71,7 @@ struct Server {
     process: String,
     watch: String,
     note: String,
-    /// Of a database: its packets as a further source.
+    /// The packets of a database, as a further source.
     packets: Option<Source>,
 }
 
@@ -83,7 +84,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Report { sources: Vec::new(), servers: Vec::new(), proposal: vec!["host".to_owned()], notes: Vec::new() };
     let servers = discover::local_servers(&Proc::system()).map_err(Failure::unusable)?;
     for server in servers {
-        // A database that listens twice (MariaDB's extra_port) is watched once: holdup finds the extra port itself.
+        // A database with two ports (MariaDB's extra_port) is watched once: holdup finds the extra
+        // port itself.
         let is_database = server.watch.starts_with("mysql://");
         let twice =
             is_database && report.servers.iter().any(|s| s.pid == server.pid && s.watch.starts_with("mysql://"));
@@ -102,7 +104,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     }
     let options = Options { partial: true, ..Options::default() };
     for address in std::iter::once("host").chain(watched.iter().map(String::as_str)) {
-        // A source that can't be used is an answer here, not an error.
+        // An unusable source is an answer here, not an error.
         match watch::collector(address, &options).and_then(|mut c| c.probe()) {
             Ok(coverage) => report.sources.extend(coverage.into_iter().map(|c| Source {
                 source: c.source,
@@ -126,7 +128,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Its packets as `--watch` has them; none if it is no database whose protocol is understood.
+/// The `--watch` address of its packets; none unless holdup understands its protocol.
 fn wire_address(kind: Kind, port: u16) -> Option<String> {
     let protocol = match kind {
         Kind::Mysql => Protocol::Mysql,
@@ -137,7 +139,7 @@ fn wire_address(kind: Kind, port: u16) -> Option<String> {
     Some(if is_known { format!("wire:{port}") } else { format!("wire:{port}={}", protocol.name()) })
 }
 
-/// Whether the one source of `address` could be used.
+/// Whether the source at `address` can be used.
 fn source(address: &str) -> Source {
     let probed = watch::collector(address, &Options::default()).and_then(|mut collector| collector.probe());
     let why = probed.err().map(|error| error.to_string());
@@ -145,8 +147,8 @@ fn source(address: &str) -> Source {
     Source { source: address.to_owned(), state, why, enable: None }
 }
 
-/// Notes on what this host, the processes of its servers and the sources that were asked for say of their settings. What can't
-/// be read is left out: it stands among the sources.
+/// Notes on the settings of this host, of its servers' processes and of the named sources. Sources
+/// that cannot be read are left out here, because the list of sources shows them.
 fn notes(servers: &[Server], watch: &[String], options: &Options) -> Vec<Note> {
     let processes = servers.iter().map(|server| format!("pid:{}", server.pid));
     let mut addresses: Vec<String> =
@@ -195,13 +197,13 @@ fn print(report: &Report) {
         }
         if let Some(packets) = &server.packets {
             match &packets.why {
-                None => outln!("         also: --watch {} (its packets, which may be read here)", packets.source),
+                None => outln!("         also: --watch {} (its packets; you may read them here)", packets.source),
                 Some(why) => outln!("         also: {why}"),
             }
         }
     }
     if !report.notes.is_empty() {
-        outln!("\n{bold}Set against the vendors' advice{bold:#} (whether it matters shows only under load)");
+        outln!("\n{bold}Settings that differ from the vendors' advice{bold:#} (only load shows whether they matter)");
         for note in &report.notes {
             let Note { check, subject, observed, vendor, advised, reference, .. } = note;
             outln!("  {check:<22}{subject}: {observed}; {vendor} advises {advised}");
@@ -213,7 +215,7 @@ fn print(report: &Report) {
     }
     let list: Vec<String> = report.proposal.iter().map(|w| format!("--watch '{w}'")).collect();
     if report.proposal.iter().any(|w| w.contains("USER")) {
-        outln!("\nPut an account in place of USER; docs/security.md has the grants it needs, one by one.");
+        outln!("\nReplace USER by an account; docs/security.md lists the grants it needs.");
     }
     outln!("\n{bold}To watch all of it{bold:#}\n  holdup watch {} --for 60s", list.join(" "));
 }

@@ -1,4 +1,4 @@
-//! `holdup explain`: what a cause is.
+//! `holdup explain`: prints the page on a cause.
 
 use holdup_diagnose::explain::pages;
 use holdup_load::yaml::nearest;

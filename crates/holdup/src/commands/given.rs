@@ -1,5 +1,6 @@
-//! Values that may be secrets (headers, variables, addresses, bodies) from elsewhere than the command line, which all users of the
-//! machine can read: `@FILE` and `@env:NAME` in place of a value. `@@` stands for an `@`.
+//! Reads values that may be secrets (headers, variables, addresses, bodies) from elsewhere than the
+//! command line, which every user of the machine can read: `@FILE` and `@env:NAME` stand for a
+//! value, `@@` for an `@`.
 
 use std::path::Path;
 
@@ -7,12 +8,12 @@ use holdup_recording::files;
 
 use super::LARGEST_BYTES;
 
-/// What one argument gives: a value, or of a file each line.
+/// The values of one argument: the value itself, or the lines of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Values(Vec<String>);
 
 impl Values {
-    /// All that `arguments` give, in order.
+    /// The values of all arguments, in order.
     pub fn all(arguments: &[Self]) -> impl Iterator<Item = &String> {
         arguments.iter().flat_map(|argument| &argument.0)
     }
@@ -23,10 +24,12 @@ impl Values {
     }
 }
 
-/// Reads an argument that can be repeated: of a file or a variable each line counts, but empty ones and those that begin with `#`.
+/// Reads a repeatable argument. Each line of a file or variable counts, except empty lines and
+/// those that begin with `#`.
 ///
 /// # Errors
-/// If what it names can't be read. The value itself is not looked at, for clap would repeat it.
+/// If the file or variable cannot be read. The value itself is not parsed here, because clap would
+/// print it in the error.
 pub fn values(argument: &str) -> Result<Values, String> {
     Ok(Values(match source(argument)? {
         Source::Itself(value) => vec![value.to_owned()],
@@ -37,10 +40,10 @@ pub fn values(argument: &str) -> Result<Values, String> {
     }))
 }
 
-/// Reads an argument that is one value: of a file all but the line break at its end.
+/// Reads a single value: the whole file except the line break at its end.
 ///
 /// # Errors
-/// As of [`values`].
+/// See [`values`].
 pub fn value(argument: &str) -> Result<String, String> {
     Ok(match source(argument)? {
         Source::Itself(value) => value.to_owned(),

@@ -1,4 +1,5 @@
-//! The flags that say how requests are sent and how the generator makes them. What they mean is the library's.
+//! The flags that set how requests are sent and how the generator works. The library defines their
+//! meaning.
 
 use std::path::PathBuf;
 
@@ -67,8 +68,8 @@ pub struct HttpArgs {
 #[derive(clap::Args)]
 #[command(next_help_heading = "How the load is made")]
 struct GeneratorArgs {
-    /// How often the generator wakes at most: precise, every 50 us, or economy, every 250 us, for less CPU at high
-    /// rates [default: the scenario's, or precise]
+    /// Wake precisely (every 50 us) or, for less CPU, in economy (250 us) [default: the scenario's,
+    /// or precise]
     #[arg(long, value_name = "PACE", value_parser = Pace::parse)]
     pace: Option<Pace>,
 
@@ -84,8 +85,8 @@ struct GeneratorArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "loops")]
     cpus: Vec<usize>,
 
-    /// Most request rows to record; above, they are a sample, while counts and histograms stay exact
-    /// [default: 100000, or 3000 with --no-collect]
+    /// Record at most this many requests, then a sample; totals stay exact [default: 100000, or
+    /// 3000 with --no-collect]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     rows: Option<u64>,
 
@@ -94,14 +95,14 @@ struct GeneratorArgs {
     keep_going: bool,
 }
 
-/// Rows kept when nothing else is recorded that they could be held against.
+/// Rows to keep when nothing else is recorded that they could be compared with.
 const ROWS_ALONE: u64 = 3_000;
 
 impl HttpArgs {
     /// The quick form's request for `path`.
     ///
     /// # Errors
-    /// If a header is none.
+    /// If a header is malformed.
     pub fn operation(&self, path: String) -> Result<Operation, Failure> {
         let given = self.method.clone();
         Ok(Operation {
@@ -114,7 +115,7 @@ impl HttpArgs {
         })
     }
 
-    /// The first flag that was given and is a matter of HTTP alone.
+    /// The first given flag that only HTTP supports.
     pub fn of_http_alone(&self) -> Option<&'static str> {
         let given = [
             (!self.headers.is_empty(), "--header"),
@@ -129,10 +130,10 @@ impl HttpArgs {
         given.iter().find_map(|(is_given, flag)| is_given.then_some(*flag))
     }
 
-    /// Overrides what `scenario` says by what was given; `is_alone` if nothing is watched.
+    /// Overrides settings of `scenario` with the given flags; `is_alone` if nothing is watched.
     pub fn apply(&self, scenario: &mut Scenario, is_alone: bool) -> Result<(), Failure> {
         if let Some(flag) = self.of_http_alone().filter(|_| scenario.target.sql.is_some()) {
-            return Err(Failure::Unusable(format!("{flag}: a database speaks no HTTP; leave it out")));
+            return Err(Failure::Unusable(format!("{flag}: a database does not speak HTTP; remove the flag")));
         }
         let http = &mut scenario.http;
         http.version = self.http.unwrap_or(http.version);
@@ -146,7 +147,7 @@ impl HttpArgs {
         }
         if http.streams > 1 && http.version == HttpVersion::Http1 {
             return Err(Failure::Unusable(
-                "--streams: HTTP/1.1 has one request at a time on a connection; add --http 2".to_owned(),
+                "--streams: an HTTP/1.1 connection carries one request at a time; add --http 2".to_owned(),
             ));
         }
         scenario.trace &= !self.no_trace;
@@ -169,14 +170,14 @@ impl HttpArgs {
 }
 
 fn header(text: &str) -> Result<(String, String), Failure> {
-    // What was given may be a secret whose name was forgotten.
-    let wrong = |why: &str| Failure::Unusable(format!("--header: {why}; say NAME: VALUE, e.g. 'Accept: text/html'"));
-    let (name, value) = text.split_once(':').ok_or_else(|| wrong("one has no colon"))?;
+    // The text may be a secret whose name was forgotten, so errors do not repeat it.
+    let wrong = |why: &str| Failure::Unusable(format!("--header: {why}; give NAME: VALUE, e.g. 'Accept: text/html'"));
+    let (name, value) = text.split_once(':').ok_or_else(|| wrong("a header has no colon"))?;
     let (name, value) = (name.trim(), value.trim());
     scenario::check_header("X", value).map_err(|why| wrong(&why))?;
     scenario::check_header(name, "").map_err(|why| {
         let is_word = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
-        wrong(if is_word { &why } else { "one has a name that is none" })
+        wrong(if is_word { &why } else { "a header has an invalid name" })
     })?;
     Ok((name.to_owned(), value.to_owned()))
 }

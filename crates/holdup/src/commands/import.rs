@@ -1,4 +1,4 @@
-//! `holdup import`: what other tools wrote, as holdup's own.
+//! `holdup import`: turns other tools' files into recordings and scenarios.
 
 mod aws;
 mod found;
@@ -20,9 +20,11 @@ use crate::failure::Failure;
 
 /// Import packets, cloud figures, and other tools' scenarios
 ///
-/// A capture of packets (pcap, pcapng) becomes a recording: what databases were asked on each connection, and when they
-/// answered. So does what aws prints of RDS as JSON: CloudWatch, enhanced monitoring, Performance Insights, and what describes
-/// instances and volumes; several files are one recording. So does what kubectl get pods -o json and kubectl get events -o json print. What other load tools use becomes a scenario: holdup import scenario.
+/// A capture of packets (pcap, pcapng) becomes a recording of the databases' requests and answers
+/// on each connection. JSON that aws prints of RDS also becomes a recording: CloudWatch, enhanced
+/// monitoring, Performance Insights, and descriptions of instances and volumes; several files make
+/// one recording. So does the output of kubectl get pods -o json and kubectl get events -o json.
+/// Files of other load tools become a scenario: holdup import scenario.
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true, args_conflicts_with_subcommands = true)]
 #[command(after_help = "\
@@ -57,7 +59,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     db_instance: Option<String>,
 
-    /// Print what was found as JSON
+    /// Print the summary as JSON
     #[arg(long)]
     json: bool,
 }
@@ -69,8 +71,9 @@ enum What {
 
 /// A scenario from a JMeter plan, a HAR file or an OpenAPI description
 ///
-/// What could not be carried over is listed on stderr and at the top of the scenario: which element, where, why, and what
-/// to do about it. Passwords, tokens and keys in the file do not become part of the scenario: it names them as secrets.
+/// Elements that could not be carried over are listed on stderr and at the top of the scenario,
+/// each with its place, the reason and a remedy. Passwords, tokens and keys of the file do not
+/// become part of the scenario, which names them as secrets.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -95,7 +98,7 @@ struct ScenarioArgs {
     #[arg(long, requires = "output")]
     force: bool,
 
-    /// Kind of file, if it does not show: jmx, har or openapi
+    /// Kind of file, if its content does not show it: jmx, har or openapi
     #[arg(long, value_name = "KIND", value_parser = kind)]
     from: Option<Source>,
 
@@ -103,7 +106,7 @@ struct ScenarioArgs {
     #[arg(long, value_name = "URL")]
     base_url: Option<String>,
 
-    /// HAR file: take the requests of this host [default: the one with most]
+    /// HAR file: take the requests of this host [default: the one with the most]
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
 
@@ -130,17 +133,17 @@ pub fn run(args: Args) -> Result<(), Failure> {
     }
     let (dir, ports, json) = (args.output.as_deref(), args.ports.as_slice(), args.json);
     if args.files.iter().filter(|path| is_stream(path)).count() > 1 {
-        return Err(Failure::Unusable("- can be given once: standard input has one end".to_owned()));
+        return Err(Failure::Unusable("give - only once: standard input can be read once".to_owned()));
     }
     let mut files = args.files.iter().map(|path| Opened::new(path)).collect::<Result<Vec<Opened>, Failure>>()?;
     let captures = files.iter().filter(|file| is_capture(&file.head)).count();
     if captures > 0 && files.len() > 1 {
-        return Err(Failure::Unusable("a capture of packets is imported alone; import each by itself".to_owned()));
+        return Err(Failure::Unusable("import captures of packets one at a time".to_owned()));
     }
     let of_kubernetes = files.iter().filter(|file| kubernetes::is_one(&file.head)).count();
     if of_kubernetes > 0 {
         if let Some(other) = files.iter().find(|file| !kubernetes::is_one(&file.head)) {
-            let why = "is nothing that kubectl prints; files of kubectl are imported by themselves";
+            let why = "not an output of kubectl; import files of kubectl separately";
             return Err(Failure::Unusable(format!("{}: {why}", other.shown)));
         }
         return kubernetes::import(kubernetes::Given { files, dir, json });
@@ -157,11 +160,11 @@ pub fn run(args: Args) -> Result<(), Failure> {
     }
 }
 
-/// A file of which the beginning was read, which says what it is.
+/// A file whose first bytes have been read, because they show its kind.
 struct Opened {
-    /// Without its directory.
+    /// The name without its directory.
     name: String,
-    /// For messages.
+    /// The name for messages.
     shown: String,
     head: Vec<u8>,
     rest: Box<dyn Read>,
@@ -186,11 +189,11 @@ impl Opened {
 
 pub(super) fn port(text: &str) -> Result<(u16, Protocol), String> {
     let known = text.split_once('=').and_then(|(port, name)| Some((port.parse().ok()?, Protocol::by_name(name)?)));
-    known.ok_or_else(|| "e.g. 6033=mysql or 6432=postgresql".to_owned())
+    known.ok_or_else(|| "expected PORT=PROTOCOL, e.g. 6033=mysql or 6432=postgresql".to_owned())
 }
 
 fn kind(name: &str) -> Result<Source, String> {
-    Source::by_name(name).ok_or_else(|| "there are: jmx, har, openapi".to_owned())
+    Source::by_name(name).ok_or_else(|| "expected jmx, har or openapi".to_owned())
 }
 
 fn scenario(args: ScenarioArgs) -> Result<(), Failure> {
@@ -217,7 +220,7 @@ fn scenario(args: ScenarioArgs) -> Result<(), Failure> {
     }
     let left = imported.notes.iter().filter(|note| note.kind == Kind::LeftOut).count();
     if args.strict && left > 0 {
-        return Err(Failure::No(format!("{left} things were left out")));
+        return Err(Failure::No(format!("{left} elements were left out")));
     }
     Ok(())
 }
@@ -226,7 +229,7 @@ fn is_stream(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// The file, or no more of it than shows that it is too large.
+/// Reads the file, but no further than shows that it is too large.
 fn read(path: &Path) -> std::io::Result<Vec<u8>> {
     let limit = LARGEST_BYTES as u64 + 1;
     let mut bytes = Vec::new();
@@ -238,7 +241,7 @@ fn read(path: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes a file that must not be there yet, unless that was said.
+/// Writes a new file; replaces an existing one only with `force`.
 pub fn write_new(path: &Path, text: &str, force: bool) -> Result<(), Failure> {
     let name = path.display();
     let mut options = fs::OpenOptions::new();
@@ -246,9 +249,7 @@ pub fn write_new(path: &Path, text: &str, force: bool) -> Result<(), Failure> {
     let opened = if force { options.truncate(true).open(path) } else { options.create_new(true).open(path) };
     let written = opened.and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(|e| match e.kind() {
-        std::io::ErrorKind::AlreadyExists => {
-            Failure::Unusable(format!("{name} is there already; use another name, or --force"))
-        }
+        std::io::ErrorKind::AlreadyExists => Failure::Unusable(format!("{name} exists; use another name, or --force")),
         _ => Failure::Unusable(format!("{name}: {e}")),
     })
 }
@@ -267,7 +268,7 @@ fn answer(imported: &Imported, output: Option<&Path>) -> serde_json::Value {
     answer
 }
 
-/// What a person wants to know, on stderr, so that the scenario can go down a pipe.
+/// Prints the summary to stderr, so that the scenario itself can go down a pipe.
 fn say(imported: &Imported, output: Option<&Path>) {
     for note in &imported.notes {
         errln!("{note}");
@@ -275,7 +276,7 @@ fn say(imported: &Imported, output: Option<&Path>) {
     let count = |kind| imported.notes.iter().filter(|note| note.kind == kind).count();
     let to = output.map_or_else(String::new, |path| format!(" -> {}", path.display()));
     errln!(
-        "{}: {} requests{to}; {} left out, {} changed, {} secrets to be given, {} switched off",
+        "{}: {} requests{to}; {} left out, {} changed, {} secrets to supply, {} switched off",
         imported.source.words(),
         imported.requests,
         count(Kind::LeftOut),

@@ -1,4 +1,4 @@
-//! `holdup init`: a first scenario, with comments that say what else there is.
+//! `holdup init`: writes a first scenario, whose comments show further options.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ pub struct Args {
     #[arg(long, value_name = "URL")]
     url: Option<String>,
 
-    /// Kind of scenario: single requests, visits with a login, or database statements
+    /// Kind of scenario: single requests, sessions with a login, or database statements
     #[arg(long, value_name = "KIND", value_enum, default_value_t = Kind::Http)]
     kind: Kind,
 
@@ -51,11 +51,11 @@ pub fn run(args: Args) -> Result<(), Failure> {
     }
     write_new(&args.file, &text, args.force)?;
     let name = args.file.display();
-    errln!("{name} is written. Next: holdup run {name} --check");
+    errln!("wrote {name}; next: holdup run {name} --check");
     Ok(())
 }
 
-/// The scenario.
+/// The scenario's text.
 fn text(kind: Kind, url: Option<&str>) -> Result<String, Failure> {
     let wrong = |why: String| Failure::Unusable(format!("--url: {why}"));
     let (template, default) = match kind {
@@ -77,7 +77,8 @@ fn text(kind: Kind, url: Option<&str>) -> Result<String, Failure> {
         Kind::Postgres => "$1",
         _ => "?",
     };
-    // A path that begins with / needs no quotes in YAML but for what opens a comment or a key.
+    // In YAML a path that begins with / needs quotes only for characters that open a comment or a
+    // key.
     let path = if path.contains([' ', '#', ':', '\'', '"']) {
         format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\""))
     } else {
@@ -86,7 +87,7 @@ fn text(kind: Kind, url: Option<&str>) -> Result<String, Failure> {
     Ok(template.replace("@TARGET", &target).replace("@PATH", &path).replace("@BLANK", blank))
 }
 
-/// A database's address; a password in it would end up in the file.
+/// Checks a database's address: a password in it would end up in the file.
 fn database(kind: Kind, url: &str) -> Result<String, String> {
     let schemes: [&str; 2] = if kind == Kind::Mysql { ["mysql", "mariadb"] } else { ["postgres", "postgresql"] };
     let example = format!("use {}://user@host:port/database", schemes[0]);
@@ -97,28 +98,28 @@ fn database(kind: Kind, url: &str) -> Result<String, String> {
     let authority = rest.split('/').next().unwrap_or_default();
     if authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':')) {
         return Err(format!(
-            "a password does not belong into a file; {example}, and give it in an environment variable"
+            "a password does not belong in a file; {example}, and set the password in an environment variable"
         ));
     }
     Ok(url.to_owned())
 }
 
-const HTTP: &str = r#"# A scenario: what to send, where, when, and how well it must be answered.
+const HTTP: &str = r#"# A scenario: what to send, where and when, and the objectives for the answers.
 # Read it without sending anything:  holdup run FILE --check
 # Run it:                            holdup run FILE
 name: first
 target: @TARGET
 
 load:
-  # Requests are due at this rate whether or not those before have been answered, as users come on the internet.
+  # Open model: requests are due at this rate whether or not earlier ones were answered, as on the internet.
   # Also: steps: {from: 50, to: 300, step: 50, every: 10s} | ramp: {from: 0, to: 500} | spike: ... | users: 64 (closed)
   rate: 50
   duration: 30s
-  # Most requests in flight. When that is not enough the verdict says so.
+  # Most requests in flight. The verdict says if they were too few.
   connections: 50
   timeout: 10s
 
-# Mixed by weight; each has a name that reports and thresholds use.
+# Mixed by weight; reports and thresholds use their names.
 operations:
   - name: first
     get: @PATH
@@ -130,23 +131,23 @@ operations:
   #   headers: {Authorization: "Bearer ${secret.TOKEN}"}     # with  secrets: [TOKEN]
   #   weight: 1
 
-# Missed: exit code 1.
+# A missed threshold gives exit code 1.
 thresholds:
   - p99 < 500ms
   - errors < 1%
 
-# What to look at meanwhile; without it, this host if the service is on it.
+# Sources to watch; default: this host, if the service runs on it.
 # watch: [host, mysql://holdup@127.0.0.1:3306]
 "#;
 
-const SESSION: &str = r#"# A scenario of sessions: each is one user's visit, with variables and cookies of its own.
+const SESSION: &str = r#"# A scenario of sessions: each is one user with its own variables and cookies.
 # Read it without sending anything:  holdup run FILE --check
 # Run it:                            holdup run FILE
-name: visits
+name: sessions
 target: @TARGET
 
 vars:
-  # Texts; --var products=500 replaces one.
+  # Texts; --var products=500 overrides one.
   products: 1000
 
 # secrets: [PASSWORD]                # environment variables, used as ${secret.PASSWORD}; never in a recording
@@ -155,7 +156,7 @@ vars:
 
 load:
   steps: {from: 10, to: 50, step: 10, every: 10s}
-  # The rate counts sessions that begin; "requests" would begin as many sessions as that many requests need.
+  # The rate counts new sessions; with "requests" it counts their requests.
   of: sessions
   connections: 100
 
@@ -164,7 +165,7 @@ steps:
     get: @PATH
     check: [status == 200]
   - think: 1s..3s
-  # A value of the response for later steps:
+  # Captures a value of the response for later steps:
   # - post: /login
   #   json: {user: "${accounts.email}", password: "${secret.PASSWORD}"}
   #   capture: {token: json /access_token}
@@ -181,7 +182,7 @@ steps:
             steps:
               - post: /orders
                 json: {product: "${random(1, products)}", order: "${uuid()}"}
-      # The rest leaves.
+      # The other 80 % leave.
       - weight: 80
 
 thresholds:
@@ -191,19 +192,19 @@ thresholds:
 
 const STATEMENTS: &str = r#"# A scenario of statements for a database.
 # Read it without sending anything:  holdup run FILE --check
-# The password is given as an environment variable, never here.
+# Set the password in an environment variable, never here.
 name: statements
 target: @TARGET
 
 load:
   rate: 100
   duration: 30s
-  # The pool: most connections, which is most statements in flight.
+  # The pool: most connections, and so most statements in flight.
   connections: 10
 
 operations:
   - name: order by id
-    # With params it is prepared, once on each connection.
+    # A statement with params is prepared, once per connection.
     query: SELECT * FROM orders WHERE id = @BLANK
     params: ["${random(1, 5000)}"]
     weight: 9

@@ -1,4 +1,4 @@
-//! `holdup lab`: an incident on real servers, variant by variant.
+//! `holdup lab`: plays an incident on real servers, variant by variant.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::progress::Progress;
 use crate::session::{self, Session};
 use crate::terminal;
 
-/// Run an incident on real servers: faulty, fixed, and a decoy with the same symptom and another cause
+/// Reproduce an incident on real servers: faulty, fixed, and a decoy
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -32,7 +32,7 @@ pub struct Args {
     #[arg(value_name = "NAME")]
     name: Option<String>,
 
-    /// Only this variant; repeatable [default: all]
+    /// Run only this variant; repeatable [default: all]
     #[arg(long, value_name = "VARIANT")]
     variant: Vec<String>,
 
@@ -48,7 +48,7 @@ pub struct Args {
     output: Output,
 }
 
-/// Time between samples where neither the user nor the lab says another.
+/// The time between samples if neither the user nor the lab sets it.
 const INTERVAL: Duration = Duration::from_millis(500);
 
 pub fn run(args: Args) -> Result<(), Failure> {
@@ -105,13 +105,13 @@ pub fn run(args: Args) -> Result<(), Failure> {
         if let Some(recover) = &variant.expect.recovered {
             match runs.iter().find(|(name, ..)| *name == recover.against) {
                 Some((_, _, calm)) => strayed = recovered::strayed(&calm.ledger, &diagnosis.ledger, &recover.places),
-                None => say(&format!("{}: not held against {}, which was not run", variant.name, recover.against)),
+                None => say(&format!("{}: not compared with {}, which was not run", variant.name, recover.against)),
             }
         }
         if let Some(knee) = &variant.expect.knee {
             let other = knee.above.as_ref().and_then(|above| runs.iter().find(|(name, ..)| name == above));
             if let (Some(above), None) = (&knee.above, other) {
-                say(&format!("{}: its knee is not held against that of {above}, which was not run", variant.name));
+                say(&format!("{}: its knee is not compared with that of {above}, which was not run", variant.name));
             }
             strayed.extend(expected::knee(&diagnosis, other.map(|(name, _, d)| (name.as_str(), d))));
         }
@@ -123,7 +123,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         runs.push((variant.name.clone(), recording, diagnosis));
     }
     let shown: Vec<_> = runs.iter().map(|(name, recording, diagnosis)| (name.as_str(), recording, diagnosis)).collect();
-    // Searches find rates of their own: they are compared with each other only.
+    // Searches choose their own rates, so they are compared only with each other.
     let (searches, offered): (Vec<_>, Vec<_>) = shown.iter().copied().partition(|(_, _, d)| d.search.is_some());
     let comparisons: Vec<_> = [("comparison", offered), ("comparison_of_searches", searches)]
         .into_iter()
@@ -154,7 +154,7 @@ fn list(args: &Args) -> Result<(), Failure> {
     let labs = Lab::all(args.labs.as_deref()).map_err(Failure::unusable)?;
     if labs.is_empty() {
         return Err(Failure::Unusable(
-            "no labs here; run this in a checkout of holdup, or name the folder with --labs".to_owned(),
+            "no labs found; run this in a checkout of holdup, or name the folder with --labs".to_owned(),
         ));
     }
     if args.output.json {

@@ -1,5 +1,6 @@
-//! The flags that say how much load, when, and which part of it is this process's. What they mean is the library's;
-//! here they are read, and turned into what a scenario's `load` section would say.
+//! The flags that set how much load is sent, when, and which share this process plays. The library
+//! defines their meaning. Here they are parsed and turned into the text of a scenario's `load`
+//! section.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use holdup_recording::clock;
 use super::duration;
 use crate::failure::Failure;
 
-/// Length of the quick form's load if nobody says.
+/// Default length of the quick form's load.
 const DEFAULT_DURATION: Duration = Duration::from_secs(10);
 
 /// Most shards of one load.
@@ -122,14 +123,14 @@ struct Sine {
     period: Duration,
 }
 
-/// What the quick form's flags come to.
+/// The load that the quick form's flags describe.
 pub struct Demand {
     pub load: Load,
-    /// Operations of a replayed log; without one, the URL's path is what is asked for.
+    /// Operations of a replayed log; if empty, the URL's path is requested.
     pub operations: Vec<Operation>,
-    /// The same as the `load` section of a scenario.
+    /// The same as the text of a scenario's `load` section.
     pub text: String,
-    /// What is searched for, if it is a search.
+    /// The search, if the load is one.
     pub search: Option<Config>,
 }
 
@@ -190,7 +191,7 @@ impl LoadArgs {
             });
         } else {
             return Err(Failure::Unusable(
-                "say how much: --rate 500, --steps 50:300:50, --ramp 0:500, --spike 50:500:10s:5s, --sine 100:80:1m, --replay access.log, or --closed --connections 64".to_owned(),
+                "set the load: --rate 500, --steps 50:300:50, --ramp 0:500, --spike 50:500:10s:5s, --sine 100:80:1m, --replay access.log, or --closed --connections 64".to_owned(),
             ));
         };
         let mut text = format!("  {text}\n");
@@ -206,7 +207,8 @@ impl LoadArgs {
         Ok(Demand { load: Load::Open(schedule), operations, text: self.section(&text, length), search })
     }
 
-    /// clap lets go of a flag that is required by another one if a third excludes it, so this is checked here.
+    /// clap drops a flag's requirement on a second flag if a third excludes it, so this is checked
+    /// here.
     fn belongs(&self) -> Result<(), Failure> {
         let log = self.replay.is_some();
         for (is_lost, flag, of) in [
@@ -219,7 +221,7 @@ impl LoadArgs {
             (self.replay_format.is_some() && !log, "--replay-format", "--replay"),
         ] {
             if is_lost {
-                return Err(Failure::Unusable(format!("{flag} is a matter of {of}; add that or leave it out")));
+                return Err(Failure::Unusable(format!("{flag} belongs to {of}; add that or remove the flag")));
             }
         }
         Ok(())
@@ -242,20 +244,20 @@ impl LoadArgs {
         format!("load:\n{text}{length}")
     }
 
-    /// This process's part of the load.
+    /// This process's share of the load.
     pub fn share(&self) -> Share {
         self.shard.unwrap_or(Share::WHOLE)
     }
 
-    /// Whether the requests are those of a log.
+    /// Whether the requests come from a log.
     pub fn is_replay(&self) -> bool {
         self.replay.is_some()
     }
 
-    /// What holds for every load, that of a scenario's file too.
+    /// Applies the flags that also hold for the load of a scenario's file.
     ///
     /// # Errors
-    /// If it does not fit the load.
+    /// If they do not fit the load.
     pub fn apply(&self, scenario: &mut Scenario) -> Result<(), Failure> {
         scenario.warm_up = self.warm_up.unwrap_or(scenario.warm_up);
         profile::check_warm_up(scenario.warm_up, scenario.load.length())
@@ -263,20 +265,20 @@ impl LoadArgs {
         if let Some(share) = self.shard {
             if scenario.search.is_some() {
                 return Err(Failure::Unusable(
-                    "--shard: a search decides by what it sees, and one process does not see the others' part"
+                    "--shard: a search cannot be split, because no process sees the whole load; remove --shard"
                         .to_owned(),
                 ));
             }
             let (count, what) = match &scenario.load {
                 Load::Closed(closed) => (u64::from(closed.users), "users"),
-                // Poisson arrivals are not counted only to see that there are enough.
+                // Poisson arrivals are not counted just to see that there are enough.
                 Load::Open(schedule) if schedule.seed().is_some() => (u64::MAX, "requests"),
                 Load::Open(schedule) => (schedule.total(), "requests"),
             };
             if share.count(count) == 0 {
                 let (index, of) = (share.index + 1, share.of);
                 return Err(Failure::Unusable(format!(
-                    "--shard {index}/{of}: with {count} {what} there is nothing for it"
+                    "--shard {index}/{of}: {count} {what} leave nothing for this shard"
                 )));
             }
             scenario.shard = share;
@@ -286,7 +288,7 @@ impl LoadArgs {
             if late > 0 {
                 let seconds = late as f64 / 1e9;
                 return Err(Failure::Unusable(format!(
-                    "--start-at: {} was {seconds:.1} s ago; give a moment that every shard can still reach",
+                    "--start-at: {} was {seconds:.1} s ago; give a time that every shard can still reach",
                     clock::rfc3339(start)
                 )));
             }
@@ -296,12 +298,12 @@ impl LoadArgs {
     }
 }
 
-/// Reads `p99 < 500ms`.
+/// Parses `p99 < 500ms`.
 fn search_objective(text: &str) -> Result<search::Objective, String> {
     search::objective(text)
 }
 
-/// As a scenario has it.
+/// The duration in a scenario's notation.
 pub fn written(length: Duration) -> String {
     let ns = length.as_nanos();
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
@@ -328,10 +330,10 @@ fn speed(text: &str) -> Result<f64, String> {
 
 fn positive(text: &str) -> Result<Duration, String> {
     let length = duration(text)?;
-    if length.is_zero() { Err("must be longer than 0s".to_owned()) } else { Ok(length) }
+    if length.is_zero() { Err("expected a duration longer than 0s".to_owned()) } else { Ok(length) }
 }
 
-/// The parts of `text` between colons.
+/// Splits `text` at its colons into `N` parts.
 fn parts<'a, const N: usize>(text: &'a str, form: &str) -> Result<[&'a str; N], String> {
     let parts: Vec<&str> = text.split(':').collect();
     <[&str; N]>::try_from(parts).map_err(|_| format!("expected {form}"))
@@ -367,7 +369,7 @@ fn shard(text: &str) -> Result<Share, String> {
 }
 
 fn moment(text: &str) -> Result<i64, String> {
-    time::parse(text).ok_or_else(|| "expected a moment such as 2030-01-31T12:00:00Z or 1896091200".to_owned())
+    time::parse(text).ok_or_else(|| "expected a time such as 2030-01-31T12:00:00Z or 1896091200".to_owned())
 }
 
 #[cfg(test)]
@@ -432,10 +434,10 @@ mod tests {
             ("--sine 5:6:x", "a duration such as 250ms"),
             ("--rate 5 --seed 1", "--poisson"),
             ("--closed --poisson", "cannot be used with"),
-            ("--rate 5 --think 1s", "--think is a matter of --closed"),
-            ("--rate 5 --speed 2", "--speed is a matter of --replay"),
-            ("--closed --replay-methods get", "--replay-methods is a matter of --replay"),
-            ("--rate 5 --replay-format json", "--replay-format is a matter of --replay"),
+            ("--rate 5 --think 1s", "--think belongs to --closed"),
+            ("--rate 5 --speed 2", "--speed belongs to --replay"),
+            ("--closed --replay-methods get", "--replay-methods belongs to --replay"),
+            ("--rate 5 --replay-format json", "--replay-format belongs to --replay"),
             ("--replay /nowhere/a.log", "--replay: /nowhere/a.log: No such file"),
             ("--replay a.log --replay-methods get,brew", "\"brew\" is not a method that can be replayed"),
             ("--replay a.log --speed 0", "how many times as fast"),

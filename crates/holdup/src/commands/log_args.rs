@@ -1,4 +1,5 @@
-//! How a database's log is to be read, where that does not show in it: of every command that reads one.
+//! The flags that say how to read a database's log if the log itself does not show it. Every
+//! command that reads logs has them.
 
 use holdup_logs::digest::Dialect;
 use holdup_logs::digest::format::Format;
@@ -18,7 +19,7 @@ pub struct LogArgs {
     pub sql_mode: Option<Dialect>,
 }
 
-/// The dialect of a server with these modes; what else it has makes no difference here.
+/// The dialect of a server with these modes; its other modes make no difference here.
 fn sql_mode(text: &str) -> Result<Dialect, String> {
     let has = |name: &str| text.split(',').any(|mode| mode.trim().eq_ignore_ascii_case(name));
     match (has("ansi_quotes") || has("ansi"), has("no_backslash_escapes")) {

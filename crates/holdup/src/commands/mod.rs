@@ -1,4 +1,4 @@
-//! One subcommand a file: its arguments with their help, and what it does with the libraries.
+//! One subcommand per file: its arguments with their help, and its calls into the libraries.
 
 pub mod advise;
 pub mod capacity;
@@ -46,13 +46,13 @@ use crate::html::Report;
 use crate::session::{Recorded, Session};
 use crate::{session, terminal};
 
-/// Largest scenario and largest facts beside a recording, bytes.
+/// Largest scenario, and largest file of facts beside a recording, in bytes.
 pub const LARGEST_BYTES: u64 = 64 << 20;
 
 /// File name of the report in a recording.
 const REPORT: &str = "report.html";
 
-/// What every command that records takes.
+/// The output flags of every command that records.
 #[derive(clap::Args)]
 struct Output {
     /// Directory of the recording [default: recordings/NAME-TIME]
@@ -69,12 +69,12 @@ struct Output {
 }
 
 impl Output {
-    /// Where to: the directory that was given, or one of its own for `name`.
+    /// The directory to write to: the given one, or a new one for `name`.
     fn dir(&self, name: &str) -> PathBuf {
         self.output.clone().unwrap_or_else(|| session::default_dir(name))
     }
 
-    /// The same, for recordings in folders below it: it must be empty.
+    /// The same for a folder of several recordings, which must be empty.
     fn empty_dir(&self, name: &str) -> Result<PathBuf, Failure> {
         let dir = self.dir(name);
         if std::fs::read_dir(&dir).is_ok_and(|mut entries| entries.next().is_some()) {
@@ -112,32 +112,32 @@ struct Sampling {
     min_free: Option<u64>,
 }
 
-/// The least size of a recording: below it there is no room for what it says about itself.
+/// Smallest size limit of a recording: the manifest needs that much.
 const SIZE_MIN: u64 = 1 << 20;
 
-/// Reads the size of a recording.
+/// Parses the size limit of a recording.
 fn size(text: &str) -> Result<u64, String> {
     let bytes = holdup_load::scenario::parse_bytes(text)?;
-    if bytes < SIZE_MIN { Err("give the recording 1MiB at least".to_owned()) } else { Ok(bytes) }
+    if bytes < SIZE_MIN { Err("expected at least 1MiB".to_owned()) } else { Ok(bytes) }
 }
 
-/// Reads how much must stay free, which may be nothing.
+/// Parses how much disk must stay free; 0 is allowed.
 fn floor(text: &str) -> Result<u64, String> {
     if text == "0" { Ok(0) } else { holdup_load::scenario::parse_bytes(text) }
 }
 
 impl Sampling {
-    /// What is to be watched.
+    /// The sources to watch.
     fn watched(&self) -> Vec<String> {
         Values::list(&self.watch)
     }
 
-    /// What a recording may take.
+    /// The limits of a recording's size.
     fn limits(&self) -> Limits {
         Limits { max_bytes: self.max_size, min_free_bytes: self.min_free, ..Limits::default() }
     }
 
-    /// What to record into `dir` while `scenario` is played, with what it watches.
+    /// The session that records `scenario` and its sources into `dir`.
     fn session<'a>(&self, name: &'a str, scenario: &'a Scenario, dir: &'a Path) -> Session<'a> {
         Session {
             name,
@@ -153,22 +153,22 @@ impl Sampling {
     }
 }
 
-/// From when on a request is slow, where nobody says otherwise. The same as the default of `--slow`.
+/// Requests are slow from this response time on, unless --slow says otherwise.
 const SLOW: Duration = Duration::from_millis(500);
 
-/// From when on a request is slow; none if nothing is to be read of those that are.
+/// The response time from which requests count as slow; `None` if slow requests are not examined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Slow(Option<Duration>);
 
-/// Reads a duration, or `off`.
+/// Parses a duration, or `off`.
 fn slow(text: &str) -> Result<Slow, String> {
     if text == "off" {
         return Ok(Slow(None));
     }
-    duration(text).map(|threshold| Slow(Some(threshold))).map_err(|why| format!("{why}; or say off"))
+    duration(text).map(|threshold| Slow(Some(threshold))).map_err(|why| format!("{why}; or use off"))
 }
 
-/// Reads a duration given on the command line.
+/// Parses a duration of the command line.
 pub fn duration(text: &str) -> Result<Duration, String> {
     holdup_load::yaml::parse_duration(text)
 }
@@ -180,10 +180,11 @@ fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Judges what was recorded, leaves its report beside it, and prints the verdict.
+/// Judges a recording, writes its report beside it, and prints the verdict.
 ///
 /// # Errors
-/// If the recording was cut off by something else than the user, e.g. a full disk: after the verdict on what is there.
+/// If something other than the user cut the recording off, e.g. a full disk. The verdict on the
+/// existing part is printed first.
 fn conclude(recorded: &Recorded, json: bool) -> Result<Diagnosis, Failure> {
     let recording = &recorded.recording;
     let (diagnosis, reported) = judge(recorded);
@@ -201,7 +202,7 @@ fn conclude(recorded: &Recorded, json: bool) -> Result<Diagnosis, Failure> {
     reported.map(|()| diagnosis)
 }
 
-/// Judges what was recorded, and leaves its report beside it, which may fail.
+/// Judges a recording and writes its report beside it, which may fail.
 fn judge(recorded: &Recorded) -> (Diagnosis, Result<(), Failure>) {
     let recording = &recorded.recording;
     let diagnosis = diagnose(recording, None);
@@ -210,11 +211,12 @@ fn judge(recorded: &Recorded) -> (Diagnosis, Result<(), Failure>) {
     (diagnosis, reported)
 }
 
-/// Times a demonstration is played again because this machine was not there, or not fit.
+/// How often a demonstration is repeated because this machine was stalled or overloaded.
 const PLAYED_AGAIN: u32 = 2;
 
-/// Records with `play` into `dir` and judges it. What is to be shown is known beforehand here, so a run that a
-/// hypervisor or the generator itself spoiled and that does not show it (`shows`) is kept beside and played again, which is said.
+/// Records with `play` into `dir` and judges the recording. A demonstration's expected verdict is
+/// known (`shows`). If a hypervisor or the generator itself spoiled the run and the verdict is
+/// missing, holdup keeps the recording beside the new one, plays again, and says so.
 fn demonstrate(
     dir: &Path,
     say: &dyn Fn(&str),
@@ -225,7 +227,7 @@ fn demonstrate(
     loop {
         let recorded = play()?;
         if recorded.interrupted {
-            say(&format!("interrupted; what was measured is kept in {}", dir.display()));
+            say(&format!("interrupted; the recording so far is in {}", dir.display()));
             return Err(Failure::Interrupted);
         }
         recorded.whole()?;
@@ -233,7 +235,7 @@ fn demonstrate(
         match diagnosis.spoiled() {
             Some(spoiled) if attempt <= PLAYED_AGAIN && !shows(&diagnosis) => {
                 let aside = dir.with_extension(format!("disturbed-{attempt}"));
-                say(&format!("{spoiled}: that run is kept in {}, and once more", aside.display()));
+                say(&format!("{spoiled}: that run is kept in {}; playing again", aside.display()));
                 std::fs::rename(dir, &aside).map_err(Failure::unusable)?;
                 attempt += 1;
             }

@@ -1,4 +1,4 @@
-//! A time within a recording, as a person says it: by the clock, or from the recording's start.
+//! Parses a time within a recording: by the clock, or from the recording's start.
 
 use std::time::Duration;
 
@@ -20,10 +20,10 @@ pub enum Moment {
     At(i64),
 }
 
-/// Reads `90s`, `14:05`, `14:05:30` or an RFC 3339 time.
+/// Parses `90s`, `14:05`, `14:05:30` or an RFC 3339 time.
 ///
 /// # Errors
-/// What can be said, if it is none of these.
+/// If it has another form; the message lists the valid ones.
 pub fn moment(text: &str) -> Result<Moment, String> {
     if !text.contains(':') {
         return duration(text)
@@ -40,7 +40,7 @@ pub fn moment(text: &str) -> Result<Moment, String> {
         _ => None,
     };
     of_day.map(|of_day| Moment::Clock(of_day * S)).ok_or_else(|| {
-        "not a time: 14:05 or 14:05:30 (UTC), RFC 3339 (2026-11-25T14:05:30Z), or 90s after the start".to_owned()
+        "expected a time: 14:05 or 14:05:30 (UTC), RFC 3339 (2026-11-25T14:05:30Z), or 90s after the start".to_owned()
     })
 }
 
@@ -52,7 +52,8 @@ impl Moment {
             Self::At(at) => at,
             Self::Clock(of_day) => {
                 let at = start - start.rem_euclid(DAY) + of_day;
-                // A second is what a person who copies the start from the screen leaves out.
+                // A person who copies the start from the screen leaves out the fraction of a
+                // second.
                 if at + S <= start { at + DAY } else { at }
             }
         }

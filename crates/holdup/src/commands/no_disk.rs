@@ -1,11 +1,11 @@
-//! `holdup disk` where the feature `labs` is off: it says how to get the disk.
+//! `holdup disk` without the feature `labs`: it says how to get the disk.
 
 use crate::failure::Failure;
 
-/// Exit code by which a lab's `needs` says that a person has to do something.
+/// Exit code by which a lab's `needs` asks a person to act.
 const NEEDS: i32 = 3;
 
-/// Takes whatever the disk would take.
+/// Accepts any arguments that the disk would accept.
 #[derive(clap::Args)]
 pub struct Args {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

@@ -1,4 +1,4 @@
-//! The flags that say where a run goes beside its recording.
+//! The flags that write a run's results to further places beside its recording.
 
 use super::given::{Values, values};
 use crate::failure::Failure;
@@ -8,31 +8,31 @@ use crate::terminal;
 #[derive(clap::Args)]
 #[command(next_help_heading = "Where to, beside the recording")]
 pub struct OutputArgs {
-    /// Write the load's seconds, or the result, to csv:FILE, json:FILE (- is stdout), prometheus:URL, junit:FILE or
-    /// hlog:FILE too; repeatable
+    /// Also write each second, or the result, to [FORMAT:]WHERE; repeatable
     ///
-    /// csv: a row a second and operation. json: JSON lines, one a second, and a summary. prometheus: remote write.
-    /// junit: a test case an objective. hlog: a copy of latency.hlog. Without FORMAT the file's extension or the URL
-    /// says it, and - alone is json:-. With a FILE of - stdout is that output's: progress and verdict go to stderr.
-    /// For example --out csv:seconds.csv, --out junit:objectives.xml, --out
+    /// csv:FILE has a row per second and operation. json:FILE has JSON lines, one per second, and a
+    /// summary. prometheus:URL is sent by remote write. junit:FILE has a test case per objective.
+    /// hlog:FILE is a copy of latency.hlog. Without FORMAT, the file's extension or the URL
+    /// decides, and - alone means json:-. If FILE is -, stdout carries that output, and progress
+    /// and verdict go to stderr. Examples: --out csv:seconds.csv, --out junit:objectives.xml, --out
     /// prometheus:http://127.0.0.1:9090/api/v1/write
-    // Taken as text, and read later: clap would repeat a URL with its password in an error.
+    // Kept as text and parsed later: clap would print a URL with its password in an error.
     #[arg(long, value_name = "[FORMAT:]WHERE", value_parser = values)]
     out: Vec<Values>,
 
     /// Serve the same series to Prometheus at http://ADDR/metrics while it runs, e.g. 127.0.0.1:9464
     ///
-    /// A port alone is one of loopback; 0.0.0.0:9464 is for all who can reach this machine.
+    /// A port alone is bound to loopback; 0.0.0.0:9464 can be reached from other machines.
     #[arg(long, value_name = "ADDR")]
     metrics: Option<String>,
 }
 
 impl OutputArgs {
-    /// The outputs, none of them opened. From now on what would be printed on stdout goes to stderr if one of them is
-    /// stdout.
+    /// The outputs, not opened yet. If one of them is stdout, text for stdout goes to stderr from
+    /// now on.
     ///
     /// # Errors
-    /// If one is no output, or two want the same place, the verdict as JSON among them.
+    /// If one is not a valid output, or two outputs (the verdict as JSON among them) share a place.
     pub fn outputs(&self, json: bool) -> Result<Outputs, Failure> {
         let outputs = Outputs::parse(&Values::list(&self.out), self.metrics.as_deref())?;
         if outputs.take_stdout() {

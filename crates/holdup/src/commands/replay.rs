@@ -1,4 +1,5 @@
-//! `holdup replay`: what logs say was executed, on another server, as it was; or on two, in rounds.
+//! `holdup replay`: sends the statements of logs to another server with their timing, or to two
+//! servers in rounds.
 
 mod rounds;
 mod servers;
@@ -30,14 +31,15 @@ use crate::progress::Progress;
 use crate::replay::{Facts, Plan, REPLAY, plan};
 use crate::session::{self, Recorded, Session};
 
-/// Fastest and slowest, as times of the log's speed.
+/// Slowest and fastest speed, as multiples of the log's speed.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.001..=1_000.0;
 
 /// Replay the statements of database logs on another server, with their timing and sessions
 ///
-/// Slow query logs and general logs of MySQL and MariaDB, logs of PostgreSQL, captured packets, plain or packed, whatever their size. Only what
-/// reads is sent unless --writes is given, and the server is told so, too. With two servers, an old one and a new one, both play it in turns, and are
-/// compared statement by statement.
+/// Reads slow query logs and general logs of MySQL and MariaDB, logs of PostgreSQL and captured
+/// packets, plain or compressed, of any size. holdup sends only statements that read unless
+/// --writes is given, and makes the server enforce that. With two servers, an old one and a new
+/// one, both play the log in turns and are compared statement by statement.
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true)]
 #[command(after_help = "\
@@ -55,12 +57,12 @@ log_min_duration_statement=0 (PostgreSQL). The log and what is recorded of it ma
 A password for mysql:// is best given in HOLDUP_MYSQL_PASSWORD, one for postgres:// in HOLDUP_POSTGRES_PASSWORD; of two servers with
 different ones in HOLDUP_MYSQL_PASSWORD_OLD and HOLDUP_MYSQL_PASSWORD_NEW (or as they are called).")]
 pub struct Args {
-    /// Log, plain or packed; of a rotated set all files, in any order
+    /// Log, plain or compressed; give all files of a rotated set, in any order
     #[arg(value_name = "LOG", required = true)]
     logs: Vec<PathBuf>,
 
     /// Target: mysql://USER@HOST[:PORT][/DATABASE] or postgres://…; give two to compare old and new
-    // Taken as text, and read later: clap would repeat an address with its password in an error.
+    // Kept as text and parsed later: clap would print an address with its password in an error.
     #[arg(long, value_name = "[NAME=]DSN", required = true, value_parser = values)]
     to: Vec<Values>,
 
@@ -96,7 +98,7 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
 
-    /// End after this time
+    /// Stop after this time
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     length: Option<Duration>,
 
@@ -136,18 +138,18 @@ pub struct Args {
 
 fn speed(text: &str) -> Result<f64, String> {
     let speed = text.parse().ok().filter(|speed| SPEEDS.contains(speed));
-    speed.ok_or_else(|| format!("a number from {} to {}", SPEEDS.start(), SPEEDS.end()))
+    speed.ok_or_else(|| format!("expected a number from {} to {}", SPEEDS.start(), SPEEDS.end()))
 }
 
 fn rows(text: &str) -> Result<Rows, String> {
     match text {
         "ordered" => Ok(Rows::Hashed),
         "any" => Ok(Rows::HashedInAnyOrder),
-        _ => Err("can be ordered or any".to_owned()),
+        _ => Err("expected ordered or any".to_owned()),
     }
 }
 
-/// What is played, whichever server it goes to.
+/// The mix to play, on either server.
 struct Mix {
     logs: Logs,
     rules: Rules,
@@ -173,14 +175,14 @@ impl Args {
         let logs = Logs::open(&self.logs, options).map_err(Failure::unusable)?;
         let dialect =
             self.log.sql_mode.filter(|_| logs.format.dialect() == Dialect::MySql).unwrap_or(logs.format.dialect());
-        // Packets may be of either, and say which.
+        // Packets may come from either kind of server, and show from which.
         let is_any = logs.format == Format::Packets;
         let dialect = if is_any && servers.iter().any(Server::is_postgres) { Dialect::PostgreSql } else { dialect };
         let is_other = |server: &&Server| server.is_postgres() != (dialect == Dialect::PostgreSql);
         if let Some(server) = servers.iter().find(is_other) {
             let of = if dialect == Dialect::PostgreSql { "PostgreSQL" } else { "MySQL or MariaDB" };
             return Err(Failure::Unusable(format!(
-                "--to: the log comes from {of}, and {} is another kind of server: its statements may not mean the same there",
+                "--to: the log comes from {of} and {} is another kind of server, where its statements may mean something else",
                 server.target.url()
             )));
         }
@@ -196,12 +198,14 @@ impl Args {
         let facts = Facts::new(&survey, names, logs.format.name(), self.speed, self.writes);
         if survey.sent == 0 {
             facts.lines().iter().for_each(|line| errln!("{line}"));
-            return Err(Failure::Unusable("there is nothing to send".to_owned()));
+            return Err(Failure::Unusable(
+                "the logs hold no statement to send: check --filter, --since, --until and --writes".to_owned(),
+            ));
         }
         Ok(Mix { logs, rules, survey, facts })
     }
 
-    /// The load that plays it on `server`, one of `all`. It can be played once.
+    /// The load that plays the mix on `server`, one of `all`. It can be played once.
     fn scenario(&self, mix: &mut Mix, server: &Server, all: &[Server]) -> Result<Scenario, Failure> {
         let Mix { logs, rules, survey, facts } = mix;
         let mut scenario = plan(Plan {
@@ -226,7 +230,7 @@ impl Args {
         self.sampling.session("replay", scenario, dir)
     }
 
-    /// Plays it into `dir`, and says what came of it.
+    /// Plays it into `dir`, and reports the outcome.
     fn play(
         &self,
         facts: &Facts,
@@ -270,7 +274,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Says what would be sent.
+/// Prints what would be sent.
 fn check(args: &Args, facts: &Facts) -> Result<(), Failure> {
     if args.output.json {
         return print_json(facts);

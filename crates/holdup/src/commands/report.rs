@@ -1,4 +1,4 @@
-//! `holdup report`: a recording as one self-contained HTML file.
+//! `holdup report`: writes a recording as one self-contained HTML file.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use super::REPORT;
 use crate::failure::Failure;
 use crate::html::Report;
 
-/// Write a recording's report: one HTML file with interactive charts, nothing to download
+/// Write a recording's report: one self-contained HTML file with interactive charts
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  holdup report recordings/first -o first.html")]
 pub struct Args {

@@ -56,7 +56,7 @@ pub struct Args {
     #[command(flatten)]
     output: Output,
 
-    // With headings from here on, because clap puts everything that follows under them.
+    // From here on with headings, because clap puts everything that follows under them.
     #[command(flatten)]
     repeats: RepeatArgs,
 
@@ -89,7 +89,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     outcome(&args, &recorded, &diagnosis)
 }
 
-/// Says that the scenario is right, and what it comes to.
+/// Says that the scenario is valid, and what it will send.
 fn check(args: &Args, scenario: &Scenario) -> Result<(), Failure> {
     let options = watch::Options { partial: args.scenario.sampling.partial, slow: None };
     for address in &scenario.watch {
@@ -100,14 +100,14 @@ fn check(args: &Args, scenario: &Scenario) -> Result<(), Failure> {
     for line in describe::describe(scenario) {
         outln!("{line}");
     }
-    // As sources are called: their addresses may hold what is secret.
+    // Sources by name, because their addresses may hold secrets.
     for probe in probes {
         outln!("health probe, not part of the load: {}", probe.source());
     }
     Ok(())
 }
 
-/// What a replayed log could not give.
+/// Prints which parts of a replayed log could not be replayed.
 fn say_notes(args: &Args, scenario: &Scenario) {
     if let Load::Open(schedule) = &scenario.load
         && !args.output.quiet
@@ -118,7 +118,7 @@ fn say_notes(args: &Args, scenario: &Scenario) {
     }
 }
 
-/// How a run ends: fine, or what of it is not.
+/// The exit status: success, or the first thing that is wrong.
 fn outcome(args: &Args, recorded: &Recorded, diagnosis: &Diagnosis) -> Result<(), Failure> {
     if recorded.interrupted {
         return Err(Failure::Interrupted);

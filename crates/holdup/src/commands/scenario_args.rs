@@ -1,5 +1,5 @@
-//! What is to be played and watched, as every command that puts load on is told: a scenario's file or the quick form, what is
-//! changed of it, what is watched meanwhile. How often it is played, and what is made of it, is the command's.
+//! The flags of every command that sends load: a scenario's file or the quick form, overrides, and
+//! sources to watch. How often it is played, and how the result is used, is up to the command.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -26,7 +26,8 @@ pub struct ScenarioArgs {
     #[arg(value_name = "SCENARIO", conflicts_with = "url")]
     file: Option<PathBuf>,
 
-    /// Value of one of the scenario's vars; repeatable; @FILE has one a line, @env:NAME is a variable's
+    /// Value of one of the scenario's vars; repeatable; @FILE has one a line, @env:NAME reads a
+    /// variable
     #[arg(long = "var", value_name = "NAME=VALUE", requires = "file", value_parser = values)]
     vars: Vec<Values>,
 
@@ -66,7 +67,8 @@ pub struct ScenarioArgs {
     no_collect: bool,
 }
 
-/// Flags under headings of their own: last in a command, because clap puts everything that follows under them.
+/// Flags under headings of their own: last in a command, because clap puts everything that follows
+/// under them.
 #[derive(clap::Args)]
 pub struct LoadFlags {
     #[command(flatten)]
@@ -80,15 +82,15 @@ pub struct LoadFlags {
 }
 
 impl ScenarioArgs {
-    /// The scenario, with all that was said about it. Read again it is another set of users.
+    /// The scenario with all overrides. Each call makes another set of users.
     ///
     /// # Errors
-    /// Whatever is wrong with it, with file and line or the flag.
+    /// If something is wrong with it; the message names file and line, or the flag.
     pub fn scenario(&self, flags: &LoadFlags) -> Result<Scenario, Failure> {
         let given = Given {
             vars: Values::all(&self.vars).map(|text| variable(text)).collect::<Result<_, _>>()?,
             target: self.target.clone(),
-            // Two runs are two sets of users: what they make up, such as keys, must differ.
+            // Two runs are two sets of users, so keys and the like that they make up must differ.
             luck: clock::now_ns().unsigned_abs() ^ u64::from(std::process::id()),
             share: flags.load.share(),
         };
@@ -100,7 +102,7 @@ impl ScenarioArgs {
                 Scenario::read(&text, &file, &given).map_err(Failure::unusable)?
             }
             None if self.url.is_none() => {
-                let what = "say what to play: a scenario's file, or --url URL with how much, e.g. --rate 500";
+                let what = "nothing to play: name a scenario's file, or --url URL with a load, e.g. --rate 500";
                 return Err(Failure::Unusable(what.to_owned()));
             }
             None => self.quick(flags)?,
@@ -128,7 +130,8 @@ impl ScenarioArgs {
             scenario.watch.clear();
             scenario.probes.clear();
         } else if scenario.watch.is_empty() && scenario.target.is_local() {
-            // A service on this machine: its CPUs and disks are suspects that cost nothing to look at.
+            // The CPUs and disks of a service on this machine are suspects that cost nothing to
+            // watch.
             scenario.watch.push("host".to_owned());
         }
         let is_alone = scenario.watch.is_empty();
@@ -136,15 +139,16 @@ impl ScenarioArgs {
         Ok(scenario)
     }
 
-    /// What to record when `scenario` is played into `dir`.
+    /// The session that records `scenario` into `dir`.
     pub fn session<'s>(&self, scenario: &'s Scenario, dir: &'s Path) -> Session<'s> {
         self.sampling.session(&scenario.name, scenario, dir)
     }
 
-    /// Reads the scenario again and plays it into `dir`. The report is left beside the recording, which may fail.
+    /// Reads the scenario again and plays it into `dir`. The report is written beside the
+    /// recording, which may fail.
     ///
     /// # Errors
-    /// If it can't be played: nothing is left in `dir` then.
+    /// If the scenario cannot be played; `dir` then stays empty.
     pub fn play(
         &self,
         flags: &LoadFlags,
@@ -195,8 +199,8 @@ impl ScenarioArgs {
 
 /// `NAME=VALUE`.
 fn variable(text: &str) -> Result<(String, String), Failure> {
-    // What was given may be a secret whose name was forgotten.
-    let why = "--var: say NAME=VALUE, e.g. tenant=acme";
+    // The text may be a secret whose name was forgotten, so the error does not repeat it.
+    let why = "--var: expected NAME=VALUE, e.g. tenant=acme";
     let (name, value) = text.split_once('=').ok_or_else(|| Failure::Unusable(why.to_owned()))?;
     Ok((name.to_owned(), value.to_owned()))
 }

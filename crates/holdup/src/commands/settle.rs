@@ -1,5 +1,6 @@
-//! `holdup settle`: wait until a database has worked off what an old load left, so that a fix is measured and not the time before it.
-//! It reads what `watch` reads, keeps the last seconds in memory, and asks the diagnosis what is still owed. Nothing is written.
+//! `holdup settle`: waits until a database has finished the work that an old load left, so that a
+//! later measurement shows the fix alone. It reads the same data as `watch`, keeps the last seconds
+//! in memory, and asks the diagnosis for the remaining work. It writes nothing.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -17,24 +18,25 @@ use super::given::value;
 use super::{duration, print_json};
 use crate::failure::Failure;
 
-/// What is looked at of what was read: a vacuum's pace shows within it.
-const LOOKED_AT: Duration = Duration::from_secs(6);
+/// The span that is judged: a vacuum's pace shows within it.
+const JUDGED_SPAN: Duration = Duration::from_secs(6);
 
-/// What is kept, and of tables: of many they are read more seldom, and two reads have to be there.
-const KEPT: Duration = Duration::from_secs(15);
-const TABLES_KEPT: Duration = Duration::from_secs(300);
+/// The span that is kept for tables: large numbers of them are read less often, and two reads are
+/// needed.
+const KEPT_SPAN: Duration = Duration::from_secs(15);
+const TABLES_KEPT_SPAN: Duration = Duration::from_secs(300);
 
-/// Read with every look at tables, and now and then.
+/// A counter that comes with every read of tables, and only then.
 const COUNTED: &str = metrics::postgresql::STAT_TABLES_N_TUP_UPD.name;
 const LISTED: &str = metrics::postgresql::TABLE_SIZE_BYTES.name;
 
-/// How long nothing must be owed: a vacuum that has just ended is followed by the next table's, or by a checkpoint.
-const CALM: Duration = Duration::from_secs(4);
+/// How long the work must stay done: after a vacuum the next table's may start, or a checkpoint.
+const QUIET: Duration = Duration::from_secs(4);
 
-/// How often it looks whether it is to end.
+/// How often it checks whether it should end.
 const WAKE: Duration = Duration::from_millis(50);
 
-/// Wait until a database finished old work: dead rows, vacuums, a checkpoint
+/// Wait until a database finishes old work: dead rows, vacuums, a checkpoint
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -64,19 +66,19 @@ pub struct Args {
     json: bool,
 }
 
-/// What it came to.
+/// The result.
 #[derive(serde::Serialize)]
 struct Settled {
     settled: bool,
     waited_s: f64,
-    /// What is still owed.
+    /// The remaining work.
     debt: Option<DebtReport>,
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
     if !args.address.starts_with("postgres") {
-        // What was given may hold a password.
-        let way_out = "settle knows PostgreSQL's debts: holdup settle postgresql://USER@HOST:PORT/DATABASE";
+        // The argument may hold a password, so the error does not repeat it.
+        let way_out = "settle works with PostgreSQL only: holdup settle postgresql://USER@HOST:PORT/DATABASE";
         return Err(Failure::Unusable(way_out.to_owned()));
     }
     let stop = crate::stop::stop_flag()?;
@@ -86,19 +88,19 @@ pub fn run(args: Args) -> Result<(), Failure> {
     server.settings(&mut kept).map_err(Failure::unusable)?;
 
     let begun = Instant::now();
-    let mut calm_since: Option<Instant> = None;
+    let mut quiet_since: Option<Instant> = None;
     let mut said = String::new();
     loop {
         let looked = Instant::now();
-        let owed = look(server.as_mut(), &mut kept);
+        let owed = remaining_work(server.as_mut(), &mut kept);
         match &owed {
             Ok(None) => {
-                calm_since.get_or_insert(looked);
+                quiet_since.get_or_insert(looked);
             }
             Ok(Some(debt)) => {
-                calm_since = None;
+                quiet_since = None;
                 let text = format!("not settled: {}", debt.text.split(": what a fix").next().unwrap_or_default());
-                // A line for each table and kind of work, not for each figure of it.
+                // One line for each table and kind of work, not for each new figure.
                 let without_figures: String = text.chars().filter(|letter| !letter.is_ascii_digit()).collect();
                 if !args.quiet && without_figures != said {
                     errln!("{text}");
@@ -106,7 +108,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
                 }
             }
             Err(why) => {
-                calm_since = None;
+                quiet_since = None;
                 if !args.quiet && said != *why {
                     errln!("{why}; trying again");
                     said.clone_from(why);
@@ -114,12 +116,12 @@ pub fn run(args: Args) -> Result<(), Failure> {
             }
         }
         let waited = begun.elapsed();
-        if calm_since.is_some_and(|since| since.elapsed() >= CALM) {
-            return tell(&args, waited, None);
+        if quiet_since.is_some_and(|since| since.elapsed() >= QUIET) {
+            return report(&args, waited, None);
         }
         if waited >= args.within {
             return match owed {
-                Ok(debt) => tell(&args, waited, Some(debt)),
+                Ok(debt) => report(&args, waited, Some(debt)),
                 Err(why) => Err(Failure::Unusable(why)),
             };
         }
@@ -132,18 +134,18 @@ pub fn run(args: Args) -> Result<(), Failure> {
     }
 }
 
-/// What is owed by the last seconds' account, which grows by one look.
-fn look(server: &mut dyn Collector, kept: &mut Batch) -> Result<Option<DebtReport>, String> {
+/// The remaining work by the last seconds' samples, to which one more sample is added.
+fn remaining_work(server: &mut dyn Collector, kept: &mut Batch) -> Result<Option<DebtReport>, String> {
     server.sample(kept).map_err(|error| error.to_string())?;
     let now = clock::now_ns();
-    let (oldest, oldest_of_tables) = (before(now, KEPT), before(now, TABLES_KEPT));
+    let (oldest, oldest_of_tables) = (earlier(now, KEPT_SPAN), earlier(now, TABLES_KEPT_SPAN));
     let is_of_tables =
         |row: &Sample| row.metric.starts_with(metrics::postgresql::STAT_TABLES.prefix) || row.metric == LISTED;
     kept.samples.retain(|row| row.observed_at >= if is_of_tables(row) { oldest_of_tables } else { oldest });
     kept.sessions.retain(|row| row.observed_at >= oldest);
     kept.events.retain(|row| row.observed_at >= oldest);
-    let from = begin(&kept.samples, now)?;
-    // Of the rest nothing is asked.
+    let from = judged_since(&kept.samples, now)?;
+    // The diagnosis of remaining work does not use statements and plans.
     (kept.statements, kept.plans) = (Vec::new(), Vec::new());
     let mut recording = Recording {
         dir: Default::default(),
@@ -161,24 +163,25 @@ fn look(server: &mut dyn Collector, kept: &mut Batch) -> Result<Option<DebtRepor
     Ok(debt(&Case::new(&recording, None)))
 }
 
-fn before(now: i64, time: Duration) -> i64 {
+fn earlier(now: i64, time: Duration) -> i64 {
     now - i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// From when on it is looked at: so that two reads of the tables are in it. What was not read twice is no table without a debt.
-fn begin(samples: &[Sample], now: i64) -> Result<i64, String> {
+/// The time from which samples are judged, such that two reads of the tables lie after it. A table
+/// read only once may still have work left.
+fn judged_since(samples: &[Sample], now: i64) -> Result<i64, String> {
     let reads: BTreeSet<i64> = samples.iter().filter(|row| row.metric == COUNTED).map(|row| row.observed_at).collect();
     match reads.iter().rev().nth(1) {
-        Some(last_but_one) => Ok(before(now, LOOKED_AT).min(*last_but_one)),
-        None if samples.iter().any(|row| row.metric == LISTED) => Err("tables were not read twice yet".to_owned()),
-        None => Ok(before(now, LOOKED_AT)),
+        Some(last_but_one) => Ok(earlier(now, JUDGED_SPAN).min(*last_but_one)),
+        None if samples.iter().any(|row| row.metric == LISTED) => Err("tables have not been read twice yet".to_owned()),
+        None => Ok(earlier(now, JUDGED_SPAN)),
     }
 }
 
-fn tell(args: &Args, waited: Duration, owed: Option<Option<DebtReport>>) -> Result<(), Failure> {
+fn report(args: &Args, waited: Duration, owed: Option<Option<DebtReport>>) -> Result<(), Failure> {
     let settled = owed.is_none();
     let debt = owed.flatten();
-    let text = debt.as_ref().map_or_else(|| "it was not calm for long enough".to_owned(), |debt| debt.text.clone());
+    let text = debt.as_ref().map_or_else(|| "old work kept coming back".to_owned(), |debt| debt.text.clone());
     if args.json {
         print_json(&Settled { settled, waited_s: (waited.as_secs_f64() * 10.0).round() / 10.0, debt })?;
     } else if settled {
@@ -196,12 +199,12 @@ mod tests {
         const S: i64 = 1_000_000_000;
         let read =
             |at: i64, metric: &str| Sample { observed_at: at * S, metric: metric.to_owned(), ..Sample::default() };
-        assert_eq!(begin(&[], 100 * S), Ok(94 * S), "there are none");
+        assert_eq!(judged_since(&[], 100 * S), Ok(94 * S), "there are none");
         let mut samples = vec![read(80, LISTED), read(85, COUNTED)];
-        assert!(begin(&samples, 100 * S).is_err());
+        assert!(judged_since(&samples, 100 * S).is_err());
         samples.push(read(99, COUNTED));
-        assert_eq!(begin(&samples, 100 * S), Ok(85 * S));
+        assert_eq!(judged_since(&samples, 100 * S), Ok(85 * S));
         samples.extend([read(97, COUNTED), read(98, COUNTED)]);
-        assert_eq!(begin(&samples, 100 * S), Ok(94 * S));
+        assert_eq!(judged_since(&samples, 100 * S), Ok(94 * S));
     }
 }

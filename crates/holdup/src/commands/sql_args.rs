@@ -1,5 +1,5 @@
-//! The flags of the quick form that say which statement to put on a database as load. What they mean is the library's: a
-//! scenario is made of them and read as any other.
+//! The quick form's flags that name the statement to send to a database. They become the text of a
+//! scenario, which is read like any other.
 
 use holdup_load::scenario::{self, Given, Scenario, Target};
 
@@ -21,7 +21,7 @@ pub struct SqlArgs {
 
 impl SqlArgs {
     /// # Errors
-    /// If there is a statement although the target is no database.
+    /// If there is a statement although the target is not a database.
     pub fn check_none(&self) -> Result<(), Failure> {
         match self.query {
             None => Ok(()),
@@ -35,19 +35,20 @@ impl SqlArgs {
     /// The scenario of the quick form.
     ///
     /// # Errors
-    /// If there is no statement, or something else is wrong with what was given.
+    /// If the statement is missing, or a flag is wrong.
     pub fn scenario(&self, target: Target, load: &LoadArgs, connections: Option<u32>) -> Result<Scenario, Failure> {
         let query = self
             .query
             .as_deref()
-            .ok_or_else(|| Failure::Unusable("say what to execute there: --query 'SELECT 1'".to_owned()))?;
+            .ok_or_else(|| Failure::Unusable("no statement to execute: add --query 'SELECT 1'".to_owned()))?;
         if load.is_replay() {
             return Err(Failure::Unusable(
-                "--replay: a log holds requests, and a database takes statements".to_owned(),
+                "--replay: an access log holds HTTP requests, not statements; use holdup replay for a database's log"
+                    .to_owned(),
             ));
         }
         let demand = load.demand(connections)?;
-        // JSON's way of writing a text is one of YAML's.
+        // A JSON string is also a YAML string.
         let params = match &self.params[..] {
             [] => String::new(),
             params => format!("\n    params: {}", serde_json::Value::from(params)),

@@ -1,4 +1,4 @@
-//! `holdup top`: the true process list of a database, again and again.
+//! `holdup top`: shows a database's true process list, refreshed.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ use crate::terminal::processes::{Size, View};
 use crate::terminal::size::columns_and_rows;
 use crate::terminal::visible::sent;
 
-/// How often it looks whether it is to end.
+/// How often it checks whether it should end.
 const WAKE: Duration = Duration::from_millis(50);
 
 /// Show what a database's sessions really do: queued, waiting for a lock, running
@@ -51,12 +51,12 @@ pub struct Args {
     json: bool,
 }
 
-/// What a look found: how the server calls itself, and its sessions.
+/// One sample: the server's name for itself, and its sessions.
 type Seen = (String, Result<Look, ReadError>);
 
 pub fn run(args: Args) -> Result<(), Failure> {
     if !args.address.starts_with("mysql://") {
-        // What was given may hold a password.
+        // The argument may hold a password, so the error does not repeat it.
         return Err(Failure::Unusable("top shows mysql:// servers: holdup top mysql://USER@HOST:PORT".to_owned()));
     }
     let (mut processes, notes) = Processes::open(&args.address).map_err(Failure::unusable)?;
@@ -64,7 +64,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let stop = crate::stop::stop_flag()?;
     let (sender, looks) = mpsc::channel::<Seen>();
     let (interval, once) = (args.interval.max(WAKE), args.once);
-    // A look may have to wait for the server: whoever ends this does not wait with it.
+    // A sample may have to wait for the server; the user who quits does not wait with it.
     std::thread::spawn(move || {
         loop {
             let begun = Instant::now();
@@ -117,7 +117,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The terminal's other screen, which is left however this ends: what stood there before comes back.
+/// The terminal's alternate screen. It is always left, and the earlier content comes back.
 struct Screen;
 
 impl Screen {
@@ -126,7 +126,7 @@ impl Screen {
         Self
     }
 
-    /// In place of what stands there, in one write: nothing flickers.
+    /// Replaces the content in one write, so that nothing flickers.
     fn draw(&mut self, text: &str) {
         let text = sent(text);
         let lines: Vec<&str> = text.lines().collect();
@@ -140,7 +140,8 @@ impl Drop for Screen {
     }
 }
 
-/// To the terminal, colours stripped where they are not wanted. One that has gone is no error: there is nobody to tell.
+/// Prints to the terminal, without colours where they are unwanted. A closed terminal is not an
+/// error.
 fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     let has_colors = anstream::AutoStream::choice(&out) != anstream::ColorChoice::Never;
@@ -148,7 +149,7 @@ fn print(text: &str) {
     let text = if has_colors {
         text
     } else {
-        // Styles are `ESC [ … m`; what moves the cursor stays.
+        // Styles are `ESC [ … m`; cursor movements stay.
         plain = without_styles(text);
         &plain
     };
@@ -172,7 +173,7 @@ fn without_styles(text: &str) -> String {
     out
 }
 
-/// Of the terminal on stdout.
+/// The size of the terminal on stdout.
 fn size() -> Size {
     Some(columns_and_rows(libc::STDOUT_FILENO))
 }

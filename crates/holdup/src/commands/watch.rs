@@ -1,4 +1,4 @@
-//! `holdup watch`: collectors only, on a live system.
+//! `holdup watch`: runs only the collectors, on a live system.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub struct Args {
 pub fn run(args: Args) -> Result<(), Failure> {
     if args.sampling.watch.is_empty() {
         return Err(Failure::Unusable(
-            "say what to watch, e.g. --watch host; holdup doctor proposes a list".to_owned(),
+            "nothing to watch: add e.g. --watch host; holdup doctor proposes a list".to_owned(),
         ));
     }
     let watched = args.sampling.watched();

@@ -161,7 +161,7 @@ fn a_quota_is_set_and_set_back() {
     assert_eq!((done.code(), cgroup.quota()), (Some(130), before.clone()), "{}", done.stderr);
     let done = start("late").finish(Duration::from_secs(60));
     assert_eq!((done.code(), cgroup.quota()), (Some(2), before.clone()), "{}", done.stderr);
-    for part in ["which is set back at the end", "cpu=0.", "is not ready"] {
+    for part in ["holdup restores it at the end", "cpu=0.", "is not ready"] {
         assert!(done.stderr.contains(part), "no \"{part}\": {}", done.stderr);
     }
 }
@@ -172,7 +172,7 @@ fn what_can_not_be_varied_is_refused_beforehand() {
     let none = dir.path().join("none");
     let none = none.to_str().unwrap();
     let bad: [(&[&str], &str); 8] = [
-        (&["--rate=5"], "capacity is found by a search"),
+        (&["--rate=5"], "capacity needs a search"),
         (&["--search=10:100", "--vary=cpu=1,2"], "--with"),
         (&["--search=10:100", "--vary=cpu=1,2", "--with=docker update app"], "{cpu}"),
         (&["--search=10:100", "--vary=cpu=1,1"], "twice"),
@@ -188,7 +188,7 @@ fn what_can_not_be_varied_is_refused_beforehand() {
         assert!(done.stderr.contains(word), "{flags:?} does not say \"{word}\": {}", done.stderr);
     }
     let done = finish(holdup(["capacity"]), 10);
-    assert!(done.code() == Some(2) && done.stderr.contains("say what to play"), "{}", done.stderr);
+    assert!(done.code() == Some(2) && done.stderr.contains("nothing to play"), "{}", done.stderr);
     let done = finish(holdup(["capacity", "--from", none]), 10);
     assert!(done.code() == Some(2) && done.stderr.contains("none"), "{}", done.stderr);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing half-written");

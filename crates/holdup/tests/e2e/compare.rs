@@ -76,9 +76,9 @@ fn what_is_no_recording_is_refused_with_the_way_out() {
     let dir = tempfile::tempdir().unwrap();
     let fixed = fixture("demo-fixed");
     for (recordings, said) in [
-        (vec![fixed.as_path()], "name two recordings or more"),
-        (vec![fixed.as_path(), dir.path()], "not a recording"),
-        (vec![fixed.as_path(), fixed.as_path()], "give each a name of its own"),
+        (vec![fixed.as_path()], "name at least two recordings"),
+        (vec![fixed.as_path(), dir.path()], "neither a recording"),
+        (vec![fixed.as_path(), fixed.as_path()], "occurs twice"),
         (vec![fixed.as_path(), Path::new("/nowhere")], "/nowhere"),
     ] {
         let done = compare(&[], &recordings);

@@ -92,9 +92,9 @@ fn files_of_kubectl_are_one_recording() {
 fn files_that_are_not_understood_leave_nothing_behind() {
     let dir = tempfile::tempdir().unwrap();
     for (files, hint) in [
-        (&["deployments.json"][..], "deployments.json: neither a pod nor an event is in it (there is Deployment)"),
+        (&["deployments.json"][..], "deployments.json: no pod and no event in it (it holds Deployment)"),
         (&["cut.json"], "cut.json:6: EOF while parsing"),
-        (&["pods.json", "aws.json"], "aws.json: is nothing that kubectl prints"),
+        (&["pods.json", "aws.json"], "aws.json: not an output of kubectl"),
     ] {
         let done = import(dir.path(), &[files, &["-o", "out"]].concat());
         assert_eq!(done.code(), Some(2), "{files:?}: {}", done.stdout);

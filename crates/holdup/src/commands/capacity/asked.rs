@@ -1,25 +1,25 @@
-//! What `holdup capacity` is asked: which values, and which load is planned for.
+//! The questions to `holdup capacity`: the values to measure, and the load to plan for.
 
 use holdup_compare::capacity::{Demand, Load};
 
-/// Share (0-1) of its knee that an instance keeps free if nobody says.
+/// Default share of its knee that an instance keeps free.
 const HEADROOM: &str = "30%";
 
-/// One thing and its values.
+/// A setting and its values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Vary {
-    /// What is varied.
+    /// The name of the setting that varies.
     pub axis: String,
     /// Its values, as they were typed and as numbers.
     pub values: Vec<(String, f64)>,
 }
 
-/// `cpu=1,2,4`.
+/// Parses `cpu=1,2,4`.
 pub fn vary(text: &str) -> Result<Vary, String> {
-    let (axis, list) = text.split_once('=').ok_or("say NAME=VALUE,VALUE, e.g. cpu=1,2,4")?;
+    let (axis, list) = text.split_once('=').ok_or("expected NAME=VALUE,VALUE, e.g. cpu=1,2,4")?;
     let is_fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if axis.is_empty() || !axis.chars().all(is_fine) {
-        return Err("its name consists of letters, digits, `-` and `_`, e.g. workers=2,4".to_owned());
+        return Err("a name has only letters, digits, `-` and `_`, e.g. workers=2,4".to_owned());
     }
     let mut values: Vec<(String, f64)> = Vec::new();
     for text in list.split(',').map(str::trim) {
@@ -27,8 +27,8 @@ pub fn vary(text: &str) -> Result<Vary, String> {
             Ok(value) if value > 0.0 && value.is_finite() && values.iter().all(|(_, known)| *known != value) => {
                 values.push((text.to_owned(), value));
             }
-            Ok(value) if value > 0.0 && value.is_finite() => return Err(format!("{text} is there twice")),
-            _ => return Err(format!("{text:?} is not a number above 0; values are numbers, e.g. {axis}=1,2,4")),
+            Ok(value) if value > 0.0 && value.is_finite() => return Err(format!("{text} occurs twice")),
+            _ => return Err(format!("{text:?} is not a number above 0, e.g. {axis}=1,2,4")),
         }
     }
     Ok(Vary { axis: axis.to_owned(), values })
@@ -37,7 +37,7 @@ pub fn vary(text: &str) -> Result<Vary, String> {
 #[derive(clap::Args)]
 #[command(next_help_heading = "What is planned for")]
 pub struct Demanded {
-    /// Say how many instances this rate takes: requests per second, or a multiple of the knee at the smallest value, e.g. 300 or 3x
+    /// Plan for this rate: requests per second, or multiples of the smallest value's knee (3x)
     #[arg(long, value_name = "RATE", value_parser = load)]
     for_rate: Option<Load>,
 
@@ -55,7 +55,7 @@ pub struct Demanded {
 }
 
 impl Demanded {
-    /// What is to be planned for, if anything.
+    /// The load to plan for, if one was given.
     pub fn demand(&self) -> Option<Demand> {
         Some(Demand {
             load: self.for_rate?,
@@ -70,18 +70,18 @@ fn load(text: &str) -> Result<Load, String> {
     let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| *number > 0.0 && number.is_finite());
     let times = text.strip_suffix('x').and_then(number).map(Load::Times);
     let load = times.or_else(|| number(text).map(Load::Rate));
-    load.ok_or_else(|| "say requests per second, e.g. 300, or a multiple of the knee, e.g. 3x".to_owned())
+    load.ok_or_else(|| "expected requests per second, e.g. 300, or a multiple of the knee, e.g. 3x".to_owned())
 }
 
 fn headroom(text: &str) -> Result<f64, String> {
     let percent = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();
     let percent = percent.filter(|percent| (0.0..=95.0).contains(percent));
-    percent.map(|percent| percent / 100.0).ok_or_else(|| "say a share from 0% to 95%, e.g. 30%".to_owned())
+    percent.map(|percent| percent / 100.0).ok_or_else(|| "expected a share from 0% to 95%, e.g. 30%".to_owned())
 }
 
 fn count(text: &str) -> Result<f64, String> {
     let count = text.parse::<u32>().ok().filter(|count| *count > 0);
-    count.map(f64::from).ok_or_else(|| "say how many, a whole number from 1".to_owned())
+    count.map(f64::from).ok_or_else(|| "expected a whole number from 1".to_owned())
 }
 
 #[cfg(test)]

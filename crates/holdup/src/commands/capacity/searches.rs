@@ -1,5 +1,5 @@
-//! The searches of `holdup capacity`: played value by value, or read again from disk. A file beside the recordings says which is of
-//! which value.
+//! The searches of `holdup capacity`: played value by value, or read again from disk. A file beside
+//! the recordings maps each of them to its value.
 
 use std::path::{Path, PathBuf};
 
@@ -18,35 +18,35 @@ use crate::repeat::quota::Quota;
 /// File in the folder of the recordings.
 pub const CAPACITY: &str = "capacity.json";
 
-/// What is varied, what each search found, and how it ended.
+/// The varied setting, the result of each search, and how the series ended.
 type Searched = (Option<String>, Vec<Run>, Result<(), Failure>);
 
-/// What [`CAPACITY`] says.
+/// The content of [`CAPACITY`].
 #[derive(Serialize, Deserialize)]
 struct Made {
-    /// What was varied; none if nothing was.
+    /// The varied setting; none if there was none.
     axis: Option<String>,
     /// Name of the scenario.
     scenario: String,
-    /// What drew the order.
+    /// The seed of the order.
     seed: u64,
-    /// In the order in which they were made.
+    /// In the order of measurement.
     runs: Vec<Search>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Search {
     value: Option<f64>,
-    /// From 1 on.
+    /// Counts from 1.
     round: u32,
-    /// Its recording, from where the file is.
+    /// Its recording, relative to this file.
     path: String,
 }
 
-/// Plays all of them.
+/// Plays all searches.
 ///
 /// # Errors
-/// If nothing can be measured at all. What ends it later is in the result.
+/// If nothing can be measured at all. A later failure is part of the result.
 pub fn play(args: &Args) -> Result<Searched, Failure> {
     let first = scenario(args)?;
     let axis = args.vary.as_ref().map(|vary| vary.axis.clone());
@@ -72,7 +72,7 @@ pub fn play(args: &Args) -> Result<Searched, Failure> {
     let searches = if order.len() == 1 { "1 search" } else { &format!("{} searches", order.len()) };
     say(&format!("{searches}, {longest} at most (order drawn by --order-seed {seed})"));
     if let Some(quota) = &quota {
-        say(&format!("{} has {}, which is set back at the end", quota.folder().display(), quota.before()));
+        say(&format!("{} has {}; holdup restores it at the end", quota.folder().display(), quota.before()));
     }
     let mut made = Made { axis: axis.clone(), scenario: first.name.clone(), seed, runs: Vec::new() };
     let (mut runs, mut ended) = (Vec::new(), Ok(()));
@@ -87,7 +87,8 @@ pub fn play(args: &Args) -> Result<Searched, Failure> {
         match search(args, &first, quota.as_ref(), value, &what, &dir, &one, &stop) {
             Ok((run, headline, outcome)) => {
                 say(&format!("  {headline}"));
-                // One that was cut off counts if it has an answer: its interval says how good that is.
+                // A search that was cut off counts if it has an answer: its interval shows how good
+                // that is.
                 if outcome.is_ok() || run.knee.is_some() {
                     runs.push(run);
                     made.runs.push(one);
@@ -105,12 +106,13 @@ pub fn play(args: &Args) -> Result<Searched, Failure> {
     Ok((axis, runs, ended))
 }
 
-/// The scenario, whose load has to be a search.
+/// The scenario, whose load must be a search.
 fn scenario(args: &Args) -> Result<Scenario, Failure> {
     let scenario = args.scenario.scenario(&args.flags)?;
     if scenario.search.is_none() {
-        let way = "let its load be a search: load: {search: {from: 10, most: 5000}, connections: 500}, or --search with --url";
-        return Err(Failure::Unusable(format!("{}: capacity is found by a search; {way}", scenario.name)));
+        let way =
+            "make its load a search: load: {search: {from: 10, most: 5000}, connections: 500}, or --search with --url";
+        return Err(Failure::Unusable(format!("{}: capacity needs a search; {way}", scenario.name)));
     }
     Ok(scenario)
 }
@@ -120,10 +122,10 @@ fn check_command(args: &Args) -> Result<(), Failure> {
     let placeholder = format!("{{{}}}", vary.axis);
     match &args.with {
         Some(command) if !command.contains(&placeholder) => Err(Failure::Unusable(format!(
-            "--with: the command has no {placeholder} in it, so it would set the same each time"
+            "--with: the command does not contain {placeholder}, so it cannot set the value"
         ))),
         None if args.cgroup.is_none() => Err(Failure::Unusable(format!(
-            "--vary: say how {} is set: --with 'COMMAND with {placeholder}', or --cgroup CGROUP for a CPU quota",
+            "--vary: nothing sets {}: add --with 'COMMAND with {placeholder}', or --cgroup CGROUP for a CPU quota",
             vary.axis
         ))),
         _ => Ok(()),
@@ -149,7 +151,7 @@ fn search(
     let command = command.map(|((command, vary), (text, _))| command.replace(&format!("{{{}}}", vary.axis), text));
     args.switch.switch(what, command.as_deref(), &first.target, dir, stop)?;
     let watch_quota = |scenario: &mut Scenario| {
-        // Whether the quota is what binds is seen by its own counters.
+        // The cgroup's own counters show whether the quota is the limit.
         if let Some(quota) = quota.filter(|_| !scenario.watch.is_empty()) {
             scenario.watch.push(format!("cgroup:{}", quota.folder().display()));
         }
@@ -169,11 +171,11 @@ fn write(dir: &Path, made: &Made) -> Result<(), Failure> {
         .map_err(|error| Failure::Unusable(format!("{}: {error}", path.display())))
 }
 
-/// Judges recordings of before: folders with a [`CAPACITY`], and single recordings, whose value is in the folder above if they were
-/// made here.
+/// Judges earlier recordings: folders with a [`CAPACITY`], and single recordings. A single
+/// recording's value is in the folder above if this command made it.
 ///
 /// # Errors
-/// If one is neither, can't be read, or if they are of different things.
+/// If a path is neither, cannot be read, or the recordings vary different settings.
 pub fn again(from: &[PathBuf]) -> Result<Searched, Failure> {
     let mut axis: Option<Option<String>> = None;
     let mut runs = Vec::new();
@@ -182,7 +184,7 @@ pub fn again(from: &[PathBuf]) -> Result<Searched, Failure> {
         if axis.get_or_insert_with(|| of.clone()) != &of {
             let name = |axis: &Option<String>| axis.clone().unwrap_or_else(|| "nothing".to_owned());
             let (a, b) = (name(&axis.unwrap_or_default()), name(&of));
-            return Err(Failure::Unusable(format!("{}: varied {b}, and those before it {a}", path.display())));
+            return Err(Failure::Unusable(format!("{}: it varies {b}, but the others vary {a}", path.display())));
         }
         for (value, recording) in searches {
             let round = runs.iter().filter(|run: &&Run| run.value == value).count() as u32 + 1;
@@ -194,7 +196,7 @@ pub fn again(from: &[PathBuf]) -> Result<Searched, Failure> {
     Ok((axis.unwrap_or_default(), runs, Ok(())))
 }
 
-/// What was varied, and each value with its recording.
+/// The varied setting, and each value with its recording.
 type Found = (Option<String>, Vec<(Option<f64>, PathBuf)>);
 
 fn searches_in(path: &Path) -> Result<Found, Failure> {

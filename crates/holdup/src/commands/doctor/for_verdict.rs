@@ -1,6 +1,7 @@
-//! `holdup doctor --for-verdict RECORDING`: the one measurement that tells apart what a verdict could not, and taking it where that is
-//! safe: where it only reads, on the machine that was recorded, from a source that needs no account or one that was given. It
-//! changes nothing: what would have to be changed or sent is said, with why it is not done here.
+//! `holdup doctor --for-verdict RECORDING`: names the one measurement that would decide between the
+//! causes a verdict could not tell apart, and takes it where that is safe. It is safe on the
+//! recorded machine, from a source that only reads and needs no account beyond a given one. holdup
+//! changes nothing: where a change or a request would be needed, it says so and why.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,32 +23,33 @@ use holdup_recording::secret::redact_value;
 /// Time between samples.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Sources that are read without an account, and without a word to the service beyond its own figures.
+/// Sources that are read without an account and only show the service's own figures.
 const OPEN: [&str; 3] = ["host", "server:", "prometheus:"];
 
-/// Sources that do more than read, or wait for others, and why they are not watched from here.
+/// Sources that do more than read, or wait for others, with the reason why holdup does not watch
+/// them by itself.
 const NOT_BY_ITSELF: [(&str, &str); 4] = [
     ("tracepoints", "it switches the kernel's records on"),
     ("otlp", "the app has to send to it: set its exporter first"),
     ("probe", "it sends requests to the service"),
-    ("log", "which file it is nobody but you knows"),
+    ("log", "only you know which file it is"),
 ];
 
 #[derive(Serialize)]
 struct Report {
     verdict: Answer,
     headline: String,
-    /// What is not told apart, and what would; none if there is nothing to tell.
+    /// The rivals and the measurement that would tell them apart; none if there are none.
     split: Option<SplitReport>,
-    /// Sources that were watched; empty if nothing was taken.
+    /// Sources that were watched; empty if no measurement was taken.
     taken: Vec<String>,
     /// Why the measurement was not taken.
     why_not: Option<String>,
-    /// Where it was recorded to.
+    /// The directory of the new recording.
     recording: Option<PathBuf>,
-    /// What became of the rivals.
+    /// What the new recording says of each rival.
     rivals: Vec<Rival>,
-    /// What it comes to, in a sentence.
+    /// The result in one sentence.
     answer: Option<String>,
 }
 
@@ -59,7 +61,7 @@ struct Rival {
     text: String,
 }
 
-/// Says what would tell, and takes it for `length` where that is safe.
+/// Names the deciding measurement, and takes it for `length` where that is safe.
 pub(super) fn run(dir: &Path, given: &[String], length: Duration, json: bool) -> Result<(), Failure> {
     let recording = Recording::open(dir).map_err(Failure::unusable)?;
     let diagnosis = diagnose(&recording, None);
@@ -88,14 +90,15 @@ pub(super) fn run(dir: &Path, given: &[String], length: Duration, json: bool) ->
     Ok(())
 }
 
-/// What to watch, or why that is not for holdup to begin. `manifest` is that of a recording of this machine.
+/// The sources to watch, or why holdup cannot take the measurement by itself. `manifest` belongs to
+/// a recording of this machine.
 fn sources(
     split: &SplitReport,
     given: &[String],
     servers: &[Found],
     manifest: Option<&Manifest>,
 ) -> Result<Vec<String>, String> {
-    let wanted = split.watch.as_deref().ok_or("it takes a change, and holdup changes nothing")?;
+    let wanted = split.watch.as_deref().ok_or("it needs a change, and holdup changes nothing")?;
     let scheme = scheme(wanted);
     if let Some((_, why)) = NOT_BY_ITSELF.iter().find(|(of, _)| *of == scheme) {
         return Err((*why).to_owned());
@@ -123,7 +126,7 @@ fn sources(
             }
             watch.extend(open);
         }
-        // Whoever measured response time in the recording is needed again.
+        // The sources that measured response time in the recording are needed again.
         let before = manifest.coverage.iter().filter(|c| c.state != CoverageState::Absent && !c.source.contains(' '));
         let open = before.filter(|c| OPEN.iter().any(|of| c.source.starts_with(of)));
         watch.extend(open.map(|c| c.source.clone()).filter(|source| can_be_read(source)));
@@ -138,7 +141,7 @@ fn scheme(address: &str) -> &str {
     address.split_once(':').map_or(address, |(scheme, _)| scheme)
 }
 
-/// Databases tell the same of themselves, whichever they are.
+/// Databases report the same figures, of whichever kind they are.
 fn is_same(a: &str, b: &str) -> bool {
     let is_database = |of: &str| matches!(of, "mysql" | "postgresql" | "postgres");
     a == b || is_database(a) && is_database(b)
@@ -148,7 +151,7 @@ fn can_be_read(source: &str) -> bool {
     watch::collector(source, &Options::default()).and_then(|mut c| c.probe()).is_ok()
 }
 
-/// Watches, judges what came of it, and says what that is for the rivals.
+/// Watches, judges the new recording, and says what it means for the rivals.
 fn take(
     report: &mut Report,
     split: &SplitReport,
@@ -200,17 +203,20 @@ fn rival(diagnosis: &Diagnosis, cause: &str) -> Rival {
     Rival { cause: cause.to_owned(), outcome, text }
 }
 
-/// What the measurement says, in a sentence.
+/// The result of the measurement in one sentence.
 fn answer(diagnosis: &Diagnosis, rivals: &[Rival], dir: &Path) -> String {
     let with =
         |outcome: &str| rivals.iter().filter(|r| r.outcome == outcome).map(|r| r.cause.as_str()).collect::<Vec<_>>();
     if diagnosis.verdict == Answer::Healthy {
-        return format!("Nothing was slow meanwhile: take it again while what {} shows goes on.", dir.display());
+        return format!(
+            "Nothing was slow meanwhile: measure again during an episode like the one in {}.",
+            dir.display()
+        );
     }
     match (with("found").as_slice(), with("cleared").as_slice()) {
         ([one, ..], _) => format!("It is {one}."),
         ([], cleared) if !cleared.is_empty() => format!("It is not {}.", cleared.join(", and not ")),
-        _ => "It tells none of them apart.".to_owned(),
+        _ => "It does not tell them apart.".to_owned(),
     }
 }
 
@@ -218,19 +224,19 @@ fn print(report: &Report, dir: &Path) {
     let bold = crate::terminal::style::Style::new().bold();
     outln!("{}", report.headline);
     let Some(split) = &report.split else {
-        outln!("\nThere is nothing to tell apart: no measurement would change this verdict.");
+        outln!("\nThis verdict has no rivals: no measurement would change it.");
         return;
     };
-    outln!("\n{bold}Not told apart{bold:#}  {}", split.rivals.join(", "));
-    outln!("{bold}What would tell{bold:#} {}", split.measure);
+    outln!("\n{bold}Rivals{bold:#}  {}", split.rivals.join(", "));
+    outln!("{bold}Deciding measurement{bold:#}  {}", split.measure);
     if let Some(command) = &split.command {
         outln!("                {bold}{command}{bold:#}");
     }
     if let Some(why) = &report.why_not {
-        outln!("\nNot taken from here: {why}.");
+        outln!("\nNot taken: {why}.");
         return;
     }
-    outln!("\n{bold}Taken{bold:#} from {}", report.taken.join(", "));
+    outln!("\n{bold}Measured{bold:#} with {}", report.taken.join(", "));
     for rival in &report.rivals {
         outln!("  {:<26} {:<11} {}", rival.cause, rival.outcome.replace('_', " "), rival.text);
     }
@@ -238,7 +244,7 @@ fn print(report: &Report, dir: &Path) {
         outln!("\n{answer}");
     }
     if let Some(to) = &report.recording {
-        outln!("{} has it: holdup diagnose {} --against {}", to.display(), dir.display(), to.display());
+        outln!("The new recording is {}: holdup diagnose {} --against {}", to.display(), dir.display(), to.display());
     }
 }
 

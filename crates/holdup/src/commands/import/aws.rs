@@ -1,5 +1,5 @@
-//! `holdup import FILE.json ...`: what Amazon's command line printed -> a recording of its figures. Files are read one after the
-//! other; nothing is made before all of them are understood.
+//! `holdup import FILE.json ...`: turns the output of Amazon's command line into a recording. Files
+//! are read one after the other; holdup writes nothing before it understands all of them.
 
 use std::path::Path;
 
@@ -15,14 +15,14 @@ use crate::commands::print_json;
 use crate::failure::Failure;
 use crate::session::default_dir;
 
-/// Rows that are handed over at once.
+/// Rows that are passed on at once.
 const ROWS_AT_ONCE: usize = 10_000;
 /// Rows that may wait to be written, some 700 bytes each.
 const ROWS_WAITING: usize = 200_000;
-/// Series that are shown.
+/// Number of series that are printed.
 const SHOWN: usize = 40;
 
-/// What is given.
+/// The arguments of an import.
 pub(super) struct Given<'a> {
     pub files: Vec<Opened>,
     pub dir: Option<&'a Path>,
@@ -30,13 +30,13 @@ pub(super) struct Given<'a> {
     pub json: bool,
 }
 
-/// Whether a file that begins so may be what Amazon's command line prints.
+/// Whether a file that begins like this may be output of Amazon's command line.
 pub(super) fn is_json(head: &[u8]) -> bool {
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
     head.first().is_none_or(|first| matches!(first, b'{' | b'['))
 }
 
-/// Reads files of Amazon's figures into a recording, and says what is in it.
+/// Reads files of Amazon's figures into a recording, and prints what they contain.
 pub(super) fn import(given: Given<'_>) -> Result<(), Failure> {
     let Given { files, dir, db_instance, json } = given;
     let mut aws = Aws::default();
@@ -58,15 +58,13 @@ pub(super) fn import(given: Given<'_>) -> Result<(), Failure> {
         return print_json(&found.json(&dir));
     }
     crate::terminal::print(&found.text(&dir));
-    errln!("the figures are in {}/samples.parquet; next: holdup diagnose {0}", dir.display());
-    errln!(
-        "none of them is a response time: what clients waited is measured by holdup run SCENARIO --watch postgres://USER@HOST:5432"
-    );
+    errln!("wrote the figures to {}/samples.parquet; next: holdup diagnose {0}", dir.display());
+    errln!("none of them is a response time; to measure that: holdup run SCENARIO --watch postgres://USER@HOST:5432");
     Ok(())
 }
 
 fn record(figures: Figures, title: &str, found: &Found, dir: &Path) -> Result<(), Failure> {
-    // Settings alone have no time: they are of now.
+    // Settings alone have no time, so they count as current.
     let (from, to) = found.span.unwrap_or_else(|| (clock::now_ns(), clock::now_ns()));
     let mut manifest = Manifest::starting(title, from, Host::default());
     let recorder = Recorder::create(dir, &manifest).map_err(Failure::unusable)?;
@@ -122,13 +120,14 @@ fn coverage(series: &[Series], notes: &[String], is_partial: bool) -> Vec<Covera
         if is_partial && !of_it.is_empty() {
             coverage.state = CoverageState::Partial;
             coverage.why = Some(of_it.join("; "));
-            coverage.enable = Some("let aws put all pages together: without --no-paginate and --max-items".to_owned());
+            coverage.enable =
+                Some("run aws without --no-paginate and --max-items, so that it returns all pages".to_owned());
         }
     }
     all
 }
 
-/// What was found, for whoever imported it.
+/// Summary of an import, for the user.
 struct Found {
     span: Option<(i64, i64)>,
     series: Vec<Line>,
@@ -184,7 +183,7 @@ impl Found {
         }
     }
 
-    /// For people.
+    /// The summary as text.
     fn text(&self, dir: &Path) -> String {
         let mut text = format!("{} series, {} points", self.series.len(), self.points);
         if let Some((from, to)) = self.span {
@@ -211,7 +210,7 @@ impl Found {
         text
     }
 
-    /// For programs.
+    /// The summary as JSON.
     fn json(&self, dir: &Path) -> serde_json::Value {
         let series = self.series.iter().map(|line| {
             serde_json::json!({

@@ -1,4 +1,4 @@
-//! What was found in a capture of packets, for whoever imported it: connections, exchanges, statements by their time, losses.
+//! Summary of a capture for the user: connections, exchanges, statements by their time, losses.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use holdup_protocol::packets::Totals;
 use holdup_recording::rows::Exchange;
 
-/// Statements that are told apart; others are counted as one.
+/// Number of statements that are counted separately; all others are counted as one.
 const STATEMENTS_MAX: usize = 100_000;
-/// Statements that are shown.
+/// Number of statements that are printed.
 const SHOWN: usize = 10;
-/// Letters of a statement that are shown.
+/// Number of characters of a statement that are printed.
 const LETTERS: usize = 100;
 
-/// One statement's sums. Exchanges that lost packets are not among them.
+/// The sums of one statement, without exchanges that lost packets.
 #[derive(Debug, Default)]
 struct Sums {
     text: String,
@@ -23,7 +23,7 @@ struct Sums {
     longest_ns: i64,
 }
 
-/// What was found so far.
+/// The counts so far.
 #[derive(Debug)]
 pub(super) struct Found {
     source: String,
@@ -76,13 +76,13 @@ impl Found {
         }
     }
 
-    /// The capture is over.
+    /// Adds the totals at the end of the capture.
     pub fn end(&mut self, totals: Totals, dropped: u64, length_ns: i64, trouble: Option<&str>) {
         (self.totals, self.dropped, self.length_ns) = (totals, dropped, length_ns);
         self.trouble = trouble.map(str::to_owned);
     }
 
-    /// What is missing, in words.
+    /// The losses in words.
     pub fn losses(&self) -> Vec<String> {
         let Totals { gaps, lost_bytes, lost_exchanges, cut_bytes, fragments, short, given_up, .. } = self.totals;
         let mut losses = Vec::new();
@@ -91,15 +91,12 @@ impl Found {
                 losses.push(text);
             }
         };
-        say(
-            gaps,
-            format!("{gaps} holes of {lost_bytes} bytes that were never captured, in {lost_exchanges} exchanges"),
-        );
+        say(gaps, format!("{lost_bytes} bytes not captured (gaps: {gaps}, exchanges hit: {lost_exchanges})"));
         say(self.dropped, format!("{} packets dropped by the capturing program", self.dropped));
         say(cut_bytes, format!("{cut_bytes} bytes of payload were not stored"));
         say(short, format!("{short} packets stored without their heads"));
         say(fragments, format!("{fragments} fragments of IP packets"));
-        say(given_up, format!("{given_up} connections given up for want of memory"));
+        say(given_up, format!("{given_up} connections dropped for lack of memory"));
         losses.extend(self.trouble.iter().cloned());
         losses
     }
@@ -111,11 +108,11 @@ impl Found {
         all
     }
 
-    /// For people.
+    /// The summary as text.
     pub fn text(&self) -> String {
         let Totals { packets, connections, exchanges, retransmitted, .. } = self.totals;
         let mut text = format!(
-            "{}: {packets} packets in {:.1} s, {connections} connections, {exchanges} exchanges, {retransmitted} segments sent again -> {}\n",
+            "{}: {packets} packets in {:.1} s, {connections} connections, {exchanges} exchanges, {retransmitted} segments retransmitted -> {}\n",
             self.source,
             self.length_ns as f64 / 1e9,
             self.dir.display(),
@@ -148,7 +145,7 @@ impl Found {
         text
     }
 
-    /// For programs.
+    /// The summary as JSON.
     pub fn json(&self, dir: &Path) -> serde_json::Value {
         let statements = self.by_time().into_iter().map(|(digest, sums)| {
             serde_json::json!({
@@ -201,7 +198,10 @@ mod tests {
         let (b, a) = (text.find("SELECT b").unwrap(), text.find("SELECT a").unwrap());
         assert!(b < a, "{text}");
         assert!(text.contains("4.0ms         2    2.000ms    3.000ms  SELECT a  (1 failed)"), "{text}");
-        assert!(text.contains("missing: 1 holes of 700 bytes") && text.contains("1 error, 1 lost, 3 ok"), "{text}");
+        assert!(
+            text.contains("missing: 700 bytes not captured (gaps: 1,") && text.contains("1 error, 1 lost, 3 ok"),
+            "{text}"
+        );
         assert_eq!(found.json(Path::new("d"))["statements"][0]["digest"], "b");
     }
 }

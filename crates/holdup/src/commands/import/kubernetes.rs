@@ -1,5 +1,6 @@
-//! `holdup import pods.json events.json`: what `kubectl get … -o json` printed -> a recording of what was set, how often containers were
-//! restarted, and what happened. Nothing is made before all files are understood.
+//! `holdup import pods.json events.json`: turns the output of `kubectl get … -o json` into a
+//! recording of settings, container restarts and events. holdup writes nothing before it
+//! understands all files.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -16,23 +17,24 @@ use crate::commands::print_json;
 use crate::failure::Failure;
 use crate::session::default_dir;
 
-/// Kinds of events and settings that are shown.
+/// Number of kinds of events, and of settings, that are printed.
 const SHOWN: usize = 40;
 
-/// What is given.
+/// The arguments of an import.
 pub(super) struct Given<'a> {
     pub files: Vec<Opened>,
     pub dir: Option<&'a Path>,
     pub json: bool,
 }
 
-/// Whether a file that begins so is of Kubernetes: `kubectl` sorts keys, and the API begins with the kind.
+/// Whether a file that begins like this comes from Kubernetes: `kubectl` sorts keys, and the API
+/// begins with the kind.
 pub(super) fn is_one(head: &[u8]) -> bool {
     let head = String::from_utf8_lossy(head);
     super::aws::is_json(head.as_bytes()) && (head.contains("\"apiVersion\"") || head.contains("\"kind\""))
 }
 
-/// Reads files of pods and events into a recording, and says what is in it.
+/// Reads files of pods and events into a recording, and prints what they contain.
 pub(super) fn import(given: Given<'_>) -> Result<(), Failure> {
     let Given { files, dir, json } = given;
     let mut documents = Vec::new();
@@ -44,7 +46,7 @@ pub(super) fn import(given: Given<'_>) -> Result<(), Failure> {
     let all = || documents.iter();
     let latest =
         all().filter_map(|document| holdup_collect::kubernetes::objects::latest(std::slice::from_ref(document))).max();
-    // Pods do not say when they were looked at. Of a single look it is not before whatever else is known.
+    // Pods do not say when they were read. A single list is not older than the other facts.
     let is_single = all().filter(|document| document.pods() > 0).count() <= 1;
     let mut account = Account::of_everything();
     let mut batch = Batch::default();
@@ -62,7 +64,7 @@ pub(super) fn import(given: Given<'_>) -> Result<(), Failure> {
         return print_json(&found.json(&dir));
     }
     crate::terminal::print(&found.text(&dir));
-    errln!("it is in {}/events.parquet and settings.parquet; next: holdup diagnose {0}", dir.display());
+    errln!("wrote {}/events.parquet and settings.parquet; next: holdup diagnose {0}", dir.display());
     Ok(())
 }
 
@@ -76,15 +78,15 @@ fn read(file: Opened) -> Result<Document, Failure> {
         return Err(Failure::Unusable(format!("{shown}: {why}")));
     }
     let document = holdup_collect::kubernetes::objects::read(&bytes).map_err(|why| {
-        Failure::Unusable(format!("{shown}:{}: {why}; save what kubectl get pods -o json prints again", why.line))
+        Failure::Unusable(format!("{shown}:{}: {why}; save the output of kubectl get pods -o json again", why.line))
     })?;
     if document.pods() + document.events() == 0 {
         let others = match document.others.is_empty() {
-            true => "it is an empty list".to_owned(),
-            false => format!("there is {}", document.others.join(", ")),
+            true => "the list is empty".to_owned(),
+            false => format!("it holds {}", document.others.join(", ")),
         };
         return Err(Failure::Unusable(format!(
-            "{shown}: neither a pod nor an event is in it ({others}); give what kubectl get pods -o json and kubectl get events -o json print"
+            "{shown}: no pod and no event in it ({others}); save the output of kubectl get pods -o json or kubectl get events -o json"
         )));
     }
     Ok(document)
@@ -108,18 +110,18 @@ fn record(batch: Batch, title: &str, found: &Found, dir: &Path) -> Result<(), Fa
     let recorder = Recorder::create(dir, &manifest).map_err(Failure::unusable)?;
     recorder.sink().push(batch);
     let mut manifest = recorder.finish(manifest, RunState::Complete).map_err(Failure::unusable)?;
-    // The recording ends with what was told, not now.
+    // The recording ends with the last event, not now.
     manifest.ended_at = Some(found.span.1);
     manifest.write(dir).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))
 }
 
-/// What was found, for whoever imported it.
+/// Summary of an import, for the user.
 struct Found {
     pods: usize,
     events: usize,
     others: Vec<String>,
     span: (i64, i64),
-    /// Rows of each.
+    /// Rows of each source.
     sources: BTreeMap<String, u64>,
     /// How often each kind of event with each reason happened.
     happened: BTreeMap<(String, String), u64>,
@@ -159,7 +161,7 @@ impl Found {
         }
     }
 
-    /// For people.
+    /// The summary as text.
     fn text(&self, dir: &Path) -> String {
         let (from, to) = (clock::rfc3339(self.span.0), clock::rfc3339(self.span.1));
         let mut text = format!("{} pods, {} events from {from} to {to} -> {}\n", self.pods, self.events, dir.display());
@@ -180,7 +182,7 @@ impl Found {
         text
     }
 
-    /// For programs.
+    /// The summary as JSON.
     fn json(&self, dir: &Path) -> serde_json::Value {
         let happened = self
             .happened

@@ -1,5 +1,5 @@
-//! Keeps what is read from a file from running ahead of what is written of it: a recorder takes rows faster than it writes
-//! them, and would hold them all.
+//! Keeps the reader of a file from running ahead of the recorder. A recorder accepts rows faster
+//! than it writes them and would keep all of them in memory.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use holdup_recording::Batch;
 use holdup_recording::writer::RowSink;
 
-/// How long a writer may take for what waits before it is given up on: it has said why elsewhere.
+/// Longest wait for the writer, which reports its own errors elsewhere.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Rows of one table on their way.
+/// Rows of one table that wait to be written.
 pub(super) struct Pace {
     table: &'static str,
-    /// Rows that may wait to be written: above, reading waits for writing.
+    /// Rows that may wait to be written: above this, reading waits for writing.
     rows_max: usize,
     waiting: usize,
     written: Option<String>,
@@ -24,7 +24,7 @@ impl Pace {
         Self { table, rows_max, waiting: 0, written: None }
     }
 
-    /// Hands rows over, once there is room for them.
+    /// Passes rows on as soon as there is room for them.
     pub fn push(&mut self, sink: &RowSink, batch: Batch, dir: &Path) {
         self.waiting += batch.len();
         sink.push(batch);

@@ -1,5 +1,5 @@
-//! `holdup import FILE.pcap`: a capture of packets -> a recording of the exchanges in it. The file is read once, from end to
-//! end, and never held as a whole.
+//! `holdup import FILE.pcap`: turns a capture of packets into a recording of its exchanges. It
+//! reads the file once, as a stream.
 
 use std::io::Read;
 use std::path::Path;
@@ -20,16 +20,16 @@ use crate::commands::print_json;
 use crate::failure::Failure;
 use crate::session::default_dir;
 
-/// Bytes that are read at once.
+/// Bytes read at once.
 const PIECE_BYTES: usize = 1 << 20;
-/// Rows that are handed over at once.
+/// Rows passed on at once.
 const ROWS_AT_ONCE: usize = 10_000;
-/// Rows that may wait to be written: above, reading waits for writing.
+/// Rows that may wait to be written: above this, reading waits for writing.
 const ROWS_WAITING: usize = 200_000;
-/// Counters are put down once in so much time of the capture, nanoseconds.
+/// Interval between samples of the counters, in nanoseconds of the capture's time.
 const SAMPLE_NS: i64 = 1_000_000_000;
 
-/// What is given.
+/// The arguments of an import.
 pub(super) struct Given<'a> {
     pub file: Opened,
     pub dir: Option<&'a Path>,
@@ -37,7 +37,7 @@ pub(super) struct Given<'a> {
     pub json: bool,
 }
 
-/// Reads a capture file into a recording, and says what is in it.
+/// Reads a capture file into a recording, and prints what it contains.
 pub(super) fn import(given: Given<'_>) -> Result<(), Failure> {
     let Opened { name, shown, head, rest: file } = given.file;
     let unreadable = |e: std::io::Error| Failure::Unusable(format!("{shown}: {e}"));
@@ -45,7 +45,7 @@ pub(super) fn import(given: Given<'_>) -> Result<(), Failure> {
         let why =
             Reader::new().feed(&head, &mut |_| ()).err().map_or_else(|| "too short".to_owned(), |e| e.to_string());
         return Err(Failure::Unusable(format!(
-            "{shown}: {why}; of a JMeter plan, HAR or OpenAPI file a scenario is made: holdup import scenario {shown}"
+            "{shown}: {why}; for a JMeter plan, HAR or OpenAPI file: holdup import scenario {shown}"
         )));
     }
     let dir = given.dir.map_or_else(|| default_dir(name.split('.').next().unwrap_or("capture")), Path::to_owned);
@@ -60,10 +60,10 @@ pub(super) fn import(given: Given<'_>) -> Result<(), Failure> {
     }
     crate::terminal::print(&found.text());
     errln!(
-        "the exchanges are in {}/exchanges.parquet, e.g.: duckdb -c \"SELECT * FROM '{0}/exchanges.parquet' ORDER BY done_at - request_at DESC LIMIT 20\"",
+        "wrote the exchanges to {}/exchanges.parquet, e.g.: duckdb -c \"SELECT * FROM '{0}/exchanges.parquet' ORDER BY done_at - request_at DESC LIMIT 20\"",
         dir.display()
     );
-    errln!("for a diagnosis put load on and watch at once: holdup run SCENARIO --watch wire:PORT");
+    errln!("for a diagnosis, watch the packets during a load: holdup run SCENARIO --watch wire:PORT");
     Ok(())
 }
 
@@ -72,7 +72,7 @@ enum Stopped {
     Failed(Failure),
 }
 
-/// A file on its way into a recording.
+/// The import of one file into a recording.
 struct Work {
     source: String,
     name: String,
@@ -108,7 +108,7 @@ impl Work {
         }
     }
 
-    /// Reads all of the file. If that ends early, why: what was read before holds.
+    /// Reads the whole file. If it ends early, returns why: the rows before that are kept.
     fn read(&mut self, head: &[u8], mut file: Box<dyn Read>, dir: &Path) -> Result<Option<String>, Stopped> {
         let mut piece = vec![0; PIECE_BYTES];
         let mut fed = self.feed(head);
@@ -119,7 +119,7 @@ impl Work {
             self.put(dir, ROWS_AT_ONCE).map_err(Stopped::Failed)?;
         }
         if self.capture.totals().packets == 0 {
-            let why = fed.unwrap_or_else(|| "there is no packet in it".to_owned());
+            let why = fed.unwrap_or_else(|| "it holds no packets".to_owned());
             return Err(Stopped::Failed(Failure::Unusable(format!("{}: {why}", self.name))));
         }
         Ok(fed.or_else(|| self.reader.finish().err().map(|e| e.to_string())))
@@ -143,7 +143,7 @@ impl Work {
         reader.feed(bytes, &mut take).err().map(|e| e.to_string())
     }
 
-    /// Hands rows over, if there are `at_least` so many.
+    /// Passes rows on if there are at least `at_least` of them.
     fn put(&mut self, dir: &Path, at_least: usize) -> Result<(), Failure> {
         if self.rows.len() + self.samples.len() < at_least || self.first_at.is_none() {
             return Ok(());
@@ -180,7 +180,7 @@ impl Work {
         let mut manifest = self.manifest();
         manifest.coverage = vec![coverage(&self.source, &self.found, &totals)];
         let Some(recorder) = self.recorder.take() else {
-            return Err(Failure::Unusable(format!("{}: there is no packet in it", self.name)));
+            return Err(Failure::Unusable(format!("{}: it holds no packets", self.name)));
         };
         let mut manifest = recorder.finish(manifest, RunState::Complete).map_err(Failure::unusable)?;
         // The recording ends when the capture did, not now.
@@ -204,7 +204,7 @@ fn coverage(source: &str, found: &Found, totals: &Totals) -> Coverage {
     }
 }
 
-/// Counters of what was seen so far, and round trips since the last time.
+/// Samples the counters so far, and the round trips since the last sample.
 fn sample(source: &str, at: i64, capture: &mut Capture, samples: &mut Vec<Sample>) {
     let totals = capture.totals();
     let mut put = |metric: Metric, labels: Labels, value: f64| {

@@ -1,5 +1,6 @@
-//! The same mix on two servers, in rounds: each plays it once a round, the first of a round is the last of the next, and what came of
-//! it is compared statement by statement. Each turn is a recording of its own; which is which stands beside them.
+//! Plays the same mix on two servers in rounds, and compares them statement by statement. Each
+//! server plays once per round, and the first of a round is the last of the next. Each turn is a
+//! recording of its own; a file beside them says which is which.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -17,16 +18,17 @@ use crate::repeat::interleave::{Interleave, Turn, named};
 use crate::repeat::order::balanced;
 use crate::{session, terminal};
 
-/// Rounds where nobody says how many: what a machine does to one server for a whole round stands out among three.
+/// Default number of rounds: a machine that disturbs one server for a whole round stands out among
+/// three.
 const ROUNDS: u32 = 3;
 
 /// Most rounds.
 pub const MOST: i64 = 1_000;
 
-/// What only two servers can be asked for.
+/// Rejects flags that need two servers.
 ///
 /// # Errors
-/// If `args` ask for it.
+/// If `args` hold such a flag.
 pub fn refuse(args: &Args) -> Result<(), Failure> {
     let asked = [
         ("--rounds", args.rounds.is_some()),
@@ -35,16 +37,16 @@ pub fn refuse(args: &Args) -> Result<(), Failure> {
     ];
     match asked.iter().find(|(_, is_asked)| *is_asked) {
         Some((flag, _)) => {
-            Err(Failure::Unusable(format!("{flag} needs two servers: give --to twice, the old one and the new one")))
+            Err(Failure::Unusable(format!("{flag} needs two servers: give --to twice, the old server first")))
         }
         None => Ok(()),
     }
 }
 
-/// Plays all rounds on both of `servers`, the old one first, and compares.
+/// Plays all rounds on both `servers`, the old one first, and compares them.
 pub fn run(args: &Args, mix: &mut Mix, servers: &[Server]) -> Result<(), Failure> {
     let dir = args.output.empty_dir("upgrade")?;
-    // What is wrong with the second is told before the first has played for an hour.
+    // Report a problem of the second server before the first has played for an hour.
     for server in servers {
         let scenario = args.scenario(mix, server, servers)?;
         if !args.check {
@@ -85,7 +87,7 @@ pub fn run(args: &Args, mix: &mut Mix, servers: &[Server]) -> Result<(), Failure
             let (diagnosis, reported) = judge(&recorded);
             say(&format!("  {}", diagnosis.headline));
             recorded.whole()?;
-            // One that is cut off can't stand beside whole ones.
+            // A replay that was cut off cannot stand beside complete ones.
             if recorded.interrupted {
                 return Err(Failure::Interrupted);
             }
@@ -120,7 +122,7 @@ fn compare(args: &Args, done: &Interleave, dir: &Path) -> Result<(), Failure> {
     let groups: Vec<Named> = done.versions.iter().map(group).collect();
     let [old, new] = groups.as_slice() else { return Ok(()) };
     if !old.recordings.iter().any(|(_, round)| new.recordings.iter().any(|(_, other)| other == round)) {
-        errln!("nothing to compare: no round was played on both; what was played is kept in {}", dir.display());
+        errln!("nothing to compare: no round was played on both servers; the recordings are in {}", dir.display());
         return Ok(());
     }
     let report = by_statements(old, new, args.carries)?;

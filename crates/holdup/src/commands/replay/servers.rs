@@ -1,4 +1,5 @@
-//! The server, or the two of them, that a mix goes to: what they are called, and what is watched while one of them plays.
+//! The one or two servers that play a mix: their names, and the sources to watch while one of them
+//! plays.
 
 use holdup_load::scenario::Target;
 
@@ -6,37 +7,36 @@ use crate::failure::Failure;
 use crate::repeat::interleave::checked_name;
 use holdup_recording::secret::redact_value;
 
-/// What two servers are called where nobody says otherwise, the baseline first.
+/// Default names of two servers, the baseline first.
 const NAMES: [&str; 2] = ["old", "new"];
 
-/// Beginnings of sources that are one server's.
+/// Schemes of sources that belong to one server.
 const OF_A_SERVER: [&str; 3] = ["mysql:", "postgres:", "postgresql:"];
 
-/// Where a mix goes.
+/// A server that plays a mix.
 #[derive(Debug)]
 pub struct Server {
-    /// What it is called; empty if it is the only one and has no name.
+    /// Its name; empty if it is the only one and has none.
     pub name: String,
     /// Its address and account.
     pub target: Target,
 }
 
-/// Reads what `--to` was given: one server, or the old one and the new one.
+/// Parses `--to`: one server, or the old one and the new one.
 ///
 /// # Errors
-/// If one is no database, there are more than two, or both are called the same. Passwords are not repeated.
+/// If one is not a database, there are more than two, or both have the same name. Errors do not
+/// repeat passwords.
 pub fn read(texts: &[String]) -> Result<Vec<Server>, Failure> {
     let bad = |why: String| Failure::Unusable(format!("--to: {why}"));
     if texts.len() > NAMES.len() {
-        return Err(bad(format!("one server, or an old one and a new one; {} were named", texts.len())));
+        return Err(bad(format!("expected one server, or an old and a new one; you named {}", texts.len())));
     }
     let mut servers: Vec<Server> = Vec::new();
     for (text, default) in texts.iter().zip(NAMES) {
         let (name, address) = named(text);
         if !Target::is_database(address) {
-            return Err(bad(
-                "statements go to a database: mysql://USER@HOST[:PORT][/DATABASE] or postgres://…".to_owned()
-            ));
+            return Err(bad("expected a database: mysql://USER@HOST[:PORT][/DATABASE] or postgres://…".to_owned()));
         }
         let name = match name {
             Some(name) => checked_name(name).map_err(bad)?,
@@ -44,7 +44,7 @@ pub fn read(texts: &[String]) -> Result<Vec<Server>, Failure> {
             None => "",
         };
         if servers.iter().any(|other| other.name == name) {
-            return Err(bad(format!("both servers are called {name}: give each a name of its own, old=… new=…")));
+            return Err(bad(format!("both servers are called {name}: give them different names, old=… new=…")));
         }
         let target = Target::database_called(name, address).map_err(bad)?;
         servers.push(Server { name: name.to_owned(), target });
@@ -58,10 +58,11 @@ impl Server {
         self.target.url().starts_with("postgres")
     }
 
-    /// What of `sources` is watched while this one of `all` plays: what is common to all, and its own (`new=mysql://…`).
+    /// The `sources` to watch while this one of `all` plays: the common ones, and its own
+    /// (`new=mysql://…`).
     ///
     /// # Errors
-    /// If a source is of a server that nobody named, or of one of two and does not say which.
+    /// If a source names an unknown server, or belongs to one of two without saying which.
     pub fn watched(&self, sources: &[String], all: &[Self]) -> Result<Vec<String>, Failure> {
         let bad = |source: &str, why: String| Failure::Unusable(format!("--watch {}: {why}", redact_value(source)));
         let mut watched = Vec::new();
@@ -72,7 +73,7 @@ impl Server {
                 (Some(name), _) => return Err(bad(source, format!("no server is called {name}"))),
                 (None, _) if all.len() > 1 && OF_A_SERVER.iter().any(|begin| source.starts_with(begin)) => {
                     let names: Vec<String> = all.iter().map(|server| format!("{}=…", server.name)).collect();
-                    return Err(bad(source, format!("say of which server it is: {}", names.join(" or "))));
+                    return Err(bad(source, format!("name its server: {}", names.join(" or "))));
                 }
                 (None, _) => watched.push(source.clone()),
             }
@@ -81,7 +82,7 @@ impl Server {
     }
 }
 
-/// `NAME=ADDRESS`. An `=` that is a part of an address has a colon before it.
+/// Parses `NAME=ADDRESS`. An `=` inside an address has a colon before it.
 fn named(text: &str) -> (Option<&str>, &str) {
     match text.split_once('=') {
         Some((name, address)) if !name.contains(':') => (Some(name), address),
@@ -110,11 +111,11 @@ mod tests {
         assert_eq!(names(&[a, b]), ["old", "new"]);
         assert_eq!(names(&["10.11=mysql://app@h", "11.8=mysql://app@h"]), ["10.11", "11.8"]);
         for (texts, word) in [
-            (&[a, b, a][..], "3 were named"),
+            (&[a, b, a][..], "you named 3"),
             (&["new=mysql://app@h", "mysql://app@g"], "both servers are called new"),
             (&["../x=mysql://app@h", a], "letters, digits"),
-            (&["http://h"], "go to a database"),
-            (&["old=app:canary@h", a], "go to a database"),
+            (&["http://h"], "expected a database"),
+            (&["old=app:canary@h", a], "expected a database"),
         ] {
             let why = servers(texts).unwrap_err();
             assert!(why.contains(word) && !why.contains("canary"), "{texts:?}: {why}");

@@ -1,5 +1,5 @@
-//! `holdup run --repeat` and `--interleave`: the same load several times, on one version or on several that a command switches
-//! between, in a fair order. What the runs say together is `compare`'s.
+//! `holdup run --repeat` and `--interleave`: plays the same load several times, on one version or
+//! on several that a command switches between, in a fair order. `compare` evaluates the runs.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use crate::repeat::order::balanced;
 use crate::repeat::switch::SwitchArgs;
 use crate::terminal;
 
-/// Repeats of interleaved versions where nobody says how many: as many as an interval worth having takes.
+/// Default repeats of interleaved versions: a useful interval takes this many.
 const REPEATS: u32 = 5;
 
 /// Most repeats.
@@ -24,15 +24,15 @@ const MOST: i64 = 1_000;
 #[derive(clap::Args)]
 #[command(next_help_heading = "More than once")]
 pub struct RepeatArgs {
-    /// Play it so many times, each of the versions with --interleave [default: 1, or 5 with --interleave]
+    /// Play it this many times, each version with --interleave [default: 1, or 5 with --interleave]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST), conflicts_with_all = ["out", "metrics", "shard", "start_at"])]
     repeat: Option<u32>,
 
-    /// Versions to compare, each with the command (of sh) that switches to it; in turns, so that what drifts falls on all alike
+    /// Compare versions in turns, each with the sh command that switches to it
     #[arg(long, value_name = "NAME=COMMAND", num_args = 1.., value_parser = version, conflicts_with_all = ["out", "metrics", "shard", "start_at"])]
     interleave: Vec<Version>,
 
-    /// Which version is first is drawn; the same number draws it again
+    /// Seed of the order in which versions are played
     #[arg(long, value_name = "N")]
     order_seed: Option<u64>,
 
@@ -40,35 +40,37 @@ pub struct RepeatArgs {
     switch: SwitchArgs,
 }
 
-/// What is measured, and how to get there.
+/// A version to measure, and the command that switches to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
     name: String,
-    /// None: it is there.
+    /// None if the version already runs.
     command: Option<String>,
 }
 
 fn version(text: &str) -> Result<Version, String> {
-    let (name, command) = text.split_once('=').ok_or("say NAME=COMMAND, e.g. 'after=./deploy.sh v2'")?;
+    let (name, command) = text.split_once('=').ok_or("expected NAME=COMMAND, e.g. 'after=./deploy.sh v2'")?;
     let name = checked_name(name).map_err(|why| format!("{why}, e.g. 'v1.2=./deploy.sh v1.2'"))?;
     if command.trim().is_empty() {
-        return Err(format!("say by which command {name} is switched to, or `true` if there is nothing to do"));
+        return Err(format!(
+            "{name} has no command: give the one that switches to it, or `true` if there is nothing to do"
+        ));
     }
     Ok(Version { name: name.to_owned(), command: Some(command.to_owned()) })
 }
 
 impl RepeatArgs {
-    /// What to measure how often; none if it is a single run.
+    /// The versions and how often to measure each; none for a single run.
     pub fn versions(&self) -> Result<Option<(Vec<Version>, u32)>, Failure> {
         let names: Vec<&str> = self.interleave.iter().map(|version| version.name.as_str()).collect();
         if let Some(twice) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
-            return Err(Failure::Unusable(format!("--interleave: there are two versions called {}", twice.1)));
+            return Err(Failure::Unusable(format!("--interleave: two versions are called {}", twice.1)));
         }
         match (&self.interleave[..], self.repeat) {
             ([], None | Some(1)) => Ok(None),
             ([], Some(rounds)) => Ok(Some((Vec::new(), rounds))),
             ([one], _) => Err(Failure::Unusable(format!(
-                "--interleave: {} alone is nothing to compare; name another version: 'A=COMMAND' 'B=COMMAND'",
+                "--interleave: {} alone cannot be compared; name another version: 'A=COMMAND' 'B=COMMAND'",
                 one.name
             ))),
             (several, rounds) => Ok(Some((several.to_vec(), rounds.unwrap_or(REPEATS)))),
@@ -76,7 +78,7 @@ impl RepeatArgs {
     }
 }
 
-/// Plays all of it. `first` is the scenario, as it was checked.
+/// Plays all runs. `first` is the checked scenario.
 pub fn run(args: &Args, first: &Scenario, (versions, rounds): &(Vec<Version>, u32)) -> Result<(), Failure> {
     let repeats = &args.repeats;
     let one = [Version { name: folder(&first.name), command: None }];
@@ -112,7 +114,7 @@ pub fn run(args: &Args, first: &Scenario, (versions, rounds): &(Vec<Version>, u3
         let played = switched.and_then(|()| args.scenario.play(&args.flags, |_| {}, &dir.join(&path), quiet, &stop));
         let outcome = played.and_then(|(recorded, diagnosis, reported)| {
             say(&format!("  {}", diagnosis.headline));
-            // One that is cut off can't stand beside whole ones.
+            // A run that was cut off cannot stand beside complete ones.
             if !recorded.interrupted && recorded.trouble.is_none() {
                 let run = Run::of(dir.join(&path).display().to_string(), &recorded.recording, &diagnosis, Some(*round));
                 measured[*which].runs.push(run);
@@ -138,14 +140,14 @@ pub fn run(args: &Args, first: &Scenario, (versions, rounds): &(Vec<Version>, u3
     if args.output.json {
         print_json(&comparison)?;
     } else {
-        // Of one thing alone there is nothing that differs: then all that was measured is what is asked for.
+        // A single version has no differences, so the user wants all measurements.
         terminal::print(&terminal::comparison(&comparison, measured.len() == 1));
         outln!("\nrecordings  {}", dir.display());
     }
     ended
 }
 
-/// A "no" of one run beside those before: none of them ends the others.
+/// Adds one run's failed check to the earlier ones: none of them ends the series.
 fn merged(before: Result<(), Failure>, what: &str, why: &str) -> Result<(), Failure> {
     let before = match before {
         Err(Failure::No(text)) => text + "\n",
@@ -154,7 +156,7 @@ fn merged(before: Result<(), Failure>, what: &str, why: &str) -> Result<(), Fail
     Err(Failure::No(format!("{before}{what}: {why}")))
 }
 
-/// A scenario's name as that of a folder.
+/// A scenario's name as the name of a folder.
 fn folder(name: &str) -> String {
     let clean: String =
         name.chars().map(|c| if c.is_alphanumeric() || c == '-' || c == '_' { c } else { '-' }).collect();
