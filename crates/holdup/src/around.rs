@@ -1,4 +1,4 @@
-//! What goes around the load of a scenario with sessions: its set-up before, which is measured by nobody, and its end.
+//! Runs the setup before a scenario's load and the teardown after it. Neither is measured.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,10 +8,10 @@ use holdup_load::scenario::{Over, Scenario};
 use crate::failure::Failure;
 use crate::progress::Progress;
 
-/// Goes through the scenario's `setup`. What it captured is known to all sessions afterwards.
+/// Runs the scenario's `setup`. All sessions then know the values it captured.
 ///
 /// # Errors
-/// If a step of it fails: nothing has been measured then.
+/// If a step fails; no load has been sent then.
 pub fn set_up(
     scenario: &Scenario,
     engine: &Engine<'_>,
@@ -24,26 +24,26 @@ pub fn set_up(
     if stop.load(Ordering::Relaxed) {
         return Err(Failure::Interrupted);
     }
-    let values = values.map_err(|e| Failure::Unusable(format!("setup: {e}; no load was put on")))?;
-    // It is set once: a scenario is read anew for every run.
+    let values = values.map_err(|e| Failure::Unusable(format!("setup: {e}; no load was sent")))?;
+    // The cell is empty here, because a scenario is read anew for every run.
     let _ = sessions.script.initial.set(values);
     match sessions.script.take_over() {
-        Some(over) => Err(Failure::Unusable(format!("setup: {}; no load was put on", over.text))),
+        Some(over) => Err(Failure::Unusable(format!("setup: {}; no load was sent", over.text))),
         None => Ok(()),
     }
 }
 
-/// What ended the load before its time, if a session did.
+/// The outcome that made a session end the load early, if one did.
 pub fn ended_early(scenario: &Scenario) -> Option<Over> {
     scenario.sessions.as_ref()?.script.take_over()
 }
 
-/// Goes through the scenario's `teardown`, also after a stop: what was set up is taken away. What went wrong with it.
+/// Runs the scenario's `teardown`, also after a stop. Returns what went wrong.
 pub fn tear_down(scenario: &Scenario, engine: &Engine<'_>, progress: &mut Progress) -> Option<String> {
     let flow = scenario.sessions.as_ref()?.teardown?;
     progress.say("teardown");
     engine
         .once(flow, &AtomicBool::new(false))
         .err()
-        .map(|e| format!("teardown: {e}; what setup made may still be there"))
+        .map(|e| format!("teardown: {e}; what setup created may still exist"))
 }

@@ -1,4 +1,4 @@
-//! Charts of a recording: every one on the same time axis, seconds from its start.
+//! Charts of a recording, all on one time axis: seconds from its start.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,20 +17,20 @@ mod service;
 pub use marks::{Mark, marks};
 pub use overview::{Lane, overview};
 
-/// One chart; `web/src/model.ts` is its other half.
+/// One chart; its counterpart is `Chart` in `web/src/model.ts`.
 #[derive(Serialize)]
 pub struct Chart {
     /// Unique among the charts of a recording.
     pub id: &'static str,
     title: &'static str,
-    /// Of every value.
+    /// The unit of all values.
     pub unit: &'static str,
     log: bool,
     series: Vec<Series>,
 }
 
 impl Chart {
-    /// Instants (seconds from the recording's start) and values of one of its series.
+    /// The instants (seconds from the recording's start) and values of one series.
     pub fn points(&self, series: usize) -> Option<(&[f64], &[Option<f64>])> {
         self.series.get(series).map(|s| (s.x_s.as_slice(), s.y.as_slice()))
     }
@@ -44,7 +44,7 @@ struct Series {
     style: &'static str,
 }
 
-/// Which chart shows what a piece of evidence points at: table, and beginnings of column or metric.
+/// The chart that shows a piece of evidence, by its table and the prefix of its column or metric.
 const SHOWN: &[(&str, &str, &str)] = &[
     ("requests", "sent_at", "generator"),
     ("requests", "ready_at", "generator"),
@@ -86,7 +86,7 @@ const SHOWN: &[(&str, &str, &str)] = &[
     ("samples", "system_load_", "load_average"),
 ];
 
-/// Links every piece of evidence of `diagnosis` to the one of `charts` that shows it.
+/// Links every piece of evidence of `diagnosis` to the chart that shows it.
 pub fn link(diagnosis: &mut Diagnosis, charts: &[Chart]) {
     let found = diagnosis.findings.iter_mut().chain(diagnosis.next.iter_mut()).flat_map(|f| &mut f.evidence);
     for evidence in found.chain(diagnosis.cleared.iter_mut().flat_map(|c| &mut c.evidence)) {
@@ -96,10 +96,10 @@ pub fn link(diagnosis: &mut Diagnosis, charts: &[Chart]) {
     }
 }
 
-/// More points than this a series are thinned out: no screen shows more.
+/// Series with more points are thinned out, because screens cannot show more.
 const MOST_POINTS: usize = 2_000;
 
-/// All charts for which there is data, in the order in which a request meets what they show.
+/// All charts that have data, in the order in which a request meets what they show.
 pub fn charts(recording: &Recording) -> Vec<Chart> {
     let plot = Plot { recording, condensed: condensed(recording), start: recording.manifest.started_at };
     let charts = vec![
@@ -130,14 +130,14 @@ pub fn charts(recording: &Recording) -> Vec<Chart> {
         },
         Chart {
             id: "accept_queue",
-            title: "Connections that are not accepted yet",
+            title: "Connections waiting to be accepted",
             unit: "connections",
             log: false,
             series: plot.accept_queue(),
         },
         Chart {
             id: "refused",
-            title: "Connections refused a place in an accept queue",
+            title: "Connections refused by a full accept queue",
             unit: "connections/s",
             log: false,
             series: plot.refused(),
@@ -145,7 +145,7 @@ pub fn charts(recording: &Recording) -> Vec<Chart> {
         Chart { id: "workers", title: "The app server's workers", unit: "workers", log: false, series: plot.workers() },
         Chart {
             id: "neighbours",
-            title: "Answers that the server awaits of its neighbours, by port",
+            title: "Open calls to downstream services, by port",
             unit: "connections",
             log: false,
             series: plot.neighbours(),
@@ -153,7 +153,7 @@ pub fn charts(recording: &Recording) -> Vec<Chart> {
         Chart { id: "probes", title: "Liveness probes", unit: "ms", log: false, series: plot.probes() },
         Chart {
             id: "throttling",
-            title: "Periods in which a CPU quota was used up",
+            title: "Periods throttled by a CPU quota",
             unit: "ratio",
             log: false,
             series: plot.throttling(),
@@ -174,14 +174,14 @@ pub fn charts(recording: &Recording) -> Vec<Chart> {
         },
         Chart {
             id: "app",
-            title: "The app's account: mean time of its parts",
+            title: "The app's own timing: mean time of its parts",
             unit: "ms",
             log: true,
             series: plot.means(&[
                 ("HTTP request", metrics::app::HTTP_SERVER_REQUEST_DURATION.name),
                 ("wait for a connection", metrics::app::DB_CLIENT_CONNECTION_WAIT_TIME.name),
                 ("database call", metrics::app::DB_CLIENT_OPERATION_DURATION.name),
-                ("neighbour call", metrics::app::HTTP_CLIENT_REQUEST_DURATION.name),
+                ("downstream call", metrics::app::HTTP_CLIENT_REQUEST_DURATION.name),
             ]),
         },
         Chart {
@@ -196,7 +196,7 @@ pub fn charts(recording: &Recording) -> Vec<Chart> {
         },
         Chart {
             id: "sessions",
-            title: "Database sessions by what they really do",
+            title: "Database sessions by true state",
             unit: "sessions",
             log: false,
             series: plot.sessions(),
@@ -210,7 +210,7 @@ pub fn charts(recording: &Recording) -> Vec<Chart> {
         },
         Chart {
             id: "plans",
-            title: "Executions whose plan was recorded, by statement and shape",
+            title: "Executions with a recorded plan, by statement and plan shape",
             unit: "ms",
             log: true,
             series: plot.plans(),
@@ -226,7 +226,7 @@ pub fn charts(recording: &Recording) -> Vec<Chart> {
         },
         Chart {
             id: "disk_bytes",
-            title: "Disk: reads and writes together",
+            title: "Disk: bytes read and written",
             unit: "bytes/s",
             log: false,
             series: plot.rate_by_label(metrics::host::DISK_IO_BYTES.name, "device"),
@@ -245,7 +245,7 @@ pub fn charts(recording: &Recording) -> Vec<Chart> {
     charts.into_iter().filter(|c| c.series.iter().any(|s| s.y.iter().any(Option::is_some))).collect()
 }
 
-/// Samples and statements of a recording, which may have been opened with their rows or without.
+/// Samples and statements of a recording, opened with or without its rows.
 fn condensed(recording: &Recording) -> Arc<Condensed> {
     recording.tables.condensed.clone().unwrap_or_else(|| Arc::new(Condensed::of(&recording.tables)))
 }
@@ -258,7 +258,7 @@ struct Plot<'a> {
 
 type Points = Vec<(i64, Option<f64>)>;
 
-/// Name of a series, metric, labels.
+/// A wanted series: its name, metric and labels.
 type Wanted<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
 
 impl Plot<'_> {
@@ -293,7 +293,7 @@ impl Plot<'_> {
         all
     }
 
-    /// Growth of a counter between samples, summed over its series; a fall is a gap.
+    /// Growth of a counter between samples, summed over its series; a drop leaves a gap.
     fn growth(&self, metric: &str, labels: &[(&str, &str)]) -> BTreeMap<i64, (f64, f64)> {
         let mut grown: BTreeMap<i64, (f64, f64)> = BTreeMap::new();
         for series in self.samples(metric, labels).into_values() {
@@ -347,7 +347,8 @@ impl Plot<'_> {
             .collect()
     }
 
-    /// Which share of its time each loop of the generator was awake, waited for a CPU, or had no quota.
+    /// The share of its time that each loop of the generator was awake, waited for a CPU, or was
+    /// throttled.
     fn own_time(&self) -> Vec<Series> {
         let mut all = Vec::new();
         for (what, metric) in [

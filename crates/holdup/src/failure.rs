@@ -6,14 +6,14 @@ use std::process::ExitCode;
 
 use crate::secret::redact_arguments;
 
-/// A command's end other than "fine".
+/// Any end of a command other than success.
 #[derive(Debug)]
 pub enum Failure {
-    /// The answer is "no": an objective was missed, or a culprit found with `--fail-on-finding`. Exit 1.
+    /// The answer is "no": an objective was missed, or --fail-on-finding saw a culprit. Exit 1.
     No(String),
-    /// Unusable input or target: nothing was measured, or a search was refused an answer. Exit 2.
+    /// Unusable input or target: nothing was measured, or a search found no answer. Exit 2.
     Unusable(String),
-    /// Interrupted; what was measured is kept. Exit 130.
+    /// Interrupted; the recording so far is kept. Exit 130.
     Interrupted,
 }
 
@@ -24,7 +24,8 @@ impl Failure {
     }
 }
 
-/// Says why on stderr and turns it into the exit code. What is wrong may be an argument, which may hold a secret where none belongs.
+/// Prints the reason to stderr and returns the exit code. The reason may repeat a wrong argument,
+/// so secrets in it are redacted.
 pub fn exit(result: Result<(), Failure>, arguments: &[OsString]) -> ExitCode {
     let style = crate::terminal::style::AnsiColor::Red.on_default().bold();
     match result {
@@ -43,7 +44,7 @@ pub fn exit(result: Result<(), Failure>, arguments: &[OsString]) -> ExitCode {
     }
 }
 
-/// What clap says of the command line: help, or what is wrong with it, which may repeat what was given.
+/// Prints clap's message on the command line: help, or an error, which may repeat an argument.
 pub fn arguments(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     if error.use_stderr() {
         crate::terminal::print_error(&redact_arguments(&error.render().to_string(), arguments));

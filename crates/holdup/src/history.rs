@@ -1,5 +1,6 @@
-//! What runs of `holdup digest` say of each statement, kept as recordings in a folder, one a run: a review file that needs no server. In
-//! their table `statements` each statement has its counters when it was first seen, which are 0, and when it was last seen.
+//! Keeps the results of `holdup digest` runs as recordings in a folder, one per run: a review
+//! history without a server. The table `statements` has each statement's counters twice: zeros when
+//! it was first seen, and its totals when it was last seen.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,13 +14,13 @@ use holdup_recording::{Coverage, CoverageState, Manifest, Recorder, Recording, R
 
 use crate::failure::Failure;
 
-/// Kind of the rows: counters as they stood.
+/// Kind of the rows: cumulative counters.
 const KIND: &str = "digest_total";
 
 /// Earlier runs.
 pub struct History {
     dir: PathBuf,
-    /// Whether this run's figures go there, too: not if one recording was named.
+    /// Whether this run is stored, too: not if a single recording was named.
     keeps: bool,
     known: BTreeMap<String, EarlierCalls>,
     runs: u64,
@@ -27,10 +28,10 @@ pub struct History {
 }
 
 impl History {
-    /// Reads the runs in `dir`, or the one that it is; a folder that isn't there yet has none.
+    /// Reads the runs in `dir`, or `dir` itself if it is a run. A missing folder has no runs.
     ///
     /// # Errors
-    /// If one can't be read.
+    /// If a run cannot be read.
     pub fn open(dir: &Path) -> Result<Self, Failure> {
         let is_one = dir.join(MANIFEST).exists();
         let mut paths = if is_one { vec![dir.to_owned()] } else { Vec::new() };
@@ -78,10 +79,11 @@ impl History {
         }
     }
 
-    /// Says in `report`, which lists all statements, what was known before, and keeps what it says.
+    /// Adds to `report`, which lists all statements, what earlier runs knew of them; then stores
+    /// this run.
     ///
     /// # Errors
-    /// If it can't be written.
+    /// If the run cannot be written.
     pub fn compare(&self, report: &mut Report) -> Result<(), Failure> {
         report.compare(&self.known, self.runs, &self.last);
         if self.keeps && !report.queries.is_empty() { self.keep(report) } else { Ok(()) }
@@ -115,7 +117,7 @@ impl History {
             reads_total: report.events,
             gaps_total: report.problems.iter().map(|problem| problem.count).sum(),
         }];
-        // By the time of the run: names in order are runs in order.
+        // Named by the time of the run, so that names sort in order of time.
         let dir = self.dir.join(format!("{now}"));
         let recorder = Recorder::create(&dir, &manifest).map_err(Failure::unusable)?;
         recorder.sink().push(Batch { statements: rows, ..Batch::default() });

@@ -1,5 +1,5 @@
-//! The report: one HTML file with everything in it. Its components are built from `web/` (see `web/README.md`);
-//! whatever came from outside goes in as JSON and comes out as text nodes.
+//! Writes the report: one self-contained HTML file. Its components are built from `web/` (see
+//! `web/README.md`). Foreign text goes in as JSON and comes out as text nodes.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::terminal::visible::{one_line, shown_json};
 const SCRIPT: &str = include_str!("../../../web/dist/report.js");
 const STYLE: &str = include_str!("../../../web/dist/report.css");
 
-/// What the page shows; `web/src/model.ts` is its other half.
+/// The data of the page; its counterpart is `Report` in `web/src/model.ts`.
 #[derive(Serialize)]
 pub struct Report<'a> {
     holdup: &'static str,
@@ -39,23 +39,23 @@ struct Run<'a> {
     plans: Vec<Plan<'a>>,
 }
 
-/// A plan that a finding points at: how a server went about a statement, and when.
+/// A plan that a finding points at: how a server executed a statement, and when.
 #[derive(Serialize)]
 struct Plan<'a> {
     kind: &'a str,
     digest: &'a str,
     digest_text: &'a str,
     shape: &'a str,
-    /// Plans of that shape in the recording, from the first to the last of them.
+    /// Number of executions with that plan shape in the recording.
     seen: usize,
     #[serde(flatten)]
     span: Span,
-    /// Median of those that were executed.
+    /// Median duration of the executed ones.
     median_ms: Option<f64>,
     nodes: Vec<Step>,
 }
 
-/// A node of a plan, with what the planner expected of it and what came.
+/// A node of a plan, with the planner's estimate and the actual figures.
 #[derive(Serialize)]
 struct Step {
     depth: usize,
@@ -75,7 +75,7 @@ struct Phase<'a> {
 }
 
 impl<'a> Report<'a> {
-    /// A report on one run or several, each with its name.
+    /// A report on one or several runs, each with its name.
     pub fn new(
         title: &'a str,
         runs: &[(&'a str, &'a Recording, &'a Diagnosis)],
@@ -115,17 +115,18 @@ impl<'a> Report<'a> {
         Self { holdup: env!("CARGO_PKG_VERSION"), title, runs, comparison }
     }
 
-    /// Writes the page to `path`: whole, or not at all.
+    /// Writes the page to `path`, completely or not at all.
     ///
     /// # Errors
-    /// If it can't be written.
+    /// If the file cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), Failure> {
         files::replace(path, self.html().as_bytes())
             .map_err(|error| Failure::Unusable(format!("failed to write {}: {error}", path.display())))
     }
 
     fn html(&self) -> String {
-        // Inside a script element only "<" could end it or begin a comment; in JSON it stands in strings only.
+        // Inside a script element only "<" could end it or open a comment; in JSON it occurs only
+        // in strings.
         let json = shown_json(&serde_json::to_string(self).unwrap_or_default()).replace('<', "\\u003c");
         let title = escape(&one_line(self.title));
         format!(
@@ -134,14 +135,14 @@ impl<'a> Report<'a> {
              <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
              script-src 'unsafe-inline'; img-src data:\">\
              <title>holdup: {title}</title><style>{STYLE}</style></head>\n\
-             <body><noscript>This report draws its charts with the script it carries; allow scripts to see them, \
+             <body><noscript>The charts need the script inside this file: allow scripts, \
              or run: holdup diagnose</noscript><div id=\"app\"></div>\
              <script type=\"application/json\" id=\"holdup-report\">{json}</script>\n<script>{SCRIPT}</script></body></html>\n"
         )
     }
 }
 
-/// The plans that findings of `verdict` point at, each shape once, those that were seen first in front.
+/// The plans that findings of `verdict` point at, each shape once, ordered by first sight.
 fn plans<'a>(recording: &'a Recording, verdict: &Diagnosis) -> Vec<Plan<'a>> {
     let evidence = verdict.findings.iter().chain(&verdict.next).flat_map(|f| &f.evidence);
     let wanted: BTreeSet<(&str, &str, &str)> = evidence
@@ -175,7 +176,8 @@ fn plans<'a>(recording: &'a Recording, verdict: &Diagnosis) -> Vec<Plan<'a>> {
     plans
 }
 
-/// `node` and all beneath it, from the top. A plan that was read from a file may be as deep as its JSON was let through.
+/// Lists `node` and all nodes below it, from the top. Plans read from a file may be as deep as its
+/// JSON could be.
 fn steps(node: &Node, depth: usize, into: &mut Vec<Step>) {
     let (rows_estimated, rows_actual, loops) = (node.rows_estimated, node.rows_actual, node.loops);
     into.push(Step { depth, name: node.name(), rows_estimated, rows_actual, loops });

@@ -1,4 +1,5 @@
-//! holdup: what's the holdup? This file is the table of contents; each subcommand is a file in `commands/`.
+//! holdup: what's the holdup? This file is the table of contents; each subcommand is a file in
+//! `commands/`.
 
 #[macro_use]
 mod terminal;

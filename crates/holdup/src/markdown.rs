@@ -6,7 +6,7 @@ use holdup_compare::recordings::{Cell, Change, Comparison, Row, words};
 
 use crate::terminal::visible::one_line;
 
-/// Headlines, a table, notes. Rows in which nothing differs are left out unless `all`.
+/// Headlines, a table, notes. Rows without a difference are left out unless `all`.
 pub fn comparison(c: &Comparison, all: bool) -> String {
     let mut out = String::new();
     for headline in c.columns.iter().filter_map(|column| column.headline.as_ref()) {
@@ -41,7 +41,7 @@ pub fn comparison(c: &Comparison, all: bool) -> String {
     out
 }
 
-/// Whether a row is worth its line: it counts, or something differs.
+/// Whether a row is worth its line: it is a headline figure, or it differs.
 pub fn tells(row: &Row) -> bool {
     let differs = |cell: &Cell| {
         let verdict = cell.against.as_ref().map(|a| a.verdict);
@@ -66,7 +66,7 @@ fn against(cell: &Cell, row: &Row) -> Option<[String; 2]> {
     Some([change, verdict])
 }
 
-/// What others wrote stays text.
+/// Escapes foreign text, so that it stays text.
 fn escape(text: &str) -> String {
     let mut out = String::new();
     for c in one_line(text).chars() {

@@ -1,5 +1,6 @@
-//! The objectives while the load runs: each second is held against them, and one that is to end the run ends it. What
-//! they came to is kept in the manifest, because only here is it known exactly how many requests failed in a second.
+//! Evaluates the objectives while the load runs: each second is checked, and an objective may end
+//! the run. The results are stored in the manifest, because only here is it known exactly how many
+//! requests failed in a second.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,11 +20,11 @@ pub struct Objectives {
 }
 
 impl Objectives {
-    /// Those of `scenario`, whose load ends when `end` is set.
+    /// The objectives of `scenario`; setting `end` ends the load.
     pub fn of(scenario: &Scenario, end: Arc<AtomicBool>) -> Self {
         let warm_up = match scenario.warm_up {
             WarmUp::For(length) => length,
-            // What response times show of one is known when it is over.
+            // A warm-up detected from response times is known only after the run.
             WarmUp::Detect | WarmUp::None => Duration::ZERO,
         };
         Self::over(&scenario.thresholds, Extent { warm_up, due_until: Some(scenario.load.length()) }, end)
@@ -34,7 +35,7 @@ impl Objectives {
         Self { each, end, aborted: None }
     }
 
-    /// Takes a second of the load; ends it if that is to be.
+    /// Adds a second of the load; ends the load if an objective demands that.
     pub fn second(&mut self, second: &Second) {
         if self.each.is_empty() {
             return;
@@ -59,7 +60,7 @@ impl Objectives {
             return;
         }
         let reason = self.each.iter().find_map(|(threshold, e)| Some((threshold, e.ends_the_run()?)));
-        // A load that somebody else has ended already is not ended by an objective.
+        // An objective does not end a load that has been ended already.
         if let Some((threshold, miss)) = reason
             && !self.end.swap(true, Ordering::Relaxed)
         {
@@ -72,7 +73,7 @@ impl Objectives {
         }
     }
 
-    /// What became of each, in their order, and which one ended the load.
+    /// The result of each objective, in order, and the one that ended the load.
     pub fn finish(mut self) -> (Vec<Judgement>, Option<Aborted>) {
         (self.each.iter_mut().map(|(_, evaluation)| evaluation.result()).collect(), self.aborted)
     }

@@ -1,6 +1,6 @@
-//! What is shown on stderr while something takes long: a view that renews itself on a terminal, a line a phase
-//! elsewhere, nothing with `--quiet`. What the view says is [`dashboard`]'s; here is only how it gets onto the terminal
-//! and off again.
+//! Progress on stderr: a view that updates itself on a terminal, a line per phase elsewhere,
+//! nothing with `--quiet`. [`dashboard`] renders the view; this module puts it onto the terminal
+//! and removes it again.
 
 mod dashboard;
 mod moment;
@@ -18,7 +18,7 @@ pub use self::moment::Moment;
 use crate::terminal;
 use crate::terminal::size::columns_and_rows;
 
-/// How often the view is drawn at most.
+/// Shortest time between two redraws.
 const REDRAW: Duration = Duration::from_millis(100);
 
 /// Progress on stderr.
@@ -32,7 +32,7 @@ pub struct Progress {
     moments: VecDeque<Moment>,
     /// Requests that ended so far, by operation.
     ended: Vec<u64>,
-    /// What stands on the terminal.
+    /// The view now on the terminal.
     frame: String,
     drawn: Option<Instant>,
 }
@@ -56,8 +56,8 @@ impl Progress {
         }
     }
 
-    /// For a run of `scenario`. A search ends when it has found what it looks for, users with so many iterations when
-    /// they are through: then only the longest time is known.
+    /// For a run of `scenario`. A search may end when it has its answer, and users with a number of
+    /// iterations when they are through: then only the longest time is known.
     pub fn of(scenario: &Scenario, quiet: bool) -> Self {
         let length = match (&scenario.search, &scenario.load) {
             (Some(search), _) => Length::AtMost(search.budget),
@@ -69,20 +69,20 @@ impl Progress {
         progress
     }
 
-    /// Says a line.
+    /// Prints a line.
     pub fn say(&mut self, text: &str) {
         if !self.quiet {
             self.warn(text);
         }
     }
 
-    /// Says a line that must not be missed, quiet or not.
+    /// Prints a line that must not be missed, even if quiet.
     pub fn warn(&mut self, text: &str) {
         self.clear();
         errln!("{text}");
     }
 
-    /// A second of the load has ended.
+    /// Adds a finished second of the load.
     pub fn moment(&mut self, moment: Moment) {
         self.ended.resize(self.ended.len().max(moment.operations.len()), 0);
         self.ended.iter_mut().zip(&moment.operations).for_each(|(all, operation)| *all += operation.ended);
@@ -92,7 +92,7 @@ impl Progress {
         }
     }
 
-    /// How the load stands.
+    /// Shows the current state of the load.
     pub fn load(&mut self, s: &Snapshot) {
         if s.phase.is_empty() {
             return;
@@ -109,7 +109,7 @@ impl Progress {
         }
     }
 
-    /// How long it has been watching.
+    /// Shows how long it has been watching.
     pub fn watching(&mut self, elapsed: Duration, length: Option<Duration>) {
         if self.live && self.is_time() {
             let frame = dashboard::watching(elapsed, length, self.look());
@@ -117,7 +117,7 @@ impl Progress {
         }
     }
 
-    /// Takes the view away; the next run begins with an empty one.
+    /// Removes the view; the next run begins with an empty one.
     pub fn end(&mut self) {
         self.clear();
         self.phase.clear();
@@ -134,7 +134,7 @@ impl Progress {
         Look { width, height, has_colors: self.has_colors, has_unicode: self.has_unicode }
     }
 
-    /// Puts `frame` in the place of what stands there, in one write: nothing flickers.
+    /// Replaces the view by `frame` in one write, so that nothing flickers.
     fn draw(&mut self, frame: String) {
         self.drawn = Some(Instant::now());
         if frame != self.frame {
@@ -154,19 +154,20 @@ impl Progress {
     }
 }
 
-/// A view that goes away with what shows it, however that ends.
+/// Dropping it removes the view, however the run ends.
 impl Drop for Progress {
     fn drop(&mut self) {
         self.clear();
     }
 }
 
-/// What takes the cursor from the end of `old` to its beginning and puts `new` there, on a terminal that is `width`
-/// columns wide. It may have been wider when `old` was drawn: lines that are too long now have been broken.
+/// The text that moves the cursor from the end of `old` to its beginning and writes `new`, on a
+/// terminal of `width` columns. The terminal may have been wider when `old` was drawn, so lines
+/// that are too long now have wrapped.
 fn replacement(old: &str, new: &str, width: usize) -> String {
     let rows: usize = old.lines().map(|line| columns(line).div_ceil(width.max(1)).max(1)).sum();
     let up = if rows > 1 { format!("\x1b[{}A", rows - 1) } else { String::new() };
-    // Each line is erased behind its new end, and at last whatever is below.
+    // Each line is erased behind its new end, and finally everything below.
     format!("\r{up}{}\x1b[J", new.lines().collect::<Vec<_>>().join("\x1b[K\r\n"))
 }
 

@@ -1,5 +1,5 @@
-//! Keeps secrets of the command line out of sight: of the process list, where they stand until holdup overwrites them, and of
-//! messages about arguments that are wrong.
+//! Hides secrets of the command line: in the process list, by overwriting them, and in messages
+//! about wrong arguments.
 
 use std::ffi::OsString;
 use std::fs;
@@ -7,16 +7,16 @@ use std::ops::Range;
 
 use holdup_recording::secret::{redact_value, spans};
 
-/// Flags of which the whole value may be a secret.
+/// Flags whose whole value may be a secret.
 const FLAGS: [&str; 5] = ["--header", "--var", "--body", "--param", "-H"];
 
-/// `text`, which may repeat some of `arguments`, without the secrets in them.
+/// `text`, which may repeat some of `arguments`, with their secrets redacted.
 pub fn redact_arguments(text: &str, arguments: &[OsString]) -> String {
     let mut shown = text.to_owned();
     let mut arguments: Vec<&str> = arguments.iter().filter_map(|argument| argument.to_str()).collect();
     arguments.sort_by_key(|argument| std::cmp::Reverse(argument.len()));
     for argument in arguments {
-        // `--flag=VALUE` is repeated in pieces.
+        // `--flag=VALUE` may be repeated in pieces.
         for piece in [Some(argument), argument.split_once('=').map(|(_, value)| value)].into_iter().flatten() {
             let redacted = redact_value(piece);
             if redacted != piece {
@@ -27,7 +27,7 @@ pub fn redact_arguments(text: &str, arguments: &[OsString]) -> String {
     shown
 }
 
-/// Where in the argument `text`, which follows `before`, what is to be hidden stands.
+/// The parts of the argument `text`, which follows `before`, that must be hidden.
 fn hidden(before: &str, text: &str) -> Vec<Range<usize>> {
     let is_place = |value: &str| value.starts_with('@') && !value.starts_with("@@");
     let whole = |from: usize| (!is_place(&text[from..])).then_some(from..text.len()).into_iter().collect();
@@ -42,12 +42,14 @@ fn hidden(before: &str, text: &str) -> Vec<Range<usize>> {
     own.map_or_else(|| spans(text), whole)
 }
 
-/// Overwrites secrets on this process's own command line, so that `ps` and `/proc/PID/cmdline` show `xxx`. Where the kernel does
-/// not say where the arguments lie, nothing is done: what a file or the environment holds never is on a command line.
+/// Overwrites secrets on this process's own command line, so that `ps` and `/proc/PID/cmdline` show
+/// `xxx`. It does nothing if the kernel does not say where the arguments are. Secrets from a file
+/// or the environment never are on a command line.
 pub fn hide_in_process_list() {
     let Ok(line) = fs::read("/proc/self/cmdline") else { return };
     let Ok(stat) = fs::read_to_string("/proc/self/stat") else { return };
-    // Fields after the name in parentheses, from the state (3) on: arg_start is 48, arg_end 49; see proc_pid_stat(5).
+    // Fields after the name in parentheses, counted from the state (3): arg_start is 48, arg_end
+    // 49; see proc_pid_stat(5).
     let Some((_, fields)) = stat.rsplit_once(')') else { return };
     let mut fields = fields.split_ascii_whitespace().skip(45);
     let (Some(start), Some(end)) =
@@ -62,9 +64,10 @@ pub fn hide_in_process_list() {
     for argument in line.split(|b| *b == 0) {
         let text = std::str::from_utf8(argument).unwrap_or_default();
         for span in hidden(before, text) {
-            // SAFETY: the kernel says that this process's arguments lie at start..end, and what was read from
-            // there has just that length. They are ours to write (PR_SET_MM is not needed), no reference to
-            // them is alive (clap has copied them), and only bytes of one argument are replaced, none of them NUL.
+            // SAFETY: the kernel says that this process's arguments lie at start..end, and the
+            // bytes read from there have exactly that length. They are ours to write (PR_SET_MM is
+            // not needed), no reference to them is alive (clap has copied them), and only bytes of
+            // one argument are replaced, none of them NUL.
             unsafe {
                 std::ptr::write_bytes((start + offset + span.start) as *mut u8, b'x', span.len());
             }

@@ -1,5 +1,5 @@
-//! One recording from beginning to end: probe the sources, make sure of the target, record, put the load on,
-//! stop. Everything that can be wrong with the input is found before a file is written.
+//! Makes one recording from beginning to end: probe the sources, check the target, record, send the
+//! load, stop. All errors in the input are found before a file is written.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,11 +33,11 @@ use crate::progress::{Moment, Progress};
 use crate::replay::PlayedFacts;
 use crate::stop;
 
-/// What to record.
+/// A recording to make.
 pub struct Session<'a> {
-    /// What the recording is called.
+    /// The recording's name.
     pub name: &'a str,
-    /// The load to put on; none to watch only.
+    /// The load to send; none to watch only.
     pub scenario: Option<&'a Scenario>,
     /// How long to watch without a load.
     pub watch_for: Option<Duration>,
@@ -45,27 +45,27 @@ pub struct Session<'a> {
     pub watch: &'a [String],
     /// Time between samples.
     pub interval: Duration,
-    /// Where to.
+    /// The recording's directory.
     pub dir: &'a Path,
-    /// Go on with sources that can be read only in part for want of a grant.
+    /// Accept sources that lack a grant and can be read only in part.
     pub partial: bool,
-    /// From when on a request is slow: sources that can look closer at one that is do; none if they are not to.
+    /// Requests slower than this are examined by sources that can do so; none to disable that.
     pub slow: Option<Duration>,
-    /// What the recording may take.
+    /// The limits of the recording's size.
     pub limits: Limits,
 }
 
 /// A recording that has just been made.
 pub struct Recorded {
-    /// As it is on disk.
+    /// The recording, as it is on disk.
     pub recording: Recording,
-    /// Whether it was stopped before its end.
+    /// Whether it was stopped early.
     pub interrupted: bool,
-    /// What cut the recording off, if anything did: e.g. a full disk.
+    /// The reason the recording was cut off, e.g. a full disk.
     pub trouble: Option<String>,
-    /// The failure that ended the load, because the scenario wanted it to.
+    /// The failure that ended the load, as the scenario demands.
     pub failed: Option<String>,
-    /// What came of a recorded mix, if the load was one.
+    /// The outcome of a replay, if the load was one.
     pub played: Option<PlayedFacts>,
 }
 
@@ -78,18 +78,18 @@ struct Ending {
 
 impl Recorded {
     /// # Errors
-    /// If the recording was cut off by something else than the user, or the reading of a source broke down: what was written before
-    /// is kept.
+    /// If something other than the user cut the recording off, or reading a source broke down. The
+    /// earlier part is kept.
     pub fn whole(&self) -> Result<(), Failure> {
         let Some(trouble) = &self.trouble else { return unbroken(&self.recording.manifest) };
         Err(Failure::Unusable(format!(
-            "the recording was cut off: {trouble}; what was written before is kept in {}, and a verdict is on that alone",
+            "the recording was cut off: {trouble}; the part in {} is kept, and a verdict covers only that",
             self.recording.dir.display()
         )))
     }
 }
 
-/// Whether every source was read to the end.
+/// Checks that every source was read to the end.
 fn unbroken(manifest: &Manifest) -> Result<(), Failure> {
     let failed = manifest.coverage.iter().filter(|part| part.state == CoverageState::Failed);
     let failed: Vec<String> =
@@ -97,10 +97,10 @@ fn unbroken(manifest: &Manifest) -> Result<(), Failure> {
     if failed.is_empty() {
         return Ok(());
     }
-    Err(Failure::Unusable(format!("{}; the recording has the other sources whole", failed.join("; "))))
+    Err(Failure::Unusable(format!("{}; the other sources are complete", failed.join("; "))))
 }
 
-/// What is needed to record, and was found to answer.
+/// Everything a recording needs, checked and ready.
 struct Ready<'a> {
     sources: Vec<Box<dyn Collector>>,
     coverage: Vec<Vec<Coverage>>,
@@ -128,10 +128,11 @@ impl<'a> Ready<'a> {
     }
 }
 
-/// Looks whether it could be recorded, and records nothing: for what is to be recorded later, after something else.
+/// Checks whether the session could be recorded, without recording: for sessions that follow
+/// another.
 ///
 /// # Errors
-/// If a source or the target can't be used.
+/// If a source or the target cannot be used.
 pub fn check(session: &Session<'_>) -> Result<(), Failure> {
     Ready::of(session, None).map(drop)
 }
@@ -139,15 +140,15 @@ pub fn check(session: &Session<'_>) -> Result<(), Failure> {
 /// Records.
 ///
 /// # Errors
-/// If a source, the target or the directory can't be used: nothing is left behind then.
+/// If a source, the target or the directory cannot be used; nothing is left behind then.
 pub fn record(session: &Session<'_>, progress: &mut Progress, stop: &AtomicBool) -> Result<Recorded, Failure> {
     record_to(&mut Ways::none(), session, progress, stop)
 }
 
-/// The same, with the seconds of the load going to `ways` as well.
+/// The same, and also sends the seconds of the load to `ways`.
 ///
 /// # Errors
-/// Also if one of `ways` can't be opened.
+/// Also if one of `ways` cannot be opened.
 pub fn record_to(
     ways: &mut Ways,
     session: &Session<'_>,
@@ -183,16 +184,17 @@ pub fn record_to(
     if recorder.is_full() {
         recorder.sink().push(ended(clock::now_ns(), "the recording has reached its largest size (--max-size)"));
     }
-    // Who asked for the end does not wait for a source that hangs.
+    // A user who stops the recording does not wait for a source that hangs.
     manifest.coverage = running.stop(if stop.load(Ordering::Relaxed) { PATIENCE_STOPPED } else { PATIENCE });
     let interrupted = outcome.as_ref().map_or(true, |ending| ending.interrupted);
     let state = if interrupted { RunState::Interrupted } else { RunState::Complete };
     recorder.notices().iter().for_each(|notice| progress.warn(notice));
     let trouble = recorder.finish(manifest, state).err().map(|error| error.to_string());
     let Ending { interrupted, failed, played } = outcome?;
-    // Without rows of samples and statements: a day on a busy host must not need memory for a day of rows.
+    // Opened without rows of samples and statements, so that a day on a busy host does not need a
+    // day's rows in memory.
     let recording = Recording::open_condensed(session.dir).map_err(Failure::unusable)?;
-    // Ended by one of its own objectives, it did what it was asked to.
+    // A load that its own objective ended did what it was asked to do.
     let is_aborted = recording.manifest.load.as_ref().is_some_and(|load| load.aborted.is_some());
     Ok(Recorded { recording, interrupted: interrupted && !is_aborted, trouble, failed, played })
 }
@@ -206,14 +208,14 @@ fn put_load_on(
     progress: &mut Progress,
     stop: &AtomicBool,
 ) -> Result<Ending, Failure> {
-    // As planned; the exact ones follow when it has ended. A recording that is cut off has these.
+    // The planned phases; the exact ones follow at the end. A recording that is cut off has these.
     manifest.phases = engine.phases(clock::now_ns());
     if let Err(error) = manifest.write(session.dir) {
         progress.warn(&format!("the phases are not in the manifest yet: {error}"));
     }
     let live = Live::default();
     let (sender, seconds) = mpsc::channel();
-    // Set by a stop from outside and by an objective: told apart by who set it.
+    // Set from outside and by an objective; the objective's result tells them apart.
     let end = Arc::new(AtomicBool::new(false));
     let mut objectives = session.scenario.map(|scenario| Objectives::of(scenario, Arc::clone(&end)));
     let (shown, moments) = mpsc::channel();
@@ -230,7 +232,7 @@ fn put_load_on(
             let _ = shown.send(Moment::of(second));
         });
         let written = hlog::write(&dir, started, seconds.by_ref().flat_map(intervals));
-        // A full disk ends the histograms; the other ways go on.
+        // A full disk ends the histograms; the other outputs go on.
         seconds.for_each(drop);
         (written, objectives.map(Objectives::finish).unwrap_or_default())
     });
@@ -296,8 +298,8 @@ fn put_load_on(
         events.append(ended(summary.ended_at, &format!("the load ended early: {}", over.text)));
     }
     for (operation, outcome, said) in &summary.refusals {
-        // In the midst of the load nobody said it: it is what a count of failures leaves open.
-        let text = format!("{operation}: {outcome}: the database said first: {said}");
+        // A failure count does not include what the database said, so the text is added here.
+        let text = format!("{operation}: {outcome}: first message of the database: {said}");
         progress.say(&text);
         events.events.push(Event {
             observed_at: summary.ended_at,
@@ -312,7 +314,7 @@ fn put_load_on(
         observed_at: aborted.at,
         source: "holdup".to_owned(),
         kind: "aborted".to_owned(),
-        text: format!("the load was ended early because of {}", aborted.text),
+        text: format!("the load ended early because of {}", aborted.text),
         labels: Labels::none(),
     }));
     recorder.sink().push(events);
@@ -339,7 +341,7 @@ fn put_load_on(
     })
 }
 
-/// That it ended early, and why.
+/// The event of an early end, with its reason.
 fn ended(at: i64, why: &str) -> Batch {
     let event = Event {
         observed_at: at,
@@ -351,7 +353,7 @@ fn ended(at: i64, why: &str) -> Batch {
     Batch { events: vec![event], ..Batch::default() }
 }
 
-/// The histograms of one second as `latency.hlog` has them.
+/// The histograms of one second, as in `latency.hlog`.
 fn intervals(second: Second) -> Vec<Interval> {
     let (from, length) = (second.from, second.to.saturating_sub(second.from));
     let parts = second.operations.into_iter().flat_map(|operation| {
@@ -362,13 +364,13 @@ fn intervals(second: Second) -> Vec<Interval> {
     of_any.map(|(tag, histogram)| Interval { tag, from, length, histogram }).collect()
 }
 
-/// How long a source that hangs in a read is waited for at the end.
+/// How long to wait at the end for a source that hangs in a read.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The same after a stop: the recording is to be finished within 2 s.
+/// The same after a stop: the recording should be finished within 2 s.
 const PATIENCE_STOPPED: Duration = Duration::from_secs(1);
 
-/// Watches until it is over. True if it was stopped before that.
+/// Watches until the end. True if it was stopped early.
 fn wait(length: Option<Duration>, recorder: &Recorder, progress: &mut Progress, stop: &AtomicBool) -> bool {
     let begun = Instant::now();
     while !stop.load(Ordering::Relaxed) {
@@ -381,7 +383,7 @@ fn wait(length: Option<Duration>, recorder: &Recorder, progress: &mut Progress, 
         std::thread::sleep(Duration::from_millis(100));
     }
     progress.end();
-    // Without a length, Ctrl-C is how watching ends.
+    // Without a length, Ctrl-C is the normal end of watching.
     length.is_some()
 }
 
@@ -411,19 +413,19 @@ fn load_facts(scenario: &Scenario, engine: &Engine<'_>) -> LoadFacts {
     }
 }
 
-/// This process's part of the load, e.g. `2/5`; none if that is all of it.
+/// This process's share of the load, e.g. `2/5`; none if it is the whole load.
 fn shard(scenario: &Scenario) -> Option<String> {
     let Share { index, of } = scenario.shard;
     (scenario.shard != Share::WHOLE).then(|| format!("{}/{of}", index + 1))
 }
 
-/// This machine, as a recording of it has it.
+/// This machine, as the manifest describes it.
 pub fn host() -> Host {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
     Host { kernel, cpus: std::thread::available_parallelism().map_or(1, |n| n.get() as u32) }
 }
 
-/// Where a recording goes if nobody says: `recordings/<name>-<date>T<time>Z`.
+/// The default directory of a recording: `recordings/<name>-<date>T<time>Z`.
 pub fn default_dir(name: &str) -> PathBuf {
     let clean: String = name.chars().map(|c| if c.is_alphanumeric() || c == '-' { c } else { '-' }).collect();
     let time = clock::rfc3339(clock::now_ns());

@@ -1,6 +1,6 @@
-//! What ends a command early: Ctrl-C, SIGTERM, SIGHUP, and a terminal on stdout that was closed. Each sets one flag, and a
-//! recording is finished as at its end. More Ctrl-C do not cut that short: only where nothing is recorded does the second end the
-//! process at once, and where it is, the third, from two seconds after the first.
+//! Ends a command early: at Ctrl-C, SIGTERM, SIGHUP, or when a terminal on stdout is closed. Each
+//! sets one flag, and the recording is finished as usual. While a recording is written, only the
+//! third Ctrl-C kills the process, and only two seconds after the first; otherwise the second does.
 
 use std::io::IsTerminal as _;
 use std::os::fd::AsRawFd;
@@ -14,16 +14,16 @@ use signal_hook::iterator::Signals;
 use crate::failure::Failure;
 use crate::repeat::quota;
 
-/// How long a recording may take to be finished before it can be cut off.
+/// How long finishing a recording may take before it can be killed.
 const FINISH_WITHIN: Duration = Duration::from_secs(2);
 
-/// Exit code of a command that was interrupted.
+/// Exit code of an interrupted command.
 const INTERRUPTED: i32 = 130;
 
-/// Recordings that are being written.
+/// Number of recordings that are being written.
 static RECORDINGS: AtomicUsize = AtomicUsize::new(0);
 
-/// While there is one, a recording is being written.
+/// While one exists, a recording is being written.
 pub struct Recording(());
 
 impl Recording {
@@ -39,13 +39,13 @@ impl Drop for Recording {
     }
 }
 
-/// Set once the command is to end.
+/// The flag that is set once the command should end.
 ///
 /// # Errors
-/// If signals can't be waited for.
+/// If signals cannot be watched.
 pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
-    // Under nohup it is ignored, and stays so.
+    // Under nohup SIGHUP is ignored, and stays so.
     let heeds_hangup = !is_ignored(SIGHUP);
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(Failure::unusable)?;
     if heeds_hangup {
@@ -65,7 +65,7 @@ fn watch_signals(signals: &mut Signals, stop: &AtomicBool) {
     let (mut asked, mut first) = (0_u32, None);
     for signal in signals.forever() {
         stop.store(true, Ordering::Relaxed);
-        // A terminal that closes sends several of these, and nobody waits behind it.
+        // A closing terminal sends several of these, and no user waits for the process.
         if signal == SIGHUP {
             continue;
         }
@@ -79,7 +79,8 @@ fn watch_signals(signals: &mut Signals, stop: &AtomicBool) {
     }
 }
 
-/// Waits until the terminal on stdout is closed. A pipe whose reader leaves ends nothing: what goes there is one output of several.
+/// Waits until the terminal on stdout is closed. A pipe whose reader leaves ends nothing, because
+/// it is one output of several.
 fn watch_stdout(stop: &AtomicBool) {
     if !std::io::stdout().is_terminal() {
         return;
@@ -93,7 +94,8 @@ fn watch_stdout(stop: &AtomicBool) {
 }
 
 fn is_ignored(signal: i32) -> bool {
-    // SAFETY: with no new action sigaction only fills `now`, which is valid as zeros and lives through the call.
+    // SAFETY: without a new action sigaction only fills `now`, which is valid as zeros and lives
+    // through the call.
     unsafe {
         let mut now: libc::sigaction = std::mem::zeroed();
         libc::sigaction(signal, std::ptr::null(), &raw mut now) == 0 && now.sa_sigaction == libc::SIG_IGN

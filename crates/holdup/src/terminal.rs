@@ -1,4 +1,4 @@
-//! The verdict as text: on one screen in [`brief`], and all of it.
+//! The verdict as text: on one screen in [`brief`], and in full here.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
@@ -31,35 +31,35 @@ use self::visible::{one_line, sent};
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
-/// Columns of a line at most.
+/// Widest line, in columns.
 const WIDTH: usize = 100;
 
-/// Columns of a line at least: tables need them, however narrow the terminal is.
+/// Narrowest line, in columns: tables need them even on a narrower terminal.
 const NARROWEST: usize = 60;
 
 /// Cells of the longest bar in the ledger.
 const BAR: usize = 30;
 
-/// Whether something else has stdout, see [`print_on_stderr`].
+/// Whether an output owns stdout, see [`print_on_stderr`].
 static ON_STDERR: AtomicBool = AtomicBool::new(false);
 
-/// Lets all that would be printed on stdout go to stderr from now on: an output has stdout for itself.
+/// Sends all printed text to stderr from now on, because an output owns stdout.
 pub fn print_on_stderr() {
     ON_STDERR.store(true, Ordering::Relaxed);
 }
 
-/// Whether an output has the terminal that stdout is: then nothing may be drawn there.
+/// Whether an output owns a stdout that is a terminal: then nothing may be drawn there.
 pub fn is_taken() -> bool {
     ON_STDERR.load(Ordering::Relaxed) && std::io::stdout().is_terminal()
 }
 
-/// Whether somebody looks: what is printed goes to a terminal.
+/// Whether the printed text goes to a terminal.
 pub fn is_seen() -> bool {
     !ON_STDERR.load(Ordering::Relaxed) && std::io::stdout().is_terminal()
 }
 
-/// Prints on stdout, without colours where it is no terminal. A reader that has gone (`| head`) is no error:
-/// what was measured is on disk.
+/// Prints on stdout, without colours unless it is a terminal. A closed reader (`| head`) is not an
+/// error: the results are on disk.
 pub fn print(text: &str) {
     if ON_STDERR.load(Ordering::Relaxed) {
         print_error(text);
@@ -69,7 +69,8 @@ pub fn print(text: &str) {
     let _ = out.write_all(sent(text).as_bytes()).and_then(|()| out.flush());
 }
 
-/// Prints a file's content on stdout: as it is where that is no terminal, for it is to be read by a program then.
+/// Prints a file's content on stdout; unchanged unless it is a terminal, because a program may read
+/// it.
 pub fn print_document(text: &str) {
     if std::io::stdout().is_terminal() {
         return print(text);
@@ -88,7 +89,8 @@ macro_rules! outln {
     ($($text:tt)*) => { $crate::terminal::print(&(format!($($text)*) + "\n")) };
 }
 
-/// Prints a line on stderr, without colours where it is no terminal; nobody there to read it is no error.
+/// Prints a line on stderr, without colours unless it is a terminal. A closed stderr is not an
+/// error.
 macro_rules! errln {
     ($($text:tt)*) => { $crate::terminal::print_error(&(format!($($text)*) + "\n")) };
 }
@@ -99,8 +101,8 @@ pub use comparison::comparison;
 pub use statements::statements;
 pub use timeline::timeline;
 
-/// All of the verdict as text with colours (which the caller strips where there is no terminal), with what counters alone say of it
-/// if that is asked for.
+/// The whole verdict as text with colours, which the caller strips if needed. With `with_counters`,
+/// it includes the votes of the counters.
 pub fn verbose(d: &Diagnosis, with_counters: bool) -> String {
     let mut out = String::new();
     let (word, style) = answer(d);
@@ -118,7 +120,7 @@ pub fn verbose(d: &Diagnosis, with_counters: bool) -> String {
     }
     kernel::episodes(&mut out, d);
     if let Some(debt) = &d.debt {
-        wrap(&mut out, "", &format!("Not settled yet: {}.", debt.text));
+        wrap(&mut out, "", &format!("Old work is not finished: {}.", debt.text));
     }
     if let (Some(disturbed), true) = (&d.load.disturbed, d.verdict != Answer::Undecided) {
         wrap(&mut out, "", &format!("But {disturbed}; what was measured then is not the service's."));
@@ -140,26 +142,26 @@ pub fn verbose(d: &Diagnosis, with_counters: bool) -> String {
     counters::counters(&mut out, d, with_counters);
     ledger(&mut out, d);
     accounts::accounts(&mut out, d);
-    // With nothing to complain about there is nothing to be cleared of.
+    // Without a symptom there is nothing to clear causes of.
     if !d.cleared.is_empty() && d.complaint.is_some() {
         let _ = writeln!(out, "\n{BOLD}Cleared{BOLD:#}");
         for cleared in &d.cleared {
-            // The last piece is the one that settles it; the others are in the report.
+            // The last piece of evidence decides; the report has the others.
             let why = cleared.evidence.last().map_or("", |e| e.text.as_str());
             item(&mut out, &cleared.cause, why);
         }
     }
     if !d.not_judged.is_empty() {
-        let _ = writeln!(out, "\n{BOLD}Not judged{BOLD:#}");
+        let _ = writeln!(out, "\n{BOLD}Not checked{BOLD:#}");
         for one in &d.not_judged {
-            item(&mut out, &one.cause, &format!("needs {}; turn on: {}", one.missing, one.enable));
+            item(&mut out, &one.cause, &format!("no data on {}; turn on: {}", one.missing, one.enable));
         }
     }
     kernel::notes(&mut out, &d.notes);
     out
 }
 
-/// The word of the answer and its style: FOUND only where the culprit is surer than not.
+/// The word of the answer and its style: FOUND only if the culprit is more likely than not.
 fn answer(d: &Diagnosis) -> (&'static str, Style) {
     let (word, color) = match d.verdict {
         Answer::Found if d.is_named() => ("FOUND", AnsiColor::Red),
@@ -192,7 +194,7 @@ fn load(out: &mut String, d: &Diagnosis) {
         let shard = load.shard.as_ref().map_or_else(String::new, |s| format!(", shard {s} of the schedule"));
         dim(out, &format!("load: {model}{protocol}{loops}{shard}; {text}"));
     }
-    // As a finding the generator has its reasons and what to do below.
+    // If the generator is a finding, its reasons and fixes are printed with that.
     if d.findings.iter().all(|f| f.cause != GENERATOR) {
         for reason in &load.validity.reasons {
             wrap(out, "  - ", &reason.text);
@@ -206,17 +208,17 @@ fn load(out: &mut String, d: &Diagnosis) {
         dim(out, CLOSED);
     }
     if let Some(text) = &load.warm_up.text {
-        dim(out, &format!("warm-up: {text}; counts are of the whole run"));
+        dim(out, &format!("warm-up: {text}; counts cover the whole run"));
     }
 }
 
-/// The cause that is about the generator.
+/// The cause that stands for the generator itself.
 const GENERATOR: &str = "load_generator_limit";
 
-/// What a closed model can't show.
-const CLOSED: &str = "closed model: a slow service is asked less, so response times leave out the waits of users who would have come meanwhile";
+/// The blind spot of a closed model.
+const CLOSED: &str = "closed model: a slow service gets fewer requests, so response times miss the waits of users who would have come meanwhile";
 
-/// Writes `text` dimmed, broken as [`wrap`] does.
+/// Writes `text` dimmed, wrapped as [`wrap`] does.
 fn dim(out: &mut String, text: &str) {
     let mut lines = String::new();
     wrap(&mut lines, "", text);
@@ -260,7 +262,8 @@ fn describe(out: &mut String, finding: &Finding) {
     }
 }
 
-/// How much of the delay it is and how sure that is, of what stands beside the root; its own is said at the top.
+/// The share of the delay and its confidence, for findings beside the root; the root's are at the
+/// top.
 fn size(of: &Finding) -> String {
     if of.role == Role::Root || of.explains_ms <= 0.0 {
         return String::new();
@@ -296,7 +299,7 @@ fn parts_of_time(d: &Diagnosis) -> Option<(&LedgerRow, Vec<TimePart<'_>>)> {
     Some((row, parts.filter(|(.., share)| share.abs() >= LEAST_SHARE).collect()))
 }
 
-/// A bar of `share` (0-1) of `cells`.
+/// A bar that fills `share` (0-1) of `cells`.
 fn bar(share: f64, cells: usize) -> String {
     "#".repeat((share.clamp(0.0, 1.0) * cells as f64).round() as usize)
 }
@@ -305,7 +308,7 @@ fn item(out: &mut String, name: &str, text: &str) {
     wrap(out, &format!("  {name:<26} "), text);
 }
 
-/// Columns of a line: the terminal's, within bounds; [`WIDTH`] where stdout is no terminal.
+/// The width of a line: the terminal's, within bounds; [`WIDTH`] if stdout is not a terminal.
 fn width() -> usize {
     if cfg!(test) || !std::io::stdout().is_terminal() {
         return WIDTH;
@@ -313,7 +316,7 @@ fn width() -> usize {
     size::columns_and_rows(libc::STDOUT_FILENO).0.clamp(NARROWEST, WIDTH)
 }
 
-/// Writes `text` after `lead`, broken at [`width`] and indented below it.
+/// Writes `text` after `lead`, wrapped at [`width`] and indented below it.
 fn wrap(out: &mut String, lead: &str, text: &str) {
     let (indent, width) = (lead.chars().count(), width());
     let mut line = lead.to_owned();

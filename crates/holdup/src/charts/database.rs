@@ -1,4 +1,4 @@
-//! What the database does: its sessions, its statements and their plans, its dead rows.
+//! Charts of the database: its sessions, statements, plans and dead rows.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use holdup_recording::metrics;
 use super::{Plot, Points, Series};
 
 impl Plot<'_> {
-    /// Sessions by what they really do.
+    /// Sessions by true state.
     pub(super) fn sessions(&self) -> Vec<Series> {
         let mut instants: BTreeMap<i64, BTreeMap<&str, f64>> = BTreeMap::new();
         for (at, _) in self.samples(metrics::mysql::GLOBAL_STATUS_THREADS_CONNECTED.name, &[]).into_values().flatten() {
@@ -26,7 +26,7 @@ impl Plot<'_> {
             .collect()
     }
 
-    /// Median duration by second of the digests that took most time.
+    /// Median duration per second of the digests that took the most time.
     pub(super) fn statements(&self) -> Vec<Series> {
         const MOST_DIGESTS: usize = 5;
         #[derive(Default)]
@@ -55,7 +55,7 @@ impl Plot<'_> {
         series.collect()
     }
 
-    /// How long executions took whose plans were recorded, of statements that have plans of more than one shape.
+    /// Durations of executions with a recorded plan, for statements with more than one plan shape.
     pub(super) fn plans(&self) -> Vec<Series> {
         const MOST_SHAPES: usize = 8;
         let mut shapes: BTreeMap<&str, BTreeMap<&str, Points>> = BTreeMap::new();
@@ -77,10 +77,10 @@ impl Plot<'_> {
         series.collect()
     }
 
-    /// Dead rows of the tables that had most of them, by the server's own count.
+    /// Dead rows of the tables with the most of them, as the server counts them.
     pub(super) fn dead_rows(&self) -> Vec<Series> {
         const MOST_TABLES: usize = 6;
-        /// Fewer are vacuumed in a moment.
+        /// A vacuum removes fewer than this in no time.
         const FEWEST_ROWS: f64 = 100.0;
         let most = |points: &[(i64, f64)]| points.iter().fold(0.0, |most: f64, (_, rows)| most.max(*rows));
         let mut tables: Vec<_> =

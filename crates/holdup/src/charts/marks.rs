@@ -1,22 +1,22 @@
-//! What happened at one moment and stands across all charts: restarts, kills, probes that failed, marks somebody set.
+//! Events that are drawn across all charts: restarts, kills, failed probes, marks set by the user.
 
 use holdup_recording::{Recording, metrics};
 use serde::Serialize;
 
-/// One moment; `web/src/model.ts` is its other half.
+/// One event; its counterpart is `Mark` in `web/src/model.ts`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Mark {
     /// Seconds from the recording's start.
     pub at_s: f64,
     /// The event's kind.
     pub kind: String,
-    /// What happened.
+    /// The event in words.
     pub text: String,
-    /// Whether something ended or failed there, rather than began or was noted.
+    /// Whether something ended or failed, rather than began or was noted.
     pub is_bad: bool,
 }
 
-/// The kinds of events that are marks, and whether one is bad.
+/// The kinds of events that become marks, and whether each is bad.
 const KINDS: &[(&str, bool)] = &[
     ("server_stopped", true),
     ("server_started", false),
@@ -32,13 +32,13 @@ const KINDS: &[(&str, bool)] = &[
     ("mark", false),
 ];
 
-/// The kernel counts whom it killed for want of memory, and tells nobody else.
+/// Out-of-memory kills show only in this counter of the kernel.
 const KILLED: &str = metrics::cgroup::OUT_OF_MEMORY_KILLS.name;
 
-/// More of them than this say nothing any more.
+/// More marks than this would hide the charts.
 const MOST: usize = 300;
 
-/// The first [`MOST`] marks of a recording, in time.
+/// The first [`MOST`] marks of a recording, in order of time.
 pub fn marks(recording: &Recording) -> Vec<Mark> {
     let start = recording.manifest.started_at;
     let at_s = |at: i64| ((at - start) as f64 / 1e6).round() / 1e3;
@@ -59,7 +59,7 @@ pub fn marks(recording: &Recording) -> Vec<Mark> {
         marks.extend(kills.map(|pair| Mark {
             at_s: at_s(pair[1].0),
             kind: "out_of_memory_kill".to_owned(),
-            text: format!("{source}: killed for want of memory"),
+            text: format!("{source}: killed because memory ran out"),
             is_bad: true,
         }));
     }

@@ -1,26 +1,27 @@
-//! The whole run in one picture: what was asked of the service, what came of it, and what its workers, queues, CPUs and memory
-//! did meanwhile, one lane each on one time axis.
+//! The whole run in one picture: the offered load, the results, and the service's workers, queues,
+//! CPUs and memory, one lane each on one time axis.
 
 use serde::Serialize;
 
 use super::Chart;
 
-/// One lane: some series of a chart, by which `web/src/parts/overview.tsx` and the terminal draw it.
+/// One lane: series of a chart that `web/src/parts/overview.tsx` and the terminal draw.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Lane {
-    /// What it is.
+    /// Its title.
     pub title: &'static str,
-    /// The chart it is from, whose unit it has.
+    /// The chart it comes from, which also gives the unit.
     pub chart: &'static str,
     /// Index of the series that is drawn.
     pub series: usize,
     /// Index of the series that is its limit.
     pub limit: Option<usize>,
-    /// Whether anything but nothing is bad: errors, throttling.
+    /// Whether any value above zero is bad: errors, throttling.
     pub is_bad: bool,
 }
 
-/// Title, chart, beginning of the drawn series' name (any, if empty), beginning of its limit's name (none, if empty), whether it is bad.
+/// Title, chart, prefix of the drawn series' name (empty: any), prefix of its limit's name (empty:
+/// no limit), whether it is bad.
 const LANES: &[(&str, &str, &str, &str, bool)] = &[
     ("offered", "rate", "offered", "", false),
     ("achieved", "rate", "achieved", "", false),
@@ -28,7 +29,7 @@ const LANES: &[(&str, &str, &str, &str, bool)] = &[
     ("response p99", "response", "p99", "", false),
     ("in flight", "generator", "in flight", "", false),
     ("accept queue", "accept_queue", "waiting", "at most", false),
-    ("refused a place", "refused", "", "", true),
+    ("refused", "refused", "", "", true),
     ("busy workers", "workers", "busy", "at most", false),
     ("answering", "workers", "connections answered", "", false),
     ("throttled", "throttling", "", "", true),
@@ -38,14 +39,14 @@ const LANES: &[(&str, &str, &str, &str, bool)] = &[
     ("disk busy", "disk", "", "", false),
 ];
 
-/// The lanes for which `charts` have something, of several series that fit the one that reaches highest.
+/// The lanes for which `charts` have data. If several series fit a lane, it shows the highest.
 pub fn overview(charts: &[Chart]) -> Vec<Lane> {
     let lanes = LANES.iter().filter_map(|&(title, chart, series, limit, is_bad)| {
         let of = charts.iter().find(|c| c.id == chart)?;
         let height = |i: &usize| of.series[*i].y.iter().flatten().copied().fold(0.0, f64::max);
         let fits = (0..of.series.len()).filter(|i| of.series[*i].name.starts_with(series));
         let drawn = fits.max_by(|a, b| height(a).total_cmp(&height(b)).then(b.cmp(a)))?;
-        // A lane of something bad that never came would only take room.
+        // A lane of bad events that never happened would only take up room.
         if is_bad && title != "errors" && height(&drawn) == 0.0 {
             return None;
         }
@@ -53,7 +54,7 @@ pub fn overview(charts: &[Chart]) -> Vec<Lane> {
         Some(Lane { title, chart, series: drawn, limit: (drawn..of.series.len()).find(named), is_bad })
     });
     let mut lanes: Vec<Lane> = lanes.collect();
-    // Where a server tells itself how many of its workers are busy, what its connections tell is the same again.
+    // If the server reports its busy workers itself, its answering connections would repeat them.
     if lanes.iter().any(|lane| lane.title == "busy workers") {
         lanes.retain(|lane| lane.title != "answering");
     }

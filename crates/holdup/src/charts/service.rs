@@ -1,5 +1,5 @@
-//! What the server itself does, as seen from outside and by its own word: its workers, the queue in front of them, whose answers
-//! it awaits, CPU and memory.
+//! Charts of the server itself, as seen from outside and as it reports: workers, accept queue,
+//! calls to downstream services, CPU and memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use holdup_recording::{Labels, metrics};
 
 use super::{Plot, Points, Series};
 
-/// What is read further apart than this belongs to two readings of a source, nanoseconds.
+/// Samples further apart than this belong to different reads of a source, in nanoseconds.
 const ONE_READING_NS: i64 = 200_000_000;
 
-/// What tells how many workers are busy, and how many there are; nothing, where another series tells it.
+/// Metrics of busy workers and of their limit; empty if another series has the limit.
 const WORKERS: &[(&str, &str)] = &[
     (metrics::uwsgi::WORKER_BUSY.name, ""),
     (metrics::php_fpm::ACTIVE_PROCESSES.name, metrics::php_fpm::TOTAL_PROCESSES.name),
@@ -18,22 +18,23 @@ const WORKERS: &[(&str, &str)] = &[
     ("jetty_threads_busy", "jetty_threads_config_max"),
 ];
 
-/// What tells the CPU time of a service, nearest to it first: of one source one is drawn.
+/// Metrics of a service's CPU time, the most specific first; each source shows one of them.
 const CPU_TIMES: &[&str] =
     &[metrics::server::THREAD_CPU_TIME.name, metrics::cgroup::CPU_USAGE.name, metrics::process::CPU_TIME.name];
 
-/// What tells the memory of a service, in the same order.
+/// Metrics of a service's memory, in the same order.
 const MEMORIES: &[&str] = &[
     metrics::server::MEMORY_USAGE_BYTES.name,
     metrics::cgroup::MEMORY_USAGE_BYTES.name,
     metrics::process::MEMORY_USAGE_BYTES.name,
 ];
 
-/// The machine itself has charts of its own.
+/// The machine itself has separate charts.
 const MACHINE: &str = "host";
 
 impl Plot<'_> {
-    /// A metric by source, summed over its series at each reading. A series that has ended counts no more.
+    /// A metric by source, summed over its series at each read. A series that has ended no longer
+    /// counts.
     fn readings(&self, metric: &str, labels: &[(&str, &str)]) -> BTreeMap<&str, Vec<(i64, f64)>> {
         let mut by_source: BTreeMap<&str, Vec<Vec<(i64, f64)>>> = BTreeMap::new();
         for ((source, _), points) in self.samples(metric, labels) {
@@ -42,7 +43,8 @@ impl Plot<'_> {
         by_source.into_iter().map(|(source, points)| (source, summed(points))).collect()
     }
 
-    /// Growth a second of a counter by source, summed over its series. A fall is a gap: somebody began again.
+    /// Growth per second of a counter by source, summed over its series. A drop, i.e. a restart of
+    /// the process, leaves a gap.
     fn rates_by_source(&self, metric: &str) -> BTreeMap<&str, Vec<(i64, f64)>> {
         let mut by_source: BTreeMap<&str, Vec<Vec<(i64, f64)>>> = BTreeMap::new();
         for ((source, _), points) in self.samples(metric, &[]) {
@@ -57,10 +59,12 @@ impl Plot<'_> {
         self.series(name, points.into_iter().map(|(at, value)| (at, Some(value))).collect())
     }
 
-    /// How many workers are busy and how many there are, by whoever tells it; then what their connections say.
+    /// Busy workers and their limit, as the server reports them; then the connections it is
+    /// answering.
     pub(super) fn workers(&self) -> Vec<Series> {
         let mut all = Vec::new();
-        // Puma's `running` counts the threads it has; what it could take besides tells how many of them are free.
+        // Puma's `running` counts its threads; its remaining capacity says how many of them are
+        // free.
         let mut free = self.readings(metrics::puma::POOL_CAPACITY.name, &[]);
         for (source, most) in self.readings(metrics::puma::MAX_THREADS.name, &[]) {
             let free = free.remove(source).unwrap_or_default();
@@ -81,12 +85,13 @@ impl Plot<'_> {
         all
     }
 
-    /// Connections that wait to be accepted, and how many may, of ports where any did.
+    /// Connections waiting to be accepted, and the limit, for ports where any waited.
     pub(super) fn accept_queue(&self) -> Vec<Series> {
         let (mut all, mut drawn) = (Vec::new(), Vec::new());
         for ((source, labels), waiting) in self.samples(metrics::tcp::ACCEPT_QUEUE_LENGTH.name, &[]).into_iter().rev() {
             let port = Labels::from(labels.as_str()).get("port").unwrap_or_default().to_owned();
-            // `host` sees the port of a server that is watched by itself as well: `server:` comes before it, backwards.
+            // `host` also sees the port of a server that is watched by itself. In reverse order
+            // `server:` comes first.
             if waiting.iter().all(|(_, n)| *n == 0.0) && source == MACHINE || drawn.contains(&port) {
                 continue;
             }
@@ -99,14 +104,14 @@ impl Plot<'_> {
         all
     }
 
-    /// Connections that found an accept queue full, where there were any; by who was asked.
+    /// Connections that found an accept queue full, by port; only if there were any.
     pub(super) fn refused(&self) -> Vec<Series> {
         let rates = self.rates_by_source(metrics::tcp::LISTEN_OVERFLOWS.name).into_iter();
         let some = rates.filter(|(_, points)| points.iter().any(|(_, rate)| *rate > 0.0));
         some.map(|(source, points)| self.known(source, points)).collect()
     }
 
-    /// Connections to each neighbour on which an answer is awaited.
+    /// Open calls to each downstream service.
     pub(super) fn neighbours(&self) -> Vec<Series> {
         let mut by_port: BTreeMap<String, Vec<Vec<(i64, f64)>>> = BTreeMap::new();
         for ((_, labels), points) in self.samples(metrics::server::OUTGOING_PENDING_CONNECTIONS.name, &[]) {
@@ -117,7 +122,7 @@ impl Plot<'_> {
         by_port.into_iter().map(|(port, points)| self.known(&port, summed(points))).collect()
     }
 
-    /// How long probes took; one that failed is a gap here and a mark.
+    /// Durations of probes; a failed one leaves a gap here and becomes a mark.
     pub(super) fn probes(&self) -> Vec<Series> {
         let mut all = Vec::new();
         let succeeded = self.samples(metrics::probe::SUCCESS.name, &[]);
@@ -131,7 +136,7 @@ impl Plot<'_> {
         all
     }
 
-    /// Which share of the periods of a quota used it up.
+    /// The share of a quota's periods that were throttled.
     pub(super) fn throttling(&self) -> Vec<Series> {
         let mut throttled = self.rates_by_source(metrics::cgroup::CPU_THROTTLED_PERIODS.name);
         let periods = self.rates_by_source(metrics::cgroup::CPU_PERIODS.name).into_iter();
@@ -152,7 +157,7 @@ impl Plot<'_> {
         self.nearest(MEMORIES, |metric| self.readings(metric, &[]))
     }
 
-    /// Of each source but the machine the first of `metrics` that it has.
+    /// For each source except the machine, the first of `metrics` that it has.
     fn nearest<'p>(
         &'p self,
         metrics: &[&str],
@@ -170,7 +175,8 @@ impl Plot<'_> {
     }
 }
 
-/// Sums over series of what was read together, each at the instant of its first value. A series has one value in a reading.
+/// Sums the series of each read, at the instant of its first value. A series has one value per
+/// read.
 fn summed(series: Vec<Vec<(i64, f64)>>) -> Vec<(i64, f64)> {
     let numbered = series.into_iter().enumerate();
     let mut points: Vec<(i64, usize, f64)> =

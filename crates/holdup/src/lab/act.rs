@@ -1,5 +1,6 @@
-//! One variant of a lab while it runs: starts its processes in order, each when the one before is ready, and stops them
-//! in the reverse order, however the act ends. It doesn't restart what dies; it says so when it is asked.
+//! Runs one variant of a lab. It starts the variant's processes in order, each when the previous
+//! one is ready, and stops them in reverse order however the act ends. It does not restart a
+//! process that dies, but reports it when asked.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
@@ -17,37 +18,40 @@ use super::process::{POLL, Running};
 use super::ready::Watcher;
 use super::stage::{Scratch, Stage, not_started, program, run_step};
 
-/// A variant whose processes run. They are stopped when it is dropped.
+/// A variant whose processes run. Dropping it stops them.
 pub struct Act {
-    /// The scenario's text with nothing left to fill in.
+    /// The scenario's text with all placeholders filled in.
     pub scenario: String,
     /// The file it was read from; line numbers are the same.
     pub scenario_file: PathBuf,
-    /// What to watch, as for `--watch`. They hold the lab's passwords. Those of processes this variant doesn't start are
-    /// left out.
+    /// Sources to watch, as for `--watch`, with the lab's passwords. Sources of processes that this
+    /// variant does not start are left out.
     pub watch: Vec<String>,
     /// In the order of their start.
     running: Vec<Running>,
     scope: Scope,
-    /// The folder they use; it may outlive the stage.
+    /// Their folder; it may outlive the stage.
     _scratch: Arc<Scratch>,
 }
 
-/// Whether this account may read a source. One that fails otherwise counts as allowed: the recording then says why.
+/// Whether this account may read a source. One that fails for another reason counts as allowed, and
+/// the recording says why it failed.
 fn is_allowed(address: &str) -> bool {
     let probed = collector(address, &Options::default()).and_then(|mut source| source.probe());
     !matches!(probed, Err(ProbeError::Denied { .. }))
 }
 
 impl Stage<'_> {
-    /// Starts a variant and waits until it is ready. `say` is told of each process.
+    /// Starts a variant and waits until it is ready. `say` gets a line for each process.
     ///
-    /// Call it from the main thread, or from one that lives at least as long as the [`Act`]: the kernel ends the
-    /// processes when the *thread* that started them ends, so that they can't outlive a holdup that is killed.
+    /// Call it from the main thread, or from one that lives at least as long as the [`Act`]. The
+    /// kernel ends the processes when the *thread* that started them ends, so that they cannot
+    /// outlive a killed holdup.
     ///
     /// # Errors
-    /// If there is no such variant; if a process can't be started, dies, or is not ready in time; if one of its commands
-    /// fails; [`LabError::Interrupted`] once `stop` is set. Whatever was started has been stopped by then.
+    /// If the variant does not exist; if a process cannot be started, dies, or is not ready in
+    /// time; if one of its commands fails; [`LabError::Interrupted`] once `stop` is set. All
+    /// started processes have been stopped by then.
     pub fn start(&self, variant: &str, say: &dyn Fn(&str), stop: &AtomicBool) -> Result<Act, LabError> {
         let variant = self.lab.variant(variant)?;
         let scenario = variant.scenario.as_ref().unwrap_or(&self.lab.scenario);
@@ -110,7 +114,8 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// A program that took a port since it was chosen would look like our own process being ready.
+    /// A program that has taken a port since it was chosen would look as if our own process were
+    /// ready.
     fn check_ports(&self) -> Result<(), LabError> {
         for (name, port) in &self.scope.ports {
             if TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_err() {
@@ -151,7 +156,7 @@ impl Act {
         }
     }
 
-    /// A process that has ended, in words, with the last line it wrote; none while all run.
+    /// Describes a process that has ended, with the last line it wrote; none while all run.
     pub fn dead(&self) -> Option<String> {
         self.running.iter().find_map(|running| {
             let ending = running.ending()?;

@@ -1,5 +1,6 @@
-//! What a `lab.yaml` says, as values. Placeholders are checked here and filled in later, when there are ports and
-//! processes. Nothing is started here; whether the culprit an [`Expect`] names exists is the diagnosis' to say.
+//! The content of a `lab.yaml` as values. Placeholders are checked here and filled in later, when
+//! ports and processes exist. This module starts nothing, and does not know whether the culprit of
+//! an [`Expect`] exists.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,15 +12,16 @@ use super::error::LabError;
 use super::fields::{Fields, signal};
 use super::placeholder::{Declared, instead, is_name};
 
-/// An incident that can be played: what to start and what a diagnosis must find. It holds the lab's passwords.
+/// An incident that can be played: the processes to start and the diagnosis to expect. It holds the
+/// lab's passwords.
 pub struct Lab {
-    /// Its name, and its folder's.
+    /// Its name, which is also its folder's.
     pub name: String,
-    /// One line on what goes wrong.
+    /// One line about the incident.
     pub title: String,
     /// Its variants in the order of the file.
     pub variants: Vec<Variant>,
-    /// Time between samples, where the lab needs another than the usual.
+    /// Time between samples, if the lab needs another than the default.
     pub interval: Option<Duration>,
     /// Its folder, absolute.
     pub(super) folder: PathBuf,
@@ -33,7 +35,7 @@ pub struct Lab {
     pub(super) watch_if_allowed: Vec<String>,
 }
 
-/// A load, as it stands in its file, with its placeholders.
+/// A load as written in its file, with placeholders.
 #[derive(Clone, Debug)]
 pub(super) struct ScenarioFile {
     pub path: PathBuf,
@@ -44,28 +46,28 @@ pub(super) struct ScenarioFile {
 pub struct Variant {
     /// `faulty`, `fixed`, `decoy`, …
     pub name: String,
-    /// One line on what is different in it.
+    /// One line about its difference from the other variants.
     pub title: String,
-    /// What the diagnosis must say of it.
+    /// The diagnosis it must get.
     pub expect: Expect,
-    /// Its own load, where a fix changes what is asked.
+    /// Its own load, if a fix changes the requests.
     pub(super) scenario: Option<ScenarioFile>,
     /// Names of the processes it starts, in this order.
     pub(super) start: Vec<String>,
     /// Appended to a process's arguments.
     pub(super) arguments: BTreeMap<String, Vec<String>>,
-    /// Added to a process's environment; holds over what the process itself says.
+    /// Added to a process's environment; overrides the process's own values.
     pub(super) env: BTreeMap<String, Vec<(String, String)>>,
 }
 
-/// The verdict a variant must get.
+/// The verdict that a variant must get.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expect {
-    /// `found`, `healthy` or `undecided`; none where only the knee matters.
+    /// `found`, `healthy` or `undecided`; none if only the knee matters.
     pub verdict: Option<String>,
     /// The cause that must be named, if any.
     pub culprit: Option<String>,
-    /// The cause that must be named as the one that binds next, if any must.
+    /// The cause that must be named as the next limit, if any.
     pub next: Option<String>,
     /// Causes that must be named as contributors.
     pub contributors: Vec<String>,
@@ -73,9 +75,9 @@ pub struct Expect {
     pub symptoms: Vec<String>,
     /// Causes that must be among the cleared.
     pub cleared: Vec<String>,
-    /// What must hold of the knee, if one must be found.
+    /// The condition on the knee, if one must be found.
     pub knee: Option<Knee>,
-    /// Waits that must be found again, if any must.
+    /// The delays that must be recovered, if any.
     pub recovered: Option<Recover>,
 }
 
@@ -86,12 +88,12 @@ pub struct Knee {
     pub above: Option<String>,
 }
 
-/// Waits that were put into known places.
+/// Delays that the lab inserts at known places.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recover {
     /// The variant without them.
     pub against: String,
-    /// Parts of the ledger that together must hold what response time grew by, and that alone.
+    /// Parts of the ledger that together must hold exactly the growth of response time.
     pub places: Vec<String>,
 }
 
@@ -102,12 +104,12 @@ pub(super) struct Step {
     pub within: Duration,
 }
 
-/// What it takes to start a program; texts still hold placeholders.
+/// The command that starts a program; its texts still hold placeholders.
 #[derive(Clone, Debug)]
 pub(super) struct Launch {
     pub run: Vec<String>,
     pub env: Vec<(String, String)>,
-    /// A file.
+    /// Path of a file.
     pub stdin: Option<String>,
 }
 
@@ -123,21 +125,21 @@ pub(super) struct Process {
     pub stop_within: Duration,
 }
 
-/// What shows that a process is ready; texts still hold placeholders.
+/// The sign that a process is ready; its texts still hold placeholders.
 #[derive(Clone, Debug)]
 pub(super) enum Ready {
     /// A connection to this port of 127.0.0.1 (or `HOST:PORT`) is accepted.
     Tcp(String),
     /// It has written this text.
     Stdout(String),
-    /// `GET` of this URL is answered with 200.
+    /// This URL answers `GET` with 200.
     Http(String),
 }
 
-/// Longest time for a step, and for a process to get ready, that says nothing else.
+/// Default time limit of a step, and of a process that gets ready.
 const STEP_WITHIN: Duration = Duration::from_secs(120);
 const READY_WITHIN: Duration = Duration::from_secs(30);
-/// Installing packages through a slow mirror.
+/// Installing packages through a slow mirror takes this long.
 const NEEDS_WITHIN: Duration = Duration::from_secs(900);
 const STOP_WITHIN: Duration = Duration::from_secs(10);
 
@@ -164,7 +166,7 @@ impl Lab {
 
         let name = map.need("name")?;
         if folder.file_name().and_then(|n| n.to_str()) != Some(name.text()?) {
-            return Err(name.error("a lab is called as its folder is").into());
+            return Err(name.error("a lab must have the name of its folder").into());
         }
         let secrets = secrets(map)?;
         let processes = map.need("processes")?;
@@ -223,23 +225,24 @@ fn identifier(node: &Node) -> Result<String, YamlError> {
 
 fn only_once(list: &Node, names: &[String]) -> Result<(), YamlError> {
     match names.iter().enumerate().find(|(i, name)| names[..*i].contains(name)) {
-        Some((i, name)) => Err(list.list()[i].error(format!("\"{name}\" stands here twice"))),
+        Some((i, name)) => Err(list.list()[i].error(format!("\"{name}\" occurs twice"))),
         None => Ok(()),
     }
 }
 
-/// Shorter ones stand in logs by chance, and blotting them out would make the logs unreadable.
+/// Shorter secrets occur in logs by chance, and redacting those matches would make the logs
+/// unreadable.
 const SHORTEST_SECRET: usize = 6;
 
 fn secrets(map: Map<'_>) -> Result<BTreeMap<String, String>, YamlError> {
     let mut secrets = BTreeMap::new();
     for (name, value) in map.get("secrets").map_or(Ok(&[][..]), Node::entries)? {
         if !is_name(name) {
-            return Err(value.error("no name: letters, digits, - and _, beginning with a letter or digit"));
+            return Err(value.error("not a name: use letters, digits, - and _, beginning with a letter or digit"));
         }
         let text = value.text()?;
         if text.len() < SHORTEST_SECRET {
-            return Err(value.error(format!("a secret has at least {SHORTEST_SECRET} characters")));
+            return Err(value.error(format!("a secret needs at least {SHORTEST_SECRET} characters")));
         }
         secrets.insert(name.clone(), text.to_owned());
     }
@@ -283,7 +286,7 @@ fn variants(node: &Node, folder: &Path, fields: &Fields<'_>) -> Result<Vec<Varia
     let variants: Vec<Variant> =
         node.entries()?.iter().map(|(name, value)| variant(name, value, folder, fields)).collect::<Result<_, _>>()?;
     if variants.is_empty() {
-        return Err(node.error("a lab has at least one variant"));
+        return Err(node.error("a lab needs at least one variant"));
     }
     Ok(variants)
 }
@@ -291,7 +294,7 @@ fn variants(node: &Node, folder: &Path, fields: &Fields<'_>) -> Result<Vec<Varia
 fn variant(name: &str, node: &Node, folder: &Path, fields: &Fields<'_>) -> Result<Variant, YamlError> {
     let map = node.map(&["title", "scenario", "start", "arguments", "env", "expect"])?;
     if !is_name(name) {
-        return Err(node.error("no name: letters, digits, - and _, beginning with a letter or digit"));
+        return Err(node.error("not a name: use letters, digits, - and _, beginning with a letter or digit"));
     }
     let start = map.need("start")?;
     let known: Vec<&str> = fields.declared.processes.iter().map(String::as_str).collect();
@@ -301,7 +304,7 @@ fn variant(name: &str, node: &Node, folder: &Path, fields: &Fields<'_>) -> Resul
 
     let mut arguments = BTreeMap::new();
     if let Some(node) = map.get("arguments") {
-        // Those of a process that it does not start would be lost silently.
+        // Values for a process that is not started would be lost silently.
         node.map(&started)?;
         for (process, words) in node.entries()? {
             arguments.insert(process.clone(), fields.words(words, true)?);
@@ -343,12 +346,12 @@ fn texts(nodes: &[Node]) -> Result<Vec<String>, YamlError> {
 fn expect(node: &Node, fields: &Fields<'_>) -> Result<Expect, YamlError> {
     let map = node.map(&["verdict", "culprit", "next", "contributors", "symptoms", "cleared", "knee", "recovered"])?;
     let knee = map.get("knee").map(knee).transpose()?;
-    // Of a search only the knee may matter.
+    // A search may be judged by its knee alone.
     let verdict = if knee.is_some() { map.get("verdict") } else { Some(map.need("verdict")?) };
     let verdict = verdict.map(|node| fields.one_of(node, &["found", "healthy", "undecided"])).transpose()?;
     let culprit = map.get("culprit").map(|n| n.text().map(str::to_owned)).transpose()?;
     if (verdict.as_deref() == Some("found")) != culprit.is_some() {
-        return Err(node.error("a culprit goes with the verdict \"found\", and with no other"));
+        return Err(node.error("a culprit needs the verdict \"found\""));
     }
     let list = |key| texts(map.get(key).map_or(&[][..], Node::list));
     Ok(Expect {

@@ -1,5 +1,5 @@
-//! What can go wrong with a lab, in words that say what to do about it. No message holds a secret of the lab: the ends
-//! of logs that are quoted here have passed `Scope::redact`.
+//! Errors of labs, in words that say what to do. No message holds a secret of the lab: quoted ends
+//! of logs have passed `Scope::redact`.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,16 +12,16 @@ use super::process::Ending;
 /// Why a lab could not be read, set up or started.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// `lab.yaml` or the scenario says something that is not understood.
+    /// `lab.yaml` or the scenario is not valid.
     #[error(transparent)]
     Definition(#[from] YamlError),
 
-    /// No lab is called that.
-    #[error("there is no lab \"{name}\"; {hint}")]
+    /// No lab has that name.
+    #[error("no lab is called \"{name}\"; {hint}")]
     Unknown {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// The nearest name, and all there are; or where labs were looked for.
+        /// The nearest name and all names; or the folders that were searched.
         hint: String,
     },
 
@@ -30,44 +30,44 @@ pub enum LabError {
     UnknownVariant {
         /// The lab.
         lab: String,
-        /// The name asked for.
+        /// The requested name.
         variant: String,
-        /// The nearest, and all it has.
+        /// The nearest name, and all of the lab's variants.
         hint: String,
     },
 
-    /// Something has to be installed first.
+    /// Something must be installed first.
     #[error("lab {lab} needs what is not installed here:\n{text}")]
     Needs {
         /// The lab.
         lab: String,
-        /// What the command that looked for it said: what is missing and how to install it.
+        /// The checking command's output: what is missing and how to install it.
         text: String,
     },
 
     /// A command of `needs`, `setup` or `then` failed.
     #[error("{what} failed: \"{command}\" {ending}{log}")]
     Command {
-        /// Which part of the lab: `setup of hidden-queue`.
+        /// The part of the lab: `setup of hidden-queue`.
         what: String,
         /// The command, as it was run.
         command: String,
         /// How it ended.
         ending: Ending,
-        /// The end of what it wrote.
+        /// The end of its output.
         log: String,
     },
 
     /// A command of `needs`, `setup` or `then` took too long and was ended.
     #[error("{what} took longer than {within:?} and was ended: \"{command}\"{log}")]
     CommandTooLong {
-        /// Which part of the lab.
+        /// The part of the lab.
         what: String,
         /// The command, as it was run.
         command: String,
-        /// The longest it may take.
+        /// The time limit.
         within: Duration,
-        /// The end of what it wrote.
+        /// The end of its output.
         log: String,
     },
 
@@ -78,7 +78,7 @@ pub enum LabError {
         what: String,
         /// The program.
         program: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 
@@ -94,19 +94,19 @@ pub enum LabError {
     },
 
     /// A process was not ready in time.
-    #[error("{process} was not ready within {within:?}: waited for {waited_for}{log}")]
+    #[error("{process} was not ready within {within:?}: it still lacks {waited_for}{log}")]
     NotReady {
         /// The process, by its name in `lab.yaml`.
         process: String,
-        /// What would have shown that it is ready.
+        /// The sign of readiness it waited for.
         waited_for: String,
-        /// How long that may take.
+        /// The time limit.
         within: Duration,
         /// The end of its log.
         log: String,
     },
 
-    /// A port that was free when the lab was set up is not any more.
+    /// A port that was free when the lab was set up has been taken.
     #[error("port.{name}: another program has taken port {port} of 127.0.0.1 meanwhile; run the lab again")]
     PortTaken {
         /// Its name in `lab.yaml`.
@@ -120,20 +120,20 @@ pub enum LabError {
     NotStarted {
         /// The variant.
         variant: String,
-        /// What refers to it.
+        /// The part that refers to it.
         what: String,
         /// The process that would have to run.
         process: String,
     },
 
-    /// A file or folder could not be read or made.
+    /// A file or folder could not be read or created.
     #[error("failed to {doing} {}: {source}", path.display())]
     File {
         /// `read`, `make`, …
         doing: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 
@@ -141,7 +141,7 @@ pub enum LabError {
     #[error("failed to find free ports on 127.0.0.1: {0}")]
     Ports(io::Error),
 
-    /// Whoever runs the lab asked it to stop.
+    /// The user asked the lab to stop.
     #[error("interrupted")]
     Interrupted,
 }

@@ -1,4 +1,4 @@
-//! Whether a variant got the verdict that its lab expects: what is not as it should be, in words. Pure.
+//! Compares a variant's diagnosis with the lab's expectation, and words the differences. Pure.
 
 use holdup_diagnose::Diagnosis;
 use holdup_diagnose::search::Interval;
@@ -6,7 +6,7 @@ use holdup_diagnose::verdict::{Answer, Role};
 
 use super::definition::Expect;
 
-/// What is not as the lab says it should be.
+/// The first difference from the lab's expectation.
 pub fn unexpected(expect: &Expect, d: &Diagnosis) -> Option<String> {
     let verdict = match d.verdict {
         Answer::Found => "found",
@@ -35,21 +35,22 @@ pub fn unexpected(expect: &Expect, d: &Diagnosis) -> Option<String> {
     (!missing.is_empty()).then(|| format!("not cleared: {}", missing.join(", ")))
 }
 
-/// What is not as it should be with the knee of `d`, if it must have one, which is above that of `other` (its name and diagnosis).
+/// The difference from the expected knee of `d`, which must lie above that of `other` (its name and
+/// diagnosis).
 pub fn knee(d: &Diagnosis, other: Option<(&str, &Diagnosis)>) -> Option<String> {
     let interval = |d: &Diagnosis| d.search.as_ref().and_then(|search| search.knee);
     let Some(knee) = interval(d) else {
-        let why = d.search.as_ref().and_then(|search| search.refused.as_deref()).unwrap_or("the load was no search");
+        let why = d.search.as_ref().and_then(|search| search.refused.as_deref()).unwrap_or("the load was not a search");
         return Some(format!("no knee was found: {why}"));
     };
     let (name, other) = other?;
     let Some(other) = interval(other) else {
-        return Some(format!("there is no knee of {name} to hold its own against"));
+        return Some(format!("{name} has no knee to compare with"));
     };
     below(knee, name, other)
 }
 
-/// Says it if `knee` is not above all of `other`, that of `name`.
+/// Reports a `knee` that is not above the whole interval of `other`, which belongs to `name`.
 fn below(knee: Interval, name: &str, other: Interval) -> Option<String> {
     (knee.low <= other.high).then(|| {
         format!(

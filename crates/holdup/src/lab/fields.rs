@@ -1,5 +1,6 @@
-//! The parts of a `lab.yaml` that stand in several places: commands, environments, readiness, signals. Every text is
-//! checked for placeholders that could never be filled in, so that a slip is found before anything is started.
+//! Parses the parts that occur in several places of a `lab.yaml`: commands, environments,
+//! readiness, signals. It checks every text for placeholders that could never be filled in, so that
+//! a mistake shows before anything is started.
 
 use std::path::Path;
 use std::time::Duration;
@@ -27,21 +28,21 @@ impl Fields<'_> {
         if known.contains(&text) {
             return Ok(text.to_owned());
         }
-        Err(node.error(format!("there is no \"{text}\"; {}", instead(text, known))))
+        Err(node.error(format!("unknown \"{text}\"; {}", instead(text, known))))
     }
 
-    /// Words of an argument list.
+    /// The words of an argument list.
     pub fn words(&self, node: &Node, pids: bool) -> Result<Vec<String>, YamlError> {
         node.list().iter().map(|word| self.text(word, Allowed { secrets: false, pids })).collect()
     }
 
-    /// Variables of an environment.
+    /// The variables of an environment.
     pub fn env(&self, node: Option<&Node>, pids: bool) -> Result<Vec<(String, String)>, YamlError> {
         let entries = node.map_or(Ok(&[][..]), Node::entries)?;
         let mut env = Vec::with_capacity(entries.len());
         for (name, value) in entries {
             if name.is_empty() || name.contains(['=', '\0']) {
-                return Err(value.error("no name of a variable"));
+                return Err(value.error("not the name of a variable"));
             }
             env.push((name.clone(), self.text(value, Allowed { secrets: true, pids })?));
         }
@@ -85,7 +86,7 @@ impl Fields<'_> {
         Ok(Step { launch: self.launch(map, pids)?, within })
     }
 
-    /// `ready`, and how long it may take if it says so.
+    /// `ready`, and its time limit if it has one.
     pub fn ready(&self, node: &Node) -> Result<(Ready, Option<Duration>), YamlError> {
         let map = node.map(&["tcp", "stdout", "http", "within"])?;
         let text = |node| self.text(node, Allowed { secrets: false, pids: true });
@@ -103,7 +104,7 @@ impl Fields<'_> {
         Ok((ready, map.get("within").map(Node::duration).transpose()?))
     }
 
-    /// What to watch.
+    /// The sources to watch.
     pub fn watch(&self, node: Option<&Node>) -> Result<Vec<String>, YamlError> {
         let items = node.map_or(&[][..], Node::list);
         items.iter().map(|item| self.text(item, Allowed { secrets: true, pids: true })).collect()
@@ -139,6 +140,6 @@ pub(super) fn signal(node: &Node) -> Result<i32, YamlError> {
     let name = text.strip_prefix("SIG").unwrap_or(text);
     SIGNALS.iter().find(|(known, _)| *known == name).map(|(_, number)| *number).ok_or_else(|| {
         let known: Vec<&str> = SIGNALS.iter().map(|(name, _)| *name).collect();
-        node.error(format!("there is no signal \"{text}\"; there are: {}", known.join(", ")))
+        node.error(format!("unknown signal \"{text}\"; known: {}", known.join(", ")))
     })
 }

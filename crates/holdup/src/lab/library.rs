@@ -1,5 +1,6 @@
-//! Where labs lie and which there are. A lab is a folder with a `lab.yaml`, named as the lab is; `kit` beside the labs
-//! holds what they share. It reads no more than it is asked for: a broken lab is in nobody's way who runs another.
+//! Finds the labs. A lab is a folder with a `lab.yaml` and has the folder's name; `kit` beside the
+//! labs holds their shared files. Only requested labs are read, so a broken lab does not stop
+//! another.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,11 +10,12 @@ use super::error::LabError;
 use super::placeholder::{instead, is_name};
 
 impl Lab {
-    /// Reads the lab `name`: the first of that name in `labs_dir`, the folder `HOLDUP_LABS` names, `./labs`, or a folder
-    /// `labs` beside one of the folders this program lies in.
+    /// Reads the lab `name`: the first of that name in `labs_dir`, the folder in `HOLDUP_LABS`,
+    /// `./labs`, or a folder `labs` beside one of this program's parent folders.
     ///
     /// # Errors
-    /// If there is none (the message names the nearest, and all there are), or its files can't be understood.
+    /// If no lab has that name (the message names the nearest, and all labs), or its files are not
+    /// valid.
     pub fn find(name: &str, labs_dir: Option<&Path>) -> Result<Self, LabError> {
         let roots = roots(labs_dir)?;
         let labs = labs(&roots);
@@ -22,7 +24,7 @@ impl Lab {
             let hint = if known.is_empty() {
                 let places: Vec<String> = roots.iter().map(|r| r.display().to_string()).collect();
                 let places = if places.is_empty() { "no folder".to_owned() } else { places.join(", ") };
-                format!("labs were looked for in {places}; set HOLDUP_LABS to the folder that holds them")
+                format!("no labs in {places}; set HOLDUP_LABS to the folder of the labs")
             } else {
                 instead(name, &known)
             };
@@ -34,17 +36,17 @@ impl Lab {
     /// Reads every lab that [`Lab::find`] could find, by name.
     ///
     /// # Errors
-    /// If a lab's files can't be understood.
+    /// If a lab's files are not valid.
     pub fn all(labs_dir: Option<&Path>) -> Result<Vec<Self>, LabError> {
         labs(&roots(labs_dir)?).values().map(|folder| Self::read(folder)).collect()
     }
 }
 
-/// The folders that may hold labs, the first to be asked first.
+/// The folders that may hold labs, in order of precedence.
 fn roots(labs_dir: Option<&Path>) -> Result<Vec<PathBuf>, LabError> {
     let mut roots = Vec::new();
     if let Some(dir) = labs_dir {
-        // One that was named must be there; the others are guesses.
+        // A named folder must exist; the others are guesses.
         roots.push(dir.canonicalize().map_err(LabError::file("read", dir))?);
     }
     let mut guesses: Vec<PathBuf> = std::env::var_os("HOLDUP_LABS").map(PathBuf::from).into_iter().collect();
@@ -62,7 +64,7 @@ fn roots(labs_dir: Option<&Path>) -> Result<Vec<PathBuf>, LabError> {
     Ok(roots)
 }
 
-/// Name and folder of each lab. Of two with one name the first root's holds.
+/// Name and folder of each lab. If two share a name, the first folder wins.
 fn labs(roots: &[PathBuf]) -> BTreeMap<String, PathBuf> {
     let mut found = BTreeMap::new();
     for root in roots {

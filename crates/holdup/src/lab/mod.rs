@@ -1,14 +1,14 @@
-//! Runs the labs: incidents on real servers, each with a faulty, a fixed and a decoy variant. A lab is a folder with a
-//! `lab.yaml` that says what to install, set up, start, wait for, watch and stop; this module carries it out and knows
-//! no lab by name, so that adding one touches no code. It puts no load on anything and judges nothing: the `lab` command
-//! does, with what an [`Act`] hands it.
+//! Runs the labs: incidents on real servers, each with a faulty, a fixed and a decoy variant. A lab
+//! is a folder whose `lab.yaml` says what to install, set up, start, wait for, watch and stop. This
+//! module executes it and knows no lab by name, so a new lab needs no code. It sends no load and
+//! judges nothing: the `lab` command does, with the contents of an [`Act`].
 //!
-//! - `library`: where labs lie, and which there are.
-//! - `definition`, `fields`: what a `lab.yaml` may say.
+//! - `library`: finds the labs.
+//! - `definition`, `fields`: parse a `lab.yaml`.
 //! - `placeholder`: `{port.db}`, `{dir}` and the like.
-//! - `stage`: what the variants share: folder, ports, setup. `act`: one variant's processes.
-//! - `process`, `ready`: one process, from its start to its certain end.
-//! - `expected`, `recovered`: whether a variant's diagnosis is what the lab expects.
+//! - `stage`: the variants' common folder, ports and setup. `act`: one variant's processes.
+//! - `process`, `ready`: one process, from its start to its guaranteed end.
+//! - `expected`, `recovered`: compare a variant's diagnosis with the lab's expectation.
 
 mod act;
 mod definition;

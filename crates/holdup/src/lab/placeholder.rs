@@ -1,5 +1,5 @@
-//! Placeholders of lab files: finds them in a text, checks them against what the lab declares, and puts values in.
-//! Anything else in braces is left as it stands.
+//! Placeholders of lab files: finds them in a text, checks them against the lab's declarations, and
+//! fills in values. Other text in braces stays unchanged.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use holdup_load::yaml::nearest;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Piece<'a> {
     Text(&'a str),
-    /// `{dir}`: key and no name. `{port.db}`: key and name.
+    /// `{dir}` has a key and no name, `{port.db}` has both.
     Placeholder(&'a str, Option<&'a str>),
 }
 
@@ -18,7 +18,7 @@ enum Piece<'a> {
 fn pieces(text: &str) -> Vec<Piece<'_>> {
     let mut found = Vec::new();
     let mut rest = text;
-    // Where the next `{` may stand; those before it were no placeholder.
+    // Where the next `{` may be; earlier ones opened no placeholder.
     let mut from = 0;
     while let Some(open) = rest[from..].find('{').map(|at| at + from) {
         let inside = &rest[open + 1..];
@@ -54,7 +54,7 @@ pub(super) fn is_name(text: &str) -> bool {
         && text.as_bytes()[0].is_ascii_alphanumeric()
 }
 
-/// What `word` may have been meant to be: the nearest of `known`, and all of them.
+/// A hint for an unknown `word`: the nearest of `known`, and all of them.
 pub(super) fn instead(word: &str, known: &[&str]) -> String {
     if known.is_empty() {
         return "there are none".to_owned();
@@ -63,12 +63,13 @@ pub(super) fn instead(word: &str, known: &[&str]) -> String {
     format!("{hint}there are: {}", known.join(", "))
 }
 
-/// Where a text stands decides what it may hold.
+/// What a text may contain, which depends on its place.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Allowed {
-    /// Not where it would be seen: in an argument list (`ps`), in a scenario (the recording keeps it).
+    /// Not where they would be visible: in an argument list (`ps`), or in a scenario, which the
+    /// recording keeps.
     pub secrets: bool,
-    /// Not before anything runs; the same holds of what processes wrote.
+    /// Not before processes run; the same holds for their output.
     pub pids: bool,
 }
 
@@ -81,14 +82,14 @@ pub(super) struct Declared {
 }
 
 impl Declared {
-    /// Says what is wrong with the first placeholder of `text` that can't be filled in.
+    /// Reports the first placeholder of `text` that cannot be filled in.
     pub fn check(&self, text: &str, allowed: Allowed) -> Result<(), String> {
         for piece in pieces(text) {
             let Piece::Placeholder(key, Some(name)) = piece else { continue };
-            // Which files there will be is the processes' own affair.
+            // The files are the processes' own choice.
             if key == "said" {
                 if !allowed.pids {
-                    return Err(format!("{{said.{name}}}: no process runs yet at that point"));
+                    return Err(format!("{{said.{name}}}: no process runs at that point"));
                 }
                 continue;
             }
@@ -100,20 +101,20 @@ impl Declared {
             if !known.iter().any(|k| k == name) {
                 let known: Vec<&str> = known.iter().map(String::as_str).collect();
                 let hint = instead(name, &known);
-                return Err(format!("{{{key}.{name}}}: there is no \"{name}\" in {list}; {hint}"));
+                return Err(format!("{{{key}.{name}}}: unknown name \"{name}\" in {list}; {hint}"));
             }
             if key == "secret" && !allowed.secrets {
-                return Err(format!("{{secret.{name}}} may stand in env and watch only: here it would be seen"));
+                return Err(format!("{{secret.{name}}} is allowed only in env and watch: here others could see it"));
             }
             if key == "pid" && !allowed.pids {
-                return Err(format!("{{pid.{name}}}: no process runs yet at that point"));
+                return Err(format!("{{pid.{name}}}: no process runs at that point"));
             }
         }
         Ok(())
     }
 }
 
-/// The values of a lab's placeholders at one moment.
+/// The current values of a lab's placeholders.
 #[derive(Clone, Default)]
 pub(super) struct Scope {
     pub dir: String,
@@ -127,10 +128,10 @@ pub(super) struct Scope {
 }
 
 impl Scope {
-    /// Fills in the placeholders of a text that was checked.
+    /// Fills in the placeholders of a checked text.
     ///
     /// # Errors
-    /// The name of a process that has not been started, or of a file that none has written.
+    /// The name of a process that has not been started, or of a file that no process wrote.
     pub fn fill(&self, text: &str) -> Result<String, String> {
         let mut filled = String::with_capacity(text.len());
         for piece in pieces(text) {
@@ -155,13 +156,13 @@ impl Scope {
         Ok(filled)
     }
 
-    /// What a process wrote to the file of that name in the scratch folder.
+    /// The text that a process wrote to the file of that name in the scratch folder.
     fn said(&self, name: &str) -> Option<String> {
         let text = std::fs::read_to_string(Path::new(&self.dir).join(name)).ok()?;
         Some(text.trim().to_owned())
     }
 
-    /// The text without the lab's secrets: servers quote in their logs what they were given.
+    /// The text without the lab's secrets, because servers quote their input in their logs.
     pub fn redact(&self, text: &str) -> String {
         let mut values: Vec<&String> = self.secrets.values().collect();
         // A secret may begin with another one.
@@ -200,7 +201,7 @@ mod tests {
         assert_eq!(scope.fill("tcp {said.net-database}:{port.db}").unwrap(), "tcp 10.1.2.3:4711");
         assert_eq!(scope.fill("{said.net-app}").unwrap_err(), "net-app");
         let early = Allowed { secrets: false, pids: false };
-        assert!(Declared::default().check("{said.x}", early).unwrap_err().contains("no process runs yet"));
+        assert!(Declared::default().check("{said.x}", early).unwrap_err().contains("no process runs at that point"));
     }
 
     #[test]
@@ -211,7 +212,7 @@ mod tests {
         assert!(declared.check("{port.db_extr}", all).unwrap_err().contains("did you mean \"db_extra\"?"));
         assert!(declared.check("{secret.app} {id}", all).is_ok());
         let error = declared.check("{secret.app}", Allowed { secrets: false, pids: true }).unwrap_err();
-        assert!(error.contains("env and watch only"), "{error}");
+        assert!(error.contains("only in env and watch"), "{error}");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! One process of a lab: started so that it can't outlive holdup, watched without being reaped, stopped for certain. It
-//! doesn't know when a process is ready, nor what it is for.
+//! One process of a lab: started so that it cannot outlive holdup, watched without being reaped,
+//! and stopped for certain. It does not know when a process is ready, nor its purpose.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -13,20 +13,20 @@ use std::time::{Duration, Instant};
 use super::error::LabError;
 use super::fields::SIGNALS;
 
-/// How often a process is looked at.
+/// Interval between checks of a process.
 pub(super) const POLL: Duration = Duration::from_millis(10);
-/// How long the end of a killed process is waited for. Only one that the kernel can't wake takes longer than a moment,
-/// and for that one nobody can do anything.
+/// How long to wait for the end of a killed process. Only a process that the kernel cannot wake
+/// takes longer, and holdup cannot help that.
 const KILLED_WITHIN: Duration = Duration::from_secs(10);
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// By itself, with this status.
+    /// It ended by itself with this status.
     Exited(i32),
-    /// By this signal.
+    /// This signal ended it.
     Killed(i32),
-    /// Somebody else has taken its status.
+    /// Its status is gone, because another caller reaped it.
     Gone,
 }
 
@@ -43,9 +43,9 @@ impl fmt::Display for Ending {
     }
 }
 
-/// A program to start, with nothing left to fill in.
+/// A program to start, with all placeholders filled in.
 pub(super) struct Program {
-    /// What it is called in messages.
+    /// Its name in messages.
     pub what: String,
     pub run: Vec<String>,
     pub env: Vec<(String, String)>,
@@ -63,8 +63,8 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Starts `program` in `dir`, in a process group of its own, its output going to the end of `log`. It gets SIGTERM
-    /// when the thread that called this ends.
+    /// Starts `program` in `dir`, in its own process group, and appends its output to `log`. It
+    /// gets SIGTERM when the calling thread ends.
     pub fn start(program: Program, dir: &Path, log: &Path, signal: i32, within: Duration) -> Result<Self, LabError> {
         let file = OpenOptions::new().create(true).append(true).open(log).map_err(LabError::file("write", log))?;
         let start = file.metadata().map_err(LabError::file("read", log))?.len();
@@ -79,14 +79,14 @@ impl Running {
         command.process_group(0);
         crate::descriptors::as_before(&mut command);
         let parent = std::process::id();
-        // SAFETY: between fork and exec only async-signal-safe calls are made, and nothing is allocated: prctl and
-        // getppid take no memory, and an error made of a number holds none.
+        // SAFETY: between fork and exec only async-signal-safe calls are made and nothing is
+        // allocated: prctl and getppid need no memory, nor does an error made from a number.
         unsafe {
             command.pre_exec(move || {
                 if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM as libc::c_ulong) != 0 {
                     return Err(io::Error::last_os_error());
                 }
-                // holdup may have ended before the kernel was told to watch it.
+                // holdup may have ended before the kernel was asked to watch it.
                 if libc::getppid().cast_unsigned() == parent {
                     Ok(())
                 } else {
@@ -112,8 +112,8 @@ impl Running {
         self.child.id().cast_signed()
     }
 
-    /// How it ended, if it has. It stays unreaped, so that its number, and its group's, is nobody else's until
-    /// [`Running::stop`] has sent the last signal.
+    /// How it ended, if it has. It stays unreaped, so that its number and its group's are not
+    /// reused until [`Running::stop`] has sent the last signal.
     pub fn ending(&self) -> Option<Ending> {
         if self.reaped {
             return Some(Ending::Gone);
@@ -127,7 +127,8 @@ impl Running {
         if status != 0 {
             return Some(Ending::Gone);
         }
-        // SAFETY: waitid fills in both fields for a child that has ended, and zeros are valid numbers otherwise.
+        // SAFETY: waitid fills in both fields for a child that has ended, and zeros are valid
+        // numbers otherwise.
         let (pid, value) = unsafe { (info.si_pid(), info.si_status()) };
         match (pid, info.si_code) {
             (0, _) => None,
@@ -162,25 +163,27 @@ impl Running {
         }
     }
 
-    /// Ends it: by its signal, and after its time by force; then whatever is left of its group; then reaps it.
+    /// Ends it by its signal, and by force after its time; then kills the rest of its group; then
+    /// reaps it.
     pub fn stop(&mut self) {
         if self.reaped {
             return;
         }
         let pid = self.raw_pid();
         if self.ending().is_none() {
-            // SAFETY: kill touches no memory; the process is not reaped, so the number is its own.
+            // SAFETY: kill touches no memory; the process is not reaped, so the number is still its
+            // own.
             unsafe {
                 libc::kill(pid, self.signal);
-                // One that a lab has frozen would not notice.
+                // A process that a lab has frozen would not notice the signal.
                 libc::kill(pid, libc::SIGCONT);
             }
             self.wait_quietly(self.within);
         }
-        // SAFETY: as above; the group bears the number of its unreaped leader.
+        // SAFETY: as above; the group has the number of its unreaped leader.
         unsafe { libc::kill(-pid, libc::SIGKILL) };
         self.wait_quietly(KILLED_WITHIN);
-        // Fails only if somebody else has reaped it.
+        // Fails only if another caller has reaped it.
         let _ = self.child.try_wait();
         self.reaped = true;
     }
@@ -199,27 +202,28 @@ impl Drop for Running {
     }
 }
 
-/// What a process has written since it was started; earlier variants' output stands before it in the same file.
+/// The output of a process since its start; earlier variants' output comes before it in the same
+/// file.
 pub(super) struct Log {
     path: PathBuf,
     /// Where its own part begins.
     start: u64,
 }
 
-/// How much of a log's end a message quotes.
+/// Number of lines at a log's end that a message quotes.
 const TAIL_LINES: usize = 20;
 const TAIL_BYTES: u64 = 64 * 1024;
 const LINE_CHARACTERS: usize = 300;
 
 impl Log {
-    /// What was written from `position` (from its own start) on, and the position after it.
+    /// Output from `position` (relative to its own start) on, and the position after it.
     pub fn read_from(&self, position: u64) -> (Vec<u8>, u64) {
         let mut bytes = Vec::new();
         let read = File::open(&self.path).and_then(|mut file| {
             file.seek(SeekFrom::Start(self.start + position))?;
             file.read_to_end(&mut bytes)
         });
-        // A log that can't be read is one that says nothing.
+        // An unreadable log counts as empty.
         let length = read.map_or(0, |length| length as u64);
         (bytes, position + length)
     }
@@ -233,13 +237,13 @@ impl Log {
         lines[lines.len().saturating_sub(TAIL_LINES)..].iter().map(|line| (*line).to_owned()).collect()
     }
 
-    /// The end of it for a message, cleaned by `redact`.
+    /// The end of the log for a message, redacted by `redact`.
     pub fn quote(&self, redact: impl Fn(&str) -> String) -> String {
         let lines = self.last_lines();
         if lines.is_empty() {
             return "; it wrote nothing".to_owned();
         }
-        // Cut after cleaning: half a secret would not be known again.
+        // Cut after redaction, because half a secret would not be recognized.
         lines.iter().fold("; the end of its log:".to_owned(), |quoted, line| {
             let line: String = redact(line).chars().take(LINE_CHARACTERS).collect();
             quoted + "\n    " + &line

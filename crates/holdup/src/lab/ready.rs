@@ -1,5 +1,5 @@
-//! When a process is ready: a port answers, a text was written, a URL is answered with 200. It looks, again and again;
-//! what follows from it is the stage's.
+//! Tells when a process is ready: a port accepts, a text was written, or a URL answers 200. It
+//! checks repeatedly; the stage acts on the result.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
@@ -9,20 +9,20 @@ use super::definition::Ready;
 use super::placeholder::Scope;
 use super::process::Log;
 
-/// A single look may not take longer, so that an interruption is noticed.
+/// Limit of a single check, so that an interruption is noticed soon.
 const LOOK_WITHIN: Duration = Duration::from_millis(500);
 
-/// Looks whether one process is ready.
+/// Checks whether one process is ready.
 pub(super) struct Watcher<'a> {
     ready: Ready,
     log: &'a Log,
     position: u64,
-    /// The end of what was read, in which the text may have begun.
+    /// The end of the output read so far, in which the text may have begun.
     seen: Vec<u8>,
 }
 
 impl<'a> Watcher<'a> {
-    /// For `ready` with its placeholders filled in.
+    /// Watches for `ready`, with its placeholders filled in.
     ///
     /// # Errors
     /// The name of a process that has not been started.
@@ -52,7 +52,7 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    /// What is waited for, in words.
+    /// The awaited sign, in words.
     pub fn words(&self) -> String {
         match &self.ready {
             Ready::Tcp(port) => format!("a connection to {port}"),
@@ -69,8 +69,8 @@ fn connect(target: &str) -> Option<TcpStream> {
         Err(_) => target.to_socket_addrs().ok()?.next()?,
     };
     let stream = TcpStream::connect_timeout(&address, LOOK_WITHIN).ok()?;
-    // On loopback a socket that asks for a free port may be given the very port it connects to, and then talks to
-    // itself.
+    // On loopback a socket that asks for a free port may get the very port it connects to, and then
+    // talks to itself.
     (stream.local_addr().ok()? != stream.peer_addr().ok()?).then_some(stream)
 }
 
@@ -79,7 +79,7 @@ pub fn accepts(target: &str) -> bool {
     connect(target).is_some()
 }
 
-/// Whether `url`, of `http://`, is answered with 200.
+/// Whether `url`, which begins with `http://`, answers 200.
 pub fn answers_200(url: &str) -> bool {
     let Some(rest) = url.strip_prefix("http://") else { return false };
     let (host, path) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));

@@ -1,28 +1,29 @@
-//! Whether waits that a lab puts into known places are found there again: what response time grew by against a calm variant
-//! must stand in the ledger's rows of those places, and in no other. Pure.
+//! Checks whether the delays that a lab inserts are recovered: the growth of response time over the
+//! baseline variant must appear in the ledger's rows of those places, and nowhere else. Pure.
 
 use holdup_diagnose::ledger::LedgerRow;
 
-/// Part of the growth by which a row may be off.
+/// Tolerance of a row, as a share of the growth.
 const RATIO: f64 = 0.05;
 
-/// So many milliseconds it may be off in any case: what two runs of one load differ by.
+/// Minimum tolerance in milliseconds: two runs of one load differ by this much.
 const LEAST_MS: f64 = 2.0;
 
-/// What is not as it should be in `rows` against those of the `calm` variant, if the waits are in `places`: one line each.
-pub fn strayed(calm: &[LedgerRow], rows: &[LedgerRow], places: &[String]) -> Vec<String> {
+/// Describes each row of `rows` that deviates from the expectation: growth over the `baseline` variant
+/// only in `places`.
+pub fn strayed(baseline: &[LedgerRow], rows: &[LedgerRow], places: &[String]) -> Vec<String> {
     let whole = |rows: &[LedgerRow], name: &str| {
         rows.iter().find(|row| row.operation == name && row.band == "all").cloned().ok_or_else(|| name.to_owned())
     };
     let mut lines = Vec::new();
     for row in rows.iter().filter(|row| row.band == "all") {
-        match whole(calm, &row.operation) {
+        match whole(baseline, &row.operation) {
             Ok(before) => lines.extend(compare(&before, row, places)),
-            Err(name) => lines.push(format!("{name} is not in the calm variant's ledger")),
+            Err(name) => lines.push(format!("{name} is not in the baseline variant's ledger")),
         }
     }
     if lines.is_empty() && !rows.iter().any(|row| row.band == "all") {
-        lines.push("there is no ledger".to_owned());
+        lines.push("the ledger is missing".to_owned());
     }
     lines
 }
@@ -39,7 +40,7 @@ fn compare(before: &LedgerRow, row: &LedgerRow, places: &[String]) -> Vec<String
         if places.iter().any(|place| place == name) {
             found += by;
         } else if by.abs() > allowed {
-            lines.push(format!("{name} grew by {by:.1} ms, where no wait was put"));
+            lines.push(format!("{name} grew by {by:.1} ms, where no delay was inserted"));
         }
     }
     if (found - grew).abs() > allowed {
@@ -64,14 +65,14 @@ mod tests {
 
     #[test]
     fn growth_in_its_place_and_elsewhere() {
-        let calm = row(4.0, &[("connection_pool_wait", 0.1), ("database_execution", 2.0)]);
+        let baseline = row(4.0, &[("connection_pool_wait", 0.1), ("database_execution", 2.0)]);
         let pool = ["connection_pool_wait".to_owned()];
         let found = row(55.0, &[("connection_pool_wait", 50.2), ("database_execution", 2.5)]);
-        assert_eq!(strayed(&calm, &found, &pool), [""; 0]);
+        assert_eq!(strayed(&baseline, &found, &pool), [""; 0]);
         let nowhere = row(55.0, &[("connection_pool_wait", 0.2), ("database_execution", 2.5)]);
-        assert_eq!(strayed(&calm, &nowhere, &pool).len(), 1);
+        assert_eq!(strayed(&baseline, &nowhere, &pool).len(), 1);
         let elsewhere = row(55.0, &[("connection_pool_wait", 0.2), ("database_execution", 52.5)]);
-        assert_eq!(strayed(&calm, &elsewhere, &pool).len(), 2);
-        assert_eq!(strayed(&calm, &[], &pool), ["there is no ledger"]);
+        assert_eq!(strayed(&baseline, &elsewhere, &pool).len(), 2);
+        assert_eq!(strayed(&baseline, &[], &pool), ["the ledger is missing"]);
     }
 }

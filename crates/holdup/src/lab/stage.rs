@@ -1,5 +1,5 @@
-//! What the variants of a lab share: a scratch folder, ports, and what was set up once. Starting a variant on it is
-//! `act`'s; neither leaves anything behind.
+//! The common part of a lab's variants: a scratch folder, ports, and the setup. `act` starts a
+//! variant on it; neither leaves anything behind.
 
 use std::collections::BTreeMap;
 use std::fs::Permissions;
@@ -14,7 +14,7 @@ use super::error::LabError;
 use super::placeholder::Scope;
 use super::process::{Ending, Program, Running};
 
-/// A lab that is set up: its variants can be started, one at a time.
+/// A lab after its setup: its variants can be started, one at a time.
 pub struct Stage<'a> {
     pub(super) lab: &'a Lab,
     pub(super) scratch: Arc<Scratch>,
@@ -22,18 +22,18 @@ pub struct Stage<'a> {
 }
 
 impl Lab {
-    /// Sees to it that what the lab needs is installed, makes its scratch folder, chooses its ports and sets it up.
-    /// `say` is told each stage in a few words. The output of `needs` goes to stderr.
+    /// Installs the lab's prerequisites, creates its scratch folder, chooses its ports and runs its
+    /// setup. `say` gets a short line for each stage. The output of `needs` goes to stderr.
     ///
-    /// With `HOLDUP_KEEP_LAB` in the environment the folder stays, and `say` is told where it is.
+    /// If the environment has `HOLDUP_KEEP_LAB`, the folder stays, and `say` gets its path.
     ///
     /// # Errors
     /// [`LabError::Needs`] if something must be installed by hand; any failure of its commands;
-    /// [`LabError::Interrupted`] once `stop` is set, because installing can take minutes.
+    /// [`LabError::Interrupted`] once `stop` is set, because an installation can take minutes.
     pub fn set_up(&self, say: &dyn Fn(&str), stop: &AtomicBool) -> Result<Stage<'_>, LabError> {
         let scratch = Arc::new(Scratch::new()?);
         if scratch.keep {
-            say(&format!("the lab's folder stays: {}", scratch.path.display()));
+            say(&format!("keeping the lab's folder: {}", scratch.path.display()));
         }
         let kit = self.folder.with_file_name("kit");
         let holdup = std::env::current_exe().map_err(LabError::file("find", "the holdup program"))?;
@@ -51,8 +51,8 @@ impl Lab {
         let stage = Stage { lab: self, scratch, scope };
 
         for step in &self.needs {
-            say("looking for what the lab needs");
-            let what = format!("looking for what {} needs", self.name);
+            say("checking the lab's prerequisites");
+            let what = format!("checking the prerequisites of {}", self.name);
             let log = stage.log("lab.needs");
             let program = program(&stage.scope, &what, &step.launch, "")?;
             stage.run_needs(program, step.within, &log, stop)?;
@@ -73,8 +73,8 @@ impl Stage<'_> {
         self.scratch.path.join(format!("{name}.log"))
     }
 
-    /// Runs a command that may install something: its user wants to see what it does, and status 3 means that he has to
-    /// do it himself.
+    /// Runs a command that may install something. The user wants to see its output; status 3 means
+    /// that the user must install it by hand.
     fn run_needs(&self, program: Program, within: Duration, log: &Path, stop: &AtomicBool) -> Result<(), LabError> {
         let command = program.run.join(" ");
         let what = program.what.clone();
@@ -83,13 +83,13 @@ impl Stage<'_> {
         let mut show = || {
             let (bytes, position) = running.log.read_from(shown);
             shown = position;
-            // A stderr that is closed is no reason not to install.
+            // A closed stderr does not stop the installation.
             crate::terminal::print_error(&self.scope.redact(&String::from_utf8_lossy(&bytes)));
         };
         let ending = running.wait(within, stop, &mut show)?;
         if ending == Some(Ending::Exited(3)) {
             let text = self.scope.redact(&running.log.last_lines().join("\n"));
-            let text = if text.is_empty() { format!("\"{command}\" did not say what") } else { text };
+            let text = if text.is_empty() { format!("\"{command}\" did not say what is missing") } else { text };
             return Err(LabError::Needs { lab: self.lab.name.clone(), text });
         }
         show();
@@ -97,10 +97,11 @@ impl Stage<'_> {
     }
 }
 
-/// How long a command that is interrupted has to end by itself.
+/// How long an interrupted command may take to end by itself.
 const STEP_STOP_WITHIN: Duration = Duration::from_secs(10);
 
-/// Runs a command to its end. `who` says who refers to a process that isn't started, if one does.
+/// Runs a command to its end. `who` names the part that refers to a process that is not started, if
+/// any.
 pub(super) fn run_step(
     scope: &Scope,
     dir: &Path,
@@ -133,7 +134,7 @@ fn ended_well(
     }
 }
 
-/// Fills in what it takes to start a program.
+/// Fills in the placeholders of a launch.
 pub(super) fn program(scope: &Scope, what: &str, launch: &Launch, variant: &str) -> Result<Program, LabError> {
     let fill = |text: &String| scope.fill(text).map_err(|process| not_started(variant, what, process));
     Ok(Program {
@@ -157,8 +158,8 @@ fn text(path: &Path) -> Result<String, LabError> {
     path.to_str().map(str::to_owned).ok_or_else(|| LabError::file("use", path)(not_text()))
 }
 
-/// Copies a lab's folder to where every user may read it: a server runs as a user of its own, who may not be able to enter the
-/// folder that the clone lies in.
+/// Copies a lab's folder to where every user may read it. A server runs under another account,
+/// which may not be able to enter the folder of the clone.
 fn copy(from: &Path, to: &Path) -> Result<(), LabError> {
     std::fs::DirBuilder::new().create(to).map_err(LabError::file("make", to))?;
     let allow = |path: &Path, mode: u32| {
@@ -182,13 +183,13 @@ fn free_ports(names: &[String]) -> Result<BTreeMap<String, u16>, LabError> {
     names.iter().map(|name| Ok((name.clone(), holdup_lab::ports::free().map_err(LabError::Ports)?))).collect()
 }
 
-/// A folder of our own, removed with its contents when nobody needs it any more.
+/// A private folder, removed with its contents when its last user is dropped.
 pub(super) struct Scratch {
     pub path: PathBuf,
     keep: bool,
 }
 
-/// A socket's path may have 107 bytes; what a lab puts behind `{dir}` needs most of them.
+/// A socket's path may have 107 bytes, and a lab needs most of them behind `{dir}`.
 const LONGEST_ROOT_BYTES: usize = 48;
 
 impl Scratch {
@@ -204,7 +205,8 @@ impl Scratch {
             let path = root.join(format!("holdup-{}-{count}", std::process::id()));
             match std::fs::DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => return Ok(Self { path, keep }),
-                // Left by an earlier process of the same number; never used, whoever made it.
+                // Left by an earlier process with the same number; never reused, whatever its
+                // origin.
                 Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(e) => return Err(LabError::file("make", path)(e)),
             }
@@ -215,7 +217,7 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         if !self.keep {
-            // What can't be removed lies in the system's folder for such things.
+            // The rest stays in the system's temporary folder.
             let _ = std::fs::remove_dir_all(&self.path);
         }
     }

@@ -143,21 +143,21 @@ fn mistakes_are_told_with_their_line() {
     let cases = [
         ("procesess: []\n", 1, "did you mean \"processes\"?"),
         ("processes:\n  - name: one\n    run: [a, '{port.wep}']\n", 3, "did you mean \"web\"?"),
-        ("processes:\n  - name: one\n    run: [a, '{secret.door}']\n", 3, "env and watch only"),
-        ("processes:\n  - name: one\n    run: [a]\n    stop: { signal: STOP }\n", 4, "there is no signal"),
+        ("processes:\n  - name: one\n    run: [a, '{secret.door}']\n", 3, "only in env and watch"),
+        ("processes:\n  - name: one\n    run: [a]\n    stop: { signal: STOP }\n", 4, "unknown signal"),
         ("processes:\n  - { name: one, run: [a] }\n  - { name: one, run: [b] }\n", 3, "twice"),
         (
             "processes: [{ name: one, run: [a] }]\nvariants:\n  a: { title: A, start: [two], expect: { verdict: healthy } }\n",
             3,
-            "there is no \"two\"",
+            "unknown name \"two\"",
         ),
         (
             "processes: [{ name: one, run: [a] }]\nvariants:\n  a: { title: A, start: [one], expect: { verdict: found } }\n",
             3,
             "culprit",
         ),
-        ("processes: [{ name: one, run: [a] }]\nsetup: [{ run: [a, '{pid.one}'] }]\n", 2, "no process runs yet"),
-        ("processes: [{ name: one, run: [a, '{pid.two}'] }]\n", 1, "no \"two\" in processes"),
+        ("processes: [{ name: one, run: [a] }]\nsetup: [{ run: [a, '{pid.one}'] }]\n", 2, "no process runs at"),
+        ("processes: [{ name: one, run: [a, '{pid.two}'] }]\n", 1, "unknown name \"two\" in processes"),
     ];
     for (rest, line, words) in cases {
         // What a case leaves out is missing last of all: the mistake must be found before.
@@ -288,7 +288,7 @@ fn readiness_that_never_comes_ends_in_time() {
     play(&one("echo $$ > {here}/one.pid; exec sleep 300", "{ stdout: never, within: 300ms }"), |act, labs| {
         assert_eq!(
             act.err().unwrap().to_string(),
-            "one was not ready within 300ms: waited for \"never\" in its output; it wrote nothing"
+            "one was not ready within 300ms: it still lacks \"never\" in its output; it wrote nothing"
         );
         assert!(!alive(pid_in(labs.join("tiny/one.pid"))));
     });

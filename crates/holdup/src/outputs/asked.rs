@@ -1,4 +1,4 @@
-//! What `--out [FORMAT:]WHERE` asks for. Nothing is opened here.
+//! Parses `--out [FORMAT:]WHERE`. Opens nothing.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use holdup_load::yaml::nearest;
 use super::endpoint::Endpoint;
 use holdup_recording::secret::redact_value;
 
-/// An output as it was asked for.
+/// A requested output.
 #[derive(Debug, PartialEq)]
 pub enum Asked {
     /// Text in a file or on stdout.
@@ -16,20 +16,20 @@ pub enum Asked {
     RemoteWrite(Endpoint),
 }
 
-/// How a file is written.
+/// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// A row a second and operation.
+    /// A row per second and operation.
     Csv,
-    /// JSON lines: one a second, and a summary.
+    /// JSON lines: one per second, and a summary.
     Json,
-    /// A test case an objective.
+    /// A test case per objective.
     Junit,
     /// A copy of `latency.hlog`.
     Hlog,
 }
 
-/// Where text goes.
+/// The destination of text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
     /// Standard output.
@@ -38,10 +38,10 @@ pub enum Place {
     File(PathBuf),
 }
 
-/// Formats by name; `prometheus` is the one that is no text.
+/// Formats by name; all but `prometheus` are text.
 const NAMES: [&str; 5] = ["csv", "json", "prometheus", "junit", "hlog"];
 
-/// File name extensions that say the format.
+/// File name extensions that imply a format.
 const EXTENSIONS: [(&str, Format); 6] = [
     ("csv", Format::Csv),
     ("json", Format::Json),
@@ -51,10 +51,10 @@ const EXTENSIONS: [(&str, Format); 6] = [
     ("hlog", Format::Hlog),
 ];
 
-/// Reads `[FORMAT:]WHERE`.
+/// Parses `[FORMAT:]WHERE`.
 ///
 /// # Errors
-/// What is wrong with it and what would be right, without a password that is in it.
+/// If it is malformed; the message gives a correct form and leaves out any password.
 pub fn parse(text: &str) -> Result<Asked, String> {
     let is_word = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || c == '-' || c == '_');
     let (name, place) = match text.split_once(':') {
@@ -62,7 +62,7 @@ pub fn parse(text: &str) -> Result<Asked, String> {
         _ => (None, text),
     };
     if place.is_empty() {
-        return Err(format!("\"{text}\" does not say where; e.g. csv:seconds.csv, or - for stdout"));
+        return Err(format!("\"{text}\" has no destination; use e.g. csv:seconds.csv, or - for stdout"));
     }
     let format = match name.as_deref() {
         Some("csv") => Format::Csv,
@@ -72,7 +72,7 @@ pub fn parse(text: &str) -> Result<Asked, String> {
         Some("prometheus") => return Endpoint::parse(place).map(Asked::RemoteWrite),
         Some(other) => {
             let near = nearest(other, &NAMES).map_or_else(String::new, |near| format!("did you mean {near}? "));
-            return Err(format!("unknown format \"{other}\"; {near}there are: {}", NAMES.join(", ")));
+            return Err(format!("unknown format \"{other}\"; {near}known: {}", NAMES.join(", ")));
         }
         None if place == "-" => Format::Json,
         None if place.contains("://") => return Endpoint::parse(place).map(Asked::RemoteWrite),
@@ -82,7 +82,7 @@ pub fn parse(text: &str) -> Result<Asked, String> {
             known.map(|(_, format)| format).ok_or_else(|| {
                 let shown = redact_value(place);
                 format!(
-                    "\"{shown}\" does not say which format; put one before it, e.g. csv:{shown}: there are {}",
+                    "\"{shown}\" implies no format; put one before it, e.g. csv:{shown}; known: {}",
                     NAMES.join(", ")
                 )
             })?
@@ -119,12 +119,12 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said() {
         for (text, words) in [
-            ("cvs:a", "did you mean csv? there are: csv, json"),
-            ("yaml:a", "unknown format \"yaml\"; there are: csv"),
-            ("csv:", "does not say where"),
-            ("", "does not say where"),
+            ("cvs:a", "did you mean csv? known: csv, json"),
+            ("yaml:a", "unknown format \"yaml\"; known: csv"),
+            ("csv:", "has no destination"),
+            ("", "has no destination"),
             ("results.txt", "csv:results.txt"),
-            ("results", "which format"),
+            ("results", "implies no format"),
             ("prometheus:127.0.0.1:9090", "http://"),
             ("prometheus:ftp://u:s3cret@h/", "http://"),
             ("ftp://u:s3cret@h/", "http://"),

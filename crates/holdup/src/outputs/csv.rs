@@ -1,4 +1,4 @@
-//! `csv:FILE`: a row a second and operation, as RFC 4180 has it, line ends included.
+//! `csv:FILE`: a row per second and operation, in the form of RFC 4180, with its line ends.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use holdup_recording::clock;
 
 use super::figures::{QUANTILES, failed, length_s, max_ms, mean_ms, offered, quantile_ms};
 
-/// The columns that are not percentiles of response time, before and after those.
+/// The columns before and after the percentiles of response time.
 const BEFORE: [&str; 10] = [
     "time",
     "elapsed_s",
@@ -23,17 +23,17 @@ const BEFORE: [&str; 10] = [
 const AFTER: [&str; 6] =
     ["response_mean_ms", "response_max_ms", "service_p50_ms", "service_p99_ms", "send_lag_p99_ms", "errors"];
 
-/// End of a line (RFC 4180, section 2).
+/// Line end (RFC 4180, section 2).
 const END: &str = "\r\n";
 
-/// The first line.
+/// The header line.
 pub fn header() -> String {
     let percentiles = QUANTILES.map(|(name, _)| format!("response_{name}_ms"));
     let columns = BEFORE.into_iter().chain(percentiles.iter().map(String::as_str)).chain(AFTER);
     columns.collect::<Vec<_>>().join(",") + END
 }
 
-/// A line an operation.
+/// One line per operation.
 pub fn rows(second: &Second) -> String {
     second.operations.iter().map(|operation| row(second, operation)).collect()
 }
@@ -63,14 +63,14 @@ fn row(second: &Second, operation: &OperationSecond) -> String {
     ];
     for value in response.into_iter().chain(others) {
         line.push(',');
-        // No request, no time: an empty field, never a zero.
+        // Without requests the field stays empty, because a time of zero would be wrong.
         let _ = value.map_or(Ok(()), |value| write!(line, "{value}"));
     }
     let errors: Vec<String> = operation.failures.iter().map(|(kind, count)| format!("{kind}={count}")).collect();
     line + "," + &field(&errors.join(" ")) + END
 }
 
-/// In quotes where it has to be (RFC 4180, section 2).
+/// Quotes a field if needed (RFC 4180, section 2).
 fn field(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }

@@ -1,21 +1,23 @@
-//! The URL of a remote write receiver: an address as any of Prometheus', of which less is shown.
+//! The URL of a remote write receiver: an address like any of Prometheus', of which messages show
+//! less.
 
 use std::fmt;
 
 use holdup_collect::prometheus::address::Address;
 
-/// A receiver's address, taken apart.
+/// A parsed receiver address.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Without user and password; with the query. Not for any output: a query can hold a token.
+    /// Without user and password, but with the query. Never printed: a query can hold a token.
     pub url: String,
-    /// Header `Authorization`, if the URL had a user. Not for any output.
+    /// The `Authorization` header, if the URL had a user. Never printed.
     pub authorization: Option<String>,
-    /// Scheme, host and path, for messages: whatever a query holds, it is no part of where something is written.
+    /// Scheme, host and path, for messages. The query is left out: it does not say where holdup
+    /// writes.
     pub shown: String,
 }
 
-/// As it may be shown.
+/// Prints only the part for messages.
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown)
@@ -23,10 +25,10 @@ impl fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    /// Takes `url` apart.
+    /// Parses `url`.
     ///
     /// # Errors
-    /// What is wrong with it, without repeating it.
+    /// If it is malformed; the message does not repeat it.
     pub fn parse(url: &str) -> Result<Self, String> {
         let address = Address::parse(url, "/api/v1/write").map_err(|why| format!("remote write: {why}"))?;
         Ok(Self { url: address.url, authorization: address.authorization, shown: address.place })

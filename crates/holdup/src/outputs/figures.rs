@@ -1,15 +1,14 @@
-//! What outputs say of a histogram. Percentiles that others ask for are computed here, from the histograms of one
-//! second; nothing of it is kept.
+//! The figures that outputs take from the histograms of one second. Nothing is stored here.
 
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use holdup_load::stats::{OperationSecond, Second, histogram};
 
-/// Percentiles that outputs give, with the names they have there.
+/// Percentiles in outputs, with their names there.
 pub const QUANTILES: [(&str, f64); 5] = [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999)];
 
-/// The value at `quantile` (0-1) in milliseconds, to a microsecond; none if there is no value at all.
+/// The value at `quantile` (0-1) in milliseconds, to a microsecond; none for an empty histogram.
 pub fn quantile_ms(histogram: &Histogram<u64>, quantile: f64) -> Option<f64> {
     (!histogram.is_empty()).then(|| ms(histogram.value_at_quantile(quantile) as f64))
 }
@@ -32,13 +31,13 @@ fn ms(ns: f64) -> f64 {
 pub fn response_of_all(second: &Second) -> Histogram<u64> {
     let mut all = histogram();
     for operation in &second.operations {
-        // Adding can't fail: it resizes itself.
+        // Adding cannot fail, because the histogram resizes itself.
         let _ = all.add(&operation.latencies.response);
     }
     all
 }
 
-/// Requests that failed, whatever of.
+/// Requests that failed, of any kind.
 pub fn failed(operation: &OperationSecond) -> u64 {
     operation.failures.values().sum()
 }
@@ -52,18 +51,18 @@ pub fn failures_of_all(second: &Second) -> BTreeMap<&'static str, u64> {
     all
 }
 
-/// What was offered a second, to a millionth: it was computed from intervals.
+/// Requests offered per second, to a millionth, because the rate is computed from intervals.
 pub fn offered(second: &Second) -> f64 {
     (second.rate * 1e6).round() / 1e6
 }
 
-/// What was achieved a second, to a thousandth.
+/// Requests achieved per second, to a thousandth.
 pub fn achieved(second: &Second) -> f64 {
     let completed: u64 = second.operations.iter().map(|o| o.completed).sum();
     (completed as f64 / length_s(second).max(1e-3) * 1e3).round() / 1e3
 }
 
-/// How long it was, seconds.
+/// Its length in seconds.
 pub fn length_s(second: &Second) -> f64 {
     second.to.saturating_sub(second.from).as_secs_f64()
 }

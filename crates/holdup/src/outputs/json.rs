@@ -1,5 +1,5 @@
-//! `json:FILE`: JSON lines, one a second while the load runs (`"type": "second"`), and at the end one that sums up
-//! (`"type": "summary"`).
+//! `json:FILE`: JSON lines, one per second while the load runs (`"type": "second"`), and a final
+//! summary (`"type": "summary"`).
 
 use std::path::Path;
 
@@ -51,7 +51,8 @@ pub fn second(second: &Second) -> String {
     format!("{line}\n")
 }
 
-/// The last line: the verdict in short, and what the load came to, as `holdup diagnose --json` has them.
+/// The last line: the verdict in short and the load's totals, in the form of `holdup diagnose
+/// --json`.
 pub fn summary(name: &str, recording: &Path, interrupted: bool, diagnosis: &Diagnosis) -> serde_json::Result<String> {
     let line = json!({
         "type": "summary",
@@ -68,7 +69,7 @@ pub fn summary(name: &str, recording: &Path, interrupted: bool, diagnosis: &Diag
     Ok(format!("{line}\n"))
 }
 
-/// Percentiles, mean and maximum; null where nothing ended.
+/// Percentiles, mean and maximum; null if nothing ended.
 fn times(histogram: &Histogram<u64>) -> Value {
     if histogram.is_empty() {
         return Value::Null;

@@ -1,16 +1,17 @@
-//! `junit:FILE`: a test case an objective, for programs that show test results (JUnit's XML as Jenkins, GitLab and
-//! others read it). What is not an objective is not a test: the culprit is in the verdict.
+//! `junit:FILE`: a test case per objective, for programs that show test results (JUnit's XML as
+//! Jenkins, GitLab and others read it). Only objectives are test cases; the culprit is in the
+//! verdict.
 
 use std::fmt::Write as _;
 
 use holdup_diagnose::Diagnosis;
 use holdup_diagnose::verdict::{ObjectiveReport, State};
 
-/// What became of one objective.
+/// The result of one objective.
 pub struct Case {
     /// The objective as it was written.
     pub name: String,
-    /// Whether it held.
+    /// Whether it was met.
     pub end: End,
 }
 
@@ -18,15 +19,15 @@ pub struct Case {
 pub enum End {
     /// The objective was met.
     Met,
-    /// It was missed, in words.
+    /// It was missed; the text says how.
     Missed(String),
-    /// Nothing can be said, and why.
+    /// It could not be judged; the text says why.
     NotJudged(String),
 }
 
 /// The objectives of `diagnosis` as test cases.
 pub fn cases(diagnosis: &Diagnosis) -> Vec<Case> {
-    // Those that were missed are there in words as well, in the same order.
+    // The missed ones also exist as words, in the same order.
     let mut missed = diagnosis.load.objectives_missed.iter();
     let case = |objective: &ObjectiveReport| Case {
         name: objective.text.clone(),
@@ -39,7 +40,7 @@ pub fn cases(diagnosis: &Diagnosis) -> Vec<Case> {
     diagnosis.objectives.iter().map(case).collect()
 }
 
-/// The document of the run `name`, which lasted `seconds`.
+/// The document for the run `name`, which lasted `seconds`.
 pub fn document(name: &str, seconds: f64, cases: &[Case]) -> String {
     let count = |is: fn(&End) -> bool| cases.iter().filter(|case| is(&case.end)).count();
     let (failures, skipped) =
@@ -69,7 +70,7 @@ pub fn document(name: &str, seconds: f64, cases: &[Case]) -> String {
     out + "  </testsuite>\n</testsuites>\n"
 }
 
-/// Text as it may stand in an attribute; characters that XML 1.0 has no place for are left out.
+/// Escapes text for an attribute; drops characters that XML 1.0 forbids.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

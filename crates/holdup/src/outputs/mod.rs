@@ -1,9 +1,9 @@
-//! Where the seconds of a run go beside its recording: files, stdout, Prometheus. What was asked for is checked and
-//! opened before the load starts; from then on nothing that goes wrong here ends the run or holds the load up: it is
-//! said once.
+//! Sends the seconds of a run to places beside its recording: files, stdout, Prometheus. Outputs
+//! are checked and opened before the load starts. After that, no error here ends the run or delays
+//! the load; each is reported once.
 //!
-//! [`asked`] reads `--out`; [`csv`], [`json`], [`junit`], [`series`] and [`protobuf`] are forms and pure; [`writer`],
-//! [`remote_write`] and [`scrape`] are the ways out. Judging is not done here.
+//! [`asked`] parses `--out`; [`csv`], [`json`], [`junit`], [`series`] and [`protobuf`] are pure
+//! formats; [`writer`], [`remote_write`] and [`scrape`] do the I/O. Nothing is judged here.
 
 mod asked;
 mod csv;
@@ -40,7 +40,7 @@ pub struct Outputs {
     asked: Vec<Asked>,
     metrics: Option<SocketAddr>,
     opened: Vec<(Format, Opened)>,
-    /// Those that are written to while the load runs.
+    /// Outputs that are written while the load runs.
     writers: Vec<(Format, Writer)>,
     remotes: Vec<RemoteWrite>,
     scrape: Option<Scrape>,
@@ -50,7 +50,7 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// None at all.
+    /// No outputs.
     pub fn none() -> Self {
         let (notes, said) = channel();
         Self {
@@ -66,10 +66,10 @@ impl Outputs {
         }
     }
 
-    /// Those of `--out` (each as it was given) and `--metrics`. Nothing is opened yet.
+    /// The outputs of `--out` (each argument as given) and `--metrics`. Nothing is opened yet.
     ///
     /// # Errors
-    /// If one is no output, or two want the same place.
+    /// If one is malformed, or two share a destination.
     pub fn parse(out: &[String], metrics: Option<&str>) -> Result<Self, Failure> {
         let asked = out.iter().map(|text| asked::parse(text)).collect::<Result<Vec<_>, _>>();
         let asked = asked.map_err(|why| Failure::Unusable(format!("--out: {why}")))?;
@@ -78,7 +78,9 @@ impl Outputs {
         {
             if !places.insert(place) {
                 let name = if let Place::File(path) = place { path.display().to_string() } else { "stdout".to_owned() };
-                return Err(Failure::Unusable(format!("--out: two outputs want {name}; give each a place of its own")));
+                return Err(Failure::Unusable(format!(
+                    "--out: two outputs write to {name}; give them different files"
+                )));
             }
         }
         let metrics = metrics.map(scrape::parse).transpose();
@@ -86,16 +88,16 @@ impl Outputs {
         Ok(Self { asked, metrics, ..Self::none() })
     }
 
-    /// Whether one of them is stdout, where nothing else may be printed then.
+    /// Whether one of them is stdout; nothing else may be printed there then.
     pub fn take_stdout(&self) -> bool {
         self.asked.iter().any(|asked| matches!(asked, Asked::Text(_, Place::Stdout)))
     }
 
-    /// Opens them. Series have the labels `run`, and `shard` if it is a part.
+    /// Opens them. Series have the label `run`, and `shard` if this is a part of the load.
     ///
     /// # Errors
-    /// If a file can't be written, an address can't be listened on, or a receiver is not there. Nothing is left behind
-    /// then.
+    /// If a file cannot be written, an address cannot be listened on, or a receiver does not
+    /// answer. Nothing is left behind then.
     pub fn open(&mut self, run: &str, shard: Option<&str>) -> Result<(), Failure> {
         self.labels = vec![("run", run.to_owned())];
         self.labels.extend(shard.map(|shard| ("shard", shard.to_owned())));
@@ -119,12 +121,14 @@ impl Outputs {
         Ok(())
     }
 
-    /// What may be worth a line before the load starts.
+    /// A line to print before the load starts, if there is one.
     pub fn announcement(&self) -> Option<String> {
-        self.scrape.as_ref().map(|scrape| format!("metrics at http://{}/metrics while it runs", scrape.address))
+        self.scrape
+            .as_ref()
+            .map(|scrape| format!("serving metrics at http://{}/metrics during the run", scrape.address))
     }
 
-    /// The load starts: files lose what was in them. What takes the seconds may be moved to another thread.
+    /// Starts writing, which truncates files. The result may be moved to another thread.
     pub fn begin(&mut self) -> Feed {
         let mut feed = Feed {
             csv: Vec::new(),
@@ -148,7 +152,7 @@ impl Outputs {
                     queues.extend(writer.queue());
                     self.writers.push((format, writer));
                 }
-                Err(error) => drop(self.notes.send(format!("an output can't be written: {error}"))),
+                Err(error) => drop(self.notes.send(format!("an output cannot be written: {error}"))),
             }
         }
         for queue in &feed.csv {
@@ -157,12 +161,13 @@ impl Outputs {
         feed
     }
 
-    /// What has gone wrong since this was last asked.
+    /// The errors since the last call.
     pub fn troubles(&self) -> Vec<String> {
         self.said.try_iter().collect()
     }
 
-    /// Writes what is to be written when the run has been judged, and waits until all is out. What went wrong.
+    /// Writes the final parts once the run has been judged, waits until all is written, and returns
+    /// the errors.
     pub fn finish(mut self, recorded: &Recorded, diagnosis: &Diagnosis) -> Vec<String> {
         let mut troubles = Vec::new();
         let (dir, name) = (&recorded.recording.dir, &recorded.recording.manifest.name);
@@ -189,7 +194,7 @@ impl Outputs {
     }
 }
 
-/// Takes the seconds of a load and hands them to all outputs, without waiting for any.
+/// Passes the seconds of a load to all outputs without waiting for any.
 pub struct Feed {
     csv: Vec<Sender<String>>,
     json: Vec<Sender<String>>,
@@ -199,7 +204,7 @@ pub struct Feed {
     last: Last,
 }
 
-/// What was last sent to receivers.
+/// The samples last sent to receivers.
 #[derive(Default)]
 struct Last {
     at_ms: i64,
@@ -207,7 +212,7 @@ struct Last {
 }
 
 impl Feed {
-    /// Hands `second` on.
+    /// Passes `second` on.
     pub fn second(&mut self, second: &Second) {
         let hand_on = |queues: &[Sender<String>], form: fn(&Second) -> String| {
             if !queues.is_empty() {
@@ -232,12 +237,12 @@ impl Feed {
         self.push(points.collect(), ended_ms);
     }
 
-    /// Sends `samples`, and that those series have ended which were there before and are no more.
+    /// Sends `samples`, and end markers for series that no longer exist.
     fn push(&mut self, mut samples: Vec<Sample>, at_ms: i64) {
         let now: HashSet<(String, Labels)> = samples.iter().map(|s| (s.name.clone(), s.labels.clone())).collect();
         let gone = self.last.series.difference(&now).cloned();
         samples.extend(gone.map(|(name, labels)| Sample { name, labels, value: STALE }));
-        // Seconds may overlap where a loop was kept from running; a series' moments may not.
+        // Seconds may overlap if a loop was delayed; timestamps of a series may not.
         let at_ms = at_ms.max(self.last.at_ms + 1);
         self.last = Last { at_ms, series: now };
         if let Ok(body) = protobuf::body(&samples, at_ms) {
@@ -246,7 +251,7 @@ impl Feed {
     }
 }
 
-/// The load is over, and so are its series.
+/// The load is over, so all series end.
 impl Drop for Feed {
     fn drop(&mut self) {
         if !self.last.series.is_empty() {
@@ -255,13 +260,13 @@ impl Drop for Feed {
     }
 }
 
-/// A scrape puts its job into the labels; what is pushed has to bring one.
+/// A scrape adds its job as a label; pushed series must bring one.
 fn with_job(mut labels: Labels) -> Labels {
     labels.push(("job", "holdup".to_owned()));
     labels
 }
 
-/// What a recording's directory is called, for the label `run`.
+/// A recording's directory name, for the label `run`.
 pub fn run_name(dir: &Path) -> String {
     dir.file_name().map_or_else(|| "run".to_owned(), |name| name.to_string_lossy().into_owned())
 }

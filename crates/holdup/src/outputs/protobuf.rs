@@ -1,5 +1,5 @@
-//! The bytes of a remote write request (Prometheus remote write 1.0): a `WriteRequest`, encoded by prost and compressed as one
-//! snappy block.
+//! Encodes a remote write request (Prometheus remote write 1.0): a `WriteRequest`, encoded by prost
+//! and compressed as one snappy block.
 
 use prost::Message as _;
 
@@ -8,7 +8,7 @@ use super::series::Labels;
 /// The name's label; it sorts before all others.
 const NAME: &str = "__name__";
 
-/// "This series has ended": a NaN of just these bits (Prometheus' staleness marker).
+/// "This series has ended": a NaN with exactly these bits (Prometheus' staleness marker).
 pub const STALE: f64 = f64::from_bits(0x7ff0_0000_0000_0002);
 
 /// One value of one series.
@@ -16,7 +16,7 @@ pub const STALE: f64 = f64::from_bits(0x7ff0_0000_0000_0002);
 pub struct Sample {
     /// Name of the series.
     pub name: String,
-    /// Its labels beside the name.
+    /// Its labels besides the name.
     pub labels: Labels,
     /// Its value.
     pub value: f64,
@@ -63,10 +63,10 @@ pub struct Point {
     pub timestamp: i64,
 }
 
-/// The body of a request with `samples` of the moment `at_ms`, milliseconds since the Unix epoch.
+/// The body of a request with `samples` at `at_ms`, milliseconds since the Unix epoch.
 ///
 /// # Errors
-/// If it does not fit into a snappy block (4 GiB).
+/// If it exceeds a snappy block (4 GiB).
 pub fn body(samples: &[Sample], at_ms: i64) -> Result<Vec<u8>, snap::Error> {
     snap::raw::Encoder::new().compress_vec(&write_request(samples, at_ms).encode_to_vec())
 }
@@ -77,7 +77,7 @@ fn write_request(samples: &[Sample], at_ms: i64) -> WriteRequest {
 
 fn series(sample: &Sample, at_ms: i64) -> TimeSeries {
     let label = |name: &str, value: &str| Label { name: name.to_owned(), value: value.to_owned() };
-    // Receivers want them sorted, and none without a value.
+    // Receivers want sorted labels, and none with an empty value.
     let mut labels: Vec<Label> = sample
         .labels
         .iter()

@@ -1,7 +1,8 @@
-//! `prometheus:URL`: sends each second to a receiver of Prometheus remote write, from a thread of its own.
+//! `prometheus:URL`: sends each second to a receiver of Prometheus remote write, from its own
+//! thread.
 //!
-//! The load never waits for it: a bounded queue lies between, and what does not fit is dropped and counted. A receiver
-//! that is away or busy is tried again; one that says no is not.
+//! The load never waits for it: between them is a bounded queue, and what does not fit is dropped
+//! and counted. A receiver that is away or busy gets the request again; one that refuses does not.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, sync_channel};
@@ -15,20 +16,20 @@ use holdup_recording::priority::give_way;
 use super::endpoint::Endpoint;
 use super::protobuf;
 
-/// Seconds that are kept for a receiver that is away.
+/// Seconds that are queued for a receiver that is away.
 const QUEUE: usize = 300;
 
-/// Whole time of one request.
+/// Time limit of one request.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The first wait before a request is made again, and the longest.
+/// The first pause before a request is repeated, and the longest.
 const BACKOFF: Duration = Duration::from_millis(100);
 const BACKOFF_MOST: Duration = Duration::from_secs(5);
 
-/// How long after the end what is left is still tried.
+/// How long after the end of the load the rest is still sent.
 const AFTERWARDS: Duration = Duration::from_secs(5);
 
-/// Most of an answer's text that is repeated.
+/// Most characters of an answer's text in a message.
 const SAID_MOST: usize = 200;
 
 /// A receiver and the thread that writes to it.
@@ -43,27 +44,27 @@ pub struct RemoteWrite {
 struct State {
     sent: AtomicU64,
     dropped: AtomicU64,
-    /// Why the first that was dropped or had to wait was.
+    /// Why the first request was dropped or delayed.
     why: Mutex<Option<String>>,
     /// When to give up; none while the load runs.
     until: Mutex<Option<Instant>>,
 }
 
-/// What became of one request.
+/// The receiver's answer to one request.
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
     Taken,
-    /// Not now: what was said, and how long to wait at least.
+    /// Not now: its text, and the shortest pause before the next attempt.
     Later(String, Option<Duration>),
     /// Never.
     Refused(u16, String),
 }
 
 impl RemoteWrite {
-    /// Makes sure that there is a receiver, by a request without series.
+    /// Checks that a receiver answers, by a request without series.
     ///
     /// # Errors
-    /// If nobody answers, or not one that takes remote writes from us.
+    /// If no server answers, or the server does not accept remote writes from holdup.
     pub fn open(endpoint: &Endpoint, notes: Sender<String>) -> Result<Self, String> {
         let agent = agent();
         let shown = &endpoint.shown;
@@ -75,11 +76,11 @@ impl RemoteWrite {
             }
             Answer::Refused(status @ (300..=399 | 404 | 405), _) => {
                 return Err(format!(
-                    "{shown} answers with status {status}: it takes no remote writes there; Prometheus has them at /api/v1/write, if started with --web.enable-remote-write-receiver"
+                    "{shown} answers with status {status}: it does not accept remote writes there; Prometheus accepts them at /api/v1/write if started with --web.enable-remote-write-receiver"
                 ));
             }
-            Answer::Later(why, None) => return Err(format!("{shown} can't be reached: {why}")),
-            // Busy, or one that has no use for an empty request: the next ones will tell.
+            Answer::Later(why, None) => return Err(format!("{shown} cannot be reached: {why}")),
+            // It is busy, or rejects an empty request: the next requests will show.
             Answer::Taken | Answer::Later(_, Some(_)) | Answer::Refused(..) => {}
         }
         let (queue, bodies) = sync_channel(QUEUE);
@@ -90,12 +91,12 @@ impl RemoteWrite {
         Ok(Self { endpoint: endpoint.clone(), queue: Some(queue), state, thread: Some(thread) })
     }
 
-    /// Where others put what is to be sent.
+    /// The queue for other threads.
     pub fn queue(&self) -> Option<Queue> {
         Some(Queue { queue: self.queue.clone()?, state: Arc::clone(&self.state) })
     }
 
-    /// Waits a little for what is left to be sent; says what was not.
+    /// Waits a little while the rest is sent; reports what was not sent.
     pub fn finish(mut self) -> Option<String> {
         self.close();
         let count = |n: &AtomicU64| n.load(Ordering::Relaxed);
@@ -114,21 +115,21 @@ impl RemoteWrite {
     }
 }
 
-/// Also where a run ends in an error what is left is tried for a while.
+/// If a run ends in an error, the rest is still sent for a while.
 impl Drop for RemoteWrite {
     fn drop(&mut self) {
         self.close();
     }
 }
 
-/// The way to a receiver's thread.
+/// The queue to a receiver's thread.
 pub struct Queue {
     queue: SyncSender<Vec<u8>>,
     state: Arc<State>,
 }
 
 impl Queue {
-    /// Has `body` sent, if there is room for it.
+    /// Queues `body`, if there is room for it.
     pub fn push(&self, body: Vec<u8>) {
         if self.queue.try_send(body).is_err() {
             self.state.dropped.fetch_add(1, Ordering::Relaxed);
@@ -136,7 +137,7 @@ impl Queue {
     }
 }
 
-/// What the thread has.
+/// The state of the sending thread.
 struct Sending {
     endpoint: Endpoint,
     state: Arc<State>,
@@ -153,18 +154,18 @@ impl Sending {
         }
     }
 
-    /// True once it has been taken.
+    /// Sends `body`; true once the receiver has accepted it.
     fn deliver(&self, body: &[u8]) -> bool {
         let mut wait = BACKOFF;
         while !self.is_late() {
             match send(&self.agent, &self.endpoint, body) {
                 Answer::Taken => return true,
                 Answer::Refused(status, said) => {
-                    self.note(&format!("status {status}{said}"), "what it refuses is dropped");
+                    self.note(&format!("status {status}{said}"), "holdup drops what it refuses");
                     return false;
                 }
                 Answer::Later(why, at_least) => {
-                    self.note(&why, "it is tried again");
+                    self.note(&why, "holdup tries again");
                     self.sleep(wait.max(at_least.unwrap_or_default()).min(BACKOFF_MOST));
                     wait = (wait * 2).min(BACKOFF_MOST);
                 }
@@ -184,7 +185,7 @@ impl Sending {
         }
     }
 
-    /// Says the first trouble.
+    /// Reports the first problem.
     fn note(&self, why: &str, then: &str) {
         let mut first = locked(&self.state.why);
         if first.is_none() {
@@ -231,7 +232,7 @@ fn send(agent: &ureq::Agent, endpoint: &Endpoint, body: &[u8]) -> Answer {
     }
 }
 
-/// What a status means (remote write 1.0, "Retries & Backoff").
+/// The meaning of a status (remote write 1.0, "Retries & Backoff").
 fn answer(status: u16, retry_after_s: Option<u64>, said: &str) -> Answer {
     let words: String = said.trim().chars().filter(|c| !c.is_control()).take(SAID_MOST).collect();
     let words = if words.is_empty() { words } else { format!(": {words}") };

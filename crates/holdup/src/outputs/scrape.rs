@@ -1,6 +1,6 @@
-//! `--metrics ADDR`: a page that Prometheus scrapes while the load runs. A small HTTP/1.1 server: a request a connection, a thread
-//! each for a few of them, each with one limit in bytes and one in time for all it does, so that no client can take more than that,
-//! or keep another from its answer.
+//! `--metrics ADDR`: a page that Prometheus scrapes while the load runs. A small HTTP/1.1 server
+//! with one request per connection and a thread each for a few of them. Each connection has one
+//! limit in bytes and one in time, so that no client can take more or keep another from its answer.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -14,13 +14,13 @@ use holdup_recording::priority::give_way;
 /// Longest request head.
 const HEAD_BYTES_MAX: usize = 8 * 1024;
 
-/// Open connections; one beyond that is closed at once.
+/// Most open connections; further ones are closed at once.
 const CONNECTIONS_MAX: usize = 16;
 
 /// Time for one request and its answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How often is looked for a new connection, or the end.
+/// Interval between checks for a new connection, or for the end.
 const POLL: Duration = Duration::from_millis(20);
 
 /// The text that is served.
@@ -28,7 +28,7 @@ const POLL: Duration = Duration::from_millis(20);
 pub struct Page(Arc<Mutex<Arc<str>>>);
 
 impl Page {
-    /// Puts `text` in the place of what was there.
+    /// Replaces the text by `text`.
     pub fn set(&self, text: &str) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = text.into();
     }
@@ -38,9 +38,9 @@ impl Page {
     }
 }
 
-/// The server; it ends when this does.
+/// The server; it ends when dropped.
 pub struct Scrape {
-    /// Where it listens.
+    /// The address it listens on.
     pub address: SocketAddr,
     /// What it serves.
     pub page: Page,
@@ -48,31 +48,33 @@ pub struct Scrape {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Reads `ADDR`: `HOST:PORT` with an address for host, or a port alone, which is one of loopback.
+/// Parses `ADDR`: `HOST:PORT` with an IP address as host, or a port alone, which means loopback.
 ///
 /// # Errors
-/// What would be right.
+/// If it is neither; the message gives examples.
 pub fn parse(text: &str) -> Result<SocketAddr, String> {
     let port = text.strip_prefix(':').unwrap_or(text);
     if let Ok(port) = port.parse() {
         return Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
     }
-    text.replace("localhost:", "127.0.0.1:")
-        .parse()
-        .map_err(|_| format!("\"{text}\" is not an address to listen on; e.g. 127.0.0.1:9464, or 0.0.0.0:9464 for all who can reach this machine"))
+    text.replace("localhost:", "127.0.0.1:").parse().map_err(|_| {
+        format!(
+            "\"{text}\" is not an address to listen on; e.g. 127.0.0.1:9464, or 0.0.0.0:9464 to allow other machines"
+        )
+    })
 }
 
 impl Scrape {
     /// Listens on `address`.
     ///
     /// # Errors
-    /// If it can't, e.g. because somebody else does.
+    /// If it cannot, e.g. because another process does.
     pub fn open(address: SocketAddr) -> Result<Self, String> {
         Self::with_patience(address, PATIENCE)
     }
 
     fn with_patience(address: SocketAddr, patience: Duration) -> Result<Self, String> {
-        let cannot = |e: std::io::Error| format!("can't listen on {address}: {e}");
+        let cannot = |e: std::io::Error| format!("cannot listen on {address}: {e}");
         let listener = TcpListener::bind(address).map_err(cannot)?;
         listener.set_nonblocking(true).map_err(cannot)?;
         let address = listener.local_addr().map_err(cannot)?;
@@ -107,12 +109,12 @@ fn serve(listener: &TcpListener, page: &Page, stop: &Arc<AtomicBool>, patience: 
         }
         let client = Client { stream, deadline: Instant::now() + patience, stop: Arc::clone(stop), _place: place };
         let page = page.get();
-        // Without a thread, and for who asks badly or goes away, the connection is closed.
+        // Without a thread, or after a bad request or a disconnect, the connection is closed.
         let _ = std::thread::Builder::new().name("metrics".to_owned()).spawn(move || client.serve(&page));
     }
 }
 
-/// One of the connections that may be open.
+/// A slot among the open connections.
 struct Place(Arc<AtomicUsize>);
 
 impl Place {
@@ -128,10 +130,10 @@ impl Drop for Place {
     }
 }
 
-/// One connection; its place is given back after the socket.
+/// One connection; its slot is released after the socket.
 struct Client {
     stream: TcpStream,
-    /// All of it has to be over by then.
+    /// Everything must be done by then.
     deadline: Instant,
     stop: Arc<AtomicBool>,
     _place: Place,
@@ -140,7 +142,7 @@ struct Client {
 impl Client {
     fn serve(mut self, page: &str) {
         give_way();
-        // Who goes away early is no matter of ours.
+        // A client that disconnects early is not an error.
         let _ = self.answer(page);
     }
 
@@ -165,12 +167,12 @@ impl Client {
         let path = path.split('?').next().unwrap_or_default();
         match (method, path) {
             ("GET" | "HEAD", "/metrics") => self.reply("200 OK", page, method == "GET"),
-            ("GET" | "HEAD", _) => self.reply("404 Not Found", "it is at /metrics\n", method == "GET"),
+            ("GET" | "HEAD", _) => self.reply("404 Not Found", "see /metrics\n", method == "GET"),
             _ => self.reply("405 Method Not Allowed", "GET only\n", true),
         }
     }
 
-    /// Reads or writes some bytes, within the time that is left.
+    /// Reads or writes some bytes, within the remaining time.
     fn turn(&mut self, mut act: impl FnMut(&mut TcpStream) -> std::io::Result<usize>) -> std::io::Result<usize> {
         loop {
             if Instant::now() >= self.deadline || self.stop.load(Ordering::Relaxed) {
@@ -195,7 +197,7 @@ impl Client {
             left = left.get(sent..).unwrap_or_default();
         }
         self.stream.shutdown(std::net::Shutdown::Write)?;
-        // What the other side still sends must not turn our answer into a reset.
+        // Bytes that the client still sends must not turn our answer into a reset.
         let mut rest = [0; 1_024];
         let mut left = HEAD_BYTES_MAX;
         while left > 0 {

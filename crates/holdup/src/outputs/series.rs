@@ -1,7 +1,8 @@
-//! The load as time series, for Prometheus: by scrape and by remote write the same ones.
+//! The load as time series for Prometheus, the same for scrape and remote write.
 //!
-//! Counters count from the start of the load. Quantiles are those of the last second alone: a client that wants another
-//! window has the sums and counts. What did not happen in a second has no quantile then, rather than an old one.
+//! Counters count from the start of the load. Quantiles cover the last second alone; for another
+//! window a client has sums and counts. A second without requests has no quantile, rather than an
+//! old one.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use holdup_load::stats::Second;
 
 use super::figures::offered;
 
-/// What a family is (Prometheus' text format).
+/// The type of a family (Prometheus' text format).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Only grows.
@@ -26,34 +27,34 @@ pub enum Kind {
 pub struct Family {
     /// Its name.
     pub name: &'static str,
-    /// In words.
+    /// Its description.
     pub help: &'static str,
-    /// What it is.
+    /// Its type.
     pub kind: Kind,
 }
 
-/// Every family, in the order in which series come.
+/// Every family, in the order of output.
 pub const FAMILIES: [Family; 9] = [
     family("holdup_build_info", "Version of holdup.", Kind::Gauge),
-    family("holdup_requests_total", "Requests that ended, by how: ok, or the kind of failure.", Kind::Counter),
+    family("holdup_requests_total", "Requests that ended, by outcome: ok, or the kind of failure.", Kind::Counter),
     family(
         "holdup_response_time_seconds",
-        "From when a request was due to the whole response; quantiles of the last second.",
+        "From the time a request was due to the end of the response; quantiles of the last second.",
         Kind::Summary,
     ),
-    family("holdup_service_time_seconds", "From the send to the whole response.", Kind::Summary),
+    family("holdup_service_time_seconds", "From the send to the end of the response.", Kind::Summary),
     family("holdup_send_lag_seconds", "The generator's own delay before the send.", Kind::Summary),
-    family("holdup_offered_rate", "Requests that are due a second; 0 in a closed model.", Kind::Gauge),
+    family("holdup_offered_rate", "Requests due per second; 0 in a closed model.", Kind::Gauge),
     family("holdup_requests_in_flight", "Requests on the wire.", Kind::Gauge),
-    family("holdup_requests_waiting", "Requests that are due and wait for a free connection.", Kind::Gauge),
-    family("holdup_phase_info", "The load's present phase.", Kind::Gauge),
+    family("holdup_requests_waiting", "Requests due that wait for a free connection.", Kind::Gauge),
+    family("holdup_phase_info", "The current phase of the load.", Kind::Gauge),
 ];
 
 const fn family(name: &'static str, help: &'static str, kind: Kind) -> Family {
     Family { name, help, kind }
 }
 
-/// Quantiles that are given, with their labels.
+/// The quantiles, with their labels.
 const QUANTILES: [(&str, f64); 5] = [("0.5", 0.5), ("0.9", 0.9), ("0.95", 0.95), ("0.99", 0.99), ("0.999", 0.999)];
 
 /// Name and value of each label.
@@ -64,7 +65,7 @@ pub type Labels = Vec<(&'static str, String)>;
 pub struct Point {
     /// Index in [`FAMILIES`].
     pub family: usize,
-    /// What its name has beyond the family's: nothing, `_sum` or `_count`.
+    /// The suffix of its name: empty, `_sum` or `_count`.
     pub suffix: &'static str,
     /// Its labels.
     pub labels: Labels,
@@ -89,17 +90,17 @@ pub struct Meter {
 #[derive(Default)]
 struct Totals {
     outcomes: BTreeMap<&'static str, u64>,
-    /// Sum (seconds) and count of response time, service time, send lag.
+    /// Sum (seconds) and count of response time, service time and send lag.
     times: [(f64, u64); 3],
 }
 
 impl Meter {
-    /// One whose series all have `labels`.
+    /// A meter whose series all have `labels`.
     pub fn new(labels: Labels) -> Self {
         Self { labels, totals: Vec::new() }
     }
 
-    /// What can be said before the load has begun.
+    /// The series before the load has begun.
     pub fn before(&self) -> Vec<Point> {
         vec![self.point(0, "", [("version", env!("CARGO_PKG_VERSION").to_owned())], 1.0)]
     }

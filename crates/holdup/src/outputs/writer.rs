@@ -1,5 +1,5 @@
-//! Text that goes to a file or to stdout as it comes, from a thread of its own: a slow reader at the other end of a
-//! pipe holds neither the load nor another output up. The first error is said, then nothing more is written.
+//! Writes text to a file or to stdout from its own thread, so that a slow reader of a pipe delays
+//! neither the load nor another output. It reports the first error and then writes nothing more.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -11,28 +11,28 @@ use holdup_recording::priority::give_way;
 use super::asked::Place;
 use crate::terminal::visible::Shown;
 
-/// A place that has been opened for writing; nothing of what was there has been touched yet.
+/// A destination opened for writing; its contents are still untouched.
 pub struct Opened {
     place: Place,
     file: Option<File>,
-    /// It was not there before, so it goes again if nothing is written.
+    /// The file is new, so it is removed if nothing is written.
     is_new: bool,
 }
 
 impl Opened {
-    /// Makes sure that `place` can be written.
+    /// Checks that `place` can be written.
     ///
     /// # Errors
-    /// If it can't, with its name.
+    /// If it cannot; the message names it.
     pub fn open(place: &Place) -> Result<Self, String> {
         let Place::File(path) = place else { return Ok(Self { place: place.clone(), file: None, is_new: false }) };
         let is_new = !path.exists();
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
-        let file = file.map_err(|e| format!("can't write {}: {e}", path.display()))?;
+        let file = file.map_err(|e| format!("cannot write {}: {e}", path.display()))?;
         Ok(Self { place: place.clone(), file: Some(file), is_new })
     }
 
-    /// What it is called in messages.
+    /// Its name in messages.
     pub fn name(&self) -> String {
         match &self.place {
             Place::Stdout => "stdout".to_owned(),
@@ -40,7 +40,7 @@ impl Opened {
         }
     }
 
-    /// From now on it is written: what was in it is gone.
+    /// Begins to write, which truncates the file.
     fn begin(mut self) -> Box<dyn Write + Send> {
         self.is_new = false;
         match self.file.take() {
@@ -53,10 +53,10 @@ impl Opened {
         }
     }
 
-    /// Writes `bytes` as all there is.
+    /// Writes `bytes` as the whole content.
     ///
     /// # Errors
-    /// Those of the place, with its name.
+    /// If the destination fails; the message names it.
     pub fn write(self, bytes: &[u8]) -> Result<(), String> {
         let name = self.name();
         let mut out = self.begin();
@@ -79,10 +79,10 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Begins to write to `opened`. Trouble is said to `notes`, once.
+    /// Begins to write to `opened`. The first error goes to `notes`.
     ///
     /// # Errors
-    /// If there can be no thread.
+    /// If no thread can be started.
     pub fn begin(opened: Opened, notes: Sender<String>) -> std::io::Result<Self> {
         let (queue, pieces) = channel();
         let name = opened.name();
@@ -92,7 +92,7 @@ impl Writer {
         Ok(Self { queue: Some(queue), thread: Some(thread) })
     }
 
-    /// Where pieces are put.
+    /// The queue of pieces.
     pub fn queue(&self) -> Option<Sender<String>> {
         self.queue.clone()
     }
@@ -113,7 +113,7 @@ impl Writer {
     }
 }
 
-/// Also where a run ends in an error what was handed over is written.
+/// If a run ends in an error, the queued pieces are still written.
 impl Drop for Writer {
     fn drop(&mut self) {
         self.close();
@@ -125,7 +125,7 @@ fn write(mut out: Box<dyn Write + Send>, pieces: &Receiver<String>, name: &str, 
     for piece in pieces {
         if let Err(error) = out.write_all(piece.as_bytes()).and_then(|()| out.flush()) {
             let _ =
-                notes.send(format!("failed to write {name}: {error}; no more is written there, and the load goes on"));
+                notes.send(format!("failed to write {name}: {error}; nothing more is written there; the load goes on"));
             return;
         }
     }
@@ -154,7 +154,7 @@ mod tests {
             assert_eq!(said.try_iter().count(), 0);
         }
         let why = Opened::open(&Place::File(dir.path().join("no/such"))).err().unwrap();
-        assert!(why.contains("can't write") && why.contains("no/such"), "{why}");
+        assert!(why.contains("cannot write") && why.contains("no/such"), "{why}");
     }
 
     #[test]

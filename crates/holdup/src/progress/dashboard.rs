@@ -1,4 +1,4 @@
-//! The live view of a load as text: what it is drawn from goes in, lines come out. No terminal is touched here.
+//! Renders the live view of a load as lines of text. It does not touch the terminal.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,23 +11,23 @@ use unicode_width::UnicodeWidthChar as _;
 use super::moment::Moment;
 use crate::terminal::visible::one_line;
 
-/// Seconds that a curve shows at most.
+/// Most seconds in a curve.
 pub const SECONDS: usize = 60;
 
-/// Operations that have a row of their own.
+/// Most operations with their own row.
 const OPERATIONS: usize = 5;
 
-/// Kinds of failures that are named in one row.
+/// Most kinds of failures in one row.
 const KINDS: usize = 3;
 
-/// Cells of the bar.
+/// Cells of the progress bar.
 const BAR: usize = 24;
 
-/// Columns of the names of rows, and of the text before a curve.
+/// Columns of the rows' names, and of the text before a curve.
 const NAMES: usize = 10;
 const TEXT: usize = 42;
 
-/// Columns below which a curve says nothing.
+/// Narrowest useful curve, in columns.
 const CURVE_LEAST: usize = 8;
 
 const BOLD: Style = Style::new().bold();
@@ -35,33 +35,33 @@ const DIM: Style = Style::new().dimmed();
 const PLAIN: Style = Style::new();
 const RED: Style = AnsiColor::Red.on_default();
 
-/// What a run's length is known to be.
+/// The known length of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
-    /// That long.
+    /// Exactly this long.
     Of(Duration),
-    /// No longer than that: it ends when it has found what it searches for.
+    /// At most this long: it ends when its search has an answer.
     AtMost(Duration),
 }
 
-/// What the terminal can show.
+/// The terminal's capabilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
     /// Columns.
     pub width: usize,
     /// Rows.
     pub height: usize,
-    /// Whether colours are wanted.
+    /// Whether to use colours.
     pub has_colors: bool,
     /// Whether it shows more than ASCII.
     pub has_unicode: bool,
 }
 
-/// What is drawn.
+/// The data of the view.
 pub struct View<'a> {
-    /// How long the run takes, if that is known.
+    /// The run's length, if known.
     pub length: Option<Length>,
-    /// How the load stands.
+    /// The current state of the load.
     pub now: &'a Snapshot,
     /// Its last seconds, the newest at the end.
     pub moments: &'a VecDeque<Moment>,
@@ -69,7 +69,8 @@ pub struct View<'a> {
     pub ended: &'a [u64],
 }
 
-/// The view: lines without one at the end, none wider than the terminal less a column, fewer than it has rows.
+/// The view: no line break at the end, at least one column narrower and one row shorter than the
+/// terminal.
 pub fn render(view: &View<'_>, look: Look) -> String {
     let mut lines = vec![head(view, look)];
     if !view.now.doing.is_empty() {
@@ -99,7 +100,7 @@ pub fn render(view: &View<'_>, look: Look) -> String {
     lines.join("\n")
 }
 
-/// The view while there is no load, only watching.
+/// The view of a recording without load.
 pub fn watching(elapsed: Duration, length: Option<Duration>, look: Look) -> String {
     let mut line = Line::new(look);
     match length {
@@ -108,7 +109,7 @@ pub fn watching(elapsed: Duration, length: Option<Duration>, look: Look) -> Stri
             line.put(PLAIN, "  watching");
         }
         None => {
-            let text = format!("watching for {}; Ctrl-C ends it and keeps what was recorded", time(elapsed));
+            let text = format!("watching for {}; Ctrl-C ends it and keeps the recording", time(elapsed));
             line.put(PLAIN, &text);
         }
     }
@@ -143,7 +144,7 @@ fn bar(line: &mut Line, elapsed: Duration, length: Length) {
 }
 
 fn rates(view: &View<'_>, last: Option<&Moment>) -> String {
-    // Without a second that has ended yet, there is only what is asked for.
+    // Before the first second has ended, only the scheduled rate is known.
     let offered = last.map_or(view.now.rate, |m| m.offered);
     let achieved = last.map_or_else(|| "-".to_owned(), |m| number(m.achieved));
     if offered > 0.0 {
@@ -165,7 +166,7 @@ fn failing(now: &Snapshot, last: Option<&Moment>) -> String {
             format!("{:.1} %: {}", last.failed_ratio() * 100.0, kinds(&last.failures))
         }
         _ if now.errors == 0 => "none".to_owned(),
-        _ => "none now".to_owned(),
+        _ => "none".to_owned(),
     }
 }
 
@@ -178,12 +179,12 @@ fn kinds(failures: &[(&'static str, u64)]) -> String {
     named.join(", ")
 }
 
-/// A row each for those that ended most.
+/// One row each for the operations with the most requests.
 fn operations(look: Look, last: &Moment, ended: &[u64]) -> Vec<String> {
     let mut shown: Vec<usize> = (0..last.operations.len()).collect();
     shown.sort_by_key(|i| std::cmp::Reverse(ended.get(*i).copied().unwrap_or(0)));
     shown.truncate(OPERATIONS);
-    // Rows stay where they are; only which ones there are changes with the counts.
+    // Rows keep their order; only the choice of rows changes with the counts.
     shown.sort_unstable();
     let widest = shown.iter().map(|i| columns(&last.operations[*i].name)).max().unwrap_or(0);
     let width = widest.clamp(9, (look.width / 3).max(9));
@@ -207,7 +208,7 @@ fn operations(look: Look, last: &Moment, ended: &[u64]) -> Vec<String> {
     lines
 }
 
-/// A name, what there is to say, and a curve as wide as there is room for.
+/// A name, a text, and a curve as wide as the room allows.
 fn row(look: Look, name: &str, text: &str, curve: &[Option<f64>], style: Style) -> String {
     let mut line = Line::new(look);
     line.put(DIM, &fit(name, NAMES));
@@ -222,7 +223,7 @@ fn row(look: Look, name: &str, text: &str, curve: &[Option<f64>], style: Style) 
     line.out
 }
 
-/// A character a value, from nothing to the largest of them. No value is a blank.
+/// One character per value, scaled to the largest. A missing value is a blank.
 fn spark(values: &[Option<f64>], has_unicode: bool) -> String {
     const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     const ASCII: [char; 8] = ['_', '.', ':', '-', '=', '+', '*', '#'];
@@ -232,7 +233,7 @@ fn spark(values: &[Option<f64>], has_unicode: bool) -> String {
     values.iter().map(|value| value.map_or(' ', |value| levels[level(value)])).collect()
 }
 
-/// Three digits or more, e.g. `0.12`, `3.4`, `56`, `7,890`.
+/// At least three digits, e.g. `0.12`, `3.4`, `56`, `7,890`.
 fn number(value: f64) -> String {
     match value {
         v if v >= 99.95 => thousands(v),
@@ -251,13 +252,13 @@ fn time(length: Duration) -> String {
     }
 }
 
-/// `text` in just `width` columns.
+/// `text` padded or cut to `width` columns.
 fn fit(text: &str, width: usize) -> String {
     let (cut, used) = cut(text, width);
     cut + &" ".repeat(width - used)
 }
 
-/// As much of `text` as fits into `width` columns, without what would act on the terminal; how wide that is.
+/// The part of `text` that fits into `width` columns, without control characters, and its width.
 fn cut(text: &str, width: usize) -> (String, usize) {
     let mut out = String::new();
     let mut used = 0;
@@ -272,7 +273,7 @@ fn cut(text: &str, width: usize) -> (String, usize) {
     (out, used)
 }
 
-/// Columns of the terminal that `line` takes, escapes left out.
+/// The width of `line` in columns, without escapes.
 pub fn columns(line: &str) -> usize {
     let mut in_escape = false;
     let mut columns = 0;

@@ -1,19 +1,19 @@
-//! One second of the load as the live view keeps it: the few numbers that are drawn, not the histograms.
+//! One second of the load for the live view: the few numbers it draws, without the histograms.
 
 use holdup_load::stats::{OperationSecond, Second};
 
 use crate::outputs::figures::{failed, failures_of_all, length_s, offered, quantile_ms, response_of_all};
 
-/// What the live view knows of one second.
+/// The live view's figures of one second.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Moment {
-    /// Requests that were due a second; 0 in a closed model.
+    /// Requests due per second; 0 in a closed model.
     pub offered: f64,
-    /// Requests that ended well, a second.
+    /// Requests that succeeded per second.
     pub achieved: f64,
-    /// Requests that failed, a second.
+    /// Requests that failed per second.
     pub failing: f64,
-    /// Response time, milliseconds; none if nothing ended in time.
+    /// Response time, milliseconds; none if no request ended in time.
     pub p50_ms: Option<f64>,
     /// 95th percentile.
     pub p95_ms: Option<f64>,
@@ -25,23 +25,23 @@ pub struct Moment {
     pub operations: Vec<OfOperation>,
 }
 
-/// The same of one operation.
+/// The figures of one operation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OfOperation {
     /// Its name.
     pub name: String,
-    /// Requests that ended, well or not.
+    /// Requests that ended, successfully or not.
     pub ended: u64,
-    /// The same, a second.
+    /// The same per second.
     pub rate: f64,
-    /// Response time, milliseconds; none if nothing ended in time.
+    /// Response time, milliseconds; none if no request ended in time.
     pub p99_ms: Option<f64>,
     /// Failures by kind, the most frequent first.
     pub failures: Vec<(&'static str, u64)>,
 }
 
 impl Moment {
-    /// What is drawn of `second`.
+    /// The figures of `second`.
     pub fn of(second: &Second) -> Self {
         let per_second = |count: u64| count as f64 / length_s(second).max(1e-3);
         let response = response_of_all(second);
@@ -64,7 +64,7 @@ impl Moment {
         }
     }
 
-    /// Share (0-1) of what ended that failed.
+    /// Share (0-1) of the ended requests that failed.
     pub fn failed_ratio(&self) -> f64 {
         let ended = self.achieved + self.failing;
         if ended > 0.0 { self.failing / ended } else { 0.0 }

@@ -1,5 +1,6 @@
-//! Which recordings of a folder are repeats of what: `interleave.json` beside them. `holdup run --interleave` and `holdup replay` to two
-//! servers write it after each recording, so that it says what is there whatever ended the whole; `holdup compare` reads it.
+//! `interleave.json`: says which recordings of a folder are repeats of which version. `holdup run
+//! --interleave` and `holdup replay` to two servers rewrite it after each recording, so that it is
+//! correct whenever they end; `holdup compare` reads it.
 
 use std::path::{Path, PathBuf};
 
@@ -12,15 +13,15 @@ use crate::failure::Failure;
 /// File beside the recordings.
 pub const INTERLEAVE: &str = "interleave.json";
 
-/// What [`INTERLEAVE`] says.
+/// The content of [`INTERLEAVE`].
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Interleave {
-    /// The recordings that are whole, in the order in which they were made.
+    /// The complete recordings, in the order they were made.
     pub order: Vec<Turn>,
-    /// What is compared, in the order in which it was named: the first is the baseline.
+    /// The compared versions, in the order they were named: the first is the baseline.
     #[serde(default)]
     pub versions: Vec<String>,
-    /// What drew the order.
+    /// The seed of the order.
     #[serde(default)]
     pub seed: u64,
     /// Name of the scenario.
@@ -31,19 +32,19 @@ pub struct Interleave {
 /// One recording.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Turn {
-    /// The version or the server; of plain repeats, the scenario.
+    /// The version or the server; for plain repeats, the scenario.
     pub name: String,
-    /// From 1 on.
+    /// Counts from 1.
     pub round: u32,
-    /// Its folder, from where the file is.
+    /// Its folder, relative to this file.
     pub path: PathBuf,
 }
 
 impl Interleave {
-    /// Of `folder`.
+    /// Reads the file in `folder`.
     ///
     /// # Errors
-    /// If it is not there or not such a file.
+    /// If it is missing or not valid.
     pub fn read(folder: &Path) -> Result<Self, Failure> {
         let file = folder.join(INTERLEAVE);
         let bad = |why: &dyn std::fmt::Display| Failure::Unusable(format!("{}: {why}", file.display()));
@@ -51,10 +52,10 @@ impl Interleave {
         serde_json::from_str(&text).map_err(|error| bad(&error))
     }
 
-    /// Into `folder`, in place of what was there.
+    /// Writes the file into `folder`, replacing an earlier one.
     ///
     /// # Errors
-    /// If it can't be written.
+    /// If it cannot be written.
     pub fn write(&self, folder: &Path) -> Result<(), Failure> {
         let file = folder.join(INTERLEAVE);
         let text = serde_json::to_string_pretty(self).map_err(Failure::unusable)?;
@@ -63,19 +64,19 @@ impl Interleave {
     }
 }
 
-/// The name of a version or a server, which becomes a folder's.
+/// Checks the name of a version or a server, which becomes the name of a folder.
 ///
 /// # Errors
-/// What it may be made of.
+/// If it has other characters than the message lists.
 pub fn checked_name(name: &str) -> Result<&str, String> {
     let is_fine = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.is_empty() || name.starts_with('.') || !name.chars().all(is_fine) {
-        return Err("a name consists of letters, digits, `-`, `_` and `.`".to_owned());
+        return Err("a name may have only letters, digits, `-`, `_` and `.`".to_owned());
     }
     Ok(name)
 }
 
-/// The failure with what it is of.
+/// Puts `what` before the failure's message.
 pub fn named(what: &str, failure: Failure) -> Failure {
     match failure {
         Failure::Unusable(why) => Failure::Unusable(format!("{what}: {why}")),

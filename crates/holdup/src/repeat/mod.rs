@@ -1,5 +1,6 @@
-//! The same load several times, in an order that is fair, between which something may be switched by a command: what
-//! `holdup run --repeat`, `--interleave`, `holdup replay` to two servers and `holdup capacity` have in common. What is played and judged is theirs.
+//! Plays the same load several times in a fair order, with a command between runs that may switch
+//! versions: the common part of `holdup run --repeat`, `--interleave`, `holdup replay` to two
+//! servers and `holdup capacity`. The commands decide what is played and judged.
 
 pub mod interleave;
 pub mod order;

@@ -1,8 +1,9 @@
-//! The order in which versions are measured. Every round has each of them once, and each second round goes through them in the
-//! reverse of the order before: what drifts evenly from run to run (a machine that warms up, a table that grows) then falls on all
-//! versions alike. Which is first is drawn, from a seed that is told.
+//! The order in which versions are measured. Every round has each version once, and every second
+//! round reverses the order of the one before. Even drift from run to run (a machine that warms up,
+//! a table that grows) then affects all versions alike. A reported seed draws which version comes
+//! first.
 
-/// What is measured when: the round, from 1 on, and which of `versions`.
+/// The schedule: the round, counted from 1, and the index into `versions`.
 pub fn balanced(versions: usize, rounds: u32, seed: u64) -> Vec<(u32, usize)> {
     let mut luck = Luck(seed);
     let mut turn: Vec<usize> = (0..versions).collect();

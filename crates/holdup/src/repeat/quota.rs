@@ -1,4 +1,4 @@
-//! The CPU quota of a cgroup, of version 1 or 2, set to what is to be measured and set back to what it was, however holdup ends.
+//! Changes the CPU quota of a cgroup, of version 1 or 2, and restores it however holdup ends.
 
 mod journal;
 
@@ -9,36 +9,36 @@ use std::sync::{Mutex, PoisonError};
 use self::journal::{Journal, folder};
 use crate::failure::Failure;
 
-/// Where cgroups are mounted, and below it the controller of version 1.
+/// Where cgroups are mounted, including the CPU controller of version 1.
 const ROOTS: [&str; 3] = ["/sys/fs/cgroup", "/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"];
 
-/// The kernel takes no quota below this, microseconds.
+/// The kernel accepts no quota below this, in microseconds.
 const LEAST_MICROS: f64 = 1_000.0;
 
-/// Sets back what killed holdups have left changed.
+/// Restores quotas that killed holdups left changed.
 ///
 /// # Errors
-/// If it can't be found out what that is.
+/// If the list of such quotas cannot be read.
 pub fn restore() -> Result<(), Failure> {
     let said = journal::restore(&folder())?;
     said.iter().for_each(|line| errln!("{line}"));
     if said.is_empty() {
-        errln!("no CPU quota is left changed");
+        errln!("no CPU quota needs restoring");
     }
     Ok(())
 }
 
-/// The same, as the start of another command does it: on the way.
+/// The same at the start of another command; it reports errors but goes on.
 pub fn restore_if_any() {
     for line in journal::restore(&folder()).unwrap_or_default() {
         errln!("{line}");
     }
 }
 
-/// A cgroup whose quota is changed. Dropping it sets back what was there before.
+/// A cgroup whose quota is changed. Dropping it restores the earlier quota.
 pub struct Quota {
     folder: PathBuf,
-    /// The file that has the quota.
+    /// The file of the quota.
     file: PathBuf,
     period_micros: f64,
     is_v2: bool,
@@ -46,10 +46,10 @@ pub struct Quota {
     journal: Mutex<Journal>,
 }
 
-/// Quotas that are changed now, by file, with what was there before: for an end that drops nothing.
+/// Quotas that are changed now, with their earlier values, for an exit that drops nothing.
 static CHANGED: Mutex<Vec<(PathBuf, String)>> = Mutex::new(Vec::new());
 
-/// Sets all quotas back at once, because the process ends here.
+/// Restores all quotas at once, because the process exits here.
 pub fn set_back_all() {
     for (file, before) in CHANGED.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
         let _ = fs::write(file, before);
@@ -57,10 +57,10 @@ pub fn set_back_all() {
 }
 
 impl Quota {
-    /// Of the cgroup `path`: its folder, or its name.
+    /// For the cgroup `path`: its folder, or its name.
     ///
     /// # Errors
-    /// If it is none with a CPU quota, the quota may not be changed, or another holdup changes it.
+    /// If it has no CPU quota, the quota may not be changed, or another holdup changes it.
     pub fn of(path: &Path) -> Result<Self, Failure> {
         Self::noted_in(&folder(), path)
     }
@@ -86,13 +86,14 @@ impl Quota {
                 journal.note(&file, &before).map_err(Failure::unusable)?;
                 CHANGED.lock().unwrap_or_else(PoisonError::into_inner).push((file.clone(), before.clone()));
                 let quota = Self { folder, file, period_micros, is_v2, before, journal: Mutex::new(journal) };
-                // Whether it may be changed is found out before anything is measured: by what is there already.
+                // Writing the present value shows whether it may be changed, before anything is
+                // measured.
                 quota.write(&quota.before)?;
                 return Ok(quota);
             }
         }
         Err(Failure::Unusable(format!(
-            "--cgroup {}: no cgroup with a CPU quota (cpu.max, or cpu.cfs_quota_us of version 1) is there; give its folder, e.g. /sys/fs/cgroup/app, and let its parent's cgroup.subtree_control have cpu",
+            "--cgroup {}: this cgroup has no CPU quota (cpu.max, or cpu.cfs_quota_us of version 1); give its folder, e.g. /sys/fs/cgroup/app, and add cpu to its parent's cgroup.subtree_control",
             path.display()
         )))
     }
@@ -102,7 +103,7 @@ impl Quota {
         &self.folder
     }
 
-    /// What was there before, as its file has it.
+    /// The earlier quota, as in its file.
     pub fn before(&self) -> &str {
         &self.before
     }
@@ -115,12 +116,12 @@ impl Quota {
         let micros = cpus * self.period_micros;
         if micros < LEAST_MICROS {
             let least = LEAST_MICROS / self.period_micros;
-            return Err(Failure::Unusable(format!("{cpus} CPUs: the kernel takes no quota below {least}")));
+            return Err(Failure::Unusable(format!("{cpus} CPUs: the kernel accepts no quota below {least}")));
         }
         let period = self.period_micros;
         let text = if self.is_v2 { format!("{micros:.0} {period:.0}") } else { format!("{micros:.0}") };
         let noted = self.journal.lock().unwrap_or_else(PoisonError::into_inner).note_set(&text);
-        noted.map_err(|error| Failure::Unusable(format!("the CPU quota is not changed: {error}")))?;
+        noted.map_err(|error| Failure::Unusable(format!("the CPU quota was not changed: {error}")))?;
         self.write(&text)
     }
 
@@ -139,7 +140,7 @@ impl Drop for Quota {
                 self.journal.lock().unwrap_or_else(PoisonError::into_inner).end();
             }
             Err(Failure::Unusable(why)) => {
-                errln!("the CPU quota could not be set back to {}: {why}; run: holdup capacity --restore", self.before)
+                errln!("the CPU quota could not be restored to {}: {why}; run: holdup capacity --restore", self.before)
             }
             Err(_) => {}
         }
@@ -197,7 +198,7 @@ mod tests {
         next.set(0.2).unwrap();
         killed(next);
         let said = journal::restore(&journals).unwrap();
-        assert!(said.len() == 1 && said[0].contains("set back to max 100000"), "{said:?}");
+        assert!(said.len() == 1 && said[0].contains("restored to max 100000"), "{said:?}");
         assert_eq!((read(), journal::restore(&journals).unwrap().len()), ("max 100000".to_owned(), 0));
         // What somebody else has set since is theirs.
         let last = Quota::noted_in(&journals, dir.path()).unwrap();
@@ -205,7 +206,7 @@ mod tests {
         killed(last);
         fs::write(&file, "70000 100000").unwrap();
         let said = journal::restore(&journals).unwrap();
-        assert!(said[0].contains("left so") && read() == "70000 100000", "{said:?}");
+        assert!(said[0].contains("left unchanged") && read() == "70000 100000", "{said:?}");
     }
 
     #[test]
@@ -230,6 +231,6 @@ mod tests {
     fn what_is_no_cgroup_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let refused = Quota::of(&dir.path().join("none")).err();
-        assert!(matches!(refused, Some(Failure::Unusable(why)) if why.contains("no cgroup with a CPU quota")));
+        assert!(matches!(refused, Some(Failure::Unusable(why)) if why.contains("has no CPU quota")));
     }
 }

@@ -1,5 +1,6 @@
-//! Switching what is measured by a command that the user gives, and waiting until it can be measured. The command is the
-//! user's: what it starts is left alone, and what it writes goes to a file beside the recordings.
+//! Switches versions by a command of the user, and waits until the new one can be measured.
+//! Processes that the command starts are left alone, and its output goes to a file beside the
+//! recordings.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt as _;
@@ -15,42 +16,43 @@ use crate::commands::given::value;
 use crate::failure::Failure;
 use crate::lab::{accepts, answers_200};
 
-/// File beside the recordings that has what the commands wrote.
+/// File beside the recordings with the commands' output.
 pub const LOG: &str = "switch.log";
 
-/// How often a command, or whether something is ready, is looked at.
+/// Interval between checks of a command or of readiness.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Lines of what a command wrote that an error repeats.
+/// Lines of a command's output that an error quotes.
 const QUOTED_LINES: usize = 5;
 
 /// How versions are switched.
 #[derive(clap::Args)]
 pub struct SwitchArgs {
-    /// A version is ready when this answers 200 (http://…) or accepts connections (tcp://HOST:PORT) [default: the target accepts connections]
+    /// Sign that a version is ready: http://… answers 200, or tcp://HOST:PORT accepts [default: the
+    /// target accepts connections]
     #[arg(long, value_name = "URL", value_parser = ready)]
     ready: Option<Ready>,
 
-    /// Time between when it is ready and the load
+    /// Pause between readiness and the load
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = crate::commands::duration)]
     settle: Duration,
 
-    /// Longest time that the command, and then being ready, may take
+    /// Longest time for the command, and then for readiness
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = crate::commands::duration)]
     switch_within: Duration,
 }
 
-/// When something is ready.
+/// The sign that a version is ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Ready {
-    /// This URL is answered with 200.
+    /// This URL answers 200.
     Http(String),
     /// This `HOST:PORT` accepts connections.
     Tcp(String),
 }
 
 fn ready(text: &str) -> Result<Ready, String> {
-    let wrong = "say http://HOST:PORT/PATH, which answers 200 when it is ready, or tcp://HOST:PORT";
+    let wrong = "expected http://HOST:PORT/PATH, which answers 200 when ready, or tcp://HOST:PORT";
     let text = value(text)?;
     match text.split_once("://") {
         Some(("http", rest)) if !rest.is_empty() => Ok(Ready::Http(text.clone())),
@@ -76,11 +78,12 @@ impl Ready {
 }
 
 impl SwitchArgs {
-    /// Switches to `what` by `command`, if there is one, and waits until `target` can be measured. What the command writes goes
-    /// to the end of [`LOG`] in `dir`.
+    /// Switches to `what` by `command`, if there is one, and waits until `target` can be measured.
+    /// The command's output is appended to [`LOG`] in `dir`.
     ///
     /// # Errors
-    /// If the command fails or takes too long, or if nothing is ready after it: which, and the end of what it wrote.
+    /// If the command fails or takes too long, or the version does not become ready; the message
+    /// quotes the end of the output.
     pub fn switch(
         &self,
         what: &str,
@@ -115,9 +118,10 @@ impl SwitchArgs {
         let file = files::append(log);
         let file = file.and_then(|file| Ok((file.try_clone()?, file)));
         let (errors, output) =
-            file.map_err(|error| failed(format!("has nowhere to write: {}: {error}", log.display())))?;
+            file.map_err(|error| failed(format!("has no file for its output: {}: {error}", log.display())))?;
         let mut shell = Command::new("sh");
-        // A group of its own: Ctrl-C is for holdup, and not for the servers that the command has started.
+        // Its own process group: Ctrl-C is for holdup, not for the servers that the command has
+        // started.
         shell.arg("-c").arg(command).process_group(0).stdin(Stdio::null()).stdout(output).stderr(errors);
         crate::descriptors::as_before(&mut shell);
         let mut child = shell.spawn().map_err(|error| failed(format!("could not be started: {error}")))?;
@@ -126,14 +130,14 @@ impl SwitchArgs {
             Some(status) => Err(failed(format!("failed: {status}{}", quote(log, begun)))),
             None => {
                 let within = seconds(self.switch_within);
-                let hint = "a server that stays is started in the background, e.g. with `&` or `docker compose up -d`";
+                let hint = "start a server in the background, e.g. with `&` or `docker compose up -d`";
                 Err(failed(format!("was still running after {within} (--switch-within); {hint}{}", quote(log, begun))))
             }
         }
     }
 }
 
-/// Waits for the end of the command; none, and its end by force, after `within`.
+/// Waits for the end of the command; after `within`, kills it and returns none.
 fn wait(child: &mut Child, within: Duration, stop: &AtomicBool) -> Result<Option<ExitStatus>, Failure> {
     let deadline = Instant::now() + within;
     loop {
@@ -142,7 +146,8 @@ fn wait(child: &mut Child, within: Duration, stop: &AtomicBool) -> Result<Option
         }
         let is_stopped = stop.load(Ordering::Relaxed);
         if is_stopped || Instant::now() >= deadline {
-            // SAFETY: kill touches no memory; the leader of the group is not reaped, so the number is still its own.
+            // SAFETY: kill touches no memory; the leader of the group is not reaped, so the number
+            // is still its own.
             unsafe { libc::kill(-child.id().cast_signed(), libc::SIGKILL) };
             let _ = child.wait();
             return if is_stopped { Err(Failure::Interrupted) } else { Ok(None) };
@@ -177,7 +182,7 @@ fn seconds(length: Duration) -> String {
     format!("{:.0} s", length.as_secs_f64())
 }
 
-/// The end of what a command wrote since `begun`, without what looks like a secret.
+/// The end of a command's output since `begun`, without what looks like a secret.
 fn quote(log: &Path, begun: u64) -> String {
     use std::io::{Read as _, Seek as _, SeekFrom};
     let mut bytes = Vec::new();
@@ -191,5 +196,5 @@ fn quote(log: &Path, begun: u64) -> String {
         return "; it wrote nothing".to_owned();
     }
     let end = lines[lines.len().saturating_sub(QUOTED_LINES)..].join("\n    ");
-    format!("; the end of what it wrote (all of it is in {}):\n    {end}", log.display())
+    format!("; the end of its output (all of it is in {}):\n    {end}", log.display())
 }

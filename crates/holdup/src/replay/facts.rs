@@ -1,4 +1,5 @@
-//! What was replayed and what not, in words and as `replay.json` beside the recording's tables.
+//! What a replay sent and what it left out, in words and as `replay.json` beside the recording's
+//! tables.
 
 use holdup_logs::digest::time::written;
 use holdup_logs::replay::survey::Survey;
@@ -9,57 +10,57 @@ use super::PlayedFacts;
 /// File name of the facts in a recording.
 pub const REPLAY: &str = "replay.json";
 
-/// What is known of a replay. Times are of the log, unless they say otherwise.
+/// Facts of a replay. Times are the log's, unless they say otherwise.
 #[derive(Clone, Debug, Serialize)]
 pub struct Facts {
     /// The logs, in the order they were read.
     pub logs: Vec<String>,
-    /// Their kind.
+    /// Their format.
     pub format: &'static str,
-    /// So many times as fast as it was.
+    /// The speed, as a multiple of the log's.
     pub speed: f64,
-    /// Whether also what is not known to only read was sent.
+    /// Whether statements that may write were sent, too.
     pub writes: bool,
     /// Statements in the logs.
     pub statements: u64,
-    /// Statements that were to be sent.
+    /// Statements to be sent.
     pub sent: u64,
-    /// Different ones among those.
+    /// Distinct statements among those.
     pub digests: usize,
-    /// Statements that were left out, by why.
+    /// Statements that were left out, by reason.
     pub left_out: std::collections::BTreeMap<&'static str, u64>,
     /// Sessions.
     pub sessions: u64,
-    /// Sessions at once, in the log.
+    /// Most concurrent sessions in the log.
     pub sessions_at_once: u32,
-    /// Sessions at once that were allowed.
+    /// Most concurrent sessions allowed.
     pub connections: u32,
-    /// When the first one began.
+    /// Time of the first statement.
     pub from: String,
-    /// When the last one ended.
+    /// End of the last statement.
     pub to: String,
-    /// How long that was.
+    /// Their distance in seconds.
     pub length_s: f64,
-    /// Whether a limit ended it before the log did.
+    /// Whether a limit ends it before the log does.
     pub is_limited: bool,
-    /// Statements whose log says the second only, spread over it.
+    /// Statements whose log has whole seconds only, spread over their second.
     pub spread: u64,
-    /// Statements that took longer than what is looked ahead to: sent late.
+    /// Statements that took longer than the look-ahead, and so are sent late.
     pub too_long: u64,
     /// Records without a time.
     pub without_time: u64,
-    /// What could not be read, with how often.
+    /// Problems in the logs, with their number.
     pub problems: Vec<(&'static str, u64)>,
-    /// Texts of the statements that were to be sent, without their values, by digest.
+    /// Texts of the statements to be sent, without their values, by digest.
     pub texts: std::collections::BTreeMap<String, String>,
-    /// What came of it; none if it was only looked at.
+    /// The results; none for a mere check.
     pub played: Option<PlayedFacts>,
     #[serde(skip)]
     words: Vec<(u64, &'static str)>,
 }
 
 impl Facts {
-    /// Of a survey; nothing is played yet.
+    /// From a survey; nothing has been played yet.
     pub fn new(survey: &Survey, logs: Vec<String>, format: &'static str, speed: f64, writes: bool) -> Self {
         let left_out = &survey.left_out.statements;
         Self {
@@ -94,11 +95,11 @@ impl Facts {
         }
     }
 
-    /// What is sent and what is not, line by line.
+    /// What is sent and what is left out, line by line.
     pub fn lines(&self) -> Vec<String> {
         let share = 100.0 * self.sent as f64 / self.statements.max(1) as f64;
         let mut lines = vec![format!(
-            "{} of the log's {} statements ({share:.1} %), {} different ones, in {} sessions, at most {} at once; {} to {}, {} s",
+            "{} of the log's {} statements ({share:.1} %), {} distinct, in {} sessions, at most {} at once; {} to {}, {} s",
             self.sent,
             self.statements,
             self.digests,
@@ -114,19 +115,22 @@ impl Facts {
         }
         if self.spread > 0 {
             lines.push(format!(
-                "the log has whole seconds: {} records are spread evenly over theirs, in the log's order",
+                "the log has whole seconds: {} records are spread evenly over their second, in the log's order",
                 self.spread
             ));
         }
         if self.too_long > 0 {
-            lines.push(format!("{} statements took longer than is looked ahead: they go out late", self.too_long));
+            lines.push(format!("{} statements took longer than the look-ahead: they are sent late", self.too_long));
         }
         if self.without_time > 0 {
-            lines.push(format!("{} records have no time: taken to be at that of the one before", self.without_time));
+            lines.push(format!(
+                "{} records have no time: each gets the time of the record before it",
+                self.without_time
+            ));
         }
         if self.connections < self.sessions_at_once {
             lines.push(format!(
-                "at most {} sessions at once are connected, and the log has up to {}: some wait for others to leave",
+                "at most {} sessions connect at once, but the log has up to {}: some wait for others to leave",
                 self.connections, self.sessions_at_once
             ));
         }
@@ -136,7 +140,7 @@ impl Facts {
     }
 }
 
-/// A number of seconds as one reads it.
+/// A number of seconds for people.
 fn rounded(seconds: f64) -> String {
     if seconds < 10.0 { format!("{seconds:.2}") } else { format!("{seconds:.0}") }
 }

@@ -1,4 +1,4 @@
-//! What a survey found -> what the load engine plays: operations, connections, moments.
+//! Turns a survey of the logs into a load for the engine: operations, connections, times.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,37 +13,39 @@ use holdup_logs::replay::order::{HELD_BACK_BYTES, Order};
 use holdup_logs::replay::source::Logs;
 use holdup_logs::replay::survey::Survey;
 
-/// Statements that are operations of their own; all others are one. Each has histograms in every second, hundreds of kilobytes, which a
-/// thread that gives way has to write: with 400 a busy machine fell behind by 10 GB. What each statement took is in the executions.
+/// Statements with their own operation; all others share one. Each operation has histograms in
+/// every second, hundreds of kilobytes that a low-priority thread must write: with 400 operations a
+/// busy machine fell behind by 10 GB. The executions have the time of every statement.
 const MOST_OPERATIONS: usize = 50;
 
-/// What those others are called.
+/// The name of the shared operation.
 const OTHERS: &str = "(other statements)";
 
-/// Longest name of an operation, characters.
+/// Longest name of an operation, in characters.
 const LONGEST_NAME: usize = 60;
 
-/// How much longer than the log the replay is shown to be: the last statement may take longer than it did.
+/// How much longer than the log the replay is scheduled: the last statement may take longer than it
+/// did.
 const SLACK: Duration = Duration::from_millis(1);
 
-/// Connections beside those that the log had at once, and an eighth of them.
+/// Connections beyond the log's maximum plus an eighth of it.
 const SPARE_CONNECTIONS: u32 = 4;
 
-/// How a mix is played.
+/// A mix and how to play it.
 pub struct Plan<'a> {
     /// The logs.
     pub logs: &'a Logs,
-    /// What is sent.
+    /// What may be sent.
     pub rules: &'a Rules,
-    /// What is in them.
+    /// The survey of the logs.
     pub survey: &'a Survey,
-    /// Where to.
+    /// The target.
     pub target: Target,
-    /// So many times as fast as it was.
+    /// The speed, as a multiple of the log's.
     pub speed: f64,
-    /// Sessions at once at most.
+    /// Most concurrent sessions.
     pub sessions: Option<u32>,
-    /// What becomes of rows.
+    /// How result rows are treated.
     pub rows: Rows,
 }
 
@@ -52,7 +54,8 @@ pub fn plan(plan: Plan<'_>) -> Scenario {
     let Plan { logs, rules, survey, mut target, speed, sessions, rows } = plan;
     let is_mysql = rules.dialect != Dialect::PostgreSql;
     if !is_mysql && let Some(database) = rules.database.as_deref().or(survey.database.as_deref()) {
-        // Without a database PostgreSQL takes the account's name for one, when the target is looked at first.
+        // Without a database, PostgreSQL uses the account's name as one when the target is first
+        // checked.
         target = target.or_in(database);
     }
     let (names, of_shape) = operations(survey);
@@ -77,7 +80,7 @@ pub fn plan(plan: Plan<'_>) -> Scenario {
             mix::Action::Execute(ask) => {
                 let shape = ask.shape as usize;
                 let before = ask.goes_to.map(|text| Statement { text, ..Statement::default() });
-                // PostgreSQL needs no round trip more to have one prepared.
+                // PostgreSQL needs no extra round trip to prepare a statement.
                 let is_prepared = is_mysql && !ask.parameters.is_empty();
                 let own = Statement { text: ask.text, is_prepared, parameters: ask.parameters };
                 What::Ask(
@@ -102,29 +105,31 @@ pub fn plan(plan: Plan<'_>) -> Scenario {
     let operations = names.into_iter().map(operation).collect();
     let mut scenario = Scenario::new("replay", target, Load::Open(schedule), operations);
     let most = sessions.unwrap_or(MAX_CONNECTIONS);
-    // A session that leaves a little later than it did is no reason for the next to wait.
+    // The next session need not wait because one leaves a little later than it did.
     let at_once = survey.most_sessions.saturating_add(survey.most_sessions / 8 + SPARE_CONNECTIONS);
     scenario.connections = at_once.clamp(1, most);
-    // The statements keep the trace ids that they had.
+    // The statements keep their own trace ids.
     scenario.trace = false;
     scenario.http.max_response_bytes = u64::MAX;
     scenario
 }
 
-/// Sessions that only read say so to the server, too: what the words of a statement don't show, it refuses.
+/// Read-only sessions also say so to the server, which then rejects writes that a statement's words
+/// do not show.
 fn manner(is_mysql: bool, writes: bool, rows: Rows) -> Manner {
     let mut manner = Manner { rows, ..Manner::default() };
     if !writes && is_mysql {
         let text = "SET SESSION TRANSACTION READ ONLY".to_owned();
         manner.opening.push(Statement { text, ..Statement::default() });
     } else if !writes {
-        // What a session begins with it goes back to when it is reset.
+        // A session returns to its initial settings when it is reset.
         manner.settings.push(("default_transaction_read_only".to_owned(), "on".to_owned()));
     }
     manner
 }
 
-/// Names of operations, and the operation of each shape: those that took most of the time in the log first.
+/// Names of the operations, and each shape's operation: first those that took the most time in the
+/// log.
 fn operations(survey: &Survey) -> (Vec<String>, Vec<u32>) {
     let shapes = &survey.shapes.all;
     let mut order: Vec<usize> = (0..shapes.len()).filter(|at| shapes.get(*at).is_some_and(|s| s.sent > 0)).collect();

@@ -1,4 +1,4 @@
-//! A recorded mix on its way to a server: what the logs say becomes what the load engine plays, and what came of it is told.
+//! Replays a recorded mix: turns logs into a load for the engine, and reports the outcome.
 
 mod facts;
 mod feed;

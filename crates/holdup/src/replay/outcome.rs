@@ -1,25 +1,26 @@
-//! What came of a recorded mix: how well it was played, and what held it back.
+//! The outcome of a replay: how faithfully it was played, and what delayed it.
 
 use holdup_load::engine::{OperationSummary, Summary};
 use holdup_load::stats::histogram;
 use serde::Serialize;
 
-/// What came of a recorded mix.
+/// The outcome of a recorded mix.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct PlayedFacts {
-    /// Statements that ended well, and that did not.
+    /// Statements that succeeded.
     pub completed: u64,
-    /// See `completed`.
+    /// Statements that failed.
     pub failed: u64,
-    /// Statements that were due while the one before them in their session was under way.
+    /// Statements that were due while the previous one in their session was still running.
     pub held_back: u64,
-    /// How long they waited, in all and at most, milliseconds.
+    /// Their wait in total, milliseconds.
     pub held_back_ms: f64,
-    /// See `held_back_ms`.
+    /// Their longest wait, milliseconds.
     pub held_back_longest_ms: f64,
-    /// Sessions that came while as many were connected as may be.
+    /// Sessions that came while all allowed connections were in use.
     pub unseated: u64,
-    /// How late statements went out although nothing held them back, milliseconds: the generator's own delay.
+    /// How late statements were sent although nothing delayed them, milliseconds: the generator's
+    /// own lag.
     pub lag_p50_ms: f64,
     /// See `lag_p50_ms`.
     pub lag_p99_ms: f64,
@@ -28,7 +29,7 @@ pub struct PlayedFacts {
 }
 
 impl PlayedFacts {
-    /// Of what the load engine says; none if it did not play a mix.
+    /// The outcome in the engine's summary; none if the load was not a mix.
     pub fn of(summary: &Summary) -> Option<Self> {
         let bound = summary.bound?;
         let mut lag = histogram();
@@ -53,18 +54,18 @@ impl PlayedFacts {
     /// The same in words.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!(
-            "{} ended well, {} did not; sent within {:.3} ms (p99) of when they were due, at most {:.1} ms",
+            "{} succeeded, {} failed; sent within {:.3} ms (p99) of their due time, at most {:.1} ms",
             self.completed, self.failed, self.lag_p99_ms, self.lag_max_ms
         )];
         if self.held_back > 0 {
             lines.push(format!(
-                "the log's own concurrency binds: {} statements were due before the one before them in their session had ended; they waited {:.1} ms in all, {:.1} ms at most",
+                "the sessions themselves are the limit: {} statements were due before the previous one in their session had ended; they waited {:.1} ms in total, {:.1} ms at most",
                 self.held_back, self.held_back_ms, self.held_back_longest_ms
             ));
         }
         if self.unseated > 0 {
             lines.push(format!(
-                "{} sessions waited until another one left: as many were connected as may be",
+                "{} sessions waited for another to leave, because all allowed connections were in use",
                 self.unseated
             ));
         }

@@ -1,4 +1,4 @@
-//! Both accounts of single requests: how many were joined, and one request's own ledger.
+//! The joined accounts of single requests: how many were joined, and one request's own ledger.
 
 use std::fmt::Write as _;
 
@@ -6,14 +6,14 @@ use holdup_diagnose::verdict::{AccountsReport, Diagnosis, RequestReport};
 
 use super::{BAR, BOLD, DIM, bar, wrap};
 
-/// How much was joined, and the slowest request, after the ledger.
+/// The number of joined requests, and the slowest of them, after the ledger.
 pub(super) fn accounts(out: &mut String, d: &Diagnosis) {
     let Some(accounts) = &d.accounts else { return };
     wrap(out, "  ", &format!("{}.", accounts.text));
     if let Some(sampling) = &accounts.sampling {
         wrap(out, "  ", &format!("But {sampling}."));
     }
-    // Where count and waits agree there is nothing to say.
+    // A check that agrees needs no line.
     for check in accounts.checks.iter().filter(|c| !c.agrees) {
         wrap(out, "  ", &format!("{}: {}.", check.part, check.text));
     }
@@ -28,18 +28,18 @@ fn slowest(out: &mut String, accounts: &AccountsReport) {
     wrap(
         out,
         "  ",
-        &format!("The slowest joined, {} ({:.1} ms): {}.", one.trace_id, one.response_ms, parts.join(", ")),
+        &format!("The slowest joined request, {} ({:.1} ms): {}.", one.trace_id, one.response_ms, parts.join(", ")),
     );
 }
 
-/// What took at least half a percent of it.
+/// The parts that took at least half a percent of it.
 fn line_up(one: &RequestReport) -> Vec<(&str, f64)> {
     let parts = one.parts.iter().map(|p| (p.part.as_str(), p.ms));
     let all = parts.chain([("unexplained", one.unexplained_ms)]);
     all.filter(|(_, ms)| ms.abs() >= 0.005 * one.response_ms).collect()
 }
 
-/// One request: its ledger and what it waited for.
+/// One request: its ledger and its waits.
 pub fn request(one: &RequestReport) -> String {
     let mut out = String::new();
     let joined = if one.joined { "both accounts joined" } else { "one account" };
@@ -57,7 +57,7 @@ pub fn request(one: &RequestReport) -> String {
         let _ = writeln!(out, "{}", line.trim_end());
     }
     if !one.waits.is_empty() {
-        let _ = writeln!(out, "{BOLD}What the app waited for{BOLD:#} {DIM}(from when it was due){DIM:#}");
+        let _ = writeln!(out, "{BOLD}Waits of the app{BOLD:#} {DIM}(from the time it was due){DIM:#}");
     }
     for wait in &one.waits {
         let from = wait.from_ms.map_or_else(|| "sum".to_owned(), |ms| format!("{ms:.1}"));

@@ -1,4 +1,5 @@
-//! The verdict on one screen: at most 40 lines, with culprit, time, fix and command in the first half. `--verbose` has the rest.
+//! The verdict on one screen: at most 40 lines, with culprit, time, fix and command in the first
+//! half. `--verbose` prints the rest.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -14,20 +15,20 @@ use super::style::AnsiColor;
 use super::visible::one_line;
 use super::{BOLD, DIM, answer, kernel, parts_of_time, wrap};
 
-/// Pieces of evidence, and fixes, that are shown at most.
+/// Most pieces of evidence, and most fixes.
 const SHOWN: usize = 3;
 
-/// Lines of one piece of text before it is cut.
+/// Most lines of one text.
 const LINES_EACH: usize = 2;
 
-/// From this confidence (0-1) on a cause is called very likely, and from the second on certain.
+/// A cause is very likely from the first confidence (0-1) on, and certain from the second on.
 const VERY_LIKELY: f64 = 0.7;
 const CERTAIN: f64 = 0.9;
 
-/// Below this confidence (0-1) the verdict says which measurement would make it surer.
+/// Below this confidence (0-1) the verdict names the measurement that would raise it.
 const SURE: f64 = 0.75;
 
-/// The verdict of the recording in `dir`, if it is on disk.
+/// The brief verdict; `dir` is its recording's directory, if it is on disk.
 pub fn brief(d: &Diagnosis, dir: Option<&Path>) -> String {
     let mut out = String::new();
     let root = d.findings.iter().find(|f| Some(&f.cause) == d.culprit.as_ref());
@@ -37,7 +38,7 @@ pub fn brief(d: &Diagnosis, dir: Option<&Path>) -> String {
     warnings(&mut out, d);
     search(&mut out, d);
     if let Some(finding) = likeliest.filter(|_| d.verdict != Answer::Healthy) {
-        // The whole recording and one table of it may say the same.
+        // The whole recording and one table of it may have the same text.
         let mut told: Vec<&str> = finding.evidence.iter().map(|evidence| evidence.text.as_str()).collect();
         told.dedup();
         for text in told.into_iter().take(SHOWN) {
@@ -60,7 +61,7 @@ pub fn brief(d: &Diagnosis, dir: Option<&Path>) -> String {
     out
 }
 
-/// The word, the cause and how sure it is.
+/// The word, the cause and its confidence.
 fn title(out: &mut String, d: &Diagnosis, root: Option<&Finding>, likeliest: Option<&Finding>) {
     let (word, style) = answer(d);
     let Some(finding) = likeliest.filter(|_| d.verdict != Answer::Healthy) else {
@@ -73,16 +74,16 @@ fn title(out: &mut String, d: &Diagnosis, root: Option<&Finding>, likeliest: Opt
         (true, confidence) if confidence >= VERY_LIKELY => ("", format!("very likely ({confidence:.2})")),
         (true, confidence) => ("", format!("likely ({confidence:.2})")),
     };
-    // What ties with another is in its sentence; a number beside one of both would decide it.
+    // Two tied causes stand in the sentence; one number beside one of them would seem to decide.
     let grade = if d.verdict == Answer::Undecided && root.is_none() { String::new() } else { grade };
     let (name, cause) = (one_line(&finding.title), one_line(&finding.cause));
     let taken = [word, lead, &name, &cause, &grade].iter().map(|text| text.chars().count()).sum::<usize>();
-    // Blanks and the colon between them.
+    // The blanks and the colon between them.
     let gap = if taken + 6 <= super::width() { " ".to_owned() } else { format!("\n{}", " ".repeat(word.len() + 2)) };
     let _ = writeln!(out, "{style}{word}{style:#}  {lead}{BOLD}{name}{BOLD:#}:{gap}{cause}  {DIM}{grade}{DIM:#}");
 }
 
-/// What it costs and since when; or the headline, where that is not milliseconds of requests.
+/// Its cost and since when; or the headline, if the cost is not in milliseconds.
 fn sentence(out: &mut String, d: &Diagnosis, root: Option<&Finding>) {
     let when = d.episode.map(|episode| format!("From {}", clock_span(d, episode)));
     let cost = root.filter(|f| f.explains_ms > 0.0 && f.explains_ratio > 0.0 && d.search.is_none()).map(|f| {
@@ -102,10 +103,10 @@ fn sentence(out: &mut String, d: &Diagnosis, root: Option<&Finding>) {
     }
 }
 
-/// Seconds of a day: from there on a time of the day is not unique.
+/// Seconds of a day: in longer recordings a time of day is not unique.
 const DAY_S: f64 = 86_400.0;
 
-/// `10:31:14 to 10:31:24 UTC (14 s to 24 s)`; with the date if the recording had begun a day or more before.
+/// `10:31:14 to 10:31:24 UTC (14 s to 24 s)`; with the date in recordings of a day or more.
 fn clock_span(d: &Diagnosis, span: Span) -> String {
     let seconds = format!("{:.0} s to {:.0} s", span.from_s, span.to_s);
     let Some(start) = clock::parse_rfc3339(&d.started_at) else { return seconds };
@@ -117,7 +118,8 @@ fn clock_span(d: &Diagnosis, span: Span) -> String {
     format!("{} to {} UTC ({seconds})", at(span.from_s), at(span.to_s))
 }
 
-/// What limits the answer: another recording it was compared with, several episodes, a disturbed machine, work that is left.
+/// Reservations: another recording as baseline, further episodes, a disturbed machine, unfinished
+/// old work.
 fn warnings(out: &mut String, d: &Diagnosis) {
     if let Some(against) = &d.against {
         cut(out, "", &format!("It was {}.", against.text));
@@ -137,14 +139,15 @@ fn warnings(out: &mut String, d: &Diagnosis) {
     }
 }
 
-/// Contributors, the root and what follows from it, in one line.
+/// Contributors, the root and its consequences, in one line.
 fn chain(out: &mut String, d: &Diagnosis) {
     if let Some(parts) = kernel::chain_of(d) {
         cut(out, "chain: ", &parts.join(" -> "));
     }
 }
 
-/// The fixes of the culprit and then the first one of each contributor, each with its command and its risk.
+/// The fixes of the culprit, then the first one of each contributor, each with its command and its
+/// risk.
 fn fixes(out: &mut String, d: &Diagnosis, root: &Finding) {
     let adds = |f: &&Finding| f.adds_to.is_some() && f.cause != root.cause;
     let contributed = d.findings.iter().filter(adds).filter_map(|f| Some((f.cause.as_str(), f.fixes.first()?)));
@@ -168,7 +171,7 @@ fn fixes(out: &mut String, d: &Diagnosis, root: &Finding) {
     }
 }
 
-/// Objectives by what became of them; that none was given, where all is called well.
+/// Objectives by result; if the service looks healthy without any, it says so.
 fn objectives(out: &mut String, d: &Diagnosis) {
     let all = |state: State, tell: fn(&ObjectiveReport) -> String| {
         let told: Vec<String> = d.objectives.iter().filter(|o| o.state == state).map(tell).collect();
@@ -191,7 +194,7 @@ fn objectives(out: &mut String, d: &Diagnosis) {
     }
 }
 
-/// Rates and failures of the load in all, and whether the generator kept up.
+/// Total rates and failures of the load, and whether the generator kept up.
 fn load(out: &mut String, d: &Diagnosis) {
     let of = &d.load;
     if of.operations.is_empty() {
@@ -213,7 +216,7 @@ fn time(out: &mut String, d: &Diagnosis) {
     cut(out, "Time: ", &format!("{} of {}: {}", ms(row.response_ms), row.operation, shown.join(", ")));
 }
 
-/// The one measurement that would make the answer surer.
+/// The one measurement that would decide.
 fn split(out: &mut String, d: &Diagnosis, root: Option<&Finding>) {
     if root.is_some_and(|f| d.is_named() && f.confidence >= SURE) {
         return;
@@ -226,9 +229,9 @@ fn split(out: &mut String, d: &Diagnosis, root: Option<&Finding>) {
     }
 }
 
-/// Causes that are ruled out; with their figure where that is nothing at all, which needs no sentence around it.
+/// Causes that are ruled out, with the figure if it is zero and so needs no sentence.
 fn cleared(out: &mut String, d: &Diagnosis) {
-    // A service that is well has nothing that it could be cleared of.
+    // A healthy service has no symptom to clear causes of.
     if d.cleared.is_empty() || d.verdict == Answer::Healthy {
         return;
     }
@@ -248,7 +251,7 @@ fn cleared(out: &mut String, d: &Diagnosis) {
     out.push_str(&shown.unwrap_or_else(|| told(1)));
 }
 
-/// How many causes could not be judged, and the sources that would change that for most of them.
+/// How many causes could not be checked, and the sources that most of them need.
 fn not_checked(out: &mut String, d: &Diagnosis) {
     if d.not_judged.is_empty() {
         return;
@@ -261,7 +264,7 @@ fn not_checked(out: &mut String, d: &Diagnosis) {
         }
     }
     sources.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    // The grants that go with a source are what `holdup doctor` prints.
+    // `holdup doctor` prints the grants that a source needs.
     let short = |enable: &str| enable.split([',', ';']).next().unwrap_or_default().to_owned();
     let told: Vec<String> = sources.iter().take(SHOWN).map(|(enable, n)| format!("{} ({n})", short(enable))).collect();
     let (n, s) = (d.not_judged.len(), if d.not_judged.len() == 1 { "" } else { "s" });
@@ -287,7 +290,7 @@ fn cut(out: &mut String, lead: &str, text: &str) {
     lines(out, lead, text, LINES_EACH);
 }
 
-/// `text` behind `lead`, in at most `most` lines; what is left out shows as `…`.
+/// `text` behind `lead`, in at most `most` lines; an omission shows as `…`.
 fn lines(out: &mut String, lead: &str, text: &str, most: usize) {
     let mut all = String::new();
     wrap(&mut all, lead, text);

@@ -1,5 +1,5 @@
-//! What searches say about capacity: sentences, a table of what is carried, a table of what a load takes; for a terminal and as
-//! Markdown.
+//! What searches tell about capacity: sentences, a table of carried loads, and a table of needed
+//! instances; for a terminal and as Markdown.
 
 use std::fmt::Write as _;
 
@@ -12,13 +12,13 @@ use super::{BOLD, DIM, wrap};
 /// Between columns.
 const GAP: &str = "  ";
 
-/// A table: heads, and rows of as many cells.
+/// A table: a head, and rows with as many cells.
 struct Table {
     heads: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
-/// All of it for a terminal.
+/// The whole result for a terminal.
 pub fn capacity(report: &CapacityReport) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "\n{BOLD}Capacity{BOLD:#}");
@@ -32,7 +32,7 @@ pub fn capacity(report: &CapacityReport) -> String {
     out
 }
 
-/// All of it as Markdown.
+/// The whole result as Markdown.
 pub fn markdown(report: &CapacityReport) -> String {
     let mut out = String::from("## Capacity\n\n");
     for text in &report.text {
@@ -148,7 +148,7 @@ fn none() -> String {
     "-".to_owned()
 }
 
-/// Text from outside as text in Markdown.
+/// Escapes foreign text for Markdown.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in one_line(text).chars() {

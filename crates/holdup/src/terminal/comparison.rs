@@ -1,4 +1,5 @@
-//! Recordings side by side: a line a figure where there are two, a line a figure and a recording where there are more.
+//! Recordings side by side: one line per figure for two, one line per figure and recording for
+//! more.
 
 use std::fmt::Write as _;
 
@@ -13,7 +14,7 @@ use crate::markdown::tells;
 const NAME: usize = 40;
 const VALUE: usize = 14;
 
-/// The whole of it. Rows in which nothing differs are counted only, unless `all`.
+/// The whole comparison. Rows without a difference are only counted, unless `all`.
 pub fn comparison(c: &Comparison, all: bool) -> String {
     let mut out = String::new();
     for column in &c.columns {
@@ -38,7 +39,7 @@ pub fn comparison(c: &Comparison, all: bool) -> String {
         widths.line(&mut out, c, row);
     }
     if !folded.is_empty() {
-        let _ = writeln!(out, "{DIM}{} more rows, in which no difference can be told: --all{DIM:#}", folded.len());
+        let _ = writeln!(out, "{DIM}{} more rows without a clear difference: --all{DIM:#}", folded.len());
     }
     out.push('\n');
     reasons(&mut out, c);
@@ -57,14 +58,14 @@ fn title(section: Section) -> &'static str {
     match section {
         Section::Requests => "requests",
         Section::Search => "search",
-        Section::Cost => "what it costs",
+        Section::Cost => "cost",
         Section::Operations => "operations",
         Section::Ledger => "where the time went",
         Section::Indicators => "host and servers",
     }
 }
 
-/// Cells of what stands in a line, by what there is.
+/// Widths of the parts of a line, in cells.
 struct Widths {
     name: usize,
     values: Vec<usize>,
@@ -116,7 +117,7 @@ impl Widths {
     }
 }
 
-/// What stands over the changes.
+/// The head of the changes.
 const CHANGE_HEAD: &str = "change (95 % interval)";
 
 fn value(cell: &Cell, row: &Row) -> String {
@@ -138,7 +139,7 @@ fn verdict(against: &Against) -> String {
     }
 }
 
-/// Why figures are not comparable, or were called as they were: each reason once.
+/// Why figures are not comparable, or got their verdict: each reason once.
 fn reasons(out: &mut String, c: &Comparison) {
     for (i, column) in c.columns.iter().enumerate() {
         let mut said: Vec<(Change, &str, usize)> = Vec::new();
@@ -169,7 +170,7 @@ fn color(change: Change) -> Style {
     }
 }
 
-/// `text` in so many cells at most, without what would act on a terminal.
+/// `text` in at most `cells` cells, without control characters.
 fn cut(text: &str, cells: usize) -> String {
     let clean = one_line(text);
     if clean.chars().count() <= cells {

@@ -1,4 +1,5 @@
-//! What counters alone say, as text: the stretch that stands out, and the likeliest causes with what speaks for and against each.
+//! The judgement by counters alone, as text: the anomalous window, and the likeliest causes with
+//! the votes for and against each.
 
 use std::fmt::Write as _;
 
@@ -7,16 +8,16 @@ use holdup_diagnose::verdict::{CountersSuspect, CountersVote, FoundBy};
 
 use super::{BOLD, DIM, dim, wrap};
 
-/// Suspects that are shown.
+/// Number of suspects that are shown.
 const SHOWN: usize = 3;
 
-/// A vote of this strength (0-1) was seen.
+/// A vote of this strength (0-1) counts as seen.
 const SEEN: f64 = 0.5;
 
 /// Digits of a score.
 const DIGITS: usize = 2;
 
-/// Shown by itself where nobody measured response time, else only if `asked`.
+/// Shown by itself if no source measured response time, otherwise only if `asked`.
 pub(super) fn counters(out: &mut String, d: &Diagnosis, asked: bool) {
     let Some(told) = &d.by_counters else { return };
     let is_alone = told.found_by != FoundBy::ResponseTime;
@@ -40,7 +41,7 @@ fn is_seen(vote: &CountersVote) -> bool {
     vote.strength.is_some_and(|s| s >= SEEN)
 }
 
-/// Looked for, and not there.
+/// An expected sign that is absent.
 fn is_missing(vote: &CountersVote) -> bool {
     vote.strength.is_some_and(|s| s < SEEN)
 }

@@ -1,5 +1,5 @@
-//! What stands around a finding: the chain of causes, the load average explained, and what is set against the vendors'
-//! advice, in few words.
+//! The text around a finding: the chain of causes, the load average, and settings that differ from
+//! the vendors' advice.
 
 use std::fmt::Write as _;
 
@@ -8,13 +8,14 @@ use holdup_diagnose::verdict::{EpisodeReport, Finding, Note};
 
 use super::{BOLD, DIM, dim, wrap};
 
-/// Episodes that are shown at most; `--json` has all.
+/// Most episodes shown; `--json` has all.
 const EPISODES: usize = 6;
 
-/// Notes that are shown at most; `--json` and the report have all.
+/// Most notes shown; `--json` and the report have all.
 const NOTES: usize = 5;
 
-/// The longest chain of causes, `A -> B -> C`, with what adds to its first in front; nothing if there is none of two.
+/// The longest chain of causes, `A -> B -> C`, with contributors in front; nothing for a chain of
+/// one.
 pub(super) fn chain(out: &mut String, d: &Diagnosis) {
     let Some((parts, adding)) = parts(d) else { return };
     wrap(out, "", &parts.join(" -> "));
@@ -23,17 +24,17 @@ pub(super) fn chain(out: &mut String, d: &Diagnosis) {
     }
 }
 
-/// The links of that chain; none if there is no chain.
+/// The links of that chain; none if it does not exist.
 pub(super) fn chain_of(d: &Diagnosis) -> Option<Vec<String>> {
     parts(d).map(|(parts, _)| parts)
 }
 
-/// The links in words, and those among them that contribute.
+/// The links in words, and the contributors among them.
 fn parts(d: &Diagnosis) -> Option<(Vec<String>, Vec<&str>)> {
     let longest = d.findings.iter().map(|f| upwards(f, &d.findings)).max_by_key(Vec::len);
     let chain = longest?;
     let is_on = |f: &&Finding| f.adds_to.as_deref().is_some_and(|to| chain.contains(&to));
-    // What adds to something that adds to the root stands in front of it.
+    // A contributor of a contributor comes before it.
     let adding = d.findings.iter().filter(|f| is_on(f)).map(|f| beneath(f, &d.findings)).max_by_key(Vec::len);
     let adding = adding.unwrap_or_default();
     if adding.is_empty() && chain.len() < 2 {
@@ -46,13 +47,13 @@ fn parts(d: &Diagnosis) -> Option<(Vec<String>, Vec<&str>)> {
     Some((contributors.chain(root).chain(rest).collect(), adding))
 }
 
-/// Every degraded stretch, where there are several.
+/// All episodes, if there are several.
 pub(super) fn episodes(out: &mut String, d: &Diagnosis) {
     if d.episodes.len() < 2 {
         return;
     }
     let one = |e: &EpisodeReport| {
-        let judged = if e.judged { ", looked at here" } else { "" };
+        let judged = if e.judged { ", judged here" } else { "" };
         format!("{:.0} to {:.0} s ({:.0} ms{judged})", e.from_s, e.to_s, e.response_ms)
     };
     let all: Vec<String> = d.episodes.iter().take(EPISODES).map(one).collect();
@@ -62,7 +63,7 @@ pub(super) fn episodes(out: &mut String, d: &Diagnosis) {
     wrap(out, "", &format!("{} episodes against {calm:.0} ms in between: {}{more}.", d.episodes.len(), all.join(", ")));
 }
 
-/// Causes that add to `finding`, those furthest from it first, and itself.
+/// Contributors to `finding`, the most distant first, and itself.
 fn beneath<'f>(finding: &'f Finding, all: &'f [Finding]) -> Vec<&'f str> {
     let mut chain = vec![finding.cause.as_str()];
     while let Some(below) =
@@ -74,7 +75,7 @@ fn beneath<'f>(finding: &'f Finding, all: &'f [Finding]) -> Vec<&'f str> {
     chain
 }
 
-/// Causes from the root to `finding`. One that is its own cause, which no rule says, ends it.
+/// Causes from the root to `finding`. The walk stops at a cycle, which no rule produces.
 fn upwards<'f>(finding: &'f Finding, all: &'f [Finding]) -> Vec<&'f str> {
     let mut chain = vec![finding.cause.as_str()];
     let mut above = finding.follows_from.as_deref();
@@ -86,7 +87,8 @@ fn upwards<'f>(finding: &'f Finding, all: &'f [Finding]) -> Vec<&'f str> {
     chain
 }
 
-/// The load average, if it is worth a line: it was above one a CPU, or threads stood in uninterruptible sleep.
+/// The load average, if it is worth a line: it was above one per CPU, or threads were in
+/// uninterruptible sleep.
 pub(super) fn host_load(out: &mut String, d: &Diagnosis) {
     if let Some(load) = d.host_load.as_ref().filter(|l| l.per_cpu_max >= 1.0 || l.uninterruptible >= 1.0) {
         dim(out, &load.text);
@@ -100,7 +102,7 @@ pub(super) fn notes(out: &mut String, notes: &[Note]) {
     }
     let matter = notes.iter().filter(|n| n.finding.is_some()).count();
     let shown = notes.len().min(matter.max(NOTES));
-    let _ = writeln!(out, "\n{BOLD}Set against the vendors' advice{BOLD:#}");
+    let _ = writeln!(out, "\n{BOLD}Settings that differ from the vendors' advice{BOLD:#}");
     for note in notes.iter().take(shown) {
         let whether = note.finding.as_ref().map_or_else(String::new, |f| format!(" It matters here: {f}."));
         let text = format!("{}: {}; {} advises {}.{whether}", note.subject, note.observed, note.vendor, note.advised);

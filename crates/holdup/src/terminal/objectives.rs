@@ -1,4 +1,4 @@
-//! What became of the objectives, a line each.
+//! The results of the objectives, one per line.
 
 use std::fmt::Write as _;
 

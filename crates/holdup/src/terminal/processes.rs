@@ -1,5 +1,5 @@
-//! The true process list of a database as text and as JSON: figures of the whole server, then a line a session, what hurts
-//! first. No server and no terminal is touched here.
+//! The true process list of a database as text and as JSON: figures of the whole server, then one
+//! line per session, the most troubled first. It touches neither server nor terminal.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,29 +16,29 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
-/// Digits of a trace id that are shown where there is no room for all.
+/// Digits of a trace id on a narrow terminal.
 const TRACE_DIGITS: usize = 12;
 
-/// Columns from which a trace id is shown whole.
+/// Columns from which a trace id is shown in full.
 const ROOMY: usize = 180;
 
-/// What is shown of one look.
+/// The data of one sample's view.
 pub struct View<'a> {
     /// Name of the server in tables.
     pub source: &'a str,
     /// Its kind and version.
     pub release: &'a str,
-    /// What was seen.
+    /// The sample.
     pub look: &'a Look,
-    /// What was seen before, for rates.
+    /// The sample before it, for rates.
     pub before: Option<&'a Look>,
-    /// What can't be shown, and what would show it.
+    /// What cannot be shown, and what would enable it.
     pub notes: &'a [String],
-    /// Statements as they were sent.
+    /// Whether to show statements with their values.
     pub literals: bool,
 }
 
-/// Columns and rows there are; none where it is no terminal.
+/// Columns and rows of the terminal; none if stdout is not one.
 pub type Size = Option<(usize, usize)>;
 
 impl View<'_> {
@@ -55,7 +55,7 @@ impl View<'_> {
         self.all(metric).map(|sample| sample.value).sum()
     }
 
-    /// Sessions by true state, all of them.
+    /// The number of sessions in each true state.
     fn states(&self) -> BTreeMap<&'static str, u64> {
         let mut states = BTreeMap::new();
         for sample in self.all(metrics::mysql::SESSIONS.name) {
@@ -67,7 +67,7 @@ impl View<'_> {
         states
     }
 
-    /// Statements a second since the look before.
+    /// Statements per second since the previous sample.
     fn statements_per_second(&self) -> Option<f64> {
         let questions = |look: &Look| {
             look.samples
@@ -79,7 +79,8 @@ impl View<'_> {
         (now > then && after >= before).then(|| (after - before) / ((now - then) as f64 / 1e9))
     }
 
-    /// Sessions, what hurts first: who is in others' way, who waits, who works, who idles; of each the longest.
+    /// Sessions in order: those that block others, those that wait, those that work, idle ones; in
+    /// each group the longest first.
     fn sorted(&self) -> Vec<(&Process, usize)> {
         let mut blocks: HashMap<i64, usize> = HashMap::new();
         for process in &self.look.processes {
@@ -134,7 +135,7 @@ impl View<'_> {
             .filter(|threads| *threads > 0.0)
             .zip(self.one(metrics::mysql::THREAD_POOL_IDLE_THREADS.name))
         {
-            lines.push(format!("thread pool  {threads} threads, {idle} idle; the queue is not shown by this server"));
+            lines.push(format!("thread pool  {threads} threads, {idle} idle; this server does not show its queue"));
         }
         let rate = self.statements_per_second().map_or_else(|| "-".to_owned(), |rate| format!("{rate:.0}/s"));
         let waits = states.get("lock_wait").copied().unwrap_or(0);
@@ -147,7 +148,7 @@ impl View<'_> {
         lines
     }
 
-    /// The whole view: as many lines and columns as there are, all of them where it is no terminal.
+    /// The whole view, cut to the terminal's size if there is one.
     pub fn text(&self, size: Size) -> String {
         let (width, height) = size.unwrap_or((usize::MAX, usize::MAX));
         let mut lines = self.head();
@@ -233,7 +234,7 @@ impl View<'_> {
     }
 }
 
-/// A true state as it is shown.
+/// A true state in words.
 fn word(state: &str) -> &str {
     match state {
         "queued" => "Queued",
@@ -299,12 +300,13 @@ fn row(cells: &[&str], digits: usize, statement: &str) -> String {
     out.trim_end().to_owned()
 }
 
-/// Without what would act on the terminal; lines and runs of blanks as one blank.
+/// Removes control characters; line breaks and runs of blanks become one blank.
 fn clean(text: &str) -> String {
     text.split_whitespace().map(one_line).collect::<Vec<_>>().join(" ")
 }
 
-/// As much of `line` as fits into `width` columns; escapes of styles take none, and those at its end are kept.
+/// The part of `line` that fits into `width` columns; styles take no columns, and those at its end
+/// are kept.
 fn cut(line: &str, width: usize) -> String {
     let (mut out, mut used, mut in_escape) = (String::new(), 0, false);
     for c in line.chars() {

@@ -1,4 +1,4 @@
-//! What would tell causes apart that the recording does not tell apart, as text.
+//! The measurement that would tell rival causes apart, as text.
 
 use std::fmt::Write as _;
 
@@ -8,10 +8,10 @@ use holdup_diagnose::Diagnosis;
 
 use super::{BOLD, wrap};
 
-/// The rivals, what to measure and the command; nothing if there is nothing to split.
+/// The rivals, the measurement and its command; nothing if there are none.
 pub(super) fn split(out: &mut String, d: &Diagnosis) {
     let Some(split) = &d.split else { return };
-    let head = if d.culprit.is_some() { "What would make it surer" } else { "What would tell" };
+    let head = if d.culprit.is_some() { "What would make it surer" } else { "What would decide" };
     let _ = writeln!(out, "\n{BOLD}{head}{BOLD:#}");
     wrap(out, "  - ", &format!("{}: measure {}", split.rivals.join(" or "), split.measure));
     if let Some(command) = &split.command {
@@ -20,6 +20,6 @@ pub(super) fn split(out: &mut String, d: &Diagnosis) {
         let _ = writeln!(out, "    {style}{command}{style:#}");
     }
     if split.watch.is_some() {
-        wrap(out, "    ", "holdup doctor --for-verdict RECORDING takes it where that is safe");
+        wrap(out, "    ", "holdup doctor --for-verdict RECORDING takes this measurement if that is safe");
     }
 }

@@ -1,4 +1,4 @@
-//! What a search for the knee found: sentences, and the curve as a table.
+//! The result of a search for the knee: sentences, and the curve as a table.
 
 use std::fmt::Write as _;
 
@@ -8,10 +8,10 @@ use holdup_diagnose::search::{How, Purpose, SearchReport, StepReport};
 
 use super::{BOLD, DIM, wrap};
 
-/// Rates that are closer than this are a row, as a share.
+/// Rates closer than this share become one row.
 const SAME: f64 = 0.02;
 
-/// A service that fails more requests than this from the start follows, and is not well.
+/// A service that fails more requests than this from the start keeps up, but is not healthy.
 const FAILS: f64 = 0.05;
 
 /// The section; nothing without a search.
@@ -24,7 +24,7 @@ pub(super) fn search(out: &mut String, d: &Diagnosis) {
     table(out, report);
 }
 
-/// Visits of about the same rate, for a row.
+/// Steps at about the same rate, for one row.
 struct Row<'r> {
     visits: Vec<&'r StepReport>,
 }
@@ -35,13 +35,13 @@ impl Row<'_> {
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     }
 
-    /// What most visits say, in a word, and its colour.
+    /// The result of most steps, in a word, and its colour.
     fn held(&self) -> (&'static str, Style) {
         let count = |held: &str| self.visits.iter().filter(|visit| visit.held == held).count();
         let (yes, no) = (count("yes"), count("no"));
         let (green, red, yellow) = (AnsiColor::Green, AnsiColor::Red, AnsiColor::Yellow);
         match () {
-            () if yes > 0 && no > 0 => ("visits disagree", yellow.on_default()),
+            () if yes > 0 && no > 0 => ("steps disagree", yellow.on_default()),
             () if yes > 0 && self.visits.iter().any(|visit| visit.error_ratio > FAILS) => {
                 ("yes, but requests fail", yellow.on_default())
             }
@@ -51,17 +51,17 @@ impl Row<'_> {
                 let word = match how {
                     Some(How::Errors) => "no: requests fail",
                     Some(How::Objective) => "no: objective missed",
-                    Some(How::AchievedBelowOffered) | None => "no: they pile up",
+                    Some(How::AchievedBelowOffered) | None => "no: requests pile up",
                 };
                 (word, red.on_default())
             }
             () if count("generator_limited") > 0 => ("holdup was the limit", yellow.on_default()),
-            () => ("can't be told", yellow.on_default()),
+            () => ("unclear", yellow.on_default()),
         }
     }
 }
 
-/// The overload and the recovery begin with what was before: they are no points of the curve.
+/// Overload and recovery begin in an earlier state, so they are not points of the curve.
 fn rows(report: &SearchReport) -> Vec<Row<'_>> {
     let is_steady = |visit: &&StepReport| !matches!(visit.purpose, Purpose::Overload | Purpose::Recover);
     let mut visits: Vec<&StepReport> = report.points.iter().filter(is_steady).collect();
@@ -103,7 +103,7 @@ fn table(out: &mut String, report: &SearchReport) {
     }
 }
 
-/// Three digits, or all of a whole number.
+/// Three digits, or all digits of a whole number.
 fn figure(value: f64) -> String {
     match value {
         v if v >= 99.95 => format!("{v:.0}"),

@@ -1,4 +1,4 @@
-//! How large the terminal is.
+//! The size of the terminal.
 
 /// Columns and rows of the terminal on `descriptor` (`STDOUT_FILENO`, `STDERR_FILENO`); 80 and 24 if it does not say.
 pub fn columns_and_rows(descriptor: libc::c_int) -> (usize, usize) {

@@ -1,4 +1,5 @@
-//! Two servers, statement by statement: what answers something else, what is slower and what it costs, and how to come back.
+//! Two servers, statement by statement: different answers, slower statements with their cost, and
+//! the way back.
 
 use std::fmt::Write as _;
 
@@ -8,13 +9,13 @@ use holdup_compare::statements::{Answer, Differs, Report, Statement, Verdict};
 
 use super::{BOLD, DIM, wrap};
 
-/// Statements that are listed unless all are asked for.
+/// Number of listed statements unless all are requested.
 const LISTED: usize = 20;
 
-/// Characters of a statement's text.
+/// Number of characters of a statement's text.
 const TEXT: usize = 90;
 
-/// The comparison as text with colours; with `all` also what did not change.
+/// The comparison as text with colours; with `all` also the unchanged statements.
 pub fn statements(report: &Report, all: bool) -> String {
     let mut out = String::new();
     let slower = count(report, Verdict::Slower);
@@ -27,7 +28,7 @@ pub fn statements(report: &Report, all: bool) -> String {
     let style = color.on_default().bold();
     let _ = writeln!(
         out,
-        "{style}{word}{style:#}  {slower} of {} statements are slower on {} than on {}, {} faster, {} can't be told; {} answer something else",
+        "{style}{word}{style:#}  {slower} of {} statements are slower on {} than on {}, {} faster, {} unclear; {} have different answers",
         report.statements.len(),
         report.new,
         report.old,
@@ -38,7 +39,7 @@ pub fn statements(report: &Report, all: bool) -> String {
     wrap(&mut out, "", &report.prediction.text);
     let _ = writeln!(
         out,
-        "{DIM}{} executions on both in {} rounds; all have in common {:+.1} % ({:+.1} to {:+.1} by round){DIM:#}",
+        "{DIM}{} executions on both in {} rounds; common change {:+.1} % ({:+.1} to {:+.1} by round){DIM:#}",
         report.pairs,
         report.rounds,
         change(report.common.ratio),
@@ -62,7 +63,8 @@ pub fn statements(report: &Report, all: bool) -> String {
     if shown.len() > most {
         let _ = writeln!(out, "{DIM}and {} more: --all{DIM:#}", shown.len() - most);
     }
-    for (title, lines) in [("What this could not tell", &report.too_little), ("The way, and the way back", &report.way)]
+    for (title, lines) in
+        [("What this cannot show", &report.too_little), ("The migration, and the way back", &report.way)]
     {
         if !lines.is_empty() {
             let _ = writeln!(out, "\n{BOLD}{title}{BOLD:#}");
@@ -76,12 +78,12 @@ fn count(report: &Report, verdict: Verdict) -> usize {
     report.statements.iter().filter(|s| s.change.verdict == verdict).count()
 }
 
-/// Percent that a multiple is more.
+/// A ratio as a change in percent.
 fn change(ratio: f64) -> f64 {
     (ratio - 1.0) * 100.0
 }
 
-/// The beginning of it, without what acts on a terminal.
+/// The beginning of the text, without control characters.
 fn clean(text: &str) -> String {
     one_line(text).chars().take(TEXT).collect()
 }
@@ -110,19 +112,19 @@ fn row(out: &mut String, s: &Statement) {
     );
     let mut about = Vec::new();
     if let Some(runs) = s.runs {
-        let by = if runs.by_trace { "a request" } else { "a session in a row" };
+        let by = if runs.by_trace { "per request" } else { "in a row per session" };
         about.push(format!("in a loop: {:.0} times {by}", runs.per_request));
     }
     if let Some(plans) = s.plans.as_ref().filter(|plans| plans.is_other) {
-        about.push(format!("another plan: {}, it was {}", clean(&plans.new), clean(&plans.old)));
+        about.push(format!("plan changed: now {}, before {}", clean(&plans.new), clean(&plans.old)));
     }
     if let Some(d) = &s.differs {
         let parts = [
             (d.fails, "fail on the new server"),
-            (d.succeeds, "failed on the old one only"),
-            (d.rows, "have another number of rows"),
-            (d.contents, "have other rows"),
-            (d.warnings, "have more warnings"),
+            (d.succeeds, "failed on the old server only"),
+            (d.rows, "return a different number of rows"),
+            (d.contents, "return different rows"),
+            (d.warnings, "return more warnings"),
         ];
         let said: Vec<String> = parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
         let errors = if d.errors.is_empty() { String::new() } else { format!(" (error {})", d.errors.join(", ")) };

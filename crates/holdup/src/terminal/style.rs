@@ -1,22 +1,23 @@
-//! Styles of what holdup prints. Until it is sent, the escape character of a style is a mark that no other run has, so that it can
-//! be told from one that others wrote.
+//! Styles of holdup's output. Until the text is sent, a mark that is unique to this process stands
+//! for a style's escape character, so that escapes in foreign text can be told apart.
 
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::LazyLock;
 
-/// A letter for private use (Unicode, plane 15), drawn anew by each process.
+/// A private-use character (Unicode, plane 15), drawn anew by each process.
 static MARK: LazyLock<char> = LazyLock::new(|| {
     let drawn = u32::try_from(RandomState::new().hash_one(0) % 0xfff0).unwrap_or_default();
     char::from_u32(0xf_0000 + drawn).unwrap_or('\u{f0000}')
 });
 
-/// What stands for the escape character.
+/// The mark that stands for the escape character.
 pub fn mark() -> char {
     *MARK
 }
 
-/// How long the style is that `text` begins with, behind the mark; none if it is no style.
+/// The length of the style at the beginning of `text`, behind the mark; none if that is not a
+/// style.
 pub fn bytes(text: &str) -> Option<usize> {
     let rest = text.strip_prefix('[')?;
     let length = rest.find(|c: char| !(c.is_ascii_digit() || c == ';'))?;
@@ -28,7 +29,7 @@ pub fn bytes(text: &str) -> Option<usize> {
 pub struct Style(anstyle::Style);
 
 impl Style {
-    /// None.
+    /// No style.
     pub const fn new() -> Self {
         Self(anstyle::Style::new())
     }
@@ -62,7 +63,7 @@ pub enum AnsiColor {
 }
 
 impl AnsiColor {
-    /// Letters of it.
+    /// The colour of letters.
     pub const fn on_default(self) -> Style {
         let color = match self {
             Self::Cyan => anstyle::AnsiColor::Cyan,

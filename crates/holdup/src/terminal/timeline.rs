@@ -1,4 +1,5 @@
-//! The run in time, a lane a line: what was asked, what came of it, and what the service did meanwhile.
+//! The run over time, one lane per line: the offered load, the results, and the state of the
+//! service.
 
 use std::fmt::Write as _;
 
@@ -9,14 +10,14 @@ use holdup_recording::words::{bytes, bytes_per_second};
 use super::{BOLD, DIM, WIDTH};
 use crate::charts::{self, Chart, Lane, Mark};
 
-/// Cells of a lane's name, and of what stands behind it.
+/// Cells of a lane's name, and of the figures behind it.
 const NAME: usize = 18;
 const FIGURES: usize = 22;
 
 /// Cells of a lane.
 const CELLS: usize = WIDTH - NAME - FIGURES - 1;
 
-/// A source that says nothing for this many of its usual intervals has a hole there.
+/// A source that is silent for this many of its usual intervals leaves a gap.
 const HOLE: f64 = 2.5;
 
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -24,7 +25,7 @@ const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 /// Cells between two times below the lanes.
 const TICK: usize = 15;
 
-/// The lanes of `recording`, with times and marks below; nothing where there is nothing to draw.
+/// The lanes of `recording`, with times and marks below; nothing without data.
 pub fn timeline(recording: &Recording) -> String {
     let drawn = charts::charts(recording);
     let lanes = charts::overview(&drawn);
@@ -35,7 +36,7 @@ pub fn timeline(recording: &Recording) -> String {
         return String::new();
     }
     let mut out = format!("\n{BOLD}The run in time{BOLD:#}\n");
-    // What was achieved is a part of what was offered: their heights compare.
+    // Achieved is a part of offered, so both lanes share a scale.
     let offered = lanes.iter().find(|lane| lane.title == "offered").map_or(0.0, |lane| height(&drawn, lane));
     for lane in &lanes {
         let top = if lane.title == "achieved" { offered.max(height(&drawn, lane)) } else { height(&drawn, lane) };
@@ -55,7 +56,7 @@ fn highest(values: &[Option<f64>]) -> f64 {
     values.iter().flatten().copied().fold(0.0, f64::max)
 }
 
-/// The value that fills a lane: its limit where it has one.
+/// The value that fills a lane: its limit if it has one.
 fn height(drawn: &[Chart], lane: &Lane) -> f64 {
     let limit = lane.limit.and_then(|series| of(drawn, &Lane { series, ..lane.clone() }));
     of(drawn, lane).map_or(0.0, |(_, y)| highest(y)).max(limit.map_or(0.0, |(_, y)| highest(y)))
@@ -75,8 +76,8 @@ fn line(out: &mut String, drawn: &[Chart], lane: &Lane, top: f64, length_s: f64)
     let _ = writeln!(out, "{DIM}{:<NAME$}{DIM:#}{style}{bar}{style:#} {DIM}at most {limit}{DIM:#}", lane.title);
 }
 
-/// The highest value of each cell. A cell without one goes on as the one before, unless the source was silent for longer than it
-/// usually is: that is a hole, and so is a value that could not be had.
+/// The highest value of each cell. A cell without a value repeats the previous one, unless the
+/// source was silent for longer than usual or could not be read: that leaves a gap.
 fn cells(x_s: &[f64], y: &[Option<f64>], length_s: f64) -> Vec<Option<f64>> {
     let mut gaps: Vec<f64> = x_s.windows(2).map(|pair| pair[1] - pair[0]).collect();
     gaps.sort_by(f64::total_cmp);
@@ -114,7 +115,7 @@ fn figure(value: f64, unit: &str) -> String {
         v => format!("{v:.2}"),
     };
     match unit {
-        // What is read a moment late looks like more than all.
+        // A sample that is read late may exceed 100 %.
         "ratio" => format!("{:.0} %", value.min(1.0) * 100.0),
         "bytes" => bytes(value),
         "bytes/s" => bytes_per_second(value),
@@ -136,7 +137,7 @@ fn times(out: &mut String, length_s: f64) {
     let _ = writeln!(out, "{DIM}{:<NAME$}{}{DIM:#}", "", row.trim_end());
 }
 
-/// One line of signs where something happened, and what, each kind once.
+/// One line of signs at events, and a list of the events, each kind once.
 fn marked(out: &mut String, marks: &[Mark], length_s: f64) {
     if marks.is_empty() {
         return;
@@ -144,7 +145,7 @@ fn marked(out: &mut String, marks: &[Mark], length_s: f64) {
     let mut row = vec![' '; CELLS];
     for mark in marks {
         let cell = (mark.at_s / length_s * CELLS as f64).clamp(0.0, (CELLS - 1) as f64) as usize;
-        // What ended says more than what began in the same cell.
+        // In one cell, an end is more important than a beginning.
         if mark.is_bad || row[cell] == ' ' {
             row[cell] = if mark.is_bad { 'x' } else { '^' };
         }

@@ -1,12 +1,12 @@
-//! What others wrote as it may go to a terminal: what would act on it or turn text round is written out (`\u001b`), as JSON
-//! writes it. All that is printed goes through here once, at last.
+//! Makes foreign text safe for a terminal: control characters and those that reverse text are
+//! written out (`\u001b`), as in JSON. All printed text passes through here once, at the end.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 
 use super::style;
 
-/// Whether a terminal acts on `c`, or `c` turns the order of what is shown.
+/// Whether `c` controls the terminal or changes the direction of text.
 fn is_acting(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -38,18 +38,18 @@ fn escaped(text: &str, is_kept: fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// A text of lines.
+/// Makes a text of several lines safe.
 pub fn shown(text: &str) -> Cow<'_, str> {
     escaped(text, is_layout)
 }
 
-/// A text that is to be on one line.
+/// Makes a text safe for a single line.
 pub fn one_line(text: &str) -> Cow<'_, str> {
     escaped(text, |_| false)
 }
 
-/// JSON whose texts, once read, may be shown anywhere: what acts is written out in them, not escaped for the reader of JSON to
-/// make it again.
+/// Makes JSON safe whose strings will be shown: control characters are written out twice, so that a
+/// reader of JSON does not restore them.
 pub fn shown_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let mut rest = json;
@@ -78,7 +78,7 @@ pub fn shown_json(json: &str) -> String {
     out + rest
 }
 
-/// A text of holdup's own styles and of others' words, as it is sent.
+/// Prepares text with holdup's own styles and foreign words for sending.
 pub fn sent(text: &str) -> String {
     let mark = style::mark();
     let mut out = String::with_capacity(text.len() + 16);
@@ -100,15 +100,15 @@ pub fn sent(text: &str) -> String {
     out
 }
 
-/// Text on its way to a terminal in pieces that may end within a letter.
+/// Writes text to a terminal in pieces, which may end within a character.
 pub struct Shown<W: Write> {
     out: W,
-    /// The beginning of a letter.
+    /// The beginning of a character.
     begun: Vec<u8>,
 }
 
 impl<W: Write> Shown<W> {
-    /// To `out`.
+    /// Writes to `out`.
     pub fn new(out: W) -> Self {
         Self { out, begun: Vec::new() }
     }

@@ -176,7 +176,7 @@ fn what_can_not_be_varied_is_refused_beforehand() {
         (&["--search=10:100", "--vary=cpu=1,2"], "--with"),
         (&["--search=10:100", "--vary=cpu=1,2", "--with=docker update app"], "{cpu}"),
         (&["--search=10:100", "--vary=cpu=1,1"], "twice"),
-        (&["--search=10:100", "--vary=cpu=1,2", "--cgroup", none], "no cgroup with a CPU quota"),
+        (&["--search=10:100", "--vary=cpu=1,2", "--cgroup", none], "this cgroup has no CPU quota"),
         (&["--search=10:100", "--for-rate=many"], "3x"),
         (&["--search=10:100", "--headroom=100%"], "30%"),
         (&["--search=10:100", "--connection-budget=10"], "--for-rate"),

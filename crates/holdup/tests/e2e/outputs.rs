@@ -193,7 +193,7 @@ fn a_busy_receiver_is_waited_for_beside_the_load() {
     assert_eq!(done.code(), Some(0), "{}", done.stderr);
     let load = &done.json()["load"];
     assert_eq!(load["operations"][0]["due"].as_u64(), Some(300), "{load:#}");
-    assert_eq!(done.stderr.matches("status 503; it is tried again").count(), 1, "{}", done.stderr);
+    assert_eq!(done.stderr.matches("status 503; holdup tries again").count(), 1, "{}", done.stderr);
     assert!(done.stderr.contains("writes were dropped: status 503"), "{}", done.stderr);
 }
 

@@ -106,7 +106,7 @@ fn it_is_said_everywhere(verdict: &Value, recording: &Path) {
     let again = finish(holdup(["diagnose", "--json"]).arg(recording), 60);
     assert_eq!(again.json()["search"], verdict["search"]);
     let text = finish(holdup(["diagnose"]).arg(recording), 60).stdout;
-    for word in ["What the search found", "offered/s", "no: they pile up", verdict["headline"].as_str().unwrap()] {
+    for word in ["What the search found", "offered/s", "no: requests pile up", verdict["headline"].as_str().unwrap()] {
         assert!(text.contains(word), "no \"{word}\": {text}");
     }
     assert!(!text.contains('\u{1b}'), "colours where no terminal is: {text}");

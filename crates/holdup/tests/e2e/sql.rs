@@ -72,7 +72,7 @@ watch: [host]
     assert_eq!((&totals[0]["errors"], &totals[1]["errors"]), (&serde_json::json!({}), &serde_json::json!({})));
     assert_eq!(totals[2]["errors"]["statement_failed"], totals[2]["offered"]);
     // What the server said of it, once, without values.
-    let said = "sell: statement_failed: the database said first: statement 2: 1146 Table";
+    let said = "sell: statement_failed: first message of the database: statement 2: 1146 Table";
     assert_eq!(done.stderr.matches(said).count(), 1, "{}", done.stderr);
     // The whole report has the statements without their values; the manifest keeps the scenario's text as it was given.
     let report = std::fs::read_to_string(out.join("report.html")).unwrap();

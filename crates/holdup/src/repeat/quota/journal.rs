@@ -1,8 +1,9 @@
-//! What a CPU quota was before holdup changed it, in a file outside of the recording: so that a holdup that was killed is undone by
-//! the next one, or by `holdup capacity --restore`.
+//! Stores a CPU quota's earlier value in a file outside the recording, so that the next holdup, or
+//! `holdup capacity --restore`, can undo the change of a killed one.
 //!
-//! The file is locked for as long as its holdup lives; the kernel lets go of the lock however that ends. It lies in a folder that
-//! only this account may write, because what stands in it is written to a cgroup.
+//! The file is locked as long as its holdup lives, and the kernel releases the lock however that
+//! ends. It lies in a folder that only this account may write, because holdup writes its contents
+//! to a cgroup.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -11,18 +12,18 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
-/// Files of cgroups that may be written by what a journal says.
+/// Files of cgroups that a journal may restore.
 const QUOTA_FILES: [&str; 2] = ["cpu.max", "cpu.cfs_quota_us"];
 
-/// What one cgroup's quota was, and what it was set to since.
+/// One cgroup's earlier quota, and the values set since.
 pub struct Journal {
     path: PathBuf,
     file: File,
 }
 
-/// Where journals are: gone with the next boot, as quotas are.
+/// The folder of journals: like quotas, it does not survive a boot.
 pub fn folder() -> PathBuf {
-    // SAFETY: geteuid takes nothing and can't fail.
+    // SAFETY: geteuid takes nothing and cannot fail.
     let user = unsafe { libc::geteuid() };
     let own = std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| user != 0 && !dir.is_empty());
     match own {
@@ -33,10 +34,10 @@ pub fn folder() -> PathBuf {
 }
 
 /// # Errors
-/// If it isn't a folder of this account that only it may write.
+/// If it is not a folder of this account that only the account may write.
 fn check(folder: &Path) -> io::Result<()> {
     let data = fs::symlink_metadata(folder)?;
-    // SAFETY: geteuid takes nothing and can't fail.
+    // SAFETY: geteuid takes nothing and cannot fail.
     let user = unsafe { libc::geteuid() };
     if data.is_dir() && data.uid() == user && data.mode() & 0o022 == 0 {
         return Ok(());
@@ -45,14 +46,15 @@ fn check(folder: &Path) -> io::Result<()> {
 }
 
 impl Journal {
-    /// Begins the journal of the quota in `quota_file`. If another holdup left one, its quota is set back first.
+    /// Begins the journal of the quota in `quota_file`. If another holdup left one, its quota is
+    /// restored first.
     ///
     /// # Errors
-    /// If another holdup varies this cgroup now, or the journal can't be written.
+    /// If another holdup varies this cgroup now, or the journal cannot be written.
     pub fn begin(folder: &Path, quota_file: &Path) -> Result<Self, Failure> {
         let failed = |why: String| {
             let (folder, file) = (folder.display(), quota_file.display());
-            Failure::Unusable(format!("{file}: what it is can't be kept in {folder}, so it is not changed: {why}"))
+            Failure::Unusable(format!("{file} was not changed, because its value cannot be saved in {folder}: {why}"))
         };
         let io = |error: io::Error| failed(error.to_string());
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io)?;
@@ -70,7 +72,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Opens and locks one; none if its holdup lives. A journal that was removed meanwhile is not it.
+    /// Opens and locks a journal; none if its holdup lives, or if the file was removed meanwhile.
     fn open(path: PathBuf, create: bool) -> io::Result<Option<Self>> {
         loop {
             let mut options = OpenOptions::new();
@@ -89,7 +91,7 @@ impl Journal {
         }
     }
 
-    /// Notes what the quota is before it is changed.
+    /// Notes the quota before it is changed.
     ///
     /// # Errors
     /// Those of the file system.
@@ -97,7 +99,7 @@ impl Journal {
         self.file.write_all(format!("{}\n{before}\n", quota_file.display()).as_bytes())
     }
 
-    /// Notes what the quota is about to be set to.
+    /// Notes the quota that is about to be set.
     ///
     /// # Errors
     /// Those of the file system.
@@ -105,17 +107,18 @@ impl Journal {
         self.file.write_all(format!("{text}\n").as_bytes())
     }
 
-    /// Sets back what the journal says, unless somebody else has changed it since. What was done, if anything.
+    /// Restores the journal's quota, unless another program has changed it since. Returns a
+    /// description of what it did.
     ///
     /// # Errors
-    /// If the quota can't be written.
+    /// If the quota cannot be written.
     fn undo(&self) -> io::Result<Option<String>> {
         let mut text = String::new();
         (&self.file).take(64 << 10).read_to_string(&mut text)?;
         let mut lines = text.lines();
         let (Some(file), Some(before)) = (lines.next().map(Path::new), lines.next()) else { return Ok(None) };
         let is_quota = file.file_name().is_some_and(|name| QUOTA_FILES.iter().any(|known| name == *known));
-        // A cgroup that is gone has no quota to set back.
+        // A cgroup that is gone needs no restoring.
         let Some(now) = fs::read_to_string(file).ok().filter(|_| is_quota) else { return Ok(None) };
         let now = now.trim();
         if now == before {
@@ -123,25 +126,27 @@ impl Journal {
         }
         let shown = file.display();
         if !lines.any(|set| set == now) {
-            return Ok(Some(format!("{shown} is {now}, which no holdup has set: it is left so (it was {before})")));
+            return Ok(Some(format!(
+                "{shown} is {now}, which holdup did not set, so it was left unchanged (it was {before})"
+            )));
         }
         OpenOptions::new().write(true).truncate(true).open(file)?.write_all(before.as_bytes())?;
-        Ok(Some(format!("{shown} was left at {now} by a holdup that was killed, and is set back to {before}")))
+        Ok(Some(format!("a killed holdup left {shown} at {now}; restored to {before}")))
     }
 
-    /// Lets go of the lock, as the end of a process does.
+    /// Releases the lock, as the end of a process does.
     #[cfg(test)]
     pub fn unlock(&self) -> io::Result<()> {
         self.file.unlock()
     }
 
-    /// The quota is what it was: there is nothing to undo.
+    /// The quota has its earlier value again: there is nothing to undo.
     pub fn end(&self) {
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Sets back what killed holdups have left changed. What was done, a line each, and what can't be done.
+/// Restores quotas that killed holdups left changed. Returns a line for each, and errors.
 pub fn restore(folder: &Path) -> Result<Vec<String>, Failure> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -162,7 +167,7 @@ pub fn restore(folder: &Path) -> Result<Vec<String>, Failure> {
                 journal.end();
             }
             Err(error) => {
-                said.push(format!("a CPU quota can't be set back ({}): {error}; needs root", journal.path.display()))
+                said.push(format!("a CPU quota cannot be restored ({}): {error}; needs root", journal.path.display()))
             }
         }
     }
