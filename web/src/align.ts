@@ -1,5 +1,5 @@
 // Brings the series of one chart onto one list of instants, as the plot library wants them. It never invents a value:
-// where a series has no sample `undefined` says "nothing here, carry on", and null stays what it was: a gap.
+// `undefined` means that a series has no sample there and its line goes on; null stays a gap.
 
 import type { Series } from "./model.ts";
 
@@ -24,7 +24,7 @@ export function align(series: Series[]): Aligned {
   return { x, columns };
 }
 
-/** A logarithm has no zero: for drawing only, values at or below zero stand on the smallest positive decade. */
+/** Zero has no logarithm: for drawing only, values at or below it are drawn at the smallest positive decade. */
 export function logFloor(columns: Column[]): Column[] {
   let least = Infinity;
   for (const column of columns) for (const v of column) if (typeof v === "number" && v > 0 && v < least) least = v;
@@ -32,7 +32,7 @@ export function logFloor(columns: Column[]): Column[] {
   return columns.map((column) => column.map((v) => (typeof v === "number" && v <= 0 ? floor : v)));
 }
 
-/** Values with nothing on either side, which a line alone would not show. */
+/** Values without a neighbour on either side, which a line alone would not show. */
 export function lonely(column: Column): number[] {
   const known = column.map((v, i) => [v, i] as const).filter(([v]) => v !== undefined);
   return known
@@ -40,7 +40,7 @@ export function lonely(column: Column): number[] {
     .map(([, i]) => i);
 }
 
-/** What the series says at index `i`: its own last sample at or before it. */
+/** The value of the series at index `i`: its last sample at or before it. */
 export function valueAt(column: Column, i: number): number | null {
   for (let k = i; k >= 0; k--) if (column[k] !== undefined) return column[k] as number | null;
   return null;

@@ -1,10 +1,11 @@
-// The whole page in its reading order: the verdict of each run, then everything that carries it. It holds the two
-// pieces of state the parts share: which run is shown, and which window of which chart is marked.
+// The whole page in reading order: the verdict of each run, then its evidence. It holds the two pieces of state that the
+// parts share: the run that is shown, and the marked window of a chart.
 
 import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import { TimeAxis } from "./axis.ts";
-import { duration, instant, percent, words } from "./format.ts";
+import { answer, confidence, isNamed, likeliest, score } from "./answer.ts";
+import { duration, instant, words } from "./format.ts";
 import { chartElement, fromHash, toHash } from "./link.ts";
 import type { Report, Run, Slice } from "./model.ts";
 import { Charts } from "./parts/charts.tsx";
@@ -46,7 +47,7 @@ export function App({ report }: { report: Report }) {
     if (!place?.chart || place.run !== name) return;
     axis.mark({ chart: place.chart, window: place.window });
     const figure = document.getElementById(chartElement(place.chart));
-    figure?.scrollIntoView({ block: "center", behavior: asked === 0 || calm() ? "auto" : "smooth" });
+    figure?.scrollIntoView({ block: "center", behavior: asked === 0 || reducesMotion() ? "auto" : "smooth" });
     figure?.focus({ preventScroll: true });
   }, [wanted, asked, axis, name]);
 
@@ -56,7 +57,7 @@ export function App({ report }: { report: Report }) {
       <Head report={report} run={run} choose={(n) => follow(toHash({ run: n, chart: null, window: null }))} />
       <Body key={run.name} report={report} run={run} axis={axis} follow={follow} />
       <footer class="soft small">
-        Written by holdup {report.holdup}. One file, nothing fetched; all of it is in the recording it was made from.
+        Written by holdup {report.holdup}. This file fetches nothing; all of its data comes from the recording.
       </footer>
     </main>
   );
@@ -95,23 +96,20 @@ function Head({ report, run, choose }: { report: Report; run: Run; choose(name: 
   );
 }
 
-const WORDS: Record<string, [string, string]> = {
-  found: ["culprit found", "bad"],
-  healthy: ["healthy", "good"],
-  undecided: ["undecided", "unsure"],
-};
-
 function Headline({ run }: { run: Run }) {
   const v = run.verdict;
-  const [word, mood] = WORDS[v.verdict] ?? [String(v.verdict), "unsure"];
-  const root = v.findings.find((f) => f.cause === v.culprit);
+  const { word, mood } = answer(v);
+  const first = likeliest(v);
   return (
     <>
       <span class="verdict-top">
         <b>{run.name}</b>
         <span class={`word ${mood}`}>{word}</span>
-        {root && <span class="soft">{percent(root.confidence)} sure</span>}
+        {first && isNamed(v) && <span class="soft">{confidence(first.confidence)}</span>}
       </span>
+      {first && !isNamed(v) && (
+        <span class="likeliest">likeliest: <b>{first.title || words(first.cause)}</b> <code>{first.cause}</code>{v.culprit && <span class="soft"> ({score(first.confidence)})</span>}</span>
+      )}
       <span class="headline">{v.headline || (v.culprit ? words(v.culprit) : word)}</span>
       <span class="soft small verdict-foot">{instant(run.started_at)} · {duration(run.duration_s)}</span>
     </>
@@ -131,20 +129,20 @@ function Body({ report, run, axis, follow }: { report: Report; run: Run; axis: T
     <div id="run" {...(several ? { role: "tabpanel", "aria-labelledby": `tab:${run.name}` } : {})}>
       {v.search && <Section id="search" title="What the search found" note="response time over the offered rate"><SearchPart search={v.search} /></Section>}
       {(v.complaint || v.episodes.length > 0) && (
-        <Section id="wrong" title="What was wrong, and when" note={v.episodes.length > 1 ? `${v.episodes.length} episodes` : ""}><Slow verdict={v} {...link} /></Section>
+        <Section id="wrong" title="Symptom and episodes" note={v.episodes.length > 1 ? `${v.episodes.length} episodes` : ""}><Slow verdict={v} {...link} /></Section>
       )}
       {run.overview.length > 0 && (
-        <Section id="overview" title="The run in one picture" note="a lane each, from nothing to its highest or its limit" wide><Overview run={run} open={bringIntoView} /></Section>
+        <Section id="overview" title="The run in one picture" note="each lane reaches from zero to its maximum or limit" wide><Overview run={run} open={bringIntoView} /></Section>
       )}
       {v.findings.length > 0 && (
-        <Section id="findings" title={v.verdict === "found" ? "What it is" : "Findings"} note={several ? run.name : ""}>
+        <Section id="findings" title={isNamed(v) || v.verdict === "healthy" ? "Findings" : "Likeliest causes"} note={several ? run.name : ""}>
           <Chain links={v.chain} findings={v.findings} />
           {v.findings.map((f, i) => <FindingNote key={i} finding={f} plans={plans} {...link} />)}
         </Section>
       )}
-      {v.debt && <Section id="debt" title="Not settled yet" note="before a fix is verified"><DebtPart debt={v.debt} /></Section>}
-      {v.next && <Section id="next" title="What will bind next" note="once nothing else is slow"><FindingNote finding={v.next} plans={plans} {...link} /></Section>}
-      {v.host_load && <Section id="host-load" title="The load average" note="what it was made of"><LoadAverage load={v.host_load} /></Section>}
+      {v.debt && <Section id="debt" title="Old work is not finished" note="measure a fix after that"><DebtPart debt={v.debt} /></Section>}
+      {v.next && <Section id="next" title="Will bind next" note="once the rest is fixed"><FindingNote finding={v.next} plans={plans} {...link} /></Section>}
+      {v.host_load && <Section id="host-load" title="The load average" note="its threads, by state"><LoadAverage load={v.host_load} /></Section>}
       {report.comparison && (
         <Section id="comparison" title="Side by side" note="the first is the baseline"><ComparisonTable comparison={report.comparison} /></Section>
       )}
@@ -156,18 +154,18 @@ function Body({ report, run, axis, follow }: { report: Report; run: Run; axis: T
         <Section id="objectives" title="Objectives" note=""><ObjectivesTable objectives={v.objectives} aborted={v.load.aborted ?? null} /></Section>
       )}
       {v.cleared.length > 0 && (
-        <Section id="cleared" title="Suspects cleared" note={`${v.cleared.length}, each by evidence`}><ClearedList cleared={v.cleared} {...link} /></Section>
+        <Section id="cleared" title="Cleared" note={`${v.cleared.length}, each by evidence`}><ClearedList cleared={v.cleared} {...link} /></Section>
       )}
       {v.not_judged.length > 0 && (
-        <Section id="not-judged" title="Not judged" note="could not be seen in this run"><NotJudgedList items={v.not_judged} /></Section>
+        <Section id="not-judged" title="Not checked" note="this run lacks their data"><NotJudgedList items={v.not_judged} /></Section>
       )}
       {v.notes.length > 0 && (
-        <Section id="notes" title="Against the vendors’ advice" note={`${v.notes.length}, none a finding by itself`}><Notes notes={v.notes} /></Section>
+        <Section id="notes" title="Settings that differ from the vendors’ advice" note={`${v.notes.length}; only load shows whether they matter`}><Notes notes={v.notes} /></Section>
       )}
       {run.charts.length > 0 && (
-        <Section id="charts" title="The run in time" note={several ? run.name : ""} wide><Charts charts={run.charts} marks={run.marks} phases={run.phases} shades={shaded} axis={axis} others={others} /></Section>
+        <Section id="charts" title="The run over time" note={several ? run.name : ""} wide><Charts charts={run.charts} marks={run.marks} phases={run.phases} shades={shaded} axis={axis} others={others} /></Section>
       )}
-      {v.coverage.length > 0 && <Section id="coverage" title="What was watched" note=""><CoverageTable coverage={v.coverage} /></Section>}
+      {v.coverage.length > 0 && <Section id="coverage" title="Sources" note=""><CoverageTable coverage={v.coverage} /></Section>}
     </div>
   );
 }
@@ -183,9 +181,9 @@ function Section({ id, title, note, wide, children }: { id: string; title: strin
 
 const known = (runs: Run[], name: string | undefined): string | undefined => runs.find((r) => r.name === name)?.name;
 
-const calm = (): boolean => matchMedia("(prefers-reduced-motion: reduce)").matches;
+const reducesMotion = (): boolean => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-/** Stretches that the charts shade: when requests suffered, and what is not the service's alone. */
+/** Windows that the charts shade: episodes, the warm-up, and seconds in which the generator was a limit. */
 export function shades(run: Run): Slice[] {
   const { episode, episodes } = run.verdict;
   const slow = episodes.map((e): Slice => ({ from_s: e.from_s, to_s: e.to_s, label: e.judged ? "episode_judged" : "episode" }));
@@ -197,7 +195,7 @@ export function shades(run: Run): Slice[] {
   return [...slow, ...one, ...warm, ...wrong];
 }
 
-/** From the run's start to its end, and further where a chart goes further. */
+/** From the run's start to its end, or further if a chart has later samples. */
 function extent(run: Run): { from: number; to: number } {
   let from = 0;
   let to = run.duration_s;

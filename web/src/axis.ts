@@ -1,5 +1,5 @@
-// The one time axis all charts of a run share: what part of it is in view, where the cursor is, which window a piece
-// of evidence points at. Charts and the ruler subscribe to it. It draws nothing and knows no chart.
+// The time axis that all charts of a run share: the range in view, the cursor, and the window that a piece of evidence
+// points at. Charts and the ruler subscribe to it. It draws nothing and knows no chart.
 
 import type { Window } from "./model.ts";
 
@@ -69,7 +69,7 @@ export class TimeAxis {
     this.tell("cursor");
   }
 
-  /** Marks a window; when it lies outside of what is in view, the view goes back to the whole run. */
+  /** Marks a window; if it lies outside the view, the view returns to the whole run. */
   mark(highlight: Highlight | null): void {
     this.highlight = highlight;
     const window = highlight?.window;

@@ -1,5 +1,5 @@
-// Where the reader is, as the address's fragment: "#faulty", or "#faulty/pool/4-9" for a chart with a window marked.
-// So evidence links are plain links: they work by keyboard, with the back button, and when copied.
+// The reader's place as the fragment of the address: "#faulty", or "#faulty/pool/4-9" for a chart with a window marked.
+// Evidence links are therefore plain links: they work by keyboard, with the back button, and when copied.
 
 import type { Window } from "./model.ts";
 

@@ -16,9 +16,9 @@ export interface Run {
   charts: Chart[];
   /** the whole run in one picture */
   overview: Lane[];
-  /** restarts, kills, failed probes: what stands across all charts */
+  /** restarts, kills, failed probes, drawn across all charts */
   marks: Mark[];
-  /** that findings point at */
+  /** plans that findings point at */
   plans: Plan[];
 }
 
@@ -26,28 +26,28 @@ export interface Verdict {
   verdict: "found" | "healthy" | "undecided";
   culprit: string | null;
   headline: string;
-  /** what the requests suffered */
+  /** the symptom: how the requests suffered */
   complaint: string | null;
-  /** the degraded stretch in which causes are looked for */
+  /** the episode whose causes are judged */
   episode: Window | null;
-  /** all of them, where there are several */
+  /** all episodes, if there are several */
   episodes: Episode[];
-  /** what a database still has to work off at the end */
+  /** the work that a database still has at the end */
   debt: Debt | null;
-  /** how the causes hang together: contributors, the root, what follows */
+  /** how the causes are linked: contributors, the root, its consequences */
   chain: ChainLink[];
   findings: Finding[];
   cleared: Cleared[];
   not_judged: NotJudged[];
-  /** what will bind next; none if nothing stands out */
+  /** the next limit; none if nothing stands out */
   next: Finding | null;
-  /** what is set against the vendors' advice */
+  /** settings that differ from the vendors' advice */
   notes: Note[];
   /** the load average, explained; none if it was not recorded */
   host_load: HostLoad | null;
   ledger: LedgerRow[];
   objectives: Objective[];
-  /** what a search for the knee found; none if the load was none */
+  /** what a search for the knee found; none if the load was not a search */
   search: Search | null;
   load: Load;
   coverage: Coverage[];
@@ -57,9 +57,9 @@ export interface Finding {
   cause: string;
   title: string;
   role: "root" | "contributor" | "symptom" | "next";
-  /** the cause that it is a consequence of */
+  /** the cause it follows from */
   follows_from?: string | null;
-  /** of a contributor, the cause whose resource it asks more of */
+  /** for a contributor, the cause whose resource it uses up further */
   adds_to?: string | null;
   /** 0-1 */
   confidence: number;
@@ -76,28 +76,28 @@ export interface Window {
   to_s: number;
 }
 
-/** A degraded stretch beside what was calm. */
+/** An episode, beside the baseline window. */
 export interface Episode extends Window {
   requests: number;
   response_ms: number;
-  /** 0 without a calm stretch */
+  /** mean response in the baseline window; 0 if there is none */
   calm_ms: number;
-  /** causes are looked for in this one */
+  /** whether its causes are judged */
   judged: boolean;
 }
 
-/** Dead rows, vacuums under way, a checkpoint: a verification has to wait for them. */
+/** Dead rows, vacuums under way, a checkpoint: measure a fix after them. */
 export interface Debt {
   text: string;
   tables: TableDebt[];
   checkpoint: boolean;
-  /** until the vacuums under way have been through; none where that is not known */
+  /** time until the running vacuums have finished; none if unknown */
   seconds?: number | null;
 }
 
 export interface TableDebt {
   table: string;
-  /** of a TOAST table the one whose values it holds */
+  /** for a TOAST table, the table whose values it holds */
   toast_of?: string | null;
   dead_rows: number;
   /** dead rows at which vacuum begins */
@@ -111,18 +111,18 @@ export interface ChainLink {
   role: Finding["role"];
   /** another cause, or `latency` */
   leads_to: string;
-  /** what would be so if it were absent */
+  /** what would change without it */
   without: string;
 }
 
-/** How a server went about a statement. Figures and times are those of all plans of its shape. */
+/** How a server executed a statement. Figures and times cover all plans of its shape. */
 export interface Plan extends Window {
   kind: string;
   digest: string;
   digest_text: string;
   shape: string;
   seen: number;
-  /** of those that were executed */
+  /** median of the executed ones */
   median_ms: number | null;
   nodes: PlanNode[];
 }
@@ -150,12 +150,12 @@ export interface Evidence {
 export interface Fix {
   text: string;
   command?: string | null;
-  /** how to keep it over a restart */
+  /** how to keep it across a restart */
   keep?: string | null;
   risk?: string | null;
 }
 
-/** A setting that is not as a vendor advises. */
+/** A setting that differs from a vendor's advice. */
 export interface Note {
   check: string;
   vendor: string;
@@ -230,7 +230,7 @@ export interface Quantiles {
   max: number | null;
 }
 
-/** What became of an objective. */
+/** The result of an objective. */
 export interface Objective {
   text: string;
   state: "met" | "missed" | "not_judged";
@@ -245,7 +245,7 @@ export interface Objective {
   why: string | null;
 }
 
-/** What a search for the knee found. Rates are requests per second. */
+/** The result of a search for the knee. Rates are requests per second. */
 export interface Search {
   knee: Interval | null;
   breaking_point: { rate: Interval; how: string } | null;
@@ -258,7 +258,7 @@ export interface Search {
   text: string[];
 }
 
-/** A figure with its interval of 95 %. */
+/** A figure with its 95 % interval. */
 export interface Interval {
   value: number;
   low: number;
@@ -281,7 +281,7 @@ export interface Step {
   /** 0-1 */
   error_ratio: number;
   in_system: number;
-  /** whether the service followed */
+  /** whether the service kept up */
   held: "yes" | "no" | "unclear" | "generator_limited";
   how: string | null;
 }
@@ -296,19 +296,19 @@ export interface Load {
   warm_up: { seconds: number; text: string | null };
   operations: LoadOperation[];
   generator_limited: boolean;
-  /** that an objective ended the load early, which and when */
+  /** the objective that ended the load early, and when */
   aborted?: string | null;
 }
 
 export interface Validity {
-  /** all of it in a phrase; null without a load */
+  /** the validity in a phrase; null without a load */
   text: string | null;
   reasons: { text: string }[];
   fixes: Fix[];
   slices: Slice[];
 }
 
-/** A stretch of the load, and how far its generator may be trusted there. */
+/** A window of the load, and whether its figures are valid there. */
 export interface Slice {
   from_s: number;
   to_s: number;
@@ -356,12 +356,12 @@ export interface Chart {
 export interface Series {
   name: string;
   x_s: number[];
-  /** null is a gap: the source had nothing to say then */
+  /** null is a gap: the source reported nothing */
   y: (number | null)[];
   style: "line" | "step" | "points";
 }
 
-/** A series of a chart, and of the same chart the one that is its limit. */
+/** A series of a chart, and the series of the same chart that is its limit. */
 export interface Lane {
   title: string;
   chart: string;
@@ -407,7 +407,7 @@ export interface ComparisonCell {
 export interface Against {
   verdict: "better" | "worse" | "different" | "no_difference" | "cant_tell" | "not_comparable" | "missing";
   difference: number | null;
-  /** value over the baseline's, minus 1; null where a factor says nothing: then low and high are of the difference */
+  /** value over the baseline's, minus 1; null if a ratio is meaningless, then low and high belong to the difference */
   change_ratio: number | null;
   low: number | null;
   high: number | null;

@@ -1,5 +1,5 @@
-// Reads the report's data. Everything in it is untrusted text. It is only checked as far as the page needs to stay standing: a
-// missing list is an empty list, an unknown word is shown as it is. It derives nothing.
+// Reads the report's data. Everything in it is untrusted text. It is checked only as far as the page needs in order not to
+// fail: a missing list is empty, an unknown word is shown unchanged. It derives nothing.
 
 import type { Report } from "./model.ts";
 
@@ -121,7 +121,7 @@ function run(item: Loose): Loose {
   };
 }
 
-/** Reads the page's JSON. Throws an `Error` a person can act on when it is no report. */
+/** Reads the page's JSON. Throws an `Error` with a useful message if it is not a report. */
 export function readReport(text: string): Report {
   let value: unknown;
   try {

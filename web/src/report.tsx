@@ -1,5 +1,5 @@
-// Entry of the self-contained report: reads the data the Rust binary put into the page and renders it. A report that
-// can't be read says so in the page, for there may be no console in sight.
+// Entry of the self-contained report: reads the data the Rust binary put into the page and renders it. An
+// unreadable report says so in the page, because the reader may not have a console open.
 
 import "uplot/dist/uPlot.min.css";
 import "./report.css";
@@ -18,6 +18,6 @@ if (root) {
     printInLight();
     render(<App report={report} />, root);
   } catch (error) {
-    root.textContent = `This report can't be shown: ${error instanceof Error ? error.message : String(error)}`;
+    root.textContent = `This report cannot be shown: ${error instanceof Error ? error.message : String(error)}`;
   }
 }

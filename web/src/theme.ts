@@ -1,6 +1,6 @@
 // Colours for canvases, read from the style sheet's custom properties, so that light, dark and print are decided in
-// one place (report.css). The series colours are the Okabe-Ito set, shifted in lightness per theme: told apart under
-// the common colour-vision deficiencies; from the eighth series on, dashes tell them apart as well.
+// one place (report.css). The series colours are the Okabe-Ito set, shifted in lightness per theme: distinct under
+// the common colour-vision deficiencies; from the eighth series on, dashes distinguish them as well.
 
 export const SERIES_COLOURS = 7;
 
@@ -11,9 +11,9 @@ export interface Theme {
   band: string;
   mark: string;
   markEdge: string;
-  /** of a mark where something ended or failed */
+  /** colour of marks of an end or a failure */
   bad: string;
-  /** by label of a slice */
+  /** colours by label of a slice */
   shades: Record<string, string>;
 }
 
@@ -54,7 +54,7 @@ export function onThemeChange(callback: () => void): () => void {
   };
 }
 
-/** Paper is white whatever the screen is: print always takes the light colours. */
+/** Paper is white, so print always uses the light colours. */
 export function printInLight(): void {
   const set = (on: boolean) => () => {
     document.documentElement.toggleAttribute("data-print", on);

@@ -27,16 +27,33 @@ function show(report: Report): HTMLElement {
 test("the sections come in reading order", () => {
   const root = show(readReport(sample));
   const titles = [...root.querySelectorAll("h2")].map((h) => h.textContent);
-  assert.deepEqual(titles, ["The run in one picture", "What it is", "Side by side", "Where the time went", "What the client saw", "Suspects cleared", "Not judged", "The run in time", "What was watched"]);
+  assert.deepEqual(titles, ["The run in one picture", "Findings", "Side by side", "Where the time went", "What the client saw", "Cleared", "Not checked", "The run over time", "Sources"]);
 });
 
 test("the verdict reads whole: confidence, what it explains, evidence linked to its chart", () => {
   const root = show(readReport(sample));
   const note = root.querySelector(".finding.root");
-  assert.match(note?.textContent ?? "", /93\u2009% sure.*explains 812 ms of 893 ms \(91\u2009%\)/);
+  assert.match(note?.textContent ?? "", /certain \(0\.93\).*accounts for 812 ms of 893 ms \(91\u2009%\)/);
   const links = [...(note?.querySelectorAll(".evidence a") ?? [])].map((a) => a.getAttribute("href"));
   assert.deepEqual(links, ["#faulty/pool/6.1~15", "#faulty/pool_wait/6.1~15", "#faulty/rate/7.5~15"]);
   for (const href of links) assert.ok(root.querySelector(`[id="chart:${href?.split("/")[1]}"]`), `${href} leads nowhere`);
+});
+
+test("a culprit below one half is undecided, and only the likeliest; of two that tie none has a number", () => {
+  const report = readReport(sample);
+  const { verdict } = report.runs[0]!;
+  const word = (root: HTMLElement) => root.querySelector(".verdict .word")?.textContent;
+  assert.equal(word(show(report)), "FOUND");
+  assert.equal(show(report).querySelectorAll(".likeliest").length, 0);
+  verdict.findings[0]!.confidence = 0.49;
+  const unsure = show(report);
+  assert.equal(word(unsure), "UNDECIDED");
+  assert.match(unsure.querySelector(".verdict .likeliest")?.textContent ?? "", /^likeliest: .+ connection_pool_exhausted \(0\.49\)$/);
+  assert.ok([...unsure.querySelectorAll("h2")].some((h) => h.textContent === "Likeliest causes"));
+  Object.assign(verdict, { verdict: "undecided", culprit: null });
+  const tied = show(report);
+  assert.equal(word(tied), "UNDECIDED");
+  assert.match(tied.querySelector(".verdict .likeliest")?.textContent ?? "", /connection_pool_exhausted$/);
 });
 
 test("what stands around a finding: chain, next, load average, notes; hostile text stays text", () => {
@@ -62,9 +79,9 @@ test("what stands around a finding: chain, next, load average, notes; hostile te
   const root = show(report);
   assert.equal(root.querySelector(".chain-line")?.textContent, `${root_cause.cause} → ${symptom}`);
   const titles = [...root.querySelectorAll("h2")].map((h) => h.textContent);
-  for (const title of ["What will bind next", "The load average", "Against the vendors’ advice"]) assert.ok(titles.includes(title), `${title} is not in ${titles.join()}`);
+  for (const title of ["Will bind next", "The load average", "Settings that differ from the vendors’ advice"]) assert.ok(titles.includes(title), `${title} is not in ${titles.join()}`);
   assert.match(root.querySelector(".host-load")?.textContent ?? "", /129.*547/);
-  assert.match(root.querySelector(".notes")?.textContent ?? "", /matters here: readahead_too_large/);
+  assert.match(root.querySelector(".notes")?.textContent ?? "", /It matters here: readahead_too_large\./);
   assert.equal(root.querySelectorAll("img").length, 0);
   assert.ok((root.textContent ?? "").split(HOSTILE).length > 8);
 });
@@ -157,17 +174,17 @@ test("every episode is listed, linked to its place, and shaded; a single one nee
   const report = outlined();
   const root = show(report);
   const rows = [...root.querySelectorAll(".episodes tbody tr")].map((row) => [...row.children].map((cell) => cell.textContent));
-  assert.deepEqual(rows, [["2 to 5 s", "300", "41.2 ms", "4.1 ms", ""], ["9 to 15 s", "700", "812 ms", "4.1 ms", "here"]]);
+  assert.deepEqual(rows, [["2 to 5 s", "300", "41.2 ms", "4.1 ms", ""], ["9 to 15 s", "700", "812 ms", "4.1 ms", "judged here"]]);
   assert.deepEqual([...root.querySelectorAll(".episodes a")].map((a) => a.getAttribute("href")), ["#faulty/response/2~5", "#faulty/response/9~15"]);
-  assert.match(root.querySelector(".shades")?.textContent ?? "", /degraded: causes are looked for here.*another degraded stretch.*capped/);
+  assert.match(root.querySelector(".shades")?.textContent ?? "", /episode: causes are judged here.*another episode.*capped/);
   const titles = [...root.querySelectorAll("h2")].map((h) => h.textContent);
-  assert.deepEqual(titles.slice(0, 4), ["What was wrong, and when", "The run in one picture", "What it is", "Not settled yet"]);
+  assert.deepEqual(titles.slice(0, 4), ["Symptom and episodes", "The run in one picture", "Findings", "Old work is not finished"]);
 
   report.runs[0]!.verdict.episodes = [];
   report.runs[0]!.charts = [];
   const one = show(report);
   assert.equal(one.querySelectorAll(".episodes").length, 0);
-  const when = [...one.querySelectorAll("section")].find((s) => s.querySelector("h2")?.textContent === "What was wrong, and when");
+  const when = [...one.querySelectorAll("section")].find((s) => s.querySelector("h2")?.textContent === "Symptom and episodes");
   assert.match(when?.textContent ?? "", /9 to 15 s: p99 was 1,199 ms, the objective is p99 < 1s\.$/);
   assert.equal(when?.querySelectorAll("a").length, 0, "without its chart it is no link");
 });
@@ -186,7 +203,7 @@ test("what is not settled yet is said, table by table", () => {
   const root = show(outlined());
   const rows = [...root.querySelectorAll(".debt tbody tr")].map((row) => [...row.children].map((cell) => cell.textContent));
   assert.deepEqual(rows, [
-    ["pg_toast.pg_toast_16415 TOAST of public.article", "90\u2009000", "3\u2009646", "442", "under way"],
+    ["pg_toast.pg_toast_16415 TOAST of public.article", "90\u2009000", "3\u2009646", "442", "running"],
     ["public.tag", "12\u2009000", "11\u2009000", "3", "due"],
   ]);
   assert.match(root.textContent ?? "", /Vacuum is at work on public\.article with 90,000 dead rows\./);
@@ -215,7 +232,7 @@ test("a plan that changed is shown as it was and as it is, and only where eviden
     "shape is seen once at 10.4 s",
   ]);
   assert.deepEqual([...plans[0]!.querySelectorAll("li")].map((li) => li.textContent?.trim()), [
-    "Aggregate 1 row expected, 1 came",
+    "Aggregate 1 row expected, 1 actual",
     "Index Only Scan remark by remark_article 8 rows expected, 100 runs",
   ]);
   assert.deepEqual([...plans[0]!.querySelectorAll("li")].map((li) => li.getAttribute("style")?.includes("0.9rem")), [false, true]);
@@ -342,7 +359,7 @@ test("what a search did not find is not drawn, and a line that is not determined
   const root = show(searched({ ...SEARCH, knee: null, breaking_point: null, curve: [], usl: { ...SEARCH.usl, determined: false }, refused: "the generator was the limit" }));
   const drawing = root.querySelector(".search-figure");
   assert.equal(drawing?.querySelectorAll(".knee, .breaks, polyline").length, 0, drawing?.outerHTML.slice(0, 900));
-  assert.match(root.querySelector(".warn")?.textContent ?? "", /No knee is named/);
+  assert.match(root.querySelector(".warn")?.textContent ?? "", /No knee:/);
   const odd = show(searched({ points: [{ offered: "x" }, 5, { offered: 10, achieved: 10 }], text: 5, knee: { value: "1" } }));
   assert.doesNotMatch(odd.outerHTML, /NaN|undefined/);
   assert.equal(show(searched({})).querySelectorAll(".search-figure").length, 0);
@@ -388,13 +405,13 @@ test("how the load was put on is said, in a phrase if all is well and with reaso
   const report = readReport(sample);
   const faulty = show(report);
   assert.match(faulty.querySelector(".generator")?.textContent ?? "", /open model, http\/1\.1: 12 of 15 s valid, 3 s capped.*raise --connections to about 220/);
-  assert.match(faulty.querySelector(".shades")?.textContent ?? "", /capped: the limit of requests in flight bound/);
+  assert.match(faulty.querySelector(".shades")?.textContent ?? "", /capped: the limit on requests in flight was reached/);
   report.runs.shift();
   const fixed = show(report);
-  assert.match(fixed.querySelector(".generator")?.textContent ?? "", /all 15 s valid.*Warm-up: the first 1\.2 s.*Counts are of the whole run/);
+  assert.match(fixed.querySelector(".generator")?.textContent ?? "", /all 15 s valid.*Warm-up: the first 1\.2 s.*Counts cover the whole run/);
   assert.equal(fixed.querySelectorAll(".generator li").length, 0);
   report.runs[0]!.verdict.load.model = "closed";
-  assert.match(show(report).querySelector(".generator")?.textContent ?? "", /leave out the waits of users/);
+  assert.match(show(report).querySelector(".generator")?.textContent ?? "", /miss the waits of users/);
 });
 
 test("a load without these facts still shows its table", () => {

@@ -154,7 +154,7 @@ pub fn verbose(d: &Diagnosis, with_counters: bool) -> String {
     if !d.not_judged.is_empty() {
         let _ = writeln!(out, "\n{BOLD}Not checked{BOLD:#}");
         for one in &d.not_judged {
-            item(&mut out, &one.cause, &format!("no data on {}; turn on: {}", one.missing, one.enable));
+            item(&mut out, &one.cause, &format!("needs {}; turn on: {}", one.missing, one.enable));
         }
     }
     kernel::notes(&mut out, &d.notes);
@@ -229,9 +229,9 @@ fn dim(out: &mut String, text: &str) {
 
 fn describe(out: &mut String, finding: &Finding) {
     let role = match finding.role {
-        Role::Root => "Why",
-        Role::Contributor => "Contributes",
-        Role::Symptom => "Follows from it",
+        Role::Root => "Root cause",
+        Role::Contributor => "Contributor",
+        Role::Symptom => "Symptom",
         Role::Next => "Will bind next",
     };
     let name = if finding.role == Role::Root { String::new() } else { format!(": {}", finding.cause) };

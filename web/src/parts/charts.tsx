@@ -1,5 +1,5 @@
 // All charts of a run, stacked on one time axis under one ruler. Each has its title, a legend with live values, its
-// keys and its numbers as a table. Drawing is plot.ts's.
+// keys and its numbers as a table. plot.ts draws them.
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { align } from "../align.ts";
@@ -15,10 +15,10 @@ interface ChartsProps {
   charts: Chart[];
   marks: Mark[];
   phases: Phase[];
-  /** stretches to shade */
+  /** windows to shade */
   shades: Slice[];
   axis: TimeAxis;
-  /** runs whose curves can be laid, pale, under this one's; their clocks all start at zero */
+  /** runs whose curves can be drawn, pale, behind this one's; all clocks start at zero */
   others: Run[];
 }
 
@@ -57,10 +57,10 @@ export function Charts({ charts, marks, phases, shades, axis, others }: ChartsPr
 }
 
 const SHADES = [
-  ["episode_judged", "degraded: causes are looked for here"],
-  ["episode", "another degraded stretch"],
-  ["warm_up", "warm-up, left out of response times"],
-  ["capped", "capped: the limit of requests in flight bound"],
+  ["episode_judged", "episode: causes are judged here"],
+  ["episode", "another episode"],
+  ["warm_up", "warm-up, excluded from response times"],
+  ["capped", "capped: the limit on requests in flight was reached"],
   ["generator_limited", "the load generator could not keep up"],
 ] as const;
 
@@ -94,7 +94,7 @@ function Figure({ chart, marks, phases, shades, axis, width, ghosts }: FigurePro
   useLayoutEffect(() => {
     const box = canvas.current;
     if (!box || !canDraw()) return;
-    // Straight into the text nodes: a pointer moves sixty times a second over ten charts.
+    // Written straight into the text nodes, because a pointer moves sixty times a second over ten charts.
     const onValues = (now: (number | null)[]) =>
       now.forEach((v, i) => {
         const cell = values.current[i];
@@ -146,7 +146,7 @@ function Figure({ chart, marks, phases, shades, axis, width, ghosts }: FigurePro
           {(chart.log || LATENCY.test(chart.unit)) && (
             <button type="button" aria-pressed={log} onClick={() => setLog(!log)} title="Logarithmic scale">log</button>
           )}
-          <button type="button" aria-pressed={table} onClick={() => setTable(!table)} title="The numbers of this chart, in view">table</button>
+          <button type="button" aria-pressed={table} onClick={() => setTable(!table)} title="The numbers in view">table</button>
         </div>
       </figcaption>
       <div
@@ -187,10 +187,10 @@ function Numbers({ chart, axis }: { chart: Chart; axis: TimeAxis }) {
   );
 }
 
-/** Rows a chart's table shows at once; a longer one makes the page slow to scroll. */
+/** Most rows of a chart's table; a longer one makes the page slow to scroll. */
 const ROWS_MAX = 1000;
 
-/** Without a canvas (a test, a very old browser) the tables still serve. */
+/** Whether the browser has a canvas. Without one (a test, a very old browser) the tables still work. */
 function canDraw(): boolean {
   try {
     return document.createElement("canvas").getContext("2d") !== null && typeof matchMedia === "function";

@@ -1,5 +1,5 @@
-// One piece of evidence: its sentence, linked to the chart that shows it, and below it where in the recording it
-// comes from. The page's one highlight is set by following the link (app.tsx).
+// One piece of evidence: its sentence, linked to the chart that shows it, and its place in the recording. Following the
+// link sets the page's only highlight (app.tsx).
 
 import { num } from "../format.ts";
 import { toHash } from "../link.ts";
@@ -8,7 +8,7 @@ import type { Evidence } from "../model.ts";
 export interface EvidenceProps {
   run: string;
   evidence: Evidence[];
-  /** ids of the charts there are: a link that would lead nowhere is plain text */
+  /** ids of the existing charts: a link to another would be plain text */
   charts: ReadonlySet<string>;
   follow(hash: string): void;
 }

@@ -1,14 +1,15 @@
-// A finding, written as a colleague would note it: what it is, how sure, how much of the wait it explains, by what
-// evidence, what to do, and how to know that it helped.
+// A finding as a colleague would note it: the cause, its confidence, the delay it accounts for, its evidence, the fixes, and
+// how to prove that they helped.
 
 import { useState } from "preact/hooks";
+import { confidence } from "../answer.ts";
 import { ms, percent, words } from "../format.ts";
 import { findingElement } from "../link.ts";
 import type { Finding, Fix, Plan } from "../model.ts";
 import { EvidenceList, type EvidenceProps } from "./evidence.tsx";
 import { Plans } from "./plans.tsx";
 
-export const ROLES: Record<string, string> = { root: "Root cause", contributor: "Contributor", symptom: "Symptom", next: "Next bottleneck" };
+export const ROLES: Record<string, string> = { root: "Root cause", contributor: "Contributor", symptom: "Symptom", next: "Will bind next" };
 
 type Props = Omit<EvidenceProps, "evidence"> & { finding: Finding; plans: Plan[] };
 
@@ -23,14 +24,14 @@ export function FindingNote({ finding: f, plans, ...rest }: Props) {
         {f.adds_to && <span class="soft small">adds to <code>{f.adds_to}</code></span>}
       </header>
       <p class="weight">
-        <span><b class="n">{percent(f.confidence)}</b> sure</span>
+        <span>{confidence(f.confidence)}</span>
         <Explained finding={f} />
       </p>
       <EvidenceList evidence={f.evidence} {...rest} />
       <Plans finding={f} plans={plans} />
       {f.fixes.length > 0 && (
         <div class="fixes">
-          <h4>{f.fixes.length > 1 ? "What to do" : "The fix"}</h4>
+          <h4>What to do{f.fixes.length > 1 && <span class="soft small"> (safest first)</span>}</h4>
           <ol class={f.fixes.length > 1 ? "" : "single"}>{f.fixes.map((fix, i) => <FixItem key={i} fix={fix} />)}</ol>
         </div>
       )}
@@ -43,13 +44,13 @@ function Explained({ finding: f }: { finding: Finding }) {
   const { explains_ms, explains_ratio: ratio } = f;
   if (typeof explains_ms !== "number") return null;
   const known = typeof ratio === "number" && ratio > 0;
-  // No wait explains a request that is refused: then the share is of the failed ones.
-  if (known && explains_ms === 0) return <span>explains <b class="n">{percent(ratio)}</b> of the failed requests</span>;
+  // A refused request has no wait, so here the share counts failed requests.
+  if (known && explains_ms === 0) return <span>accounts for <b class="n">{percent(ratio)}</b> of the failed requests</span>;
   return (
     <>
       {known && <span class="meter" aria-hidden="true"><i style={{ width: `${Math.min(100, ratio * 100)}%` }} /></span>}
       <span>
-        explains <b class="n">{ms(explains_ms)}</b>
+        accounts for <b class="n">{ms(explains_ms)}</b>
         {known && <> of <b class="n">{ms(explains_ms / ratio)}</b> ({percent(ratio)})</>}
       </span>
     </>
@@ -61,7 +62,7 @@ export function FixItem({ fix }: { fix: Fix }) {
     <li>
       <p>{fix.text}</p>
       {fix.command && <Command text={fix.command} />}
-      {fix.keep && <p class="risk"><b>To keep it:</b> {fix.keep}</p>}
+      {fix.keep && <p class="risk"><b>Keep:</b> {fix.keep}</p>}
       {fix.risk && <p class="risk"><b>Risk:</b> {fix.risk}</p>}
     </li>
   );
@@ -69,9 +70,9 @@ export function FixItem({ fix }: { fix: Fix }) {
 
 /** A command to run, with a button that copies it. */
 export function Command({ text }: { text: string }) {
-  const [done, setDone] = useState<"" | "copied" | "select it yourself">("");
+  const [done, setDone] = useState<"" | "copied" | "select it by hand">("");
   const click = async () => {
-    setDone((await copy(String(text))) ? "copied" : "select it yourself");
+    setDone((await copy(String(text))) ? "copied" : "select it by hand");
     setTimeout(() => setDone(""), 1600);
   };
   return (
@@ -88,7 +89,7 @@ async function copy(text: string): Promise<boolean> {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    // A page opened from plain http or an old browser has no clipboard interface: the selection still works there.
+    // Pages from plain http and old browsers have no clipboard interface, but a selection works there.
     const area = document.createElement("textarea");
     area.value = text;
     area.className = "unseen";

@@ -1,5 +1,5 @@
 // The ledger: where the response time of each operation and percentile band went, as stacked bars and as a table. The
-// residual is a part like any other, hatched and named: what nothing measured accounts for.
+// unexplained residual is a part like any other, hatched and named.
 
 import { useState } from "preact/hooks";
 import { ms, num, percent, words } from "../format.ts";
@@ -14,7 +14,7 @@ interface Piece {
   colour: number | null;
 }
 
-/** The parts that took any time, in order: their place here is their colour, so several runs can share one order. */
+/** The parts that took any time, in order. A part's index is its colour, so several runs can share one order. */
 export function ledgerParts(rows: LedgerRow[]): string[] {
   return [...new Set(rows.flatMap((r) => r.parts.filter((p) => p.ms > 0).map((p) => p.part)))];
 }
@@ -106,7 +106,7 @@ function pieces(row: LedgerRow, order: string[]): Piece[] {
   return all.filter((p) => p.ms > 0);
 }
 
-/** The bar's length: parts that overlap may sum to more than the response took. */
+/** The bar's length: overlapping parts may sum to more than the response time. */
 function total(row: LedgerRow): number {
   const sum = row.parts.reduce((all, p) => all + Math.max(0, p.ms), 0) + Math.max(0, row.residual_ms);
   return Math.max(sum, Number.MIN_VALUE);

@@ -1,4 +1,4 @@
-// What became of each objective: its value against its limit, and where it was missed.
+// The result of each objective: its value against its limit, and the windows that missed it.
 
 import { num, withUnit } from "../format.ts";
 import type { Objective, Window } from "../model.ts";

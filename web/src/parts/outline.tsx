@@ -1,5 +1,5 @@
-// The answer's outline: what was wrong and when, how the causes hang together, and what a database still has to work off. The
-// chain is told twice: as one line, the longest way through it, and as a list of all of it with what would be so without each.
+// The outline of the answer: the symptom and its episodes, the chain of causes, and a database's unfinished work. The chain
+// appears twice: its longest path as one line, and all links as a list with what would change without each.
 
 import type { ComponentChildren } from "preact";
 import { ms, num } from "../format.ts";
@@ -7,14 +7,14 @@ import { findingElement, toHash } from "../link.ts";
 import type { ChainLink, Debt, Episode, Finding, Verdict, Window } from "../model.ts";
 import { ROLES } from "./finding.tsx";
 
-/** Contributors, the root, what follows; nothing if no cause is linked to another. */
+/** Contributors, the root, its consequences; nothing if no cause is linked to another. */
 export function Chain({ links, findings }: { links: ChainLink[]; findings: Finding[] }) {
   if (links.length === 0) return null;
   const found = (cause: string) => findings.find((f) => f.cause === cause);
   return (
     <div class="chain">
       <Line findings={findings} />
-      <ol class="links" aria-label="How the causes hang together">
+      <ol class="links" aria-label="Links between the causes">
         {links.map((link, i) => (
           <li key={i} class={`link ${ROLES[link.role] ? link.role : ""}`}>
             <p>
@@ -34,14 +34,14 @@ function Cause({ cause, known }: { cause: string; known: boolean }) {
   return known ? <a href={`#${encodeURIComponent(findingElement(cause))}`}><code>{cause}</code></a> : <code>{cause}</code>;
 }
 
-/** In words, what a link is tied to. A root has several that follow from it: they say so themselves. */
+/** The other end of a link, in words. Consequences name the root, not the other way round. */
 function tie(link: ChainLink, finding: Finding | undefined): string {
   if (finding?.follows_from) return `follows from ${finding.follows_from}`;
   if (link.role !== "contributor") return "";
   return link.leads_to === "latency" ? "adds to the delay" : `adds to ${link.leads_to}`;
 }
 
-/** The longest way, as the terminal takes it: what adds to the root, the root, what follows. */
+/** The longest path, as on the terminal: contributors, the root, its consequences. */
 function Line({ findings }: { findings: Finding[] }) {
   const longest = (ways: string[][]) => ways.reduce((a, b) => (b.length >= a.length ? b : a), []);
   const down = longest(findings.map((f) => way(f, findings, (at) => at.follows_from)));
@@ -58,7 +58,7 @@ function Line({ findings }: { findings: Finding[] }) {
   );
 }
 
-/** From the top to `finding`; one that is its own cause, which no rule says, ends it. */
+/** The path from the top to `finding`. It stops at a cycle, which no rule produces. */
 function way(finding: Finding, all: Finding[], above: (at: Finding) => string | null | undefined): string[] {
   const causes = [finding.cause];
   let cause = above(finding);
@@ -70,7 +70,7 @@ function way(finding: Finding, all: Finding[], above: (at: Finding) => string | 
   return causes;
 }
 
-/** What adds to `finding`, what is furthest from it first, and itself. */
+/** Contributors to `finding`, the most distant first, and itself. */
 const beneath = (finding: Finding, all: Finding[]): string[] =>
   way(finding, all, (at) => all.find((f) => f.adds_to === at.cause)?.cause);
 
@@ -81,10 +81,10 @@ interface SlowProps {
   follow(hash: string): void;
 }
 
-/** Chart in which an episode is shown, where there is one. */
+/** The chart that shows an episode, if it exists. */
 const RESPONSE = "response";
 
-/** The complaint, and every episode where there are several. */
+/** The symptom, and every episode if there are several. */
 export function Slow({ run, verdict: v, charts, follow }: SlowProps) {
   const when = (window: Window) => {
     const text = `${num(window.from_s)} to ${num(window.to_s)} s`;
@@ -104,7 +104,7 @@ function Episodes({ episodes, when }: { episodes: Episode[]; when(window: Window
   return (
     <div class="scroll">
       <table class="episodes">
-        <thead><tr><th>Episode</th><th class="n">Requests</th><th class="n">Mean response</th><th class="n">Calm</th><th>Causes are looked for</th></tr></thead>
+        <thead><tr><th>Episode</th><th class="n">Requests</th><th class="n">Mean response</th><th class="n">Baseline</th><th>Causes</th></tr></thead>
         <tbody>
           {episodes.map((e, i) => (
             <tr key={i} class={e.judged ? "judged" : ""}>
@@ -112,7 +112,7 @@ function Episodes({ episodes, when }: { episodes: Episode[]; when(window: Window
               <td class="n">{num(e.requests)}</td>
               <td class="n">{ms(e.response_ms)}</td>
               <td class="n">{e.calm_ms > 0 ? ms(e.calm_ms) : "–"}</td>
-              <td>{e.judged ? <b>here</b> : ""}</td>
+              <td>{e.judged ? <b>judged here</b> : ""}</td>
             </tr>
           ))}
         </tbody>
@@ -121,7 +121,7 @@ function Episodes({ episodes, when }: { episodes: Episode[]; when(window: Window
   );
 }
 
-/** What a fix can't show before: a verification has to wait for it. */
+/** The work that must end before a fix can be measured. */
 export function DebtPart({ debt: d }: { debt: Debt }) {
   return (
     <>
@@ -129,7 +129,7 @@ export function DebtPart({ debt: d }: { debt: Debt }) {
       {d.tables.length > 0 && (
         <div class="scroll">
           <table class="debt">
-            <thead><tr><th>Table</th><th class="n">Dead rows</th><th class="n">Vacuum begins at</th><th class="n">Made /s</th><th>Vacuum</th></tr></thead>
+            <thead><tr><th>Table</th><th class="n">Dead rows</th><th class="n">Vacuum begins at</th><th class="n">New /s</th><th>Vacuum</th></tr></thead>
             <tbody>
               {d.tables.map((t, i) => (
                 <tr key={i}>
@@ -137,7 +137,7 @@ export function DebtPart({ debt: d }: { debt: Debt }) {
                   <td class="n">{num(t.dead_rows)}</td>
                   <td class="n">{num(t.fires_at_rows)}</td>
                   <td class="n">{num(t.made_per_second)}</td>
-                  <td>{t.under_way ? "under way" : t.dead_rows > t.fires_at_rows ? "due" : "not yet due"}</td>
+                  <td>{t.under_way ? "running" : t.dead_rows > t.fires_at_rows ? "due" : "not yet due"}</td>
                 </tr>
               ))}
             </tbody>

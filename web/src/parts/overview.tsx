@@ -1,5 +1,5 @@
-// The whole run in one picture: what was asked of the service, what came of it, and what its workers, queues, CPUs and memory
-// did meanwhile, a lane each. Marks stand across all of them. It is SVG: it prints, and it needs no canvas.
+// The whole run in one picture: the offered load, the results, and the service's workers, queues, CPUs and memory, one lane
+// each. Marks cross all lanes. It is SVG, because that prints and needs no canvas.
 
 import { clock, inUnit, withUnit } from "../format.ts";
 import { chartElement } from "../link.ts";
@@ -11,7 +11,7 @@ const FIGURE = 160;
 const LANE = 38;
 const DRAWN = 30;
 const TOP = 16;
-/** a source that is silent for so many of its usual intervals has a hole there */
+/** a source that is silent for this many of its usual intervals leaves a gap */
 const HOLE = 2.5;
 
 interface Drawn {
@@ -84,7 +84,7 @@ function figure(l: Drawn): string {
   return l.limit ? `at most ${inUnit(top(l.series), unit)} of ${inUnit(top(l.limit), unit)}` : `at most ${withUnit(top(l.series), unit)}`;
 }
 
-/** What can be drawn without lifting the pen: a gap, or a source that said nothing for long, ends a piece. */
+/** The unbroken pieces of a line: a missing value or a long silence ends a piece. */
 function pieces(series: Series): [number, number][][] {
   const steps = series.x_s.slice(1).map((t, i) => t - (series.x_s[i] ?? t)).sort((a, b) => a - b);
   const hole = (steps[Math.floor(steps.length / 2)] ?? Infinity) * HOLE;

@@ -1,10 +1,10 @@
-// The plans that a finding points at, as trees: what was first seen comes first, so that a plan that changed reads from
-// what it was to what it became. Trees are indented text: they wrap on a phone and can be copied.
+// The plans that a finding points at, as trees. The first seen comes first, so that a changed plan reads from before to
+// after. Trees are indented text, which wraps on a phone and can be copied.
 
 import { ms, num } from "../format.ts";
 import type { Finding, Plan, PlanNode } from "../model.ts";
 
-/** Nodes that are indented at most; what is deeper stands as deep as that. */
+/** Deepest indentation; deeper nodes get the same. */
 const DEPTH_MAX = 12;
 
 export function Plans({ finding, plans }: { finding: Finding; plans: Plan[] }) {
@@ -14,7 +14,7 @@ export function Plans({ finding, plans }: { finding: Finding; plans: Plan[] }) {
   if (shown.length === 0) return null;
   return (
     <details class="plans" open={finding.role === "root"}>
-      <summary>{shown.length > 1 ? "The plans, first seen first" : "The plan"}</summary>
+      <summary>{shown.length > 1 ? "Plans, the first seen first" : "Plan"}</summary>
       <div class="plans-side">
         {shown.map((p, i) => (
           <div key={i} class="plan">
@@ -42,7 +42,7 @@ const when = (p: Plan): string =>
 function rows(n: PlanNode): string {
   const parts = [
     typeof n.rows_estimated === "number" ? `${num(n.rows_estimated)} ${n.rows_estimated === 1 ? "row" : "rows"} expected` : "",
-    typeof n.rows_actual === "number" ? `${num(n.rows_actual)} came` : "",
+    typeof n.rows_actual === "number" ? `${num(n.rows_actual)} actual` : "",
     typeof n.loops === "number" && n.loops > 1 ? `${num(n.loops)} runs` : "",
   ];
   return parts.filter(Boolean).join(", ");

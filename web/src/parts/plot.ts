@@ -1,5 +1,5 @@
 // One chart on the shared time axis: a thin wrapper around uPlot, without a framework. It owns the canvas: phases and
-// shaded stretches as bands, the marked window, gaps, zoom by drag. The legend, title and keys are the component's (charts.tsx).
+// shaded windows as bands, the marked window, gaps, zoom by drag. The component (charts.tsx) has the legend, title and keys.
 
 import uPlot from "uplot";
 import { align, highest, logFloor, lonely, valueAt, type Aligned } from "../align.ts";
@@ -8,7 +8,7 @@ import { inUnit } from "../format.ts";
 import type { Chart, Mark, Phase, Series, Slice } from "../model.ts";
 import { readTheme, seriesDash, SERIES_COLOURS, type Theme } from "../theme.ts";
 
-/** Left and right of every plot, in CSS pixels; the ruler keeps the same, so that all of them line up. */
+/** Left and right margin of every plot, in CSS pixels; the ruler uses the same, so that all of them line up. */
 export const GUTTER_LEFT = 62;
 export const GUTTER_RIGHT = 10;
 export const PLOT_HEIGHT = 128;
@@ -25,7 +25,7 @@ export interface PlotOptions {
 export class Plot {
   private readonly u: uPlot;
   private readonly data: Aligned;
-  /** every ghost with the index of the series it is the twin of */
+  /** every ghost, and the index of its twin series */
   private readonly ghosts: { twin: number; series: Series }[];
   private theme: Theme = readTheme();
   private readonly leave: () => void;

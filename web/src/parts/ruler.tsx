@@ -1,5 +1,5 @@
-// The shared time axis itself: the phases by name, ticks, the cursor's time, the marked window, and the way back from
-// a zoom. It stays in sight while the charts below it scroll.
+// The shared time axis itself: the phases by name, ticks, the cursor's time, the marked window, and a button
+// to leave the zoom. It stays in view while the charts scroll.
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
@@ -11,9 +11,9 @@ import { GUTTER_LEFT, GUTTER_RIGHT, tickCount } from "./plot.ts";
 interface RulerProps {
   axis: TimeAxis;
   phases: Phase[];
-  /** of the plots, in CSS pixels */
+  /** width of the plots, in CSS pixels */
   width: number;
-  /** more buttons */
+  /** further buttons */
   children?: ComponentChildren;
 }
 
@@ -60,7 +60,7 @@ function rateText(p: Phase): string {
   if (typeof p.rate_from !== "number" && typeof p.rate_to !== "number") return "";
   const same = p.rate_from === p.rate_to || typeof p.rate_from !== "number" || typeof p.rate_to !== "number";
   const text = same ? `${num(p.rate_to ?? p.rate_from)}/s` : `${num(p.rate_from)}\u2009\u2192\u2009${num(p.rate_to)}/s`;
-  // holdup names a phase by its rate if nobody gave it another name.
+  // holdup names a phase by its rate unless the scenario names it.
   return p.name.includes("/s") ? "" : text;
 }
 

@@ -1,5 +1,5 @@
-// What a search for the knee found: its sentences, the curve over the offered rate as a drawing, the steps as a table. The
-// drawing is SVG, not a canvas: its axis is no time, it has few points, and it prints.
+// The result of a search for the knee: its sentences, the curve over the offered rate as a drawing, the steps as a table. The
+// drawing is SVG, not a canvas, because its axis is not time, it has few points, and it prints.
 
 import { ms, num, percent } from "../format.ts";
 import type { Interval, LinePoint, Search, Step } from "../model.ts";
@@ -7,23 +7,23 @@ import type { Interval, LinePoint, Search, Step } from "../model.ts";
 const WIDTH = 860;
 const LEFT = 62;
 const RIGHT = 16;
-/** of the drawing of response times, and of the one of rates below it */
+/** heights of the response time panel, and of the rate panel below it */
 const PANELS = [{ top: 26, height: 210 }, { top: 268, height: 130 }] as const;
 const HEIGHT = 436;
 
 const HELD: Record<string, [string, string]> = {
   yes: ["yes", "good"],
   no: ["no", "bad"],
-  unclear: ["can't be told", "unsure"],
-  generator_limited: ["the load generator was the limit", "unsure"],
+  unclear: ["unclear", "unsure"],
+  generator_limited: ["holdup was the limit", "unsure"],
 };
 
-const HOW: Record<string, string> = { achieved_below_offered: "they pile up", errors: "requests fail", objective: "objective missed" };
+const HOW: Record<string, string> = { achieved_below_offered: "requests pile up", errors: "requests fail", objective: "objective missed" };
 
 export function SearchPart({ search }: { search: Search }) {
   return (
     <>
-      {search.refused && <p class="warn">No knee is named: something other than the service was the limit.</p>}
+      {search.refused && <p class="warn">No knee: something other than the service was the limit.</p>}
       <ul class="search-text">{search.text.map((text, i) => <li key={i}>{text}</li>)}</ul>
       {search.points.length > 0 && <Drawing search={search} />}
       {search.points.length > 0 && <Steps points={search.points} />}
@@ -31,7 +31,7 @@ export function SearchPart({ search }: { search: Search }) {
   );
 }
 
-/** An overload and the recovery after it begin with what was before: no points of the curve. */
+/** Overload and recovery begin in an earlier state, so they are not points of the curve. */
 const isSteady = (p: Step): boolean => p.purpose !== "overload" && p.purpose !== "recover";
 
 function Drawing({ search }: { search: Search }) {
@@ -78,9 +78,9 @@ function Drawing({ search }: { search: Search }) {
         </svg>
       </div>
       <figcaption class="soft small search-key">
-        <span><svg class="key-dot" viewBox="0 0 10 10" aria-hidden="true"><g class="step good"><circle cx="5" cy="5" r="3.5" /></g></svg> mean, or rate: the service followed</span>
+        <span><svg class="key-dot" viewBox="0 0 10 10" aria-hidden="true"><g class="step good"><circle cx="5" cy="5" r="3.5" /></g></svg> mean, or rate: the service kept up</span>
         <span><svg class="key-dot" viewBox="0 0 10 10" aria-hidden="true"><g class="step bad"><circle cx="5" cy="5" r="3.5" /></g></svg> it did not</span>
-        <span><svg class="key-dot" viewBox="0 0 10 10" aria-hidden="true"><g class="step unsure"><circle cx="5" cy="5" r="3.5" /></g></svg> can't be told</span>
+        <span><svg class="key-dot" viewBox="0 0 10 10" aria-hidden="true"><g class="step unsure"><circle cx="5" cy="5" r="3.5" /></g></svg> unclear</span>
         <span><svg class="key-dot" viewBox="0 0 10 10" aria-hidden="true"><g class="step good"><circle class="p99" cx="5" cy="5" r="3.5" /></g></svg> 99th percentile</span>
         {search.knee && <span><i class="shade knee" /> knee, {span(search.knee)}</span>}
         {search.breaking_point && <span><i class="shade breaks" /> breaking point, {span(search.breaking_point.rate)}</span>}
@@ -121,7 +121,7 @@ function Steps({ points }: { points: Step[] }) {
       <summary>All {points.length} steps, in the order played</summary>
       <div class="scroll">
         <table>
-          <thead><tr><th>Played to</th><th class="n">From, s</th><th class="n">Offered /s</th><th class="n">Achieved /s</th><th class="n">Mean, ms</th><th class="n">p99, ms</th><th class="n">Failed</th><th class="n">In the service</th><th>Followed</th></tr></thead>
+          <thead><tr><th>Purpose</th><th class="n">From, s</th><th class="n">Offered /s</th><th class="n">Achieved /s</th><th class="n">Mean, ms</th><th class="n">p99, ms</th><th class="n">Failed</th><th class="n">In the service</th><th>Kept up</th></tr></thead>
           <tbody>
             {points.map((p, i) => {
               const [word, mood] = HELD[p.held] ?? [String(p.held), "unsure"];
@@ -145,7 +145,7 @@ const span = (i: Interval): string => `${num(i.value)}/s (${num(i.low)} to ${num
 
 function tell(p: Step): string {
   const [word] = HELD[p.held] ?? [String(p.held)];
-  return `${num(p.offered)}/s offered, ${num(p.achieved)}/s achieved, mean ${ms(p.mean_ms)}, p99 ${ms(p.p99_ms)}, ${percent(p.error_ratio)} failed; followed: ${word}`;
+  return `${num(p.offered)}/s offered, ${num(p.achieved)}/s achieved, mean ${ms(p.mean_ms)}, p99 ${ms(p.p99_ms)}, ${percent(p.error_ratio)} failed; kept up: ${word}`;
 }
 
 function describe(search: Search, points: Step[]): string {
@@ -154,7 +154,7 @@ function describe(search: Search, points: Step[]): string {
   return `Response time and achieved rate over the offered rate in ${points.length} steps: ${knee}${breaks}. The steps are in the table below.`;
 }
 
-/** Round values from 0 up, about so many. */
+/** Round values from 0 up, about the given number. */
 export function ticks(most: number, about: number): number[] {
   const rough = most / about;
   const ten = 10 ** Math.floor(Math.log10(rough));
@@ -162,7 +162,7 @@ export function ticks(most: number, about: number): number[] {
   return Array.from({ length: Math.floor(most / step) + 1 }, (_, i) => i * step);
 }
 
-/** Powers of ten, or 1, 2 and 5 of each where few of them lie in between. */
+/** Powers of ten, or 1, 2 and 5 of each if few of them are in range. */
 export function logTicks(low: number, high: number): number[] {
   const tens = Array.from({ length: Math.ceil(Math.log10(high)) - Math.floor(Math.log10(low)) + 1 }, (_, i) => 10 ** (Math.floor(Math.log10(low)) + i));
   const all = high / low > 1000 ? tens : tens.flatMap((t) => [t, 2 * t, 5 * t]);

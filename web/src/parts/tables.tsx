@@ -1,4 +1,4 @@
-// The report's plain tables: recordings side by side, what the client saw, coverage; and the two lists of suspects.
+// The report's plain tables: recordings side by side, the client's figures, sources; and the lists of cleared and unchecked causes.
 
 import { inUnit, num, percent, unitName, withUnit, words } from "../format.ts";
 import type { Against, Cleared, Comparison, ComparisonRow, Coverage, Load, NotJudged } from "../model.ts";
@@ -16,7 +16,7 @@ export function ComparisonTable({ comparison: c }: { comparison: Comparison }) {
       <Rows comparison={c} rows={told} />
       {others.length > 0 && (
         <details>
-          <summary>{others.length} more rows, in which no difference can be told</summary>
+          <summary>{others.length} more rows without a clear difference</summary>
           <Rows comparison={c} rows={others} />
         </details>
       )}
@@ -60,18 +60,20 @@ function Verdict({ against }: { against: Against | null }) {
   if (!against || against.verdict === "missing") return <span>–</span>;
   const repeats = against.repeats_wanted ? `; ${against.repeats_wanted} repeats would` : "";
   const why = against.verdict === "not_comparable" && against.why ? ` because ${against.why}` : "";
-  return <span class={`word ${MOOD[against.verdict] ?? ""}`} title={against.why ?? ""}>{words(against.verdict).replace("cant", "can't")}{repeats}{why}</span>;
+  return <span class={`word ${MOOD[against.verdict] ?? ""}`} title={against.why ?? ""}>{VERDICTS[against.verdict] ?? words(against.verdict)}{repeats}{why}</span>;
 }
 
 const TELLS = new Set(["better", "worse", "different"]);
 
+const VERDICTS: Record<string, string> = { cant_tell: "can't tell" };
+
 const MOOD: Record<string, string> = { better: "good", worse: "bad", mixed: "unsure", cant_tell: "unsure", not_comparable: "unsure" };
 
-/** Percent with its interval, a factor where it is large, or the difference where a factor says nothing. */
+/** Percent with its interval, a factor if it is large, or the difference if a ratio is meaningless. */
 function change(a: Against, unit: string): string {
   if (typeof a.difference !== "number" || typeof a.low !== "number" || typeof a.high !== "number") return "–";
   const sign = (v: number) => (v > 0 ? "+" : v < 0 ? "\u2212" : "");
-  // Close to nothing being left, a whole percent says nothing.
+  // Near −100 % a whole percent is too coarse.
   const share = (v: number) => (v < -0.99 ? `${num(Math.round(Math.abs(v) * 1000) / 10)}\u2009%` : percent(Math.abs(v)));
   const ratio = (v: number) => (v >= 9 ? `× ${num(1 + v)}` : `${sign(v)}${share(v)}`);
   const plain = (v: number) => `${sign(v)}${unit === "ratio" ? `${inUnit(Math.abs(v), unit)} points` : num(Math.abs(v))}`;
@@ -83,7 +85,7 @@ export function LoadTable({ load }: { load: Load }) {
   const kinds = [["response", "response_ms"], ["service", "service_ms"], ["send lag", "send_lag_ms"]] as const;
   return (
     <>
-      {load.generator_limited && <p class="warn">The load generator itself was a limit in this run: its delays are part of the response times.</p>}
+      {load.generator_limited && <p class="warn">The load generator was a limit in this run: its delays are part of the response times.</p>}
       <Generator load={load} />
       <div class="scroll">
         <table class="load">
@@ -108,12 +110,12 @@ export function LoadTable({ load }: { load: Load }) {
           </tbody>
         </table>
       </div>
-      <p class="soft small">Response time counts from when a request was due, service time from when it was sent; send lag is the generator’s own delay.</p>
+      <p class="soft small">Response time counts from the time a request was due, service time from the time it was sent; send lag is the generator’s own delay.</p>
     </>
   );
 }
 
-/** How the load was put on, and how far that may be trusted. */
+/** How the load was generated, and how valid it is. */
 function Generator({ load }: { load: Load }) {
   const { validity: v, warm_up: w } = load;
   const how = [`${load.model ?? "open"} model`, load.protocol, load.loops > 1 ? `${load.loops} loops` : null, load.shard ? `shard ${load.shard} of the schedule` : null];
@@ -127,9 +129,9 @@ function Generator({ load }: { load: Load }) {
         </ul>
       )}
       {load.model === "closed" && (
-        <p class="soft small">In a closed model a slow service is asked less: response times leave out the waits of users who would have come meanwhile.</p>
+        <p class="soft small">Closed model: a slow service gets fewer requests, so response times miss the waits of users who would have come meanwhile.</p>
       )}
-      {w.text && <p>Warm-up: {w.text}. Counts are of the whole run.</p>}
+      {w.text && <p>Warm-up: {w.text}. Counts cover the whole run.</p>}
     </div>
   );
 }
@@ -150,7 +152,7 @@ export function NotJudgedList({ items }: { items: NotJudged[] }) {
       {items.map((s, i) => (
         <div key={i}>
           <dt>{s.title || words(s.cause)}</dt>
-          <dd><p>{s.missing}</p>{s.enable && <><p class="soft small">To turn it on:</p><Command text={s.enable} /></>}</dd>
+          <dd><p>needs {s.missing}</p>{s.enable && <><p class="soft small">Turn on:</p><Command text={s.enable} /></>}</dd>
         </div>
       ))}
     </dl>
@@ -163,7 +165,7 @@ export function CoverageTable({ coverage }: { coverage: Coverage[] }) {
   return (
     <div class="scroll">
       <table class="coverage">
-        <thead><tr><th>Source</th><th>State</th><th>Why</th><th>To see more</th><th class="n">Own cost, of a core</th></tr></thead>
+        <thead><tr><th>Source</th><th>State</th><th>Why</th><th>Turn on</th><th class="n">Own cost, of a core</th></tr></thead>
         <tbody>
           {coverage.map((c, i) => (
             <tr key={i}>

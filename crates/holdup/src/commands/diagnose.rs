@@ -55,7 +55,7 @@ pub struct Args {
     #[arg(long, value_name = "HARDWARE")]
     on: Vec<String>,
 
-    /// Draw the run in time even without a terminal
+    /// Draw the run over time even without a terminal
     #[arg(long, conflicts_with_all = ["json", "request"])]
     chart: bool,
 

@@ -35,7 +35,7 @@ pub fn timeline(recording: &Recording) -> String {
     if lanes.is_empty() || length_s <= 0.0 {
         return String::new();
     }
-    let mut out = format!("\n{BOLD}The run in time{BOLD:#}\n");
+    let mut out = format!("\n{BOLD}The run over time{BOLD:#}\n");
     // Achieved is a part of offered, so both lanes share a scale.
     let offered = lanes.iter().find(|lane| lane.title == "offered").map_or(0.0, |lane| height(&drawn, lane));
     for lane in &lanes {

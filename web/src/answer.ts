@@ -1,0 +1,37 @@
+// The answer of a verdict in the words of the terminal: FOUND, HEALTHY or UNDECIDED, and how confident it is.
+
+import type { Finding, Verdict } from "./model.ts";
+
+/** From this confidence (0-1) on a culprit is named; below it the answer is open, and the culprit only the likeliest. */
+const NAMED = 0.5;
+const VERY_LIKELY = 0.7;
+const CERTAIN = 0.9;
+
+/** Whether a culprit is named: one was found, and it is more likely than not. */
+export function isNamed(verdict: Verdict): boolean {
+  const culprit = verdict.findings.find((f) => f.cause === verdict.culprit);
+  return verdict.verdict === "found" && (culprit === undefined || culprit.confidence >= NAMED);
+}
+
+/** The culprit, or the first root cause of an undecided verdict; none if the service is healthy. */
+export function likeliest(verdict: Verdict): Finding | undefined {
+  if (verdict.verdict === "healthy") return undefined;
+  return verdict.findings.find((f) => f.cause === verdict.culprit) ?? verdict.findings.find((f) => f.role === "root");
+}
+
+/** The word of the answer, and its colour. A word that this page does not know is shown unchanged. */
+export function answer(verdict: Verdict): { word: string; mood: "bad" | "good" | "unsure" } {
+  if (isNamed(verdict)) return { word: "FOUND", mood: "bad" };
+  if (verdict.verdict === "healthy") return { word: "HEALTHY", mood: "good" };
+  const isKnown = verdict.verdict === "found" || verdict.verdict === "undecided";
+  return { word: isKnown ? "UNDECIDED" : String(verdict.verdict), mood: "unsure" };
+}
+
+/** `very likely (0.82)`; below a half only the number. */
+export function confidence(ratio: number): string {
+  const word = ratio >= CERTAIN ? "certain" : ratio >= VERY_LIKELY ? "very likely" : ratio >= NAMED ? "likely" : "confidence";
+  return `${word} (${score(ratio)})`;
+}
+
+/** A confidence (0-1) with two digits. */
+export const score = (ratio: number): string => (typeof ratio === "number" ? ratio.toFixed(2) : "–");
