@@ -1,5 +1,6 @@
-//! Cuts a fixture out of a recording: `cargo run -p holdup-recording --example cut -- RECORDING FIXTURE`.
-//! Keeps what rules look at, so that a fixture is small, and nothing that names the machine it was made on.
+//! Cuts a fixture from a recording: `cargo run -p holdup-recording --example cut -- RECORDING
+//! FIXTURE`. It keeps the data that rules read, so that a fixture is small, and drops everything
+//! that names its machine.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -7,7 +8,7 @@ use std::process::ExitCode;
 use holdup_recording::hlog::HLOG;
 use holdup_recording::{Batch, Recorder, Recording};
 
-/// Samples by the beginning of their metric.
+/// Prefixes of the metrics that are kept.
 const METRICS: &[&str] = &[
     "cgroup_",
     "db_client_",
@@ -52,7 +53,7 @@ const METRICS: &[&str] = &[
     "system_out_of_memory",
 ];
 
-/// Settings by the beginning of their name.
+/// Prefixes of the settings that are kept.
 const SETTINGS: &[&str] = &[
     "autovacuum",
     "block_size",
@@ -100,13 +101,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// Of a cgroup's path what a lab called it; what is above it is the machine's.
-fn of_lab(path: &str) -> String {
+/// The lab's part of a cgroup's path; the levels above belong to the machine.
+fn lab_part(path: &str) -> String {
     let name = path.rsplit('/').next().filter(|name| name.starts_with("holdup"));
     format!("/{}", name.unwrap_or_default())
 }
 
-/// Whether a setting is of a mount that is neither the root nor a lab's.
+/// Whether a setting belongs to a mount that is neither the root nor a lab's.
 fn is_machines_own(name: &str) -> bool {
     let path = name.strip_prefix("mount[").and_then(|rest| rest.split_once(']')).map(|(path, _)| path);
     path.is_some_and(|path| path != "/" && !path.contains("holdup"))
@@ -115,24 +116,24 @@ fn is_machines_own(name: &str) -> bool {
 fn cut(from: &Path, to: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let Recording { manifest, tables, .. } = Recording::open(from)?;
     let begins = |name: &str, list: &[&str]| list.iter().any(|prefix| name.starts_with(prefix));
-    // Buckets are most of a scrape; sums and counts are what means are made of.
+    // Buckets are most of a scrape, but means need only sums and counts.
     let kept = |metric: &str| begins(metric, METRICS) && !metric.ends_with("_bucket");
     let mut samples = tables.samples.rows;
     samples.retain(|s| kept(&s.metric));
     for sample in &mut samples {
-        if let Some(path) = sample.labels.get("cgroup").map(of_lab) {
+        if let Some(path) = sample.labels.get("cgroup").map(lab_part) {
             sample.labels = sample.labels.clone().with("cgroup", path);
         }
     }
     let mut settings = tables.settings.rows;
     settings.retain(|s| begins(&s.name, SETTINGS) && !is_machines_own(&s.name));
     for setting in settings.iter_mut().filter(|s| s.name == "cgroup.path") {
-        setting.value = of_lab(&setting.value);
+        setting.value = lab_part(&setting.value);
     }
     let mut threads = tables.threads.rows;
     threads.retain(|t| t.state == "D");
     for thread in &mut threads {
-        // What a lab's server wrote to stands in a folder that holdup named; what holdup itself did is of no interest.
+        // Files of a lab's server lie in a folder that holdup named; holdup's own files do not matter.
         thread.path = thread.path.take().filter(|path| path.contains("holdup-"));
     }
     let batch = Batch {
@@ -140,7 +141,7 @@ fn cut(from: &Path, to: &Path) -> Result<(), Box<dyn std::error::Error>> {
         samples,
         threads,
         sessions: tables.sessions.rows.into_iter().filter(|s| s.true_state != "idle").collect(),
-        // MySQL's totals are of hundreds of statements, its rules look at single ones.
+        // MySQL's totals cover hundreds of statements, but its rules read single executions.
         statements: tables
             .statements
             .rows

@@ -1,9 +1,9 @@
-//! Time as the recording keeps it: integer nanoseconds since the Unix epoch.
+//! Time in recordings: integer nanoseconds since the Unix epoch.
 //!
-//! The wall clock is read once a process; from there on the monotonic clock counts. A wall clock that is set while we record
-//! (NTP's first step, a person, a machine that was moved) would put samples in another order than they were taken in, and
-//! make leaps of counters that never leapt. So all times of one recording are of one even clock, off by whatever the wall
-//! clock was off when it began.
+//! The wall clock is read once per process; after that the monotonic clock counts. A wall clock that
+//! is set during a recording (NTP's first step, a person, a migrated machine) would reorder samples
+//! and make counters seem to jump. So one recording has one even clock, which keeps the error that the
+//! wall clock had at the start.
 
 use std::sync::OnceLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -16,7 +16,7 @@ pub fn now_ns() -> i64 {
     even_ns(&BEGAN, wall_ns)
 }
 
-/// What the wall clock said at one moment.
+/// The wall clock at the first read.
 type Began = OnceLock<(i64, Instant)>;
 
 fn even_ns(began: &Began, wall_ns: impl FnOnce() -> i64) -> i64 {
@@ -24,8 +24,8 @@ fn even_ns(began: &Began, wall_ns: impl FnOnce() -> i64) -> i64 {
     then_ns.saturating_add(i64::try_from(instant.elapsed().as_nanos()).unwrap_or(i64::MAX))
 }
 
-/// What the wall clock says, in nanoseconds since the Unix epoch (0 if it stands before 1970). It may go back; times that are kept
-/// are of [`now_ns`].
+/// The wall clock in nanoseconds since the Unix epoch (0 before 1970). It may go back; recorded
+/// times come from [`now_ns`].
 pub fn wall_ns() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| i64::try_from(d.as_nanos()).unwrap_or(i64::MAX))
 }
@@ -35,8 +35,9 @@ pub fn rfc3339(ns: i64) -> String {
     format!("{:.3}", Timestamp::UNIX_EPOCH + SignedDuration::from_nanos(ns))
 }
 
-/// Nanoseconds since the Unix epoch of a moment with its time zone, e.g. `2026-02-03T04:05:06Z` or
-/// `2026-02-03 05:05:06.789+0100`. `None` for any other text and outside the years 1677 to 2262.
+/// Parses a time with its time zone, e.g. `2026-02-03T04:05:06Z` or `2026-02-03 05:05:06.789+0100`,
+/// to nanoseconds since the Unix epoch. `None` for any other text and outside the years 1677 to
+/// 2262.
 pub fn parse_rfc3339(text: &str) -> Option<i64> {
     let moment: Timestamp = text.parse().ok()?;
     i64::try_from(moment.as_nanosecond()).ok()

@@ -1,6 +1,7 @@
-//! Samples and statements as they are judged: what a million rows say over and over is kept once, and of the rest what no rule
-//! looks at is not read. An hour of a busy server is some 4 million samples and as many executions: as rows they are gigabytes,
-//! so they are some hundred megabytes. It is made of rows, or of files without their rows; both are the same.
+//! Samples and statements in condensed form for judging: repeated text is stored once, and columns
+//! that no rule uses are not read. An hour of a busy server has some 4 million samples and as many
+//! executions. As rows they take gigabytes, condensed some hundred megabytes. The same data can be
+//! built from rows or straight from the files.
 
 mod executions;
 mod files;
@@ -28,7 +29,7 @@ pub struct Condensed {
 }
 
 impl Condensed {
-    /// Of the rows of `tables`.
+    /// Condenses the rows of `tables`.
     pub fn of(tables: &Tables) -> Self {
         let mut series = SeriesMaker::default();
         for row in &tables.samples.rows {

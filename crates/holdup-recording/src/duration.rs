@@ -1,11 +1,11 @@
-//! Durations as people write them: `250ms`, `20s`, `1m30s`. A number without a unit is none.
+//! Durations in people's notation: `250ms`, `20s`, `1m30s`. A number needs a unit.
 
 use std::time::Duration;
 
-/// Reads `1m30s`, `250ms`, `1.5s`, …
+/// Parses `1m30s`, `250ms`, `1.5s`, …
 ///
 /// # Errors
-/// A message that says what is accepted.
+/// If it is not a duration; the message gives examples.
 pub fn parse(text: &str) -> Result<Duration, String> {
     let bad = || format!("expected a duration such as 250ms, 20s, 1m30s or 2h, found \"{text}\"");
     let mut rest = text.trim();
@@ -30,7 +30,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
         total += number * seconds;
         rest = &rest[letters..];
     }
-    // A year: nobody means more, and it keeps every sum of nanoseconds within 63 bits.
+    // At most a year, which keeps every sum of nanoseconds within 63 bits.
     if total > 31_536_000.0 {
         return Err(format!("{text} is too long: at most a year"));
     }

@@ -1,18 +1,20 @@
-//! How holdup opens files: an input is a regular file, and what holdup makes is its owner's alone and never lies behind a link
-//! that somebody else has put there.
+//! How holdup opens files. An input must be a regular file. Files that holdup writes belong to its
+//! user alone and never lie behind another user's link.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-/// Largest file of a password, a token or certificates that is read.
+/// Largest file with a password, a token or certificates.
 pub const SMALL_BYTES: u64 = 16 << 20;
 
-/// Opens an input. A pipe is one only where the caller's shell has handed it over (`<(…)`, `/dev/fd/N`), as standard input is.
+/// Opens an input. A pipe is accepted only if the caller's shell passed it (`<(…)`, `/dev/fd/N`),
+/// as with standard input.
 ///
 /// # Errors
-/// Also if it is a pipe, a socket or a device, which may never end or answer. It is not waited for.
+/// Also if it is a pipe, a socket or a device, which may never end or answer. holdup does not wait
+/// for it.
 pub fn open(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
     let kind = file.metadata()?.file_type();
@@ -32,10 +34,10 @@ fn is_handed_over(path: &Path) -> bool {
     path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd") || path == Path::new("/dev/stdin")
 }
 
-/// All of an input that has at most `most` bytes.
+/// Reads an input of at most `most` bytes.
 ///
 /// # Errors
-/// As [`open`], and if it has more.
+/// As [`open`], and if it is larger.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -45,7 +47,7 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The same of a text.
+/// The same for a text.
 ///
 /// # Errors
 /// As [`read`], and if it is not UTF-8.
@@ -53,7 +55,7 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     String::from_utf8(read(path, most)?).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
 }
 
-/// Makes or empties a file to be written. A link in its place is refused.
+/// Creates or empties a file for writing. Refuses a link in its place.
 ///
 /// # Errors
 /// Those of the file system.
@@ -61,7 +63,7 @@ pub fn create(path: &Path) -> io::Result<File> {
     writable().truncate(true).open(path)
 }
 
-/// The same to write behind what is there.
+/// The same for appending.
 ///
 /// # Errors
 /// Those of the file system.
@@ -76,7 +78,7 @@ fn writable() -> OpenOptions {
     options
 }
 
-/// Writes a file that is there whole or as it was before.
+/// Replaces a file as a whole; if that fails, the old file stays.
 ///
 /// # Errors
 /// Those of the file system; nothing is left behind then.
@@ -93,13 +95,13 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     written
 }
 
-/// Makes `dir` and what is missing above it, or takes what is there if it is this account's own.
+/// Creates `dir` and missing parents, or accepts an existing directory of this account.
 ///
 /// # Errors
 /// Also if it belongs to another user, or is reached by another user's link.
 pub fn create_dir(dir: &Path) -> io::Result<()> {
     folders().recursive(true).create(dir)?;
-    // The link itself, if it is one, and what it leads to.
+    // The link itself, if it is one, and its target.
     for found in [fs::symlink_metadata(dir)?, fs::metadata(dir)?] {
         if found.uid() != account() {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, FOREIGN));
@@ -108,10 +110,11 @@ pub fn create_dir(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes `dir`, which must not be there: of several processes that try at the same time one succeeds.
+/// Creates `dir`, which must not exist: of several processes that try at the same time, one
+/// succeeds.
 ///
 /// # Errors
-/// Also if something of that name is there.
+/// Also if something with that name exists.
 pub fn create_new_dir(dir: &Path) -> io::Result<()> {
     folders().create(dir)
 }
@@ -123,9 +126,9 @@ fn folders() -> DirBuilder {
 }
 
 const FOREIGN: &str =
-    "it belongs to another user, who could read or redirect what is written; name a directory of your own with -o";
+    "it belongs to another user, who could read or redirect the files; name your own directory with -o";
 
-/// The account whose files these will be.
+/// The account that will own the files.
 fn account() -> u32 {
     // SAFETY: geteuid(2) takes nothing, touches no memory and always succeeds.
     unsafe { libc::geteuid() }

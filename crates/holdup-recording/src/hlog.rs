@@ -1,10 +1,13 @@
-//! `latency.hlog`: HdrHistogram interval log, a line a second and series, so that percentiles stay exact
-//! when request rows are sampled down. HdrHistogram's own tools (HistogramLogAnalyzer and others) read it.
+//! `latency.hlog`: an HdrHistogram interval log with a line per second and series, so that
+//! percentiles stay exact when request rows are sampled down. HdrHistogram's own tools
+//! (HistogramLogAnalyzer and others) read it.
 //!
-//! Values are nanoseconds. Tags are `<operation>.response`, `<operation>.service`, `<operation>.send_lag`, with the
-//! operation's name as [`clean`] makes it. A value belongs to the interval in which its request ended.
+//! Values are nanoseconds. Tags are `<operation>.response`, `<operation>.service`,
+//! `<operation>.send_lag`, with the operation's name cleaned by [`clean`]. A value belongs to the
+//! interval in which its request ended.
 //!
-//! What is read stays encoded until it is asked for: a decoded histogram takes a hundred times the room of its line.
+//! Lines stay encoded until they are needed: a decoded histogram takes a hundred times as much
+//! memory.
 
 mod patient;
 mod sparse;
@@ -30,7 +33,7 @@ pub const HLOG: &str = "latency.hlog";
 pub struct Interval {
     /// Series, e.g. `search.response`. No commas, no white space.
     pub tag: String,
-    /// Start, from the start of the load.
+    /// Start, relative to the start of the load.
     pub from: Duration,
     /// Length.
     pub length: Duration,
@@ -38,11 +41,11 @@ pub struct Interval {
     pub histogram: Histogram<u64>,
 }
 
-/// Writes intervals of a recording that started at `start` as they come; each is in the file at once, or once a disk that is full
-/// has room again.
+/// Writes intervals of a recording that started at `start` as they come. Each is in the file at
+/// once, or as soon as a full disk has room again.
 ///
 /// # Errors
-/// Those of the file system, or a tag with a comma, space or line break in it.
+/// Those of the file system, or a tag with a comma, space or line break.
 pub fn write(dir: &Path, start: SystemTime, intervals: impl IntoIterator<Item = Interval>) -> std::io::Result<()> {
     let mut file = LineWriter::new(Patient::new(files::create(&dir.join(HLOG))?));
     let mut serializer = V2DeflateSerializer::new();
@@ -60,12 +63,12 @@ pub fn write(dir: &Path, start: SystemTime, intervals: impl IntoIterator<Item = 
     file.flush()
 }
 
-/// An operation's name as it stands in tags: no commas, no white space.
+/// An operation's name for use in tags: no commas, no white space.
 pub fn clean(name: &str) -> String {
     name.replace(|c: char| c == ',' || c.is_whitespace() || c.is_control(), "_")
 }
 
-/// One histogram of one interval as it was read.
+/// One histogram of one interval, as read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slice {
     /// Series, e.g. `search.response`.
@@ -74,13 +77,14 @@ pub struct Slice {
     pub from: i64,
     /// End, nanoseconds since the Unix epoch.
     pub to: i64,
-    /// Start as it was written: from the start of the load.
+    /// Start as written, relative to the start of the load.
     pub since_start: Duration,
     encoded: Vec<u8>,
 }
 
-/// Reads the intervals of the recording in `dir`, in the order they were written. A recording without any, or a
-/// file that can't be read, gives none: rows hold the same times, and what was cut off in the middle of a line is left out.
+/// Reads the intervals of the recording in `dir`, in the order they were written. A missing or
+/// unreadable file yields none, because rows hold the same times; a line that was cut off is
+/// skipped.
 pub fn read(dir: &Path) -> Vec<Slice> {
     let text = files::read(&dir.join(HLOG), u64::MAX).unwrap_or_default();
     let ns = |duration: Duration| i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
@@ -106,13 +110,14 @@ pub fn read(dir: &Path) -> Vec<Slice> {
     slices
 }
 
-/// The sum of `slices`; none if there are none, or one of them can't be decoded: part of a distribution is another one.
+/// The sum of `slices`; none if there are none, or one cannot be decoded, because a partial sum
+/// would be another distribution.
 pub fn merged<'s>(slices: impl IntoIterator<Item = &'s Slice, IntoIter: Clone>) -> Option<Histogram<u64>> {
     let slices = slices.into_iter();
     merged_values(slices.clone()).or_else(|| merged_histograms(slices))
 }
 
-/// The values of one slice with how often each occurred, in ascending order; none if it can't be decoded.
+/// The values of one slice and their counts, in ascending order; none if it cannot be decoded.
 pub fn values(slice: &Slice) -> Option<Vec<(u64, u64)>> {
     match Reader::new().read(&slice.encoded) {
         Some(sparse) => Some(sparse.counts.into_iter().map(|(_, value, count)| (value, count)).collect()),
@@ -120,7 +125,7 @@ pub fn values(slice: &Slice) -> Option<Vec<(u64, u64)>> {
     }
 }
 
-/// The sum by the values that occurred; none where they are not known.
+/// The sum of the values that occurred; none if one of the slices cannot be decoded.
 fn merged_values<'s>(slices: impl Iterator<Item = &'s Slice>) -> Option<Histogram<u64>> {
     let mut reader = Reader::new();
     let mut sum: Option<(Histogram<u64>, (u64, u8))> = None;
@@ -129,7 +134,7 @@ fn merged_values<'s>(slices: impl Iterator<Item = &'s Slice>) -> Option<Histogra
         let (least, greatest, digits) = sparse.bounds;
         if sum.is_none() {
             let mut first = Histogram::new_with_bounds(least, greatest, digits).ok()?;
-            // A wider one may follow: it grows with what is added.
+            // A wider one may follow, so the histogram must be able to grow.
             first.auto(true);
             sum = Some((first, (least, digits)));
         }
@@ -141,7 +146,7 @@ fn merged_values<'s>(slices: impl Iterator<Item = &'s Slice>) -> Option<Histogra
     sum.map(|(sum, _)| sum)
 }
 
-/// The sum by HdrHistogram's own reader.
+/// The sum, by HdrHistogram's own reader.
 fn merged_histograms<'s>(slices: impl IntoIterator<Item = &'s Slice>) -> Option<Histogram<u64>> {
     let mut deserializer = Deserializer::new();
     let mut sum: Option<Histogram<u64>> = None;

@@ -1,18 +1,18 @@
-//! Labels of a sample: a small sorted set of name/value pairs, stored as JSON text so that DuckDB's
-//! `labels->>'device'` and pandas' `json.loads` read it as it is.
+//! Labels of a sample: a small sorted set of name/value pairs, stored as JSON text that DuckDB's
+//! `labels->>'device'` and pandas' `json.loads` can read.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Name/value pairs in name order. Equal sets are equal text.
+/// Name/value pairs in name order. Equal sets have equal text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Labels(BTreeMap<String, String>);
 
 impl Labels {
-    /// No labels at all.
+    /// No labels.
     pub fn none() -> Self {
         Self::default()
     }
@@ -22,12 +22,12 @@ impl Labels {
         Self(pairs.into_iter().map(|(k, v)| (k.into(), v.into())).collect())
     }
 
-    /// The value of `name`, if it is there.
+    /// The value of `name`, if present.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// Whether every pair of `wanted` is among these.
+    /// Whether every pair of `wanted` is present.
     pub fn contains(&self, wanted: &[(&str, &str)]) -> bool {
         wanted.iter().all(|(k, v)| self.get(k) == Some(v))
     }
@@ -37,13 +37,13 @@ impl Labels {
         self.0.iter().map(|(k, v)| (k.as_str(), v.as_str()))
     }
 
-    /// The same labels with one more (or one replaced).
+    /// The same labels with one pair added or replaced.
     pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
         self.0.insert(name.to_owned(), value.into());
         self
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -56,7 +56,7 @@ impl fmt::Display for Labels {
 }
 
 impl From<&str> for Labels {
-    /// Reads the JSON text of a stored label set; anything else is no labels.
+    /// Parses the JSON text of a stored label set; any other text yields an empty set.
     fn from(text: &str) -> Self {
         serde_json::from_str(text).unwrap_or_default()
     }

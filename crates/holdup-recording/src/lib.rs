@@ -1,20 +1,22 @@
-//! The vocabulary and the file format: what holdup writes down about a service, and how.
+//! The vocabulary and the file format of recordings.
 //!
 //! A recording is a directory: `manifest.json`, one Parquet table per kind of fact, and latency
-//! histograms (`latency.hlog`). Raw facts are stored and nothing derived, so that a better formula
-//! re-diagnoses last month's incident. This crate knows the tables and the files; it does not know
-//! where facts come from or what they mean. It has no async and imports nothing of ours.
+//! histograms (`latency.hlog`). It stores raw facts and nothing derived, so that a better formula
+//! can judge last month's incident again. This crate knows the tables and the files; it does not
+//! know where facts come from or what they mean. It has no async and imports none of our crates.
 //!
-//! - [`rows`]: the tables, a struct a row. All times are integer nanoseconds since the Unix epoch.
-//! - [`manifest`]: what was recorded, when, on what, and what could not be seen.
-//! - [`condensed`]: samples and statements without what they repeat, as they are judged.
-//! - [`metrics`]: every metric that samples are named by.
+//! - [`rows`]: the tables, a struct per table. All times are integer nanoseconds since the Unix
+//!   epoch.
+//! - [`manifest`]: what was recorded, when, on which machine, and what could not be read.
+//! - [`condensed`]: samples and statements without repetition, for judging.
+//! - [`metrics`]: every metric that samples may have.
 //! - [`plan`]: the tree in the table `plans`.
-//! - [`files`], [`secret`]: how files are opened and made, and what of a text is kept in none.
-//! - [`words`], [`quota`]: numbers with their units as text, and the CPU quota of a cgroup.
-//! - [`objective`]: what was asked of the service, read, and held against seconds of load.
-//! - [`Recorder`]: writes a recording while it happens; survives `kill -9` but for the last seconds.
-//! - [`Recording`]: opens a finished, a running or a broken one.
+//! - [`files`], [`secret`]: opening and creating files, and finding secrets in texts.
+//! - [`words`], [`quota`]: numbers with units as text, and the CPU quota of a cgroup.
+//! - [`objective`]: parses objectives and evaluates them over seconds of load.
+//! - [`Recorder`]: writes a recording while it happens; survives `kill -9` except for the last
+//!   seconds.
+//! - [`Recording`]: opens a finished, a running or a broken recording.
 
 pub mod clock;
 pub mod condensed;

@@ -1,6 +1,7 @@
-//! `manifest.json`: what was recorded, when, on what machine, in which phases, and what could not be seen.
+//! `manifest.json`: what was recorded, when, on which machine, in which phases, and what could not
+//! be read.
 //!
-//! It is replaced by rename, so that at any moment there is exactly one whole manifest.
+//! It is replaced by rename, so that at any moment exactly one complete manifest exists.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +17,7 @@ pub use crate::threshold::Threshold;
 /// File name of the manifest.
 pub const MANIFEST: &str = "manifest.json";
 
-/// Rises when old readers would misread new files. Added tables, columns and keys don't raise it.
+/// Rises when old readers would misread new files. Added tables, columns and keys do not raise it.
 pub const FORMAT_MAJOR: u32 = 1;
 
 /// Rises with every added table, column or key.
@@ -25,9 +26,9 @@ pub const FORMAT_MINOR: u32 = 6;
 /// Version of the recording format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Format {
-    /// A reader refuses a greater one than its own.
+    /// A reader refuses a greater version than its own.
     pub major: u32,
-    /// A reader accepts any.
+    /// A reader accepts any value.
     pub minor: u32,
 }
 
@@ -39,38 +40,41 @@ pub enum RunState {
     Running,
     /// Ended as planned.
     Complete,
-    /// Ended early (a signal, an objective that ends the run, rows that the disk refused to the end); what was measured is kept.
+    /// Ended early (a signal, an objective that ends the run, a disk that refused rows to the end);
+    /// the earlier part is kept.
     Interrupted,
 }
 
-/// How much a source said.
+/// How much a source delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CoverageState {
-    /// Everything holdup asks of it.
+    /// Everything that holdup asks for.
     Complete,
-    /// A part; `why` says which is missing.
+    /// A part; `why` says what is missing.
     Partial,
     /// Nothing.
     Absent,
-    /// Its reading broke down during the run; what came before is there.
+    /// Reading it failed during the run; the earlier data exists.
     Failed,
 }
 
-/// What one source could say, why not more, and what it cost.
+/// What one source delivered, why not more, and what reading it cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Coverage {
-    /// The source as it stands in the tables, e.g. `host`, or a part of it, e.g. `mysql://h:3306 thread pool`.
+    /// The source as named in the tables, e.g. `host`, or a part of it, e.g. `mysql://h:3306 thread
+    /// pool`.
     pub source: String,
-    /// How much it said.
+    /// How much it delivered.
     pub state: CoverageState,
     /// What is missing and why, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// The exact command, setting or grant that would give the rest.
+    /// The exact command, setting or grant that would enable the rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enable: Option<String>,
-    /// CPU time of holdup's own reading, as a share of one core. Empty where it was not measured apart.
+    /// CPU time of holdup's own reads, as a share of one core. Empty if it was not measured
+    /// separately.
     #[serde(default)]
     pub cpu_ratio: Option<f64>,
     /// Reads that succeeded.
@@ -82,7 +86,8 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// Coverage of `source` and of its `parts`, which are called `<source> <part>`: complete if none of them is missing.
+    /// Coverage of `source` and of its `parts`, which are named `<source> <part>`: complete if no
+    /// part is missing.
     pub fn with_parts(source: &str, mut parts: Vec<Coverage>) -> Vec<Coverage> {
         let names: Vec<&str> =
             parts.iter().map(|p| p.source.strip_prefix(source).map_or(p.source.as_str(), str::trim_start)).collect();
@@ -100,7 +105,7 @@ impl Coverage {
     }
 }
 
-/// A stretch of the load schedule.
+/// A phase of the load schedule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
     /// Name, e.g. `step 3: 180/s`.
@@ -115,7 +120,7 @@ pub struct Phase {
     pub rate_to: f64,
 }
 
-/// The machine holdup ran on.
+/// The machine that holdup ran on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Host {
     /// Kernel release.
@@ -124,14 +129,14 @@ pub struct Host {
     pub cpus: u32,
 }
 
-/// The load that was put on, as far as a diagnosis needs it.
+/// The load, as far as a diagnosis needs it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadFacts {
     /// Target address, credentials left out.
     pub target: String,
-    /// Most connections (requests in flight) the generator would use.
+    /// Most connections (requests in flight) of the generator.
     pub connections: u32,
-    /// How long a request may wait for a connection, and then how long for its response, nanoseconds.
+    /// Longest wait of a request for a connection, and then for its response, nanoseconds.
     pub timeout_ns: i64,
     /// Operations in the scenario's order.
     pub operations: Vec<String>,
@@ -141,35 +146,36 @@ pub struct LoadFacts {
     /// CPU time of the generator's own threads over the load's duration, as a share of one core.
     #[serde(default)]
     pub generator_cpu_ratio: Option<f64>,
-    /// Who decides when the next request is due.
+    /// What decides when the next request is due.
     #[serde(default)]
     pub model: Model,
-    /// What the rates of the phases count if that is not requests: `sessions`.
+    /// The unit of the phases' rates if it is not requests: `sessions`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_of: Option<String>,
-    /// `http/1.1` or `http/2`, with ` over tls` where it is.
+    /// `http/1.1` or `http/2`, with ` over tls` if so.
     #[serde(default)]
     pub protocol: String,
-    /// Loops (threads) that put the load on.
+    /// Loops (threads) that generate the load.
     #[serde(default)]
     pub loops: u32,
     /// A loop wakes at most this often, nanoseconds.
     #[serde(default)]
     pub wake_quantum_ns: i64,
-    /// This process's part of the schedule, e.g. `2/5`, if it is not all of it.
+    /// This process's share of the schedule, e.g. `2/5`, if it is not the whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<String>,
-    /// Warm-up that the scenario asks to leave out, nanoseconds from the start; 0 for none; empty if it is to be detected.
+    /// Warm-up that the scenario excludes, nanoseconds from the start; 0 for none; empty if it is
+    /// to be detected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm_up_ns: Option<i64>,
     /// Exact counts of each operation, in the scenario's order, once the load has ended.
     #[serde(default)]
     pub totals: Vec<Totals>,
-    /// What became of each threshold as the generator counted it, in their order, once the load has ended. It knew exact
-    /// counts of every second, and no warm-up but one that was asked for.
+    /// Result of each threshold as the generator evaluated it, in order, once the load has ended.
+    /// The generator had exact counts of every second, but knew no detected warm-up.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objectives: Vec<Judgement>,
-    /// Why the load was ended early, if an objective did.
+    /// The objective that ended the load early, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aborted: Option<Aborted>,
 }
@@ -181,31 +187,31 @@ pub struct Aborted {
     pub text: String,
     /// Its value then: milliseconds, a ratio 0-1, or successes per second.
     pub value: f64,
-    /// The stretch that the value is of.
+    /// The window of that value.
     pub stretch: Stretch,
-    /// When the load was told to end, nanoseconds since the Unix epoch.
+    /// When the generator was told to end, nanoseconds since the Unix epoch.
     pub at: i64,
 }
 
-/// Who decides when the next request is due.
+/// What decides when the next request is due.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Model {
-    /// A schedule, whatever the service does.
+    /// A schedule, independent of the service.
     #[default]
     Open,
-    /// A fixed number of users who each wait for the response: a slow service is asked less.
+    /// A fixed number of users who each wait for the response: a slow service gets fewer requests.
     Closed,
 }
 
-/// Exact counts of one operation, whatever became of its rows.
+/// Exact counts of one operation, even if its rows were sampled.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Totals {
     /// Its name.
     pub operation: String,
     /// Requests that were due.
     pub offered: u64,
-    /// Requests that ended well.
+    /// Requests that succeeded.
     pub completed: u64,
     /// Requests that failed, by kind.
     pub errors: BTreeMap<String, u64>,
@@ -218,18 +224,18 @@ pub struct Manifest {
     pub format: Format,
     /// holdup's version.
     pub holdup: String,
-    /// What it is called: the scenario's name, or the variant of a lab.
+    /// The recording's name: the scenario's, or the variant of a lab.
     pub name: String,
     /// How far it got.
     pub state: RunState,
     /// Start, nanoseconds since the Unix epoch.
     pub started_at: i64,
-    /// End; empty while it runs or if the writer died.
+    /// End; empty while it runs or if its writer died.
     #[serde(default)]
     pub ended_at: Option<i64>,
     /// The machine.
     pub host: Host,
-    /// The load, if any was put on.
+    /// The load, if there was one.
     #[serde(default)]
     pub load: Option<LoadFacts>,
     /// The load's phases in order.
@@ -238,7 +244,7 @@ pub struct Manifest {
     /// The scenario as text, secrets left out.
     #[serde(default)]
     pub scenario: Option<String>,
-    /// What each source could say.
+    /// What each source delivered.
     #[serde(default)]
     pub coverage: Vec<Coverage>,
     /// Rows per table; filled when the recording ends.
@@ -247,7 +253,7 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// A manifest of a recording that starts at `started_at`.
+    /// The manifest of a recording that starts at `started_at`.
     pub fn starting(name: &str, started_at: i64, host: Host) -> Self {
         Self {
             format: Format { major: FORMAT_MAJOR, minor: FORMAT_MINOR },

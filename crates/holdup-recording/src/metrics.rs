@@ -1,14 +1,14 @@
-//! The metric registry: every metric that samples are named by, with unit, kind, source and
+//! The metric registry: every metric that samples may have, with unit, kind, source and
 //! description, declared once. Collectors write and rules read by these constants, so a misspelt
-//! metric does not compile. `docs/collectors.md` is made of it.
+//! metric does not compile. `docs/collectors.md` is generated from it.
 //!
 //! One file per source. A new metric is one line there:
 //!
 //! `Counter DISK_IO_TIME: Seconds = "system_disk_io_time_seconds_total", "Time with a request in flight, by device";`
 //!
 //! The constant is the name in capitals without the source's prefix, `_seconds`, and a counter's
-//! `_total`. Names that a server gives itself (MySQL's status variables, columns of PostgreSQL's
-//! views) are members of a [`Family`]. A member that a rule reads has a constant, too.
+//! `_total`. Names that a server chooses (MySQL's status variables, columns of PostgreSQL's views)
+//! are members of a [`Family`]. A member that a rule reads also has a constant.
 
 use std::path::Path;
 use std::{fmt, io};
@@ -17,19 +17,20 @@ use serde::Serialize;
 
 use crate::files;
 
-/// What happens to a value over time.
+/// How a value changes over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Only grows, until its source restarts.
     Counter,
     /// Rises and falls.
     Gauge,
-    /// Not a sample itself: a counter of observations (`_count`) and one of their sum (`_sum`), often with buckets.
+    /// Not a sample itself: a counter of observations (`_count`) and one of their sum (`_sum`),
+    /// often with buckets.
     Histogram,
 }
 
 impl Kind {
-    /// The word for it.
+    /// The kind as a word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Counter => "counter",
@@ -45,10 +46,10 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What a value is counted in.
+/// The unit of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Things; the description says which.
+    /// Things; the description names them.
     Count,
     /// Seconds.
     Seconds,
@@ -69,7 +70,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The word for it.
+    /// The unit as a word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Count => "count",
@@ -91,31 +92,31 @@ impl fmt::Display for Unit {
     }
 }
 
-/// A metric: what the samples of one name are.
+/// A metric: what the samples of one name mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric {
-    /// As it stands in the recording.
+    /// The name in the recording.
     pub name: &'static str,
     /// Unit of its values.
     pub unit: Unit,
     /// Counter or gauge.
     pub kind: Kind,
-    /// Who writes it: [`Source::name`].
+    /// The source that writes it: [`Source::name`].
     pub source: &'static str,
-    /// What it measures, and by which labels.
+    /// What it measures, and its labels.
     pub description: &'static str,
 }
 
-/// Metrics that a server names itself: all that begin with a prefix.
+/// Metrics that a server names itself; their names share a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Family {
-    /// How their names begin. Empty if any name may occur.
+    /// The prefix of their names. Empty if any name may occur.
     pub prefix: &'static str,
-    /// In words, what unit and kind a member has.
+    /// Unit and kind of the members, in words.
     pub unit: &'static str,
-    /// Who writes it: [`Source::name`].
+    /// The source that writes it: [`Source::name`].
     pub source: &'static str,
-    /// What the members are.
+    /// Description of the members.
     pub description: &'static str,
 }
 
@@ -131,7 +132,7 @@ impl Family {
 pub struct Member(String);
 
 impl Member {
-    /// As it stands in the recording.
+    /// The name in the recording.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -143,9 +144,9 @@ impl From<Member> for String {
     }
 }
 
-/// What a sample can be named by: a [`Metric`] or a [`Member`] of a family, and no other text.
+/// The name of a sample: a [`Metric`] or a [`Member`] of a family, and no other text.
 pub trait Named {
-    /// As it stands in the recording.
+    /// The name in the recording.
     fn name(&self) -> &str;
 }
 
@@ -167,14 +168,14 @@ impl<N: Named + ?Sized> Named for &N {
     }
 }
 
-/// A source, and what it writes.
+/// A source, and the metrics it writes.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
     /// Short name, e.g. `host`.
     pub name: &'static str,
-    /// What it is, for a heading.
+    /// Title for a heading.
     pub title: &'static str,
-    /// How its metrics begin; not part of the constants. Empty if they have nothing in common.
+    /// The prefix of its metrics, which the constants leave out. Empty if they share none.
     pub prefix: &'static str,
     /// Its metrics, in the order of their declaration.
     pub metrics: &'static [Metric],
@@ -182,7 +183,8 @@ pub struct Source {
     pub families: &'static [Family],
 }
 
-/// Declares a source's metrics and families as constants, and all of them as `SOURCE`, so that the list cannot lack any.
+/// Declares a source's metrics and families as constants, and all of them as `SOURCE`, so that the
+/// list is always complete.
 macro_rules! metrics {
     (
         $source:literal, $title:literal, $prefix:literal;
@@ -207,7 +209,7 @@ macro_rules! metrics {
                 crate::metrics::Family { prefix: $start, unit: $rule, source: $source, description: $about };
         )*
 
-        /// All of them.
+        /// The source with all of its metrics.
         pub const SOURCE: Source = Source {
             name: $source,
             title: $title,
@@ -263,7 +265,7 @@ pub fn all() -> impl Iterator<Item = &'static Metric> {
     SOURCES.iter().flat_map(|source| source.metrics)
 }
 
-/// What a recording carries for other tools: [`DICTIONARY`].
+/// An entry of the [`DICTIONARY`], which other tools may read.
 #[derive(Debug, Serialize)]
 struct Entry {
     name: String,
@@ -276,7 +278,8 @@ struct Entry {
 /// Name of the file with the dictionary of metrics.
 pub const DICTIONARY: &str = "metrics.json";
 
-/// Writes the dictionary into `dir`: an array of all metrics, one a line; the name of a family ends in `*`.
+/// Writes the dictionary into `dir`: an array of all metrics, one per line; the name of a family
+/// ends in `*`.
 ///
 /// # Errors
 /// Those of the file system.

@@ -1,9 +1,11 @@
-//! Objectives: read from text ([`parse`]) and held against the load second by second ([`Evaluation`]), by the generator
-//! while it runs and by the diagnosis afterwards, so that both say the same.
+//! Objectives: [`parse`] reads them from text and [`Evaluation`] checks them against the load,
+//! second by second. The generator does so while it runs and the diagnosis afterwards, so both
+//! agree.
 //!
-//! Without a window an objective is held against the run as a whole; with one (`for 30s`) against every window of that
-//! length, sliding by a second, after the warm-up. Requests belong to the second in which they ended. It knows no clock,
-//! no file, and not why an objective was missed.
+//! An objective without a window covers the run as a whole. With one (`for 30s`) it covers every
+//! window of that length, sliding by a second, after the warm-up. Requests belong to the second in
+//! which they ended. This module has no clock and no file, and does not know why an objective was
+//! missed.
 
 mod evaluation;
 mod parse;
@@ -15,26 +17,28 @@ use serde::{Deserialize, Serialize};
 pub use self::evaluation::{Evaluation, Extent};
 pub use self::parse::parse;
 
-/// What an objective is about.
+/// The quantity that an objective limits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Metric {
-    /// A percentile of response time, as a share 0-1: the smallest value that so many do not exceed (nearest rank).
+    /// A percentile of response time, as a share 0-1: the smallest value that this share of
+    /// requests does not exceed (nearest rank).
     Quantile(f64),
     /// The longest response time.
     Max,
     /// The mean response time.
     Mean,
-    /// The share of requests that failed, of those that ended.
+    /// The share of failed requests among those that ended.
     Errors,
     /// Successes per second.
     Rate,
 }
 
 impl Metric {
-    /// Of `p50`, `p99.9` and any other percentile (`p999` is `p99.9`), `max`, `mean`, `errors`, `rate`.
+    /// Parses `p50`, `p99.9` and any other percentile (`p999` is `p99.9`), `max`, `mean`, `errors`,
+    /// `rate`.
     ///
     /// # Errors
-    /// A message that says what there is.
+    /// If it is none of these; the message lists them.
     pub fn parse(name: &str) -> Result<Self, String> {
         match name {
             "max" => return Ok(Metric::Max),
@@ -44,10 +48,10 @@ impl Metric {
             _ => {}
         }
         let digits = name.strip_prefix('p').filter(|d| d.starts_with(|c: char| c.is_ascii_digit()));
-        // Read as hundredths: 99.9 / 100 is not the number nearest to 0.999.
+        // Parsed as hundredths, because 99.9 / 100 is not the number nearest to 0.999.
         let Some(percent) = digits.and_then(|d| Some((d, format!("{d}e-2").parse::<f64>().ok()?))) else {
             return Err(format!(
-                "unknown metric \"{name}\"; there are: p50, p99, p99.9 or any other percentile, max, mean, errors, rate"
+                "unknown metric \"{name}\"; known: p50, p99, p99.9 or any other percentile, max, mean, errors, rate"
             ));
         };
         match percent {
@@ -62,7 +66,7 @@ impl Metric {
         }
     }
 
-    /// What its values and limits are in.
+    /// The unit of its values and limits.
     pub fn unit(self) -> Unit {
         match self {
             Metric::Errors => Unit::Ratio,
@@ -71,12 +75,12 @@ impl Metric {
         }
     }
 
-    /// Whether it is about response time.
+    /// Whether it concerns response time.
     pub fn is_latency(self) -> bool {
         self.unit() == Unit::Ms
     }
 
-    /// Whether `value` misses `limit`. Of errors there must be one at least.
+    /// Whether `value` misses `limit`. An errors objective is missed only by at least one error.
     pub fn misses(self, value: f64, limit: f64) -> bool {
         match self {
             Metric::Rate => value <= limit,
@@ -91,7 +95,7 @@ impl Metric {
     }
 }
 
-/// What a value is in.
+/// The unit of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
@@ -103,37 +107,37 @@ pub enum Unit {
     PerSecond,
 }
 
-/// What ended of one operation in one second.
+/// The requests of one operation that ended in one second.
 #[derive(Clone, Copy, Debug)]
 pub struct Ended<'a> {
     /// Its name.
     pub operation: &'a str,
-    /// Requests that ended well.
+    /// Requests that succeeded.
     pub completed: u64,
     /// Requests that failed.
     pub failed: u64,
-    /// Response times in nanoseconds, each with how often it occurred: of those that ended well or were given up.
+    /// Response times in nanoseconds with their counts, of requests that succeeded or timed out.
     pub times: &'a [(u64, u64)],
 }
 
-/// The values of `histogram` with how often each occurred, as [`Ended::times`] takes them.
+/// The values of `histogram` with their counts, in the form of [`Ended::times`].
 pub fn times(histogram: &Histogram<u64>) -> Vec<(u64, u64)> {
     histogram.iter_recorded().map(|v| (v.value_iterated_to(), v.count_at_value())).collect()
 }
 
-/// Whether an objective held.
+/// Whether an objective was met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// It did.
+    /// It was met.
     Met,
-    /// It did not, at least once.
+    /// It was missed at least once.
     Missed,
-    /// Nothing can be said.
+    /// It could not be judged.
     NotJudged,
 }
 
-/// A stretch of the load, nanoseconds from its start, end excluded.
+/// A window of the load, nanoseconds from its start, end excluded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stretch {
     /// Start.
@@ -142,19 +146,19 @@ pub struct Stretch {
     pub to_ns: i64,
 }
 
-/// What became of an objective.
+/// The result of an objective.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judgement {
     /// The objective in the user's words.
     pub text: String,
-    /// Whether it held.
+    /// Whether it was met.
     pub state: State,
     /// Its value over the whole run, or in the worst window; empty if it was not judged.
     #[serde(default)]
     pub value: Option<f64>,
-    /// What the value had to stay below, or of a rate above.
+    /// The limit: the value must stay below it, a rate above it.
     pub limit: f64,
-    /// What both are in.
+    /// The unit of both.
     pub unit: Unit,
     /// The first window in which it was missed.
     #[serde(default)]
@@ -162,13 +166,13 @@ pub struct Judgement {
     /// The window with the worst value.
     #[serde(default)]
     pub worst_window: Option<Stretch>,
-    /// Windows that said something.
+    /// Windows that could be judged.
     #[serde(default)]
     pub windows: u64,
     /// Windows in which it was missed.
     #[serde(default)]
     pub windows_missed: u64,
-    /// What of the load's start was left out, nanoseconds.
+    /// The excluded start of the load, nanoseconds.
     #[serde(default)]
     pub left_out_ns: i64,
     /// Why it was not judged.

@@ -1,75 +1,79 @@
-//! How a server goes about a statement: the tree of nodes that the table `plans` holds as JSON, in one vocabulary for all servers.
-//! Kinds, tables, indexes and conditions without values; what the planner expected and, where it was executed, what came.
+//! How a server executes a statement: the tree of nodes that the table `plans` holds as JSON, in
+//! one vocabulary for all servers. It has kinds, tables, indexes and conditions without values, the
+//! planner's estimates and, if it was executed, the actual figures.
 //!
-//! Its structure is what two plans are compared by: kinds, tables, indexes, kinds of join and their order, never a figure.
+//! Two plans are compared by structure: kinds, tables, indexes, kinds of join and their order, but
+//! no figures.
 
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-/// Deeper nodes than this are left out: no server makes them, and all goes by recursion.
+/// Deepest level; servers make no deeper plans, and recursion must end.
 const DEPTH_MAX: usize = 60;
 
-/// One step of a plan, and those that it takes its rows from.
+/// One step of a plan, and the steps it takes its rows from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Node {
-    /// What it does, in the server's words: `Seq Scan`, `Index Scan`, `Hash Join`; of MySQL and MariaDB a table's way of access
-    /// (`ALL`, `ref`, `range`, …) or the operation (`nested_loop`, `filesort`, …).
+    /// The kind of step, in the server's words: `Seq Scan`, `Index Scan`, `Hash Join`; for MySQL
+    /// and MariaDB the access type of a table (`ALL`, `ref`, `range`, …) or the operation
+    /// (`nested_loop`, `filesort`, …).
     pub kind: String,
     /// The table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relation: Option<String>,
-    /// The table's schema, where it is told.
+    /// The table's schema, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
     /// The index.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index: Option<String>,
-    /// The kind of join, where it is not an inner one: `Left`, `Semi`, `Anti`, …
+    /// The kind of join, unless it is an inner one: `Left`, `Semi`, `Anti`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub join: Option<String>,
-    /// What rows are found or joined by, every value as `?`.
+    /// The condition by which rows are found or joined, every value as `?`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
-    /// What rows are thrown away by, every value as `?`.
+    /// The condition by which rows are discarded, every value as `?`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<String>,
-    /// The planner's cost of it with all beneath it, in the server's own unit.
+    /// The planner's cost of this node and all below it, in the server's own unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
-    /// Rows that the planner expected of one run of it.
+    /// Rows that the planner expected per run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows_estimated: Option<f64>,
-    /// Rows that the planner expected to be read for them in one run, where it is told (MySQL, MariaDB).
+    /// Rows that the planner expected to read per run, if the server says so (MySQL, MariaDB).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows_read: Option<f64>,
-    /// Rows that came of a mean run.
+    /// Mean rows per run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows_actual: Option<f64>,
-    /// Rows that the filter threw away in a mean run.
+    /// Mean rows per run that the filter discarded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows_removed: Option<f64>,
-    /// How often it was run.
+    /// Number of runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loops: Option<f64>,
-    /// How long a mean run took, milliseconds, with all beneath it.
+    /// Mean duration of a run, milliseconds, including all nodes below.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_ms: Option<f64>,
-    /// Where its rows come from, in order.
+    /// The sources of its rows, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<Node>,
 }
 
 impl Node {
-    /// The structure as one text: `Hash Join(Seq Scan orders, Hash(Index Scan customer by customer_pkey))`.
+    /// The structure as one text: `Hash Join(Seq Scan orders, Hash(Index Scan customer by
+    /// customer_pkey))`.
     pub fn structure(&self) -> String {
         let mut text = String::new();
         self.write(&mut text, 0);
         text
     }
 
-    /// The node itself in the same way, without what is beneath it.
+    /// The node itself in the same form, without the nodes below.
     pub fn name(&self) -> String {
         let mut text = self.kind.clone();
         for (before, part) in [(" ", &self.join), (" ", &self.relation), (" by ", &self.index)] {
@@ -92,17 +96,17 @@ impl Node {
         text.push(')');
     }
 
-    /// As JSON, for the column `plan`.
+    /// Serializes it for the column `plan`.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Of the column `plan`; none if it is no plan.
+    /// Parses the column `plan`; none if the text is not a plan.
     pub fn of_json(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }
 
-    /// It and all beneath it, from the top, left before right.
+    /// This node and all below it, from the top, left before right.
     pub fn all(&self) -> Vec<&Self> {
         let (mut all, mut next) = (Vec::new(), vec![self]);
         while let Some(node) = next.pop() {

@@ -1,11 +1,11 @@
-//! CPU time that a cgroup may use in a period, as kernels write it and as a setting keeps it.
+//! The CPU time that a cgroup may use per period, in the kernel's and in the recording's notation.
 
 use std::fmt;
 
-/// The setting that keeps it, as [`CpuQuota::parse`] reads it; `max` where there is no limit.
+/// The name of the setting, in the form of [`CpuQuota::parse`]; `max` means no limit.
 pub const SETTING: &str = "cgroup.cpu_quota_us_per_period_us";
 
-/// CPU time that may be used in each period; both are above 0.
+/// CPU time that may be used per period; both are above 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CpuQuota {
     /// CPU time, microseconds.
@@ -15,26 +15,28 @@ pub struct CpuQuota {
 }
 
 impl CpuQuota {
-    /// Reads `50000 100000` (`cpu.max` of version 2). `None` for `max`, which is no limit, and for any other text.
+    /// Parses `50000 100000` (`cpu.max` of version 2). `None` for `max`, which means no limit, and
+    /// for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         let (us, period_us) = text.split_once(' ')?;
         Self::of(us, period_us)
     }
 
-    /// Reads the two files of version 1, `cpu.cfs_quota_us` and `cpu.cfs_period_us`. A quota of -1 is no limit.
+    /// Parses the two files of version 1, `cpu.cfs_quota_us` and `cpu.cfs_period_us`. A quota of -1
+    /// means no limit.
     pub fn of(us: &str, period_us: &str) -> Option<Self> {
         let positive = |text: &str| text.trim().parse().ok().filter(|us: &f64| us.is_finite() && *us > 0.0);
         Some(Self { us: positive(us)?, period_us: positive(period_us)? })
     }
 
-    /// As a number of CPUs.
+    /// The quota as a number of CPUs.
     pub fn cpus(self) -> f64 {
         self.us / self.period_us
     }
 }
 
 impl fmt::Display for CpuQuota {
-    /// As [`CpuQuota::parse`] reads it, to the microsecond.
+    /// In the form of [`CpuQuota::parse`], to the microsecond.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.0} {:.0}", self.us, self.period_us)
     }

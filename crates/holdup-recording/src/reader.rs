@@ -15,19 +15,19 @@ use crate::segment::{self, SegmentError};
 use crate::table::Row;
 use crate::{files, hlog};
 
-/// The file of a search for the knee: what was asked for, and every step that was played (JSON).
+/// The file of a search for the knee: its settings, and every step that was played (JSON).
 pub const SEARCH: &str = "search.json";
 
-/// Largest manifest, and file of a search, that is read.
+/// Largest manifest and search file that are read.
 const LARGEST_TEXT_BYTES: u64 = 256 << 20;
 
-/// Why a recording can't be opened. Each says what to do.
+/// Why a recording cannot be opened. Each message says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// No such directory.
-    #[error("{0}: no such recording; give the directory that `holdup run -o` made")]
+    /// The directory does not exist.
+    #[error("{0}: no such recording; give the directory that `holdup run -o` created")]
     NotThere(PathBuf),
-    /// A directory, but not a recording; perhaps one that holds some.
+    /// The directory is not a recording; it may contain some.
     #[error("{dir}: not a recording, it has no {MANIFEST}{hint}")]
     NoManifest {
         /// The directory.
@@ -35,7 +35,7 @@ pub enum OpenError {
         /// The recordings in it, in words.
         hint: String,
     },
-    /// The manifest can't be read.
+    /// The manifest cannot be read.
     #[error("{path}: {why}")]
     BadManifest {
         /// The manifest.
@@ -51,27 +51,27 @@ pub enum OpenError {
         /// Its major format version.
         found: u32,
     },
-    /// A table can't be read.
+    /// A table cannot be read.
     #[error("failed to read a table: {0}; move that file away to read the rest")]
     Table(#[from] SegmentError),
 }
 
-/// A table in memory with the columns its file did not have.
+/// A table in memory, and the columns that its file lacks.
 #[derive(Clone, Debug, Default)]
 pub struct Table<R> {
     /// Its rows, in the order they were written.
     pub rows: Vec<R>,
-    /// Declared columns that the file lacks: rows have them empty.
+    /// Declared columns that the file lacks; rows have them empty.
     pub missing: Vec<&'static str>,
-    /// Whether there is any file of this table.
+    /// Whether a file of this table exists.
     pub present: bool,
 }
 
 impl<R: Row> Table<R> {
-    /// The rows, if the file has every one of `columns`; else the first that is missing.
+    /// The rows, if the file has every one of `columns`.
     ///
     /// # Errors
-    /// The name of a missing column, as `table.column`, or of the table if there is no file of it.
+    /// The name of the first missing column, as `table.column`, or of the table if it has no file.
     pub fn with_columns(&self, columns: &[&'static str]) -> Result<&[R], String> {
         if !self.present {
             return Err(R::TABLE.to_owned());
@@ -86,7 +86,7 @@ impl<R: Row> Table<R> {
 /// A recording in memory.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// Where it is.
+    /// Its directory.
     pub dir: PathBuf,
     /// What was recorded.
     pub manifest: Manifest,
@@ -102,13 +102,15 @@ impl Recording {
     /// Opens the recording in `dir`.
     ///
     /// # Errors
-    /// See [`OpenError`]. A running or cut-off recording is no error: what its closed segments hold is read.
+    /// See [`OpenError`]. A running or cut-off recording is not an error: its closed segments are
+    /// read.
     pub fn open(dir: &Path) -> Result<Self, OpenError> {
         Self::opened(dir, |dir| Ok((Tables::read(dir)?, hlog::read(dir))))
     }
 
-    /// The same to be judged: samples have no rows, and of statements only single executions that are looked at one by one have;
-    /// what they say is in [`Tables::condensed`]. So long recordings take little time and memory.
+    /// Opens it for judging, without rows of samples, and with rows only of those executions that
+    /// are examined one by one; their content is in [`Tables::condensed`]. So long recordings take
+    /// little time and memory.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -158,7 +160,7 @@ fn read_manifest(dir: &Path) -> Result<Manifest, OpenError> {
         }
         Err(e) => return Err(OpenError::BadManifest { path, why: e.to_string() }),
     };
-    // The version is looked at first: a newer manifest may differ in anything else.
+    // The version is checked first, because a newer manifest may differ in anything else.
     let bad = |why: serde_json::Error| OpenError::BadManifest { path: path.clone(), why: why.to_string() };
     let value: serde_json::Value = serde_json::from_str(&text).map_err(bad)?;
     let major = value.pointer("/format/major").and_then(serde_json::Value::as_u64).unwrap_or(0) as u32;
@@ -168,7 +170,7 @@ fn read_manifest(dir: &Path) -> Result<Manifest, OpenError> {
     serde_json::from_value(value).map_err(bad)
 }
 
-/// `; it holds recordings: name one, e.g. DIR/faulty`, if it does.
+/// `; it holds recordings: name one, e.g. DIR/faulty`, if it holds some.
 fn recordings_in(dir: &Path) -> String {
     let entries = fs::read_dir(dir).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
     let mut inside: Vec<PathBuf> = entries.filter(|path| path.join(MANIFEST).exists()).collect();
@@ -177,7 +179,7 @@ fn recordings_in(dir: &Path) -> String {
     if names.is_empty() { String::new() } else { format!("; it holds recordings, name one: {}", names.join(", ")) }
 }
 
-/// Reads a table, all of it.
+/// Reads a whole table.
 pub(crate) fn read_table<R: Row>(dir: &Path) -> Result<Table<R>, OpenError> {
     let mut rows = Vec::new();
     let table = read_groups::<R>(dir, |group, positions| {
@@ -189,12 +191,13 @@ pub(crate) fn read_table<R: Row>(dir: &Path) -> Result<Table<R>, OpenError> {
     Ok(Table { rows, ..table })
 }
 
-/// Memory that a table may take for each byte of its files, and beside that: repeated values pack well, but not without an end.
+/// Memory that a table may take per byte of its files, and a base amount: repeated values compress
+/// well, but within limits.
 const UNPACKED_RATIO_MAX: u64 = 256;
 const UNPACKED_BYTES: u64 = 512 << 20;
 
-/// Hands each row group of a table to `read`, in the order they were written, which says how much memory it keeps of it, bytes.
-/// Returns the table without rows.
+/// Passes each row group of a table to `read`, in the order written; `read` returns the bytes it
+/// keeps in memory. Returns the table without rows.
 pub(crate) fn read_groups<R: Row>(
     dir: &Path,
     mut read: impl FnMut(&dyn RowGroupReader, &[Option<usize>]) -> Result<usize, ParquetError>,

@@ -1,41 +1,46 @@
-//! The tables of a recording, a struct a row. Field names are column names; units stand last in a
-//! name; `*_at` are nanoseconds since the Unix epoch, in UTC. (`observed_at` rather than `at`, which is a reserved word in DuckDB.)
+//! The tables of a recording, a struct per table. Field names are column names; units come last in
+//! a name; `*_at` are nanoseconds since the Unix epoch, in UTC. (`observed_at` rather than `at`,
+//! which is a reserved word in DuckDB.)
 
 use crate::labels::Labels;
 use crate::table::table;
 use crate::text::Text;
 
 table! {
-    /// One client request. One that was due and never sent is a row too, with `sent_at` empty.
+    /// One client request. A request that was due and never sent also has a row, with `sent_at`
+    /// empty.
     pub struct Request in "requests" {
-        /// The scenario's name for what was asked, e.g. `search`.
+        /// The scenario's name of the operation, e.g. `search`.
         operation: String,
         /// The load phase in which it was due, e.g. `step 3: 180/s`.
         phase: String,
         /// When the schedule wanted it sent. Response time counts from here.
         intended_at: i64,
-        /// When a connection was free for it: the later of `intended_at` and the moment the pool of
-        /// connections had one. Empty when none ever was.
+        /// When a connection was free for it: the later of `intended_at` and the time when the pool
+        /// of connections had one. Empty if none ever was.
         ready_at: Option<i64>,
-        /// When its first byte was handed to the kernel. `sent_at - ready_at` is send lag: ours.
+        /// When its first byte was passed to the kernel. `sent_at - ready_at` is send lag: the
+        /// generator's own.
         sent_at: Option<i64>,
-        /// When the first byte of the response arrived: by the kernel's receive time stamp where there is one.
+        /// When the first byte of the response arrived: the kernel's receive time stamp if
+        /// available.
         first_byte_at: Option<i64>,
-        /// When it ended, well or not: last byte arrived, error seen, or given up.
+        /// When it ended: last byte arrived, error seen, or given up.
         done_at: i64,
-        /// `ok`, or the kind of failure (listed in `docs/recording.md`): `http_status`, `timeout`, `never_sent`,
-        /// `connect_failed`, …; or `unfinished`, if the run was stopped while it was under way.
+        /// `ok`, or the kind of failure (listed in `docs/recording.md`): `http_status`, `timeout`,
+        /// `never_sent`, `connect_failed`, …; or `unfinished` if the run was stopped while it was
+        /// in flight.
         outcome: String,
-        /// The HTTP status, where there was one.
+        /// The HTTP status, if there was one.
         status: Option<i32>,
         /// Bytes of the response, head and body.
         response_bytes: i64,
         /// Nanoseconds of connecting that this request waited for (0 on a reused connection).
         connect_ns: i64,
-        /// Trace id that was sent with it, if one was.
+        /// Trace id that was sent with it, if any.
         trace_id: Option<String>,
-        /// How many requests of its operation and kind of outcome (well, or not) it stands for: 1, or more where
-        /// rows were sampled down. 0 in recordings from before rows were: take it as 1.
+        /// Number of requests of its operation and outcome (success or failure) that it stands for:
+        /// 1, or more if rows were sampled. 0 in recordings from before sampling: take it as 1.
         weight: i64,
     }
 }
@@ -52,30 +57,30 @@ table! {
     pub struct Sample in "samples" {
         /// Middle of the read.
         observed_at: i64,
-        /// How long the read took, in nanoseconds: the value is from somewhere in this window.
+        /// Duration of the read, in nanoseconds: the value is from somewhere in this window.
         window_ns: i64,
-        /// Who said so, e.g. `host`, `pid:4711`, `mysql://127.0.0.1:3306`, `prometheus:http://…`.
+        /// The source, e.g. `host`, `pid:4711`, `mysql://127.0.0.1:3306`, `prometheus:http://…`.
         source: String,
         /// Metric name: units last, counters end in `_total`, ratios in `_ratio`.
         metric: String,
-        /// What the value is of, e.g. `{"device":"sda","direction":"read"}`, as JSON.
+        /// What the value belongs to, e.g. `{"device":"sda","direction":"read"}`, as JSON.
         labels: Labels,
-        /// The value as it was read.
+        /// The value as read.
         value: f64,
     }
 }
 
 table! {
-    /// Sampled OS threads of one process that stood at the same place: state, wait channel, system call, file and kernel
-    /// stack. Before format 1.3 one thread a row.
+    /// Sampled OS threads of one process at the same place: state, wait channel, system call, file
+    /// and kernel stack. Before format 1.3 one row per thread.
     pub struct Thread in "threads" {
         /// When its state was read.
         observed_at: i64,
-        /// Who read it.
+        /// The source that read it.
         source: String,
         /// Process id.
         pid: i64,
-        /// Thread id: of one of them.
+        /// Thread id of one of them.
         tid: i64,
         /// Name of the process (`comm` of its main thread).
         process: String,
@@ -83,21 +88,25 @@ table! {
         thread: String,
         /// State letter of `/proc/PID/stat`: R running or runnable, S sleeping, D uninterruptible, …
         state: String,
-        /// Kernel function it sleeps in; empty where the kernel does not tell.
+        /// Kernel function it sleeps in; empty if the kernel does not say.
         wchan: Option<String>,
-        /// System call number it is in, where readable.
+        /// Number of its current system call, if readable.
         syscall: Option<i64>,
-        /// Nanoseconds on a CPU since it started (`schedstat`); empty where the row is of several threads.
+        /// Nanoseconds on a CPU since it started (`schedstat`); empty if the row covers several
+        /// threads.
         cpu_ns_total: Option<i64>,
-        /// Nanoseconds runnable but waiting for a CPU since it started (`schedstat`); empty where the row is of several.
+        /// Nanoseconds runnable but waiting for a CPU since it started (`schedstat`); empty if the
+        /// row covers several.
         run_queue_ns_total: Option<i64>,
-        /// Kernel stack, innermost function first, joined by ` < `, e.g. `do_unlinkat < __x64_sys_unlink < do_syscall_64`;
-        /// empty where it is not readable.
+        /// Kernel stack, innermost function first, joined by ` < `, e.g. `do_unlinkat <
+        /// __x64_sys_unlink < do_syscall_64`; empty if not readable.
         stack: Option<String>,
-        /// The file that the system call is about, as the process names it, made absolute: the argument of `unlink`, `openat`,
-        /// `rename`, …, or what a file descriptor points to. Digits of its last component are replaced by `?`.
+        /// The file of the system call, as the process names it, made absolute: the argument of
+        /// `unlink`, `openat`, `rename`, …, or the target of a file descriptor. Digits of its last
+        /// component are replaced by `?`.
         path: Option<String>,
-        /// How many threads stood there. 0 in recordings from before rows were of several: take it as 1.
+        /// Number of threads at that place. 0 in recordings from before rows covered several: take
+        /// it as 1.
         count: i64,
     }
 }
@@ -124,18 +133,18 @@ table! {
         client: Option<Text>,
         /// Current database.
         database: Option<Text>,
-        /// The server's own word for what it does, verbatim, e.g. `Sleep`, `Query`.
+        /// The server's own word for its activity, verbatim, e.g. `Sleep`, `Query`.
         command: Text,
         /// The server's own state text, verbatim.
         state: Option<Text>,
-        /// What it really does: `queued`, `lock_wait`, `executing`, `idle`. `queued` is a session in the
-        /// admission queue, which the server itself reports as `Sleep`.
+        /// Its true state: `queued`, `lock_wait`, `executing`, `idle`. A `queued` session is in the
+        /// admission queue, and the server itself reports it as `Sleep`.
         true_state: Text,
-        /// Nanoseconds it has waited in the admission queue, where the server tells.
+        /// Nanoseconds it has waited in the admission queue, if the server says.
         queued_ns: Option<i64>,
-        /// Nanoseconds in the present state, where the server tells.
+        /// Nanoseconds in the present state, if the server says.
         age_ns: Option<i64>,
-        /// Session that holds what this one waits for, where known.
+        /// The session that blocks this one, if known.
         blocked_by: Option<i64>,
         /// Digest of the present statement.
         digest: Option<Text>,
@@ -147,8 +156,8 @@ table! {
 }
 
 table! {
-    /// One execution of a statement (`calls` = 1, `kind` = `execution`), or one digest's counters as they
-    /// stood at `at` (`kind` = `digest_total`).
+    /// One execution of a statement (`calls` = 1, `kind` = `execution`), or one digest's counters
+    /// at `at` (`kind` = `digest_total`).
     pub struct Statement in "statements" {
         /// When it ended, or when the counters were read.
         observed_at: i64,
@@ -156,7 +165,7 @@ table! {
         source: String,
         /// `execution` or `digest_total`.
         kind: String,
-        /// The server's connection id, of an execution.
+        /// The server's connection id, for an execution.
         session_id: Option<i64>,
         /// Identity of the normalised statement.
         digest: String,
@@ -168,7 +177,7 @@ table! {
         calls: i64,
         /// The server's own timing, nanoseconds.
         duration_ns: i64,
-        /// Of that, in table locks, nanoseconds.
+        /// Part of it in table locks, nanoseconds.
         lock_ns: i64,
         /// Rows examined.
         rows_examined: i64,
@@ -176,13 +185,13 @@ table! {
         rows_sent: i64,
         /// Executions that failed.
         errors: i64,
-        /// Rows changed. Since format 1.4, as what follows but for the trace id.
+        /// Rows changed. Since format 1.4, like the columns below except the trace id.
         rows_affected: i64,
         /// Executions that used no index for at least one table.
         no_index: i64,
-        /// Temporary tables made, on disk or not.
+        /// Temporary tables, in memory or on disk.
         temporary_tables: i64,
-        /// Of those, on disk.
+        /// Temporary tables on disk.
         temporary_disk_tables: i64,
         /// Trace id found in the statement's comment.
         trace_id: Option<String>,
@@ -198,7 +207,7 @@ table! {
         source: String,
         /// The server's connection id.
         session_id: Option<i64>,
-        /// Identity of the normalised statement it is a step of.
+        /// Identity of the normalised statement that it is a step of.
         digest: String,
         /// The server's name of the step, verbatim, e.g. `stage/sql/Sending data`.
         stage: String,
@@ -210,33 +219,33 @@ table! {
 }
 
 table! {
-    /// What the app says of one request, or of one wait within one: a span, or a sum of waits out of a log or a response's
-    /// head. Since format 1.4.
+    /// The app's timing of one request, or of one wait within a request: a span, or a sum of waits
+    /// from a log or a response's header. Since format 1.4.
     pub struct Span in "spans" {
-        /// When it began, by the clock of who says so; of a sum of waits: when the request began.
+        /// When it began, by the app's clock; for a sum of waits, when the request began.
         started_at: i64,
-        /// How long it took, nanoseconds.
+        /// Duration, nanoseconds.
         duration_ns: i64,
-        /// Who said so: `otlp`, `otlp:ADDRESS`, `log:PATH`, `server_timing`.
+        /// The source: `otlp`, `otlp:ADDRESS`, `log:PATH`, `server_timing`.
         source: String,
-        /// The service that said so (`service.name`); empty where it is not told.
+        /// The service that reported it (`service.name`); empty if unknown.
         service: String,
         /// Trace id: 32 hex digits.
         trace_id: String,
         /// Its own id, 16 hex digits.
         span_id: Option<String>,
-        /// Of the span it is part of.
+        /// Id of the span that contains it.
         parent_id: Option<String>,
-        /// Its name, without what is or looks like a value.
+        /// Its name, without anything that looks like a value.
         name: String,
         /// `server`, `client`, `internal`, `producer`, `consumer`.
         kind: String,
-        /// What it is time in: `request` (all of it, as the app sees it), or a wait for `database`, `pool`, `http`, `cache`,
-        /// `queue`; `other`.
+        /// The kind of time: `request` (all of it, as the app sees it), or a wait for `database`,
+        /// `pool`, `http`, `cache`, `queue`; `other`.
         resource: String,
-        /// Which one, e.g. `mariadb`, `redis`, or the neighbour's name.
+        /// The resource's name, e.g. `mariadb`, `redis`, or the downstream service.
         system: Option<String>,
-        /// Address and port of the other side.
+        /// Address and port of the peer.
         peer: Option<String>,
         /// Digest of the statement, for a database.
         digest: Option<String>,
@@ -244,17 +253,19 @@ table! {
         digest_text: Option<String>,
         /// `ok`, `error` or `unset`.
         status: String,
-        /// How many calls it is the sum of.
+        /// Number of calls it sums.
         calls: i64,
     }
 }
 
 table! {
-    /// One request of a database's protocol and its response, as the packets of one connection say. Since format 1.4.
+    /// One request of a database's protocol and its response, from the packets of one connection.
+    /// Since format 1.4.
     pub struct Exchange in "exchanges" {
-        /// Who saw it: `wire:PORT`, `pcap:FILE`.
+        /// The source: `wire:PORT`, `pcap:FILE`.
         source: String,
-        /// On whose side it was seen: `server` (on the server's machine), `client`, `loopback` where that is the same, or `unknown`.
+        /// Where it was captured: `server` (on the server's machine), `client`, `loopback` if both
+        /// are the same, or `unknown`.
         side: String,
         /// `mysql` or `postgresql`.
         protocol: String,
@@ -262,7 +273,7 @@ table! {
         client: String,
         /// Address and port of the server.
         server: String,
-        /// The server's connection id, where its greeting was seen.
+        /// The server's connection id, if its greeting was captured.
         session_id: Option<i64>,
         /// `query`, `prepare`, `execute`, `login`, `other`, or `opaque` (encrypted: timing only).
         kind: String,
@@ -278,36 +289,38 @@ table! {
         request_end_at: i64,
         /// When the first byte of the response was seen.
         first_byte_at: Option<i64>,
-        /// When the last byte of the response was seen, or it ended otherwise.
+        /// When the last byte of the response was seen, or it ended in another way.
         done_at: i64,
-        /// `ok`, `error` (the server said so), `closed` (without a response), `unfinished` (when the capture ended), `lost`
-        /// (packets of it were not captured: its times are not to be relied on).
+        /// `ok`, `error` (reported by the server), `closed` (without a response), `unfinished`
+        /// (when the capture ended), `lost` (packets of it are missing, so its times are
+        /// unreliable).
         outcome: String,
         /// The server's error code.
         error: Option<String>,
-        /// Bytes of the request, without packet heads.
+        /// Bytes of the request, without packet headers.
         request_bytes: i64,
-        /// Bytes of the response, without packet heads.
+        /// Bytes of the response, without packet headers.
         response_bytes: i64,
-        /// Requests of the same connection that were still unanswered when it was seen (pipelining).
+        /// Earlier requests of the same connection that were still unanswered (pipelining).
         ahead: i64,
-        /// Segments of it that were sent again.
+        /// Segments of it that were retransmitted.
         retransmits: i64,
     }
 }
 
 table! {
-    /// One execution of a statement that `holdup replay` played. All of them are rows. Since format 1.6.
+    /// One execution of a statement by `holdup replay`. Every execution has a row. Since format
+    /// 1.6.
     pub struct Execution in "executions" {
-        /// Its number in the log, from 0, in the order of begins: the same in each replay of the same log.
+        /// Its number in the log, from 0, by start: the same in each replay of the same log.
         number: i64,
         /// Number of its session, from 0.
         session: i64,
         /// Digest of the statement.
         digest: String,
-        /// When it was due: as in the log, with the replay's speed.
+        /// When it was due: as in the log, scaled by the replay's speed.
         intended_at: i64,
-        /// When its first byte was handed to the kernel. Empty if it never was.
+        /// When its first byte was passed to the kernel. Empty if it never was.
         sent_at: Option<i64>,
         /// When it ended.
         done_at: i64,
@@ -315,15 +328,15 @@ table! {
         outcome: String,
         /// The server's error code.
         error: Option<String>,
-        /// Rows that came.
+        /// Rows received.
         rows: i64,
-        /// Rows that it changed, as the server counts.
+        /// Rows that it changed, as counted by the server.
         affected: i64,
-        /// Warnings that the server counted.
+        /// Warnings counted by the server.
         warnings: i64,
-        /// What the rows hash to, if they were hashed.
+        /// Hash of the rows, if they were hashed.
         rows_hash: Option<i64>,
-        /// How long it took when it was logged, nanoseconds; empty if the log does not say.
+        /// Duration in the log, nanoseconds; empty if the log does not say.
         logged_ns: Option<i64>,
         /// Trace id found in its comment.
         trace_id: Option<String>,
@@ -331,17 +344,17 @@ table! {
 }
 
 table! {
-    /// How a server goes about one statement, as it was planned at one moment; of an execution that was logged with its plan also
-    /// what came of it. Since format 1.5.
+    /// A server's plan for one statement at one time; for an execution that was logged with its
+    /// plan also the actual figures. Since format 1.5.
     pub struct Plan in "plans" {
         /// When it was executed or planned.
         observed_at: i64,
         /// The server.
         source: String,
-        /// `auto_explain` (the server logged it, after an execution), `explain` (asked for, not executed), `analyze` (asked for,
-        /// executed). Plans of one kind are compared with each other.
+        /// `auto_explain` (the server logged it after an execution), `explain` (requested, not
+        /// executed), `analyze` (requested and executed). Only plans of one kind are compared.
         kind: String,
-        /// The server's connection id of who ran the statement.
+        /// The server's connection id of the session that ran the statement.
         session_id: Option<i64>,
         /// Identity of the normalised statement.
         digest: String,
@@ -349,17 +362,18 @@ table! {
         digest_text: String,
         /// Default database.
         database: Option<String>,
-        /// Identity of the plan's structure: kinds of nodes, tables, indexes, kinds and order of joins; no figures.
+        /// Identity of the plan's structure: kinds of nodes, tables, indexes, kinds and order of
+        /// joins; no figures.
         shape: String,
         /// The tree, as JSON without values: see `plan::Node`.
         plan: String,
-        /// How long that execution took, nanoseconds.
+        /// Duration of that execution, nanoseconds.
         duration_ns: Option<i64>,
-        /// The planner's cost of all of it, in the server's own unit.
+        /// The planner's cost of the whole plan, in the server's own unit.
         cost: Option<f64>,
-        /// Rows that the planner expected of it.
+        /// Rows that the planner expected.
         rows_estimated: Option<f64>,
-        /// Rows that came.
+        /// Actual rows.
         rows_actual: Option<f64>,
         /// Trace id found in the statement's comment.
         trace_id: Option<String>,
@@ -371,9 +385,9 @@ table! {
     pub struct Setting in "settings" {
         /// When it was read.
         observed_at: i64,
-        /// Whose it is.
+        /// The source it belongs to.
         source: String,
-        /// Its own name there, e.g. `thread_pool_size`, `net.core.somaxconn`.
+        /// Its name there, e.g. `thread_pool_size`, `net.core.somaxconn`.
         name: String,
         /// Its value as text, secrets left out.
         value: String,
@@ -381,13 +395,13 @@ table! {
 }
 
 table! {
-    /// Something that happened at one moment: a phase began, a server restarted, an error, a mark.
+    /// An event: a phase began, a server restarted, an error, a mark.
     pub struct Event in "events" {
-        /// When.
+        /// Its time.
         observed_at: i64,
-        /// Who saw it.
+        /// The source that saw it.
         source: String,
-        /// What kind, e.g. `phase`, `restart`, `error`, `mark`.
+        /// Its kind, e.g. `phase`, `restart`, `error`, `mark`.
         kind: String,
         /// In words.
         text: String,
@@ -409,27 +423,28 @@ macro_rules! tables {
         }
 
         impl Batch {
-            /// Whether there is not a row in it.
+            /// Whether it holds no rows.
             pub fn is_empty(&self) -> bool {
                 true $(&& self.$field.is_empty())*
             }
 
-            /// Takes all rows of `other` in.
+            /// Moves all rows of `other` into it.
             pub fn append(&mut self, mut other: Batch) {
                 $(self.$field.append(&mut other.$field);)*
             }
 
-            /// Rows of all tables.
+            /// Number of rows in all tables.
             pub fn len(&self) -> usize {
                 0 $(+ self.$field.len())*
             }
 
-            /// About the memory that they take, in bytes.
+            /// Their approximate memory, in bytes.
             pub(crate) fn bytes(&self) -> usize {
                 0 $(+ self.$field.iter().map(crate::table::Row::bytes).sum::<usize>())*
             }
 
-            /// Writes each table as a segment. What could not be written stays in the batch; the others are tried all the same.
+            /// Writes each table as a segment. Tables that could not be written stay in the batch;
+            /// the others are still tried.
             pub(crate) fn write_segments(&mut self, dir: &std::path::Path, number: u64) -> Result<(), crate::segment::SegmentError> {
                 let mut result = Ok(());
                 $(result = crate::segment::write_segment(dir, number, &mut self.$field).and(result);)*
@@ -437,14 +452,14 @@ macro_rules! tables {
             }
         }
 
-        /// Every table in memory, as read.
+        /// All tables in memory, as read.
         #[derive(Clone, Debug, Default)]
         pub struct Tables {
             $(
                 #[doc = concat!("Table `", stringify!($field), "`.")]
                 pub $field: crate::reader::Table<$row>,
             )*
-            /// What samples and statements say, if they were read without their rows.
+            /// The condensed samples and statements, if they were read without their rows.
             pub condensed: Option<std::sync::Arc<crate::condensed::Condensed>>,
         }
 
@@ -453,7 +468,7 @@ macro_rules! tables {
                 Self::read_without(dir, &[])
             }
 
-            /// All tables but those that are named.
+            /// All tables except the named ones.
             pub(crate) fn read_without(dir: &std::path::Path, left_out: &[&str]) -> Result<Self, crate::reader::OpenError> {
                 Ok(Self {
                     $($field: if left_out.contains(&stringify!($field)) {
@@ -466,7 +481,7 @@ macro_rules! tables {
             }
         }
 
-        /// Merges the segments of every table, small runs of them (`finish` false) or all (`finish` true).
+        /// Merges the segments of every table: small runs of them, or all if `finish`.
         pub(crate) fn merge_all(dir: &std::path::Path, finish: bool) -> Result<std::collections::BTreeMap<String, u64>, crate::segment::SegmentError> {
             let mut rows = std::collections::BTreeMap::new();
             let all = crate::segment::all_segments(dir);

@@ -1,12 +1,13 @@
-//! Where in a text secrets stand: in addresses, behind names that say so, in what JSON, forms, markup and header fields make of
-//! them. It may find more than there is, never the other way round. What a name stands for is not looked at.
+//! Finds secrets in texts: in addresses, behind telling names, and in the notations of JSON, forms,
+//! markup and header fields. It may find too many, but never too few. It does not resolve names.
 
 use std::ops::Range;
 
-/// What stands in a secret's place.
+/// The text that replaces a secret.
 pub const HIDDEN: &str = "***";
 
-/// Parts of a name that mark its value, whatever else is in it; compared without case and signs.
+/// Parts of a name that mark its value as secret, whatever else the name has; compared without case
+/// and punctuation.
 const PARTS: [&str; 12] = [
     "password",
     "passwd",
@@ -22,20 +23,20 @@ const PARTS: [&str; 12] = [
     "privatekey",
 ];
 
-/// Words of a name that mark its value.
+/// Words of a name that mark its value as secret.
 const WORDS: [&str; 14] =
     ["pwd", "pw", "pass", "auth", "key", "keys", "sig", "otp", "pin", "jwt", "sid", "csrf", "xsrf", "bearer"];
 
-/// Last words of a name whose value says where a secret is.
+/// Last words of a name whose value is only the place of a secret.
 const PLACES: [&str; 4] = ["env", "file", "path", "variable"];
 
 /// Schemes of addresses in which the user is an account's name, not a secret itself.
 const DATABASES: [&str; 4] = ["mysql", "mariadb", "postgres", "postgresql"];
 
-/// What credentials begin with in a header field (RFC 9110, section 11).
+/// The first words of credentials in a header field (RFC 9110, section 11).
 const SCHEMES: [&str; 6] = ["bearer", "basic", "digest", "apikey", "negotiate", "hmac"];
 
-/// Whether the value of what is called `name` (a header field, a parameter, a key) is a secret.
+/// Whether the value of `name` (a header field, a parameter, a key) is a secret.
 pub fn is_secret_name(name: &str) -> bool {
     let words = words(name);
     if words.last().is_some_and(|last| PLACES.contains(&last.as_str())) {
@@ -63,18 +64,19 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// `text`, which may hold anything, without the secrets in it.
+/// Any `text`, with its secrets redacted.
 pub fn redact(text: &str) -> String {
     replaced(text, &[addresses(text), pairs(text)].concat())
 }
 
-/// One whole value without the secrets in it: an argument, a text of a scenario. Of an address all up to its last `@` is the
-/// account's, blanks and quotes included, as where addresses are read.
+/// One whole value with its secrets redacted: an argument, a text of a scenario. In an address,
+/// everything up to the last `@` belongs to the account, blanks and quotes included, as in the
+/// address parsers.
 pub fn redact_value(text: &str) -> String {
     replaced(text, &spans(text))
 }
 
-/// Where in one whole value secrets stand, in order, apart from each other.
+/// The positions of secrets in one whole value, ordered and disjoint.
 pub fn spans(text: &str) -> Vec<Range<usize>> {
     let whole = [whole_address(text), credentials(text)].into_iter().flatten();
     joined(whole.chain(addresses(text)).chain(pairs(text)).collect())
@@ -104,18 +106,18 @@ fn joined(mut spans: Vec<Range<usize>>) -> Vec<Range<usize>> {
     apart
 }
 
-/// The secret of a database's address that is all of `text`.
+/// The secret in `text`, if that is a database's address as a whole.
 fn whole_address(text: &str) -> Option<Range<usize>> {
     let from = text.find("://").filter(|at| is_database(&text[..*at]))? + 3;
     let (end, has_host) = text[from..].rfind('@').map_or((text.len(), false), |at| (from + at, true));
     let colon = text[from..end].find(':').map(|colon| from + colon + 1)?;
-    // Without an `@`, what is no port is a password whose host was forgotten.
+    // Without an `@`, a wrong port is a password whose host was forgotten.
     let port_end = text[colon..].find(|c: char| !c.is_ascii_digit()).map_or(text.len(), |at| colon + at);
     let is_port = port_end > colon && text[port_end..].chars().next().is_none_or(|c| matches!(c, '/' | '?'));
     (has_host || !is_port).then_some(colon..end)
 }
 
-/// What follows `Bearer` and the like at the beginning of a value.
+/// The text after `Bearer` and the like at the beginning of a value.
 fn credentials(text: &str) -> Option<Range<usize>> {
     let (first, rest) = text.trim_start().split_once(char::is_whitespace)?;
     let from = text.len() - rest.len();
@@ -128,13 +130,15 @@ fn is_database(before: &str) -> bool {
     DATABASES.iter().any(|scheme| name.eq_ignore_ascii_case(scheme))
 }
 
-/// The passwords of all addresses in `text`; of those of the web, where a token may stand for the user, user and password.
+/// The passwords of all addresses in `text`. In web addresses, where the user may be a token, user
+/// and password.
 fn addresses(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices("://") {
         let (before, from) = (&text[..at], at + 3);
         let is_database = is_database(before);
-        // In a web address the account ends before the path; a database's password may hold a raw `/` or `@`.
+        // In a web address the account ends before the path; a database's password may hold a raw
+        // `/` or `@`.
         let ends =
             |c: char| c.is_whitespace() || matches!(c, '"' | '\'') || !is_database && matches!(c, '/' | '?' | '#');
         let address = &text[from..][..text[from..].find(ends).unwrap_or(text.len() - from)];
@@ -145,7 +149,8 @@ fn addresses(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The values that stand behind secrets' names: `"password": "x"`, `token=x`, `Cookie: x`, `<password>x</password>`.
+/// The values behind secrets' names: `"password": "x"`, `token=x`, `Cookie: x`,
+/// `<password>x</password>`.
 fn pairs(text: &str) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     let mut at = 0;
@@ -188,21 +193,22 @@ fn value(text: &str, start: usize, end: usize) -> Option<Range<usize>> {
         }
         '[' | '{' => nested_bytes(open),
         _ if kind == '=' => open.find(|c: char| c.is_whitespace() || "&\"';)}]<>".contains(c)).unwrap_or(open.len()),
-        // A key of JSON or the like; else a header field, which is all of its line.
+        // A key of JSON or the like; otherwise a header field, which takes its whole line.
         _ if text[..start].ends_with(['"', '\'']) => open.find([',', '}', ']', '\n']).unwrap_or(open.len()),
         _ => open.find('\n').unwrap_or(open.len()),
     };
     Some(value..value + length)
 }
 
-/// How long a text in `quote` is that begins here, whose end has `escapes` backslashes before it and not more.
+/// Length of the text in `quote` that begins here and whose closing quote has exactly `escapes`
+/// backslashes.
 fn quoted_bytes(text: &str, quote: char, escapes: usize) -> usize {
     let mut slashes = 0;
     let mut letters = text.char_indices().peekable();
     while let Some((at, c)) = letters.next() {
         match c {
             '\\' => slashes += 1,
-            // Doubled, it stands for itself.
+            // A doubled quote stands for itself.
             c if c == quote && escapes == 0 && slashes == 0 && letters.next_if(|(_, next)| *next == c).is_some() => {}
             c if c == quote && slashes == escapes => return at - slashes,
             _ => slashes = 0,
@@ -211,7 +217,7 @@ fn quoted_bytes(text: &str, quote: char, escapes: usize) -> usize {
     text.len()
 }
 
-/// How long the list or object is that begins here.
+/// Length of the list or object that begins here.
 fn nested_bytes(text: &str) -> usize {
     let (mut depth, mut quoted, mut is_escaped) = (0_u32, false, false);
     for (at, c) in text.char_indices() {

@@ -1,7 +1,8 @@
 //! Parquet files of one table. While a recording runs, rows go into small closed files,
-//! `segments/<table>-<number>.parquet`; a file without its footer can't be opened, so each is written
-//! under another name and renamed when it is whole (rename is atomic on one file system). At the end the
-//! segments become `<table>.parquet`. If that file exists it has everything and segments are leftovers.
+//! `segments/<table>-<number>.parquet`. A file without its footer cannot be opened, so each is
+//! written under another name and renamed when complete (rename is atomic on one file system). At
+//! the end the segments become `<table>.parquet`. If that file exists, it is complete and segments
+//! are leftovers.
 
 mod headers;
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! One declaration a table: the [`table!`] macro turns a documented struct into its Parquet schema and
-//! the code that writes and reads its columns. Reading tolerates both directions of change: a column
-//! the file lacks reads as empty and is named in [`Table::missing`](crate::Table), a column this
-//! version does not know is left alone.
+//! One declaration per table: the [`table!`] macro turns a documented struct into its Parquet
+//! schema and the code that writes and reads its columns. Reading tolerates change in both
+//! directions: a column the file lacks is empty and named in [`Table::missing`](crate::Table), and
+//! unknown columns are ignored.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use parquet::schema::types::{Type, TypePtr};
 use crate::labels::Labels;
 use crate::text::{Names, Text};
 
-/// What a column holds.
+/// The type of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnType {
     /// 64-bit integer.
@@ -31,7 +31,7 @@ pub enum ColumnType {
     Bool,
     /// UTF-8 text.
     Text,
-    /// UTF-8 text holding a JSON object.
+    /// UTF-8 text with a JSON object.
     Json,
 }
 
@@ -40,35 +40,36 @@ pub enum ColumnType {
 pub struct Column {
     /// Its name.
     pub name: &'static str,
-    /// What it holds.
+    /// The type of its values.
     pub kind: ColumnType,
     /// Whether a value may be absent.
     pub optional: bool,
 }
 
-/// Memory that the texts of a column may take in one row group: a dictionary can repeat one of them in each row.
+/// Most memory for the texts of a column in one row group: a dictionary can repeat one text in each
+/// row.
 const COLUMN_BYTES_MAX: usize = 256 << 20;
 
 /// A struct that is a row of a table.
 pub trait Row: Sized + Clone + Send + 'static {
-    /// The table's name, and its file's without `.parquet`.
+    /// The name of the table, and of its file without `.parquet`.
     const TABLE: &'static str;
     /// Its columns in order.
     const COLUMNS: &'static [Column];
 
-    /// Hands column `index` of `rows` to `writer`.
+    /// Writes column `index` of `rows` to `writer`.
     #[doc(hidden)]
     fn write_column(rows: &[Self], index: usize, writer: SerializedColumnWriter<'_>) -> Result<()>;
 
-    /// About the memory that the row takes, in bytes.
+    /// Approximate memory of the row, in bytes.
     #[doc(hidden)]
     fn bytes(&self) -> usize;
 
-    /// The same without what rows share.
+    /// The same without texts that rows share.
     #[doc(hidden)]
     fn own_bytes(&self) -> usize;
 
-    /// Reads a row group. `positions[i]` is where the file has column `i`, if it has it.
+    /// Reads a row group. `positions[i]` is the position of column `i` in the file, if it exists.
     #[doc(hidden)]
     fn read_group(group: &dyn RowGroupReader, positions: &[Option<usize>]) -> Result<Vec<Self>>;
 }
@@ -99,20 +100,20 @@ pub(crate) fn parquet_schema<R: Row>() -> Result<TypePtr> {
 /// A Rust type that can be a column.
 pub(crate) trait Field: Sized {
     type Parquet: DataType;
-    /// What values of one column of one row group share.
+    /// Data shared by the values of one column of one row group.
     type Shared: Default;
     const KIND: ColumnType;
     const OPTIONAL: bool;
 
-    /// The stored value, or none where there is none.
+    /// The stored form of the value; none if it is absent.
     fn store(&self) -> Option<<Self::Parquet as DataType>::T>;
-    /// The value from what was stored.
+    /// The value from its stored form.
     fn load(stored: Option<&<Self::Parquet as DataType>::T>, shared: &mut Self::Shared) -> Self;
-    /// Bytes that it has outside of its own size. A text that rows share counts for each of them.
+    /// Bytes outside of its own size. A text that rows share counts for each of them.
     fn heap_bytes(&self) -> usize {
         0
     }
-    /// The same without what rows share.
+    /// The same without texts that rows share.
     fn own_bytes(&self) -> usize {
         self.heap_bytes()
     }
@@ -211,7 +212,7 @@ impl<F: Field> Field for Option<F> {
     }
 }
 
-/// The kind of a column of type `F` called `name`: an integer whose name ends in `_at` is a time.
+/// The column type for type `F` and `name`: an integer whose name ends in `_at` is a time.
 pub(crate) const fn column<F: Field>(name: &'static str) -> Column {
     let bytes = name.as_bytes();
     let n = bytes.len();
@@ -237,17 +238,17 @@ pub(crate) fn write_field<F: Field>(
     writer.close()
 }
 
-/// A column of a row group as it is stored.
+/// A column of a row group in stored form.
 pub(crate) struct Stored<D: DataType> {
     values: Vec<D::T>,
-    /// Whether each row has a value; none where all have one.
+    /// Whether each row has a value; none if all have one.
     levels: Option<Vec<i16>>,
-    /// Rows of a column that the file lacks.
+    /// Number of rows, if the file lacks the column.
     lacking: usize,
 }
 
 impl<D: DataType> Stored<D> {
-    /// Reads the column at `position` of `group`, if there is one.
+    /// Reads the column at `position` of `group`, if it exists.
     pub fn read(group: &dyn RowGroupReader, position: Option<usize>) -> Result<Self> {
         let count = usize::try_from(group.metadata().num_rows()).map_err(|e| ParquetError::General(e.to_string()))?;
         let Some(position) = position else {
@@ -283,7 +284,7 @@ impl<D: DataType> Stored<D> {
         Ok(Self { values, levels: optional.then_some(levels), lacking: 0 })
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         self.levels.as_ref().map_or(self.values.len(), Vec::len) + self.lacking
     }

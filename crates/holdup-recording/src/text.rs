@@ -1,4 +1,5 @@
-//! A text that rows share: of a million rows few say anything new, and what they repeat is kept once.
+//! A text that rows share: among a million rows few texts are new, and repeated ones are stored
+//! once.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -93,13 +94,14 @@ impl Serialize for Text {
     }
 }
 
-/// Slots for places that were seen last; a power of two. A row group's dictionary of metrics has some 1,500 entries.
+/// Slots for recently seen addresses; a power of two. A row group's dictionary of metrics has some
+/// 1,500 entries.
 const PLACES: usize = 4_096;
 
-/// Numbers of texts, in order of appearance.
+/// Numbers for texts, in order of appearance.
 ///
-/// What a column repeats comes out of its dictionary, so that equal texts lie at one place: its address is looked at before its
-/// characters.
+/// Repeated values of a column come from its dictionary, so equal texts have one address, which is
+/// compared before the characters.
 #[derive(Default)]
 pub(crate) struct Names {
     texts: Vec<Text>,
@@ -108,10 +110,11 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// The number of the text `bytes`. It must stay where it is until [`Self::forget_places`].
+    /// The number of the text `bytes`. It must not move before [`Self::forget_places`].
     pub fn number(&mut self, bytes: &[u8]) -> u32 {
         let place = (bytes.as_ptr() as usize, bytes.len());
-        // Multiplied by 2^64 divided by the golden ratio, neighbours are far apart (D. Knuth, TAOCP 3, 6.4).
+        // Multiplied by 2^64 divided by the golden ratio, adjacent addresses are far apart (D.
+        // Knuth, TAOCP 3, 6.4).
         let slot = ((place.0 as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 52) as usize % PLACES;
         match self.places.get(slot) {
             Some(&(at, length, number)) if (at, length) == place => return number,
@@ -123,7 +126,7 @@ impl Names {
         number
     }
 
-    /// The number of `text`, wherever it lies.
+    /// The number of `text`, at any address.
     pub fn number_of(&mut self, text: &str) -> u32 {
         if let Some(number) = self.numbers.get(text) {
             return *number;
@@ -134,7 +137,7 @@ impl Names {
         number
     }
 
-    /// What was read before may be gone from its place.
+    /// Forgets addresses, because earlier texts may have been freed.
     pub fn forget_places(&mut self) {
         self.places.clear();
     }

@@ -1,13 +1,14 @@
-//! An objective as data: what is measured, of which requests, against which limit, over which time; and how the
-//! manifest keeps it so that readers of format 1.1 and below, who knew fewer, misjudge none. Whether it was met is
-//! [`crate::objective`]'s.
+//! An objective as data: the metric, the requests, the limit and the window; and its form in the
+//! manifest, which readers of format 1.1 and below, who knew fewer metrics, do not misjudge.
+//! [`crate::objective`] decides whether it was met.
 
 use serde::{Deserialize, Serialize};
 
-/// Metrics that readers of format 1.1 and below know. They take any other for the greatest response time.
+/// Metrics that readers of format 1.1 and below know. They take any other for the longest response
+/// time.
 const KNOWN_OF_OLD: [&str; 8] = ["p50", "p90", "p95", "p99", "p999", "max", "mean", "errors"];
 
-/// An objective on response time, on the share of errors or on what was achieved.
+/// An objective on response time, on the share of errors or on the achieved rate.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Stored", into = "Stored")]
 pub struct Threshold {
@@ -16,23 +17,25 @@ pub struct Threshold {
     /// `p50`, `p99`, `p99.9` or any other percentile, `max`, `mean` (response time, ms), `errors` (ratio) or `rate`
     /// (successes per second). `p999` is `p99.9`.
     pub metric: String,
-    /// The limit: milliseconds; a ratio 0-1 for `errors`; successes per second for `rate`. The value must stay below it,
-    /// that of `rate` above.
+    /// The limit: milliseconds; a ratio 0-1 for `errors`; successes per second for `rate`. The
+    /// value must stay below it, a rate above it.
     pub below: f64,
-    /// The operation it is for; empty is all together.
+    /// The operation it covers; empty for all together.
     pub operation: Option<String>,
-    /// Whether `operation` is the name of a group and ends with `/`: it is for all operations that begin so.
+    /// Whether `operation` is the name of a group and ends with `/`: it covers all operations that
+    /// begin with it.
     pub is_group: bool,
-    /// It must hold in every window of this length, nanoseconds (whole seconds); empty for the run as a whole.
+    /// It must hold in every window of this length, nanoseconds (whole seconds); empty for the run
+    /// as a whole.
     pub window_ns: Option<i64>,
     /// Whether missing it ends the run.
     pub abort: bool,
-    /// … but not because of anything that begins earlier than this after the start, nanoseconds.
+    /// … but windows that begin earlier than this after the start, nanoseconds, do not end it.
     pub abort_after_ns: i64,
 }
 
 impl Threshold {
-    /// Whether it is for `operation`.
+    /// Whether it covers `operation`.
     pub fn covers(&self, operation: &str) -> bool {
         match &self.operation {
             None => true,
@@ -42,7 +45,7 @@ impl Threshold {
     }
 }
 
-/// A threshold as it stands in the manifest.
+/// A threshold in the manifest's form.
 #[derive(Clone, Serialize, Deserialize)]
 struct Stored {
     text: String,
@@ -50,7 +53,8 @@ struct Stored {
     below: f64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     operation: Option<String>,
-    /// The limit, where `below` must be out of reach: old readers would hold something else against it.
+    /// The limit, if `below` must be out of reach, because old readers would apply it to another
+    /// metric.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     limit: Option<f64>,
     #[serde(default, skip_serializing_if = "is_false")]

@@ -1,6 +1,6 @@
-//! Numbers as people read them, the same in every table, verdict and error: as many digits as matter, and the unit.
+//! Numbers for people, the same in every table, verdict and error: significant digits and the unit.
 
-/// `12.3 ms`, `4,246 ms`: as many digits as matter.
+/// `12.3 ms`, `4,246 ms`: with the significant digits.
 pub fn ms(value: f64) -> String {
     if value < 10.0 {
         format!("{value:.2} ms")
@@ -13,16 +13,16 @@ pub fn ms(value: f64) -> String {
 
 /// A whole number with commas between thousands: `4,246`.
 pub fn thousands(value: f64) -> String {
-    // A value that rounds to zero has no sign, and neither has an empty sum, which is -0.
+    // A value that rounds to zero has no sign, nor has an empty sum, which is -0.
     grouped(&format!("{:.0}", if value.abs() < 0.5 { 0.0 } else { value }))
 }
 
-/// A count with commas between thousands, of which no digit is lost.
+/// A count with commas between thousands; every digit is kept.
 pub fn count(value: impl Into<u128>) -> String {
     grouped(&value.into().to_string())
 }
 
-/// A decimal number with commas between thousands; its sign and its fraction stay.
+/// A decimal number with commas between thousands; its sign and fraction stay.
 pub fn grouped(number: &str) -> String {
     let whole = number.find('.').unwrap_or(number.len());
     let mut text = String::new();
@@ -35,20 +35,23 @@ pub fn grouped(number: &str) -> String {
     text
 }
 
-/// Bytes of memory or of a file, binary as kernels and servers count them: `700 bytes`, `4 KiB`, `64 MiB`, `1.5 GiB`.
+/// Bytes of memory or of a file, binary like the kernel's and servers' figures: `700 bytes`, `4
+/// KiB`, `64 MiB`, `1.5 GiB`.
 pub fn bytes(value: f64) -> String {
     scaled(value, 1024.0, &["bytes", "KiB", "MiB", "GiB", "TiB"])
 }
 
-/// Bytes a second, decimal as vendors of disks and networks count them: `700 bytes/s`, `12 kB/s`, `6.2 MB/s`, `1,200 MB/s`.
+/// Bytes per second, decimal like the figures of disk and network vendors: `700 bytes/s`, `12
+/// kB/s`, `6.2 MB/s`, `1,200 MB/s`.
 pub fn bytes_per_second(value: f64) -> String {
     scaled(value, 1_000.0, &["bytes/s", "kB/s", "MB/s"])
 }
 
-/// The value in the largest unit of which it is one at least. Each unit is `factor` of the one before; the first has no fraction.
+/// The value in the largest unit that makes it at least one. Each unit is `factor` times the
+/// previous one; the first has no fraction.
 fn scaled(mut value: f64, factor: f64, units: &[&str]) -> String {
     let mut at = 0;
-    // What is rounded up to a whole one of the next unit is one.
+    // A value that rounds up to one of the next unit gets that unit.
     while value >= factor - 0.5 && at + 1 < units.len() {
         value /= factor;
         at += 1;
@@ -58,18 +61,18 @@ fn scaled(mut value: f64, factor: f64, units: &[&str]) -> String {
     format!("{number} {}", units[at])
 }
 
-/// The text as the beginning of a sentence.
+/// The text with a capital first letter.
 pub fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// `43 %`; `under 1 %` rather than a 0 that is none.
+/// `43 %`; `under 1 %` instead of a misleading 0.
 pub fn percent(ratio: f64) -> String {
     if ratio > 0.0 && ratio < 0.01 { "under 1 %".to_owned() } else { format!("{:.0} %", ratio * 100.0) }
 }
 
-/// `value` with `digits` after the point: what is printed and stored is what was meant.
+/// `value` rounded to `digits` after the point, for printing and storing.
 pub fn round(value: f64, digits: i32) -> f64 {
     let scale = 10_f64.powi(digits);
     (value * scale).round() / scale

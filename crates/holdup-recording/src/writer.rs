@@ -1,5 +1,6 @@
-//! Writes a recording while it happens. Any thread pushes rows; one thread of its own puts them into
-//! closed segments every [`FLUSH_EVERY`], so that after `kill -9` all but the last seconds can be read.
+//! Writes a recording while it happens. Any thread pushes rows; a separate thread writes them as
+//! closed segments every [`FLUSH_EVERY`], so that after `kill -9` all but the last seconds can be
+//! read.
 
 mod flush;
 mod queue;
@@ -27,30 +28,31 @@ use crate::rows::merge_all;
 use crate::segment::{self, SEGMENTS, SegmentError};
 use crate::table::Row;
 
-/// How long rows are gathered. A crash may cost them and what is being written: 2 s where writing takes no longer than half a second.
+/// How long rows are gathered. A crash may lose them and the segment being written: 2 s if writing
+/// takes at most half a second.
 pub const FLUSH_EVERY: Duration = Duration::from_millis(1_500);
 
-/// Why a recording can't be written. Each says what to do.
+/// Why a recording cannot be written. Each message says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// The directory is there and holds something.
-    #[error("{0}: already there and not empty; name another directory with -o, or remove it")]
+    /// The directory exists and is not empty.
+    #[error("{0}: exists and is not empty; name another directory with -o, or remove it")]
     Occupied(PathBuf),
-    /// The directory can't be made or written.
+    /// The directory cannot be created or written.
     #[error("failed to write {path}: {source}")]
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
-    /// A table can't be written.
+    /// A table cannot be written.
     #[error("failed to write a table: {0}")]
     Table(#[from] SegmentError),
 }
 
-/// Writes a table of a recording that nobody records, in row groups of full size however many rows come at once. Returns how many
-/// there were. A table of none is a file all the same.
+/// Writes a table outside a running recording, in row groups of full size however many rows come at
+/// once. Returns the number of rows. An empty table also gets a file.
 ///
 /// # Errors
 /// Those of the file system.
@@ -68,7 +70,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Makes `dir` and starts a recording in it, with the usual limits.
+    /// Creates `dir` and starts a recording in it with the default limits.
     ///
     /// # Errors
     /// Those of [`Self::create_within`].
@@ -76,11 +78,11 @@ impl Recorder {
         Self::create_within(Limits::default(), dir, manifest)
     }
 
-    /// Makes `dir` and starts a recording in it that takes no more than `limits`.
+    /// Creates `dir` and starts a recording in it within `limits`.
     ///
     /// # Errors
-    /// If `dir` holds something already, another recording is being started in it, or it can't be written; nothing is left
-    /// behind then.
+    /// If `dir` is not empty, another recording is being started in it, or it cannot be written;
+    /// nothing is left behind then.
     pub fn create_within(limits: Limits, dir: &Path, manifest: &Manifest) -> Result<Self, RecordError> {
         if fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some()) || dir.is_file() {
             return Err(RecordError::Occupied(dir.to_owned()));
@@ -113,12 +115,12 @@ impl Recorder {
         Ok(Self { dir: dir.to_owned(), sink, writer: Some(writer), told, reserve })
     }
 
-    /// Where it is.
+    /// Its directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Lets `tap` look at all rows that are pushed through handles taken from now on.
+    /// Passes all rows that are pushed through later handles to `tap`.
     pub fn tap(&mut self, tap: Tap) {
         self.sink.tap = Some(tap);
     }
@@ -128,21 +130,21 @@ impl Recorder {
         self.sink.clone()
     }
 
-    /// What went wrong with writing since this was asked for last, and what became of it: worth a line at once.
+    /// Write errors since the last call, and how they ended; worth a line at once.
     pub fn notices(&self) -> Vec<String> {
         self.told.take()
     }
 
-    /// Whether it has reached the largest size that it may have: time to finish it.
+    /// Whether it has reached its largest size and should be finished.
     pub fn is_full(&self) -> bool {
         self.told.is_full.load(Ordering::Relaxed)
     }
 
-    /// Ends the recording: writes `manifest` with `state`, merges segments into tables, and writes it again with row counts. Who is
-    /// killed while it merges leaves a whole recording.
+    /// Ends the recording: writes `manifest` with `state`, merges segments into tables, and writes
+    /// it again with row counts. A process killed during the merge leaves a complete recording.
     ///
     /// # Errors
-    /// If something could not be written. What was written stays readable.
+    /// If something could not be written. The written part stays readable.
     pub fn finish(mut self, mut manifest: Manifest, state: RunState) -> Result<Manifest, RecordError> {
         let _ = self.sink.sender.send(Message::Finish);
         let flush = self.writer.take().and_then(|writer| writer.join().ok());
@@ -157,7 +159,7 @@ impl Recorder {
             return Err(RecordError::Io { path: dir, source });
         };
         if flush.has_failed() {
-            // The room of the reserve is the manifest's first, then that of the last rows.
+            // The reserve's room goes to the manifest first, then to the last rows.
             manifest.state = RunState::Interrupted;
             let _ = manifest.write(&dir);
             flush.flush_last();
@@ -170,7 +172,7 @@ impl Recorder {
         }
         let io = |source| RecordError::Io { path: dir.clone(), source };
         written.map_err(io)?;
-        // Segments that can't be merged for want of room can be read as they are.
+        // Segments that cannot be merged for lack of room are readable as they are.
         match merge_all(&dir, true) {
             Ok(tables) => manifest.tables = tables,
             Err(trouble) => {
@@ -180,15 +182,15 @@ impl Recorder {
             }
         }
         let _ = fs::remove_dir(dir.join(SEGMENTS));
-        // A recording without the dictionary is whole: every holdup knows what its names mean.
+        // The recording is complete without the dictionary, because every holdup knows the metrics.
         let _ = metrics::write_dictionary(&dir);
         manifest.write(&dir).map_err(io)?;
         Ok(manifest)
     }
 }
 
-/// Makes `dir` a recording's: of several that try at the same time one makes the folder of segments, which the kernel does in one
-/// step, and the others are refused.
+/// Claims `dir` for one recording: if several try at the same time, only one creates the folder of
+/// segments, which is atomic, and the others are refused.
 fn claim(dir: &Path) -> Result<(), RecordError> {
     let io = |source| RecordError::Io { path: dir.to_owned(), source };
     files::create_dir(dir).map_err(io)?;
@@ -199,7 +201,7 @@ fn claim(dir: &Path) -> Result<(), RecordError> {
         }
         Err(error) => return Err(io(error)),
     }
-    // A recording that has begun and ended since `dir` was looked at has no such folder any more.
+    // A recording that began and ended since `dir` was checked no longer has such a folder.
     if dir.join(MANIFEST).exists() {
         let _ = fs::remove_dir(dir.join(SEGMENTS));
         return Err(RecordError::Occupied(dir.to_owned()));

@@ -5,15 +5,15 @@ use std::hash::Hash;
 
 use super::grouped::Grouped;
 
-/// Executions whose times are looked at together.
+/// Number of executions that share one time span in the index.
 const CHUNK: usize = 1_024;
 
 /// One execution of a statement, by the server's own timing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Execution<'a> {
-    /// When it ended, nanoseconds since the Unix epoch.
+    /// End, nanoseconds since the Unix epoch.
     pub observed_at: i64,
-    /// How long it took, nanoseconds.
+    /// Duration, nanoseconds.
     pub duration_ns: i64,
     /// Identity of the statement.
     pub digest: &'a str,
@@ -21,36 +21,37 @@ pub struct Execution<'a> {
     pub digest_text: &'a str,
 }
 
-/// 16 bytes, as there are millions.
+/// Takes 16 bytes, because there are millions.
 #[derive(Clone, Copy, Debug)]
 struct Timing {
     observed_at: i64,
-    /// [`ELSEWHERE`] if it does not fit, as of four seconds and more.
+    /// [`ELSEWHERE`] if it does not fit, from four seconds on.
     duration_ns: u32,
     statement: u32,
 }
 
 const ELSEWHERE: u32 = u32::MAX;
 
-/// All of them, in the order of their rows.
+/// All executions, in the order of their rows.
 #[derive(Clone, Debug, Default)]
 pub struct Executions {
     timings: Vec<Timing>,
-    /// Durations that are [`ELSEWHERE`], nanoseconds, by row.
+    /// Durations marked [`ELSEWHERE`], nanoseconds, by row.
     long: HashMap<usize, i64>,
     /// Digest and text by number.
     statements: Vec<(String, String)>,
-    /// First and last time of each [`CHUNK`] of them, so that of a long recording only what is asked for is gone through.
+    /// First and last time of each [`CHUNK`] of rows, so that a query touches only part of a long
+    /// recording.
     spans: Vec<(i64, i64)>,
 }
 
 impl Executions {
-    /// Whether there are none at any time.
+    /// Whether no execution is stored.
     pub fn is_empty(&self) -> bool {
         self.timings.is_empty()
     }
 
-    /// Those that ended from `from` on and before `to`, in the order of their rows.
+    /// Executions that ended from `from` on and before `to`, in the order of their rows.
     pub fn within(&self, from: i64, to: i64) -> impl Iterator<Item = Execution<'_>> + Clone {
         let chunks = self.timings.chunks(CHUNK).zip(&self.spans).enumerate();
         let near = chunks.filter(move |(_, (_, (first, last)))| *last >= from && *first < to);
@@ -65,7 +66,7 @@ impl Executions {
     }
 }
 
-/// Makes them of rows as they come; `K` says digest and text.
+/// Builds executions from rows as they come; `K` stands for digest and text.
 pub(super) struct Maker<K> {
     statements: Grouped<(K, K)>,
     timings: Vec<Timing>,

@@ -1,4 +1,5 @@
-//! The same out of the tables' files, a row group at a time and in the columns that are judged.
+//! Condenses straight from the tables' files: one row group at a time, only the columns that are
+//! judged.
 
 use std::path::Path;
 
@@ -15,12 +16,12 @@ use crate::rows::{Sample, Statement};
 use crate::table::{Row, Stored};
 use crate::text::Names;
 
-/// Memory that a sample takes at least: its time and its value.
+/// Least memory of a sample: its time and its value.
 const SAMPLE_BYTES: usize = 16;
-/// The same of an execution: its time, how long it took, and what.
+/// Least memory of an execution: its time, duration and statement.
 const EXECUTION_BYTES: usize = 24;
 
-/// One row group and where the file has the columns of `R`.
+/// One row group, and the columns of `R` in the file.
 struct Group<'g> {
     group: &'g dyn RowGroupReader,
     positions: &'g [Option<usize>],
@@ -32,7 +33,7 @@ impl Group<'_> {
         self.positions.get(at).copied().flatten()
     }
 
-    /// The numbers of a column's texts; none where there is none.
+    /// The text numbers of a column; empty if the file lacks it.
     fn names<R: Row>(&self, column: &str, names: &mut Names) -> Result<Vec<Option<u32>>> {
         let stored = Stored::<ByteArrayType>::read(self.group, self.position::<R>(column))?;
         names.forget_places();
@@ -53,7 +54,7 @@ impl Group<'_> {
     }
 }
 
-/// The table `samples` of the recording in `dir` without its rows, and what they say.
+/// The table `samples` of the recording in `dir` without its rows, and their series.
 pub(crate) fn read_samples(dir: &Path) -> std::result::Result<(Table<Sample>, Series), OpenError> {
     let (mut sources, mut metrics, mut labels) = (Names::default(), Names::default(), Names::default());
     let mut series = SeriesMaker::default();
@@ -83,11 +84,11 @@ pub(crate) fn read_samples(dir: &Path) -> std::result::Result<(Table<Sample>, Se
     Ok((table, series))
 }
 
-/// What [`read_statements`] gives: the table, and what its rows say.
+/// The result of [`read_statements`]: the table, its executions and its totals.
 pub(crate) type ReadStatements = (Table<Statement>, Executions, Vec<Totals>);
 
-/// The table `statements` of the recording in `dir`, and what its rows say. Rows are read of executions with a trace id, or of all
-/// `with_rows`: those are looked at one by one.
+/// Reads the table `statements` of the recording in `dir`. Rows are kept for executions with a
+/// trace id, or for all executions `with_rows`, because those are examined one by one.
 pub(crate) fn read_statements(dir: &Path, with_rows: bool) -> std::result::Result<ReadStatements, OpenError> {
     let mut names = Names::default();
     let mut executions = executions::Maker::default();
@@ -103,7 +104,7 @@ pub(crate) fn read_statements(dir: &Path, with_rows: bool) -> std::result::Resul
         let [execution, total] = ["execution", "digest_total"].map(|word| Some(names.number_of(word)));
         let empty = names.number_of("");
         let name = |number: Option<u32>| number.unwrap_or(empty);
-        // Only counters have these, and many a group has none.
+        // Only counters have these columns, and many groups hold no counters.
         let has_totals = kind.contains(&total);
         let counts = |column| if has_totals { integers(column) } else { Ok(Vec::new()) };
         let [calls, locked, examined] = [counts("calls")?, counts("lock_ns")?, counts("rows_examined")?];

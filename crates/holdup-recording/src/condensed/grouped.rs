@@ -1,4 +1,4 @@
-//! Which group a row belongs to, by its key.
+//! Assigns rows to groups by key.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -7,7 +7,7 @@ use std::hash::Hash;
 pub(super) struct Grouped<K> {
     pub keys: Vec<K>,
     numbers: HashMap<K, usize>,
-    /// For each group the one whose row came after its last.
+    /// For each group, the group whose row followed its last row.
     next: Vec<usize>,
     last: usize,
 }
@@ -19,7 +19,7 @@ impl<K> Default for Grouped<K> {
 }
 
 impl<K: Copy + Eq + Hash> Grouped<K> {
-    /// The number of `key`. What is read comes in the same order again and again, so that the group that followed the last time is
+    /// The number of `key`. Rows repeat in the same order, so the group that followed last time is
     /// tried first.
     pub fn number(&mut self, key: K) -> usize {
         let expected = self.next.get(self.last).copied().unwrap_or_default();

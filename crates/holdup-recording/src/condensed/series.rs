@@ -17,11 +17,11 @@ pub type SeriesOfMetric = BTreeMap<(String, Labels), Points>;
 pub struct Series {
     /// Series by metric.
     pub by_metric: BTreeMap<String, SeriesOfMetric>,
-    /// Sources in the order in which they were first heard of, each with the metric that came first.
+    /// Sources in the order of their first sample, each with that sample's metric.
     pub sources: Vec<(String, String)>,
 }
 
-/// Makes them of rows as they come; `K` is what says source, metric and labels.
+/// Builds series from rows as they come; `K` stands for source, metric and labels.
 pub(super) struct SeriesMaker<K> {
     groups: Grouped<K>,
     points: Vec<Points>,
@@ -42,7 +42,7 @@ impl<K: Copy + Eq + Hash> SeriesMaker<K> {
         self.points[number].push((at, value));
     }
 
-    /// All of them; `name` says source, metric and labels of a key.
+    /// All series; `name` returns the source, metric and labels of a key.
     pub fn finish(self, name: impl Fn(K) -> (String, String, Labels)) -> Series {
         let mut series = Series::default();
         for (key, mut points) in self.groups.keys.into_iter().zip(self.points) {
@@ -50,7 +50,7 @@ impl<K: Copy + Eq + Hash> SeriesMaker<K> {
             if !series.sources.iter().any(|(known, _)| *known == source) {
                 series.sources.push((source.clone(), metric.clone()));
             }
-            // Two ways to write the same labels are one series.
+            // Two spellings of the same labels are one series.
             let all = series.by_metric.entry(metric).or_default().entry((source, labels)).or_default();
             if all.is_empty() {
                 points.shrink_to_fit();

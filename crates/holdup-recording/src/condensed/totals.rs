@@ -5,16 +5,16 @@ use std::hash::Hash;
 use super::grouped::Grouped;
 use crate::rows::Statement;
 
-/// What the counters of one statement stood at.
+/// The counters of one statement at one read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// When they were read, nanoseconds since the Unix epoch.
+    /// Time of the read, nanoseconds since the Unix epoch.
     pub observed_at: i64,
     /// Executions.
     pub calls: i64,
-    /// The server's own timing of all of them, nanoseconds.
+    /// The server's own timing of all executions, nanoseconds.
     pub duration_ns: i64,
-    /// Of that, in table locks.
+    /// Part of it in table locks.
     pub lock_ns: i64,
     /// Rows examined.
     pub rows_examined: i64,
@@ -56,7 +56,8 @@ pub struct Totals {
     pub readings: Vec<Reading>,
 }
 
-/// Makes them of rows as they come; `K` says source, database and digest, and `T` the text.
+/// Builds totals from rows as they come; `K` stands for source, database and digest, and `T` for
+/// the text.
 pub(super) struct TotalsMaker<K, T> {
     groups: Grouped<K>,
     all: Vec<(T, Vec<Reading>)>,
@@ -77,7 +78,7 @@ impl<K: Copy + Eq + Hash, T> TotalsMaker<K, T> {
         self.all[number].1.push(reading);
     }
 
-    /// All of them; `name` makes those of a key, without their readings.
+    /// All totals; `name` makes those of a key, without their readings.
     pub fn finish(self, name: impl Fn(K, T) -> Totals) -> Vec<Totals> {
         let of = self.groups.keys.into_iter().zip(self.all).map(|(key, (text, mut readings))| {
             readings.shrink_to_fit();

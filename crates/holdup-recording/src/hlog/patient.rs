@@ -1,11 +1,12 @@
-//! Writing to a file that refuses for a while: what it does not take is kept, in order, and tried again with what follows.
+//! Writes to a file that may refuse for a while: rejected bytes are kept in order and written with
+//! the next ones.
 
 use std::io::{Error, ErrorKind, Result, Write};
 
 /// Most bytes that are kept: days of histograms.
 const KEPT_MAX: usize = 16 << 20;
 
-/// A file whose refusals end nothing until [`Write::flush`] asks whether all is written.
+/// A file whose refusals are not errors until [`Write::flush`] asks whether all is written.
 pub(super) struct Patient<W> {
     file: W,
     kept: Vec<u8>,
@@ -43,7 +44,7 @@ impl<W: Write> Write for Patient<W> {
     }
 
     /// # Errors
-    /// If something is still kept.
+    /// If some bytes are still kept.
     fn flush(&mut self) -> Result<()> {
         self.write_kept()?;
         self.file.flush()

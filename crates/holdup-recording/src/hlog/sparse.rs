@@ -1,31 +1,33 @@
-//! The values of an encoded histogram without making one: a second's has some hundred values, and a histogram some ten thousand
-//! counts that would all be made, cleared and gone through.
+//! Reads the values of an encoded histogram without building one. A second has some hundred values,
+//! but a histogram has some ten thousand counts that would all be allocated, cleared and walked.
 //!
-//! The encoding is HdrHistogram's V2, compressed: two heads, each with a cookie and a length, and counts as ZigZag LEB128-64b9B
-//! variable-length integers, a negative one standing for so many zeros. What else there may be in such a file, and what is
-//! damaged, is none here; HdrHistogram's own reader says what it is.
+//! The encoding is HdrHistogram's V2, compressed: two headers, each with a cookie and a length, and
+//! counts as ZigZag LEB128-64b9B variable-length integers, where a negative one stands for that
+//! many zeros. Other encodings and damaged ones yield `None` here, and HdrHistogram's own reader
+//! decides on them.
 
 use flate2::{Decompress, FlushDecompress, Status};
 
-/// What the compressed head and the head within it begin with.
+/// The first bytes of the compressed header and of the header inside it.
 const COMPRESSED: u32 = 0x1c84_9314;
 const PLAIN: u32 = 0x1c84_9313;
 
-/// Bytes that a histogram's counts may take, decompressed; one with more is left to HdrHistogram's own reader.
+/// Most bytes of a histogram's counts, decompressed; larger ones are left to HdrHistogram's own
+/// reader.
 const ROOM: usize = 1 << 16;
 
-/// Bytes of the head within: cookie, length, offset, digits, least value, greatest value, ratio.
+/// Bytes of the inner header: cookie, length, offset, digits, least value, greatest value, ratio.
 const HEAD: usize = 40;
 
-/// Values that occurred.
+/// The values that occurred.
 pub(super) struct Sparse {
-    /// Least value that can be told from 0, greatest value, and digits.
+    /// Least value that differs from 0, greatest value, and digits.
     pub bounds: (u64, u64, u8),
-    /// For each value that occurred the least and the greatest that are the same to the histogram, and how often it did.
+    /// For each value that occurred: the least and the greatest equivalent value, and the count.
     pub counts: Vec<(u64, u64, u64)>,
 }
 
-/// Reads one after another.
+/// Reads histograms one after another.
 pub(super) struct Reader {
     inflate: Decompress,
     plain: Vec<u8>,
@@ -36,7 +38,7 @@ impl Reader {
         Self { inflate: Decompress::new(true), plain: Vec::with_capacity(ROOM) }
     }
 
-    /// The values of `encoded`; none of what only HdrHistogram's own reader can tell.
+    /// The values of `encoded`; none if only HdrHistogram's own reader can tell.
     pub fn read(&mut self, encoded: &[u8]) -> Option<Sparse> {
         if number(encoded, 0)? != COMPRESSED {
             return None;
@@ -65,7 +67,8 @@ fn counts(mut payload: &[u8], least: u64, digits: u8) -> Option<Vec<(u64, u64, u
     if digits > 5 || least == 0 {
         return None;
     }
-    // As in HdrHistogram: buckets of as many values as the digits need, each twice as wide as the one before.
+    // As in HdrHistogram: each bucket has as many values as the digits need, and is twice as wide
+    // as the previous one.
     let unit = least.ilog2();
     let half = (2 * 10_u64.pow(u32::from(digits))).next_power_of_two().ilog2().max(1) - 1;
     let mut counts = Vec::new();
@@ -87,7 +90,8 @@ fn counts(mut payload: &[u8], least: u64, digits: u8) -> Option<Vec<(u64, u64, u
     Some(counts)
 }
 
-/// The next integer: seven bits a byte, least first, of a ninth byte all eight; its sign is its lowest bit.
+/// The next integer: seven bits per byte, least significant first, all eight bits of a ninth byte;
+/// the lowest bit is the sign.
 fn signed(payload: &mut &[u8]) -> Option<i64> {
     let mut value: u64 = 0;
     for place in 0..9 {

@@ -1,5 +1,5 @@
-//! Metrics that apps and their libraries report, by the names that they give: OpenTelemetry's conventions, HikariCP, Prometheus' client
-//! libraries. holdup takes in any; these are the ones that rules read.
+//! Metrics that apps and their libraries report under their own names: OpenTelemetry's conventions,
+//! HikariCP, Prometheus' client libraries. holdup records any; these are the ones that rules read.
 
 metrics! {
     "app", "What apps report (`otlp`, `prometheus:`)", "";

@@ -1,4 +1,5 @@
-//! Amazon's figures of a database and its disk, as `holdup import aws` and exporters of CloudWatch give them: statistics of a period.
+//! Amazon's figures of a database and its disk from `holdup import aws` and exporters of
+//! CloudWatch: statistics over a period.
 
 metrics! {
     "aws", "Amazon's figures", "aws_";

@@ -1,4 +1,5 @@
-//! Metrics of one cgroup, version 1 or 2. The label `cgroup` is the path of the level that was read.
+//! Metrics of one cgroup, version 1 or 2. The label `cgroup` is the path of the level that was
+//! read.
 
 metrics! {
     "cgroup", "One cgroup (`cgroup:PATH`, and those of `host`, `pid:N` and `server:`)", "cgroup_";

@@ -1,4 +1,4 @@
-//! Metrics of a pod's containers, as the cluster's API tells them.
+//! Metrics of a pod's containers, from the cluster's API.
 
 metrics! {
     "kubernetes", "Containers of a pod", "container_";

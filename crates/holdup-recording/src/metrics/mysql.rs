@@ -1,4 +1,5 @@
-//! Metrics of MariaDB and MySQL. Status variables are a family; those with a constant are read by rules.
+//! Metrics of MariaDB and MySQL. Status variables are a family; those with a constant are read by
+//! rules.
 
 metrics! {
     "mysql", "MariaDB and MySQL", "mysql_";

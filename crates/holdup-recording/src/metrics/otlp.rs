@@ -1,4 +1,5 @@
-//! What the receiver of OpenTelemetry's protocol counts of itself. What it receives keeps the names that apps give.
+//! The receiver's own counters for OpenTelemetry's protocol. Received metrics keep the names that
+//! apps gave them.
 
 metrics! {
     "otlp", "The receiver of OpenTelemetry's protocol", "otlp_";

@@ -1,4 +1,4 @@
-//! Metrics of a PHP-FPM pool, as its status page tells them.
+//! Metrics of a PHP-FPM pool, from its status page.
 
 metrics! {
     "php-fpm", "PHP-FPM", "php_fpm_";

@@ -1,4 +1,4 @@
-//! Metrics of Puma, as its control server tells them.
+//! Metrics of Puma, from its control server.
 
 metrics! {
     "puma", "Puma", "puma_";

@@ -1,4 +1,4 @@
-//! Metrics of a server on a TCP port as it shows from outside: its processes, and the connections they hold.
+//! Metrics of a server on a TCP port, as seen from outside: its processes and their connections.
 
 metrics! {
     "server", "A server on a port (`server:PORT`)", "server_";

@@ -1,4 +1,5 @@
-//! Metrics of TCP that `host` and `server:` read: of the whole network namespace, of a port, of the connections to one.
+//! Metrics of TCP that `host` and `server:` read: for the whole network namespace, for a port, and
+//! for connections to a port.
 
 metrics! {
     "tcp", "TCP, read by `host` and `server:`", "tcp_";

@@ -1,4 +1,4 @@
-//! Metrics of uWSGI, as its stats server tells them.
+//! Metrics of uWSGI, from its stats server.
 
 metrics! {
     "uwsgi", "uWSGI", "uwsgi_";

@@ -1,4 +1,4 @@
-//! Metrics of captured packets, live or out of a file.
+//! Metrics of captured packets, live or from a file.
 
 metrics! {
     "wire", "Captured packets", "wire_";

@@ -1,5 +1,5 @@
-//! Holds one objective against the load, second by second. Memory is that of one window (of the whole run's different
-//! values where there is none).
+//! Checks one objective against the load, second by second. It needs memory for one window, or
+//! without windows for the distinct values of the whole run.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,22 +8,23 @@ use super::sum::{Second, Sum};
 use super::{Ended, Judgement, Metric, State, Stretch};
 use crate::threshold::Threshold;
 
-/// What of the load an objective is held against.
+/// The part of the load that an objective covers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Extent {
-    /// The warm-up, from the start of the load: windows begin later. Without windows it is left out of response times
-    /// alone, for counts are of the whole run.
+    /// The warm-up, from the start of the load: windows begin after it. Without windows it is
+    /// excluded from response times only, because counts cover the whole run.
     pub warm_up: Duration,
-    /// Until when requests are due, from the start of the load: no window of a rate ends later. None if that is not known.
+    /// End of the schedule, from the start of the load: no window of a rate ends later. None if
+    /// unknown.
     pub due_until: Option<Duration>,
 }
 
-/// An objective that was missed at some moment.
+/// A window that missed an objective.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Miss {
-    /// Its value then.
+    /// Its value.
     pub value: f64,
-    /// Of which stretch.
+    /// The window.
     pub stretch: Stretch,
 }
 
@@ -34,14 +35,14 @@ pub struct Evaluation {
     extent: Extent,
     /// Length of the windows in seconds; none for the run as a whole.
     window: Option<u64>,
-    /// The seconds in the window, or none where there is no window.
+    /// The seconds in the window; empty without windows.
     ring: VecDeque<Second>,
     sum: Sum,
-    /// Whole seconds within a slice that could not be told apart: no window begins or ends there.
+    /// Whole seconds inside a slice that could not be split: no window begins or ends there.
     cuts: VecDeque<u64>,
     /// The next whole second at which a window may end.
     next_end: u64,
-    /// Until when the load was looked at.
+    /// The end of the part of the load seen so far.
     reached: Duration,
     first: Option<Miss>,
     worst: Option<Miss>,
@@ -51,7 +52,7 @@ pub struct Evaluation {
 }
 
 impl Evaluation {
-    /// Of `threshold` over `extent`.
+    /// The evaluation of `threshold` over `extent`.
     pub fn new(threshold: &Threshold, extent: Extent) -> Self {
         let window = threshold.window_ns.map(|ns| (ns / 1_000_000_000).max(1) as u64);
         let begin = extent.warm_up.as_secs() + u64::from(extent.warm_up.subsec_nanos() > 0);
@@ -73,8 +74,9 @@ impl Evaluation {
         }
     }
 
-    /// Takes what ended from `from` to `to`, from the start of the load, in the order of `from`. That is a second, unless
-    /// the generator was kept from running for longer, or it is the last one. Seconds in which nothing ended may be left out.
+    /// Adds requests that ended between `from` and `to`, relative to the start of the load, in the
+    /// order of `from`. That is one second, unless the generator was delayed for longer, or it is
+    /// the last one. Seconds without requests may be left out.
     pub fn second(&mut self, from: Duration, to: Duration, operations: &[Ended<'_>]) {
         let Ok(metric) = self.metric else { return };
         let mut second = Second { index: from.as_secs(), ..Second::default() };
@@ -91,7 +93,7 @@ impl Evaluation {
         }
         if let Some(window) = self.window {
             let next = second.index + 1;
-            // Seconds of the warm-up are in no window.
+            // No window contains seconds of the warm-up.
             if self.next_end <= second.index + window {
                 self.sum.add(&second);
                 self.ring.push_back(second);
@@ -107,12 +109,12 @@ impl Evaluation {
         }
     }
 
-    /// Why the run has to end now, if it is so.
+    /// The miss that ends the run now, if there is one.
     pub fn ends_the_run(&self) -> Option<&Miss> {
         self.ending.as_ref()
     }
 
-    /// What became of it, after the last second.
+    /// The result, after the last second.
     pub fn result(&mut self) -> Judgement {
         let metric = match &self.metric {
             Ok(metric) => *metric,
@@ -121,12 +123,12 @@ impl Evaluation {
         let Some(window) = self.window else {
             let value = self.so_far(metric);
             let Some(value) = value.filter(|_| self.reached > Duration::ZERO) else {
-                return self.judgement(metric, State::NotJudged, None, Some("no request of it ended".to_owned()));
+                return self.judgement(metric, State::NotJudged, None, Some("none of its requests ended".to_owned()));
             };
             let state = if metric.misses(value, self.threshold.below) { State::Missed } else { State::Met };
             return self.judgement(metric, state, Some(value), None);
         };
-        // What ended last is in no whole second.
+        // The last requests may lie in an incomplete second.
         let last = if metric == Metric::Rate { self.reached.as_secs() } else { whole_seconds_up(self.reached) };
         self.judge_until(last, metric);
         let state = match (self.windows, self.windows_missed) {
@@ -142,12 +144,12 @@ impl Evaluation {
         let left = self.end(metric).saturating_sub(self.extent.warm_up).as_secs_f64();
         if left < window as f64 {
             let after = if self.extent.warm_up.is_zero() { "" } else { ", after the warm-up," };
-            return format!("the run{after} was {left:.1} s long, and a window is {window} s");
+            return format!("the run{after} was {left:.1} s long, but a window takes {window} s");
         }
-        "no request of it ended in any window".to_owned()
+        "none of its requests ended in a window".to_owned()
     }
 
-    /// Where the last window may end.
+    /// Latest end of a window.
     fn end(&self, metric: Metric) -> Duration {
         let due_until = self.extent.due_until.filter(|_| metric == Metric::Rate);
         due_until.map_or(self.reached, |until| until.min(self.reached))
@@ -169,7 +171,7 @@ impl Evaluation {
         }
     }
 
-    /// Judges every window that ends at `end` or before and was not judged yet.
+    /// Judges every window that ends at `end` or before and has not been judged.
     fn judge_until(&mut self, end: u64, metric: Metric) {
         let Some(window) = self.window else { return };
         while self.next_end <= end {
@@ -189,7 +191,7 @@ impl Evaluation {
         }
     }
 
-    /// Lets go of what is before `from`.
+    /// Drops seconds before `from`.
     fn slide_to(&mut self, from: u64) {
         while self.ring.front().is_some_and(|second| second.index < from) {
             if let Some(second) = self.ring.pop_front() {
@@ -214,7 +216,7 @@ impl Evaluation {
         }
     }
 
-    /// Whether the run as far as it has come is reason to end it.
+    /// Whether the run so far is a reason to end it.
     fn judge_so_far(&mut self, metric: Metric) {
         let to_ns = self.reached.as_nanos() as i64;
         if self.ending.is_some() || to_ns < self.threshold.abort_after_ns {

@@ -1,4 +1,5 @@
-//! Reads objectives as people write them: `[operation] METRIC < VALUE [for WINDOW]`, `[operation] rate > N [for WINDOW]`.
+//! Parses objectives: `[operation] METRIC < VALUE [for WINDOW]`, `[operation] rate > N [for
+//! WINDOW]`.
 
 use std::time::Duration;
 
@@ -8,14 +9,14 @@ use crate::threshold::Threshold;
 
 const EXAMPLE: &str = "e.g. p99 < 500ms, search p95 < 1s, errors < 1% for 30s, rate > 100";
 
-/// Longest window: a second of it is kept in memory each.
+/// Longest window: each of its seconds is kept in memory.
 const LONGEST_WINDOW: Duration = Duration::from_secs(3_600);
 
-/// Reads `[operation] METRIC < VALUE [for WINDOW]`, e.g. `p99 < 500ms`, `search p95 < 1s for 30s`, `errors < 1%`,
-/// `checkout/ rate > 50`, for a scenario with these `operations`.
+/// Parses `[operation] METRIC < VALUE [for WINDOW]`, e.g. `p99 < 500ms`, `search p95 < 1s for 30s`,
+/// `errors < 1%`, `checkout/ rate > 50`, for a scenario with these `operations`.
 ///
 /// # Errors
-/// A message that says what is accepted.
+/// If it is not an objective; the message gives examples.
 pub fn parse<S: AsRef<str>>(text: &str, operations: &[S]) -> Result<Threshold, String> {
     let text = text.trim();
     let wrong = || format!("\"{text}\" is not an objective; {EXAMPLE}");
@@ -28,7 +29,7 @@ pub fn parse<S: AsRef<str>>(text: &str, operations: &[S]) -> Result<Threshold, S
     let metric = Metric::parse(name)?;
     if (sign == '>') != (metric == Metric::Rate) {
         let (right_sign, why) = if metric == Metric::Rate { ('>', "more is better") } else { ('<', "less is better") };
-        return Err(format!("of {name} {why}: write {name} {right_sign} VALUE"));
+        return Err(format!("for {name} {why}: write {name} {right_sign} VALUE"));
     }
     let is_group = match operation {
         Some(name) => is_group(name, operations)?,
@@ -49,7 +50,7 @@ pub fn parse<S: AsRef<str>>(text: &str, operations: &[S]) -> Result<Threshold, S
     })
 }
 
-/// Whether `name` is a group's and no operation's own.
+/// Whether `name` is a group's rather than an operation's.
 fn is_group<S: AsRef<str>>(name: &str, operations: &[S]) -> Result<bool, String> {
     let mut names = operations.iter().map(AsRef::as_ref);
     if names.clone().any(|o: &str| o == name) {
@@ -59,7 +60,7 @@ fn is_group<S: AsRef<str>>(name: &str, operations: &[S]) -> Result<bool, String>
         return Ok(true);
     }
     let known: Vec<&str> = names.by_ref().collect();
-    Err(format!("no operation is called \"{name}\"; there are: {}", known.join(", ")))
+    Err(format!("no operation is called \"{name}\"; known: {}", known.join(", ")))
 }
 
 fn limit(metric: Metric, text: &str) -> Result<f64, String> {

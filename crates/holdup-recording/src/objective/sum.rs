@@ -1,24 +1,25 @@
-//! What ended in some seconds together: seconds are added, and taken away again when a window slides past them.
+//! Sums requests over seconds: a second is added when a window reaches it and removed when the
+//! window leaves it.
 
 use std::collections::BTreeMap;
 
 use super::{Ended, Metric};
 
-/// What ended in one second, of all operations that an objective is for.
+/// Requests that ended in one second, of all operations that an objective covers.
 #[derive(Default)]
 pub struct Second {
-    /// Which, from the start of the load.
+    /// Index of the second, from the start of the load.
     pub index: u64,
-    /// Requests that ended well.
+    /// Requests that succeeded.
     pub completed: u64,
     /// Requests that failed.
     pub failed: u64,
-    /// Response times in nanoseconds, each with how often it occurred. A value may stand more than once.
+    /// Response times in nanoseconds with their counts. A value may occur more than once.
     pub times: Vec<(u64, u64)>,
 }
 
 impl Second {
-    /// Adds what ended of one operation; its times only `with_times`.
+    /// Adds the requests of one operation; their times only `with_times`.
     pub fn add(&mut self, ended: &Ended<'_>, with_times: bool) {
         self.completed += ended.completed;
         self.failed += ended.failed;
@@ -28,7 +29,7 @@ impl Second {
     }
 }
 
-/// See the module. Its size is bounded by the number of different values, which are of three digits.
+/// See the module. The number of distinct values bounds its size, and values have three digits.
 #[derive(Default)]
 pub struct Sum {
     completed: u64,
@@ -50,7 +51,7 @@ impl Sum {
         }
     }
 
-    /// Takes away a second that was added.
+    /// Removes a second that was added.
     pub fn take(&mut self, second: &Second) {
         self.completed -= second.completed;
         self.failed -= second.failed;
@@ -66,8 +67,8 @@ impl Sum {
         }
     }
 
-    /// The value of `metric` over `seconds`: milliseconds, a ratio, or successes per second. None if there is nothing it
-    /// could be about; of no request the rate is 0.
+    /// The value of `metric` over `seconds`: milliseconds, a ratio, or successes per second. None
+    /// without requests, except that a rate is 0 then.
     pub fn value(&self, metric: Metric, seconds: f64) -> Option<f64> {
         let ms = |ns: u64| ns as f64 / 1e6;
         match metric {
@@ -82,9 +83,9 @@ impl Sum {
         }
     }
 
-    /// Nearest rank.
+    /// By nearest rank.
     fn quantile(&self, q: f64) -> Option<u64> {
-        // A hair less, so that 0.07 of 100 is the 7th although 0.07 has no exact binary form.
+        // Slightly less, so that 0.07 of 100 is the 7th although 0.07 has no exact binary form.
         let rank = (q * self.count as f64 - 1e-6).ceil().max(1.0) as u64;
         let mut below = 0;
         for (value, count) in &self.times {

@@ -177,14 +177,14 @@ fn a_window_without_requests_says_nothing_of_their_times() {
 fn nothing_is_said_of_nothing() {
     let judged = judge("p99 < 500ms for 30s", &vec![given(&[1], 0); 8]);
     assert_eq!((judged.state, judged.value), (State::NotJudged, None));
-    assert_eq!(judged.why.as_deref(), Some("the run was 8.0 s long, and a window is 30 s"));
+    assert_eq!(judged.why.as_deref(), Some("the run was 8.0 s long, but a window takes 30 s"));
     let extent = Extent { warm_up: seconds(2.5), due_until: None };
     let judged = judge_over("p99 < 500ms for 6s", extent, &vec![given(&[1], 0); 8]);
-    assert_eq!(judged.why.as_deref(), Some("the run, after the warm-up, was 5.5 s long, and a window is 6 s"));
+    assert_eq!(judged.why.as_deref(), Some("the run, after the warm-up, was 5.5 s long, but a window takes 6 s"));
     for text in ["shop/pay p99 < 1s for 2s", "shop/pay p99 < 1s", "shop/ errors < 1%"] {
         let judged = judge(text, &vec![given(&[1], 0); 8]);
         assert_eq!(judged.state, State::NotJudged, "{text}");
-        assert!(judged.why.is_some_and(|why| why.contains("no request of it ended")), "{text}");
+        assert!(judged.why.is_some_and(|why| why.contains("none of its requests ended")), "{text}");
     }
     assert_eq!(Evaluation::new(&threshold("p99 < 1s"), Extent::default()).result().state, State::NotJudged);
     let unknown = Threshold { metric: "p42nd".to_owned(), ..threshold("p99 < 1s") };

@@ -1,5 +1,6 @@
-//! What a Parquet file says of itself is held against its size before memory is taken for it: a recording may come from a stranger.
-//! What holdup does not write (nested columns, pages of version 2, delta encodings) is refused.
+//! Checks the claims of a Parquet file against its size before memory is allocated: a recording may
+//! come from a stranger. Features that holdup does not write (nested columns, pages of version 2,
+//! delta encodings) are refused.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -10,31 +11,33 @@ use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 
 use super::thrift::Thrift;
 
-/// Largest footer, bytes. A row group needs some 4 KiB, so this is a table of 100 million rows and more.
+/// Largest footer, bytes. A row group needs some 4 KiB, so this allows tables of 100 million rows
+/// and more.
 const FOOTER_BYTES_MAX: u64 = 16 << 20;
-/// Most columns of a table, groups of columns included: each may nest the next.
+/// Most columns of a table, including groups of columns, each of which may nest the next.
 const COLUMNS_MAX: u64 = 256;
 /// Most rows of a row group; holdup writes 65,536.
 const GROUP_ROWS_MAX: i64 = 1 << 18;
-/// Bytes of a page's header that are looked at: first these, which nearly all fit in.
+/// First read of a page's header, in bytes; nearly all fit.
 const HEADER_BYTES: usize = 512;
 /// Largest header of a page. It may hold two values of the column.
 const HEADER_BYTES_MAX: usize = 1 << 20;
-/// Most bytes that Snappy makes of one: three bytes are a copy of 64.
+/// Most bytes that Snappy expands from one: three bytes can copy 64.
 const SNAPPY_RATIO_MAX: u64 = 22;
 /// Fewest bytes of a value in a dictionary.
 const VALUE_BYTES_MIN: u64 = 4;
 
 const DATA: i64 = 0;
 const DICTIONARY: i64 = 2;
-/// Plain, dictionary (both names) and run lengths: what version 1 of the format has, and holdup writes.
+/// Plain, dictionary (both names) and run lengths: the encodings of version 1 of the format, and
+/// those that holdup writes.
 const ENCODINGS: [i64; 4] = [0, 2, 3, 8];
 
 fn wrong<T>(why: impl Into<String>) -> Result<T> {
     Err(ParquetError::General(why.into()))
 }
 
-/// Checks the footer of `file`, before anything else of it is read.
+/// Checks the footer of `file` before anything else is read.
 pub fn check_footer(file: &File) -> Result<()> {
     let size = file.metadata()?.len();
     let mut end = [0; 8];
@@ -42,7 +45,7 @@ pub fn check_footer(file: &File) -> Result<()> {
     file.read_exact_at(&mut end, at + 4)?;
     let length = u64::from(u32::from_le_bytes([end[0], end[1], end[2], end[3]]));
     if &end[4..] != b"PAR1" {
-        return wrong("the file has no Parquet footer: it is cut off or no Parquet");
+        return wrong("the file has no Parquet footer: it is cut off, or not Parquet");
     }
     if length > at || length > FOOTER_BYTES_MAX {
         return wrong(format!(
@@ -58,7 +61,7 @@ pub fn check_footer(file: &File) -> Result<()> {
     }
 }
 
-/// Whether it has as few columns as a table has, in the schema and in each row group.
+/// Whether the schema and each row group have a plausible number of columns.
 fn footer_fits(footer: &[u8]) -> Option<bool> {
     let mut fits = true;
     Thrift::new(footer).fields(|thrift, field, kind| {
@@ -84,7 +87,7 @@ fn footer_fits(footer: &[u8]) -> Option<bool> {
     Some(fits)
 }
 
-/// Checks a row group of `file` and the columns of it that are read.
+/// Checks a row group of `file` and those of its columns that are read.
 pub fn check_group(file: &File, group: &RowGroupMetaData, positions: &[Option<usize>]) -> Result<()> {
     let rows = group.num_rows();
     if !(0..=GROUP_ROWS_MAX).contains(&rows) {
@@ -139,7 +142,7 @@ struct Page {
 }
 
 impl Page {
-    /// What it claims that can't be so, of a column with `bytes` and `rows` left.
+    /// An impossible claim, for a column with `bytes` and `rows` left.
     fn claim(&self, column: &ColumnChunkMetaData, bytes: u64, rows: i64) -> Option<String> {
         let (Ok(compressed), Ok(uncompressed)) = (u64::try_from(self.compressed), u64::try_from(self.uncompressed))
         else {

@@ -1,5 +1,6 @@
-//! Thrift's compact protocol, as much as says how large a Parquet file claims to be. It allocates nothing, and nothing for what
-//! is not there or nested deeper than Parquet's own structures.
+//! Reads Thrift's compact protocol as far as needed to know the sizes that a Parquet file claims.
+//! It allocates nothing, and refuses missing bytes and deeper nesting than Parquet's own
+//! structures.
 
 /// Deepest nesting of structures; Parquet's have six levels.
 const DEPTH_MAX: u32 = 16;
@@ -12,7 +13,7 @@ const MAP: u8 = 11;
 const STRUCT: u8 = 12;
 const UUID: u8 = 13;
 
-/// A place in the bytes. Everything is none where they end or are not Thrift.
+/// A position in the bytes. Every read returns `None` at the end or if the bytes are not Thrift.
 #[derive(Clone, Copy)]
 pub struct Thrift<'b> {
     bytes: &'b [u8],
@@ -20,12 +21,12 @@ pub struct Thrift<'b> {
 }
 
 impl<'b> Thrift<'b> {
-    /// Before the first byte.
+    /// Starts before the first byte.
     pub fn new(bytes: &'b [u8]) -> Self {
         Self { bytes, at: 0 }
     }
 
-    /// Bytes that were read.
+    /// Number of bytes read.
     pub fn read(&self) -> usize {
         self.at
     }
@@ -53,13 +54,14 @@ impl<'b> Thrift<'b> {
         None
     }
 
-    /// A whole number with a sign.
+    /// A signed whole number.
     pub fn integer(&mut self) -> Option<i64> {
         let number = self.number()?;
         Some((number >> 1) as i64 ^ -((number & 1) as i64))
     }
 
-    /// Calls `each` with the number and type of every field of a structure, to read or [`Self::skip`] it.
+    /// Calls `each` with the number and type of every field of a structure, to read or
+    /// [`Self::skip`] it.
     pub fn fields(&mut self, mut each: impl FnMut(&mut Self, i64, u8) -> Option<()>) -> Option<()> {
         let mut field = 0_i64;
         loop {
@@ -72,14 +74,14 @@ impl<'b> Thrift<'b> {
         }
     }
 
-    /// The type and number of a list's elements: no more than there can be.
+    /// The type and number of a list's elements, checked against the remaining bytes.
     pub fn list(&mut self) -> Option<(u8, u64)> {
         let head = self.byte()?;
         let count = if head >> 4 == 15 { self.number()? } else { u64::from(head >> 4) };
         (count <= (self.bytes.len() - self.at) as u64).then_some((head & 0x0f, count))
     }
 
-    /// Leaves a field of type `kind` out.
+    /// Skips a field of type `kind`.
     pub fn skip(&mut self, kind: u8) -> Option<()> {
         self.leave_out(kind, false, 0)
     }
@@ -89,7 +91,7 @@ impl<'b> Thrift<'b> {
             return None;
         }
         match kind {
-            // A field's type says which, an element is a byte.
+            // A field's type holds its value; an element is a byte.
             _ if BOOLS.contains(&kind) => self.pass(u64::from(is_element)),
             3 => self.pass(1),
             4..=6 => self.number().map(drop),

@@ -1,5 +1,6 @@
-//! The thread that puts rows on disk. A write that fails ends nothing: its rows stay in memory as far as that goes and are tried
-//! again with the next ones; it is said, and stands as a gap among the events and in the coverage.
+//! The thread that writes rows to disk. A failed write ends nothing: its rows stay in memory as far
+//! as possible and are written with the next ones. It is reported, and appears as a gap among the
+//! events and in the coverage.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,13 +21,14 @@ use crate::segment::SegmentError;
 /// Source of events and coverage about the recording itself.
 pub const SOURCE: &str = "recording";
 
-/// Flushes from one look for segments to merge to the next. A look lists the folder, in which a day leaves thousands of merged files.
+/// Flushes between two checks for segments to merge. A check lists the folder, in which a day
+/// leaves thousands of merged files.
 const MERGE_EVERY: u64 = 8;
 
-/// Flushes without a merge after one that failed, e.g. for want of room.
+/// Flushes without a merge after a failed one, e.g. for lack of room.
 const MERGE_PAUSE: u64 = 30;
 
-/// What the thread tells others while it runs.
+/// Messages of the thread to others while it runs.
 #[derive(Default)]
 pub(super) struct Told {
     notices: Mutex<Vec<String>>,
@@ -38,20 +40,21 @@ impl Told {
         self.notices.lock().unwrap_or_else(PoisonError::into_inner).push(text);
     }
 
-    /// What was said since it was asked for last.
+    /// The messages since the last call.
     pub(super) fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// A time during which writes fail.
+/// A period in which writes fail.
 struct Trouble {
     since: Instant,
     writes: u64,
     lost_before: u64,
 }
 
-/// The thread that merges segments. One for all merges: the allocator keeps the memory of a merge with the thread that did it.
+/// The thread that merges segments. One thread for all merges, because the allocator keeps a
+/// merge's memory with its thread.
 struct Merger {
     begin: mpsc::Sender<()>,
     /// Whether each merge succeeded.
@@ -60,7 +63,7 @@ struct Merger {
 }
 
 impl Merger {
-    /// Nothing if there can be no thread. It ends with its handle.
+    /// Starts the thread; none if that fails. It ends with its handle.
     fn start(dir: PathBuf) -> Option<Self> {
         let (begin, begun) = mpsc::channel();
         let (end, ended) = mpsc::channel();
@@ -75,7 +78,7 @@ impl Merger {
     }
 }
 
-/// Rows that are not on disk yet, and what came of those before them.
+/// Rows that are not on disk yet, and the results of earlier writes.
 pub(super) struct Flush {
     dir: PathBuf,
     room: Room,
@@ -89,7 +92,7 @@ pub(super) struct Flush {
     failed_writes: u64,
     trouble: Option<Trouble>,
     last_error: Option<SegmentError>,
-    /// Lost rows that an event tells of.
+    /// Lost rows that an event has reported.
     lost_told: u64,
     merge_from: u64,
     merger: Option<Merger>,
@@ -115,7 +118,7 @@ impl Flush {
         }
     }
 
-    /// Writes what comes until the end.
+    /// Writes incoming rows until the end.
     pub(super) fn run(mut self, receiver: &mpsc::Receiver<Message>) -> Self {
         let mut due = Instant::now() + FLUSH_EVERY;
         loop {
@@ -139,13 +142,13 @@ impl Flush {
         self
     }
 
-    /// Tries to write all rows that are pending.
+    /// Tries to write all pending rows.
     pub(super) fn flush(&mut self) {
         let checked = self.room.check().map_err(|source| SegmentError::Io { path: self.name(), source });
         self.write(checked);
     }
 
-    /// The same at the very end, where the floor of free space no longer counts.
+    /// The same at the very end, when the minimum of free space no longer counts.
     pub(super) fn flush_last(&mut self) {
         self.write(Ok(()));
     }
@@ -160,7 +163,7 @@ impl Flush {
                 self.recovered();
             }
             Err(error) => {
-                // Some tables may be on disk.
+                // Some tables may be on disk already.
                 let left = self.pending.bytes().min(self.pending_bytes);
                 self.memory.give_back(self.pending_bytes - left);
                 self.pending_bytes = left;
@@ -175,22 +178,23 @@ impl Flush {
         let is_new = self.trouble.is_none();
         self.trouble.get_or_insert(Trouble { since, writes: 0, lost_before }).writes += 1;
         if is_new {
-            let text = format!("the recording can't be written: {error}; its rows are kept in memory and tried again");
+            let text =
+                format!("the recording cannot be written: {error}; holdup keeps the rows in memory and tries again");
             self.gap(&text, Labels::none());
             self.told.say(text);
         }
         self.last_error = Some(error);
     }
 
-    /// What was pending is on disk.
+    /// The pending rows are on disk.
     fn recovered(&mut self) {
         let Some(trouble) = self.trouble.take() else { return };
         self.last_error = None;
         let lost = self.memory.lost_rows() - trouble.lost_before;
         let seconds = trouble.since.elapsed().as_secs_f64();
         let text = match lost {
-            0 => format!("the recording is written again after {seconds:.1} s; no row was lost"),
-            lost => format!("the recording is written again after {seconds:.1} s; {lost} rows were lost"),
+            0 => format!("the recording is being written again after {seconds:.1} s; no row was lost"),
+            lost => format!("the recording is being written again after {seconds:.1} s; {lost} rows were lost"),
         };
         let labels = Labels::of([("failed_writes", trouble.writes.to_string()), ("lost_rows", lost.to_string())]);
         self.gap(&text, labels);
@@ -198,14 +202,15 @@ impl Flush {
         self.lost_told = self.memory.lost_rows();
     }
 
-    /// Rows may be lost while no write fails: more come than the disk takes.
+    /// Rows can also be lost without a failed write, if they come faster than the disk accepts
+    /// them.
     fn tell_of_lost(&mut self) {
         let lost = self.memory.lost_rows();
         if self.trouble.is_some() || lost == self.lost_told {
             return;
         }
         let new = lost - std::mem::replace(&mut self.lost_told, lost);
-        let text = format!("{new} rows were lost: they came faster than the disk takes them");
+        let text = format!("{new} rows were lost: they came faster than the disk accepts them");
         self.gap(&text, Labels::of([("lost_rows", new.to_string())]));
         self.told.say(text);
     }
@@ -220,9 +225,9 @@ impl Flush {
         });
     }
 
-    /// Begins to merge small segments, on a thread of its own: a merge takes seconds on a busy machine, and rows that come meanwhile
-    /// would be lost with the process and fill memory. Without a merge there are only more segments, so one that fails is tried again
-    /// much later.
+    /// Begins to merge small segments in a separate thread. A merge takes seconds on a busy
+    /// machine; meanwhile rows would fill memory and be lost with the process. Without a merge
+    /// there are only more segments, so a failed one is repeated much later.
     fn merge_some(&mut self) {
         if self.is_merging() || self.trouble.is_some() || self.number < self.merge_from {
             return;
@@ -236,7 +241,7 @@ impl Flush {
         }
     }
 
-    /// Whether a merge is under way still.
+    /// Whether a merge is still running.
     fn is_merging(&mut self) -> bool {
         let Some(merger) = self.merger.as_mut().filter(|merger| merger.is_merging) else { return false };
         match merger.ended.try_recv() {
@@ -247,7 +252,7 @@ impl Flush {
         false
     }
 
-    /// Waits until no merge is under way.
+    /// Waits until no merge is running.
     fn await_merge(&mut self) {
         if let Some(merger) = self.merger.as_ref().filter(|merger| merger.is_merging) {
             let is_merged = merger.ended.recv().unwrap_or(false);
@@ -267,7 +272,7 @@ impl Flush {
     }
 
     fn look_at_size(&mut self) {
-        // While segments are merged their rows are on disk twice.
+        // During a merge the rows of the segments are on disk twice.
         if !self.is_merging()
             && !self.told.is_full.load(Ordering::Relaxed)
             && let Some(text) = self.room.reached()
@@ -290,7 +295,7 @@ impl Flush {
         self.last_error.is_some()
     }
 
-    /// What is missing in the recording; nothing if it is all there.
+    /// What the recording lacks; none if it is complete.
     pub(super) fn coverage(&self) -> Option<Coverage> {
         let lost = self.memory.lost_rows() + if self.has_failed() { self.pending.len() as u64 } else { 0 };
         if self.failed_writes == 0 && lost == 0 {
@@ -302,7 +307,7 @@ impl Flush {
             source: SOURCE.to_owned(),
             state: CoverageState::Partial,
             why: Some(format!("{failed} of {all} writes failed{error}; {lost} rows were lost")),
-            enable: (lost > 0).then(|| "room on the disk of the recording: see the events of kind gap".to_owned()),
+            enable: (lost > 0).then(|| "free space on the recording's disk: see the events of kind gap".to_owned()),
             cpu_ratio: None,
             reads_total: all - failed,
             gaps_total: failed,

@@ -1,16 +1,16 @@
-//! Rows between those who push them and the disk: any thread may push, none ever waits, and the memory is bounded. Rows for which
-//! there is no memory are counted as lost.
+//! The queue between threads that push rows and the disk: any thread may push, none ever waits, and
+//! memory is bounded. Rows without memory are dropped and counted as lost.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
 use crate::rows::Batch;
 
-/// What looks at rows on their way into a recording. It is called by whoever pushes them, so it has to be quick.
+/// Sees rows on their way into a recording. The pushing thread calls it, so it must be quick.
 pub type Tap = Arc<dyn Fn(&Batch) + Send + Sync>;
 
 pub(super) enum Message {
-    /// Rows, and the bytes that were taken for them.
+    /// Rows, and the bytes reserved for them.
     Rows(Box<Batch>, usize),
     Finish,
 }
@@ -33,7 +33,7 @@ impl Memory {
         self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
-    /// Rows are on disk, or gone.
+    /// Releases memory: the rows are on disk, or lost.
     pub(super) fn give_back(&self, bytes: usize) {
         self.taken.fetch_sub(bytes, Ordering::Relaxed);
     }
@@ -53,8 +53,8 @@ pub struct RowSink {
 }
 
 impl RowSink {
-    /// Takes rows in. Never blocks; rows pushed after the recording has ended are dropped, and rows for which there is no memory
-    /// are lost and counted.
+    /// Takes rows. Never blocks. Rows pushed after the end are dropped; rows without memory are
+    /// lost and counted.
     pub fn push(&self, batch: Batch) {
         if batch.is_empty() {
             return;

@@ -1,4 +1,5 @@
-//! Room on the file system: how much a recording may take, how much it leaves free, and a reserve for its manifest.
+//! Space on the file system: the size limit of a recording, the minimum of free space, and a
+//! reserve for its manifest.
 
 use std::ffi::CString;
 use std::fs;
@@ -11,32 +12,33 @@ use crate::files;
 use crate::segment::SEGMENTS;
 use crate::words::bytes;
 
-/// File that holds room for the manifest until the recording ends.
+/// File that reserves space for the manifest until the recording ends.
 const RESERVE: &str = ".reserve";
 
 /// Size of the reserve; a manifest with a long scenario has some 100 KiB.
 const RESERVE_BYTES: u64 = 256 << 10;
 
-/// On a small file system the reserve takes at most this part (one in so many) of what is free.
+/// On a small file system the reserve takes at most one in this many free bytes.
 const RESERVE_SHARE: u64 = 16;
 
-/// Free space that is left unless the user says otherwise: this part (one in so many) of the file system …
+/// Default minimum of free space: one in this many bytes of the file system …
 const FLOOR_SHARE: u64 = 100;
 
 /// … and at most this.
 const FLOOR_BYTES_MAX: u64 = 1 << 30;
 
-/// Rows in memory that could not be written yet, in bytes: minutes of a usual recording.
+/// Memory for rows that could not be written yet: minutes of a typical recording.
 const MEMORY_BYTES: usize = 64 << 20;
 
-/// What a recording may take.
+/// Limits of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Size on disk, merging at the end included, after which it is full. None for any size.
+    /// Size on disk, including the final merge, at which the recording is full. None for any size.
     pub max_bytes: Option<u64>,
-    /// Free space on the file system below which nothing is written. None for 1 % of it, at most 1 GiB.
+    /// Minimum of free space on the file system, below which nothing is written. None for 1 % of
+    /// it, at most 1 GiB.
     pub min_free_bytes: Option<u64>,
-    /// Memory for rows that are not written yet. Rows for which there is none are lost, and counted.
+    /// Memory for rows that are not written yet. Further rows are lost, and counted.
     pub memory_bytes: usize,
 }
 
@@ -58,7 +60,8 @@ impl Room {
     }
 
     /// # Errors
-    /// `StorageFull` if less is free than the floor. Where the file system does not tell, there is room.
+    /// `StorageFull` if less than the minimum is free. If the file system does not say, there is
+    /// room.
     pub(super) fn check(&self) -> io::Result<()> {
         let Some((free, total)) = space(&self.dir) else { return Ok(()) };
         let floor = self.limits.min_free_bytes.unwrap_or((total / FLOOR_SHARE).min(FLOOR_BYTES_MAX));
@@ -66,15 +69,15 @@ impl Room {
             return Ok(());
         }
         let why = format!(
-            "{} free on the file system, and {} must stay free (--min-free)",
+            "only {} are free on the file system, and {} must stay free (--min-free)",
             bytes(free as f64),
             bytes(floor as f64)
         );
         Err(io::Error::new(io::ErrorKind::StorageFull, why))
     }
 
-    /// The limit on the recording's size, once it has reached that. Merging writes a table once more before its segments are
-    /// removed.
+    /// A message once the recording has reached its size limit. Merging writes a table once more
+    /// before its segments are removed.
     pub(super) fn reached(&self) -> Option<String> {
         let most = self.limits.max_bytes?;
         let (mut all, mut largest, mut table) = (0, 0, (String::new(), 0));
@@ -105,11 +108,12 @@ fn files(dir: &Path) -> Vec<(String, u64)> {
     entries.filter_map(file).collect()
 }
 
-/// Bytes that are free for this account on the file system of `dir`, and bytes that it has.
+/// Bytes free for this account on the file system of `dir`, and its size.
 fn space(dir: &Path) -> Option<(u64, u64)> {
     let path = CString::new(dir.as_os_str().as_bytes()).ok()?;
     let mut found = std::mem::MaybeUninit::<libc::statvfs>::uninit();
-    // SAFETY: `path` ends in a zero byte, and `found` is large enough for what is written; it is read only if it was.
+    // SAFETY: `path` ends in a zero byte, and `found` is large enough for the result; it is read
+    // only after success.
     let found = unsafe {
         if libc::statvfs(path.as_ptr(), found.as_mut_ptr()) != 0 {
             return None;
@@ -119,14 +123,14 @@ fn space(dir: &Path) -> Option<(u64, u64)> {
     Some((found.f_bavail.saturating_mul(found.f_frsize), found.f_blocks.saturating_mul(found.f_frsize)))
 }
 
-/// Room that is held on the file system until it is dropped.
+/// Space that is reserved on the file system until it is dropped.
 pub(super) struct Reserve(PathBuf);
 
 impl Reserve {
-    /// Takes room for the manifest, less on a small file system.
+    /// Reserves space for the manifest, less on a small file system.
     ///
     /// # Errors
-    /// If there is none. A file system that can't hold room without writing to it has no reserve.
+    /// If there is no space. A file system that cannot reserve without writing gets no reserve.
     pub(super) fn take(dir: &Path) -> io::Result<Self> {
         let most = space(dir).map_or(RESERVE_BYTES, |(free, _)| RESERVE_BYTES.min(free / RESERVE_SHARE));
         let reserve = Self(dir.join(RESERVE));
