@@ -1,5 +1,5 @@
-//! What differs between recordings and is no accident: runs before and after a change, the same statements on two servers, and
-//! searches at several sizes of one thing.
+//! Differences between recordings beyond chance: runs before and after a change, the same
+//! statements on two servers, and searches at several values of one setting.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,6 @@
-//! From searches at several values of one thing (workers, CPUs) to how capacity grows with it, and to how many instances a load
-//! takes. What a single recording says is [`run`]'s; here they are put together. Statistics are `holdup-knee`'s, words `words`'s.
+//! From searches at several values of one setting (workers, CPUs) to how capacity grows with it,
+//! and to the number of instances for a load. [`run`] evaluates a single recording; this module
+//! combines them. `holdup-knee` has the statistics, `words` the sentences.
 
 mod plan;
 mod run;
@@ -21,53 +22,54 @@ pub use run::{Connections, CpuUse, Run, run};
 use holdup_diagnose::search::Interval;
 use holdup_recording::words::round;
 
-/// What searches at several values say together.
+/// The combined result of searches at several values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CapacityReport {
-    /// What was varied, e.g. `cpu`; none if nothing was.
+    /// The varied setting, e.g. `cpu`; none if there was none.
     pub axis: Option<String>,
-    /// By value, in order.
+    /// One entry per value, in order.
     pub settings: Vec<Setting>,
-    /// How capacity grows; none with fewer than two values whose capacity is known.
+    /// How capacity grows; none with fewer than two values of known capacity.
     pub scaling: Option<Scaling>,
-    /// Of which figure [`Self::scaling`] is: `capacity`, or `knee` where that alone is known.
+    /// The figure behind [`Self::scaling`]: `capacity`, or `knee` if only that is known.
     pub scaling_of: Option<String>,
-    /// What a load takes, if that was asked and can be said.
+    /// The instances for a load, if that was requested and can be computed.
     pub plan: Option<Plan>,
-    /// All of it in sentences, most important first.
+    /// The result in sentences, most important first.
     pub text: Vec<String>,
 }
 
-/// What is known of one value.
+/// The results at one value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Setting {
-    /// The value; none if nothing was varied.
+    /// The value; none if no setting was varied.
     pub value: Option<f64>,
-    /// The offered rate from which response time grows faster than load, of all searches that name one.
+    /// The offered rate from which response time grows faster than load, pooled over all searches
+    /// that found one.
     pub knee: Option<Interval>,
-    /// Where the service stops doing what it should.
+    /// The rate at which the service stops keeping up.
     pub breaking_point: Option<Interval>,
-    /// What is missed from there on.
+    /// How it fails to keep up from there on.
     pub how: Option<How>,
-    /// The most that it completes for long.
+    /// The highest rate that it completes for long.
     pub capacity: Option<Interval>,
-    /// The root cause of what is slow beyond the knee, as most searches name it.
+    /// The root cause beyond the knee, by most searches.
     pub culprit: Option<String>,
-    /// What bound first, in words.
+    /// The first limit, in words.
     pub bound_first: String,
-    /// CPU time of what serves, where it did not follow or nearly did not.
+    /// CPU use of the service at and beyond the knee.
     pub cpu: Option<CpuUse>,
-    /// Why no knee is named at this value; none if one is.
+    /// Why there is no knee at this value; none if there is one.
     pub no_knee: Option<String>,
     /// Connections that an instance opens.
     pub connections: Option<Connections>,
-    /// Each search.
+    /// The searches.
     pub runs: Vec<Run>,
 }
 
-/// Puts `runs` together and plans for `demand`.
+/// Combines `runs` and plans for `demand`.
 pub fn judge(axis: Option<&str>, runs: Vec<Run>, demand: Option<&Demand>) -> CapacityReport {
-    // Values are positive: as whole thousandths of thousandths they are keys.
+    // Values are positive, so millionths as whole numbers can be keys.
     let mut by_value: BTreeMap<i64, Vec<Run>> = BTreeMap::new();
     for run in runs {
         by_value.entry(run.value.map_or(0, |value| (value * 1e6).round() as i64)).or_default().push(run);
@@ -87,7 +89,7 @@ impl CapacityReport {
         !self.settings.is_empty() && self.settings.iter().all(|setting| setting.knee.is_some())
     }
 
-    /// Values as they are called: `cpu=2`.
+    /// A value with its setting's name: `cpu=2`.
     pub fn name(&self, value: Option<f64>) -> String {
         match (&self.axis, value) {
             (Some(axis), Some(value)) => format!("{axis}={}", holdup_knee::figure(value)),
@@ -127,8 +129,9 @@ impl Setting {
 /// One figure of a setting.
 type Figure = fn(&Setting) -> Option<Interval>;
 
-/// How what is carried grows, and which figure that is of. The capacity: with more servers there is less luck in who waits for
-/// whom, so that the knee comes nearer to it, which is no growth of what they can do.
+/// How the carried load grows, and by which figure. Capacity comes first: with more servers,
+/// queueing depends less on chance, so that the knee moves closer to capacity without any growth of
+/// capacity itself.
 fn grows(settings: &[Setting]) -> (Option<Scaling>, Option<String>) {
     let figures: [(&str, Figure); 2] = [("capacity", |setting| setting.capacity), ("knee", |setting| setting.knee)];
     let answered: Vec<&Setting> = settings.iter().filter(|setting| setting.knee.is_some()).collect();
@@ -155,7 +158,7 @@ fn interval(estimate: Estimate) -> Interval {
     Interval { value: of(estimate.value), low: of(estimate.low), high: of(estimate.high) }
 }
 
-/// What there is most of; of as many, what came first.
+/// The most frequent value; among equals the first.
 fn most_frequent<T: PartialEq>(all: impl Iterator<Item = T>) -> Option<T> {
     let mut counted: Vec<(T, usize)> = Vec::new();
     for one in all {

@@ -1,4 +1,5 @@
-//! How many instances a load takes at each value, and the connections that they open against what there may be.
+//! The number of instances for a load at each value, and their connections compared with the
+//! budget.
 
 use holdup_knee::scaling::{self, Budget, Needed};
 use serde::{Deserialize, Serialize};
@@ -7,16 +8,16 @@ use super::{Setting, estimate};
 use holdup_diagnose::search::Interval;
 use holdup_recording::words::round;
 
-/// What is to be planned for.
+/// The load to plan for, and the conditions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Demand {
     /// The load.
     pub load: Load,
     /// Share (0-1) of its knee that each instance keeps free.
     pub headroom: f64,
-    /// Connections that each instance opens, where the user says it.
+    /// Connections that each instance opens, if the user gives it.
     pub connections_per_instance: Option<f64>,
-    /// Connections there may be, where the user says it.
+    /// The budget of connections, if the user gives it.
     pub connection_budget: Option<f64>,
 }
 
@@ -25,52 +26,52 @@ pub struct Demand {
 pub enum Load {
     /// Requests per second.
     Rate(f64),
-    /// So many times the knee at the smallest value.
+    /// A multiple of the knee at the smallest value.
     Times(f64),
 }
 
-/// What a load takes.
+/// The instances that a load needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Requests per second to carry.
     pub rate: f64,
-    /// So many times the knee at the smallest value, if it was asked like that.
+    /// The multiple of the knee at the smallest value, if the load was given like that.
     pub times: Option<f64>,
     /// Share (0-1) of its knee that each instance keeps free.
     pub headroom_ratio: f64,
-    /// By value.
+    /// One row per value.
     pub rows: Vec<PlanRow>,
-    /// How it is known how many connections an instance opens; none if it is not.
+    /// The source of the number of connections per instance; none if unknown.
     pub connections_known_by: Option<String>,
-    /// How it is known how many there may be; none if it is not.
+    /// The source of the budget; none if unknown.
     pub budget_known_by: Option<String>,
 }
 
-/// What a load takes of instances of one value.
+/// The instances that a load needs at one value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlanRow {
-    /// The value; none if nothing was varied.
+    /// The value; none if no setting was varied.
     pub value: Option<f64>,
     /// The knee of one instance.
     pub knee: Interval,
-    /// What each is to carry: its knee less the headroom.
+    /// The rate that each carries: its knee less the headroom.
     pub each: f64,
-    /// How many.
+    /// The number of instances.
     pub needed: Needed,
-    /// Connections that one opens.
+    /// Connections that one instance opens.
     pub connections_each: Option<f64>,
-    /// What becomes of the budget of connections; none where one of both is not known.
+    /// The use of the connection budget; none if one of both figures is unknown.
     pub budget: Option<Budget>,
-    /// What they carry at most if the budget binds first.
+    /// The rate they carry if the budget is the first limit.
     pub carried_within_budget: Option<f64>,
 }
 
-/// The plan; none where no value has a knee.
+/// The plan; none if no value has a knee.
 pub(super) fn plan(settings: &[Setting], demand: &Demand) -> Option<Plan> {
     let known: Vec<(&Setting, Interval)> = settings.iter().filter_map(|s| Some((s, s.knee?))).collect();
     let (rate, times) = match demand.load {
         Load::Rate(rate) => (rate, None),
-        // Of the smallest value, or the multiple would be of something else than what was asked.
+        // The smallest value's own knee is needed, or the multiple would mean something else.
         Load::Times(times) => (times * settings.first()?.knee?.value, Some(times)),
     };
     let told_budget = settings.iter().flat_map(|s| &s.runs).find_map(|run| run.connection_budget);
@@ -116,7 +117,7 @@ pub(super) fn plan(settings: &[Setting], demand: &Demand) -> Option<Plan> {
 }
 
 impl Plan {
-    /// Whether there is a value whose instances fit in the budget of connections, or none is known.
+    /// Whether the instances of some value fit in the budget of connections, or no budget is known.
     pub fn fits(&self) -> bool {
         self.rows.iter().any(|row| row.budget.is_none_or(|budget| budget.fits))
     }

@@ -1,4 +1,5 @@
-//! What the recording of one search says about capacity: its knee, and what was used up where the service did not follow.
+//! Evaluates the recording of one search for capacity: its knee, and the resources that were used
+//! up when the service could not keep up.
 
 use holdup_recording::{Recording, metrics};
 use serde::{Deserialize, Serialize};
@@ -10,51 +11,51 @@ use holdup_recording::quota::{self, CpuQuota};
 use holdup_recording::words::round;
 use holdup_signals::{View, Window};
 
-/// Steps that offered this share of the knee, or more, are where something bound or was about to.
+/// Steps that offered at least this share of the knee show the limit.
 const NEAR_THE_KNEE: f64 = 0.9;
 
-/// Ports of databases, where the recording does not say which it is: PostgreSQL, PgBouncer, MySQL.
+/// Ports of databases, if the recording does not name the database: PostgreSQL, PgBouncer, MySQL.
 const DATABASE_PORTS: [&str; 3] = ["5432", "6432", "3306"];
 
 /// One search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// The value at which it was made; none if nothing was varied.
+    /// The value of the varied setting; none if there was none.
     pub value: Option<f64>,
-    /// Which of the repeats, from 1 on.
+    /// The number of the repeat, counted from 1.
     pub round: u32,
     /// Its recording.
     pub path: String,
     /// See [`SearchReport`].
     pub knee: Option<Interval>,
-    /// See there.
+    /// See [`SearchReport`].
     pub breaking_point: Option<BreakingPoint>,
-    /// See there.
+    /// See [`SearchReport`].
     pub capacity: Option<Interval>,
-    /// Why it names no knee; none if it does.
+    /// Why it found no knee; none if it did.
     pub no_knee: Option<String>,
-    /// The root cause of what is slow beyond the knee.
+    /// The root cause beyond the knee.
     pub culprit: Option<String>,
-    /// CPU time of what serves, in steps near the knee and beyond.
+    /// CPU use of the service, in steps near the knee and beyond.
     pub cpu: Option<CpuUse>,
     /// Connections that an instance opens to a database.
     pub connections: Option<Connections>,
-    /// Connections that the database takes, those it keeps for itself left out.
+    /// Connections that the database accepts, without those it reserves.
     pub connection_budget: Option<f64>,
 }
 
-/// CPU time that was used.
+/// CPU time in use.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CpuUse {
-    /// Whose: the source, e.g. `server:8080`; `host` is the whole machine.
+    /// The source that it belongs to, e.g. `server:8080`; `host` is the whole machine.
     pub source: String,
-    /// CPUs in use on average; none where only the quota's own counters were read.
+    /// CPUs in use on average; none if only the quota's own counters were read.
     pub cpus: Option<f64>,
-    /// CPUs that there are, by the quota or on the host.
+    /// Available CPUs, by the quota or on the host.
     pub of_cpus: f64,
     /// Their ratio, 0-1.
     pub ratio: Option<f64>,
-    /// Whether a quota is what there is.
+    /// Whether a quota limits the available CPUs.
     pub is_quota: bool,
     /// Share (0-1) of the quota's periods that were throttled; none without a quota.
     pub throttled_ratio: Option<f64>,
@@ -63,13 +64,13 @@ pub struct CpuUse {
 /// Connections of one instance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Connections {
-    /// How many.
+    /// The number.
     pub count: f64,
-    /// How that is known.
+    /// The source of the number.
     pub known_by: String,
 }
 
-/// What `recording`, of which `diagnosis` is, says.
+/// Evaluates `recording`, whose verdict is `diagnosis`.
 pub fn run(recording: &Recording, diagnosis: &Diagnosis, value: Option<f64>, round: u32, path: &str) -> Run {
     let case = Case::new(recording, None);
     let whole = case.view(case.whole());
@@ -94,16 +95,17 @@ pub fn run(recording: &Recording, diagnosis: &Diagnosis, value: Option<f64>, rou
 
 fn no_knee(search: Option<&SearchReport>) -> String {
     let Some(search) = search else {
-        return "it is no recording of a search (load: search in the scenario, or --search)".to_owned();
+        return "the recording holds no search (load: search in the scenario, or --search)".to_owned();
     };
     let unresolved = || search.unresolved.first().cloned();
-    search.refused.clone().or_else(unresolved).unwrap_or_else(|| "the search was too short to name one".to_owned())
+    search.refused.clone().or_else(unresolved).unwrap_or_else(|| "the search was too short to find one".to_owned())
 }
 
-/// The longest of the steps near the knee or beyond it: a stretch of one rate with as many samples as there are.
+/// The longest step near the knee or beyond it, because a long window of one rate has the most
+/// samples.
 fn loaded(search: &SearchReport, recording: &Recording) -> Option<Window> {
     let from = NEAR_THE_KNEE * search.knee.or(search.capacity)?.value;
-    // The load began with its first phase, steps count from there.
+    // The load began with its first phase, from which steps count.
     let start = recording.manifest.phases.first().map_or(recording.manifest.started_at, |phase| phase.from);
     let steps = search.points.iter().filter(|step| step.offered >= from && step.purpose != Purpose::Recover);
     let longest = steps.max_by(|a, b| (a.to_s - a.from_s).total_cmp(&(b.to_s - b.from_s)))?;
@@ -111,11 +113,11 @@ fn loaded(search: &SearchReport, recording: &Recording) -> Option<Window> {
     Some(Window { from: at(longest.from_s), to: at(longest.to_s) })
 }
 
-/// CPU time of what a source is of, the most exact first.
+/// Counters of a source's CPU time, the most exact first.
 const CPU_TIME: [&str; 3] =
     [metrics::cgroup::CPU_USAGE.name, metrics::server::THREAD_CPU_TIME.name, metrics::process::CPU_TIME.name];
 
-/// What serves, by what is known of it: the source whose quota was used most, else the host.
+/// CPU use of the service: the source that used most of its quota, otherwise the host.
 fn cpu(view: &View<'_>) -> Option<CpuUse> {
     let metrics = CPU_TIME.into_iter().chain([metrics::cgroup::CPU_PERIODS.name]);
     let mut sources: Vec<&str> = metrics.flat_map(|metric| view.sources_of(metric)).collect();
@@ -124,7 +126,7 @@ fn cpu(view: &View<'_>) -> Option<CpuUse> {
     // The cgroup that `host` reads is holdup's own.
     let used = sources.into_iter().filter(|source| *source != "host").filter_map(|source| quota_use(view, source));
     let most = used.max_by(|a, b| a.bound().total_cmp(&b.bound()));
-    // A quota that is not used up on a host whose CPUs are: those bind.
+    // If the quota is not used up but the host's CPUs are, the host is the limit.
     match (most, host_use(view)) {
         (Some(quota), Some(host)) if !quota.is_bound() && host.is_bound() => Some(host),
         (quota, host) => quota.or(host),
@@ -152,16 +154,17 @@ fn host_use(view: &View<'_>) -> Option<CpuUse> {
     Some(CpuUse::of("host", Some(busy * cpus), cpus, false))
 }
 
-/// From this share (0-1) of the CPUs on they are what binds, whatever nobody named: a queue is long by then.
+/// From this share (0-1) on the CPUs are the limit even if no rule named them, because queues are
+/// long by then.
 const BUSY: f64 = 0.85;
 
 impl CpuUse {
-    /// Whether there was as good as nothing left.
+    /// Whether practically nothing was left.
     pub fn is_bound(&self) -> bool {
         self.bound() >= BUSY
     }
 
-    /// How much of what there is was in use, 0-1: by time, or by how often the quota was used up.
+    /// Share (0-1) of the available CPUs in use: by time, or by how often the quota was used up.
     pub fn bound(&self) -> f64 {
         self.ratio.unwrap_or(0.0).max(self.throttled_ratio.unwrap_or(0.0))
     }
@@ -178,7 +181,8 @@ impl CpuUse {
     }
 }
 
-/// What the app's pool may open; else the most that were open to a database, as the kernel saw it.
+/// The maximum of the app's pool; otherwise the most connections to a database that the kernel saw
+/// open.
 fn connections(view: &View<'_>) -> Option<Connections> {
     for metric in [metrics::app::DB_CLIENT_CONNECTION_MAX.name, metrics::app::HIKARICP_CONNECTIONS_MAX.name] {
         if let Ok(most) = view.gauge(metric, &[], "")
@@ -212,7 +216,7 @@ fn port_of(source: &str) -> Option<&str> {
     port.chars().all(|c| c.is_ascii_digit()).then_some(port).filter(|port| !port.is_empty())
 }
 
-/// `max_connections` of the watched database, less what PostgreSQL keeps for superusers.
+/// `max_connections` of the watched database, less those that PostgreSQL reserves for superusers.
 fn connection_budget(view: &View<'_>) -> Option<f64> {
     let number = |name: &str| view.setting(name, "").ok().and_then(|value| value.parse::<f64>().ok());
     let most = number("max_connections")?;

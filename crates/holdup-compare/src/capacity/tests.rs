@@ -59,8 +59,8 @@ fn twice_the_quota_is_linear_and_instances_and_their_connections_are_counted() {
     let text = report.text.join("\n");
     for part in [
         "Linear: cpu from 1 to 2 gives 2.02 (",
-        "For 300/s it takes 3 instances of cpu=2",
-        "3 instances of 10 connections: 30 of 100, so that the load binds",
+        "300/s needs 3 instances of cpu=2",
+        "3 instances of 10 connections: 30 of 100, so the load is the limit",
         "cpu_throttled; 0.98 of 1.00 CPUs of the quota in use, 90 % of periods throttled",
     ] {
         assert!(text.contains(part), "no \"{part}\" in {text}");
@@ -84,10 +84,9 @@ fn where_the_connections_bind_first_it_is_said_for_how_much_they_are_enough() {
     assert!(!plan.fits() && row.budget.unwrap().instances == 2 && row.carried_within_budget == Some(126.0), "{row:?}");
     assert!(report.scaling.is_none());
     let text = report.text.join("\n");
-    for part in [
-        "For 300/s it takes 5 instances",
-        "200 of 100, so that the connections bind first: 2 instances fit in, for 126/s",
-    ] {
+    for part in
+        ["300/s needs 5 instances", "200 of 100, so connections are the first limit: 2 instances fit, for 126/s"]
+    {
         assert!(text.contains(part), "no \"{part}\" in {text}");
     }
 }
@@ -97,8 +96,8 @@ fn without_a_knee_there_is_neither_scaling_nor_a_plan() {
     let report = judge(None, vec![Run { value: None, ..refused(1.0) }], Some(&demand(Load::Rate(300.0))));
     assert!(!report.is_answered() && report.plan.is_none());
     let text = report.text.join("\n");
-    assert!(text.contains("No knee is named: the generator was the limit at 80/s"), "{text}");
-    assert!(text.contains("There is no plan"), "{text}");
+    assert!(text.contains("No knee was found: the generator was the limit at 80/s"), "{text}");
+    assert!(text.contains("No plan: it needs a knee"), "{text}");
     let report = judge(Some("cpu"), vec![refused(2.0), found(1.0, 1, 100.0)], None);
     assert!(!report.is_answered() && report.scaling.is_none());
     let text = report.text.join("\n");
@@ -125,9 +124,9 @@ fn where_something_else_binds_it_is_said() {
     let pool = Some("worker_pool_exhausted".to_owned());
     let other = Run { culprit: pool, cpu: Some(unused), ..found(2.0, 1, 101.0) };
     let text = judge(Some("cpu"), vec![found(1.0, 1, 100.0), other], None).text.join("\n");
-    let said = "At cpu=2 other things bind than at cpu=1: worker_pool_exhausted, and not cpu_throttled.";
+    let said = "At cpu=2 the limit is another than at cpu=1: worker_pool_exhausted instead of cpu_throttled.";
     assert!(text.contains("Less than linear") && text.contains(said), "{text}");
-    assert!(text.contains("More of it gives nothing that can be told."), "{text}");
+    assert!(text.contains("More of it gives no measurable gain."), "{text}");
 }
 
 #[test]
@@ -153,7 +152,7 @@ fn what_was_used_up_and_what_is_open_is_read_from_the_recording() {
     assert_eq!((cpu.source.as_str(), cpu.ratio, cpu.throttled_ratio), ("cgroup:/app", Some(0.975), Some(0.9)));
     assert_eq!(one.connections.map(|connections| connections.count), Some(12.0));
     assert_eq!(one.connection_budget, Some(97.0));
-    assert!(one.knee.is_none() && one.no_knee.unwrap().contains("no recording of a search"));
+    assert!(one.knee.is_none() && one.no_knee.unwrap().contains("the recording holds no search"));
     // Without the group's own account, by its processes'; without either, by how often it was stopped.
     let less = made.clone().without("cgroup_cpu_usage_seconds_total");
     assert_eq!(read(&less).cpu.unwrap().ratio, None);

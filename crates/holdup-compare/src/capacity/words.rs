@@ -6,16 +6,16 @@ use holdup_knee::scaling::{Growth, Proportion, Scaling};
 use super::{CapacityReport, CpuUse, Demand, Plan, PlanRow, Setting};
 use holdup_diagnose::search::Interval;
 
-/// What bound first at one value.
+/// The first limit at one value.
 pub(super) fn bound_first(culprit: Option<&str>, cpu: Option<&CpuUse>, has_no_knee: bool) -> String {
     let cpu = cpu.map(|cpu| (cpu.is_bound(), used(cpu)));
     match (culprit, cpu) {
         (Some(culprit), Some((_, used))) => format!("{culprit}; {used}"),
         (Some(culprit), None) => culprit.to_owned(),
-        (None, _) if has_no_knee => "not known".to_owned(),
+        (None, _) if has_no_knee => "unknown".to_owned(),
         (None, Some((true, used))) => format!("CPU: {used}"),
-        (None, Some((false, used))) => format!("nothing that was watched; {used}"),
-        (None, None) => "nothing that was watched".to_owned(),
+        (None, Some((false, used))) => format!("nothing watched; {used}"),
+        (None, None) => "nothing watched".to_owned(),
     }
 }
 
@@ -28,7 +28,7 @@ fn used(cpu: &CpuUse) -> String {
     format!("{cpus}{:.2} {whose}{in_use}{throttled}", cpu.of_cpus)
 }
 
-/// All that there is to say, most important first. Each is a whole sentence.
+/// The whole result in sentences, most important first.
 pub(super) fn sentences(report: &CapacityReport, demand: Option<&Demand>) -> Vec<String> {
     let mut all = Vec::new();
     if let Some(scaling) = &report.scaling {
@@ -36,7 +36,7 @@ pub(super) fn sentences(report: &CapacityReport, demand: Option<&Demand>) -> Vec
     }
     match (&report.plan, demand) {
         (Some(plan), _) => all.extend(planned(report, plan)),
-        (None, Some(_)) => all.push("There is no plan, because there is no knee to plan with.".to_owned()),
+        (None, Some(_)) => all.push("No plan: it needs a knee.".to_owned()),
         (None, None) => {}
     }
     for setting in &report.settings {
@@ -45,8 +45,8 @@ pub(super) fn sentences(report: &CapacityReport, demand: Option<&Demand>) -> Vec
     let answered = report.settings.iter().filter(|setting| setting.knee.is_some()).count();
     if report.axis.is_some() && report.scaling.is_none() {
         all.push(match answered {
-            0 => "How capacity grows can't be said: no value has a knee.".to_owned(),
-            _ => "How capacity grows can't be said: it takes the knee at two values or more.".to_owned(),
+            0 => "The growth of capacity is unknown: no value has a knee.".to_owned(),
+            _ => "The growth of capacity is unknown: it takes the knee at two values or more.".to_owned(),
         });
     }
     all
@@ -57,12 +57,12 @@ fn carries(report: &CapacityReport, setting: &Setting) -> String {
     let Some(knee) = &setting.knee else {
         let why = setting.no_knee.as_deref().unwrap_or("no search was made");
         let lead = if setting.value.is_some() { format!("At {name} no") } else { "No".to_owned() };
-        return format!("{lead} knee is named: {}.", why.trim_end_matches('.'));
+        return format!("{lead} knee was found: {}.", why.trim_end_matches('.'));
     };
     let lead = if setting.value.is_some() { format!("At {name} the") } else { "The".to_owned() };
     let most =
-        setting.capacity.as_ref().map_or_else(String::new, |most| format!(", it completes {} at most", between(most)));
-    format!("{lead} knee is at {}{most}; what bound first: {}.", between(knee), setting.bound_first)
+        setting.capacity.as_ref().map_or_else(String::new, |most| format!(", it completes at most {}", between(most)));
+    format!("{lead} knee is at {}{most}; first limit: {}.", between(knee), setting.bound_first)
 }
 
 fn grows(report: &CapacityReport, scaling: &Scaling) -> Vec<String> {
@@ -71,20 +71,24 @@ fn grows(report: &CapacityReport, scaling: &Scaling) -> Vec<String> {
     let Some(whole) = scaling.from_smallest.last() else { return Vec::new() };
     let mut all = vec![match scaling.whole {
         Proportion::Linear => {
-            format!("Linear: {}; in proportion would be {}.", times(axis, figure_of, whole), figure(whole.given))
+            format!(
+                "Linear: {}; proportional growth would give {}.",
+                times(axis, figure_of, whole),
+                figure(whole.given)
+            )
         }
         Proportion::More => format!(
-            "More than linear: {}; in proportion would be {}. What is given more of is not all that changed.",
+            "More than linear: {}; proportional growth would give {}. Something else changed, too.",
             times(axis, figure_of, whole),
             figure(whole.given)
         ),
         Proportion::Less => {
-            let nothing = if whole.carried.low <= 1.0 { " More of it gives nothing that can be told." } else { "" };
+            let nothing = if whole.carried.low <= 1.0 { " More of it gives no measurable gain." } else { "" };
             let (times, given) = (times(axis, figure_of, whole), figure(whole.given));
-            format!("Less than linear: {times}; in proportion would be {given}.{nothing}")
+            format!("Less than linear: {times}; proportional growth would give {given}.{nothing}")
         }
         Proportion::Unclear => format!(
-            "Linear or not can't be told: {}; in proportion would be {}. More repeats (--repeat) or longer searches narrow it.",
+            "Linear or not is unclear: {}; proportional growth would give {}. More repeats (--repeat) or longer searches narrow it.",
             times(axis, figure_of, whole),
             figure(whole.given)
         ),
@@ -114,19 +118,19 @@ fn grows(report: &CapacityReport, scaling: &Scaling) -> Vec<String> {
     all
 }
 
-/// Where something else binds than at the smallest value, what is given more of is not what is short.
+/// If another limit applies than at the smallest value, the varied setting is not what is short.
 fn other_limit(report: &CapacityReport) -> Option<String> {
     let what = |setting: &Setting| match (&setting.culprit, &setting.cpu) {
         (Some(culprit), _) => culprit.clone(),
         (None, Some(cpu)) if cpu.is_bound() && cpu.is_quota => "its CPU quota".to_owned(),
         (None, Some(cpu)) if cpu.is_bound() => "the CPUs of the host".to_owned(),
-        (None, _) => "nothing that was watched".to_owned(),
+        (None, _) => "nothing watched".to_owned(),
     };
     let mut answered = report.settings.iter().filter(|setting| setting.knee.is_some());
     let first = answered.next()?;
     let other = answered.find(|setting| what(setting) != what(first))?;
     let (at, before) = (report.name(other.value), report.name(first.value));
-    Some(format!("At {at} other things bind than at {before}: {}, and not {}.", what(other), what(first)))
+    Some(format!("At {at} the limit is another than at {before}: {} instead of {}.", what(other), what(first)))
 }
 
 /// `cpu from 1 to 2 gives 1.97 (1.9 to 2.05) times the capacity`.
@@ -147,8 +151,8 @@ fn ratio(growth: &Growth) -> String {
 fn law(axis: &str, scaling: &Scaling) -> Option<String> {
     let law = scaling.law.as_ref()?;
     if law.is_met == Some(false) {
-        let what = "there is something that binds from some value on, and no law of sharing";
-        return Some(format!("What was measured is not on the Universal Scalability Law: {what}."));
+        let what = "a limit applies from some value on, instead of a cost of sharing";
+        return Some(format!("The measurements do not follow the Universal Scalability Law: {what}."));
     }
     let of = |name: &str, one: &holdup_knee::Estimate| {
         format!("{name} {} ({} to {})", percent(one.value), percent(one.low), percent(one.high))
@@ -156,9 +160,9 @@ fn law(axis: &str, scaling: &Scaling) -> Option<String> {
     let most = scaling.from_smallest.last().map_or(0.0, |growth| growth.to);
     let end = match &law.peak {
         Some(peak) => {
-            let beyond = if peak.concurrency.value > most { ", beyond what was measured" } else { "" };
+            let beyond = if peak.concurrency.value > most { ", beyond the measured values" } else { "" };
             format!(
-                "; by it most is carried at {axis}={} ({} to {}){beyond}, {}/s, and less from there on",
+                "; its peak is at {axis}={} ({} to {}){beyond}, {}/s",
                 short(peak.concurrency.value),
                 short(peak.concurrency.low),
                 short(peak.concurrency.high),
@@ -189,7 +193,7 @@ fn planned(report: &CapacityReport, plan: &Plan) -> Vec<String> {
             let at = row.value.map_or_else(String::new, |value| format!(" of {}", report.name(Some(value))));
             let load = format!("{}/s{asked}", figure(plan.rate));
             format!(
-                "For {load} it takes {} instance{}{at}{}, each at {}/s: {} less than its knee{}.",
+                "{load} needs {} instance{}{at}{}, each at {}/s: {} below its knee{}.",
                 row.needed.instances,
                 if row.needed.instances == 1 { "" } else { "s" },
                 spread(row),
@@ -200,16 +204,16 @@ fn planned(report: &CapacityReport, plan: &Plan) -> Vec<String> {
         })
         .collect();
     match (&plan.connections_known_by, &plan.budget_known_by) {
-        (Some(each), Some(budget)) => all.push(format!("Connections of an instance are by {each}; how many there may be by {budget}.")),
+        (Some(each), Some(budget)) => all.push(format!("Connections per instance: {each}; the budget: {budget}.")),
         (Some(each), None) => all.push(format!(
-            "Connections of an instance are by {each}; how many there may be is not known: --connection-budget N, or watch the database."
+            "Connections per instance: {each}. The budget is unknown: add --connection-budget N, or watch the database."
         )),
         (None, _) => all.push(
-            "How many connections an instance opens is not known: --connections-per-instance N, or --watch server:PORT of the app."
+            "The number of connections per instance is unknown: add --connections-per-instance N, or --watch server:PORT of the app."
                 .to_owned(),
         ),
     }
-    all.push("It holds as long as nothing that instances share binds: a search of one does not see that.".to_owned());
+    all.push("This holds as long as no resource that instances share becomes the limit: a search of one instance does not see that.".to_owned());
     all
 }
 
@@ -234,13 +238,9 @@ fn connections(row: &PlanRow) -> String {
         figure(budget.allowed)
     );
     match row.carried_within_budget {
-        None => format!("{sum}, so that the load binds and not the connections"),
+        None => format!("{sum}, so the load is the limit, not the connections"),
         Some(rate) => {
-            format!(
-                "{sum}, so that the connections bind first: {} fit in, for {}/s",
-                many(budget.instances),
-                figure(rate)
-            )
+            format!("{sum}, so connections are the first limit: {} fit, for {}/s", many(budget.instances), figure(rate))
         }
     }
 }

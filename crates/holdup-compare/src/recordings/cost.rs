@@ -1,5 +1,6 @@
-//! What serving requests cost: CPU time for each thousand of them, and memory, of everything that was watched. Growth of counters
-//! is held against the requests that ended between the same two samples.
+//! The cost of serving requests: CPU time per thousand requests, and memory, for every watched
+//! source. The growth of counters is divided by the requests that ended between the same two
+//! samples.
 
 use std::collections::BTreeMap;
 
@@ -12,25 +13,27 @@ use holdup_diagnose::case::Case;
 use holdup_signals::client::is_latency;
 use holdup_signals::{Growth, View, Window};
 
-/// By how much CPU time for a request differs from run to run (standard deviation of its logarithm): bench/runs, compare.
+/// How much CPU time per request differs from run to run (standard deviation of its logarithm):
+/// bench/runs, compare.
 const CPU_SPREAD: f64 = 0.03;
 
-/// The same of memory.
+/// The same for memory.
 const MEMORY_SPREAD: f64 = 0.05;
 
-/// Less CPU time than this (seconds) for a thousand requests is a microsecond for one: no difference.
+/// A smaller difference in CPU time (seconds) per thousand requests, a microsecond per request,
+/// does not count.
 const LEAST_CPU_S: f64 = 0.001;
 
-/// Less than this is no difference, MiB.
+/// A smaller difference in MiB does not count.
 const LEAST_MIB: f64 = 1.0;
 
-/// CPU time as kernels count it for processes comes in ticks of this, seconds.
+/// CPU time of processes comes in ticks of this, seconds.
 const TICK_S: f64 = 0.01;
 
 const MIB: f64 = 1_048_576.0;
 
-/// A counter of CPU time: metric, what it is of, whether it comes in ticks. The first of them that was recorded is what serving
-/// costs; what more there is stands below.
+/// Counters of CPU time: metric, owner, whether it comes in ticks. The first one that was recorded
+/// is the cost of serving; the others are listed below it.
 const CPU: &[(&str, &str, bool)] = &[
     (metrics::server::THREAD_CPU_TIME.name, "server", false),
     (metrics::process::CPU_TIME.name, "process", true),
@@ -46,7 +49,7 @@ const MEMORY: &[(&str, &str)] = &[
     (metrics::cgroup::MEMORY_USAGE_BYTES.name, "cgroup of"),
 ];
 
-/// All that can be said of `recording`.
+/// All cost figures of `recording`.
 pub(super) fn of(case: &Case<'_>, recording: &Recording) -> Vec<Measure> {
     let Some(window) = served(case, recording) else { return Vec::new() };
     let view = case.view(window);
@@ -81,7 +84,7 @@ pub(super) fn of(case: &Case<'_>, recording: &Recording) -> Vec<Measure> {
     measures
 }
 
-/// When requests were due, or all of it.
+/// The window in which requests were due, or the whole recording.
 fn served(case: &Case<'_>, recording: &Recording) -> Option<Window> {
     let phases = &recording.manifest.phases;
     match (phases.first(), phases.last()) {
@@ -90,8 +93,8 @@ fn served(case: &Case<'_>, recording: &Recording) -> Option<Window> {
     }
 }
 
-/// Sources of `metric` with a name that another run of the same has as well: ports and process ids are not the same again. In the
-/// order in which they were given.
+/// Sources of `metric` under a name that another run also has, because ports and process ids change
+/// from run to run. They keep their order.
 fn named<'v>(recording: &Recording, view: &View<'v>, metric: &str, what: &str) -> Vec<(&'v str, String)> {
     let mut sources = view.sources_of(metric);
     let place = |source: &str| recording.manifest.coverage.iter().position(|c| c.source == source);
@@ -112,7 +115,8 @@ fn named<'v>(recording: &Recording, view: &View<'v>, metric: &str, what: &str) -
     named
 }
 
-/// Control groups hold each other: of several levels the innermost is what was watched. None of what has no levels.
+/// Control groups are nested, and the innermost level is the watched one. None for sources without
+/// levels.
 fn deepest(view: &View<'_>, metric: &str, source: &str) -> Option<String> {
     let series = view.index.series(metric, &[]).filter(|((of, _), _)| of == source);
     let paths = series.filter_map(|((_, labels), _)| labels.get("cgroup").map(str::to_owned));
@@ -127,7 +131,7 @@ fn growths(view: &View<'_>, metric: &str, source: &str) -> Vec<Growth> {
     }
 }
 
-/// CPU time of the host that was neither idle nor somebody else's.
+/// CPU time of the host that was neither idle nor stolen.
 fn host(view: &View<'_>) -> Vec<Growth> {
     let metric = metrics::host::CPU_TIME.name;
     let source = |s: &str| s == "host";
@@ -160,7 +164,7 @@ fn cpu(ended: &Ended<'_, '_>, growths: &[Growth], in_ticks: bool, indicator: Str
     })
 }
 
-/// Memory that was taken for good by a thousand requests: from the first to the last sample.
+/// Memory that a thousand requests took for good: from the first to the last sample.
 fn growth(ended: &Ended<'_, '_>, view: &View<'_>, metric: &str, source: &str, name: &str) -> Option<Measure> {
     let path = deepest(view, metric, source);
     let mut levels: BTreeMap<i64, f64> = BTreeMap::new();
@@ -176,7 +180,7 @@ fn growth(ended: &Ended<'_, '_>, view: &View<'_>, metric: &str, source: &str, na
     Some(Measure {
         needs: Needs::SameOperations,
         scale: Scale::Difference,
-        // What a process takes at once it takes by the megabyte.
+        // A process takes memory by the megabyte.
         spread: (MIB / 1_024.0 / requests * 1e3).max(kib.abs() / 2.0),
         least: 16.0,
         ..Measure::new(Section::Cost, format!("memory growth per 1,000 requests ({name})"), "KiB", kib)
@@ -194,10 +198,11 @@ fn by_sample(ended: &Ended<'_, '_>, growths: &[Growth]) -> Option<Vec<Stretch>> 
     counted.collect::<Option<Vec<_>>>().filter(|stretches| !stretches.is_empty())
 }
 
-/// Requests that were served, by when they ended.
+/// Requests that were served, by end time.
 struct Ended<'c, 'r> {
     case: &'c Case<'r>,
-    /// When each ended, in time order, and how many had until then; empty where no rows tell.
+    /// End time of each request and the number that had ended until then, in order of time; empty
+    /// without rows.
     until: Vec<(i64, u64)>,
 }
 

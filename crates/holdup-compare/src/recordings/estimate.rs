@@ -1,28 +1,31 @@
-//! What two groups of figures differ by, and how far off that may be.
+//! The difference between two groups of figures, and its uncertainty.
 //!
-//! What one recording shows is how well it tells its own figure. What it can't show is by how much the next recording of the same
-//! thing would differ: other neighbours on the machine, other places in memory. For one recording of each that is assumed, by
-//! what was measured of ours ([`super::run`]'s spreads). Repeats show it themselves: of interleaved ones the differences within
-//! rounds, which leave out whatever changes slowly, else the spread around each group's mean. As two or three repeats tell a spread
-//! badly, what was assumed counts along as if it were a few further repeats, unless the repeats refute it.
+//! One recording shows how precisely it measures its own figure. It cannot show how much the next
+//! recording of the same thing would differ: other noise on the machine, other places in memory.
+//! For single recordings that spread is assumed from our own measurements ([`super::run`]'s
+//! spreads). Repeats show it themselves: interleaved ones by the differences within rounds, which
+//! exclude slow changes, others by the spread around each group's mean. Two or three repeats
+//! estimate a spread badly, so the assumed spread counts like a few further repeats unless the
+//! repeats refute it.
 
 use super::measure::{Measure, Scale};
 use super::student;
 
-/// For how many degrees of freedom the assumed spread counts beside what repeats show.
+/// Degrees of freedom of the assumed spread besides those of the repeats.
 const ASSUMED: f64 = 3.0;
 
-/// For how many it counts where nothing else is known: it was measured of this many runs and more.
+/// Its degrees of freedom if nothing else is known: it was measured on at least this many runs.
 const ASSUMED_ALONE: f64 = 30.0;
 
-/// Repeats that differ by more than this many assumed spreads refute it: they count alone. With this and [`ASSUMED`] five rounds of
-/// the same thing are called different in 5.6 % of cases at most, however much rounds differ, and with what is assumed in less than 3 %.
+/// Repeats that differ by more than this many assumed spreads refute it and count alone. With this
+/// and [`ASSUMED`], five rounds of the same thing are called different in at most 5.6 % of cases,
+/// however much rounds differ, and in less than 3 % with the assumed spread.
 const REFUTED: f64 = 1.2;
 
-/// Chance of an outlying round among rounds that are not.
+/// Chance of calling a normal round outlying.
 const OUTLYING: f64 = 0.01;
 
-/// Fewest rounds of which one can be told to be outlying.
+/// Fewest rounds among which one can be outlying.
 const FEWEST_ROUNDS: usize = 5;
 
 /// One figure of one recording.
@@ -40,7 +43,7 @@ pub(super) struct Estimate {
     pub error: f64,
     /// Degrees of freedom of the standard error.
     pub freedom: f64,
-    /// Repeats that it is of: rounds, or those of the smaller group.
+    /// Number of repeats behind it: rounds, or those of the smaller group.
     pub repeats: usize,
     /// Standard deviation of one more round.
     pub of_one: f64,
@@ -49,9 +52,10 @@ pub(super) struct Estimate {
 }
 
 impl Estimate {
-    /// Of `mine` against `base`; none if one of both has no figure on the scale.
+    /// The difference of `mine` from `base`; none if one of both has no figure on the scale.
     pub fn of(base: &[Sample<'_>], mine: &[Sample<'_>]) -> Option<Self> {
-        // What is added to values near 0 is the baseline's: it may be a part of what it was measured beside.
+        // The offset for values near 0 is the baseline's, because it may be a part of another
+        // figure of the baseline.
         let scale = base.first()?.measure.scale;
         let (a, b) = (values(base, scale)?, values(mine, scale)?);
         match paired(base, mine, scale) {
@@ -60,7 +64,8 @@ impl Estimate {
         }
     }
 
-    /// Of differences within rounds. A round whose recordings show by themselves how badly they tell the figure counts for less.
+    /// From differences within rounds. A round whose recordings measure the figure imprecisely
+    /// counts less.
     fn of_rounds(rounds: &[Round], assumed: f64) -> Self {
         let outlier = outlying(&rounds.iter().map(|round| round.difference).collect::<Vec<_>>());
         let kept: Vec<&Round> =
@@ -79,7 +84,7 @@ impl Estimate {
 
     fn of_groups(a: &[f64], b: &[f64], assumed: f64) -> Self {
         let freedom = (a.len() + b.len()) as f64 - 2.0;
-        // Of one value of one group: a difference of two has twice the variance.
+        // For one value of one group: a difference of two has twice the variance.
         let (one, freedom) = with_assumed(square_sum(a) + square_sum(b), freedom, assumed / 2.0_f64.sqrt());
         Self {
             shift: mean(b) - mean(a),
@@ -91,7 +96,7 @@ impl Estimate {
         }
     }
 
-    /// Chance of so great a difference between recordings of the same thing.
+    /// Chance of a difference this large between recordings of the same thing.
     pub fn chance(&self) -> f64 {
         match () {
             () if self.shift == 0.0 => 1.0,
@@ -100,12 +105,12 @@ impl Estimate {
         }
     }
 
-    /// How far the interval of 95 % reaches to either side.
+    /// How far the 95 % interval reaches to either side.
     pub fn reach(&self) -> f64 {
         student::quantile(0.05, self.freedom) * self.error
     }
 
-    /// Rounds that would tell a difference of `wanted` for certain enough; none if more than a person would make.
+    /// Rounds that would prove a difference of `wanted`; none if they are too many to ask for.
     pub fn repeats_for(&self, wanted: f64) -> Option<u32> {
         (3..=MOST_REPEATS).find(|n| {
             let n = f64::from(*n);
@@ -114,7 +119,7 @@ impl Estimate {
     }
 }
 
-/// More repeats than this nobody is told to make.
+/// Most repeats that a user is asked for.
 const MOST_REPEATS: u32 = 50;
 
 fn values(samples: &[Sample<'_>], scale: Scale) -> Option<Vec<f64>> {
@@ -122,7 +127,7 @@ fn values(samples: &[Sample<'_>], scale: Scale) -> Option<Vec<f64>> {
     values.filter(|v| !v.is_empty())
 }
 
-/// Differences within the rounds that both have, if all are of rounds and there are two.
+/// Differences within common rounds, if all samples have rounds and at least two are common.
 fn paired(base: &[Sample<'_>], mine: &[Sample<'_>], scale: Scale) -> Option<Vec<Round>> {
     let mut rounds = Vec::new();
     for sample in mine {
@@ -135,16 +140,16 @@ fn paired(base: &[Sample<'_>], mine: &[Sample<'_>], scale: Scale) -> Option<Vec<
     (rounds.len() >= 2).then_some(rounds)
 }
 
-/// Two recordings that were made one after the other.
+/// Two recordings made one after the other.
 struct Round {
     number: u32,
     difference: f64,
-    /// Standard error of the difference, as far as the two show it by themselves.
+    /// Standard error of the difference, as far as the two recordings show it themselves.
     shown: f64,
 }
 
-/// Standard deviation of a difference of two recordings: what is assumed, and of single ones also what each shows by itself, which
-/// is in the differences of repeats already.
+/// Standard deviation of a difference of two recordings: the assumed one and, for single
+/// recordings, also what each shows itself, which the differences of repeats already include.
 fn assumed_of_two(base: &[Sample<'_>], mine: &[Sample<'_>]) -> f64 {
     let are_single = base.len() == 1 && mine.len() == 1;
     let one = |samples: &[Sample<'_>]| {
@@ -157,7 +162,7 @@ fn assumed_of_two(base: &[Sample<'_>], mine: &[Sample<'_>]) -> f64 {
     (one(base) + one(mine)).sqrt()
 }
 
-/// Standard deviation and its degrees of freedom, of squares that were seen and what was assumed.
+/// Standard deviation and its degrees of freedom, from the observed squares and the assumed spread.
 fn with_assumed(squares: f64, freedom: f64, assumed: f64) -> (f64, f64) {
     if freedom <= 0.0 {
         return (assumed, ASSUMED_ALONE);
@@ -169,8 +174,8 @@ fn with_assumed(squares: f64, freedom: f64, assumed: f64) -> (f64, f64) {
     (((squares + ASSUMED * assumed * assumed) / (freedom + ASSUMED)).sqrt(), freedom + ASSUMED)
 }
 
-/// The one value that is further from the others than chance allows (F. Grubbs, "Procedures for detecting outlying observations in
-/// samples", 1969); none if there is none or there are too few.
+/// The one value that is further from the others than chance allows (F. Grubbs, "Procedures for
+/// detecting outlying observations in samples", 1969); none if no value is, or there are too few.
 fn outlying(values: &[f64]) -> Option<usize> {
     let n = values.len();
     if n < FEWEST_ROUNDS {
@@ -194,7 +199,7 @@ fn square_sum(values: &[f64]) -> f64 {
     values.iter().map(|v| (v - centre).powi(2)).sum()
 }
 
-/// The middle of a group's values, in the unit; none of nothing.
+/// The middle of a group's values, in the unit; none for an empty group.
 pub(super) fn middle(samples: &[Sample<'_>]) -> Option<f64> {
     let first = samples.first()?.measure;
     let plain: Vec<f64> = samples.iter().map(|s| s.measure.value).collect();

@@ -1,5 +1,6 @@
-//! Whether two recordings measured the same: operations, demand, a generator that was fit, requests that were answered, the
-//! machine. Each reason why not is a phrase that can follow "not comparable because".
+//! Whether two recordings measured the same thing: operations, offered load, a generator that kept
+//! up, answered requests, the machine. Each reason against it is a phrase that can follow "not
+//! comparable because".
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,22 +13,23 @@ use holdup_diagnose::case::Case;
 use holdup_diagnose::verdict::Diagnosis;
 use holdup_signals::client::{is_latency, unloaded_ms};
 
-/// Demands that differ by more than this (as a share) are not the same demand, where a schedule made both.
+/// Offered loads from a schedule that differ by more than this share are different.
 const SAME_DEMAND: f64 = 0.02;
 
-/// The same for users who came by themselves: no two stretches of them are alike.
+/// The same for users who arrive by themselves: no two windows of them are alike.
 const SAME_VISITORS: f64 = 0.10;
 
-/// If more than this share (0-1) of the requests is of other operations, the mix is another.
+/// The mix differs if more than this share (0-1) of the requests belongs to other operations.
 const SAME_MIX: f64 = 0.05;
 
-/// If shares (0-1) of requests without an answer differ by more than this, percentiles are those of different survivors.
+/// If shares (0-1) of unanswered requests differ by more than this, percentiles cover different
+/// survivors.
 const SURVIVORS: f64 = 0.05;
 
-/// Less than this (seconds) after the warm-up is no measurement.
+/// A shorter run (seconds) after the warm-up does not count as a measurement.
 const SHORTEST_S: f64 = 1.0;
 
-/// What a recording is comparable by.
+/// The facts that make a recording comparable.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Facts {
     /// Share of each operation among all requests, 0-1.
@@ -38,17 +40,17 @@ pub(super) struct Facts {
     /// Requests that were due, per second.
     offered: f64,
     is_load: bool,
-    /// What the load was made by, in words, by name.
+    /// Properties of the load, in words, by name.
     made_by: BTreeMap<&'static str, String>,
-    /// CPUs that the generator had.
+    /// CPUs of the generator.
     cpus: u32,
     /// Share of requests that failed without a time that could stand for an answer, 0-1.
     unanswered: f64,
-    /// What of the load is not the warm-up, seconds.
+    /// Seconds of the load after the warm-up.
     measured_s: f64,
-    /// Why it says little about the service: a generator that was the limit, a machine that was not there.
+    /// Why it says little about the service: a limited generator, or a stalled machine.
     pub spoiled: Option<String>,
-    /// Time of a request of the operation that was asked for most, of a service that has nothing else to do, milliseconds.
+    /// Time of the busiest operation on an idle service, milliseconds.
     pub handler_ms: f64,
     /// The highest rate that a search saw carried, requests per second.
     pub carried: Option<f64>,
@@ -61,7 +63,8 @@ impl Facts {
         let manifest = &recording.manifest;
         let due: u64 = case.operations.iter().map(|o| o.offered).sum();
         let rows = case.requests_in(case.whole()).unwrap_or_default();
-        // A login that comes once a thousand requests is the quickest of them, and not what the service is limited by.
+        // A login once per thousand requests may be the quickest operation, but it does not limit
+        // the service.
         let busiest = case.operations.iter().max_by_key(|o| o.offered);
         let unanswered: u64 = rows.iter().filter(|r| !is_latency(r)).map(|r| r.count()).sum();
         let all: u64 = rows.iter().map(|r| r.count()).sum();
@@ -94,7 +97,7 @@ impl Facts {
         self.cpus = cpus;
     }
 
-    /// Why `measure` of `self` and of `base` can't be compared; none if they can.
+    /// Why `measure` of `self` and of `base` cannot be compared; none if they can.
     pub fn incomparable(&self, base: &Self, measure: &Measure, across_machines: bool) -> Option<String> {
         if measure.needs == Needs::Nothing {
             return None;
@@ -112,7 +115,7 @@ impl Facts {
         }
         self.other_load(base).or_else(|| match measure.needs {
             Needs::SameAnswers if (self.unanswered - base.unanswered).abs() > SURVIVORS => Some(format!(
-                "{:.0} % of the requests failed without an answer against {:.0} %: these are the times of survivors",
+                "{:.0} % of the requests failed without an answer against {:.0} %, so the times cover only the survivors",
                 base.unanswered * 100.0,
                 self.unanswered * 100.0
             )),
@@ -120,7 +123,7 @@ impl Facts {
         })
     }
 
-    /// Why the operations of both are not the same. One that is rare may by chance not have been asked for at all.
+    /// Why the operations differ. A rare one may be missing by chance.
     fn other_mix(&self, base: &Self) -> Option<String> {
         let share = |facts: &Self, name: &str| facts.mix.get(name).copied().unwrap_or(0.0);
         let names: BTreeSet<&String> = self.mix.keys().chain(base.mix.keys()).collect();
@@ -137,13 +140,13 @@ impl Facts {
         Some(format!("the mix differs: {most} is {before:.0} % of the requests against {after:.0} %"))
     }
 
-    /// Why the loads of both are not the same.
+    /// Why the loads differ.
     fn other_load(&self, base: &Self) -> Option<String> {
         if self.is_search || base.is_search {
-            return Some("a search offers each its own rates".to_owned());
+            return Some("a search chooses its own rates".to_owned());
         }
         if self.is_load != base.is_load {
-            return Some("one was put under load, the other was watched".to_owned());
+            return Some("one had load from holdup, the other was only watched".to_owned());
         }
         for (name, value) in &base.made_by {
             let other = self.made_by.get(name).map_or("-", String::as_str);
@@ -170,7 +173,7 @@ impl Facts {
             return Some(format!("the offered rates differ: {theirs}/s against {mine}/s"));
         }
         let short = [base, self].into_iter().find(|facts| facts.measured_s < SHORTEST_S);
-        short.map(|facts| format!("one of them has no more than a warm-up: {:.1} s are left of it", facts.measured_s))
+        short.map(|facts| format!("one of them is hardly longer than its warm-up: {:.1} s remain", facts.measured_s))
     }
 }
 
@@ -186,7 +189,7 @@ fn made_by(load: &LoadFacts) -> BTreeMap<&'static str, String> {
     by
 }
 
-/// Settings that differ from run to run though nobody changed anything: names, or parts of them.
+/// Settings that differ from run to run without any change: names, or parts of them.
 const OF_ITSELF: [&str; 3] = ["pid", "threads", "hostname"];
 const MOVING: [&str; 3] = ["free_", "_at", "used_"];
 
@@ -197,7 +200,7 @@ fn settings(recording: &Recording) -> BTreeMap<(String, String), String> {
     rows.filter(|s| stays(&s.name)).map(|s| ((kind(&s.source), s.name.clone()), short(&s.value))).collect()
 }
 
-/// What differs is seen from its beginning.
+/// The beginning of a value suffices to see a difference.
 fn short(value: &str) -> String {
     const LONGEST: usize = 60;
     if value.chars().count() <= LONGEST {

@@ -1,24 +1,26 @@
-//! Many figures of the same two recordings: of twenty that did not change, one differs by chance. What is called better or worse is
-//! what remains after that: of the headline figures, which decide the whole, by Hochberg's procedure (Y. Hochberg, "A sharper
-//! Bonferroni procedure for multiple tests of significance", 1988), which keeps the chance that any of them is called so for
-//! nothing at 5 %, also where they move together as percentiles do; of the others by Benjamini's and Hochberg's (1995), which keeps
-//! the share of false ones at that. A figure that is equal in both can't be called anything and does not count.
+//! Corrects for many figures of the same two recordings: of twenty unchanged ones, one differs by
+//! chance. Only what remains after that is called better or worse. Headline figures, which decide
+//! the whole, use Hochberg's procedure (Y. Hochberg, "A sharper Bonferroni procedure for multiple
+//! tests of significance", 1988). It keeps the chance that any of them is called so falsely at 5 %,
+//! even if they move together as percentiles do. The others use the procedure of Benjamini and
+//! Hochberg (1995), which limits the share of false ones to the same. A figure that is equal in
+//! both does not count.
 
-/// Chance of calling anything better or worse that is not.
+/// Chance of a false alarm.
 pub(super) const FALSE_ALARMS: f64 = 0.05;
 
-/// Each of `chances` as it counts among the others, in their order: all that are called are called with a chance below
-/// [`FALSE_ALARMS`] altogether.
+/// Each of `chances` corrected for the others, in their order: the chance that any result below
+/// [`FALSE_ALARMS`] is false is that small.
 pub(super) fn hochberg(chances: &[f64]) -> Vec<f64> {
     adjusted(chances, |chance, rank, _| chance * (rank as f64))
 }
 
-/// The same for the share of false ones.
+/// The same for the share of false results.
 pub(crate) fn benjamini_hochberg(chances: &[f64]) -> Vec<f64> {
     adjusted(chances, |chance, rank, count| chance * count as f64 / ((count + 1 - rank) as f64))
 }
 
-/// `by` gets a chance, its rank from the greatest (1), and how many there are.
+/// `by` gets a chance, its rank from the greatest (1), and their number.
 fn adjusted(chances: &[f64], by: impl Fn(f64, usize, usize) -> f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..chances.len()).filter(|i| chances[*i] < 1.0).collect();
     order.sort_by(|a, b| chances[*b].total_cmp(&chances[*a]));

@@ -1,4 +1,4 @@
-//! What two groups' figures come to: each by itself, and all in all.
+//! Turns two groups' figures into verdicts: one per figure, and one overall.
 
 use super::estimate::Estimate;
 use super::family::{FALSE_ALARMS, benjamini_hochberg, hochberg};
@@ -7,33 +7,35 @@ use super::outcome::{Against, Change, Row, Section};
 use super::words::number;
 use super::{Kept, Options, figure};
 
-/// A smaller change than this (as a share) is none, however sure it is.
+/// A smaller change (as a share) does not count, however certain it is.
 pub(super) const MATTERS: f64 = 0.03;
 
-/// An interval of 95 % that reaches further than this (as a share) to either side says nothing: of one recording of each, which
-/// can show large differences only, and of repeats, which were made to see small ones.
+/// A 95 % interval that reaches further than this (as a share) to either side shows nothing. The
+/// first limit holds for single recordings, which can show only large differences, the second for
+/// repeats, which are made to see small ones.
 const TOO_WIDE: f64 = 0.25;
 const TOO_WIDE_OF_REPEATS: f64 = 0.12;
 
-/// The same of figures that are compared by their difference: so many of the least that counts.
+/// The same for figures compared by difference, as a multiple of the smallest difference that
+/// counts.
 const TOO_WIDE_LEASTS: f64 = 20.0;
 
-/// A base of less than this many times what is added to it is next to nothing.
+/// A baseline below this multiple of its offset counts as almost zero.
 const NEAR_ZERO: f64 = 2.0;
 
-/// The change (as a share) that repeats which are asked for would tell.
+/// The change (as a share) that recommended repeats would prove.
 const TO_BE_TOLD: f64 = 0.10;
 
-/// A rate that was carried and is so much (as a factor) above the other's knee is beyond it.
+/// A carried rate this far (as a factor) above the other's knee lies beyond it.
 const BEYOND: f64 = 1.05;
 
-/// What there is to say of one row.
+/// The judgement of one row.
 enum Judged<'m> {
     Said(Against),
     Estimated(&'m Measure, Estimate),
 }
 
-/// Each of `rows` for `other` against `base`, in their order.
+/// Judges each of `rows` for `other` against `base`, in their order.
 pub(super) fn judge(base: &Kept<'_>, other: &Kept<'_>, rows: &[Row], options: Options) -> Vec<Against> {
     let judged: Vec<Judged<'_>> = rows.iter().map(|row| one(base, other, row, options)).collect();
     let mut chances = vec![1.0; rows.len()];
@@ -67,7 +69,7 @@ fn one<'k>(base: &'k Kept<'_>, other: &'k Kept<'_>, row: &Row, options: Options)
     }
     match Estimate::of(&theirs, &mine) {
         Some(estimate) => Judged::Estimated(measure, estimate),
-        None => Judged::Said(said(Change::CantTell, Some("one of both is zero".to_owned()))),
+        None => Judged::Said(said(Change::CantTell, Some("one of the two is zero".to_owned()))),
     }
 }
 
@@ -75,7 +77,7 @@ fn said(verdict: Change, why: Option<String>) -> Against {
     Against { verdict, difference: None, change_ratio: None, low: None, high: None, why, repeats_wanted: None }
 }
 
-/// Where a search found no knee because there is none as far as it went, that is an answer, too.
+/// If a search found no knee up to its highest rate, that is a result, too.
 fn beyond(base: &Kept<'_>, other: &Kept<'_>, row: &Row) -> Option<Against> {
     if row.section != Section::Search {
         return None;
@@ -108,12 +110,13 @@ fn incomparable(base: &Kept<'_>, other: &Kept<'_>, measure: &Measure, options: O
         .find_map(|run| run.facts.incomparable(of_base, measure, options.across_machines))
 }
 
-/// An estimate as a verdict: `chance` is that of so great a difference among all that were looked at.
+/// An estimate as a verdict. `chance` is that of a difference this large among all examined
+/// figures.
 fn against(measure: &Measure, estimate: &Estimate, chance: f64, base: f64) -> Against {
     let reach = estimate.reach();
     let (low, high) = (estimate.shift - reach, estimate.shift + reach);
     let is_ratio = matches!(measure.scale, Scale::Ratio { .. });
-    // Where the base is near 0, a factor says nothing.
+    // If the baseline is near 0, a ratio is meaningless.
     let plus = if let Scale::Ratio { plus } = measure.scale { plus } else { 0.0 };
     let by_factor = is_ratio && base > 0.0 && base >= NEAR_ZERO * plus;
     let shown = |shift: f64| match () {
@@ -130,7 +133,7 @@ fn against(measure: &Measure, estimate: &Estimate, chance: f64, base: f64) -> Ag
         reach > TOO_WIDE_LEASTS * measure.least
     };
     let excludes_none = low > 0.0 || high < 0.0;
-    let mut why = estimate.outlying.map(|round| format!("without round {round}, which is like no other"));
+    let mut why = estimate.outlying.map(|round| format!("without the outlying round {round}"));
     let mut add = |text: String| why = Some(why.take().map_or(text.clone(), |before| format!("{before}; {text}")));
     let mut wanted = None;
     let verdict = match () {
@@ -141,7 +144,7 @@ fn against(measure: &Measure, estimate: &Estimate, chance: f64, base: f64) -> Ag
         },
         () if matters && excludes_none => {
             wanted = estimate.repeats_for(estimate.shift.abs() / 1.5);
-            add("by itself it would count; of as many figures as these, one such is to be expected".to_owned());
+            add("alone it would count, but among this many figures one such is expected by chance".to_owned());
             Change::CantTell
         }
         () if is_wide => {
@@ -163,12 +166,12 @@ fn against(measure: &Measure, estimate: &Estimate, chance: f64, base: f64) -> Ag
     }
 }
 
-/// All in all, of the headline rows of column `i`.
+/// The overall verdict of column `i`, from the headline rows.
 pub(super) fn overall(rows: &[Row], i: usize) -> Change {
     let verdicts: Vec<Change> =
         rows.iter().filter(|r| r.is_headline).filter_map(|r| Some(r.cells.get(i)?.against.as_ref()?.verdict)).collect();
     let has = |change: Change| verdicts.contains(&change);
-    // What requests cost says nothing of how they were served.
+    // The cost of requests says nothing about how well they were served.
     let of_service = |row: &Row| row.is_headline && row.section != Section::Cost;
     let told = rows.iter().filter(|r| of_service(r)).filter_map(|r| Some(r.cells.get(i)?.against.as_ref()?.verdict));
     let mut told = told.filter(|change| *change != Change::Missing).peekable();

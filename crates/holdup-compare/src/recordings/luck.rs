@@ -1,4 +1,4 @@
-//! Luck with a seed, for simulations.
+//! Random numbers with a seed, for simulations.
 #![cfg(test)]
 
 /// SplitMix64 (G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).

@@ -1,29 +1,29 @@
-//! A figure of one recording that is compared, with how far off it may be.
+//! A figure of one recording for the comparison, with its uncertainty.
 
 use super::outcome::Section;
 
-/// On which scale figures are compared.
+/// The scale on which figures are compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Scale {
-    /// By their ratio. What is added to both before is so small that it matters for values near 0 only.
+    /// By their ratio. Both get an offset so small that it matters only for values near 0.
     Ratio {
-        /// In the row's unit.
+        /// The offset, in the row's unit.
         plus: f64,
     },
     /// By their difference.
     Difference,
 }
 
-/// What has to be the same for a figure to be comparable.
+/// What must be the same for a figure to be comparable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Needs {
-    /// The load, a generator that was fit, and as many requests that were answered: times.
+    /// The load, a generator that kept up, and as many answered requests: times.
     SameAnswers,
-    /// The load, and a generator that was fit: rates and errors.
+    /// The load, and a generator that kept up: rates and errors.
     SameLoad,
-    /// The operations: what it costs to serve them.
+    /// The operations: the cost of serving them.
     SameOperations,
-    /// Nothing: conditions, and what a search found by itself.
+    /// Nothing: conditions, and results of a search.
     Nothing,
 }
 
@@ -37,15 +37,15 @@ pub(super) struct Measure {
     pub more_is_better: Option<bool>,
     pub scale: Scale,
     pub needs: Needs,
-    /// The operation it is of; none of all or of none.
+    /// Its operation; none for all operations or for none.
     pub operation: Option<String>,
     /// The value.
     pub value: f64,
-    /// Its standard error within this run, on the scale; 0 where it is exact or not known.
+    /// Its standard error within this run, on the scale; 0 if exact or unknown.
     pub error: f64,
-    /// By how much (standard deviation on the scale) runs of the same thing differ from each other, where nothing else says.
+    /// Assumed spread between runs of the same thing (standard deviation on the scale).
     pub spread: f64,
-    /// A smaller difference than this is none, in the unit.
+    /// A smaller difference does not count, in the unit.
     pub least: f64,
 }
 
@@ -67,7 +67,7 @@ impl Measure {
         }
     }
 
-    /// The value on `scale`; none where there is no logarithm of it.
+    /// The value on `scale`; none if it has no logarithm.
     pub fn on(&self, scale: Scale) -> Option<f64> {
         match scale {
             Scale::Difference => Some(self.value),

@@ -1,8 +1,11 @@
-//! Recordings side by side: what differs, by how much, how sure that is, and what can't be compared at all.
+//! Recordings side by side: the differences, their size, how certain they are, and which figures
+//! cannot be compared.
 //!
-//! Each recording is reduced to its figures ([`run`]), each with how well that one run tells it ([`within`]); figures of groups make
-//! an estimate of their difference ([`estimate`]); all estimates of a pair together are called better, worse or neither ([`family`],
-//! [`judge`]), unless they did not measure the same ([`facts`]). The first group is the baseline. See `docs/compare.md`.
+//! Each recording is reduced to its figures ([`run`]) and their precision within that run
+//! ([`within`]). Figures of groups give an estimate of their difference ([`estimate`]). All
+//! estimates of a pair together are called better, worse or neither ([`family`], [`judge`]), unless
+//! the recordings did not measure the same ([`facts`]). The first group is the baseline. See
+//! `docs/compare.md`.
 
 mod cost;
 mod estimate;
@@ -32,19 +35,19 @@ use crate::recordings::measure::Measure;
 use holdup_diagnose::verdict::Diagnosis;
 use holdup_recording::words::round;
 
-/// Recordings of one thing.
+/// Recordings of one version or setting.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// One or several of it.
+    /// One or several recordings.
     pub runs: Vec<Run>,
 }
 
-/// How to compare.
+/// Options of a comparison.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Compare though the machines differ: they are what is compared.
+    /// Compare although the machines differ, because the machines are what is compared.
     pub across_machines: bool,
 }
 
@@ -88,7 +91,7 @@ pub fn groups(groups: &[Group], options: Options) -> Comparison {
     Comparison { columns, rows, notes }
 }
 
-/// A group without the recordings that say little.
+/// A group without spoiled recordings.
 struct Kept<'g> {
     group: &'g Group,
     runs: Vec<&'g Run>,
@@ -96,7 +99,8 @@ struct Kept<'g> {
 }
 
 impl<'g> Kept<'g> {
-    /// Recordings that something other than the service spoiled are left out as long as others are there.
+    /// Leaves out recordings that something other than the service spoiled, as long as others
+    /// remain.
     fn of(group: &'g Group) -> Self {
         let is_fit = |run: &&Run| run.facts.spoiled.is_none();
         let fit: Vec<&Run> = group.runs.iter().filter(is_fit).collect();
@@ -114,7 +118,7 @@ impl<'g> Kept<'g> {
                 |m: &&Measure| m.section == like.section && m.indicator == like.indicator && m.unit == like.unit;
             Some(Sample { round: run.round, measure: run.measures.iter().find(is_it)? })
         };
-        // What a request costs a service is no less true where the generator was late.
+        // The cost of a request holds even if the generator was late.
         let of_all = || self.group.runs.iter().map(|run| of(&run)).collect::<Option<Vec<_>>>();
         let of_fit = || self.runs.iter().map(of).collect::<Option<Vec<_>>>();
         let samples = if like.section == Section::Cost { of_all() } else { of_fit() };
@@ -122,7 +126,8 @@ impl<'g> Kept<'g> {
     }
 }
 
-/// A row for each figure that any group has, with its values: in the order of the first group, by section.
+/// A row for each figure that any group has, with its values: in the order of the first group, by
+/// section.
 fn empty_rows(groups: &[Kept<'_>]) -> Vec<Row> {
     let mut seen: Vec<&Measure> = Vec::new();
     for measure in groups.iter().flat_map(|g| &g.runs).flat_map(|run| &run.measures) {
@@ -155,7 +160,7 @@ fn empty_rows(groups: &[Kept<'_>]) -> Vec<Row> {
     seen.iter().map(row).collect()
 }
 
-/// Six digits: what is printed and stored is what was meant.
+/// Six digits, so that printed and stored values are readable.
 fn figure(value: f64) -> f64 {
     if value.abs() < 1e-9 || !value.is_finite() {
         return 0.0;

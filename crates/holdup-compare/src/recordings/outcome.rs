@@ -1,30 +1,31 @@
-//! A comparison as data: what the terminal, Markdown, the page and `--json` show (`docs/schema/verdict.schema.json`).
+//! A comparison as data for the terminal, Markdown, the page and `--json`
+//! (`docs/schema/verdict.schema.json`).
 
 use serde::{Deserialize, Serialize};
 
-/// What became of an indicator, or of all of them.
+/// The verdict on an indicator, or on all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// Better by more than runs of the same thing differ by, and by enough to matter.
+    /// Better by more than runs of the same thing differ, and by enough to matter.
     Better,
     /// Worse by as much.
     Worse,
-    /// Of a whole comparison: better in something, worse in something else.
+    /// For a whole comparison: better in one thing, worse in another.
     Mixed,
-    /// Other than before, and neither is better.
+    /// Changed, but neither value is better.
     Different,
-    /// No more than runs of the same thing differ by.
+    /// No larger than the difference between runs of the same thing.
     NoDifference,
-    /// The interval is too wide to say.
+    /// The interval is too wide to tell.
     CantTell,
-    /// These figures do not measure the same.
+    /// The figures do not measure the same thing.
     NotComparable,
-    /// One of both has no such figure.
+    /// One of the two has no such figure.
     Missing,
 }
 
-/// What a row is about.
+/// The subject of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Section {
@@ -32,74 +33,75 @@ pub enum Section {
     Requests,
     /// Knee and breaking point of a search.
     Search,
-    /// CPU time and memory for what was done.
+    /// CPU time and memory per request.
     Cost,
     /// One operation.
     Operations,
-    /// Where the time of a mean request went.
+    /// The parts of a mean request's time.
     Ledger,
-    /// What host and servers did meanwhile.
+    /// Activity of host and servers.
     Indicators,
 }
 
-/// What two groups of recordings differ by.
+/// The difference between two groups of recordings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Against {
-    /// In words.
+    /// The verdict.
     pub verdict: Change,
-    /// Value minus the baseline's, in the row's unit; none where one of both is missing.
+    /// Value minus the baseline's, in the row's unit; none if one of the two is missing.
     pub difference: Option<f64>,
-    /// Value over the baseline's, minus 1: 0.1 is 10 % more. None of rows that are compared by their difference.
+    /// Value over the baseline's, minus 1: 0.1 is 10 % more. None for rows compared by difference.
     pub change_ratio: Option<f64>,
-    /// Lower end of the interval of 95 % of `change_ratio`, or of `difference` where that is none.
+    /// Lower end of the 95 % interval of `change_ratio`, or of `difference` if that is none.
     pub low: Option<f64>,
     /// Its upper end.
     pub high: Option<f64>,
-    /// Why, where the figures alone don't say.
+    /// The reason, if the figures alone do not show it.
     pub why: Option<String>,
-    /// Repeats of each that would tell, where these don't.
+    /// Repeats of each that would decide, if these do not.
     pub repeats_wanted: Option<u32>,
 }
 
 /// One group's figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
-    /// The value; of repeats the geometric mean, or of differences the mean. None if there is none.
+    /// The value; for repeats the geometric mean, or for differences the mean. None if there is
+    /// none.
     pub value: Option<f64>,
-    /// Of each repeat, in their order.
+    /// The values of the repeats, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repeats: Vec<f64>,
-    /// Against the baseline; none for the baseline itself.
+    /// The difference from the baseline; none for the baseline itself.
     pub against: Option<Against>,
 }
 
 /// One indicator in all groups.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// What it is about.
+    /// Its subject.
     pub section: Section,
     /// Name.
     pub indicator: String,
     /// Unit.
     pub unit: String,
-    /// Whether it counts for the verdict on the whole.
+    /// Whether it counts for the overall verdict.
     pub is_headline: bool,
-    /// Whether more of it is better; none if neither.
+    /// Whether more is better; none if neither is.
     pub more_is_better: Option<bool>,
-    /// A figure a group, in their order.
+    /// One figure per group, in order.
     pub cells: Vec<Cell>,
 }
 
-/// A column: one thing that was measured once or several times.
+/// A column: one version or setting, measured once or several times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Column {
     /// Its name.
     pub name: String,
-    /// Recordings that count.
+    /// Number of recordings that count.
     pub recordings: u32,
-    /// Recordings that were left out, and why.
+    /// Recordings that were left out, with reasons.
     pub left_out: Vec<String>,
-    /// Against the baseline, all in all; none for the baseline itself.
+    /// The overall verdict against the baseline; none for the baseline itself.
     pub verdict: Option<Change>,
     /// The same in a sentence.
     pub headline: Option<String>,
@@ -110,14 +112,14 @@ pub struct Column {
 pub struct Comparison {
     /// Columns.
     pub columns: Vec<Column>,
-    /// A row each, those that count most first.
+    /// One row per indicator, the most important first.
     pub rows: Vec<Row>,
-    /// What has to be known about it: how it was measured, what was assumed, what else differs.
+    /// Notes: how it was measured, what was assumed, what else differs.
     pub notes: Vec<String>,
 }
 
 impl Comparison {
-    /// The worst of the verdicts on the columns: whether anything is worse than the baseline.
+    /// The worst verdict on the columns: whether anything is worse than the baseline.
     pub fn is_any_worse(&self) -> bool {
         self.columns.iter().any(|c| matches!(c.verdict, Some(Change::Worse | Change::Mixed)))
     }

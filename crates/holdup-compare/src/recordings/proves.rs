@@ -1,14 +1,15 @@
-//! What a pair proves about the first of both: where the second carries more and its handler keeps a request for less time, the
-//! difference of their knees is what the handler's work and waits cost the first. Of a handler that does nothing what remains is
-//! the server's own.
+//! What a pair proves about the first service. If the second carries more and its handler takes
+//! less time per request, the difference of their knees is the cost of the handler's work and waits
+//! in the first. With an empty handler, the rest is the server's own.
 
 use super::outcome::{Change, Row, Section};
 use super::{Kept, words};
 
-/// A handler's time that fell by less than this (as a share) is the same.
+/// A handler's time that fell by less than this (as a share) counts as unchanged.
 const FELL: f64 = 0.2;
 
-/// The sentence; none where the pair proves nothing of the kind. `rows` have the verdicts of column `i`.
+/// The sentence; none if the pair proves nothing of the kind. `rows` have the verdicts of column
+/// `i`.
 pub(super) fn proves(base: &Kept<'_>, other: &Kept<'_>, rows: &[Row], i: usize) -> Option<String> {
     let knee = rows.iter().find(|row| row.section == Section::Search && row.indicator == "knee")?;
     let cell = knee.cells.get(i)?;

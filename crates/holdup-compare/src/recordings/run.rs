@@ -1,5 +1,6 @@
-//! One recording, reduced to what is compared: its figures, each with how well this run alone tells it, and the facts by which it
-//! is comparable. What is kept is small: any number of recordings can be read one after the other.
+//! One recording, reduced for the comparison: its figures, each with its precision within this run,
+//! and the facts that make it comparable. The result is small, so any number of recordings can be
+//! read one after the other.
 
 use holdup_recording::Recording;
 use holdup_recording::rows::Request;
@@ -17,49 +18,49 @@ use holdup_signals::Distribution;
 use holdup_signals::client::{failed, is_latency, response_ms, service_ms};
 use holdup_signals::operations::Operation;
 
-/// By how much percentiles of the same service differ from run to run (standard deviation of their logarithm), beyond what the
-/// run itself shows: bench/runs, compare.
+/// How much percentiles of the same service differ from run to run (standard deviation of their
+/// logarithm), beyond what the run itself shows: bench/runs, compare.
 const TIME_SPREAD: f64 = 0.04;
 
-/// The same of rates of completion.
+/// The same for completion rates.
 const RATE_SPREAD: f64 = 0.01;
 
-/// The same of a knee that was searched for.
+/// The same for a knee found by a search.
 const KNEE_SPREAD: f64 = 0.03;
 
-/// The same of the parts of a mean request, and of what host and servers did. Of these nothing tells how much they differ within a
-/// run: that is in it.
+/// The same for the parts of a mean request, and for activity of host and servers. Their variation
+/// within a run is unknown and included here.
 const PART_SPREAD: f64 = 0.10;
 const INDICATOR_SPREAD: f64 = 0.15;
 
-/// A smaller difference than this (milliseconds) is within what a generator is woken late by.
+/// A smaller difference (milliseconds) may come from the generator's late wake-ups.
 const LEAST_MS: f64 = 0.25;
 
-/// Failures of one request in a thousand more or less are none.
+/// A difference of less than one failure per thousand requests does not count.
 const LEAST_ERRORS: f64 = 0.001;
 
-/// Shares of failures differ from run to run by this much of them.
+/// How much the share of failures differs from run to run, as a share of itself.
 const ERROR_SPREAD: f64 = 0.3;
 
 /// One recording.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// What it is called where it is left out: its place.
+    /// Its name in messages: its place.
     pub name: String,
-    /// Of interleaved repeats the round it was made in.
+    /// The round of an interleaved repeat.
     pub round: Option<u32>,
     pub(super) facts: Facts,
     pub(super) measures: Vec<Measure>,
 }
 
 impl Run {
-    /// Of `recording` with its verdict.
+    /// Reduces `recording`, with its verdict.
     pub fn of(name: impl Into<String>, recording: &Recording, diagnosis: &Diagnosis, round: Option<u32>) -> Self {
         let case = Case::new(recording, None);
         let rows = case.requests_in(case.whole()).unwrap_or_default();
         let facts = Facts::of(&case, recording, diagnosis);
         let mut measures = Vec::new();
-        // One that is rare may not have been asked for at all: it is the scenario that says how many there are.
+        // A rare operation may be missing by chance, so the scenario's number of operations counts.
         let in_scenario = recording.manifest.load.as_ref().map_or(0, |load| load.operations.len());
         let is_alone = case.operations.len().max(in_scenario) == 1;
         if !is_alone && !case.operations.is_empty() {
@@ -83,10 +84,11 @@ impl Run {
     }
 }
 
-/// What all operations together are called.
+/// The name of all operations together.
 const ALL: &str = "all requests";
 
-/// Of `operation`, whose requests are `rows`; `is_alone` tells an operation that is all there is, none is all of them.
+/// The figures of `operation`, whose requests are `rows`; `is_alone` if it is the only one; none
+/// means all of them.
 fn of_operation(
     case: &Case<'_>,
     diagnosis: &Diagnosis,
@@ -177,12 +179,12 @@ fn of_search(diagnosis: &Diagnosis) -> Vec<Measure> {
     figures.into_iter().filter_map(measure).collect()
 }
 
-/// The parts of a mean request of all that was measured, whatever was slow of it.
+/// The parts of a mean request over all measured ones, slow or not.
 fn of_ledger(case: Case<'_>) -> Vec<Measure> {
     let Some(open) = case.laid_open() else { return Vec::new() };
     let mut measures = Vec::new();
     for row in ledger(&open).iter().filter(|row| row.band == "all") {
-        // A part that is next to nothing in both runs is no better or worse for doubling.
+        // A part that is almost zero in both runs is not worse for doubling.
         let least = (2.0 * LEAST_MS).max(row.response_ms / 50.0);
         let unexplained = ("unexplained", row.residual_ms, 0.0);
         for (part, ms, error_ms) in row.parts.iter().map(|p| (p.part.as_str(), p.ms, p.error_ms)).chain([unexplained]) {
@@ -204,7 +206,7 @@ fn of_ledger(case: Case<'_>) -> Vec<Measure> {
 fn of_indicators(diagnosis: &Diagnosis) -> Vec<Measure> {
     let readings = diagnosis.indicators.iter().filter(|r| r.value >= 0.0);
     let measure = |reading: &holdup_diagnose::verdict::Reading| {
-        // A twentieth of a share, a tenth of a thread a CPU.
+        // A twentieth of a share, a tenth of a thread per CPU.
         let least = match reading.unit.as_str() {
             "ratio" => 0.05,
             "a CPU" => 0.1,

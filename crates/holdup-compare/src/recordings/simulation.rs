@@ -1,6 +1,7 @@
-//! What comparisons say of services whose difference is known: queues whose requests wait behind each other, on a machine whose
-//! speed wanders within a run and differs from run to run. Requests are due at the same random moments in every run, as holdup's
-//! schedules have it. With a seed: nothing here depends on the machine that tests it.
+//! Comparisons of simulated services whose difference is known: queues of requests on a machine
+//! whose speed varies within a run and differs from run to run. Requests are due at the same random
+//! times in every run, as in holdup's schedules. With a seed: nothing here depends on the testing
+//! machine.
 #![cfg(test)]
 
 use holdup_recording::manifest::{Host, LoadFacts, Manifest, Phase, RunState};
@@ -15,15 +16,15 @@ const S: i64 = 1_000_000_000;
 const SECONDS: i64 = 12;
 const RATE: f64 = 160.0;
 
-/// Nanoseconds that a request is served.
+/// Service time of a request, nanoseconds.
 const SERVICE_NS: f64 = 2.5e6;
 
-/// By how much a machine's speed differs from run to run, and between two runs one after the other (standard deviations of the
-/// logarithm). A queue makes three times as much of it.
+/// How much a machine's speed differs from run to run, and between two consecutive runs (standard
+/// deviations of the logarithm). A queue triples it.
 const MACHINE: f64 = 0.02;
 const WITHIN_ROUND: f64 = 0.01;
 
-/// By how much a machine's speed wanders within a run, and how alike neighbouring requests are.
+/// How much a machine's speed varies within a run, and how alike adjacent requests are.
 const WANDERS: f64 = 0.05;
 const ALIKE: f64 = 0.99;
 
@@ -84,12 +85,13 @@ fn recording(random: &mut Random, service: Service, speed: f64) -> Recording {
     Recording { dir: Default::default(), manifest, tables, latencies: Vec::new(), search: None }
 }
 
-/// The verdict's parts that a comparison takes are the same for all of them: it is made once.
+/// All comparisons use the same parts of a verdict, so it is made once.
 fn verdict() -> Diagnosis {
     holdup_diagnose::diagnose(&recording(&mut Random::new(1), SAME, 0.0), None)
 }
 
-/// `rounds` interleaved runs of each, on a machine that others make slower and faster from round to round.
+/// `rounds` interleaved runs of each service, on a machine whose other load changes from round to
+/// round.
 fn compared(random: &mut Random, verdict: &Diagnosis, rounds: u32, other: Service) -> Comparison {
     let mut runs = [Vec::new(), Vec::new()];
     for round in 1..=rounds {

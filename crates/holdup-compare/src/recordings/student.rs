@@ -1,5 +1,6 @@
-//! Student's distribution: how far a mean of a few values may be off. By the incomplete beta function's continued fraction
-//! (Abramowitz and Stegun, 26.5.8 and 26.7.1); degrees of freedom need not be whole.
+//! Student's distribution: the uncertainty of a mean of few values. By the incomplete beta
+//! function's continued fraction (Abramowitz and Stegun, 26.5.8 and 26.7.1); degrees of freedom
+//! need not be whole.
 
 /// Probability that a value of Student's distribution with `df` degrees of freedom is further from 0 than `t`.
 pub(crate) fn two_sided(t: f64, df: f64) -> f64 {

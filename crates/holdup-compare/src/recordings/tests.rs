@@ -1,4 +1,4 @@
-//! What is said of pairs whose difference is made up, and of those that can't be compared.
+//! Comparisons of made-up pairs whose difference is known, and of pairs that cannot be compared.
 
 use super::*;
 use holdup_signals::testing::Made;
@@ -156,7 +156,7 @@ fn knees_are_compared_and_an_empty_handler_proves_what_the_handler_costs() {
     let comparison = groups(&[puma.clone(), empty], Options::default());
     let knee = against(&comparison, "knee", 1);
     assert_eq!((knee.verdict, comparison.columns[1].verdict), (Change::Better, Some(Change::Better)));
-    assert!(why(&comparison, "response time p95").contains("a search offers each its own rates"));
+    assert!(why(&comparison, "response time p95").contains("a search chooses its own rates"));
     let proof = comparison.notes.iter().find(|note| note.contains("carries")).unwrap();
     assert!(proof.contains("1.47 times") && proof.contains("32 % of what a request costs puma"), "{proof}");
 

@@ -1,35 +1,38 @@
-//! How well one recording alone tells a figure: requests that follow each other wait in the same queue, so a thousand of them
-//! say less than a thousand that have nothing to do with each other. The run is cut into equal stretches of time; how the
-//! stretches differ, and how long they resemble their neighbours, gives the figure's standard error.
+//! The precision of a figure within one recording. Consecutive requests wait in the same queue, so
+//! a thousand of them tell less than a thousand independent ones. The run is cut into equal slices
+//! of time. Their differences, and how long consecutive slices resemble each other, give the
+//! figure's standard error.
 //!
-//! For percentiles that is Woodruff's interval ("Confidence intervals for medians and other position measures", 1952): the error
-//! of the share below the percentile, by the stretches, read off the distribution. For sums the series' autocovariances are added
-//! up as long as two in a row are positive together (C. Geyer, "Practical Markov chain Monte Carlo", 1992). Where the schedule has
-//! phases each stretch is held against its own: that the last step is slower than the first is no luck, it is so in every run. What
-//! differs from one run to the next is not in here, and no one run can show it.
+//! For percentiles that is Woodruff's interval ("Confidence intervals for medians and other
+//! position measures", 1952): the error of the share below the percentile, by slices, is read off
+//! the distribution. For sums the series' autocovariances are added as long as two in a row are
+//! positive together (C. Geyer, "Practical Markov chain Monte Carlo", 1992). If the schedule has
+//! phases, each slice is compared with its own phase: the last step is slower than the first in
+//! every run, and that is not chance. Differences between runs are not included here, because no
+//! single run can show them.
 
 use std::collections::BTreeMap;
 
 use holdup_signals::Distribution;
 
-/// Stretches that a run is cut into, at most and at least.
+/// Most and fewest slices of a run.
 const STRETCHES: (usize, usize) = (60, 8);
 
-/// Requests that a stretch has on average at least.
+/// Fewest requests per slice on average.
 const A_STRETCH: usize = 5;
 
-/// Whatever the neighbours of a stretch are, the sum's variance is at least this share of what it would be if they had nothing to do
-/// with each other: a few stretches tell that badly.
+/// Whatever the correlation of adjacent slices, the sum's variance is at least this share of the
+/// variance of independent ones, because few slices estimate it badly.
 const LEAST_OF_ALONE: f64 = 0.1;
 
-/// Standard deviations that an interval of 95 % reaches.
+/// Standard deviations that a 95 % interval reaches.
 pub(super) const REACH: f64 = 1.96;
 
-/// A request: when it was due (nanoseconds), what of it counts, and how many it stands for.
+/// A request: when it was due (nanoseconds), its value, and how many requests it stands for.
 pub(super) type Timed = (i64, f64, u64);
 
-/// Percentile `q` (0-1) of `all`, and the standard error of its logarithm by `rows`, for a schedule whose phases begin at `phases`;
-/// none of nothing. The error is none if there are too few requests for one.
+/// Percentile `q` (0-1) of `all`, and the standard error of its logarithm by `rows`, for a schedule
+/// whose phases begin at `phases`; none without requests. The error is none if they are too few.
 pub(super) fn percentile(rows: &[Timed], phases: &[i64], all: &Distribution, q: f64) -> Option<(f64, Option<f64>)> {
     let value = all.quantile(q)?;
     let Some(stretches) = cut(rows, phases, |v| f64::from(v <= value)) else { return Some((value, None)) };
@@ -40,14 +43,15 @@ pub(super) fn percentile(rows: &[Timed], phases: &[i64], all: &Distribution, q: 
     Some((value, is_measured.then(|| (high.ln() - low.ln()) / (2.0 * REACH))))
 }
 
-/// Share (0-1) of the requests of `rows` that are counted by `is`, and its standard error; none of nothing.
+/// Share (0-1) of the requests of `rows` that `is` counts, and its standard error; none without
+/// requests.
 pub(super) fn share(rows: &[Timed], phases: &[i64], is: impl Fn(f64) -> bool) -> Option<(f64, Option<f64>)> {
     let (hits, of) = rows.iter().fold((0, 0), |(hits, of), (_, v, n)| (hits + if is(*v) { *n } else { 0 }, of + n));
     let stretches = cut(rows, phases, |v| f64::from(is(v)));
     (of > 0).then(|| (hits as f64 / of as f64, stretches.map(|s| s.share_error())))
 }
 
-/// An amount of something and a count of what it was for, of one stretch of time within one phase of the schedule.
+/// An amount and the count it belongs to, of one slice of time within one phase of the schedule.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Stretch {
     pub amount: f64,
@@ -55,8 +59,8 @@ pub(super) struct Stretch {
     pub phase: usize,
 }
 
-/// What the amounts of `stretches`, in time order, come to for each of what they count, and the standard error of the logarithm of
-/// that. None without a count.
+/// The total of the amounts of `stretches`, in time order, per counted unit, and the standard error
+/// of its logarithm. None without a count.
 pub(super) fn per_count(stretches: &[Stretch]) -> Option<(f64, Option<f64>)> {
     let (amount, count) = stretches.iter().fold((0.0, 0.0), |(a, n), s| (a + s.amount, n + s.count));
     if count <= 0.0 {
@@ -66,7 +70,7 @@ pub(super) fn per_count(stretches: &[Stretch]) -> Option<(f64, Option<f64>)> {
     Some((amount / count, is_enough.then(|| sum_error(stretches) / amount)))
 }
 
-/// The phase that `at` is in, of those that begin at `phases`.
+/// The phase that contains `at`, for phases that begin at `phases`.
 pub(super) fn phase(phases: &[i64], at: i64) -> usize {
     phases.partition_point(|from| *from <= at)
 }
@@ -79,7 +83,7 @@ impl Stretches {
     }
 }
 
-/// Cuts `rows` into stretches of equal time and adds up in each what `of` gives; none of too few.
+/// Cuts `rows` into slices of equal time and sums the values of `of` in each; none for too few.
 fn cut(rows: &[Timed], phases: &[i64], of: impl Fn(f64) -> f64) -> Option<Stretches> {
     let count = (rows.len() / A_STRETCH).min(STRETCHES.0);
     let (first, last) = rows.iter().fold((i64::MAX, i64::MIN), |(a, z), (at, ..)| (a.min(*at), z.max(*at)));
@@ -98,8 +102,8 @@ fn cut(rows: &[Timed], phases: &[i64], of: impl Fn(f64) -> f64) -> Option<Stretc
     Some(Stretches(stretches))
 }
 
-/// Standard error of the sum of the amounts of `stretches`, whose neighbours may resemble each other: by what each has beyond what
-/// is usual in its phase.
+/// Standard error of the sum of the amounts of `stretches`, which may resemble their neighbours: by
+/// each one's deviation from its phase.
 fn sum_error(stretches: &[Stretch]) -> f64 {
     let mut usual: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
     for stretch in stretches {
@@ -122,7 +126,7 @@ fn sum_error(stretches: &[Stretch]) -> f64 {
         }
         sum += 2.0 * two;
     }
-    // That neighbours make up for each other is believed up to here.
+    // A negative correlation of adjacent slices is believed only up to here.
     let sum = sum.max(alone * LEAST_OF_ALONE);
     (sum * n as f64 / freedom.max(1) as f64).max(0.0).sqrt()
 }

@@ -5,10 +5,10 @@ use holdup_recording::words::grouped;
 use super::Kept;
 use super::outcome::{Against, Change, Row, Section};
 
-/// Settings that differ are named up to this many.
+/// Most differing settings that are listed.
 const NAMED_SETTINGS: usize = 8;
 
-/// `1,460`, `35.1`, `0.042`: three digits, all of those before the point.
+/// `1,460`, `35.1`, `0.042`: three digits, or all digits before the point.
 pub fn number(value: f64) -> String {
     let magnitude = value.abs();
     let digits = match magnitude {
@@ -49,7 +49,7 @@ pub fn interval(against: &Against, unit: &str) -> Option<String> {
         Some(_) => (percent(low), percent(high)),
         None => (signed(low, unit), signed(high, unit)),
     };
-    // The unit is said once.
+    // The unit appears once.
     let end = high.split_once(' ').map_or("", |(_, unit)| unit);
     let low = low.strip_suffix(end).map_or(low.as_str(), str::trim_end);
     Some(format!("{low} to {high}"))
@@ -95,13 +95,13 @@ pub(super) fn headline(rows: &[Row], i: usize, name: &str, base: &str, overall: 
         .collect();
     if overall == Change::NotComparable {
         let why = told.iter().find_map(|(_, against)| against.why.as_deref());
-        return format!("{name} can't be compared with {base}: {}", why.unwrap_or("they have no figure in common"));
+        return format!("{name} cannot be compared with {base}: {}", why.unwrap_or("they have no figure in common"));
     }
     let decides = |change: Change| matches!(change, Change::Better | Change::Worse);
     let mut chosen: Vec<(&Row, &Against)> = told.iter().copied().filter(|(_, a)| decides(a.verdict)).collect();
     chosen.sort_by_key(|(row, _)| rank(row));
     chosen.truncate(3);
-    // What everybody asks for next is said, too.
+    // Readers also ask for the next figures, so they follow.
     let mut others: Vec<(&Row, &Against)> = told.iter().copied().filter(|(_, a)| !decides(a.verdict)).collect();
     others.retain(|(row, a)| {
         let is_told = chosen.iter().any(|(other, _)| kind(other) == kind(row));
@@ -116,9 +116,9 @@ pub(super) fn headline(rows: &[Row], i: usize, name: &str, base: &str, overall: 
         Change::Better => format!("{name} is better than {base}"),
         Change::Worse => format!("{name} is worse than {base}"),
         Change::Mixed => format!("{name} is better than {base} in one thing and worse in another"),
-        Change::CantTell => format!("Whether {name} differs from {base} can't be told"),
+        Change::CantTell => format!("It is unclear whether {name} differs from {base}"),
         _ if told.iter().any(|(_, against)| against.verdict == Change::CantTell) => {
-            format!("No difference between {name} and {base} that is sure")
+            format!("No certain difference between {name} and {base}")
         }
         _ => format!("No difference between {name} and {base}"),
     };
@@ -134,7 +134,7 @@ fn kind(row: &Row) -> u8 {
     }
 }
 
-/// What is said first.
+/// The order in the headline.
 fn rank(row: &Row) -> u8 {
     match () {
         () if row.indicator == "knee" => 0,
@@ -162,7 +162,7 @@ fn part(row: &Row, against: &Against, i: usize, overall: Change) -> String {
     format!("{} {} instead of {} ({sure}{verdict})", row.indicator, of(i), of(0))
 }
 
-/// How it was measured, what was assumed, and what else differs.
+/// Notes: how it was measured, what was assumed, what else differs.
 pub(super) fn notes(base: &Kept<'_>, others: &[Kept<'_>]) -> Vec<String> {
     let mut notes = Vec::new();
     let all = || std::iter::once(base).chain(others);
@@ -170,16 +170,16 @@ pub(super) fn notes(base: &Kept<'_>, others: &[Kept<'_>]) -> Vec<String> {
     let is_paired = |kept: &Kept<'_>| kept.runs.len() > 1 && kept.runs.iter().all(|run| run.round.is_some());
     if single.len() == others.len() + 1 {
         notes.push(
-            "One recording of each: by how much runs of the same thing differ is assumed, not measured (4 % of response times, 3 % of \
+            "One recording of each: the spread between runs is assumed, not measured (4 % of response times, 3 % of \
              CPU time; standard deviations). Interleaved repeats measure it: holdup run --interleave."
                 .to_owned(),
         );
     } else if all().all(is_paired) {
         let rounds = all().map(|k| k.runs.len()).min().unwrap_or(0);
-        notes.push(format!("{rounds} rounds, compared within each: what changed from round to round is in neither."));
+        notes.push(format!("{rounds} rounds, compared within each round, so changes from round to round cancel out."));
     } else {
         notes.push(
-            "Repeats that were not interleaved: whatever changed between the groups (neighbours, time of day) is in the difference."
+            "The repeats were not interleaved, so changes between the groups (noisy neighbours, time of day) are part of the difference."
                 .to_owned(),
         );
     }

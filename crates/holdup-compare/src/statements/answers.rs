@@ -1,4 +1,4 @@
-//! What the two servers answered that was not the same.
+//! Differences between the answers of the two servers.
 
 use std::collections::BTreeSet;
 
@@ -6,31 +6,31 @@ use serde::Serialize;
 
 use super::pairs::{Answer, Digest, Pair};
 
-/// Executions in which something was not the same.
+/// Numbers of executions that differed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Differs {
-    /// Well on the old one, not on the new one.
+    /// Succeeded on the old server, failed on the new one.
     pub fails: u64,
     /// The new server's error codes of those.
     pub errors: Vec<String>,
-    /// Not on the old one, well on the new one.
+    /// Failed on the old server, succeeded on the new one.
     pub succeeds: u64,
-    /// Another number of rows, sent or changed.
+    /// A different number of rows, sent or changed.
     pub rows: u64,
-    /// As many rows that are not the same, where they were hashed.
+    /// The same number of rows with different contents, if they were hashed.
     pub contents: u64,
     /// More warnings.
     pub warnings: u64,
 }
 
 impl Differs {
-    /// Whether an application would get something else.
+    /// Whether an application would notice.
     pub fn matters(&self) -> bool {
         self.fails + self.rows + self.contents > 0
     }
 }
 
-/// What differs of a digest; none if nothing does.
+/// The differences of a digest; none if there are none.
 pub(super) fn of(digest: &Digest) -> Option<Differs> {
     let count = |is_so: &dyn Fn(&Pair) -> bool| digest.all.iter().filter(|pair| is_so(pair)).count() as u64;
     let both = |pair: &Pair| pair.old.is_ok && pair.new.is_ok;

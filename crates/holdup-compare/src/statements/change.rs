@@ -1,9 +1,11 @@
-//! By how much each digest's time changed, beyond what all of them have in common.
+//! How much each digest's time changed, beyond the change that all of them share.
 //!
-//! Of each pair the logarithm of the ratio of its times. What a machine does to all statements of the same moment, and what the new
-//! server does to all, is the median of a second's pairs: it is taken off, and is a finding of its own. What remains of a digest is
-//! averaged without its tails (Yuen, "The two-sample trimmed t for unequal population variances", 1974), and called a change if it is
-//! one among all digests (Benjamini and Hochberg) and large enough to matter.
+//! The figure of a pair is the logarithm of the ratio of its times. The median over the pairs of
+//! one second is the effect of the machine and of the new server on all statements: it is
+//! subtracted, and reported separately. The rest of a digest's figures is averaged without its
+//! tails (Yuen, "The two-sample trimmed t for unequal population variances", 1974). It counts as a
+//! change if it is significant among all digests (Benjamini and Hochberg) and large enough to
+//! matter.
 
 use std::collections::BTreeMap;
 
@@ -12,42 +14,44 @@ use serde::Serialize;
 use super::pairs::Pairs;
 use crate::recordings::{benjamini_hochberg, student_quantile, student_two_sided};
 
-/// Share of false ones among what is called changed.
+/// Share of false ones among the reported changes.
 const FALSE_ONES: f64 = 0.05;
 
-/// A smaller change of a statement's time is called none: between two builds of the same server it is found as well.
+/// A smaller change of a statement's time does not count: two builds of the same server differ that
+/// much.
 const LEAST_CHANGE: f64 = 0.05;
 
-/// Share of the pairs that is left out at each end.
+/// Share of the pairs that is trimmed at each end.
 const TRIMMED: f64 = 0.15;
 
-/// Fewer pairs tell nothing.
+/// Fewest pairs for a verdict.
 const FEWEST_PAIRS: usize = 8;
 
-/// Pairs of the same moment, seconds: what a machine does lasts for about that.
+/// Length of a window of pairs, seconds: a machine's disturbances last about that long.
 const MOMENT_S: f64 = 1.0;
 
-/// Fewer pairs of a moment have no middle: then it is the round's.
+/// Fewest pairs of a window for its own median; otherwise the round's median is used.
 const FEWEST_OF_A_MOMENT: usize = 20;
 
-/// Fewer statements don't tell what is usual among them.
+/// Fewest statements among which the usual variation is known.
 const FEWEST_STATEMENTS: usize = 20;
 
-/// Standard deviation of a normal distribution as a multiple of the median distance from its middle.
+/// Standard deviation of a normal distribution as a multiple of the median deviation.
 const NORMAL_OF_MEDIAN: f64 = 1.4826;
 
-/// What became of a statement's time.
+/// The change of a statement's time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Change {
     /// `slower`, `faster`, `same`, or `unknown`: too few executions to tell.
     pub verdict: Verdict,
-    /// Its time on the new server as a multiple of that on the old one, beyond what all have in common; 1 is the same.
+    /// Its time on the new server as a multiple of that on the old one, beyond the common change; 1
+    /// means no change.
     pub ratio: f64,
-    /// Interval of 95 % of `ratio`.
+    /// 95 % interval of `ratio`.
     pub low: f64,
     /// See `low`.
     pub high: f64,
-    /// Chance that it is none, among all digests (0-1).
+    /// Chance that there is no change, corrected for all digests (0-1).
     pub chance: f64,
 }
 
@@ -57,24 +61,24 @@ pub struct Change {
 pub enum Verdict {
     /// It takes longer.
     Slower,
-    /// It takes less.
+    /// It takes less time.
     Faster,
-    /// As far as can be told it takes as long.
+    /// As far as can be measured, it takes as long.
     Same,
     /// Too few executions.
     Unknown,
 }
 
-/// What all statements have in common.
+/// The change that all statements share.
 #[derive(Clone, Debug, Serialize)]
 pub struct Common {
-    /// The new server's time as a multiple of the old one's, for a statement in the middle.
+    /// The new server's time as a multiple of the old one's, for the median statement.
     pub ratio: f64,
-    /// Its least and greatest of a round: a machine's mood is in it, and differs from round to round.
+    /// The smallest and largest of a round: the machine's state differs from round to round.
     pub low: f64,
     /// See `low`.
     pub high: f64,
-    /// The middle of each moment of each round, as a logarithm.
+    /// The median of each window of each round, as a logarithm.
     #[serde(skip)]
     moments: BTreeMap<(usize, i64), f64>,
     #[serde(skip)]
@@ -128,9 +132,10 @@ pub(super) fn all(pairs: &Pairs, common: &Common) -> Vec<Change> {
     estimates.into_iter().zip(among_all).map(|(estimate, chance)| change(estimate, chance)).collect()
 }
 
-/// Most statements have not changed. What is in the middle of them is no change, and how far they lie from it tells what pairs alone
-/// do not: executions that are disturbed together are not as many as they are (B. Efron, "Large-Scale Simultaneous Hypothesis Testing:
-/// The Choice of a Null Hypothesis", 2004).
+/// Most statements have not changed, so their median is no change. Their deviations from it show
+/// what the pairs alone do not: executions that are disturbed together count as fewer than they are
+/// (B. Efron, "Large-Scale Simultaneous Hypothesis Testing: The Choice of a Null Hypothesis",
+/// 2004).
 fn against_each_other(estimates: &mut [Option<Estimate>]) {
     let known = || estimates.iter().flatten();
     if known().count() < FEWEST_STATEMENTS {
@@ -162,7 +167,7 @@ fn change(estimate: Option<Estimate>, chance: f64) -> Change {
     Change { verdict, ratio, low, high, chance }
 }
 
-/// A trimmed mean and how far it may be off.
+/// A trimmed mean and its uncertainty.
 #[derive(Clone, Copy, Debug)]
 struct Estimate {
     mean: f64,
@@ -179,7 +184,7 @@ impl Estimate {
         let cut = (all.len() as f64 * TRIMMED).floor() as usize;
         let kept = &all[cut..all.len() - cut];
         let mean = kept.iter().sum::<f64>() / kept.len() as f64;
-        // What was cut counts as the nearest that was kept.
+        // Trimmed values count as the nearest kept one.
         let (first, last) = (kept[0], kept[kept.len() - 1]);
         let count = all.len() as f64;
         let winsorized: Vec<f64> = all.iter().map(|value| value.clamp(first, last)).collect();
@@ -190,7 +195,7 @@ impl Estimate {
         Some(Self { mean, error: error.max(1e-9), freedom })
     }
 
-    /// Chance (0-1) that there is no change.
+    /// Probability (0-1) of such a value without any change.
     fn chance(&self) -> f64 {
         student_two_sided(self.mean / self.error, self.freedom)
     }

@@ -1,4 +1,5 @@
-//! What changes cost: calls x change, loops of requests, and whether the new server carries it.
+//! The cost of changes: calls x change, loops in requests, and whether the new server carries the
+//! load.
 
 use std::collections::BTreeMap;
 
@@ -9,36 +10,37 @@ use super::change::{Change, Common, Verdict};
 use super::pairs::{Digest, Pairs};
 use super::{Known, Statement};
 
-/// A request that runs a statement so many times runs it in a loop.
+/// A request that runs a statement this many times runs it in a loop.
 const LOOP: f64 = 3.0;
 
-/// A server whose CPUs are busier than this answers later the more is asked of it (J. Little; R. Jain, "The Art of Computer Systems
-/// Performance Analysis", 1991: at four fifths a queue is four long).
+/// A server whose CPUs are busier than this gets slower with more load (J. Little; R. Jain, "The
+/// Art of Computer Systems Performance Analysis", 1991: at four fifths a queue is four long).
 const BUSY: f64 = 0.8;
 
 /// How often a request runs a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Runs {
-    /// Times, in the mean of those that run it.
+    /// The mean number among requests that run it.
     pub per_request: f64,
-    /// Requests that were seen.
+    /// Number of requests seen.
     pub requests: u64,
-    /// Whether requests are known by their trace ids; else a request is what a session runs of it without anything between.
+    /// Whether requests are known by their trace ids; otherwise a request is an uninterrupted
+    /// series of one statement in a session.
     pub by_trace: bool,
 }
 
-/// What the changes mean for the new server.
+/// The effect of the changes on the new server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Prediction {
-    /// Statements at once under way on the old server, in the mean (their time / the log's length).
+    /// Mean concurrent statements on the old server (their time / the log's length).
     pub old_at_once: f64,
-    /// The same on the new one, with the same mix at the same rate.
+    /// The same on the new one, for the same mix at the same rate.
     pub new_at_once: f64,
-    /// Share by which the time of all statements grows; what falls is negative.
+    /// Growth of the time of all statements, as a share; negative if it falls.
     pub growth_ratio: f64,
-    /// CPUs of the old server's machine, and the share of them that was busy, where they were watched.
+    /// CPUs of the old server's machine, and their busy share, if they were watched.
     pub cpus_busy: Option<(f64, f64)>,
-    /// What will be of it: whether it is carried.
+    /// Whether the new server carries the load.
     pub answer: Answer,
     /// The same in a sentence.
     pub text: String,
@@ -52,7 +54,7 @@ pub enum Answer {
     Carried,
     /// It is more than the new server carries.
     Overload,
-    /// Nobody knows what it carries.
+    /// Its capacity is unknown.
     Unknown,
 }
 
@@ -69,7 +71,7 @@ pub(super) fn runs(of: &Digest) -> Option<Runs> {
     (per_request >= LOOP).then_some(Runs { per_request, requests, by_trace: is_traced })
 }
 
-/// Seconds of the new server's time a second that a digest adds, all it has in common with others included.
+/// Seconds of the new server's time per second that a digest adds, including the common change.
 pub(super) fn added(of: &Digest, change: &Change, common: &Common, length_s: f64) -> f64 {
     let own = match change.verdict {
         Verdict::Slower | Verdict::Faster => change.ratio,
@@ -78,7 +80,7 @@ pub(super) fn added(of: &Digest, change: &Change, common: &Common, length_s: f64
     of.old_seconds() / length_s * (own * common.ratio - 1.0)
 }
 
-/// What all of it means.
+/// The effect of all changes.
 pub(super) fn predict(
     pairs: &Pairs,
     statements: &[Statement],
@@ -92,7 +94,7 @@ pub(super) fn predict(
     let cpus_busy = old.iter().find_map(cpus_busy);
     let own: f64 = statements.iter().filter(|s| s.change.verdict == Verdict::Slower).map(|s| s.added_load).sum();
     let grows = format!(
-        "the time of all statements {} by {:.1} %: {:.2} at once under way instead of {:.2} ({:+.2} by those that are slower, the rest {:+.1} % in common)",
+        "the time of all statements {} by {:.1} %: {:.2} run concurrently instead of {:.2} ({:+.2} from slower ones; the common change is {:+.1} %)",
         if growth_ratio < 0.0 { "falls" } else { "grows" },
         growth_ratio.abs() * 100.0,
         new_at_once,
@@ -102,35 +104,35 @@ pub(super) fn predict(
     );
     let (answer, text) = match (known.carries, cpus_busy) {
         (Some(carries), _) if new_at_once > carries => {
-            (Answer::Overload, format!("{grows}. The new server carries {carries:.2}: it is overloaded by this mix"))
+            (Answer::Overload, format!("{grows}. The new server carries {carries:.2}: this mix overloads it"))
         }
         (Some(carries), _) => (Answer::Carried, format!("{grows}. The new server carries {carries:.2}")),
         (None, Some((cpus, busy))) => {
             let then = busy * (1.0 + growth_ratio);
             let of = format!(
-                "{:.0} % of {cpus:.0} CPUs were busy on the old one, {:.0} % would be",
+                "{:.0} % of {cpus:.0} CPUs were busy on the old server, {:.0} % would be on the new one",
                 busy * 100.0,
                 then * 100.0
             );
             if then > 1.0 {
-                (Answer::Overload, format!("{grows}. {of}: more than there is"))
+                (Answer::Overload, format!("{grows}. {of}: more than it has"))
             } else if then > BUSY {
                 (Answer::Overload, format!("{grows}. {of}: beyond {:.0} % requests queue for a CPU", BUSY * 100.0))
             } else {
-                (Answer::Carried, format!("{grows}. {of}, if they have as many"))
+                (Answer::Carried, format!("{grows}. {of}, with as many CPUs"))
             }
         }
         (None, None) => (
             Answer::Unknown,
             format!(
-                "{grows}. What the new server carries is not known: --carries N, or --watch host beside the replay on the server's machine"
+                "{grows}. The new server's capacity is unknown: add --carries N, or --watch host if the replay runs on the server's machine"
             ),
         ),
     };
     Prediction { old_at_once, new_at_once, growth_ratio, cpus_busy, answer, text }
 }
 
-/// CPUs of the machine that was watched, and the share of them that was busy.
+/// CPUs of the watched machine, and their busy share.
 fn cpus_busy(recording: &Recording) -> Option<(f64, f64)> {
     let of_host = |s: &&holdup_recording::rows::Sample| s.metric == metrics::host::CPU_TIME.name && s.source == "host";
     let mut ends: BTreeMap<String, (f64, f64)> = BTreeMap::new();

@@ -1,9 +1,10 @@
-//! The same statements on two servers: which are slower on the new one, and what that costs.
+//! The same statements on two servers: which are slower on the new one, and the cost.
 //!
-//! Both have played the same log ([`holdup replay`](../../../docs/replay.md)), so each execution has its twin ([`pairs`]). Of each digest
-//! the change is estimated with an interval, beyond what all statements have in common ([`change`]); what is called slower or faster
-//! holds for all digests together. What it costs is told by calls x change, and by how often a request runs it ([`load`]). A new server
-//! that answers something else is not compared by time first ([`answers`]). Pure.
+//! Both have played the same log ([`holdup replay`](../../../docs/replay.md)), so each execution
+//! has its twin ([`pairs`]). The change of each digest is estimated with an interval, beyond the
+//! change that all statements share ([`change`]); verdicts are corrected for the number of digests.
+//! The cost is calls x change, and how often a request runs the statement ([`load`]). Different
+//! answers come before any comparison of times ([`answers`]). Pure.
 
 mod answers;
 mod change;

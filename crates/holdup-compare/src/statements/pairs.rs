@@ -1,26 +1,26 @@
-//! Executions and their twins: the same number of the log, on both servers, in the same round.
+//! Executions and their twins: the same number in the log, on both servers, in the same round.
 
 use std::collections::{BTreeMap, HashMap};
 
 use holdup_recording::Recording;
 use holdup_recording::rows::Execution;
 
-/// An execution on both.
+/// An execution on both servers.
 #[derive(Clone, Debug)]
 pub(super) struct Pair {
-    /// Which round it was of.
+    /// Its round.
     pub round: usize,
     /// Seconds from the round's start at which it was due.
     pub due_s: f64,
     pub trace: Option<String>,
-    /// Nanoseconds from send to end, where it ended well on both.
+    /// Nanoseconds from send to end, if it succeeded on both.
     pub times_ns: Option<(i64, i64)>,
-    /// What was answered.
+    /// The answers.
     pub old: Answer,
     pub new: Answer,
 }
 
-/// What a server answered.
+/// A server's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Answer {
     pub error: Option<String>,
@@ -50,15 +50,15 @@ pub(super) struct Digest {
     pub digest: String,
     /// Executions of one round.
     pub calls: u64,
-    /// Times that a session ran it one or several times without anything else between, in one round.
+    /// Uninterrupted series of it in a session, in one round.
     pub in_a_row: u64,
-    /// Mean times on both of those that ended well on both, milliseconds.
+    /// Mean times on both servers, of executions that succeeded on both, milliseconds.
     pub means_ms: (f64, f64),
     pub all: Vec<Pair>,
 }
 
 impl Digest {
-    /// Mean times of those that ended well on both, milliseconds.
+    /// Mean times of executions that succeeded on both, milliseconds.
     fn measured(&self) -> (f64, f64) {
         let times: Vec<(i64, i64)> = self.all.iter().filter_map(|pair| pair.times_ns).collect();
         let mean = |of: fn(&(i64, i64)) -> i64| {
@@ -73,7 +73,7 @@ impl Digest {
     }
 }
 
-/// What both have played.
+/// The executions that both servers played.
 #[derive(Clone, Debug)]
 pub(super) struct Pairs {
     /// By digest.
@@ -89,7 +89,7 @@ impl Pairs {
     pub fn of(old: &[Recording], new: &[Recording]) -> Result<Self, String> {
         if old.len() != new.len() {
             return Err(format!(
-                "{} recordings of the old server and {} of the new one: each round is played on both",
+                "{} recordings of the old server and {} of the new one: each round needs both",
                 old.len(),
                 new.len()
             ));
@@ -104,7 +104,7 @@ impl Pairs {
                 let Some(twin) = twins.get(&row.number) else { continue };
                 if twin.digest != row.digest {
                     return Err(format!(
-                        "{}: execution {} is another statement there: both have to play the same log",
+                        "{}: execution {} is another statement: both servers must play the same log",
                         new.dir.display(),
                         row.number
                     ));
@@ -144,7 +144,7 @@ fn executions(recording: &Recording) -> Result<&[Execution], String> {
     let rows = recording.tables.executions.rows.as_slice();
     if rows.is_empty() {
         return Err(format!(
-            "{}: no executions in it: statements are compared by recordings of holdup replay",
+            "{}: it holds no executions: compare recordings of holdup replay",
             recording.dir.display()
         ));
     }

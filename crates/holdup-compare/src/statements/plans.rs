@@ -1,4 +1,4 @@
-//! Whether a statement's plan is another one on the new server, where both recordings have plans of it.
+//! Whether a statement's plan differs on the new server, if both recordings have plans of it.
 
 use std::collections::BTreeMap;
 
@@ -10,21 +10,24 @@ use serde::Serialize;
 /// Plans of a statement on both servers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Plans {
-    /// Whether they have no shape in common: a server may well use several for one statement, by its values.
+    /// Whether they share no shape: a server may use several for one statement, depending on its
+    /// values.
     pub is_other: bool,
-    /// The most usual one on the old server: kinds of nodes, tables, indexes, no figures and no values.
+    /// The most frequent one on the old server: kinds of nodes, tables, indexes; no figures and no
+    /// values.
     pub old: String,
-    /// The same on the new one.
+    /// The same on the new server.
     pub new: String,
 }
 
-/// Plans of a statement by shape, with how often each was seen.
+/// Plans of a statement by shape, with their counts.
 type Shapes<'a> = BTreeMap<&'a str, (usize, &'a Plan)>;
 
-/// Plans of `digest`; none where one of the servers has none, or not of the same kind.
+/// Plans of `digest`; none if one of the servers has none of the same kind.
 pub(super) fn of(digest: &str, old: &[Recording], new: &[Recording]) -> Option<Plans> {
     let (old, new) = (by_kind(digest, old), by_kind(digest, new));
-    // What was executed and what was only asked for may differ by that alone.
+    // Executed and merely explained plans may differ for that reason alone, so kinds are compared
+    // separately.
     let mut of_both = old.iter().filter_map(|(kind, was)| Some((was, new.get(kind)?)));
     let (was, is) = of_both.next()?;
     let is_other = |(was, is): (&Shapes<'_>, &Shapes<'_>)| !was.keys().any(|shape| is.contains_key(shape));

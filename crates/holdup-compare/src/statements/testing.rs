@@ -1,10 +1,10 @@
-//! Made-up replays of a mix on two servers, for tests: what truly changed is known.
+//! Simulated replays of a mix on two servers, for tests: the true changes are known.
 
 use holdup_recording::Recording;
 use holdup_recording::manifest::{Host, Manifest};
 use holdup_recording::rows::{Execution, Tables};
 
-/// A generator of numbers of its own: the same on every machine.
+/// A random number generator that is the same on every machine.
 pub(super) struct Luck(u64);
 
 impl Luck {
@@ -20,7 +20,7 @@ impl Luck {
         (self.0 >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Around 0, with a deviation of 1: twelve uniform ones.
+    /// Around 0, with a standard deviation of 1: the sum of twelve uniform numbers.
     pub fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
     }
@@ -42,12 +42,13 @@ pub(super) struct Mix {
 
 impl Mix {
     fn rows(&self, round: usize, is_new: bool) -> Vec<Execution> {
-        // Which statements there are and when they are due is the log's; how long they take is each server's.
+        // The log decides the statements and when they are due; each server decides how long they
+        // take.
         let mut log = Luck::new(self.seed);
         let mut took = Luck::new(self.seed + 1_000 * (round as u64 + 1) + u64::from(is_new));
         let of = |list: &[(usize, f64)], digest| list.iter().find(|(of, _)| *of == digest).map_or(1.0, |(_, v)| *v);
         let mut rows = Vec::new();
-        // What the machine does to all of a second.
+        // The machine's effect on each second.
         let moods: Vec<f64> = (0..60).map(|_| 1.0 + 0.4 * took.uniform().powi(4)).collect();
         let total = self.digests * self.calls;
         for number in 0..total {

@@ -1,4 +1,4 @@
-//! What is found of made-up upgrades, and what is not.
+//! Upgrades with known changes: what is found, and what is not.
 
 use super::change::Verdict;
 use super::load::Answer;
@@ -10,7 +10,8 @@ fn compared(mix: &Mix, carries: Option<f64>) -> Report {
     compare(("old", &mix.recordings(false)), ("new", &mix.recordings(true)), &known).unwrap()
 }
 
-/// Ten of 400, by 10 to 80 %, three of them in loops; the whole server a little faster.
+/// Ten of 400 are slower by 10 to 80 %, three of them in loops; the whole server is a little
+/// faster.
 fn upgrade(seed: u64) -> Mix {
     let slower = (0..10).map(|i| (i * 37 + 5, 1.10 + 0.70 * i as f64 / 9.0)).collect();
     Mix { digests: 400, calls: 200, rounds: 2, slower, all: 0.97, loops: vec![(5, 20), (42, 20), (79, 20)], seed }

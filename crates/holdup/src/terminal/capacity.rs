@@ -51,7 +51,7 @@ fn tables(report: &CapacityReport) -> impl Iterator<Item = Table> {
 
 fn carried(report: &CapacityReport) -> Table {
     let axis = report.axis.clone().unwrap_or_default();
-    let heads = ["searches", "knee/s", "breaks at/s", "most/s", "CPUs used", "throttled", "bound first"];
+    let heads = ["searches", "knee/s", "breaks at/s", "most/s", "CPUs used", "throttled", "first limit"];
     let row = |setting: &Setting| {
         let cpu = setting.cpu.as_ref();
         vec![
@@ -77,7 +77,7 @@ fn carried(report: &CapacityReport) -> Table {
 fn needed(report: &CapacityReport, plan: &Plan) -> Table {
     let axis = report.axis.clone().unwrap_or_default();
     let heads =
-        [format!("instances for {}/s", figure(plan.rate)), "each/s".into(), "connections".into(), "binds".into()];
+        [format!("instances for {}/s", figure(plan.rate)), "each/s".into(), "connections".into(), "limit".into()];
     let rows = plan.rows.iter().map(|row| {
         let needed = row.needed;
         let connections = row.connections_each.map(|each| each * f64::from(needed.instances));

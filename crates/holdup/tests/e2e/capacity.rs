@@ -79,7 +79,7 @@ fn it_is_planned_with(recordings: &Path) {
         "{needed:?}"
     );
     let text = again(recordings, &[&demand[..], &["--connection-budget=200"]].concat()).stdout;
-    for part in ["It is linear up to workers=2", "instances for 300/s", "so that the load binds"] {
+    for part in ["It is linear up to workers=2", "instances for 300/s", "so the load is the limit"] {
         assert!(text.contains(part), "no \"{part}\": {text}");
     }
     assert!(!text.contains('\u{1b}'), "colours where no terminal is: {text}");
@@ -87,7 +87,7 @@ fn it_is_planned_with(recordings: &Path) {
     assert!(markdown.contains("| workers | searches |"), "{markdown}");
     let over = again(recordings, &[&demand[..], &["--connection-budget=20"]].concat());
     assert_eq!(over.code(), Some(1), "{}", over.stdout);
-    assert!(over.stdout.contains("the connections bind first: 2 instances fit in"), "{}", over.stdout);
+    assert!(over.stdout.contains("connections are the first limit: 2 instances fit"), "{}", over.stdout);
     // One of the recordings alone knows its value.
     let one = again(&recordings.join("workers-2-1"), &["--json"]).json();
     assert_eq!((&one["settings"][0]["value"], &one["scaling"]), (&2.0.into(), &Value::Null));
