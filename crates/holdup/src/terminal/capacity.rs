@@ -206,11 +206,11 @@ mod tests {
         assert_eq!(
             rows,
             [
-                "  cpu  searches  knee/s           breaks at/s  most/s           CPUs used     throttled  bound first",
+                "  cpu  searches  knee/s           breaks at/s  most/s           CPUs used     throttled  first limit",
                 "  0.5  1         50 (49 to 51)    -            50 (49 to 51)    0.50 of 0.50  100 %      cpu_throttled",
                 "  1    1         100 (98 to 102)  -            100 (98 to 102)  1.00 of 1.00  100 %      cpu_throttled",
                 "",
-                "  cpu  instances for 300/s  each/s  connections  binds",
+                "  cpu  instances for 300/s  each/s  connections  limit",
                 "  0.5  6 (6 to 7)           50      60 of 30     connections, at 3 instances",
                 "  1    3 (3 to 4)           100     30 of 30     the load",
             ]
