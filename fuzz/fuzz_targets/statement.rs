@@ -53,7 +53,7 @@ fuzz_target!(|input: &[u8]| {
     assert!(batch.events.len() <= 2 * lines + 2);
     // And as what a server says of a plan.
     for row in batch.plans.into_iter().chain(holdup_collect::postgres::fuzz_plans(&String::from_utf8_lossy(rest))) {
-        let tree = Node::of_json(&row.plan).expect("a tree is written so that it can be read");
+        let tree = Node::from_json(&row.plan).expect("a tree is written so that it can be read");
         assert!(row.shape.len() == 16 && tree.structure().len() <= 64 * rest.len() + 64);
     }
 });

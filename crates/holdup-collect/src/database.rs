@@ -4,7 +4,7 @@
 use std::fmt::Display;
 use std::time::Instant;
 
-use holdup_recording::metrics::Named;
+use holdup_recording::metrics::MetricName;
 use holdup_recording::rows::Sample;
 use holdup_recording::{Labels, clock};
 
@@ -112,7 +112,7 @@ impl<'a> Read<'a> {
     }
 
     /// A value that was read in it.
-    pub fn sample(&self, metric: impl Named, labels: Labels, value: f64) -> Sample {
+    pub fn sample(&self, metric: impl MetricName, labels: Labels, value: f64) -> Sample {
         Sample {
             observed_at: self.at(),
             window_ns: self.window_ns(),

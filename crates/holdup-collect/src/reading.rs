@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use holdup_recording::metrics::Named;
+use holdup_recording::metrics::MetricName;
 use holdup_recording::rows::{Sample, Setting};
 use holdup_recording::{Batch, Labels, clock};
 
@@ -48,7 +48,7 @@ impl<'a> Out<'a> {
     }
 
     /// Puts one value in. The first one after `begin` ends the window: by then the file has been read.
-    pub fn put(&mut self, metric: impl Named, labels: Labels, value: f64) {
+    pub fn put(&mut self, metric: impl MetricName, labels: Labels, value: f64) {
         let window_ns = self.window();
         self.batch.samples.push(Sample {
             observed_at: self.begun_at + window_ns / 2,
@@ -61,7 +61,7 @@ impl<'a> Out<'a> {
     }
 
     /// A value without labels.
-    pub fn put_plain(&mut self, metric: impl Named, value: f64) {
+    pub fn put_plain(&mut self, metric: impl MetricName, value: f64) {
         self.put(metric, Labels::none(), value);
     }
 

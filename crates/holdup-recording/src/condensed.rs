@@ -30,7 +30,7 @@ pub struct Condensed {
 
 impl Condensed {
     /// Condenses the rows of `tables`.
-    pub fn of(tables: &Tables) -> Self {
+    pub fn from_tables(tables: &Tables) -> Self {
         let mut series = SeriesMaker::default();
         for row in &tables.samples.rows {
             let key = (row.source.as_str(), row.metric.as_str(), &row.labels);
@@ -45,7 +45,7 @@ impl Condensed {
                 }
                 "digest_total" => {
                     let key = (row.source.as_str(), row.database.as_deref(), row.digest.as_str());
-                    totals.push(key, row.digest_text.as_str(), Reading::of(row));
+                    totals.push(key, row.digest_text.as_str(), Reading::from_row(row));
                 }
                 _ => {}
             }

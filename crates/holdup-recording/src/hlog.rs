@@ -9,7 +9,7 @@
 //! Lines stay encoded until they are needed: a decoded histogram takes a hundred times as much
 //! memory.
 
-mod patient;
+mod retrying;
 mod sparse;
 
 use std::io::{LineWriter, Write};
@@ -22,7 +22,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, Tag};
 use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
 
-use self::patient::Patient;
+use self::retrying::RetryingWriter;
 use self::sparse::Reader;
 use crate::files;
 
@@ -47,7 +47,7 @@ pub struct Interval {
 /// # Errors
 /// Those of the file system, or a tag with a comma, space or line break.
 pub fn write(dir: &Path, start: SystemTime, intervals: impl IntoIterator<Item = Interval>) -> std::io::Result<()> {
-    let mut file = LineWriter::new(Patient::new(files::create(&dir.join(HLOG))?));
+    let mut file = LineWriter::new(RetryingWriter::new(files::create(&dir.join(HLOG))?));
     let mut serializer = V2DeflateSerializer::new();
     let mut log = IntervalLogWriterBuilder::new()
         .add_comment("values are nanoseconds")

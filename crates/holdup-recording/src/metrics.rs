@@ -145,24 +145,24 @@ impl From<Member> for String {
 }
 
 /// The name of a sample: a [`Metric`] or a [`Member`] of a family, and no other text.
-pub trait Named {
+pub trait MetricName {
     /// The name in the recording.
     fn name(&self) -> &str;
 }
 
-impl Named for Metric {
+impl MetricName for Metric {
     fn name(&self) -> &str {
         self.name
     }
 }
 
-impl Named for Member {
+impl MetricName for Member {
     fn name(&self) -> &str {
         &self.0
     }
 }
 
-impl<N: Named + ?Sized> Named for &N {
+impl<N: MetricName + ?Sized> MetricName for &N {
     fn name(&self) -> &str {
         (**self).name()
     }

@@ -109,7 +109,7 @@ pub enum Unit {
 
 /// The requests of one operation that ended in one second.
 #[derive(Clone, Copy, Debug)]
-pub struct Ended<'a> {
+pub struct OperationOutcomes<'a> {
     /// Its name.
     pub operation: &'a str,
     /// Requests that succeeded.
@@ -120,7 +120,7 @@ pub struct Ended<'a> {
     pub times: &'a [(u64, u64)],
 }
 
-/// The values of `histogram` with their counts, in the form of [`Ended::times`].
+/// The values of `histogram` with their counts, in the form of [`OperationOutcomes::times`].
 pub fn times(histogram: &Histogram<u64>) -> Vec<(u64, u64)> {
     histogram.iter_recorded().map(|v| (v.value_iterated_to(), v.count_at_value())).collect()
 }

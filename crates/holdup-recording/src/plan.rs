@@ -102,7 +102,7 @@ impl Node {
     }
 
     /// Parses the column `plan`; none if the text is not a plan.
-    pub fn of_json(text: &str) -> Option<Self> {
+    pub fn from_json(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }
 
@@ -137,7 +137,7 @@ mod tests {
         let structure = "Hash Join Left(Seq Scan orders, Index Scan customer by customer_pkey)";
         assert_eq!(join.structure(), structure);
         let text = join.to_json();
-        assert_eq!(Node::of_json(&text).as_ref(), Some(&join));
+        assert_eq!(Node::from_json(&text).as_ref(), Some(&join));
         assert!(!text.contains("null"), "{text}");
         join.children[0].rows_estimated = Some(5e6);
         join.children[0].schema = Some("public".to_owned());
@@ -146,6 +146,6 @@ mod tests {
         assert_ne!(join.structure(), structure, "the order is");
         let names: Vec<String> = join.all().into_iter().map(Node::name).collect();
         assert_eq!(names, ["Hash Join Left", "Index Scan customer by customer_pkey", "Seq Scan orders"]);
-        assert_eq!(Node::of_json("plan"), None);
+        assert_eq!(Node::from_json("plan"), None);
     }
 }

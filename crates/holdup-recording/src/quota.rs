@@ -19,12 +19,12 @@ impl CpuQuota {
     /// for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         let (us, period_us) = text.split_once(' ')?;
-        Self::of(us, period_us)
+        Self::from_v1(us, period_us)
     }
 
     /// Parses the two files of version 1, `cpu.cfs_quota_us` and `cpu.cfs_period_us`. A quota of -1
     /// means no limit.
-    pub fn of(us: &str, period_us: &str) -> Option<Self> {
+    pub fn from_v1(us: &str, period_us: &str) -> Option<Self> {
         let positive = |text: &str| text.trim().parse().ok().filter(|us: &f64| us.is_finite() && *us > 0.0);
         Some(Self { us: positive(us)?, period_us: positive(period_us)? })
     }
@@ -50,7 +50,7 @@ mod tests {
     fn a_quota_is_cpu_time_in_a_period() {
         let quota = CpuQuota::parse("20000 100000\n").unwrap();
         assert_eq!((quota.cpus(), quota.to_string()), (0.2, "20000 100000".to_owned()));
-        assert_eq!(CpuQuota::of("20000\n", "100000\n"), Some(quota));
+        assert_eq!(CpuQuota::from_v1("20000\n", "100000\n"), Some(quota));
         for none in ["max", "max 100000", "-1 100000", "0 100000", "5 0", "nan 1", ""] {
             assert_eq!(CpuQuota::parse(none), None, "{none}");
         }

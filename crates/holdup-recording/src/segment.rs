@@ -117,7 +117,7 @@ pub(crate) fn each_group_of<R: Row>(
     file: File,
     mut read: impl FnMut(&dyn RowGroupReader, &[Option<usize>]) -> Result<(), ParquetError>,
 ) -> Result<Vec<&'static str>, SegmentError> {
-    let groups = Groups::of::<R>(path, file)?;
+    let groups = Groups::open::<R>(path, file)?;
     for i in 0..groups.len() {
         groups.read(i, &mut read)?;
     }
@@ -137,7 +137,7 @@ struct Groups {
 }
 
 impl Groups {
-    fn of<R: Row>(path: &Path, file: File) -> Result<Self, SegmentError> {
+    fn open<R: Row>(path: &Path, file: File) -> Result<Self, SegmentError> {
         parquet(path, headers::check_footer(&file))?;
         let claimed = io(path, file.try_clone())?;
         let reader = parquet(path, guarded(|| SerializedFileReader::new(file)))?;
@@ -165,7 +165,7 @@ impl Groups {
 
 /// Rows of one Parquet file of table `R`, a row group at a time.
 fn row_groups<R: Row>(path: &Path) -> impl Iterator<Item = Result<Vec<R>, SegmentError>> + use<R> {
-    let opened = io(path, files::open(path)).and_then(|file| Groups::of::<R>(path, file));
+    let opened = io(path, files::open(path)).and_then(|file| Groups::open::<R>(path, file));
     let (groups, error) = match opened {
         Ok(groups) => (Some(groups), None),
         Err(error) => (None, Some(Err(error))),
@@ -188,7 +188,7 @@ pub(crate) fn all_segments(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// Those of `table`, in the order they were written.
-fn of_table(all: &[PathBuf], table: &str) -> Vec<PathBuf> {
+fn segments_of_table(all: &[PathBuf], table: &str) -> Vec<PathBuf> {
     let prefix = format!("{table}-");
     let is_of = |path: &&PathBuf| {
         path.file_name().and_then(|n| n.to_str()).is_some_and(|n| n.starts_with(&prefix) && n.ends_with(".parquet"))
@@ -198,7 +198,7 @@ fn of_table(all: &[PathBuf], table: &str) -> Vec<PathBuf> {
 
 /// Segments of `table` in the order they were written.
 pub(crate) fn segments(dir: &Path, table: &str) -> Vec<PathBuf> {
-    of_table(&all_segments(dir), table)
+    segments_of_table(&all_segments(dir), table)
 }
 
 /// The finished file of `table`.
@@ -247,7 +247,7 @@ pub(crate) fn merge_table<R: Row>(dir: &Path, all: &[PathBuf], finish: bool) -> 
 
 /// Makes `<table>.parquet` of those of `all` segments that are its, then removes them. Returns the rows it has.
 fn finish_table<R: Row>(dir: &Path, all: &[PathBuf]) -> Result<u64, SegmentError> {
-    let parts = of_table(all, R::TABLE);
+    let parts = segments_of_table(all, R::TABLE);
     merge::<R>(&parts, &table_path(dir, R::TABLE))
 }
 
@@ -257,7 +257,7 @@ fn finish_table<R: Row>(dir: &Path, all: &[PathBuf]) -> Result<u64, SegmentError
 /// name which parts it replaces; see [`not_replaced`].
 fn compact<R: Row>(dir: &Path, all: &[PathBuf]) -> Result<u64, SegmentError> {
     let small: Vec<PathBuf> =
-        of_table(all, R::TABLE).into_iter().filter(|p| span(p).is_some_and(|(a, b)| a == b)).collect();
+        segments_of_table(all, R::TABLE).into_iter().filter(|p| span(p).is_some_and(|(a, b)| a == b)).collect();
     if small.len() < COMPACT_AT {
         return Ok(0);
     }

@@ -239,7 +239,7 @@ pub(crate) fn write_field<F: Field>(
 }
 
 /// A column of a row group in stored form.
-pub(crate) struct Stored<D: DataType> {
+pub(crate) struct StoredColumn<D: DataType> {
     values: Vec<D::T>,
     /// Whether each row has a value; none if all have one.
     levels: Option<Vec<i16>>,
@@ -247,7 +247,7 @@ pub(crate) struct Stored<D: DataType> {
     lacking: usize,
 }
 
-impl<D: DataType> Stored<D> {
+impl<D: DataType> StoredColumn<D> {
     /// Reads the column at `position` of `group`, if it exists.
     pub fn read(group: &dyn RowGroupReader, position: Option<usize>) -> Result<Self> {
         let count = usize::try_from(group.metadata().num_rows()).map_err(|e| ParquetError::General(e.to_string()))?;
@@ -301,7 +301,7 @@ impl<D: DataType> Stored<D> {
 }
 
 pub(crate) fn read_field<F: Field>(group: &dyn RowGroupReader, position: Option<usize>) -> Result<Vec<F>> {
-    let stored = Stored::<F::Parquet>::read(group, position)?;
+    let stored = StoredColumn::<F::Parquet>::read(group, position)?;
     let mut shared = F::Shared::default();
     let mut bytes = 0;
     let load = |value| {

@@ -10,7 +10,7 @@ const KNOWN_OF_OLD: [&str; 8] = ["p50", "p90", "p95", "p99", "p999", "max", "mea
 
 /// An objective on response time, on the share of errors or on the achieved rate.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Stored", into = "Stored")]
+#[serde(from = "StoredThreshold", into = "StoredThreshold")]
 pub struct Threshold {
     /// As the user wrote it.
     pub text: String,
@@ -47,7 +47,7 @@ impl Threshold {
 
 /// A threshold in the manifest's form.
 #[derive(Clone, Serialize, Deserialize)]
-struct Stored {
+struct StoredThreshold {
     text: String,
     metric: String,
     below: f64,
@@ -75,7 +75,7 @@ fn is_zero(value: &i64) -> bool {
     *value == 0
 }
 
-impl From<Threshold> for Stored {
+impl From<Threshold> for StoredThreshold {
     fn from(threshold: Threshold) -> Self {
         let Threshold { text, metric, below, operation, is_group, window_ns, abort, abort_after_ns } = threshold;
         let (below, limit) =
@@ -84,9 +84,10 @@ impl From<Threshold> for Stored {
     }
 }
 
-impl From<Stored> for Threshold {
-    fn from(stored: Stored) -> Self {
-        let Stored { text, metric, below, operation, limit, is_group, window_ns, abort, abort_after_ns } = stored;
+impl From<StoredThreshold> for Threshold {
+    fn from(stored: StoredThreshold) -> Self {
+        let StoredThreshold { text, metric, below, operation, limit, is_group, window_ns, abort, abort_after_ns } =
+            stored;
         let below = limit.unwrap_or(below);
         Self { text, metric, below, operation, is_group, window_ns, abort, abort_after_ns }
     }

@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 pub use self::flush::SOURCE;
-use self::flush::{Flush, Told};
+use self::flush::{Flush, Notices};
 use self::queue::{Memory, Message};
 pub use self::queue::{RowSink, Tap};
 pub use self::room::Limits;
@@ -65,7 +65,7 @@ pub struct Recorder {
     dir: PathBuf,
     sink: RowSink,
     writer: Option<JoinHandle<Flush>>,
-    told: Arc<Told>,
+    notices: Arc<Notices>,
     reserve: Reserve,
 }
 
@@ -102,17 +102,17 @@ impl Recorder {
 
     fn start(limits: Limits, dir: &Path, manifest: &Manifest) -> io::Result<Self> {
         Room::new(dir, limits).check()?;
-        let reserve = Reserve::take(dir)?;
+        let reserve = Reserve::create(dir)?;
         manifest.write(dir)?;
         let (sender, receiver) = mpsc::channel();
-        let (memory, told) = (Memory::new(limits.memory_bytes), Arc::new(Told::default()));
-        let flush = Flush::new(dir, limits, Arc::clone(&memory), Arc::clone(&told));
+        let (memory, notices) = (Memory::new(limits.memory_bytes), Arc::new(Notices::default()));
+        let flush = Flush::new(dir, limits, Arc::clone(&memory), Arc::clone(&notices));
         let writer = std::thread::Builder::new().name("recording".to_owned()).spawn(move || {
             give_way();
             flush.run(&receiver)
         })?;
         let sink = RowSink { sender, memory, tap: None };
-        Ok(Self { dir: dir.to_owned(), sink, writer: Some(writer), told, reserve })
+        Ok(Self { dir: dir.to_owned(), sink, writer: Some(writer), notices, reserve })
     }
 
     /// Its directory.
@@ -132,12 +132,12 @@ impl Recorder {
 
     /// Write errors since the last call, and how they ended; worth a line at once.
     pub fn notices(&self) -> Vec<String> {
-        self.told.take()
+        self.notices.take()
     }
 
     /// Whether it has reached its largest size and should be finished.
     pub fn is_full(&self) -> bool {
-        self.told.is_full.load(Ordering::Relaxed)
+        self.notices.is_full.load(Ordering::Relaxed)
     }
 
     /// Ends the recording: writes `manifest` with `state`, merges segments into tables, and writes

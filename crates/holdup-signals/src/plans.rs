@@ -62,13 +62,13 @@ pub fn shapes<'a>(plans: &[&'a Plan], of: &Executed) -> BTreeMap<&'a str, Vec<Sh
             Some(shape) => {
                 shape.count += 1;
                 if shape.plan.observed_at <= plan.observed_at
-                    && let Some(tree) = Node::of_json(&plan.plan)
+                    && let Some(tree) = Node::from_json(&plan.plan)
                 {
                     (shape.plan, shape.tree) = (plan, tree);
                 }
             }
             None => {
-                if let Some(tree) = Node::of_json(&plan.plan) {
+                if let Some(tree) = Node::from_json(&plan.plan) {
                     shapes.push(Shape { count: 1, plan, tree });
                 }
             }

@@ -32,7 +32,7 @@ impl Index {
     /// Sorts `tables` by what is looked up.
     pub fn of(tables: &Tables) -> Self {
         Self {
-            condensed: tables.condensed.clone().unwrap_or_else(|| Arc::new(Condensed::of(tables))),
+            condensed: tables.condensed.clone().unwrap_or_else(|| Arc::new(Condensed::from_tables(tables))),
             sessions: Stretches::of(&tables.sessions.rows, |r| r.observed_at),
             requests: Stretches::of(&tables.requests.rows, |r| r.intended_at),
         }

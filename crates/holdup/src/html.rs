@@ -153,7 +153,7 @@ fn plans<'a>(recording: &'a Recording, verdict: &Diagnosis) -> Vec<Plan<'a>> {
     let one = |(kind, digest, shape): (&str, &str, &str)| {
         let is_of = |p: &&holdup_recording::rows::Plan| p.kind == kind && p.digest == digest && p.shape == shape;
         let rows: Vec<_> = recording.tables.plans.rows.iter().filter(is_of).collect();
-        let tree = rows.iter().find_map(|row| Node::of_json(&row.plan))?;
+        let tree = rows.iter().find_map(|row| Node::from_json(&row.plan))?;
         let mut times_ns: Vec<i64> = rows.iter().filter_map(|row| row.duration_ns).collect();
         times_ns.sort_unstable();
         let mut nodes = Vec::new();

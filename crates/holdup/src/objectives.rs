@@ -10,7 +10,7 @@ use holdup_load::scenario::{Scenario, WarmUp};
 use holdup_load::stats::Second;
 use holdup_recording::clock;
 use holdup_recording::manifest::{Aborted, Threshold};
-use holdup_recording::objective::{self, Ended, Evaluation, Extent, Judgement};
+use holdup_recording::objective::{self, Evaluation, Extent, Judgement, OperationOutcomes};
 
 /// See the module.
 pub struct Objectives {
@@ -42,11 +42,11 @@ impl Objectives {
         }
         let times: Vec<Vec<(u64, u64)>> =
             second.operations.iter().map(|o| objective::times(&o.latencies.response)).collect();
-        let ended: Vec<Ended<'_>> = second
+        let ended: Vec<OperationOutcomes<'_>> = second
             .operations
             .iter()
             .zip(&times)
-            .map(|(operation, times)| Ended {
+            .map(|(operation, times)| OperationOutcomes {
                 operation: &operation.name,
                 completed: operation.completed,
                 failed: operation.failures.values().sum(),

@@ -111,12 +111,12 @@ mod tests {
         }
         let plan = tree(&format!("{{\"Plan\": {text}}}"));
         // Deeper than what is read at all.
-        assert!(plan.is_none_or(|plan| Node::of_json(&plan.to_json()).is_some()));
+        assert!(plan.is_none_or(|plan| Node::from_json(&plan.to_json()).is_some()));
         let lines: String = (0..200)
             .map(|depth| format!("{}->  Limit  (cost=0.00..1.00 rows=1 width=1)\n", " ".repeat(2 + 6 * depth)))
             .collect();
         let plan = super::super::text::tree(&format!("Limit  (cost=0.00..1.00 rows=1 width=1)\n{lines}")).unwrap();
-        assert_eq!(Node::of_json(&plan.to_json()).map(|plan| plan.all().len()), Some(DEPTH_MAX));
+        assert_eq!(Node::from_json(&plan.to_json()).map(|plan| plan.all().len()), Some(DEPTH_MAX));
     }
 
     #[test]

@@ -123,7 +123,7 @@ fn a_dropped_index(server: &Server, collectors: &mut [(&str, Box<dyn Collector>)
         assert_ne!(after.shape, json.shape);
         assert_eq!((text.rows_actual, text.database.as_deref()), (Some(0.0), Some("postgres")));
         assert!(text.session_id.is_some() && text.duration_ns.is_some_and(|took| took > 0));
-        let scan = Node::of_json(&after.plan).expect("a tree");
+        let scan = Node::from_json(&after.plan).expect("a tree");
         assert_eq!((scan.name().as_str(), scan.rows_removed), ("Seq Scan orders", Some(20_000.0)));
         assert!(scan.filter.as_deref().is_some_and(|filter| filter.contains("customer = ?")), "{scan:?}");
     }

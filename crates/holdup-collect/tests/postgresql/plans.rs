@@ -139,7 +139,7 @@ fn a_dropped_index(server: &Server, collector: &mut dyn Collector) {
     evil.end();
     server.run("DROP INDEX orders_customer");
     let after = plan(collector, "without it", &run, |plan| plan.digest == is_theirs && plan.shape != before.shape);
-    let tree = holdup_recording::plan::Node::of_json(&after.plan).expect("a tree");
+    let tree = holdup_recording::plan::Node::from_json(&after.plan).expect("a tree");
     assert!(tree.structure().contains("Seq Scan orders"), "{}", tree.structure());
     server.run("CREATE INDEX orders_customer ON orders (customer)");
     server.open("stays");

@@ -46,7 +46,7 @@ fn by_kind<'a>(digest: &str, recordings: &'a [Recording]) -> BTreeMap<&'a str, S
 
 fn most_usual(shapes: &Shapes<'_>) -> String {
     let plan = shapes.values().max_by_key(|(count, _)| *count).map(|(_, plan)| *plan);
-    plan.and_then(|plan| Node::of_json(&plan.plan)).map(|tree| tree.structure()).unwrap_or_default()
+    plan.and_then(|plan| Node::from_json(&plan.plan)).map(|tree| tree.structure()).unwrap_or_default()
 }
 
 #[cfg(test)]

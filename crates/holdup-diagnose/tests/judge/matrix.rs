@@ -246,7 +246,7 @@ fn cleared_without_a_metric(fixture: &Fixture, sources: &str) -> Vec<(String, St
     }
     // As it is read to be judged: what rows say is put in order once, not for each metric.
     let mut less = recording.clone();
-    less.tables.condensed = Some(Arc::new(Condensed::of(&less.tables)));
+    less.tables.condensed = Some(Arc::new(Condensed::from_tables(&less.tables)));
     less.tables.samples.rows.clear();
     for metric in metrics {
         let series = &mut Arc::get_mut(less.tables.condensed.as_mut().unwrap()).unwrap().series.by_metric;

@@ -13,7 +13,7 @@ use super::totals::{Reading, Totals, TotalsMaker};
 use crate::labels::Labels;
 use crate::reader::{OpenError, Table, read_groups};
 use crate::rows::{Sample, Statement};
-use crate::table::{Row, Stored};
+use crate::table::{Row, StoredColumn};
 use crate::text::Names;
 
 /// Least memory of a sample: its time and its value.
@@ -35,13 +35,13 @@ impl Group<'_> {
 
     /// The text numbers of a column; empty if the file lacks it.
     fn names<R: Row>(&self, column: &str, names: &mut Names) -> Result<Vec<Option<u32>>> {
-        let stored = Stored::<ByteArrayType>::read(self.group, self.position::<R>(column))?;
+        let stored = StoredColumn::<ByteArrayType>::read(self.group, self.position::<R>(column))?;
         names.forget_places();
         Ok(stored.iter().map(|text| text.map(|text| names.number(text.data()))).collect())
     }
 
     fn integers<R: Row>(&self, column: &str) -> Result<Vec<i64>> {
-        let stored = Stored::<Int64Type>::read(self.group, self.position::<R>(column))?;
+        let stored = StoredColumn::<Int64Type>::read(self.group, self.position::<R>(column))?;
         Ok(stored.iter().map(|value| value.copied().unwrap_or_default()).collect())
     }
 
@@ -61,10 +61,10 @@ pub(crate) fn read_samples(dir: &Path) -> std::result::Result<(Table<Sample>, Se
     let nothing = ByteArray::from("");
     let table = read_groups(dir, |group, positions| {
         let group = Group { group, positions };
-        let texts = |column| Stored::<ByteArrayType>::read(group.group, group.position::<Sample>(column));
+        let texts = |column| StoredColumn::<ByteArrayType>::read(group.group, group.position::<Sample>(column));
         let (source, metric, label) = (texts("source")?, texts("metric")?, texts("labels")?);
-        let times = Stored::<Int64Type>::read(group.group, group.position::<Sample>("observed_at"))?;
-        let values = Stored::<DoubleType>::read(group.group, group.position::<Sample>("value"))?;
+        let times = StoredColumn::<Int64Type>::read(group.group, group.position::<Sample>("observed_at"))?;
+        let values = StoredColumn::<DoubleType>::read(group.group, group.position::<Sample>("value"))?;
         [&mut sources, &mut metrics, &mut labels].into_iter().for_each(Names::forget_places);
         let rows = source.iter().zip(metric.iter()).zip(label.iter()).zip(times.iter()).zip(values.iter());
         for ((((source, metric), label), at), value) in rows {

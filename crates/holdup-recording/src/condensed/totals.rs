@@ -27,7 +27,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    pub(super) fn of(row: &Statement) -> Self {
+    pub(super) fn from_row(row: &Statement) -> Self {
         Self {
             observed_at: row.observed_at,
             calls: row.calls,

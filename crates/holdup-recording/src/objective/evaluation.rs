@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::sum::{Second, Sum};
-use super::{Ended, Judgement, Metric, State, Stretch};
+use super::{Judgement, Metric, OperationOutcomes, State, Stretch};
 use crate::threshold::Threshold;
 
 /// The part of the load that an objective covers.
@@ -77,7 +77,7 @@ impl Evaluation {
     /// Adds requests that ended between `from` and `to`, relative to the start of the load, in the
     /// order of `from`. That is one second, unless the generator was delayed for longer, or it is
     /// the last one. Seconds without requests may be left out.
-    pub fn second(&mut self, from: Duration, to: Duration, operations: &[Ended<'_>]) {
+    pub fn second(&mut self, from: Duration, to: Duration, operations: &[OperationOutcomes<'_>]) {
         let Ok(metric) = self.metric else { return };
         let mut second = Second { index: from.as_secs(), ..Second::default() };
         let is_measured = self.window.is_some() || from >= self.extent.warm_up;
@@ -187,7 +187,7 @@ impl Evaluation {
             }
             let Some(value) = self.sum.value(metric, window as f64) else { continue };
             let ns = |seconds: u64| (seconds * 1_000_000_000) as i64;
-            self.take(metric, Miss { value, stretch: Stretch { from_ns: ns(from), to_ns: ns(to) } });
+            self.record_miss(metric, Miss { value, stretch: Stretch { from_ns: ns(from), to_ns: ns(to) } });
         }
     }
 
@@ -195,13 +195,13 @@ impl Evaluation {
     fn slide_to(&mut self, from: u64) {
         while self.ring.front().is_some_and(|second| second.index < from) {
             if let Some(second) = self.ring.pop_front() {
-                self.sum.take(&second);
+                self.sum.remove(&second);
             }
         }
         self.cuts.retain(|cut| *cut >= from);
     }
 
-    fn take(&mut self, metric: Metric, found: Miss) {
+    fn record_miss(&mut self, metric: Metric, found: Miss) {
         self.windows += 1;
         if self.worst.is_none_or(|worst| metric.is_worse(found.value, worst.value)) {
             self.worst = Some(found);

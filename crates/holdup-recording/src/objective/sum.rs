@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Ended, Metric};
+use super::{Metric, OperationOutcomes};
 
 /// Requests that ended in one second, of all operations that an objective covers.
 #[derive(Default)]
@@ -20,7 +20,7 @@ pub struct Second {
 
 impl Second {
     /// Adds the requests of one operation; their times only `with_times`.
-    pub fn add(&mut self, ended: &Ended<'_>, with_times: bool) {
+    pub fn add(&mut self, ended: &OperationOutcomes<'_>, with_times: bool) {
         self.completed += ended.completed;
         self.failed += ended.failed;
         if with_times {
@@ -52,7 +52,7 @@ impl Sum {
     }
 
     /// Removes a second that was added.
-    pub fn take(&mut self, second: &Second) {
+    pub fn remove(&mut self, second: &Second) {
         self.completed -= second.completed;
         self.failed -= second.failed;
         for &(value, count) in second.times.iter().filter(|(_, count)| *count > 0) {

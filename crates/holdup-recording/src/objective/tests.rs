@@ -32,7 +32,12 @@ fn times_of(given: &Given) -> Vec<(u64, u64)> {
 fn play(evaluation: &mut Evaluation, load: &[Given]) {
     for (i, given) in load.iter().enumerate() {
         let times = times_of(given);
-        let ended = Ended { operation: OPERATIONS[0], completed: given.completed, failed: given.failed, times: &times };
+        let ended = OperationOutcomes {
+            operation: OPERATIONS[0],
+            completed: given.completed,
+            failed: given.failed,
+            times: &times,
+        };
         evaluation.second(seconds(i as f64), seconds(i as f64 + 1.0), &[ended]);
     }
 }
@@ -130,7 +135,7 @@ fn percentiles_of_merged_histograms_are_those_of_one() {
         let mut evaluation = Evaluation::new(&threshold(&format!("{q} < 1ns for 20s")), Extent::default());
         for (i, part) in parts.iter().enumerate() {
             let times = times(&record(part));
-            let ended = Ended { operation: "search", completed: 300, failed: 0, times: &times };
+            let ended = OperationOutcomes { operation: "search", completed: 300, failed: 0, times: &times };
             evaluation.second(seconds(i as f64), seconds(i as f64 + 1.0), &[ended]);
         }
         let whole = record(&parts.concat());
@@ -167,7 +172,7 @@ fn a_window_without_requests_says_nothing_of_their_times() {
     // The same if seconds in which nothing ended are not even reported.
     let mut evaluation = Evaluation::new(&threshold("rate > 1 for 3s"), Extent::default());
     for (i, given) in load.iter().enumerate().filter(|(_, g)| g.completed > 0) {
-        let ended = Ended { operation: "search", completed: given.completed, failed: 0, times: &[] };
+        let ended = OperationOutcomes { operation: "search", completed: given.completed, failed: 0, times: &[] };
         evaluation.second(seconds(i as f64), seconds(i as f64 + 1.0), &[ended]);
     }
     assert_eq!(evaluation.result(), rate);
@@ -219,7 +224,7 @@ fn the_end_of_the_run() {
     let mut evaluations = ["rate > 9 for 2s", "max < 4s for 2s"].map(|t| Evaluation::new(&threshold(t), extent));
     for evaluation in &mut evaluations {
         play(evaluation, &load[..5]);
-        let ended = Ended { operation: "search", completed: 1, failed: 0, times: &[(5_000_000_000, 1)] };
+        let ended = OperationOutcomes { operation: "search", completed: 1, failed: 0, times: &[(5_000_000_000, 1)] };
         evaluation.second(seconds(5.0), seconds(5.1), &[ended]);
     }
     let [rate, max] = evaluations.map(|mut e| e.result());
@@ -231,7 +236,7 @@ fn the_end_of_the_run() {
 fn seconds_that_can_not_be_told_apart_are_at_no_end_of_a_window() {
     let mut evaluation = Evaluation::new(&threshold("rate > 9 for 2s"), Extent::default());
     let times = [(1_000_000, 1)];
-    let ended = |completed| Ended { operation: "search", completed, failed: 0, times: &times };
+    let ended = |completed| OperationOutcomes { operation: "search", completed, failed: 0, times: &times };
     evaluation.second(seconds(0.0), seconds(1.0), &[ended(10)]);
     // The generator was not running: three seconds in one.
     evaluation.second(seconds(1.0), seconds(4.0), &[ended(30)]);
@@ -251,9 +256,9 @@ fn operations_are_told_apart_and_groups_put_together() {
         let mut evaluation = Evaluation::new(&threshold(text), Extent::default());
         for i in 0..4 {
             let ended = [
-                Ended { operation: "search", completed: 5, failed: 0, times: &fast },
-                Ended { operation: "shop/cart", completed: 3, failed: 1, times: &fast },
-                Ended { operation: "shop/pay", completed: 2, failed: 1, times: &slow },
+                OperationOutcomes { operation: "search", completed: 5, failed: 0, times: &fast },
+                OperationOutcomes { operation: "shop/cart", completed: 3, failed: 1, times: &fast },
+                OperationOutcomes { operation: "shop/pay", completed: 2, failed: 1, times: &slow },
             ];
             evaluation.second(seconds(f64::from(i)), seconds(f64::from(i) + 1.0), &ended);
         }
@@ -279,7 +284,7 @@ fn the_run_is_ended_as_soon_as_a_window_after_the_grace_is_missed() {
         (0..load.len()).find(|i| {
             let times = times_of(&load[*i]);
             let (completed, failed) = (load[*i].completed, load[*i].failed);
-            let ended = Ended { operation: "search", completed, failed, times: &times };
+            let ended = OperationOutcomes { operation: "search", completed, failed, times: &times };
             evaluation.second(seconds(*i as f64), seconds(*i as f64 + 1.0), &[ended]);
             evaluation.ends_the_run().is_some()
         })

@@ -30,13 +30,13 @@ const MERGE_PAUSE: u64 = 30;
 
 /// Messages of the thread to others while it runs.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct Notices {
     notices: Mutex<Vec<String>>,
     pub(super) is_full: AtomicBool,
 }
 
-impl Told {
-    fn say(&self, text: String) {
+impl Notices {
+    fn add(&self, text: String) {
         self.notices.lock().unwrap_or_else(PoisonError::into_inner).push(text);
     }
 
@@ -83,7 +83,7 @@ pub(super) struct Flush {
     dir: PathBuf,
     room: Room,
     memory: Arc<Memory>,
-    told: Arc<Told>,
+    notices: Arc<Notices>,
     /// Number of the last segment.
     number: u64,
     pending: Batch,
@@ -93,18 +93,18 @@ pub(super) struct Flush {
     trouble: Option<Trouble>,
     last_error: Option<SegmentError>,
     /// Lost rows that an event has reported.
-    lost_told: u64,
+    lost_reported: u64,
     merge_from: u64,
     merger: Option<Merger>,
 }
 
 impl Flush {
-    pub(super) fn new(dir: &Path, limits: Limits, memory: Arc<Memory>, told: Arc<Told>) -> Self {
+    pub(super) fn new(dir: &Path, limits: Limits, memory: Arc<Memory>, notices: Arc<Notices>) -> Self {
         Self {
             dir: dir.to_owned(),
             room: Room::new(dir, limits),
             memory,
-            told,
+            notices,
             number: 0,
             pending: Batch::default(),
             pending_bytes: 0,
@@ -112,7 +112,7 @@ impl Flush {
             failed_writes: 0,
             trouble: None,
             last_error: None,
-            lost_told: 0,
+            lost_reported: 0,
             merge_from: 0,
             merger: None,
         }
@@ -181,7 +181,7 @@ impl Flush {
             let text =
                 format!("the recording cannot be written: {error}; holdup keeps the rows in memory and tries again");
             self.gap(&text, Labels::none());
-            self.told.say(text);
+            self.notices.add(text);
         }
         self.last_error = Some(error);
     }
@@ -198,21 +198,21 @@ impl Flush {
         };
         let labels = Labels::of([("failed_writes", trouble.writes.to_string()), ("lost_rows", lost.to_string())]);
         self.gap(&text, labels);
-        self.told.say(text);
-        self.lost_told = self.memory.lost_rows();
+        self.notices.add(text);
+        self.lost_reported = self.memory.lost_rows();
     }
 
     /// Rows can also be lost without a failed write, if they come faster than the disk accepts
     /// them.
     fn tell_of_lost(&mut self) {
         let lost = self.memory.lost_rows();
-        if self.trouble.is_some() || lost == self.lost_told {
+        if self.trouble.is_some() || lost == self.lost_reported {
             return;
         }
-        let new = lost - std::mem::replace(&mut self.lost_told, lost);
+        let new = lost - std::mem::replace(&mut self.lost_reported, lost);
         let text = format!("{new} rows were lost: they came faster than the disk accepts them");
         self.gap(&text, Labels::of([("lost_rows", new.to_string())]));
-        self.told.say(text);
+        self.notices.add(text);
     }
 
     fn gap(&mut self, text: &str, labels: Labels) {
@@ -274,11 +274,11 @@ impl Flush {
     fn look_at_size(&mut self) {
         // During a merge the rows of the segments are on disk twice.
         if !self.is_merging()
-            && !self.told.is_full.load(Ordering::Relaxed)
+            && !self.notices.is_full.load(Ordering::Relaxed)
             && let Some(text) = self.room.reached()
         {
-            self.told.is_full.store(true, Ordering::Relaxed);
-            self.told.say(text);
+            self.notices.is_full.store(true, Ordering::Relaxed);
+            self.notices.add(text);
         }
     }
 

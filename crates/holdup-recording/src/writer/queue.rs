@@ -28,7 +28,7 @@ impl Memory {
         Arc::new(Self { most, taken: AtomicUsize::new(0), lost_rows: AtomicU64::new(0) })
     }
 
-    fn take(&self, bytes: usize) -> bool {
+    fn reserve(&self, bytes: usize) -> bool {
         let more = |taken: usize| taken.checked_add(bytes).filter(|sum| *sum <= self.most);
         self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
@@ -63,7 +63,7 @@ impl RowSink {
             tap(&batch);
         }
         let bytes = batch.bytes();
-        if self.memory.take(bytes) {
+        if self.memory.reserve(bytes) {
             let _ = self.sender.send(Message::Rows(Box::new(batch), bytes));
         } else {
             self.memory.lost_rows.fetch_add(batch.len() as u64, Ordering::Relaxed);

@@ -131,7 +131,7 @@ impl Reserve {
     ///
     /// # Errors
     /// If there is no space. A file system that cannot reserve without writing gets no reserve.
-    pub(super) fn take(dir: &Path) -> io::Result<Self> {
+    pub(super) fn create(dir: &Path) -> io::Result<Self> {
         let most = space(dir).map_or(RESERVE_BYTES, |(free, _)| RESERVE_BYTES.min(free / RESERVE_SHARE));
         let reserve = Self(dir.join(RESERVE));
         let file = files::create(&reserve.0)?;
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn the_reserve_holds_room_and_gives_it_back() {
         let dir = tempfile::tempdir().unwrap();
-        let reserve = Reserve::take(dir.path()).unwrap();
+        let reserve = Reserve::create(dir.path()).unwrap();
         assert!(dir.path().join(RESERVE).exists());
         drop(reserve);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);

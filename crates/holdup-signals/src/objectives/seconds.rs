@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use holdup_recording::manifest::{LoadFacts, Threshold};
-use holdup_recording::objective::{Ended, Evaluation, Extent, Judgement, Metric, State};
+use holdup_recording::objective::{Evaluation, Extent, Judgement, Metric, OperationOutcomes, State};
 use holdup_recording::{RunState, hlog};
 
 use super::{Run, load_start};
@@ -104,8 +104,10 @@ fn feed_histograms(run: &Run<'_>, load: &LoadFacts, evaluations: &mut [Evaluatio
             let Some((_, name)) = names.iter().find(|(tag, _)| *tag == slice.tag) else { continue };
             of_each.push((*name, hlog::values(slice)?));
         }
-        let ended: Vec<Ended<'_>> =
-            of_each.iter().map(|(operation, times)| Ended { operation, completed: 0, failed: 0, times }).collect();
+        let ended: Vec<OperationOutcomes<'_>> = of_each
+            .iter()
+            .map(|(operation, times)| OperationOutcomes { operation, completed: 0, failed: 0, times })
+            .collect();
         evaluations.iter_mut().for_each(|e| e.second(from, to, &ended));
     }
     Some(())
@@ -154,13 +156,13 @@ fn feed_rows(run: &Run<'_>, due_until: Duration, evaluations: &mut [Evaluation])
         if !is_within(run, to) {
             continue;
         }
-        let ended = operations.iter().map(|(operation, counted)| Ended {
+        let ended = operations.iter().map(|(operation, counted)| OperationOutcomes {
             operation,
             completed: counted.completed,
             failed: counted.failed,
             times: &counted.times,
         });
-        let ended: Vec<Ended<'_>> = ended.collect();
+        let ended: Vec<OperationOutcomes<'_>> = ended.collect();
         evaluations.iter_mut().for_each(|e| e.second(ns(second * SECOND_NS), to, &ended));
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use hdrhistogram::Histogram;
 use holdup_recording::hlog::{self, Interval};
 use holdup_recording::manifest::{Aborted, Host, LoadFacts, Phase};
-use holdup_recording::objective::{self, Ended, Evaluation, Extent};
+use holdup_recording::objective::{self, Evaluation, Extent, OperationOutcomes};
 use holdup_recording::rows::Tables;
 use holdup_recording::{Manifest, RunState};
 
@@ -94,13 +94,13 @@ impl Load {
             let mut evaluation = Evaluation::new(threshold, extent);
             for (i, second) in self.seconds.iter().enumerate() {
                 let times = [(second.ms as u64 * 1_000_000, 10 - second.failed as u64)];
-                let ended = |operation| Ended {
+                let ended = |operation| OperationOutcomes {
                     operation,
                     completed: 10 - second.failed as u64,
                     failed: second.failed as u64,
                     times: &times,
                 };
-                let ended: Vec<Ended<'_>> = self.operations.iter().map(|o| ended(*o)).collect();
+                let ended: Vec<OperationOutcomes<'_>> = self.operations.iter().map(|o| ended(*o)).collect();
                 evaluation.second(Duration::from_secs(i as u64), Duration::from_secs(i as u64 + 1), &ended);
             }
             evaluation.result()

@@ -34,7 +34,7 @@ pub(super) fn cpu(place: &Place) -> Option<Tightest<CpuQuota>> {
         let value = if place.is_v2 {
             CpuQuota::parse(&level.word("cpu.max")?)
         } else {
-            CpuQuota::of(&level.word("cpu.cfs_quota_us")?, &level.word("cpu.cfs_period_us")?)
+            CpuQuota::from_v1(&level.word("cpu.cfs_quota_us")?, &level.word("cpu.cfs_period_us")?)
         };
         Some(Tightest { value: value?, level: at })
     });

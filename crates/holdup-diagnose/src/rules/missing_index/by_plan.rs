@@ -77,7 +77,7 @@ pub(super) fn judge(case: &Case<'_>, executed: &[&Executed], completed: f64) -> 
         }
         None => {
             let plan = plans.iter().find_map(|plan| {
-                let tree = Node::of_json(&plan.plan)?;
+                let tree = Node::from_json(&plan.plan)?;
                 Some(Shape { count: 1, plan, tree })
             });
             let Some(shape) = plan else { return Err(Missing::new("plans of the statements", PLANS)) };

@@ -7,12 +7,12 @@ use std::io::{Error, ErrorKind, Result, Write};
 const KEPT_MAX: usize = 16 << 20;
 
 /// A file whose refusals are not errors until [`Write::flush`] asks whether all is written.
-pub(super) struct Patient<W> {
+pub(super) struct RetryingWriter<W> {
     file: W,
     kept: Vec<u8>,
 }
 
-impl<W: Write> Patient<W> {
+impl<W: Write> RetryingWriter<W> {
     pub(super) fn new(file: W) -> Self {
         Self { file, kept: Vec::new() }
     }
@@ -30,7 +30,7 @@ impl<W: Write> Patient<W> {
     }
 }
 
-impl<W: Write> Write for Patient<W> {
+impl<W: Write> Write for RetryingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> Result<usize> {
         if self.kept.len() + bytes.len() > KEPT_MAX {
             self.write_kept()?;
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_disk_that_is_full_for_a_while_loses_nothing() {
-        let mut file = Patient::new(Disk { room: 10, holds: Vec::new() });
+        let mut file = RetryingWriter::new(Disk { room: 10, holds: Vec::new() });
         for line in ["first 1\n", "second 2\n", "third 3\n"] {
             file.write_all(line.as_bytes()).unwrap();
         }
