@@ -74,7 +74,7 @@ pub fn judge(axis: Option<&str>, runs: Vec<Run>, demand: Option<&Demand>) -> Cap
     for run in runs {
         by_value.entry(run.value.map_or(0, |value| (value * 1e6).round() as i64)).or_default().push(run);
     }
-    let settings: Vec<Setting> = by_value.into_values().map(Setting::of).collect();
+    let settings: Vec<Setting> = by_value.into_values().map(Setting::from_runs).collect();
     let (scaling, scaling_of) = grows(&settings);
     let plan = demand.and_then(|demand| plan::plan(&settings, demand));
     let mut report =
@@ -99,7 +99,7 @@ impl CapacityReport {
 }
 
 impl Setting {
-    fn of(runs: Vec<Run>) -> Self {
+    fn from_runs(runs: Vec<Run>) -> Self {
         let pooled = |figure: &dyn Fn(&Run) -> Option<Interval>| {
             let known: Vec<Estimate> = runs.iter().filter_map(|run| figure(run).map(estimate)).collect();
             scaling::pooled(&known).map(interval)

@@ -142,7 +142,7 @@ fn quota_use(view: &View<'_>, source: &str) -> Option<CpuUse> {
     let cpus = CPU_TIME.iter().find_map(|metric| counter(metric)).map(|time| time.rate());
     let throttled_ratio = throttled.map(|(throttled, periods)| round(throttled.delta / periods.delta, 3));
     let known = cpus.is_some() || throttled_ratio.is_some();
-    known.then(|| CpuUse { throttled_ratio, ..CpuUse::of(source, cpus, of_cpus, true) })
+    known.then(|| CpuUse { throttled_ratio, ..CpuUse::new(source, cpus, of_cpus, true) })
 }
 
 fn host_use(view: &View<'_>) -> Option<CpuUse> {
@@ -151,7 +151,7 @@ fn host_use(view: &View<'_>) -> Option<CpuUse> {
     let all = of(&[]).filter(|all| all.delta > 0.0)?.delta;
     let unused = |mode| of(&[("cpu_mode", mode)]).map_or(0.0, |counter| counter.delta);
     let busy = 1.0 - (unused("idle") + unused("iowait")) / all;
-    Some(CpuUse::of("host", Some(busy * cpus), cpus, false))
+    Some(CpuUse::new("host", Some(busy * cpus), cpus, false))
 }
 
 /// From this share (0-1) on the CPUs are the limit even if no rule named them, because queues are
@@ -169,7 +169,7 @@ impl CpuUse {
         self.ratio.unwrap_or(0.0).max(self.throttled_ratio.unwrap_or(0.0))
     }
 
-    fn of(source: &str, cpus: Option<f64>, of_cpus: f64, is_quota: bool) -> Self {
+    fn new(source: &str, cpus: Option<f64>, of_cpus: f64, is_quota: bool) -> Self {
         Self {
             source: source.to_owned(),
             cpus: cpus.map(|cpus| round(cpus, 3)),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use holdup_recording::{Labels, Recording, metrics};
 
-use super::measure::{Measure, Needs, Scale};
+use super::measure::{Measure, Precondition, Scale};
 use super::outcome::Section;
 use super::within::{Stretch, per_count, phase};
 use holdup_diagnose::case::Case;
@@ -50,13 +50,13 @@ const MEMORY: &[(&str, &str)] = &[
 ];
 
 /// All cost figures of `recording`.
-pub(super) fn of(case: &Case<'_>, recording: &Recording) -> Vec<Measure> {
+pub(super) fn measures(case: &Case<'_>, recording: &Recording) -> Vec<Measure> {
     let Some(window) = served(case, recording) else { return Vec::new() };
     let view = case.view(window);
-    let ended = Ended::of(case);
+    let ended = EndedRequests::from_case(case);
     let mut measures: Vec<Measure> = Vec::new();
     for (metric, what, in_ticks) in CPU {
-        for (source, name) in named(recording, &view, metric, what) {
+        for (source, name) in named_sources(recording, &view, metric, what) {
             let growths = growths(&view, metric, source);
             let mut measure = cpu(&ended, &growths, *in_ticks, format!("CPU per 1,000 requests ({name})"));
             if let Some(measure) = &mut measure {
@@ -67,12 +67,12 @@ pub(super) fn of(case: &Case<'_>, recording: &Recording) -> Vec<Measure> {
     }
     measures.extend(cpu(&ended, &host(&view), false, "CPU per 1,000 requests (all of the host)".to_owned()));
     for (metric, what) in MEMORY {
-        for (source, name) in named(recording, &view, metric, what) {
+        for (source, name) in named_sources(recording, &view, metric, what) {
             let deepest = deepest(&view, metric, source);
             let labels: &[(&str, &str)] = &deepest.as_deref().map_or(Vec::new(), |path| vec![("cgroup", path)]);
             let Ok(gauge) = view.gauge_where(|s| s == source, metric, labels, "") else { continue };
             measures.push(Measure {
-                needs: Needs::SameOperations,
+                needs: Precondition::SameOperations,
                 spread: MEMORY_SPREAD,
                 least: LEAST_MIB,
                 ..Measure::new(Section::Cost, format!("memory ({name})"), "MiB", gauge.mean / MIB)
@@ -95,7 +95,7 @@ fn served(case: &Case<'_>, recording: &Recording) -> Option<Window> {
 
 /// Sources of `metric` under a name that another run also has, because ports and process ids change
 /// from run to run. They keep their order.
-fn named<'v>(recording: &Recording, view: &View<'v>, metric: &str, what: &str) -> Vec<(&'v str, String)> {
+fn named_sources<'v>(recording: &Recording, view: &View<'v>, metric: &str, what: &str) -> Vec<(&'v str, String)> {
     let mut sources = view.sources_of(metric);
     let place = |source: &str| recording.manifest.coverage.iter().position(|c| c.source == source);
     sources.sort_by_key(|source| place(source).unwrap_or(usize::MAX));
@@ -146,7 +146,7 @@ fn host(view: &View<'_>) -> Vec<Growth> {
     busy
 }
 
-fn cpu(ended: &Ended<'_, '_>, growths: &[Growth], in_ticks: bool, indicator: String) -> Option<Measure> {
+fn cpu(ended: &EndedRequests<'_, '_>, growths: &[Growth], in_ticks: bool, indicator: String) -> Option<Measure> {
     let stretches = by_sample(ended, growths)?;
     let (for_one, error) = per_count(&stretches)?;
     let used: f64 = stretches.iter().map(|s| s.amount).sum();
@@ -156,7 +156,7 @@ fn cpu(ended: &Ended<'_, '_>, growths: &[Growth], in_ticks: bool, indicator: Str
     // The first and the last read each fall somewhere within a tick.
     let ticks = if in_ticks { TICK_S / 6.0_f64.sqrt() / used } else { 0.0 };
     Some(Measure {
-        needs: Needs::SameOperations,
+        needs: Precondition::SameOperations,
         error: error.unwrap_or(0.0).hypot(ticks),
         spread: CPU_SPREAD,
         least: LEAST_CPU_S,
@@ -165,7 +165,7 @@ fn cpu(ended: &Ended<'_, '_>, growths: &[Growth], in_ticks: bool, indicator: Str
 }
 
 /// Memory that a thousand requests took for good: from the first to the last sample.
-fn growth(ended: &Ended<'_, '_>, view: &View<'_>, metric: &str, source: &str, name: &str) -> Option<Measure> {
+fn growth(ended: &EndedRequests<'_, '_>, view: &View<'_>, metric: &str, source: &str, name: &str) -> Option<Measure> {
     let path = deepest(view, metric, source);
     let mut levels: BTreeMap<i64, f64> = BTreeMap::new();
     let is_it = |of: &str, labels: &Labels| of == source && path.as_deref() == labels.get("cgroup");
@@ -178,7 +178,7 @@ fn growth(ended: &Ended<'_, '_>, view: &View<'_>, metric: &str, source: &str, na
     let requests = ended.within(Window { from: *from, to: *to }).filter(|n| *n > 0.0)?;
     let kib = (last - first) / 1_024.0 / requests * 1e3;
     Some(Measure {
-        needs: Needs::SameOperations,
+        needs: Precondition::SameOperations,
         scale: Scale::Difference,
         // A process takes memory by the megabyte.
         spread: (MIB / 1_024.0 / requests * 1e3).max(kib.abs() / 2.0),
@@ -188,7 +188,7 @@ fn growth(ended: &Ended<'_, '_>, view: &View<'_>, metric: &str, source: &str, na
 }
 
 /// Growth from sample to sample, and the requests that ended meanwhile.
-fn by_sample(ended: &Ended<'_, '_>, growths: &[Growth]) -> Option<Vec<Stretch>> {
+fn by_sample(ended: &EndedRequests<'_, '_>, growths: &[Growth]) -> Option<Vec<Stretch>> {
     let phases: Vec<i64> = ended.case.recording.manifest.phases.iter().map(|p| p.from).collect();
     let middle = |window: Window| window.from + (window.to - window.from) / 2;
     let counted = growths.iter().map(|growth| {
@@ -199,15 +199,15 @@ fn by_sample(ended: &Ended<'_, '_>, growths: &[Growth]) -> Option<Vec<Stretch>> 
 }
 
 /// Requests that were served, by end time.
-struct Ended<'c, 'r> {
+struct EndedRequests<'c, 'r> {
     case: &'c Case<'r>,
     /// End time of each request and the number that had ended until then, in order of time; empty
     /// without rows.
     until: Vec<(i64, u64)>,
 }
 
-impl<'c, 'r> Ended<'c, 'r> {
-    fn of(case: &'c Case<'r>) -> Self {
+impl<'c, 'r> EndedRequests<'c, 'r> {
+    fn from_case(case: &'c Case<'r>) -> Self {
         let rows = case.requests_in(case.whole()).unwrap_or_default();
         let served = rows.iter().filter(|r| is_latency(r) && r.sent_at.is_some());
         let mut until: Vec<(i64, u64)> = served.map(|r| (r.done_at, r.count())).collect();

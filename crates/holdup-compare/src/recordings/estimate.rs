@@ -53,20 +53,20 @@ pub(super) struct Estimate {
 
 impl Estimate {
     /// The difference of `mine` from `base`; none if one of both has no figure on the scale.
-    pub fn of(base: &[Sample<'_>], mine: &[Sample<'_>]) -> Option<Self> {
+    pub fn between(base: &[Sample<'_>], mine: &[Sample<'_>]) -> Option<Self> {
         // The offset for values near 0 is the baseline's, because it may be a part of another
         // figure of the baseline.
         let scale = base.first()?.measure.scale;
         let (a, b) = (values(base, scale)?, values(mine, scale)?);
         match paired(base, mine, scale) {
-            Some(rounds) => Some(Self::of_rounds(&rounds, assumed_of_two(base, mine))),
-            None => Some(Self::of_groups(&a, &b, assumed_of_two(base, mine))),
+            Some(rounds) => Some(Self::from_rounds(&rounds, assumed_of_two(base, mine))),
+            None => Some(Self::from_groups(&a, &b, assumed_of_two(base, mine))),
         }
     }
 
     /// From differences within rounds. A round whose recordings measure the figure imprecisely
     /// counts less.
-    fn of_rounds(rounds: &[Round], assumed: f64) -> Self {
+    fn from_rounds(rounds: &[Round], assumed: f64) -> Self {
         let outlier = outlying(&rounds.iter().map(|round| round.difference).collect::<Vec<_>>());
         let kept: Vec<&Round> =
             rounds.iter().enumerate().filter(|(i, _)| Some(*i) != outlier).map(|(_, r)| r).collect();
@@ -82,7 +82,7 @@ impl Estimate {
         Self { shift, error: of_one / count.sqrt(), freedom, repeats: kept.len(), of_one, outlying }
     }
 
-    fn of_groups(a: &[f64], b: &[f64], assumed: f64) -> Self {
+    fn from_groups(a: &[f64], b: &[f64], assumed: f64) -> Self {
         let freedom = (a.len() + b.len()) as f64 - 2.0;
         // For one value of one group: a difference of two has twice the variance.
         let (one, freedom) = with_assumed(square_sum(a) + square_sum(b), freedom, assumed / 2.0_f64.sqrt());
@@ -226,7 +226,7 @@ mod tests {
 
     fn estimate(a: &[f64], b: &[f64], rounds: bool) -> Estimate {
         let (a, b) = (measures(a), measures(b));
-        Estimate::of(&samples(&a, rounds), &samples(&b, rounds)).unwrap()
+        Estimate::between(&samples(&a, rounds), &samples(&b, rounds)).unwrap()
     }
 
     #[test]

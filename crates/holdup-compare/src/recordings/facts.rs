@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use holdup_recording::Recording;
 use holdup_recording::manifest::{LoadFacts, Model};
 
-use super::measure::{Measure, Needs};
+use super::measure::{Measure, Precondition};
 use super::words::number;
 use holdup_diagnose::case::Case;
 use holdup_diagnose::verdict::Diagnosis;
@@ -59,7 +59,7 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    pub fn of(case: &Case<'_>, recording: &Recording, diagnosis: &Diagnosis) -> Self {
+    pub fn from_case(case: &Case<'_>, recording: &Recording, diagnosis: &Diagnosis) -> Self {
         let manifest = &recording.manifest;
         let due: u64 = case.operations.iter().map(|o| o.offered).sum();
         let rows = case.requests_in(case.whole()).unwrap_or_default();
@@ -99,7 +99,7 @@ impl Facts {
 
     /// Why `measure` of `self` and of `base` cannot be compared; none if they can.
     pub fn incomparable(&self, base: &Self, measure: &Measure, across_machines: bool) -> Option<String> {
-        if measure.needs == Needs::Nothing {
+        if measure.needs == Precondition::Nothing {
             return None;
         }
         if measure.operation.is_none()
@@ -110,11 +110,11 @@ impl Facts {
         if self.cpus != base.cpus && !across_machines {
             return Some(format!("they were measured from machines of {} and {} CPUs", base.cpus, self.cpus));
         }
-        if measure.needs == Needs::SameOperations {
+        if measure.needs == Precondition::SameOperations {
             return None;
         }
         self.other_load(base).or_else(|| match measure.needs {
-            Needs::SameAnswers if (self.unanswered - base.unanswered).abs() > SURVIVORS => Some(format!(
+            Precondition::SameAnswers if (self.unanswered - base.unanswered).abs() > SURVIVORS => Some(format!(
                 "{:.0} % of the requests failed without an answer against {:.0} %, so the times cover only the survivors",
                 base.unanswered * 100.0,
                 self.unanswered * 100.0

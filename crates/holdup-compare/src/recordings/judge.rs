@@ -2,10 +2,10 @@
 
 use super::estimate::Estimate;
 use super::family::{FALSE_ALARMS, benjamini_hochberg, hochberg};
-use super::measure::{Measure, Needs, Scale};
+use super::measure::{Measure, Precondition, Scale};
 use super::outcome::{Against, Change, Row, Section};
 use super::words::number;
-use super::{Kept, Options, figure};
+use super::{Options, UsableGroup, figure};
 
 /// A smaller change (as a share) does not count, however certain it is.
 pub(super) const MATTERS: f64 = 0.03;
@@ -30,28 +30,28 @@ const TO_BE_TOLD: f64 = 0.10;
 const BEYOND: f64 = 1.05;
 
 /// The judgement of one row.
-enum Judged<'m> {
+enum RowJudgement<'m> {
     Said(Against),
     Estimated(&'m Measure, Estimate),
 }
 
 /// Judges each of `rows` for `other` against `base`, in their order.
-pub(super) fn judge(base: &Kept<'_>, other: &Kept<'_>, rows: &[Row], options: Options) -> Vec<Against> {
-    let judged: Vec<Judged<'_>> = rows.iter().map(|row| one(base, other, row, options)).collect();
+pub(super) fn judge(base: &UsableGroup<'_>, other: &UsableGroup<'_>, rows: &[Row], options: Options) -> Vec<Against> {
+    let judged: Vec<RowJudgement<'_>> = rows.iter().map(|row| one(base, other, row, options)).collect();
     let mut chances = vec![1.0; rows.len()];
     for (is_headline, adjust) in [(true, hochberg as fn(&[f64]) -> Vec<f64>), (false, benjamini_hochberg)] {
         let of_kind: Vec<usize> = (0..rows.len()).filter(|i| rows[*i].is_headline == is_headline).collect();
         let chance = |i: &usize| match &judged[*i] {
-            Judged::Said(_) => 1.0,
-            Judged::Estimated(_, estimate) => estimate.chance(),
+            RowJudgement::Said(_) => 1.0,
+            RowJudgement::Estimated(_, estimate) => estimate.chance(),
         };
         let adjusted = adjust(&of_kind.iter().map(chance).collect::<Vec<_>>());
         of_kind.iter().zip(adjusted).for_each(|(i, chance)| chances[*i] = chance);
     }
     let each = judged.into_iter().zip(rows).zip(chances);
     each.map(|((judged, row), chance)| match judged {
-        Judged::Said(against) => against,
-        Judged::Estimated(measure, estimate) => {
+        RowJudgement::Said(against) => against,
+        RowJudgement::Estimated(measure, estimate) => {
             let of_base = base.samples(row).as_deref().and_then(super::middle).unwrap_or_default();
             against(measure, &estimate, chance, of_base)
         }
@@ -59,45 +59,54 @@ pub(super) fn judge(base: &Kept<'_>, other: &Kept<'_>, rows: &[Row], options: Op
     .collect()
 }
 
-fn one<'k>(base: &'k Kept<'_>, other: &'k Kept<'_>, row: &Row, options: Options) -> Judged<'k> {
+fn one<'k>(base: &'k UsableGroup<'_>, other: &'k UsableGroup<'_>, row: &Row, options: Options) -> RowJudgement<'k> {
     let (Some(theirs), Some(mine)) = (base.samples(row), other.samples(row)) else {
-        return Judged::Said(beyond(base, other, row).unwrap_or_else(|| said(Change::Missing, None)));
+        return RowJudgement::Said(
+            beyond(base, other, row).unwrap_or_else(|| verdict_without_figures(Change::Missing, None)),
+        );
     };
     let measure = theirs[0].measure;
     if let Some(why) = incomparable(base, other, measure, options) {
-        return Judged::Said(said(Change::NotComparable, Some(why)));
+        return RowJudgement::Said(verdict_without_figures(Change::NotComparable, Some(why)));
     }
-    match Estimate::of(&theirs, &mine) {
-        Some(estimate) => Judged::Estimated(measure, estimate),
-        None => Judged::Said(said(Change::CantTell, Some("one of the two is zero".to_owned()))),
+    match Estimate::between(&theirs, &mine) {
+        Some(estimate) => RowJudgement::Estimated(measure, estimate),
+        None => {
+            RowJudgement::Said(verdict_without_figures(Change::CantTell, Some("one of the two is zero".to_owned())))
+        }
     }
 }
 
-fn said(verdict: Change, why: Option<String>) -> Against {
+fn verdict_without_figures(verdict: Change, why: Option<String>) -> Against {
     Against { verdict, difference: None, change_ratio: None, low: None, high: None, why, repeats_wanted: None }
 }
 
 /// If a search found no knee up to its highest rate, that is a result, too.
-fn beyond(base: &Kept<'_>, other: &Kept<'_>, row: &Row) -> Option<Against> {
+fn beyond(base: &UsableGroup<'_>, other: &UsableGroup<'_>, row: &Row) -> Option<Against> {
     if row.section != Section::Search {
         return None;
     }
-    let rate = |kept: &Kept<'_>| kept.samples(row).as_deref().and_then(super::middle);
-    let carried = |kept: &Kept<'_>| kept.runs.iter().filter_map(|run| run.facts.carried).reduce(f64::min);
+    let rate = |kept: &UsableGroup<'_>| kept.samples(row).as_deref().and_then(super::middle);
+    let carried = |kept: &UsableGroup<'_>| kept.runs.iter().filter_map(|run| run.facts.carried).reduce(f64::min);
     let (verdict, limit, carried) = match (rate(base), rate(other)) {
         (Some(limit), None) => (Change::Better, limit, carried(other)?),
         (None, Some(limit)) => (Change::Worse, limit, carried(base)?),
         _ => return None,
     };
     let why = format!("none up to {}/s, which it carried", number(carried));
-    (carried > limit * BEYOND).then(|| said(verdict, Some(why)))
+    (carried > limit * BEYOND).then(|| verdict_without_figures(verdict, Some(why)))
 }
 
-fn incomparable(base: &Kept<'_>, other: &Kept<'_>, measure: &Measure, options: Options) -> Option<String> {
-    if measure.needs == Needs::Nothing {
+fn incomparable(
+    base: &UsableGroup<'_>,
+    other: &UsableGroup<'_>,
+    measure: &Measure,
+    options: Options,
+) -> Option<String> {
+    if measure.needs == Precondition::Nothing {
         return None;
     }
-    for kept in [base, other].into_iter().filter(|_| measure.needs != Needs::SameOperations) {
+    for kept in [base, other].into_iter().filter(|_| measure.needs != Precondition::SameOperations) {
         if let Some(why) = kept.runs.iter().find_map(|run| run.facts.spoiled.as_ref()) {
             return Some(format!("{} was disturbed: {why}", kept.group.name));
         }

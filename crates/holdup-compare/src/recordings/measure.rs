@@ -16,7 +16,7 @@ pub(super) enum Scale {
 
 /// What must be the same for a figure to be comparable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Needs {
+pub(super) enum Precondition {
     /// The load, a generator that kept up, and as many answered requests: times.
     SameAnswers,
     /// The load, and a generator that kept up: rates and errors.
@@ -36,7 +36,7 @@ pub(super) struct Measure {
     pub is_headline: bool,
     pub more_is_better: Option<bool>,
     pub scale: Scale,
-    pub needs: Needs,
+    pub needs: Precondition,
     /// Its operation; none for all operations or for none.
     pub operation: Option<String>,
     /// The value.
@@ -58,7 +58,7 @@ impl Measure {
             is_headline: false,
             more_is_better: Some(false),
             scale: Scale::Ratio { plus: 0.0 },
-            needs: Needs::SameAnswers,
+            needs: Precondition::SameAnswers,
             operation: None,
             value,
             error: 0.0,

@@ -12,10 +12,10 @@ mod estimate;
 mod facts;
 mod family;
 mod judge;
-mod luck;
 mod measure;
 mod outcome;
 mod proves;
+mod random;
 mod run;
 mod simulation;
 mod student;
@@ -55,14 +55,14 @@ pub struct Options {
 pub fn recordings(recordings: &[(&str, &Recording, &Diagnosis)]) -> Comparison {
     let group = |&(name, recording, diagnosis): &(&str, &Recording, &Diagnosis)| Group {
         name: name.to_owned(),
-        runs: vec![Run::of(name, recording, diagnosis, None)],
+        runs: vec![Run::from_recording(name, recording, diagnosis, None)],
     };
     groups(&recordings.iter().map(group).collect::<Vec<_>>(), Options::default())
 }
 
 /// Compares each of `groups` with the first.
 pub fn groups(groups: &[Group], options: Options) -> Comparison {
-    let kept: Vec<Kept<'_>> = groups.iter().map(Kept::of).collect();
+    let kept: Vec<UsableGroup<'_>> = groups.iter().map(UsableGroup::from_group).collect();
     let mut rows = empty_rows(&kept);
     let mut columns: Vec<Column> = kept
         .iter()
@@ -92,16 +92,16 @@ pub fn groups(groups: &[Group], options: Options) -> Comparison {
 }
 
 /// A group without spoiled recordings.
-struct Kept<'g> {
+struct UsableGroup<'g> {
     group: &'g Group,
     runs: Vec<&'g Run>,
     left_out: Vec<String>,
 }
 
-impl<'g> Kept<'g> {
+impl<'g> UsableGroup<'g> {
     /// Leaves out recordings that something other than the service spoiled, as long as others
     /// remain.
-    fn of(group: &'g Group) -> Self {
+    fn from_group(group: &'g Group) -> Self {
         let is_fit = |run: &&Run| run.facts.spoiled.is_none();
         let fit: Vec<&Run> = group.runs.iter().filter(is_fit).collect();
         if fit.is_empty() {
@@ -128,7 +128,7 @@ impl<'g> Kept<'g> {
 
 /// A row for each figure that any group has, with its values: in the order of the first group, by
 /// section.
-fn empty_rows(groups: &[Kept<'_>]) -> Vec<Row> {
+fn empty_rows(groups: &[UsableGroup<'_>]) -> Vec<Row> {
     let mut seen: Vec<&Measure> = Vec::new();
     for measure in groups.iter().flat_map(|g| &g.runs).flat_map(|run| &run.measures) {
         if !seen.iter().any(|other| other.is_same(measure)) {

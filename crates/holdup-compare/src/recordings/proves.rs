@@ -3,21 +3,21 @@
 //! in the first. With an empty handler, the rest is the server's own.
 
 use super::outcome::{Change, Row, Section};
-use super::{Kept, words};
+use super::{UsableGroup, words};
 
 /// A handler's time that fell by less than this (as a share) counts as unchanged.
 const FELL: f64 = 0.2;
 
 /// The sentence; none if the pair proves nothing of the kind. `rows` have the verdicts of column
 /// `i`.
-pub(super) fn proves(base: &Kept<'_>, other: &Kept<'_>, rows: &[Row], i: usize) -> Option<String> {
+pub(super) fn proves(base: &UsableGroup<'_>, other: &UsableGroup<'_>, rows: &[Row], i: usize) -> Option<String> {
     let knee = rows.iter().find(|row| row.section == Section::Search && row.indicator == "knee")?;
     let cell = knee.cells.get(i)?;
     if cell.against.as_ref()?.verdict != Change::Better {
         return None;
     }
     let (before, after) = (knee.cells.first()?.value?, cell.value?);
-    let handler = |kept: &Kept<'_>| kept.runs.iter().map(|run| run.facts.handler_ms).reduce(f64::min);
+    let handler = |kept: &UsableGroup<'_>| kept.runs.iter().map(|run| run.facts.handler_ms).reduce(f64::min);
     let (was, is) = (handler(base)?, handler(other)?);
     if was <= 0.0 || is > was * (1.0 - FELL) {
         return None;

@@ -7,7 +7,7 @@ use holdup_recording::rows::Request;
 
 use super::cost;
 use super::facts::Facts;
-use super::measure::{Measure, Needs, Scale};
+use super::measure::{Measure, Precondition, Scale};
 use super::outcome::Section;
 use super::within::{REACH, Timed, percentile, share};
 use holdup_diagnose::case::Case;
@@ -55,10 +55,15 @@ pub struct Run {
 
 impl Run {
     /// Reduces `recording`, with its verdict.
-    pub fn of(name: impl Into<String>, recording: &Recording, diagnosis: &Diagnosis, round: Option<u32>) -> Self {
+    pub fn from_recording(
+        name: impl Into<String>,
+        recording: &Recording,
+        diagnosis: &Diagnosis,
+        round: Option<u32>,
+    ) -> Self {
         let case = Case::new(recording, None);
         let rows = case.requests_in(case.whole()).unwrap_or_default();
-        let facts = Facts::of(&case, recording, diagnosis);
+        let facts = Facts::from_case(&case, recording, diagnosis);
         let mut measures = Vec::new();
         // A rare operation may be missing by chance, so the scenario's number of operations counts.
         let in_scenario = recording.manifest.load.as_ref().map_or(0, |load| load.operations.len());
@@ -70,16 +75,16 @@ impl Run {
                 service_ms: Distribution::merged(case.operations.iter().map(|o| &o.service_ms)),
                 ..Operation::default()
             };
-            measures.extend(of_operation(&case, diagnosis, &all, &rows, None));
+            measures.extend(operation_measures(&case, diagnosis, &all, &rows, None));
         }
         for operation in &case.operations {
             let mine: Vec<&Request> = rows.iter().copied().filter(|r| r.operation == operation.name).collect();
-            measures.extend(of_operation(&case, diagnosis, operation, &mine, Some(is_alone)));
+            measures.extend(operation_measures(&case, diagnosis, operation, &mine, Some(is_alone)));
         }
-        measures.extend(of_search(diagnosis));
-        measures.extend(cost::of(&case, recording));
-        measures.extend(of_ledger(case));
-        measures.extend(of_indicators(diagnosis));
+        measures.extend(search_measures(diagnosis));
+        measures.extend(cost::measures(&case, recording));
+        measures.extend(ledger_measures(case));
+        measures.extend(indicator_measures(diagnosis));
         Self { name: name.into(), round, facts, measures }
     }
 }
@@ -89,7 +94,7 @@ const ALL: &str = "all requests";
 
 /// The figures of `operation`, whose requests are `rows`; `is_alone` if it is the only one; none
 /// means all of them.
-fn of_operation(
+fn operation_measures(
     case: &Case<'_>,
     diagnosis: &Diagnosis,
     operation: &Operation,
@@ -113,7 +118,7 @@ fn of_operation(
     let errors = share(&ended, &phases, |is_failed| is_failed > 0.5);
     let mut measures = vec![Measure {
         more_is_better: None,
-        needs: Needs::Nothing,
+        needs: Precondition::Nothing,
         spread: RATE_SPREAD,
         ..measure("offered rate", "requests/s", offered)
     }];
@@ -121,14 +126,14 @@ fn of_operation(
         measures.push(Measure {
             is_headline,
             more_is_better: Some(true),
-            needs: Needs::SameLoad,
+            needs: Precondition::SameLoad,
             error: error.unwrap_or(0.0),
             spread: RATE_SPREAD,
             ..measure("achieved rate", "requests/s", achieved)
         });
         measures.push(Measure {
             is_headline,
-            needs: Needs::SameLoad,
+            needs: Precondition::SameLoad,
             scale: Scale::Difference,
             error: error.unwrap_or(0.0).max(if failed > 0.0 { 0.0 } else { 1.0 / ended.len().max(1) as f64 / REACH }),
             spread: failed * ERROR_SPREAD,
@@ -157,7 +162,7 @@ fn of_operation(
     measures
 }
 
-fn of_search(diagnosis: &Diagnosis) -> Vec<Measure> {
+fn search_measures(diagnosis: &Diagnosis) -> Vec<Measure> {
     let Some(search) = &diagnosis.search else { return Vec::new() };
     let figures = [
         ("knee", search.knee),
@@ -170,7 +175,7 @@ fn of_search(diagnosis: &Diagnosis) -> Vec<Measure> {
         Some(Measure {
             is_headline: name != "capacity",
             more_is_better: Some(true),
-            needs: Needs::Nothing,
+            needs: Precondition::Nothing,
             error: if is_narrow { (high.ln() - low.ln()) / (2.0 * REACH) } else { 1.0 },
             spread: KNEE_SPREAD,
             ..Measure::new(Section::Search, name, "requests/s", value)
@@ -180,7 +185,7 @@ fn of_search(diagnosis: &Diagnosis) -> Vec<Measure> {
 }
 
 /// The parts of a mean request over all measured ones, slow or not.
-fn of_ledger(case: Case<'_>) -> Vec<Measure> {
+fn ledger_measures(case: Case<'_>) -> Vec<Measure> {
     let Some(open) = case.laid_open() else { return Vec::new() };
     let mut measures = Vec::new();
     for row in ledger(&open).iter().filter(|row| row.band == "all") {
@@ -203,7 +208,7 @@ fn of_ledger(case: Case<'_>) -> Vec<Measure> {
     measures
 }
 
-fn of_indicators(diagnosis: &Diagnosis) -> Vec<Measure> {
+fn indicator_measures(diagnosis: &Diagnosis) -> Vec<Measure> {
     let readings = diagnosis.indicators.iter().filter(|r| r.value >= 0.0);
     let measure = |reading: &holdup_diagnose::verdict::Reading| {
         // A twentieth of a share, a tenth of a thread per CPU.
@@ -214,7 +219,7 @@ fn of_indicators(diagnosis: &Diagnosis) -> Vec<Measure> {
         };
         Measure {
             more_is_better: reading.more_is_better,
-            needs: Needs::Nothing,
+            needs: Precondition::Nothing,
             scale: Scale::Ratio { plus: least },
             spread: INDICATOR_SPREAD,
             least,

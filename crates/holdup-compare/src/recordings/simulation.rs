@@ -8,7 +8,7 @@ use holdup_recording::manifest::{Host, LoadFacts, Manifest, Phase, RunState};
 use holdup_recording::rows::{Request, Sample, Tables};
 use holdup_recording::{Labels, Recording};
 
-use super::luck::Random;
+use super::random::Random;
 use super::{Change, Comparison, Group, Options, Run, groups};
 use holdup_diagnose::verdict::Diagnosis;
 
@@ -99,7 +99,7 @@ fn compared(random: &mut Random, verdict: &Diagnosis, rounds: u32, other: Servic
         for (runs, service) in runs.iter_mut().zip([SAME, other]) {
             let speed = machine + apart * random.normal();
             let recording = recording(random, service, speed);
-            runs.push(Run::of("made", &recording, verdict, (rounds > 1).then_some(round)));
+            runs.push(Run::from_recording("made", &recording, verdict, (rounds > 1).then_some(round)));
         }
     }
     let [a, b] = runs;

@@ -21,7 +21,7 @@ fn group(name: &str, runs: &[Made]) -> Group {
     let round = |i: usize| (runs.len() > 1).then_some(i as u32 + 1);
     let run = |(i, made): (usize, &Made)| {
         let diagnosis = holdup_diagnose::diagnose(made.recording(), None);
-        Run::of(format!("{name}-{i}"), made.recording(), &diagnosis, round(i))
+        Run::from_recording(format!("{name}-{i}"), made.recording(), &diagnosis, round(i))
     };
     Group { name: name.to_owned(), runs: runs.iter().enumerate().map(run).collect() }
 }
@@ -145,7 +145,7 @@ fn searched(name: &str, made: &Made, knee: Option<f64>, carried: f64) -> Group {
     recording.search = Some("{}".into());
     let mut diagnosis = holdup_diagnose::diagnose(&recording, None);
     diagnosis.search = Some(serde_json::from_value(search).unwrap());
-    let run = Run::of(name, &recording, &diagnosis, None);
+    let run = Run::from_recording(name, &recording, &diagnosis, None);
     Group { name: name.to_owned(), runs: vec![run] }
 }
 

@@ -2,7 +2,7 @@
 
 use holdup_recording::words::grouped;
 
-use super::Kept;
+use super::UsableGroup;
 use super::outcome::{Against, Change, Row, Section};
 
 /// Most differing settings that are listed.
@@ -163,11 +163,11 @@ fn part(row: &Row, against: &Against, i: usize, overall: Change) -> String {
 }
 
 /// Notes: how it was measured, what was assumed, what else differs.
-pub(super) fn notes(base: &Kept<'_>, others: &[Kept<'_>]) -> Vec<String> {
+pub(super) fn notes(base: &UsableGroup<'_>, others: &[UsableGroup<'_>]) -> Vec<String> {
     let mut notes = Vec::new();
     let all = || std::iter::once(base).chain(others);
     let single: Vec<&str> = all().filter(|k| k.runs.len() == 1).map(|k| k.group.name.as_str()).collect();
-    let is_paired = |kept: &Kept<'_>| kept.runs.len() > 1 && kept.runs.iter().all(|run| run.round.is_some());
+    let is_paired = |kept: &UsableGroup<'_>| kept.runs.len() > 1 && kept.runs.iter().all(|run| run.round.is_some());
     if single.len() == others.len() + 1 {
         notes.push(
             "One recording of each: the spread between runs is assumed, not measured (4 % of response times, 3 % of \
@@ -190,7 +190,7 @@ pub(super) fn notes(base: &Kept<'_>, others: &[Kept<'_>]) -> Vec<String> {
 }
 
 /// Settings that differ between two groups.
-fn settings(base: &Kept<'_>, other: &Kept<'_>) -> Option<String> {
+fn settings(base: &UsableGroup<'_>, other: &UsableGroup<'_>) -> Option<String> {
     let (theirs, mine) = (&base.runs.first()?.facts.settings, &other.runs.first()?.facts.settings);
     let differing: Vec<String> = theirs
         .iter()

@@ -8,7 +8,7 @@ use super::pairs::{Answer, Digest, Pair};
 
 /// Numbers of executions that differed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Differs {
+pub struct AnswerDifferences {
     /// Succeeded on the old server, failed on the new one.
     pub fails: u64,
     /// The new server's error codes of those.
@@ -23,7 +23,7 @@ pub struct Differs {
     pub warnings: u64,
 }
 
-impl Differs {
+impl AnswerDifferences {
     /// Whether an application would notice.
     pub fn matters(&self) -> bool {
         self.fails + self.rows + self.contents > 0
@@ -31,13 +31,13 @@ impl Differs {
 }
 
 /// The differences of a digest; none if there are none.
-pub(super) fn of(digest: &Digest) -> Option<Differs> {
+pub(super) fn differences(digest: &Digest) -> Option<AnswerDifferences> {
     let count = |is_so: &dyn Fn(&Pair) -> bool| digest.all.iter().filter(|pair| is_so(pair)).count() as u64;
     let both = |pair: &Pair| pair.old.is_ok && pair.new.is_ok;
     let sizes = |answer: &Answer| (answer.rows, answer.affected);
     let errors: BTreeSet<String> =
         digest.all.iter().filter(|p| p.old.is_ok && !p.new.is_ok).filter_map(|p| p.new.error.clone()).collect();
-    let differs = Differs {
+    let differs = AnswerDifferences {
         fails: count(&|pair| pair.old.is_ok && !pair.new.is_ok),
         errors: errors.into_iter().collect(),
         succeeds: count(&|pair| !pair.old.is_ok && pair.new.is_ok),
@@ -48,5 +48,5 @@ pub(super) fn of(digest: &Digest) -> Option<Differs> {
         }),
         warnings: count(&|pair| both(pair) && pair.new.warnings > pair.old.warnings),
     };
-    (differs != Differs::default()).then_some(differs)
+    (differs != AnswerDifferences::default()).then_some(differs)
 }

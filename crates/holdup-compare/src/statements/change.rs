@@ -86,7 +86,7 @@ pub struct Common {
 }
 
 impl Common {
-    pub(super) fn of(pairs: &Pairs) -> Self {
+    pub(super) fn from_pairs(pairs: &Pairs) -> Self {
         let mut by_moment: BTreeMap<(usize, i64), Vec<f64>> = BTreeMap::new();
         let mut by_round: Vec<Vec<f64>> = vec![Vec::new(); pairs.rounds];
         for pair in pairs.digests.iter().flat_map(|of| &of.all) {
@@ -123,7 +123,7 @@ pub(super) fn all(pairs: &Pairs, common: &Common) -> Vec<Change> {
                 .all
                 .iter()
                 .filter_map(|pair| logarithm(pair.times_ns).map(|change| change - common.at(pair.round, pair.due_s)));
-            Estimate::of(beyond.collect())
+            Estimate::trimmed(beyond.collect())
         })
         .collect();
     against_each_other(&mut estimates);
@@ -176,7 +176,7 @@ struct Estimate {
 }
 
 impl Estimate {
-    fn of(mut all: Vec<f64>) -> Option<Self> {
+    fn trimmed(mut all: Vec<f64>) -> Option<Self> {
         if all.len() < FEWEST_PAIRS {
             return None;
         }

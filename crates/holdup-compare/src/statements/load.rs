@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::change::{Change, Common, Verdict};
 use super::pairs::{Digest, Pairs};
-use super::{Known, Statement};
+use super::{CompareOptions, Statement};
 
 /// A request that runs a statement this many times runs it in a loop.
 const LOOP: f64 = 3.0;
@@ -86,7 +86,7 @@ pub(super) fn predict(
     statements: &[Statement],
     common: &Common,
     old: &[Recording],
-    known: &Known,
+    known: &CompareOptions,
 ) -> Prediction {
     let old_at_once = pairs.old_seconds / pairs.length_s;
     let new_at_once = old_at_once + statements.iter().map(|s| s.added_load).sum::<f64>();

@@ -9,20 +9,20 @@
 mod answers;
 mod change;
 mod load;
+mod next_steps;
 mod pairs;
 mod plans;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;
-mod way;
 
 use std::collections::BTreeMap;
 
 use holdup_recording::Recording;
 use serde::Serialize;
 
-pub use self::answers::Differs;
+pub use self::answers::AnswerDifferences;
 pub use self::change::{Change, Common, Verdict};
 pub use self::load::{Answer, Prediction, Runs};
 pub use self::plans::Plans;
@@ -50,7 +50,7 @@ pub struct Statement {
     /// What it adds to the time of all statements, seconds of the new server's time a second: calls x change; negative if it relieves.
     pub added_load: f64,
     /// What the servers answered that was not the same; none if all was.
-    pub differs: Option<Differs>,
+    pub differs: Option<AnswerDifferences>,
     /// Its plans, where plans of both were recorded.
     pub plans: Option<Plans>,
 }
@@ -80,7 +80,7 @@ pub struct Report {
 
 /// What is known besides the recordings.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub struct CompareOptions {
     /// Texts of statements without their values, by digest.
     pub texts: BTreeMap<String, String>,
     /// Statements at once that the new server carries: its knee.
@@ -94,10 +94,10 @@ pub struct Known {
 pub fn compare(
     (old_name, old): (&str, &[Recording]),
     (new_name, new): (&str, &[Recording]),
-    known: &Known,
+    known: &CompareOptions,
 ) -> Result<Report, String> {
-    let pairs = Pairs::of(old, new)?;
-    let common = Common::of(&pairs);
+    let pairs = Pairs::match_executions(old, new)?;
+    let common = Common::from_pairs(&pairs);
     let changes = change::all(&pairs, &common);
     let mut statements: Vec<Statement> = pairs
         .digests
@@ -115,18 +115,18 @@ pub fn compare(
                 runs: load::runs(of),
                 added_load: load::added(of, &change, &common, pairs.length_s),
                 change,
-                differs: answers::of(of),
-                plans: plans::of(&of.digest, old, new),
+                differs: answers::differences(of),
+                plans: plans::compare_plans(&of.digest, old, new),
             }
         })
         .collect();
     statements.sort_by(|a, b| {
-        let rank = |s: &Statement| u8::from(!s.differs.as_ref().is_some_and(Differs::matters));
+        let rank = |s: &Statement| u8::from(!s.differs.as_ref().is_some_and(AnswerDifferences::matters));
         rank(a).cmp(&rank(b)).then(b.added_load.abs().total_cmp(&a.added_load.abs())).then(a.digest.cmp(&b.digest))
     });
     let prediction = load::predict(&pairs, &statements, &common, old, known);
-    let too_little = way::too_little(&pairs, &statements);
-    let way = way::back(&statements, &prediction);
+    let too_little = next_steps::test_limits(&pairs, &statements);
+    let way = next_steps::next_steps(&statements, &prediction);
     Ok(Report {
         old: old_name.to_owned(),
         new: new_name.to_owned(),

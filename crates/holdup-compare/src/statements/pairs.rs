@@ -32,7 +32,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    fn of(row: &Execution) -> Self {
+    fn from_row(row: &Execution) -> Self {
         Self {
             error: row.error.clone(),
             is_ok: row.outcome == "ok",
@@ -86,7 +86,7 @@ pub(super) struct Pairs {
 }
 
 impl Pairs {
-    pub fn of(old: &[Recording], new: &[Recording]) -> Result<Self, String> {
+    pub fn match_executions(old: &[Recording], new: &[Recording]) -> Result<Self, String> {
         if old.len() != new.len() {
             return Err(format!(
                 "{} recordings of the old server and {} of the new one: each round needs both",
@@ -112,7 +112,7 @@ impl Pairs {
                 let due_s = (row.intended_at - start) as f64 / 1e9;
                 length_s = length_s.max(due_s);
                 let took = |row: &Execution| row.sent_at.map(|sent| (row.done_at - sent).max(1));
-                let (was, is) = (Answer::of(row), Answer::of(twin));
+                let (was, is) = (Answer::from_row(row), Answer::from_row(twin));
                 let times_ns = took(row).zip(took(twin)).filter(|_| was.is_ok && is.is_ok);
                 let of = digests.entry(row.digest.clone()).or_insert_with(|| Digest {
                     digest: row.digest.clone(),

@@ -24,7 +24,7 @@ pub struct Plans {
 type Shapes<'a> = BTreeMap<&'a str, (usize, &'a Plan)>;
 
 /// Plans of `digest`; none if one of the servers has none of the same kind.
-pub(super) fn of(digest: &str, old: &[Recording], new: &[Recording]) -> Option<Plans> {
+pub(super) fn compare_plans(digest: &str, old: &[Recording], new: &[Recording]) -> Option<Plans> {
     let (old, new) = (by_kind(digest, old), by_kind(digest, new));
     // Executed and merely explained plans may differ for that reason alone, so kinds are compared
     // separately.
@@ -73,12 +73,12 @@ mod tests {
     #[test]
     fn plans_of_one_kind_are_held_against_each_other() {
         let old = plans(&[("explain", "a"), ("explain", "b"), ("explain", "b"), ("analyze", "a")]);
-        let of = |kinds: &[(&str, &str)]| super::of("d", &old, &plans(kinds));
+        let of = |kinds: &[(&str, &str)]| super::compare_plans("d", &old, &plans(kinds));
         let gone = of(&[("explain", "")]).unwrap();
         assert_eq!((gone.is_other, gone.old.as_str(), gone.new.as_str()), (true, "scan t by b", "scan t"));
         assert!(!of(&[("explain", ""), ("explain", "a")]).unwrap().is_other, "one of them is known");
         assert!(!of(&[("explain", ""), ("analyze", "a")]).unwrap().is_other, "executed it is the same");
         assert_eq!(of(&[("auto_explain", "a")]), None);
-        assert_eq!(super::of("other", &old, &old), None);
+        assert_eq!(super::compare_plans("other", &old, &old), None);
     }
 }

@@ -6,7 +6,7 @@ use super::testing::{Mix, recorded};
 use super::*;
 
 fn compared(mix: &Mix, carries: Option<f64>) -> Report {
-    let known = Known { carries, ..Known::default() };
+    let known = CompareOptions { carries, ..CompareOptions::default() };
     compare(("old", &mix.recordings(false)), ("new", &mix.recordings(true)), &known).unwrap()
 }
 
@@ -91,7 +91,7 @@ fn other_answers_come_first_and_fast_failures_are_no_gain() {
     }
     let hashed = rows.iter_mut().find(|row| row.digest == "d0002").unwrap();
     hashed.rows_hash = Some(-1);
-    let report = compare(("old", &old), ("new", &[recorded(rows)]), &Known::default()).unwrap();
+    let report = compare(("old", &old), ("new", &[recorded(rows)]), &CompareOptions::default()).unwrap();
     let of = |digest: &str| report.statements.iter().find(|s| s.digest == digest).unwrap();
     assert_eq!(of("d0004").change.verdict, Verdict::Unknown);
     let differs = of("d0004").differs.clone().unwrap();
@@ -106,7 +106,7 @@ fn other_answers_come_first_and_fast_failures_are_no_gain() {
 fn what_can_not_be_compared_says_why() {
     let mix = Mix { digests: 3, calls: 10, rounds: 1, slower: Vec::new(), all: 1.0, loops: Vec::new(), seed: 1 };
     let (old, new) = (mix.recordings(false), mix.recordings(true));
-    let why = |new: &[Recording]| compare(("a", &old), ("b", new), &Known::default()).unwrap_err();
+    let why = |new: &[Recording]| compare(("a", &old), ("b", new), &CompareOptions::default()).unwrap_err();
     assert!(why(&[]).contains("1 recordings of the old server and 0"));
     assert!(why(&[recorded(Vec::new())]).contains("holdup replay"));
     let mut other = new[0].tables.executions.rows.clone();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use holdup_compare::recordings::{Comparison, Group, Options, Run, groups};
-use holdup_compare::statements::{self, Known, Report as Statements, Verdict};
+use holdup_compare::statements::{self, CompareOptions, Report as Statements, Verdict};
 use holdup_diagnose::{Diagnosis, diagnose};
 use holdup_recording::{Recording, files};
 
@@ -113,7 +113,7 @@ pub(super) fn by_statements(old: &Named, new: &Named, carries: Option<f64>) -> R
         serde_json::from_value(facts.get("texts")?.clone()).ok()
     };
     let texts = old.recordings.first().and_then(texts).unwrap_or_default();
-    let known = Known { texts, carries };
+    let known = CompareOptions { texts, carries };
     statements::compare((&old.name, &olds), (&new.name, &news), &known).map_err(Failure::Unusable)
 }
 
@@ -150,7 +150,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         for (path, round) in recordings {
             let recording = Recording::open(&path).map_err(Failure::unusable)?;
             let diagnosis = diagnose(&recording, None);
-            runs.push(Run::of(path.display().to_string(), &recording, &diagnosis, round));
+            runs.push(Run::from_recording(path.display().to_string(), &recording, &diagnosis, round));
             if args.html.is_some() && runs.len() == 1 {
                 shown.push((name.clone(), recording, diagnosis));
             }

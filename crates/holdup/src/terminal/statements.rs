@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::style::AnsiColor;
 use super::visible::one_line;
-use holdup_compare::statements::{Answer, Differs, Report, Statement, Verdict};
+use holdup_compare::statements::{Answer, AnswerDifferences, Report, Statement, Verdict};
 
 use super::{BOLD, DIM, wrap};
 
@@ -19,7 +19,8 @@ const TEXT: usize = 90;
 pub fn statements(report: &Report, all: bool) -> String {
     let mut out = String::new();
     let slower = count(report, Verdict::Slower);
-    let breaks = report.statements.iter().filter(|s| s.differs.as_ref().is_some_and(Differs::matters)).count();
+    let breaks =
+        report.statements.iter().filter(|s| s.differs.as_ref().is_some_and(AnswerDifferences::matters)).count();
     let (word, color) = match () {
         () if breaks > 0 || report.prediction.answer == Answer::Overload => ("NOT YET", AnsiColor::Red),
         () if slower > 0 => ("SLOWER", AnsiColor::Yellow),

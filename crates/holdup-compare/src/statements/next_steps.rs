@@ -3,7 +3,7 @@
 use super::change::Verdict;
 use super::load::{Answer, Prediction};
 use super::pairs::Pairs;
-use super::{Differs, Statement};
+use super::{AnswerDifferences, Statement};
 
 /// A day, seconds: a shorter log misses what runs at other times of the day.
 const DAY_S: f64 = 86_400.0;
@@ -12,7 +12,7 @@ const DAY_S: f64 = 86_400.0;
 const NAMED: usize = 5;
 
 /// The limits of this test.
-pub(super) fn too_little(pairs: &Pairs, statements: &[Statement]) -> Vec<String> {
+pub(super) fn test_limits(pairs: &Pairs, statements: &[Statement]) -> Vec<String> {
     let mut said = Vec::new();
     let unknown: Vec<&Statement> = statements.iter().filter(|s| s.change.verdict == Verdict::Unknown).collect();
     if !unknown.is_empty() {
@@ -45,7 +45,7 @@ fn length(seconds: f64) -> String {
 }
 
 /// The next steps, and the way back.
-pub(super) fn back(statements: &[Statement], prediction: &Prediction) -> Vec<String> {
+pub(super) fn next_steps(statements: &[Statement], prediction: &Prediction) -> Vec<String> {
     let short = |s: &Statement| s.digest.chars().take(12).collect::<String>();
     let names = |of: Vec<&Statement>| {
         let named: Vec<String> = of.iter().take(NAMED).map(|s| short(s)).collect();
@@ -54,7 +54,7 @@ pub(super) fn back(statements: &[Statement], prediction: &Prediction) -> Vec<Str
     };
     let mut way = Vec::new();
     let breaks: Vec<&Statement> =
-        statements.iter().filter(|s| s.differs.as_ref().is_some_and(Differs::matters)).collect();
+        statements.iter().filter(|s| s.differs.as_ref().is_some_and(AnswerDifferences::matters)).collect();
     if !breaks.is_empty() {
         way.push(format!(
             "first of all: find out why the new server answers {} differently, before you move anything",
