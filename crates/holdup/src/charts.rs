@@ -148,7 +148,7 @@ pub fn charts(recording: &Recording) -> Vec<Chart> {
             title: "Open calls to downstream services, by port",
             unit: "connections",
             log: false,
-            series: plot.neighbours(),
+            series: plot.downstream_calls(),
         },
         Chart { id: "probes", title: "Liveness probes", unit: "ms", log: false, series: plot.probes() },
         Chart {
@@ -259,7 +259,7 @@ struct Plot<'a> {
 type Points = Vec<(i64, Option<f64>)>;
 
 /// A wanted series: its name, metric and labels.
-type Wanted<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
+type SeriesSelector<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
 
 impl Plot<'_> {
     fn series(&self, name: &str, points: Points) -> Series {
@@ -279,7 +279,7 @@ impl Plot<'_> {
     }
 
     /// A gauge, summed over its series at each instant.
-    fn gauges(&self, wanted: &[Wanted<'_>]) -> Vec<Series> {
+    fn gauges(&self, wanted: &[SeriesSelector<'_>]) -> Vec<Series> {
         let mut all = Vec::new();
         for (name, metric, labels) in wanted {
             let mut sums: BTreeMap<i64, f64> = BTreeMap::new();

@@ -44,12 +44,12 @@ impl History {
         let mut history =
             Self { dir: dir.to_owned(), keeps: !is_one, known: BTreeMap::new(), runs: 0, last: Vec::new() };
         for path in paths {
-            history.take(&Recording::open(&path).map_err(Failure::unusable)?);
+            history.add(&Recording::open(&path).map_err(Failure::unusable)?);
         }
         Ok(history)
     }
 
-    fn take(&mut self, recording: &Recording) {
+    fn add(&mut self, recording: &Recording) {
         let mut run: BTreeMap<&str, EarlierCalls> = BTreeMap::new();
         for row in &recording.tables.statements.rows {
             let known = run.entry(row.digest.as_str()).or_default();

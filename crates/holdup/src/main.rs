@@ -37,20 +37,20 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  holdup demo                                                 the whole thing on a bundled service, in under a minute
+  holdup demo                                                 load, verdict and fix of a bundled service in a minute
   holdup run --url http://127.0.0.1:8080/ --rate 500 --duration 20s --watch host
-  holdup run scenario.yaml -o recordings/first                load, collectors and a verdict, as the scenario says
+  holdup run scenario.yaml -o recordings/first                send the scenario's load, watch, and judge
   holdup watch --watch host --watch mysql://holdup@127.0.0.1:3306 --for 60s
-  holdup capacity search.yaml --vary cpu=1,2 --cgroup app     how much it carries, and what twice the CPU gives
+  holdup capacity search.yaml --vary cpu=1,2 --cgroup app     its capacity, and the gain from twice the CPU
   holdup diagnose recordings/first                            judge a recording again
-  holdup compare recordings/before recordings/after           what is better, worse, or can't be told
-  holdup top mysql://holdup@127.0.0.1:3306                    what a database's sessions really do, now
-  holdup digest /var/log/mysql/slow.log                       what databases' own logs say was executed, ranked
-  holdup replay slow.log --to mysql://app@127.0.0.1:3306/shop  what a log says was executed, on another server
-  holdup doctor                                               what can be seen from here, and what would show the rest
+  holdup compare recordings/before recordings/after           what is better, worse, or unclear
+  holdup top mysql://holdup@127.0.0.1:3306                    the true state of a database's sessions
+  holdup digest /var/log/mysql/slow.log                       rank the statements in a database's log
+  holdup replay slow.log --to mysql://app@127.0.0.1:3306/shop  send a log's statements to another server
+  holdup doctor                                               what holdup can see from here, and how to see the rest
 
 Exit codes: 0 fine, 1 the answer is \"no\" (objective missed, a culprit with --fail-on-finding, worse with --fail-on),
-2 unusable input or target (nothing was measured), 130 interrupted (what was measured is kept).";
+2 unusable input or target (nothing was measured), 130 interrupted (the recording so far is kept).";
 
 #[derive(clap::Subcommand)]
 enum Command {

@@ -21,7 +21,7 @@ pub struct Objectives {
 
 impl Objectives {
     /// The objectives of `scenario`; setting `end` ends the load.
-    pub fn of(scenario: &Scenario, end: Arc<AtomicBool>) -> Self {
+    pub fn for_scenario(scenario: &Scenario, end: Arc<AtomicBool>) -> Self {
         let warm_up = match scenario.warm_up {
             WarmUp::For(length) => length,
             // A warm-up detected from response times is known only after the run.

@@ -13,7 +13,7 @@ use holdup_load::model::Load;
 use holdup_load::scenario::Scenario;
 use holdup_load::stats::Snapshot;
 
-use self::dashboard::{Length, Look, View, columns};
+use self::dashboard::{Canvas, Length, View, columns};
 pub use self::moment::Moment;
 use crate::terminal;
 use crate::terminal::size::columns_and_rows;
@@ -58,7 +58,7 @@ impl Progress {
 
     /// For a run of `scenario`. A search may end when it has its answer, and users with a number of
     /// iterations when they are through: then only the longest time is known.
-    pub fn of(scenario: &Scenario, quiet: bool) -> Self {
+    pub fn for_scenario(scenario: &Scenario, quiet: bool) -> Self {
         let length = match (&scenario.search, &scenario.load) {
             (Some(search), _) => Length::AtMost(search.budget),
             (None, Load::Closed(closed)) if closed.iterations.is_some() => Length::AtMost(closed.length),
@@ -100,7 +100,7 @@ impl Progress {
         if self.live {
             if self.is_time() {
                 let view = View { length: self.length, now: s, moments: &self.moments, ended: &self.ended };
-                let frame = dashboard::render(&view, self.look());
+                let frame = dashboard::render(&view, self.canvas());
                 self.draw(frame);
             }
         } else if s.phase != self.phase {
@@ -112,7 +112,7 @@ impl Progress {
     /// Shows how long it has been watching.
     pub fn watching(&mut self, elapsed: Duration, length: Option<Duration>) {
         if self.live && self.is_time() {
-            let frame = dashboard::watching(elapsed, length, self.look());
+            let frame = dashboard::watching(elapsed, length, self.canvas());
             self.draw(frame);
         }
     }
@@ -129,9 +129,9 @@ impl Progress {
         self.drawn.is_none_or(|drawn| drawn.elapsed() >= REDRAW)
     }
 
-    fn look(&self) -> Look {
+    fn canvas(&self) -> Canvas {
         let (width, height) = columns_and_rows(libc::STDERR_FILENO);
-        Look { width, height, has_colors: self.has_colors, has_unicode: self.has_unicode }
+        Canvas { width, height, has_colors: self.has_colors, has_unicode: self.has_unicode }
     }
 
     /// Replaces the view by `frame` in one write, so that nothing flickers.
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn only_the_last_minute_is_kept() {
         let mut progress = Progress::new(true, None);
-        let operation = moment::OfOperation { ended: 2, ..Default::default() };
+        let operation = moment::OperationMoment { ended: 2, ..Default::default() };
         for _ in 0..100 {
             progress.moment(Moment { operations: vec![operation.clone()], ..Moment::default() });
         }

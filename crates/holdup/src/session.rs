@@ -108,7 +108,7 @@ struct Ready<'a> {
 }
 
 impl<'a> Ready<'a> {
-    fn of(session: &Session<'a>, slow: Option<SlowRequests>) -> Result<Self, Failure> {
+    fn prepare(session: &Session<'a>, slow: Option<SlowRequests>) -> Result<Self, Failure> {
         let options = Options { partial: session.partial, slow };
         let probes = session.scenario.map_or(&[][..], |scenario| &scenario.probes);
         let watched = session.watch.iter().map(String::as_str);
@@ -134,7 +134,7 @@ impl<'a> Ready<'a> {
 /// # Errors
 /// If a source or the target cannot be used.
 pub fn check(session: &Session<'_>) -> Result<(), Failure> {
-    Ready::of(session, None).map(drop)
+    Ready::prepare(session, None).map(drop)
 }
 
 /// Records.
@@ -156,7 +156,7 @@ pub fn record_to(
     stop: &AtomicBool,
 ) -> Result<Recorded, Failure> {
     let slow = session.slow.map(SlowRequests::new);
-    let Ready { sources, coverage, engine } = Ready::of(session, slow.clone())?;
+    let Ready { sources, coverage, engine } = Ready::prepare(session, slow.clone())?;
 
     ways.open(&outputs::run_name(session.dir), session.scenario.and_then(shard).as_deref())?;
     if let Some((scenario, engine)) = session.scenario.zip(engine.as_ref()) {
@@ -217,7 +217,7 @@ fn put_load_on(
     let (sender, seconds) = mpsc::channel();
     // Set from outside and by an objective; the objective's result tells them apart.
     let end = Arc::new(AtomicBool::new(false));
-    let mut objectives = session.scenario.map(|scenario| Objectives::of(scenario, Arc::clone(&end)));
+    let mut objectives = session.scenario.map(|scenario| Objectives::for_scenario(scenario, Arc::clone(&end)));
     let (shown, moments) = mpsc::channel();
     let mut feed = ways.begin();
     if let Some(text) = ways.announcement() {
@@ -229,7 +229,7 @@ fn put_load_on(
         let mut seconds = seconds.into_iter().inspect(|second: &Second| {
             feed.second(second);
             objectives.iter_mut().for_each(|objectives| objectives.second(second));
-            let _ = shown.send(Moment::of(second));
+            let _ = shown.send(Moment::from_second(second));
         });
         let written = hlog::write(&dir, started, seconds.by_ref().flat_map(intervals));
         // A full disk ends the histograms; the other outputs go on.
@@ -318,7 +318,7 @@ fn put_load_on(
         labels: Labels::none(),
     }));
     recorder.sink().push(events);
-    let played = PlayedFacts::of(&summary);
+    let played = PlayedFacts::from_summary(&summary);
     manifest.phases = summary.phases;
     if let Some(load) = &mut manifest.load {
         load.generator_cpu_ratio = Some(summary.cpu_ratio);

@@ -80,7 +80,7 @@ impl Plot<'_> {
     /// Dead rows of the tables with the most of them, as the server counts them.
     pub(super) fn dead_rows(&self) -> Vec<Series> {
         const MOST_TABLES: usize = 6;
-        /// A vacuum removes fewer than this in no time.
+        /// A vacuum removes fewer than this at once.
         const FEWEST_ROWS: f64 = 100.0;
         let most = |points: &[(i64, f64)]| points.iter().fold(0.0, |most: f64, (_, rows)| most.max(*rows));
         let mut tables: Vec<_> =

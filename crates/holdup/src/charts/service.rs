@@ -55,7 +55,7 @@ impl Plot<'_> {
         by_source.into_iter().map(|(source, points)| (source, summed(points))).collect()
     }
 
-    fn known(&self, name: &str, points: Vec<(i64, f64)>) -> Series {
+    fn series_of(&self, name: &str, points: Vec<(i64, f64)>) -> Series {
         self.series(name, points.into_iter().map(|(at, value)| (at, Some(value))).collect())
     }
 
@@ -69,18 +69,18 @@ impl Plot<'_> {
         for (source, most) in self.readings(metrics::puma::MAX_THREADS.name, &[]) {
             let free = free.remove(source).unwrap_or_default();
             let busy = most.iter().zip(free).map(|((at, most), (_, free))| (*at, (most - free).max(0.0)));
-            all.push(self.known("busy", busy.collect()));
-            all.push(self.known("at most", most));
+            all.push(self.series_of("busy", busy.collect()));
+            all.push(self.series_of("at most", most));
         }
         for (busy, most) in WORKERS {
-            all.extend(self.readings(busy, &[]).into_values().map(|points| self.known("busy", points)));
-            all.extend(self.readings(most, &[]).into_values().map(|points| self.known("at most", points)));
+            all.extend(self.readings(busy, &[]).into_values().map(|points| self.series_of("busy", points)));
+            all.extend(self.readings(most, &[]).into_values().map(|points| self.series_of("at most", points)));
         }
         for (name, metric) in [
             ("connections answered", metrics::server::ANSWERING_CONNECTIONS.name),
             ("connections accepted", metrics::server::ACCEPTED_CONNECTIONS.name),
         ] {
-            all.extend(self.readings(metric, &[]).into_values().map(|points| self.known(name, points)));
+            all.extend(self.readings(metric, &[]).into_values().map(|points| self.series_of(name, points)));
         }
         all
     }
@@ -95,10 +95,10 @@ impl Plot<'_> {
             if waiting.iter().all(|(_, n)| *n == 0.0) && source == MACHINE || drawn.contains(&port) {
                 continue;
             }
-            all.push(self.known(&format!("waiting, port {port}"), waiting));
+            all.push(self.series_of(&format!("waiting, port {port}"), waiting));
             let limit = self.samples(metrics::tcp::ACCEPT_QUEUE_LIMIT.name, &[("port", &port)]);
             let of_source = limit.into_iter().find(|((of, _), _)| *of == source);
-            all.extend(of_source.map(|(_, points)| self.known(&format!("at most, port {port}"), points)));
+            all.extend(of_source.map(|(_, points)| self.series_of(&format!("at most, port {port}"), points)));
             drawn.push(port);
         }
         all
@@ -108,18 +108,18 @@ impl Plot<'_> {
     pub(super) fn refused(&self) -> Vec<Series> {
         let rates = self.rates_by_source(metrics::tcp::LISTEN_OVERFLOWS.name).into_iter();
         let some = rates.filter(|(_, points)| points.iter().any(|(_, rate)| *rate > 0.0));
-        some.map(|(source, points)| self.known(source, points)).collect()
+        some.map(|(source, points)| self.series_of(source, points)).collect()
     }
 
     /// Open calls to each downstream service.
-    pub(super) fn neighbours(&self) -> Vec<Series> {
+    pub(super) fn downstream_calls(&self) -> Vec<Series> {
         let mut by_port: BTreeMap<String, Vec<Vec<(i64, f64)>>> = BTreeMap::new();
         for ((_, labels), points) in self.samples(metrics::server::OUTGOING_PENDING_CONNECTIONS.name, &[]) {
             let labels = Labels::from(labels.as_str());
             let port = labels.get("peer_port").unwrap_or_default().to_owned();
             by_port.entry(port).or_default().push(points);
         }
-        by_port.into_iter().map(|(port, points)| self.known(&port, summed(points))).collect()
+        by_port.into_iter().map(|(port, points)| self.series_of(&port, summed(points))).collect()
     }
 
     /// Durations of probes; a failed one leaves a gap here and becomes a mark.
@@ -171,7 +171,7 @@ impl Plot<'_> {
                 }
             }
         }
-        by_source.into_iter().map(|(source, points)| self.known(source, points)).collect()
+        by_source.into_iter().map(|(source, points)| self.series_of(source, points)).collect()
     }
 }
 

@@ -11,9 +11,9 @@ use holdup_logs::digest::format::Format;
 use holdup_logs::digest::report::{Order, Report as Digest};
 use holdup_logs::digest::run::{Options, run as read};
 
-use super::given::value;
 use super::log_args::LogArgs;
 use super::print_json;
+use super::secret_values::value;
 use crate::failure::Failure;
 use crate::terminal;
 use crate::terminal::visible::one_line;
@@ -80,7 +80,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let dialect = dialect(&outcome.files.iter().map(|file| file.format).collect::<Vec<_>>())?;
     let all = heavy(&digest);
     let tables = match &catalog {
-        Some(catalog) => known(catalog, &touched_tables(&all, args.limit, dialect)).map_err(Failure::unusable)?,
+        Some(catalog) => read_tables(catalog, &touched_tables(&all, args.limit, dialect)).map_err(Failure::unusable)?,
         None => Vec::new(),
     };
     let cannot = match &catalog {
@@ -134,7 +134,7 @@ fn heavy(digest: &Digest) -> Vec<StatementCost> {
     digest.queries.iter().map(of).collect()
 }
 
-fn known(catalog: &Catalog, names: &[String]) -> Result<Vec<Table>, ReadError> {
+fn read_tables(catalog: &Catalog, names: &[String]) -> Result<Vec<Table>, ReadError> {
     names.iter().filter_map(|name| catalog.table(name).transpose()).collect()
 }
 

@@ -1,14 +1,14 @@
 //! `holdup capacity`: searches for the knee at several values of one setting. From these it tells
 //! how capacity grows and how many instances a load takes.
 
-mod asked;
+mod args;
 mod searches;
 
 use std::path::PathBuf;
 
 use holdup_compare::capacity::{CapacityReport, judge};
 
-use self::asked::{Demanded, Vary};
+use self::args::{DemandArgs, Vary};
 use super::scenario_args::{LoadFlags, ScenarioArgs};
 use super::{Output, print_json};
 use crate::failure::Failure;
@@ -44,7 +44,7 @@ pub struct Args {
     markdown: bool,
 
     /// Variable and its values
-    #[arg(long, value_name = "NAME=VALUE,…", value_parser = asked::vary, help_heading = "What is varied")]
+    #[arg(long, value_name = "NAME=VALUE,…", value_parser = args::vary, help_heading = "What is varied")]
     vary: Option<Vary>,
 
     /// Shell command that sets a value; {NAME} stands for it
@@ -75,7 +75,7 @@ pub struct Args {
     switch: SwitchArgs,
 
     #[command(flatten)]
-    demanded: Demanded,
+    demanded: DemandArgs,
 
     // Last, because clap puts everything that follows under their headings.
     #[command(flatten)]

@@ -9,7 +9,7 @@ use holdup_compare::statements::{self, CompareOptions, Report as Statements, Ver
 use holdup_diagnose::{Diagnosis, diagnose};
 use holdup_recording::{Recording, files};
 
-use super::compare_groups::{Named, read};
+use super::compare_groups::{NamedGroup, read};
 use super::{LARGEST_BYTES, print_json};
 use crate::failure::Failure;
 use crate::html::Report;
@@ -93,10 +93,10 @@ pub(super) fn carries(text: &str) -> Result<f64, String> {
 ///
 /// # Errors
 /// If a recording cannot be read, or there is nothing that both have played.
-pub(super) fn by_statements(old: &Named, new: &Named, carries: Option<f64>) -> Result<Statements, Failure> {
-    let played = |of: &Named, round: Option<u32>| of.recordings.iter().any(|(_, other)| *other == round);
+pub(super) fn by_statements(old: &NamedGroup, new: &NamedGroup, carries: Option<f64>) -> Result<Statements, Failure> {
+    let played = |of: &NamedGroup, round: Option<u32>| of.recordings.iter().any(|(_, other)| *other == round);
     let both = |round: Option<u32>| round.is_none() || played(old, round) && played(new, round);
-    let open = |of: &Named| {
+    let open = |of: &NamedGroup| {
         let mut paths: Vec<_> = of.recordings.iter().filter(|(_, round)| both(*round)).collect();
         // Without rounds they keep the order of the command line.
         paths.sort_by_key(|(_, round)| *round);
@@ -145,7 +145,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let named = read(&args.recordings)?;
     let mut shown: Vec<(String, Recording, Diagnosis)> = Vec::new();
     let mut all: Vec<Group> = Vec::new();
-    for Named { name, recordings } in named {
+    for NamedGroup { name, recordings } in named {
         let mut runs = Vec::new();
         for (path, round) in recordings {
             let recording = Recording::open(&path).map_err(Failure::unusable)?;

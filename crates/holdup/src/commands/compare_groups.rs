@@ -15,7 +15,7 @@ use crate::repeat::interleave::{INTERLEAVE, Interleave};
 
 /// Recordings of one version or setting, not read yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Named {
+pub struct NamedGroup {
     /// The name in the comparison.
     pub name: String,
     /// The folders of its recordings, each with its round if they were interleaved.
@@ -26,10 +26,10 @@ pub struct Named {
 ///
 /// # Errors
 /// If a path neither is nor holds a recording, a name occurs twice, or there is nothing to compare.
-pub fn read(texts: &[String]) -> Result<Vec<Named>, Failure> {
-    let mut groups: Vec<Named> = Vec::new();
+pub fn read(texts: &[String]) -> Result<Vec<NamedGroup>, Failure> {
+    let mut groups: Vec<NamedGroup> = Vec::new();
     for text in texts {
-        groups.extend(named(text)?);
+        groups.extend(parse_group(text)?);
     }
     tell_apart(&mut groups);
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
@@ -50,7 +50,7 @@ pub fn read(texts: &[String]) -> Result<Vec<Named>, Failure> {
     }
 }
 
-fn named(text: &str) -> Result<Vec<Named>, Failure> {
+fn parse_group(text: &str) -> Result<Vec<NamedGroup>, Failure> {
     let (name, paths) = match text.split_once('=') {
         Some((name, paths)) if !name.is_empty() && !name.contains('/') && !Path::new(text).exists() => {
             (Some(name), paths)
@@ -64,14 +64,14 @@ fn named(text: &str) -> Result<Vec<Named>, Failure> {
         return match paths.as_slice() {
             [folder] if folder.join(INTERLEAVE).is_file() => interleaved(folder),
             [folder] if !is_recording(folder) => {
-                let alone = |path: PathBuf| Named { name: file_name(&path), recordings: vec![(path, None)] };
+                let alone = |path: PathBuf| NamedGroup { name: file_name(&path), recordings: vec![(path, None)] };
                 Ok(inside(folder)?.into_iter().map(alone).collect())
             }
-            [first, ..] => Ok(vec![Named { name: file_name(first), recordings: all(&paths)? }]),
+            [first, ..] => Ok(vec![NamedGroup { name: file_name(first), recordings: all(&paths)? }]),
             [] => Ok(Vec::new()),
         };
     };
-    Ok(vec![Named { name: name.to_owned(), recordings: all(&paths)? }])
+    Ok(vec![NamedGroup { name: name.to_owned(), recordings: all(&paths)? }])
 }
 
 /// The recordings that `paths` are or contain.
@@ -109,9 +109,9 @@ fn inside(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
 
 /// The recordings that `holdup run --interleave`, or `holdup replay` to two servers, left in
 /// `folder`.
-fn interleaved(folder: &Path) -> Result<Vec<Named>, Failure> {
+fn interleaved(folder: &Path) -> Result<Vec<NamedGroup>, Failure> {
     let interleave = Interleave::read(folder)?;
-    let mut groups: Vec<Named> = Vec::new();
+    let mut groups: Vec<NamedGroup> = Vec::new();
     for turn in interleave.order {
         let path = if turn.path.is_absolute() { turn.path } else { folder.join(turn.path) };
         // An aborted run left nothing, or nothing that counts.
@@ -120,10 +120,10 @@ fn interleaved(folder: &Path) -> Result<Vec<Named>, Failure> {
         }
         match groups.iter_mut().find(|g| g.name == turn.name) {
             Some(group) => group.recordings.push((path, Some(turn.round))),
-            None => groups.push(Named { name: turn.name, recordings: vec![(path, Some(turn.round))] }),
+            None => groups.push(NamedGroup { name: turn.name, recordings: vec![(path, Some(turn.round))] }),
         }
     }
-    let place = |group: &Named| interleave.versions.iter().position(|name| *name == group.name);
+    let place = |group: &NamedGroup| interleave.versions.iter().position(|name| *name == group.name);
     groups.sort_by_key(|group| place(group).unwrap_or(usize::MAX));
     // Repeats of a single version have rounds, but nothing to be paired with.
     if let [one] = groups.as_mut_slice() {
@@ -143,7 +143,7 @@ fn file_name(path: &Path) -> String {
 }
 
 /// Gives recordings of the same name the name of their folder as well.
-fn tell_apart(groups: &mut [Named]) {
+fn tell_apart(groups: &mut [NamedGroup]) {
     let names: Vec<String> = groups.iter().map(|g| g.name.clone()).collect();
     for (i, group) in groups.iter_mut().enumerate() {
         let is_twice = names.iter().filter(|name| **name == names[i]).count() > 1;
@@ -168,7 +168,7 @@ mod tests {
         }
     }
 
-    fn shown(groups: &[Named]) -> Vec<(String, usize)> {
+    fn shown(groups: &[NamedGroup]) -> Vec<(String, usize)> {
         groups.iter().map(|g| (g.name.clone(), g.recordings.len())).collect()
     }
 

@@ -152,7 +152,7 @@ fn scenario(port: u16) -> Result<Scenario, Failure> {
 /// File name of the demo's database.
 const DATABASE: &str = "demo.sqlite";
 
-/// The bundled service, a process of its own so that its CPU time does not count as the
+/// The bundled service. It runs as a separate process, so that its CPU time does not count as the
 /// generator's.
 struct Service {
     process: Child,

@@ -19,7 +19,7 @@ use super::log_args::LogArgs;
 use crate::failure::Failure;
 use crate::history::History;
 use crate::terminal;
-use crate::terminal::visible::Shown;
+use crate::terminal::visible::EscapingWriter;
 
 /// Most threads that holdup starts unasked: the reader cuts the file for them, and that keeps it
 /// busy.
@@ -243,7 +243,7 @@ fn follow(args: &Args, options: &Options, state: &mut Option<State>) -> Result<O
 /// error.
 fn stream_json(report: &Report) -> Result<(), Failure> {
     use std::io::Write as _;
-    let mut out = std::io::BufWriter::with_capacity(64 << 10, Shown::new(std::io::stdout().lock()));
+    let mut out = std::io::BufWriter::with_capacity(64 << 10, EscapingWriter::new(std::io::stdout().lock()));
     match serde_json::to_writer_pretty(&mut out, report) {
         Err(error) if !error.is_io() => return Err(Failure::unusable(error)),
         _ => {}

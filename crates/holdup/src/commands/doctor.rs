@@ -16,7 +16,7 @@ use holdup_protocol::packets::Protocol;
 use holdup_recording::{Batch, CoverageState};
 use serde::Serialize;
 
-use super::given::{Values, values};
+use super::secret_values::{Values, values};
 use super::{duration, print_json};
 use crate::failure::Failure;
 use holdup_recording::secret::redact_value;

@@ -7,7 +7,7 @@ use holdup_load::model::Load;
 use holdup_load::scenario::http::{MAX_STREAMS, parse_bytes};
 use holdup_load::scenario::{self, HttpVersion, Operation, Pace, Scenario};
 
-use super::given::{Values, value, values};
+use super::secret_values::{Values, value, values};
 use crate::failure::Failure;
 
 #[derive(clap::Args)]
@@ -37,7 +37,7 @@ pub struct HttpArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100))]
     redirects: Option<u32>,
 
-    /// Keep cookies: each connection is a user of its own
+    /// Keep cookies: each connection is a separate user
     #[arg(long)]
     cookies: bool,
 
@@ -116,7 +116,7 @@ impl HttpArgs {
     }
 
     /// The first given flag that only HTTP supports.
-    pub fn of_http_alone(&self) -> Option<&'static str> {
+    pub fn http_only_flag(&self) -> Option<&'static str> {
         let given = [
             (!self.headers.is_empty(), "--header"),
             (self.method.is_some(), "--method"),
@@ -132,7 +132,7 @@ impl HttpArgs {
 
     /// Overrides settings of `scenario` with the given flags; `is_alone` if nothing is watched.
     pub fn apply(&self, scenario: &mut Scenario, is_alone: bool) -> Result<(), Failure> {
-        if let Some(flag) = self.of_http_alone().filter(|_| scenario.target.sql.is_some()) {
+        if let Some(flag) = self.http_only_flag().filter(|_| scenario.target.sql.is_some()) {
             return Err(Failure::Unusable(format!("{flag}: a database does not speak HTTP; remove the flag")));
         }
         let http = &mut scenario.http;

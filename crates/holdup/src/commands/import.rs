@@ -1,7 +1,7 @@
 //! `holdup import`: turns other tools' files into recordings and scenarios.
 
 mod aws;
-mod found;
+mod capture_summary;
 mod kubernetes;
 mod pace;
 mod packets;
@@ -41,7 +41,7 @@ Examples:
   holdup import scenario plan.jmx -o scenario.yaml")]
 pub struct Args {
     #[command(subcommand)]
-    what: Option<What>,
+    what: Option<ImportCommand>,
 
     /// Capture file, or files that aws or kubectl printed; - is standard input
     #[arg(value_name = "FILE")]
@@ -65,7 +65,7 @@ pub struct Args {
 }
 
 #[derive(clap::Subcommand)]
-enum What {
+enum ImportCommand {
     Scenario(ScenarioArgs),
 }
 
@@ -128,14 +128,14 @@ struct ScenarioArgs {
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
-    if let Some(What::Scenario(args)) = args.what {
+    if let Some(ImportCommand::Scenario(args)) = args.what {
         return scenario(args);
     }
     let (dir, ports, json) = (args.output.as_deref(), args.ports.as_slice(), args.json);
     if args.files.iter().filter(|path| is_stream(path)).count() > 1 {
         return Err(Failure::Unusable("give - only once: standard input can be read once".to_owned()));
     }
-    let mut files = args.files.iter().map(|path| Opened::new(path)).collect::<Result<Vec<Opened>, Failure>>()?;
+    let mut files = args.files.iter().map(|path| InputFile::new(path)).collect::<Result<Vec<InputFile>, Failure>>()?;
     let captures = files.iter().filter(|file| is_capture(&file.head)).count();
     if captures > 0 && files.len() > 1 {
         return Err(Failure::Unusable("import captures of packets one at a time".to_owned()));
@@ -146,22 +146,22 @@ pub fn run(args: Args) -> Result<(), Failure> {
             let why = "not an output of kubectl; import files of kubectl separately";
             return Err(Failure::Unusable(format!("{}: {why}", other.shown)));
         }
-        return kubernetes::import(kubernetes::Given { files, dir, json });
+        return kubernetes::import(kubernetes::ImportRequest { files, dir, json });
     }
     match files.pop() {
         None => Err(Failure::Unusable("which file? e.g. holdup import db.pcap, or holdup import data.json".to_owned())),
         Some(file) if files.is_empty() && !aws::is_json(&file.head) => {
-            packets::import(packets::Given { file, dir, ports, json })
+            packets::import(packets::ImportRequest { file, dir, ports, json })
         }
         Some(last) => {
             files.push(last);
-            aws::import(aws::Given { files, dir, db_instance: args.db_instance.as_deref(), json })
+            aws::import(aws::ImportRequest { files, dir, db_instance: args.db_instance.as_deref(), json })
         }
     }
 }
 
 /// A file whose first bytes have been read, because they show its kind.
-struct Opened {
+struct InputFile {
     /// The name without its directory.
     name: String,
     /// The name for messages.
@@ -170,7 +170,7 @@ struct Opened {
     rest: Box<dyn Read>,
 }
 
-impl Opened {
+impl InputFile {
     fn new(path: &Path) -> Result<Self, Failure> {
         let is_stream = is_stream(path);
         let name = match path.file_name() {
@@ -216,7 +216,7 @@ fn scenario(args: ScenarioArgs) -> Result<(), Failure> {
         if output.is_none() {
             crate::terminal::print_document(&imported.yaml);
         }
-        say(&imported, output);
+        print_summary(&imported, output);
     }
     let left = imported.notes.iter().filter(|note| note.kind == Kind::LeftOut).count();
     if args.strict && left > 0 {
@@ -269,7 +269,7 @@ fn answer(imported: &Imported, output: Option<&Path>) -> serde_json::Value {
 }
 
 /// Prints the summary to stderr, so that the scenario itself can go down a pipe.
-fn say(imported: &Imported, output: Option<&Path>) {
+fn print_summary(imported: &Imported, output: Option<&Path>) {
     for note in &imported.notes {
         errln!("{note}");
     }

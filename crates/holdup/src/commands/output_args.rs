@@ -1,6 +1,6 @@
 //! The flags that write a run's results to further places beside its recording.
 
-use super::given::{Values, values};
+use super::secret_values::{Values, values};
 use crate::failure::Failure;
 use crate::outputs::Outputs;
 use crate::terminal;

@@ -23,8 +23,8 @@ use holdup_recording::files;
 use self::servers::Server;
 use super::compare::carries;
 use super::digest::time;
-use super::given::{Values, values};
 use super::log_args::LogArgs;
+use super::secret_values::{Values, values};
 use super::{Output, Sampling, conclude, duration, print_json};
 use crate::failure::Failure;
 use crate::progress::Progress;
@@ -263,7 +263,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         return check(&args, &mix.facts);
     }
     let stop = crate::stop::stop_flag()?;
-    let mut progress = Progress::of(&scenario, args.output.quiet);
+    let mut progress = Progress::for_scenario(&scenario, args.output.quiet);
     mix.facts.lines().iter().for_each(|line| progress.say(line));
     let dir = args.output.dir("replay");
     let recorded = args.play(&mix.facts, &scenario, &dir, &mut progress, &stop)?;

@@ -80,7 +80,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     say_notes(&args, &scenario);
     quota::restore_if_any();
     let stop = crate::stop::stop_flag()?;
-    let mut progress = Progress::of(&scenario, args.output.quiet);
+    let mut progress = Progress::for_scenario(&scenario, args.output.quiet);
     let dir = args.output.dir(&scenario.name);
     let session = args.scenario.session(&scenario, &dir);
     let recorded = session::record_to(&mut ways, &session, &mut progress, &stop)?;

@@ -11,9 +11,9 @@ use holdup_load::scenario::{self, Given, Scenario, Target};
 use holdup_recording::manifest::Threshold;
 use holdup_recording::{clock, files};
 
-use super::given::{Values, value, values};
 use super::http_args::HttpArgs;
 use super::load_args::LoadArgs;
+use super::secret_values::{Values, value, values};
 use super::sql_args::SqlArgs;
 use super::{LARGEST_BYTES, Sampling, duration, judge};
 use crate::failure::Failure;
@@ -159,7 +159,7 @@ impl ScenarioArgs {
     ) -> Result<(Recorded, Diagnosis, Result<(), Failure>), Failure> {
         let mut scenario = self.scenario(flags)?;
         change(&mut scenario);
-        let mut progress = Progress::of(&scenario, quiet);
+        let mut progress = Progress::for_scenario(&scenario, quiet);
         let recorded = session::record(&self.session(&scenario, dir), &mut progress, stop)?;
         let (diagnosis, reported) = judge(&recorded);
         let reported = recorded.whole().and(reported);

@@ -14,7 +14,7 @@ use holdup_recording::manifest::{Host, Manifest};
 use holdup_recording::rows::Sample;
 use holdup_recording::{Batch, Recording, clock, metrics};
 
-use super::given::value;
+use super::secret_values::value;
 use super::{duration, print_json};
 use crate::failure::Failure;
 
@@ -68,7 +68,7 @@ pub struct Args {
 
 /// The result.
 #[derive(serde::Serialize)]
-struct Settled {
+struct SettleResult {
     settled: bool,
     waited_s: f64,
     /// The remaining work.
@@ -183,7 +183,7 @@ fn report(args: &Args, waited: Duration, owed: Option<Option<DebtReport>>) -> Re
     let debt = owed.flatten();
     let text = debt.as_ref().map_or_else(|| "old work kept coming back".to_owned(), |debt| debt.text.clone());
     if args.json {
-        print_json(&Settled { settled, waited_s: (waited.as_secs_f64() * 10.0).round() / 10.0, debt })?;
+        print_json(&SettleResult { settled, waited_s: (waited.as_secs_f64() * 10.0).round() / 10.0, debt })?;
     } else if settled {
         outln!("settled after {:.0} s", waited.as_secs_f64());
     }

@@ -3,8 +3,8 @@
 
 use holdup_load::scenario::{self, Given, Scenario, Target};
 
-use super::given::value;
 use super::load_args::LoadArgs;
+use super::secret_values::value;
 use crate::failure::Failure;
 
 #[derive(clap::Args)]

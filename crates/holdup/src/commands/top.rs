@@ -9,7 +9,7 @@ use holdup_collect::ReadError;
 use holdup_collect::mysql::processes::{Look, Processes};
 
 use super::duration;
-use super::given::value;
+use super::secret_values::value;
 use crate::failure::Failure;
 use crate::terminal::processes::{Size, View};
 use crate::terminal::size::columns_and_rows;
@@ -52,7 +52,7 @@ pub struct Args {
 }
 
 /// One sample: the server's name for itself, and its sessions.
-type Seen = (String, Result<Look, ReadError>);
+type SampleResult = (String, Result<Look, ReadError>);
 
 pub fn run(args: Args) -> Result<(), Failure> {
     if !args.address.starts_with("mysql://") {
@@ -62,7 +62,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let (mut processes, notes) = Processes::open(&args.address).map_err(Failure::unusable)?;
     let source = processes.source().to_owned();
     let stop = crate::stop::stop_flag()?;
-    let (sender, looks) = mpsc::channel::<Seen>();
+    let (sender, looks) = mpsc::channel::<SampleResult>();
     let (interval, once) = (args.interval.max(WAKE), args.once);
     // A sample may have to wait for the server; the user who quits does not wait with it.
     std::thread::spawn(move || {

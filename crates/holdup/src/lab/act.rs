@@ -141,7 +141,7 @@ impl Act {
             if let Some(ending) = running.ending() {
                 return Err(LabError::Died { process: process.name.clone(), ending, log: log() });
             }
-            if watcher.look() {
+            if watcher.is_ready() {
                 return Ok(());
             }
             if Instant::now() >= deadline {

@@ -146,7 +146,7 @@ impl Scope {
                     let value = match key {
                         "port" => self.ports.get(name).map(u16::to_string),
                         "pid" => self.pids.get(name).map(u32::to_string),
-                        "said" => self.said(name),
+                        "said" => self.file_text(name),
                         _ => self.secrets.get(name).cloned(),
                     };
                     filled.push_str(&value.ok_or_else(|| name.to_owned())?);
@@ -157,7 +157,7 @@ impl Scope {
     }
 
     /// The text that a process wrote to the file of that name in the scratch folder.
-    fn said(&self, name: &str) -> Option<String> {
+    fn file_text(&self, name: &str) -> Option<String> {
         let text = std::fs::read_to_string(Path::new(&self.dir).join(name)).ok()?;
         Some(text.trim().to_owned())
     }

@@ -36,7 +36,7 @@ impl<'a> Watcher<'a> {
     }
 
     /// Whether it is ready now.
-    pub fn look(&mut self) -> bool {
+    pub fn is_ready(&mut self) -> bool {
         match &self.ready {
             Ready::Tcp(port) => accepts(port),
             Ready::Http(url) => answers_200(url),

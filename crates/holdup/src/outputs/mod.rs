@@ -2,10 +2,9 @@
 //! are checked and opened before the load starts. After that, no error here ends the run or delays
 //! the load; each is reported once.
 //!
-//! [`asked`] parses `--out`; [`csv`], [`json`], [`junit`], [`series`] and [`protobuf`] are pure
+//! [`request`] parses `--out`; [`csv`], [`json`], [`junit`], [`series`] and [`protobuf`] are pure
 //! formats; [`writer`], [`remote_write`] and [`scrape`] do the I/O. Nothing is judged here.
 
-mod asked;
 mod csv;
 mod endpoint;
 pub mod figures;
@@ -13,6 +12,7 @@ mod json;
 mod junit;
 mod protobuf;
 mod remote_write;
+mod request;
 mod scrape;
 mod series;
 mod writer;
@@ -26,20 +26,20 @@ use holdup_diagnose::Diagnosis;
 use holdup_load::stats::Second;
 use holdup_recording::hlog::HLOG;
 
-use self::asked::{Asked, Format, Place};
 use self::protobuf::{STALE, Sample};
 use self::remote_write::{Queue, RemoteWrite};
+use self::request::{Destination, Format, OutputRequest};
 use self::scrape::{Page, Scrape};
 use self::series::{Labels, Meter};
-use self::writer::{Opened, Writer};
+use self::writer::{OpenDestination, Writer};
 use crate::failure::Failure;
 use crate::session::Recorded;
 
 /// The outputs of one run.
 pub struct Outputs {
-    asked: Vec<Asked>,
+    asked: Vec<OutputRequest>,
     metrics: Option<SocketAddr>,
-    opened: Vec<(Format, Opened)>,
+    opened: Vec<(Format, OpenDestination)>,
     /// Outputs that are written while the load runs.
     writers: Vec<(Format, Writer)>,
     remotes: Vec<RemoteWrite>,
@@ -71,13 +71,15 @@ impl Outputs {
     /// # Errors
     /// If one is malformed, or two share a destination.
     pub fn parse(out: &[String], metrics: Option<&str>) -> Result<Self, Failure> {
-        let asked = out.iter().map(|text| asked::parse(text)).collect::<Result<Vec<_>, _>>();
+        let asked = out.iter().map(|text| request::parse(text)).collect::<Result<Vec<_>, _>>();
         let asked = asked.map_err(|why| Failure::Unusable(format!("--out: {why}")))?;
         let mut places = HashSet::new();
-        for place in asked.iter().filter_map(|asked| if let Asked::Text(_, place) = asked { Some(place) } else { None })
+        for place in
+            asked.iter().filter_map(|asked| if let OutputRequest::Text(_, place) = asked { Some(place) } else { None })
         {
             if !places.insert(place) {
-                let name = if let Place::File(path) = place { path.display().to_string() } else { "stdout".to_owned() };
+                let name =
+                    if let Destination::File(path) = place { path.display().to_string() } else { "stdout".to_owned() };
                 return Err(Failure::Unusable(format!(
                     "--out: two outputs write to {name}; give them different files"
                 )));
@@ -90,7 +92,7 @@ impl Outputs {
 
     /// Whether one of them is stdout; nothing else may be printed there then.
     pub fn take_stdout(&self) -> bool {
-        self.asked.iter().any(|asked| matches!(asked, Asked::Text(_, Place::Stdout)))
+        self.asked.iter().any(|asked| matches!(asked, OutputRequest::Text(_, Destination::Stdout)))
     }
 
     /// Opens them. Series have the label `run`, and `shard` if this is a part of the load.
@@ -104,10 +106,10 @@ impl Outputs {
         let wrong = |flag: &'static str| move |why: String| Failure::Unusable(format!("{flag}: {why}"));
         for asked in &self.asked {
             match asked {
-                Asked::Text(format, place) => {
-                    self.opened.push((*format, Opened::open(place).map_err(wrong("--out"))?));
+                OutputRequest::Text(format, place) => {
+                    self.opened.push((*format, OpenDestination::open(place).map_err(wrong("--out"))?));
                 }
-                Asked::RemoteWrite(endpoint) => {
+                OutputRequest::RemoteWrite(endpoint) => {
                     let remote = RemoteWrite::open(endpoint, self.notes.clone()).map_err(wrong("--out prometheus"))?;
                     self.remotes.push(remote);
                 }
@@ -136,7 +138,7 @@ impl Outputs {
             meter: Meter::new(self.labels.clone()),
             remotes: self.remotes.iter().filter_map(RemoteWrite::queue).collect(),
             page: self.scrape.as_ref().map(|scrape| scrape.page.clone()),
-            last: Last::default(),
+            last: LastSent::default(),
         };
         for (format, opened) in std::mem::take(&mut self.opened) {
             let queues = match format {
@@ -201,12 +203,12 @@ pub struct Feed {
     meter: Meter,
     remotes: Vec<Queue>,
     page: Option<Page>,
-    last: Last,
+    last: LastSent,
 }
 
 /// The samples last sent to receivers.
 #[derive(Default)]
-struct Last {
+struct LastSent {
     at_ms: i64,
     series: HashSet<(String, Labels)>,
 }
@@ -244,7 +246,7 @@ impl Feed {
         samples.extend(gone.map(|(name, labels)| Sample { name, labels, value: STALE }));
         // Seconds may overlap if a loop was delayed; timestamps of a series may not.
         let at_ms = at_ms.max(self.last.at_ms + 1);
-        self.last = Last { at_ms, series: now };
+        self.last = LastSent { at_ms, series: now };
         if let Ok(body) = protobuf::body(&samples, at_ms) {
             self.remotes.iter().for_each(|queue| queue.push(body.clone()));
         }

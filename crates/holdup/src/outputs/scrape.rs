@@ -103,7 +103,7 @@ fn serve(listener: &TcpListener, page: &Page, stop: &Arc<AtomicBool>, patience: 
             std::thread::sleep(POLL);
             continue;
         };
-        let place = Place::of(&open);
+        let place = ConnectionSlot::acquire(&open);
         if open.load(Ordering::Relaxed) > CONNECTIONS_MAX {
             continue;
         }
@@ -115,16 +115,16 @@ fn serve(listener: &TcpListener, page: &Page, stop: &Arc<AtomicBool>, patience: 
 }
 
 /// A slot among the open connections.
-struct Place(Arc<AtomicUsize>);
+struct ConnectionSlot(Arc<AtomicUsize>);
 
-impl Place {
-    fn of(open: &Arc<AtomicUsize>) -> Self {
+impl ConnectionSlot {
+    fn acquire(open: &Arc<AtomicUsize>) -> Self {
         open.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(open))
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -136,7 +136,7 @@ struct Client {
     /// Everything must be done by then.
     deadline: Instant,
     stop: Arc<AtomicBool>,
-    _place: Place,
+    _place: ConnectionSlot,
 }
 
 impl Client {

@@ -8,24 +8,26 @@ use std::thread::JoinHandle;
 
 use holdup_recording::priority::give_way;
 
-use super::asked::Place;
-use crate::terminal::visible::Shown;
+use super::request::Destination;
+use crate::terminal::visible::EscapingWriter;
 
 /// A destination opened for writing; its contents are still untouched.
-pub struct Opened {
-    place: Place,
+pub struct OpenDestination {
+    place: Destination,
     file: Option<File>,
     /// The file is new, so it is removed if nothing is written.
     is_new: bool,
 }
 
-impl Opened {
+impl OpenDestination {
     /// Checks that `place` can be written.
     ///
     /// # Errors
     /// If it cannot; the message names it.
-    pub fn open(place: &Place) -> Result<Self, String> {
-        let Place::File(path) = place else { return Ok(Self { place: place.clone(), file: None, is_new: false }) };
+    pub fn open(place: &Destination) -> Result<Self, String> {
+        let Destination::File(path) = place else {
+            return Ok(Self { place: place.clone(), file: None, is_new: false });
+        };
         let is_new = !path.exists();
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
         let file = file.map_err(|e| format!("cannot write {}: {e}", path.display()))?;
@@ -35,8 +37,8 @@ impl Opened {
     /// Its name in messages.
     pub fn name(&self) -> String {
         match &self.place {
-            Place::Stdout => "stdout".to_owned(),
-            Place::File(path) => path.display().to_string(),
+            Destination::Stdout => "stdout".to_owned(),
+            Destination::File(path) => path.display().to_string(),
         }
     }
 
@@ -49,7 +51,7 @@ impl Opened {
                 let _ = file.set_len(0);
                 Box::new(file)
             }
-            None => Box::new(Shown::new(std::io::stdout())),
+            None => Box::new(EscapingWriter::new(std::io::stdout())),
         }
     }
 
@@ -64,9 +66,9 @@ impl Opened {
     }
 }
 
-impl Drop for Opened {
+impl Drop for OpenDestination {
     fn drop(&mut self) {
-        if let (true, Place::File(path)) = (self.is_new, &self.place) {
+        if let (true, Destination::File(path)) = (self.is_new, &self.place) {
             let _ = std::fs::remove_file(path);
         }
     }
@@ -83,7 +85,7 @@ impl Writer {
     ///
     /// # Errors
     /// If no thread can be started.
-    pub fn begin(opened: Opened, notes: Sender<String>) -> std::io::Result<Self> {
+    pub fn begin(opened: OpenDestination, notes: Sender<String>) -> std::io::Result<Self> {
         let (queue, pieces) = channel();
         let name = opened.name();
         let out = opened.begin();
@@ -141,26 +143,28 @@ mod tests {
         let (old, new) = (dir.path().join("old"), dir.path().join("new"));
         std::fs::write(&old, "a long text that was there").unwrap();
         for path in [&old, &new] {
-            drop(Opened::open(&Place::File(path.clone())).unwrap());
+            drop(OpenDestination::open(&Destination::File(path.clone())).unwrap());
         }
         assert_eq!(std::fs::read_to_string(&old).unwrap(), "a long text that was there");
         assert!(!new.exists());
         for path in [&old, &new] {
             let (notes, said) = channel();
-            let writer = Writer::begin(Opened::open(&Place::File(path.clone())).unwrap(), notes).unwrap();
+            let writer =
+                Writer::begin(OpenDestination::open(&Destination::File(path.clone())).unwrap(), notes).unwrap();
             writer.queue().unwrap().send("one\n".to_owned()).unwrap();
             writer.finish(Some("two\n".to_owned()));
             assert_eq!(std::fs::read_to_string(path).unwrap(), "one\ntwo\n");
             assert_eq!(said.try_iter().count(), 0);
         }
-        let why = Opened::open(&Place::File(dir.path().join("no/such"))).err().unwrap();
+        let why = OpenDestination::open(&Destination::File(dir.path().join("no/such"))).err().unwrap();
         assert!(why.contains("cannot write") && why.contains("no/such"), "{why}");
     }
 
     #[test]
     fn an_error_is_said_once() {
         let (notes, said) = channel();
-        let writer = Writer::begin(Opened::open(&Place::File("/dev/full".into())).unwrap(), notes).unwrap();
+        let writer =
+            Writer::begin(OpenDestination::open(&Destination::File("/dev/full".into())).unwrap(), notes).unwrap();
         let queue = writer.queue().unwrap();
         for _ in 0..5 {
             let _ = queue.send("text\n".to_owned());

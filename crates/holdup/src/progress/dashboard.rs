@@ -46,7 +46,7 @@ pub enum Length {
 
 /// The terminal's capabilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct Canvas {
     /// Columns.
     pub width: usize,
     /// Rows.
@@ -71,18 +71,18 @@ pub struct View<'a> {
 
 /// The view: no line break at the end, at least one column narrower and one row shorter than the
 /// terminal.
-pub fn render(view: &View<'_>, look: Look) -> String {
-    let mut lines = vec![head(view, look)];
+pub fn render(view: &View<'_>, canvas: Canvas) -> String {
+    let mut lines = vec![head(view, canvas)];
     if !view.now.doing.is_empty() {
-        lines.push(row(look, "search", &view.now.doing, &[], PLAIN));
+        lines.push(row(canvas, "search", &view.now.doing, &[], PLAIN));
     }
     let last = view.moments.back();
     let curve = |of: fn(&Moment) -> Option<f64>| -> Vec<Option<f64>> { view.moments.iter().map(of).collect() };
-    lines.push(row(look, "rate", &rates(view, last), &curve(|m| Some(m.achieved)), PLAIN));
-    lines.push(row(look, "response", &times(last), &curve(|m| m.p99_ms), PLAIN));
+    lines.push(row(canvas, "rate", &rates(view, last), &curve(|m| Some(m.achieved)), PLAIN));
+    lines.push(row(canvas, "response", &times(last), &curve(|m| m.p99_ms), PLAIN));
     let is_failing = last.is_some_and(|m| m.failing > 0.0);
     let style = if is_failing { RED } else { PLAIN };
-    lines.push(row(look, "errors", &failing(view.now, last), &curve(|m| Some(m.failed_ratio())), style));
+    lines.push(row(canvas, "errors", &failing(view.now, last), &curve(|m| Some(m.failed_ratio())), style));
     let now = view.now;
     let requests = format!(
         "{} of {} in flight, {} waiting; {} done, {} failed",
@@ -92,17 +92,17 @@ pub fn render(view: &View<'_>, look: Look) -> String {
         count(now.completed),
         count(now.errors)
     );
-    lines.push(row(look, "requests", &requests, &[], PLAIN));
+    lines.push(row(canvas, "requests", &requests, &[], PLAIN));
     if let Some(last) = last.filter(|m| m.operations.len() > 1) {
-        lines.extend(operations(look, last, view.ended));
+        lines.extend(operations(canvas, last, view.ended));
     }
-    lines.truncate(look.height.saturating_sub(1).max(1));
+    lines.truncate(canvas.height.saturating_sub(1).max(1));
     lines.join("\n")
 }
 
 /// The view of a recording without load.
-pub fn watching(elapsed: Duration, length: Option<Duration>, look: Look) -> String {
-    let mut line = Line::new(look);
+pub fn watching(elapsed: Duration, length: Option<Duration>, canvas: Canvas) -> String {
+    let mut line = Line::new(canvas);
     match length {
         Some(length) => {
             bar(&mut line, elapsed, Length::Of(length));
@@ -117,8 +117,8 @@ pub fn watching(elapsed: Duration, length: Option<Duration>, look: Look) -> Stri
 }
 
 /// Bar, time left, phase.
-fn head(view: &View<'_>, look: Look) -> String {
-    let mut line = Line::new(look);
+fn head(view: &View<'_>, canvas: Canvas) -> String {
+    let mut line = Line::new(canvas);
     match view.length {
         Some(length) => bar(&mut line, view.now.elapsed, length),
         None => line.put(BOLD, &time(view.now.elapsed)),
@@ -134,9 +134,9 @@ fn bar(line: &mut Line, elapsed: Duration, length: Length) {
         Length::AtMost(length) => ("at most ", length),
     };
     let share = (elapsed.as_secs_f64() / length.as_secs_f64().max(1e-9)).min(1.0);
-    let cells = BAR.min(line.look.width / 3);
+    let cells = BAR.min(line.canvas.width / 3);
     let full = (share * cells as f64) as usize;
-    let (on, off) = if line.look.has_unicode { ("━", "─") } else { ("=", "-") };
+    let (on, off) = if line.canvas.has_unicode { ("━", "─") } else { ("=", "-") };
     line.put(AnsiColor::Green.on_default(), &on.repeat(full));
     line.put(DIM, &off.repeat(cells - full));
     line.put(BOLD, &format!(" {:>3.0} %", (share * 100.0).floor()));
@@ -180,19 +180,19 @@ fn kinds(failures: &[(&'static str, u64)]) -> String {
 }
 
 /// One row each for the operations with the most requests.
-fn operations(look: Look, last: &Moment, ended: &[u64]) -> Vec<String> {
+fn operations(canvas: Canvas, last: &Moment, ended: &[u64]) -> Vec<String> {
     let mut shown: Vec<usize> = (0..last.operations.len()).collect();
     shown.sort_by_key(|i| std::cmp::Reverse(ended.get(*i).copied().unwrap_or(0)));
     shown.truncate(OPERATIONS);
     // Rows keep their order; only the choice of rows changes with the counts.
     shown.sort_unstable();
     let widest = shown.iter().map(|i| columns(&last.operations[*i].name)).max().unwrap_or(0);
-    let width = widest.clamp(9, (look.width / 3).max(9));
-    let mut title = Line::new(look);
+    let width = widest.clamp(9, (canvas.width / 3).max(9));
+    let mut title = Line::new(canvas);
     title.put(DIM, &format!("{}  {:>8}  {:>8}  errors", fit("operation", width), "per s", "p99 ms"));
     let mut lines = vec![title.out];
     for operation in shown.into_iter().map(|i| &last.operations[i]) {
-        let mut line = Line::new(look);
+        let mut line = Line::new(canvas);
         line.put(PLAIN, &fit(&operation.name, width));
         let p99 = operation.p99_ms.map_or_else(|| "-".to_owned(), number);
         line.put(PLAIN, &format!("  {:>8}  {p99:>8}  ", number(operation.rate)));
@@ -201,7 +201,7 @@ fn operations(look: Look, last: &Moment, ended: &[u64]) -> Vec<String> {
     }
     let more = last.operations.len().saturating_sub(OPERATIONS);
     if more > 0 {
-        let mut line = Line::new(look);
+        let mut line = Line::new(canvas);
         line.put(DIM, &format!("and {more} more"));
         lines.push(line.out);
     }
@@ -209,8 +209,8 @@ fn operations(look: Look, last: &Moment, ended: &[u64]) -> Vec<String> {
 }
 
 /// A name, a text, and a curve as wide as the room allows.
-fn row(look: Look, name: &str, text: &str, curve: &[Option<f64>], style: Style) -> String {
-    let mut line = Line::new(look);
+fn row(canvas: Canvas, name: &str, text: &str, curve: &[Option<f64>], style: Style) -> String {
+    let mut line = Line::new(canvas);
     line.put(DIM, &fit(name, NAMES));
     let room = line.left.saturating_sub(TEXT + 1).min(SECONDS);
     if curve.is_empty() || room < CURVE_LEAST {
@@ -218,7 +218,7 @@ fn row(look: Look, name: &str, text: &str, curve: &[Option<f64>], style: Style) 
     } else {
         line.put(style, &fit(text, TEXT));
         line.put(PLAIN, " ");
-        line.put(AnsiColor::Cyan.on_default(), &spark(&curve[curve.len().saturating_sub(room)..], look.has_unicode));
+        line.put(AnsiColor::Cyan.on_default(), &spark(&curve[curve.len().saturating_sub(room)..], canvas.has_unicode));
     }
     line.out
 }
@@ -291,19 +291,19 @@ pub fn columns(line: &str) -> usize {
 struct Line {
     out: String,
     left: usize,
-    look: Look,
+    canvas: Canvas,
 }
 
 impl Line {
-    fn new(look: Look) -> Self {
-        Self { out: String::new(), left: look.width.saturating_sub(1), look }
+    fn new(canvas: Canvas) -> Self {
+        Self { out: String::new(), left: canvas.width.saturating_sub(1), canvas }
     }
 
     fn put(&mut self, style: Style, text: &str) {
-        let text = if self.look.has_unicode { text.to_owned() } else { text.replace('…', "...") };
+        let text = if self.canvas.has_unicode { text.to_owned() } else { text.replace('…', "...") };
         let (text, used) = cut(&text, self.left);
         self.left -= used;
-        if self.look.has_colors && style != PLAIN && !text.is_empty() {
+        if self.canvas.has_colors && style != PLAIN && !text.is_empty() {
             self.out.push_str(&format!("{style}{text}{style:#}"));
         } else {
             self.out.push_str(&text);
@@ -313,13 +313,13 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
-    use super::super::moment::OfOperation;
+    use super::super::moment::OperationMoment;
     use super::*;
 
-    const WIDE: Look = Look { width: 120, height: 40, has_colors: false, has_unicode: true };
+    const WIDE: Canvas = Canvas { width: 120, height: 40, has_colors: false, has_unicode: true };
 
     fn moment(n: u64) -> Moment {
-        let operation = |name: &str, rate: f64, failures: &[(&'static str, u64)]| OfOperation {
+        let operation = |name: &str, rate: f64, failures: &[(&'static str, u64)]| OperationMoment {
             name: name.to_owned(),
             ended: rate as u64,
             rate,
@@ -356,9 +356,9 @@ mod tests {
         }
     }
 
-    fn draw(look: Look, count: u64, length: Option<Length>) -> String {
+    fn draw(canvas: Canvas, count: u64, length: Option<Length>) -> String {
         let moments: VecDeque<Moment> = (1..=count).map(moment).collect();
-        render(&View { length, now: &now(), moments: &moments, ended: &[900, 0, 7] }, look)
+        render(&View { length, now: &now(), moments: &moments, ended: &[900, 0, 7] }, canvas)
     }
 
     #[test]
@@ -393,8 +393,8 @@ mod tests {
     fn it_fits_into_any_terminal() {
         for width in 1..140 {
             for (height, has_colors) in [(2, true), (5, false), (40, true)] {
-                let look = Look { width, height, has_colors, has_unicode: width % 2 == 0 };
-                let text = draw(look, 70, Some(Length::Of(Duration::from_secs(60))));
+                let canvas = Canvas { width, height, has_colors, has_unicode: width % 2 == 0 };
+                let text = draw(canvas, 70, Some(Length::Of(Duration::from_secs(60))));
                 assert!(text.lines().count() < height.max(2), "{width}x{height}: {text}");
                 for line in text.lines() {
                     assert!(columns(line) < width.max(1) || line.is_empty(), "{width}: {line:?}");
@@ -408,8 +408,8 @@ mod tests {
     fn without_colours_there_are_no_escapes_and_without_unicode_only_ascii() {
         let plain = draw(WIDE, 70, None);
         assert!(!plain.contains('\x1b'));
-        assert!(draw(Look { has_colors: true, ..WIDE }, 70, None).contains("\x1b["));
-        let mut ascii = draw(Look { has_unicode: false, ..WIDE }, 70, Some(Length::Of(Duration::from_secs(60))));
+        assert!(draw(Canvas { has_colors: true, ..WIDE }, 70, None).contains("\x1b["));
+        let mut ascii = draw(Canvas { has_unicode: false, ..WIDE }, 70, Some(Length::Of(Duration::from_secs(60))));
         ascii.retain(|c| !"検索".contains(c));
         assert!(ascii.is_ascii(), "{ascii}");
     }

@@ -22,12 +22,12 @@ pub struct Moment {
     /// Failures by kind, the most frequent first.
     pub failures: Vec<(&'static str, u64)>,
     /// By operation, in the scenario's order.
-    pub operations: Vec<OfOperation>,
+    pub operations: Vec<OperationMoment>,
 }
 
 /// The figures of one operation.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct OfOperation {
+pub struct OperationMoment {
     /// Its name.
     pub name: String,
     /// Requests that ended, successfully or not.
@@ -42,10 +42,10 @@ pub struct OfOperation {
 
 impl Moment {
     /// The figures of `second`.
-    pub fn of(second: &Second) -> Self {
+    pub fn from_second(second: &Second) -> Self {
         let per_second = |count: u64| count as f64 / length_s(second).max(1e-3);
         let response = response_of_all(second);
-        let operation = |o: &OperationSecond| OfOperation {
+        let operation = |o: &OperationSecond| OperationMoment {
             name: o.name.clone(),
             ended: o.completed + failed(o),
             rate: per_second(o.completed + failed(o)),
@@ -86,7 +86,7 @@ mod tests {
     fn what_is_drawn_of_a_second() {
         let mut second = second(3, &[("http_status", 10), ("timeout", 15)]);
         second.to = second.from + std::time::Duration::from_millis(500);
-        let moment = Moment::of(&second);
+        let moment = Moment::from_second(&second);
         assert_eq!((moment.offered, moment.achieved, moment.failing), (110.0, 200.0, 50.0));
         assert_eq!(moment.failed_ratio(), 0.2);
         assert_eq!(moment.failures, [("timeout", 15), ("http_status", 10)]);

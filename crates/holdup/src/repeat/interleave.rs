@@ -77,7 +77,7 @@ pub fn checked_name(name: &str) -> Result<&str, String> {
 }
 
 /// Puts `what` before the failure's message.
-pub fn named(what: &str, failure: Failure) -> Failure {
+pub fn prefix_failure(what: &str, failure: Failure) -> Failure {
     match failure {
         Failure::Unusable(why) => Failure::Unusable(format!("{what}: {why}")),
         other => other,

@@ -5,12 +5,12 @@
 
 /// The schedule: the round, counted from 1, and the index into `versions`.
 pub fn balanced(versions: usize, rounds: u32, seed: u64) -> Vec<(u32, usize)> {
-    let mut luck = Luck(seed);
+    let mut random = SplitMix(seed);
     let mut turn: Vec<usize> = (0..versions).collect();
     let mut order = Vec::with_capacity(versions * rounds as usize);
     for round in 1..=rounds {
         if round % 2 == 1 {
-            luck.shuffle(&mut turn);
+            random.shuffle(&mut turn);
         } else {
             turn.reverse();
         }
@@ -20,9 +20,9 @@ pub fn balanced(versions: usize, rounds: u32, seed: u64) -> Vec<(u32, usize)> {
 }
 
 /// SplitMix64 (G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
-struct Luck(u64);
+struct SplitMix(u64);
 
-impl Luck {
+impl SplitMix {
     fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

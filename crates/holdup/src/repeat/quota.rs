@@ -61,7 +61,7 @@ impl Quota {
     ///
     /// # Errors
     /// If it has no CPU quota, the quota may not be changed, or another holdup changes it.
-    pub fn of(path: &Path) -> Result<Self, Failure> {
+    pub fn for_cgroup(path: &Path) -> Result<Self, Failure> {
         Self::noted_in(&folder(), path)
     }
 
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn what_is_no_cgroup_is_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let refused = Quota::of(&dir.path().join("none")).err();
+        let refused = Quota::for_cgroup(&dir.path().join("none")).err();
         assert!(matches!(refused, Some(Failure::Unusable(why)) if why.contains("has no CPU quota")));
     }
 }

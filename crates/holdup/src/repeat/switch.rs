@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use holdup_load::scenario::Target;
 use holdup_recording::{files, secret};
 
-use crate::commands::given::value;
+use crate::commands::secret_values::value;
 use crate::failure::Failure;
 use crate::lab::{accepts, answers_200};
 
@@ -62,7 +62,7 @@ fn ready(text: &str) -> Result<Ready, String> {
 }
 
 impl Ready {
-    fn look(&self) -> bool {
+    fn is_ready(&self) -> bool {
         match self {
             Self::Http(url) => answers_200(url),
             Self::Tcp(address) => accepts(address),
@@ -100,7 +100,7 @@ impl SwitchArgs {
         let of_target = || Ready::Tcp(format!("{}:{}", bracketed(&target.host), target.port));
         let ready = self.ready.clone().unwrap_or_else(of_target);
         let deadline = Instant::now() + self.switch_within;
-        while !ready.look() {
+        while !ready.is_ready() {
             if Instant::now() >= deadline {
                 let (within, end) = (seconds(self.switch_within), quote(&log, begun));
                 let words = ready.words();

@@ -30,7 +30,7 @@ pub struct PlayedFacts {
 
 impl PlayedFacts {
     /// The outcome in the engine's summary; none if the load was not a mix.
-    pub fn of(summary: &Summary) -> Option<Self> {
+    pub fn from_summary(summary: &Summary) -> Option<Self> {
         let bound = summary.bound?;
         let mut lag = histogram();
         let sum = |f: fn(&OperationSummary) -> u64| summary.operations.iter().map(f).sum();

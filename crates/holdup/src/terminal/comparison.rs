@@ -28,7 +28,7 @@ pub fn comparison(c: &Comparison, all: bool) -> String {
         }
     }
     let (shown, folded): (Vec<&Row>, Vec<&Row>) = c.rows.iter().partition(|row| all || tells(row));
-    let widths = Widths::of(c, &shown);
+    let widths = Widths::for_rows(c, &shown);
     widths.head(&mut out, c);
     let mut section = None;
     for row in shown {
@@ -73,7 +73,7 @@ struct Widths {
 }
 
 impl Widths {
-    fn of(c: &Comparison, rows: &[&Row]) -> Self {
+    fn for_rows(c: &Comparison, rows: &[&Row]) -> Self {
         let longest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0);
         let lead = if c.columns.len() == 2 { 0 } else { 2 };
         let column = |(i, column): (usize, &holdup_compare::recordings::Column)| {

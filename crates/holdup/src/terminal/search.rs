@@ -26,28 +26,28 @@ pub(super) fn search(out: &mut String, d: &Diagnosis) {
 
 /// Steps at about the same rate, for one row.
 struct Row<'r> {
-    visits: Vec<&'r StepReport>,
+    steps: Vec<&'r StepReport>,
 }
 
 impl Row<'_> {
     fn mean(&self, of: impl Fn(&StepReport) -> Option<f64>) -> Option<f64> {
-        let values: Vec<f64> = self.visits.iter().filter_map(|visit| of(visit)).collect();
+        let values: Vec<f64> = self.steps.iter().filter_map(|step| of(step)).collect();
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     }
 
     /// The result of most steps, in a word, and its colour.
-    fn held(&self) -> (&'static str, Style) {
-        let count = |held: &str| self.visits.iter().filter(|visit| visit.held == held).count();
+    fn outcome(&self) -> (&'static str, Style) {
+        let count = |held: &str| self.steps.iter().filter(|step| step.held == held).count();
         let (yes, no) = (count("yes"), count("no"));
         let (green, red, yellow) = (AnsiColor::Green, AnsiColor::Red, AnsiColor::Yellow);
         match () {
             () if yes > 0 && no > 0 => ("steps disagree", yellow.on_default()),
-            () if yes > 0 && self.visits.iter().any(|visit| visit.error_ratio > FAILS) => {
+            () if yes > 0 && self.steps.iter().any(|step| step.error_ratio > FAILS) => {
                 ("yes, but requests fail", yellow.on_default())
             }
             () if yes > 0 => ("yes", green.on_default()),
             () if no > 0 => {
-                let how = self.visits.iter().find_map(|visit| visit.how);
+                let how = self.steps.iter().find_map(|step| step.how);
                 let word = match how {
                     Some(How::Errors) => "no: requests fail",
                     Some(How::Objective) => "no: objective missed",
@@ -63,14 +63,14 @@ impl Row<'_> {
 
 /// Overload and recovery begin in an earlier state, so they are not points of the curve.
 fn rows(report: &SearchReport) -> Vec<Row<'_>> {
-    let is_steady = |visit: &&StepReport| !matches!(visit.purpose, Purpose::Overload | Purpose::Recover);
-    let mut visits: Vec<&StepReport> = report.points.iter().filter(is_steady).collect();
-    visits.sort_by(|a, b| a.offered.total_cmp(&b.offered));
+    let is_steady = |step: &&StepReport| !matches!(step.purpose, Purpose::Overload | Purpose::Recover);
+    let mut steps: Vec<&StepReport> = report.points.iter().filter(is_steady).collect();
+    steps.sort_by(|a, b| a.offered.total_cmp(&b.offered));
     let mut rows: Vec<Row<'_>> = Vec::new();
-    for visit in visits {
+    for step in steps {
         match rows.last_mut() {
-            Some(row) if visit.offered <= row.visits[0].offered * (1.0 + SAME) => row.visits.push(visit),
-            _ => rows.push(Row { visits: vec![visit] }),
+            Some(row) if step.offered <= row.steps[0].offered * (1.0 + SAME) => row.steps.push(step),
+            _ => rows.push(Row { steps: vec![step] }),
         }
     }
     rows
@@ -84,21 +84,21 @@ fn table(out: &mut String, report: &SearchReport) {
     let _ = writeln!(
         out,
         "\n  {DIM}{:>9}{:>11}{:>11}{:>11}{:>9}{:>8}  followed{DIM:#}",
-        "offered/s", "achieved/s", "mean ms", "p99 ms", "failed", "visits"
+        "offered/s", "achieved/s", "mean ms", "p99 ms", "failed", "steps"
     );
     for row in &rows {
         let figure = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), figure);
-        let failed = row.mean(|visit| Some(visit.error_ratio)).unwrap_or(0.0);
+        let failed = row.mean(|step| Some(step.error_ratio)).unwrap_or(0.0);
         let failed = if failed > 0.0 { format!("{:.1} %", 100.0 * failed) } else { "-".to_owned() };
-        let (word, style) = row.held();
+        let (word, style) = row.outcome();
         let _ = writeln!(
             out,
             "  {:>9}{:>11}{:>11}{:>11}{failed:>9}{:>8}  {style}{word}{style:#}",
-            figure(row.mean(|visit| Some(visit.offered))),
-            figure(row.mean(|visit| Some(visit.achieved))),
-            figure(row.mean(|visit| visit.mean_ms)),
-            figure(row.mean(|visit| visit.p99_ms)),
-            row.visits.len()
+            figure(row.mean(|step| Some(step.offered))),
+            figure(row.mean(|step| Some(step.achieved))),
+            figure(row.mean(|step| step.mean_ms)),
+            figure(row.mean(|step| step.p99_ms)),
+            row.steps.len()
         );
     }
 }
@@ -116,7 +116,7 @@ fn figure(value: f64) -> String {
 mod tests {
     use super::*;
 
-    fn visit(offered: f64, held: &str, how: Option<How>) -> StepReport {
+    fn step(offered: f64, held: &str, how: Option<How>) -> StepReport {
         StepReport {
             from_s: 0.0,
             to_s: 5.0,
@@ -155,15 +155,15 @@ mod tests {
     fn visits_of_a_rate_are_a_row_and_recovery_is_none() {
         let piled = Some(How::AchievedBelowOffered);
         let mut points = vec![
-            visit(202.0, "no", piled),
-            visit(100.0, "yes", None),
-            visit(200.0, "yes", None),
-            visit(1_000.0, "no", piled),
-            visit(101.0, "yes", None),
-            visit(400.0, "generator_limited", None),
-            StepReport { error_ratio: 0.25, ..visit(50.0, "yes", None) },
+            step(202.0, "no", piled),
+            step(100.0, "yes", None),
+            step(200.0, "yes", None),
+            step(1_000.0, "no", piled),
+            step(101.0, "yes", None),
+            step(400.0, "generator_limited", None),
+            StepReport { error_ratio: 0.25, ..step(50.0, "yes", None) },
         ];
-        points.push(StepReport { purpose: Purpose::Recover, ..visit(150.0, "yes", None) });
+        points.push(StepReport { purpose: Purpose::Recover, ..step(150.0, "yes", None) });
         let mut text = String::new();
         table(&mut text, &report(points));
         let plain = anstream::adapter::strip_str(&super::super::visible::sent(&text)).to_string();
@@ -173,9 +173,9 @@ mod tests {
             [
                 "       50.0       50.0       20.5          -   25.0 %       1  yes, but requests fail",
                 "        100        100       20.5          -        -       2  yes",
-                "        201        200       20.5          -        -       2  visits disagree",
+                "        201        200       20.5          -        -       2  steps disagree",
                 "        400        200       20.5          -        -       1  holdup was the limit",
-                "       1000        200       20.5          -        -       1  no: they pile up",
+                "       1000        200       20.5          -        -       1  no: requests pile up",
             ]
         );
     }

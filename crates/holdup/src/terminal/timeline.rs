@@ -29,7 +29,7 @@ const TICK: usize = 15;
 pub fn timeline(recording: &Recording) -> String {
     let drawn = charts::charts(recording);
     let lanes = charts::overview(&drawn);
-    let ends_s = lanes.iter().filter_map(|lane| of(&drawn, lane)).flat_map(|(x_s, _)| x_s.last().copied());
+    let ends_s = lanes.iter().filter_map(|lane| points_of(&drawn, lane)).flat_map(|(x_s, _)| x_s.last().copied());
     let whole = recording.manifest.ended_at.map_or(0.0, |at| (at - recording.manifest.started_at) as f64 / 1e9);
     let length_s = ends_s.fold(whole, f64::max);
     if lanes.is_empty() || length_s <= 0.0 {
@@ -48,7 +48,7 @@ pub fn timeline(recording: &Recording) -> String {
 }
 
 /// The instants and values that a lane draws.
-fn of<'c>(drawn: &'c [Chart], lane: &Lane) -> Option<(&'c [f64], &'c [Option<f64>])> {
+fn points_of<'c>(drawn: &'c [Chart], lane: &Lane) -> Option<(&'c [f64], &'c [Option<f64>])> {
     drawn.iter().find(|c| c.id == lane.chart)?.points(lane.series)
 }
 
@@ -58,12 +58,12 @@ fn highest(values: &[Option<f64>]) -> f64 {
 
 /// The value that fills a lane: its limit if it has one.
 fn height(drawn: &[Chart], lane: &Lane) -> f64 {
-    let limit = lane.limit.and_then(|series| of(drawn, &Lane { series, ..lane.clone() }));
-    of(drawn, lane).map_or(0.0, |(_, y)| highest(y)).max(limit.map_or(0.0, |(_, y)| highest(y)))
+    let limit = lane.limit.and_then(|series| points_of(drawn, &Lane { series, ..lane.clone() }));
+    points_of(drawn, lane).map_or(0.0, |(_, y)| highest(y)).max(limit.map_or(0.0, |(_, y)| highest(y)))
 }
 
 fn line(out: &mut String, drawn: &[Chart], lane: &Lane, top: f64, length_s: f64) {
-    let Some((x_s, y)) = of(drawn, lane) else { return };
+    let Some((x_s, y)) = points_of(drawn, lane) else { return };
     let unit = drawn.iter().find(|c| c.id == lane.chart).map_or("", |c| c.unit);
     let most = highest(y);
     let style = match () {

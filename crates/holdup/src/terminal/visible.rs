@@ -101,20 +101,20 @@ pub fn sent(text: &str) -> String {
 }
 
 /// Writes text to a terminal in pieces, which may end within a character.
-pub struct Shown<W: Write> {
+pub struct EscapingWriter<W: Write> {
     out: W,
     /// The beginning of a character.
     begun: Vec<u8>,
 }
 
-impl<W: Write> Shown<W> {
+impl<W: Write> EscapingWriter<W> {
     /// Writes to `out`.
     pub fn new(out: W) -> Self {
         Self { out, begun: Vec::new() }
     }
 }
 
-impl<W: Write> Write for Shown<W> {
+impl<W: Write> Write for EscapingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.begun.extend(bytes);
         let whole = match std::str::from_utf8(&self.begun) {
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn letters_may_come_in_pieces() {
-        let mut out = Shown::new(Vec::new());
+        let mut out = EscapingWriter::new(Vec::new());
         for byte in "é\u{202e}検\u{9b}".bytes() {
             out.write_all(&[byte]).unwrap();
         }

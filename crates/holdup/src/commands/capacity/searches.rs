@@ -19,11 +19,11 @@ use crate::repeat::quota::Quota;
 pub const CAPACITY: &str = "capacity.json";
 
 /// The varied setting, the result of each search, and how the series ended.
-type Searched = (Option<String>, Vec<Run>, Result<(), Failure>);
+type SearchSeries = (Option<String>, Vec<Run>, Result<(), Failure>);
 
 /// The content of [`CAPACITY`].
 #[derive(Serialize, Deserialize)]
-struct Made {
+struct SeriesFile {
     /// The varied setting; none if there was none.
     axis: Option<String>,
     /// Name of the scenario.
@@ -47,12 +47,12 @@ struct Search {
 ///
 /// # Errors
 /// If nothing can be measured at all. A later failure is part of the result.
-pub fn play(args: &Args) -> Result<Searched, Failure> {
+pub fn play(args: &Args) -> Result<SearchSeries, Failure> {
     let first = scenario(args)?;
     let axis = args.vary.as_ref().map(|vary| vary.axis.clone());
     check_command(args)?;
     let stop = crate::stop::stop_flag()?;
-    let quota = args.cgroup.as_deref().map(Quota::of).transpose()?;
+    let quota = args.cgroup.as_deref().map(Quota::for_cgroup).transpose()?;
     let dir = args.output.empty_dir(&format!("{}-capacity", first.name))?;
     files::create_dir(&dir).map_err(|error| Failure::Unusable(format!("{}: {error}", dir.display())))?;
     let say = |text: &str| {
@@ -74,7 +74,7 @@ pub fn play(args: &Args) -> Result<Searched, Failure> {
     if let Some(quota) = &quota {
         say(&format!("{} has {}; holdup restores it at the end", quota.folder().display(), quota.before()));
     }
-    let mut made = Made { axis: axis.clone(), scenario: first.name.clone(), seed, runs: Vec::new() };
+    let mut made = SeriesFile { axis: axis.clone(), scenario: first.name.clone(), seed, runs: Vec::new() };
     let (mut runs, mut ended) = (Vec::new(), Ok(()));
     for (at, (round, which)) in order.iter().enumerate() {
         let value = values[*which];
@@ -164,7 +164,7 @@ fn search(
     Ok((run, diagnosis.headline, outcome))
 }
 
-fn write(dir: &Path, made: &Made) -> Result<(), Failure> {
+fn write(dir: &Path, made: &SeriesFile) -> Result<(), Failure> {
     let path = dir.join(CAPACITY);
     let text = serde_json::to_string_pretty(made).map_err(Failure::unusable)?;
     files::replace(&path, (text + "\n").as_bytes())
@@ -176,7 +176,7 @@ fn write(dir: &Path, made: &Made) -> Result<(), Failure> {
 ///
 /// # Errors
 /// If a path is neither, cannot be read, or the recordings vary different settings.
-pub fn again(from: &[PathBuf]) -> Result<Searched, Failure> {
+pub fn again(from: &[PathBuf]) -> Result<SearchSeries, Failure> {
     let mut axis: Option<Option<String>> = None;
     let mut runs = Vec::new();
     for path in from {
@@ -197,9 +197,9 @@ pub fn again(from: &[PathBuf]) -> Result<Searched, Failure> {
 }
 
 /// The varied setting, and each value with its recording.
-type Found = (Option<String>, Vec<(Option<f64>, PathBuf)>);
+type ValuedRecordings = (Option<String>, Vec<(Option<f64>, PathBuf)>);
 
-fn searches_in(path: &Path) -> Result<Found, Failure> {
+fn searches_in(path: &Path) -> Result<ValuedRecordings, Failure> {
     if path.join(CAPACITY).is_file() {
         let made = read(path)?;
         let runs = made.runs.iter().map(|search| (search.value, path.join(&search.path))).collect();
@@ -215,7 +215,7 @@ fn searches_in(path: &Path) -> Result<Found, Failure> {
     Ok((None, vec![(None, path.to_owned())]))
 }
 
-fn read(dir: &Path) -> Result<Made, Failure> {
+fn read(dir: &Path) -> Result<SeriesFile, Failure> {
     let file = dir.join(CAPACITY);
     let bad = |error: String| Failure::Unusable(format!("{}: {error}", file.display()));
     let text = files::read_text(&file, LARGEST_BYTES).map_err(|error| bad(error.to_string()))?;

@@ -79,7 +79,7 @@ pub(super) fn run(dir: &Path, given: &[String], length: Duration, json: bool) ->
         let servers = discover::local_servers(&Proc::system()).map_err(Failure::unusable)?;
         let is_here = recording.manifest.host == session::host();
         match sources(split, given, &servers, is_here.then_some(&recording.manifest)) {
-            Ok(watch) => take(&mut report, split, watch, length, dir)?,
+            Ok(watch) => measure(&mut report, split, watch, length, dir)?,
             Err(why) => report.why_not = Some(why),
         }
     }
@@ -152,7 +152,7 @@ fn can_be_read(source: &str) -> bool {
 }
 
 /// Watches, judges the new recording, and says what it means for the rivals.
-fn take(
+fn measure(
     report: &mut Report,
     split: &SplitReport,
     watch: Vec<String>,
@@ -305,6 +305,6 @@ mod tests {
         let of = |rivals: &[Rival]| answer(&undecided, rivals, Path::new("first"));
         assert_eq!(of(&[rival("a", "cleared"), rival("b", "found")]), "It is b.");
         assert_eq!(of(&[rival("a", "cleared"), rival("b", "not_judged")]), "It is not a.");
-        assert_eq!(of(&[rival("a", "not_judged")]), "It tells none of them apart.");
+        assert_eq!(of(&[rival("a", "not_judged")]), "It does not tell them apart.");
     }
 }

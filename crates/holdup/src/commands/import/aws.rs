@@ -9,7 +9,7 @@ use holdup_recording::rows::{Sample, Setting};
 use holdup_recording::writer::Recorder;
 use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock};
 
-use super::Opened;
+use super::InputFile;
 use super::pace::Pace;
 use crate::commands::print_json;
 use crate::failure::Failure;
@@ -23,8 +23,8 @@ const ROWS_WAITING: usize = 200_000;
 const SHOWN: usize = 40;
 
 /// The arguments of an import.
-pub(super) struct Given<'a> {
-    pub files: Vec<Opened>,
+pub(super) struct ImportRequest<'a> {
+    pub files: Vec<InputFile>,
     pub dir: Option<&'a Path>,
     pub db_instance: Option<&'a str>,
     pub json: bool,
@@ -37,12 +37,12 @@ pub(super) fn is_json(head: &[u8]) -> bool {
 }
 
 /// Reads files of Amazon's figures into a recording, and prints what they contain.
-pub(super) fn import(given: Given<'_>) -> Result<(), Failure> {
-    let Given { files, dir, db_instance, json } = given;
+pub(super) fn import(given: ImportRequest<'_>) -> Result<(), Failure> {
+    let ImportRequest { files, dir, db_instance, json } = given;
     let mut aws = Aws::default();
     let mut names = Vec::new();
     for file in files {
-        let Opened { name, shown, head, rest } = file;
+        let InputFile { name, shown, head, rest } = file;
         aws.read(std::io::Read::chain(head.as_slice(), rest), &name).map_err(|mut e| {
             e.file.clone_from(&shown);
             Failure::Unusable(format!("{e}; of a HAR or OpenAPI file: holdup import scenario {shown}"))
@@ -52,20 +52,20 @@ pub(super) fn import(given: Given<'_>) -> Result<(), Failure> {
     let figures = aws.finish(db_instance).map_err(Failure::unusable)?;
     let name = names.first().map_or("aws", |name| name.split('.').next().unwrap_or(name));
     let dir = dir.map_or_else(|| default_dir(name), Path::to_owned);
-    let found = Found::of(&figures);
-    record(figures, &names.join(", "), &found, &dir)?;
+    let summary = FiguresSummary::from_figures(&figures);
+    record(figures, &names.join(", "), &summary, &dir)?;
     if json {
-        return print_json(&found.json(&dir));
+        return print_json(&summary.json(&dir));
     }
-    crate::terminal::print(&found.text(&dir));
+    crate::terminal::print(&summary.text(&dir));
     errln!("wrote the figures to {}/samples.parquet; next: holdup diagnose {0}", dir.display());
     errln!("none of them is a response time; to measure that: holdup run SCENARIO --watch postgres://USER@HOST:5432");
     Ok(())
 }
 
-fn record(figures: Figures, title: &str, found: &Found, dir: &Path) -> Result<(), Failure> {
+fn record(figures: Figures, title: &str, summary: &FiguresSummary, dir: &Path) -> Result<(), Failure> {
     // Settings alone have no time, so they count as current.
-    let (from, to) = found.span.unwrap_or_else(|| (clock::now_ns(), clock::now_ns()));
+    let (from, to) = summary.span.unwrap_or_else(|| (clock::now_ns(), clock::now_ns()));
     let mut manifest = Manifest::starting(title, from, Host::default());
     let recorder = Recorder::create(dir, &manifest).map_err(Failure::unusable)?;
     let sink = recorder.sink();
@@ -128,7 +128,7 @@ fn coverage(series: &[Series], notes: &[String], is_partial: bool) -> Vec<Covera
 }
 
 /// Summary of an import, for the user.
-struct Found {
+struct FiguresSummary {
     span: Option<(i64, i64)>,
     series: Vec<Line>,
     points: usize,
@@ -146,8 +146,8 @@ struct Line {
     most: f64,
 }
 
-impl Found {
-    fn of(figures: &Figures) -> Self {
+impl FiguresSummary {
+    fn from_figures(figures: &Figures) -> Self {
         let line = |series: &Series| {
             let values = || series.points.iter().map(|(_, value)| *value);
             Line {

@@ -12,7 +12,7 @@ use holdup_recording::manifest::{Host, Manifest, RunState};
 use holdup_recording::writer::Recorder;
 use holdup_recording::{Batch, Coverage, CoverageState, clock};
 
-use super::Opened;
+use super::InputFile;
 use crate::commands::print_json;
 use crate::failure::Failure;
 use crate::session::default_dir;
@@ -21,8 +21,8 @@ use crate::session::default_dir;
 const SHOWN: usize = 40;
 
 /// The arguments of an import.
-pub(super) struct Given<'a> {
-    pub files: Vec<Opened>,
+pub(super) struct ImportRequest<'a> {
+    pub files: Vec<InputFile>,
     pub dir: Option<&'a Path>,
     pub json: bool,
 }
@@ -35,8 +35,8 @@ pub(super) fn is_one(head: &[u8]) -> bool {
 }
 
 /// Reads files of pods and events into a recording, and prints what they contain.
-pub(super) fn import(given: Given<'_>) -> Result<(), Failure> {
-    let Given { files, dir, json } = given;
+pub(super) fn import(given: ImportRequest<'_>) -> Result<(), Failure> {
+    let ImportRequest { files, dir, json } = given;
     let mut documents = Vec::new();
     let mut names = Vec::new();
     for file in files {
@@ -56,20 +56,20 @@ pub(super) fn import(given: Given<'_>) -> Result<(), Failure> {
         batch.append(account.take(document, Read { at: at.unwrap_or_else(clock::now_ns), window_ns: 0 }));
     }
     batch.events.sort_by_key(|event| event.observed_at);
-    let found = Found::of(&documents, &batch);
+    let summary = ClusterSummary::from_documents(&documents, &batch);
     let name = names.first().map_or("kubernetes", |name| name.split('.').next().unwrap_or(name));
     let dir = dir.map_or_else(|| default_dir(name), Path::to_owned);
-    record(batch, &names.join(", "), &found, &dir)?;
+    record(batch, &names.join(", "), &summary, &dir)?;
     if json {
-        return print_json(&found.json(&dir));
+        return print_json(&summary.json(&dir));
     }
-    crate::terminal::print(&found.text(&dir));
+    crate::terminal::print(&summary.text(&dir));
     errln!("wrote {}/events.parquet and settings.parquet; next: holdup diagnose {0}", dir.display());
     Ok(())
 }
 
-fn read(file: Opened) -> Result<Document, Failure> {
-    let Opened { shown, head, rest, .. } = file;
+fn read(file: InputFile) -> Result<Document, Failure> {
+    let InputFile { shown, head, rest, .. } = file;
     let mut bytes = head;
     let limit = LARGEST_BYTES as u64 + 1;
     rest.take(limit).read_to_end(&mut bytes).map_err(|e| Failure::Unusable(format!("{shown}: {e}")))?;
@@ -92,9 +92,9 @@ fn read(file: Opened) -> Result<Document, Failure> {
     Ok(document)
 }
 
-fn record(batch: Batch, title: &str, found: &Found, dir: &Path) -> Result<(), Failure> {
-    let mut manifest = Manifest::starting(title, found.span.0, Host::default());
-    manifest.coverage = found
+fn record(batch: Batch, title: &str, summary: &ClusterSummary, dir: &Path) -> Result<(), Failure> {
+    let mut manifest = Manifest::starting(title, summary.span.0, Host::default());
+    manifest.coverage = summary
         .sources
         .iter()
         .map(|(source, rows)| Coverage {
@@ -111,12 +111,12 @@ fn record(batch: Batch, title: &str, found: &Found, dir: &Path) -> Result<(), Fa
     recorder.sink().push(batch);
     let mut manifest = recorder.finish(manifest, RunState::Complete).map_err(Failure::unusable)?;
     // The recording ends with the last event, not now.
-    manifest.ended_at = Some(found.span.1);
+    manifest.ended_at = Some(summary.span.1);
     manifest.write(dir).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))
 }
 
 /// Summary of an import, for the user.
-struct Found {
+struct ClusterSummary {
     pods: usize,
     events: usize,
     others: Vec<String>,
@@ -128,8 +128,8 @@ struct Found {
     settings: BTreeMap<String, String>,
 }
 
-impl Found {
-    fn of(documents: &[Document], batch: &Batch) -> Self {
+impl ClusterSummary {
+    fn from_documents(documents: &[Document], batch: &Batch) -> Self {
         let times = batch.events.iter().map(|event| event.observed_at);
         let times = times.chain(batch.samples.iter().map(|sample| sample.observed_at));
         let times = || times.clone().chain(batch.settings.iter().map(|setting| setting.observed_at));

@@ -13,8 +13,8 @@ use holdup_recording::rows::{Exchange, Sample};
 use holdup_recording::writer::Recorder;
 use holdup_recording::{Batch, Coverage, CoverageState, Labels, metrics};
 
-use super::Opened;
-use super::found::Found;
+use super::InputFile;
+use super::capture_summary::CaptureSummary;
 use super::pace::Pace;
 use crate::commands::print_json;
 use crate::failure::Failure;
@@ -30,16 +30,16 @@ const ROWS_WAITING: usize = 200_000;
 const SAMPLE_NS: i64 = 1_000_000_000;
 
 /// The arguments of an import.
-pub(super) struct Given<'a> {
-    pub file: Opened,
+pub(super) struct ImportRequest<'a> {
+    pub file: InputFile,
     pub dir: Option<&'a Path>,
     pub ports: &'a [(u16, Protocol)],
     pub json: bool,
 }
 
 /// Reads a capture file into a recording, and prints what it contains.
-pub(super) fn import(given: Given<'_>) -> Result<(), Failure> {
-    let Opened { name, shown, head, rest: file } = given.file;
+pub(super) fn import(given: ImportRequest<'_>) -> Result<(), Failure> {
+    let InputFile { name, shown, head, rest: file } = given.file;
     let unreadable = |e: std::io::Error| Failure::Unusable(format!("{shown}: {e}"));
     if !is_capture(&head) {
         let why =
@@ -49,16 +49,16 @@ pub(super) fn import(given: Given<'_>) -> Result<(), Failure> {
         )));
     }
     let dir = given.dir.map_or_else(|| default_dir(name.split('.').next().unwrap_or("capture")), Path::to_owned);
-    let mut work = Work::new(&name, given.ports);
+    let mut work = CaptureImport::new(&name, given.ports);
     let trouble = work.read(&head, file, &dir).map_err(|stopped| match stopped {
-        Stopped::Io(e) => unreadable(e),
-        Stopped::Failed(failure) => failure,
+        ImportError::Io(e) => unreadable(e),
+        ImportError::Failed(failure) => failure,
     })?;
-    let found = work.finish(&dir, trouble.as_deref())?;
+    let summary = work.finish(&dir, trouble.as_deref())?;
     if given.json {
-        return print_json(&found.json(&dir));
+        return print_json(&summary.json(&dir));
     }
-    crate::terminal::print(&found.text());
+    crate::terminal::print(&summary.text());
     errln!(
         "wrote the exchanges to {}/exchanges.parquet, e.g.: duckdb -c \"SELECT * FROM '{0}/exchanges.parquet' ORDER BY done_at - request_at DESC LIMIT 20\"",
         dir.display()
@@ -67,13 +67,13 @@ pub(super) fn import(given: Given<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-enum Stopped {
+enum ImportError {
     Io(std::io::Error),
     Failed(Failure),
 }
 
 /// The import of one file into a recording.
-struct Work {
+struct CaptureImport {
     source: String,
     name: String,
     capture: Capture,
@@ -82,19 +82,19 @@ struct Work {
     samples: Vec<Sample>,
     sampled_at: i64,
     first_at: Option<i64>,
-    found: Found,
+    summary: CaptureSummary,
     recorder: Option<Recorder>,
     pace: Pace,
 }
 
-impl Work {
+impl CaptureImport {
     fn new(name: &str, ports: &[(u16, Protocol)]) -> Self {
         let source = format!("pcap:{name}");
         let mut all = ports.to_vec();
         all.extend([3306, 3307, 5432, 5433].into_iter().filter_map(|port| Some((port, Protocol::of_port(port)?))));
         let options = Options { source: source.clone(), ports: all, guess: true, ..Options::default() };
         Self {
-            found: Found::new(&source),
+            summary: CaptureSummary::new(&source),
             source,
             name: name.to_owned(),
             capture: Capture::new(options),
@@ -109,27 +109,27 @@ impl Work {
     }
 
     /// Reads the whole file. If it ends early, returns why: the rows before that are kept.
-    fn read(&mut self, head: &[u8], mut file: Box<dyn Read>, dir: &Path) -> Result<Option<String>, Stopped> {
+    fn read(&mut self, head: &[u8], mut file: Box<dyn Read>, dir: &Path) -> Result<Option<String>, ImportError> {
         let mut piece = vec![0; PIECE_BYTES];
         let mut fed = self.feed(head);
         while fed.is_none() {
-            let count = file.read(&mut piece).map_err(Stopped::Io)?;
+            let count = file.read(&mut piece).map_err(ImportError::Io)?;
             let Some(bytes) = piece.get(..count).filter(|bytes| !bytes.is_empty()) else { break };
             fed = self.feed(bytes);
-            self.put(dir, ROWS_AT_ONCE).map_err(Stopped::Failed)?;
+            self.put(dir, ROWS_AT_ONCE).map_err(ImportError::Failed)?;
         }
         if self.capture.totals().packets == 0 {
             let why = fed.unwrap_or_else(|| "it holds no packets".to_owned());
-            return Err(Stopped::Failed(Failure::Unusable(format!("{}: {why}", self.name))));
+            return Err(ImportError::Failed(Failure::Unusable(format!("{}: {why}", self.name))));
         }
         Ok(fed.or_else(|| self.reader.finish().err().map(|e| e.to_string())))
     }
 
     fn feed(&mut self, bytes: &[u8]) -> Option<String> {
-        let Self { source, capture, reader, rows, samples, sampled_at, first_at, found, .. } = self;
+        let Self { source, capture, reader, rows, samples, sampled_at, first_at, summary, .. } = self;
         let mut take = |packet: &Packet<'_>| {
             let mut out = |row: Exchange| {
-                found.take(&row);
+                summary.add(&row);
                 rows.push(row);
             };
             first_at.get_or_insert(packet.at);
@@ -166,19 +166,19 @@ impl Work {
         Manifest::starting(&self.name, self.first_at.unwrap_or_default(), Host::default())
     }
 
-    fn finish(mut self, dir: &Path, trouble: Option<&str>) -> Result<Found, Failure> {
-        let Self { capture, rows, found, samples, source, .. } = &mut self;
+    fn finish(mut self, dir: &Path, trouble: Option<&str>) -> Result<CaptureSummary, Failure> {
+        let Self { capture, rows, summary, samples, source, .. } = &mut self;
         let last_at = capture.last_at().unwrap_or_default();
         sample(source, last_at, capture, samples);
         capture.finish(last_at, &mut |row| {
-            found.take(&row);
+            summary.add(&row);
             rows.push(row);
         });
         self.put(dir, 0)?;
         let totals = self.capture.totals();
-        self.found.end(totals, self.reader.dropped(), last_at - self.first_at.unwrap_or(last_at), trouble);
+        self.summary.end(totals, self.reader.dropped(), last_at - self.first_at.unwrap_or(last_at), trouble);
         let mut manifest = self.manifest();
-        manifest.coverage = vec![coverage(&self.source, &self.found, &totals)];
+        manifest.coverage = vec![coverage(&self.source, &self.summary, &totals)];
         let Some(recorder) = self.recorder.take() else {
             return Err(Failure::Unusable(format!("{}: it holds no packets", self.name)));
         };
@@ -186,13 +186,13 @@ impl Work {
         // The recording ends when the capture did, not now.
         manifest.ended_at = Some(last_at);
         manifest.write(dir).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))?;
-        self.found.dir = dir.to_owned();
-        Ok(self.found)
+        self.summary.dir = dir.to_owned();
+        Ok(self.summary)
     }
 }
 
-fn coverage(source: &str, found: &Found, totals: &Totals) -> Coverage {
-    let why = found.losses();
+fn coverage(source: &str, summary: &CaptureSummary, totals: &Totals) -> Coverage {
+    let why = summary.losses();
     Coverage {
         source: source.to_owned(),
         state: if why.is_empty() { CoverageState::Complete } else { CoverageState::Partial },

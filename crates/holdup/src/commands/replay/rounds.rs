@@ -1,6 +1,6 @@
-//! Plays the same mix on two servers in rounds, and compares them statement by statement. Each
-//! server plays once per round, and the first of a round is the last of the next. Each turn is a
-//! recording of its own; a file beside them says which is which.
+//! Plays the same mix on two servers in rounds, and compares them statement by statement. Each server
+//! plays once per round, and the first of a round is the last of the next. Each turn is a separate
+//! recording; a file beside them says which is which.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -8,13 +8,13 @@ use std::sync::atomic::Ordering;
 use holdup_recording::clock;
 
 use super::super::compare::by_statements;
-use super::super::compare_groups::Named;
+use super::super::compare_groups::NamedGroup;
 use super::super::{judge, print_json};
 use super::servers::Server;
 use super::{Args, Mix, check};
 use crate::failure::Failure;
 use crate::progress::Progress;
-use crate::repeat::interleave::{Interleave, Turn, named};
+use crate::repeat::interleave::{Interleave, Turn, prefix_failure};
 use crate::repeat::order::balanced;
 use crate::{session, terminal};
 
@@ -50,7 +50,7 @@ pub fn run(args: &Args, mix: &mut Mix, servers: &[Server]) -> Result<(), Failure
     for server in servers {
         let scenario = args.scenario(mix, server, servers)?;
         if !args.check {
-            session::check(&args.session(&scenario, &dir)).map_err(|failure| named(&server.name, failure))?;
+            session::check(&args.session(&scenario, &dir)).map_err(|failure| prefix_failure(&server.name, failure))?;
         }
     }
     if args.check {
@@ -78,7 +78,7 @@ pub fn run(args: &Args, mix: &mut Mix, servers: &[Server]) -> Result<(), Failure
         let turn =
             Turn { name: server.name.clone(), round: *round, path: PathBuf::from(format!("{}-{round}", server.name)) };
         let scenario = args.scenario(mix, server, servers)?;
-        let mut progress = Progress::of(&scenario, args.output.quiet);
+        let mut progress = Progress::for_scenario(&scenario, args.output.quiet);
         let mut play = || {
             if stop.load(Ordering::Relaxed) {
                 return Err(Failure::Interrupted);
@@ -99,7 +99,7 @@ pub fn run(args: &Args, mix: &mut Mix, servers: &[Server]) -> Result<(), Failure
                 done.write(&dir)?;
             }
             Err(failure) => {
-                ended = Err(named(&format!("{} of round {round}", server.name), failure));
+                ended = Err(prefix_failure(&format!("{} of round {round}", server.name), failure));
                 break;
             }
         }
@@ -110,7 +110,7 @@ pub fn run(args: &Args, mix: &mut Mix, servers: &[Server]) -> Result<(), Failure
 
 /// Compares the rounds that both have played.
 fn compare(args: &Args, done: &Interleave, dir: &Path) -> Result<(), Failure> {
-    let group = |name: &String| Named {
+    let group = |name: &String| NamedGroup {
         name: name.clone(),
         recordings: done
             .order
@@ -119,7 +119,7 @@ fn compare(args: &Args, done: &Interleave, dir: &Path) -> Result<(), Failure> {
             .map(|turn| (dir.join(&turn.path), Some(turn.round)))
             .collect(),
     };
-    let groups: Vec<Named> = done.versions.iter().map(group).collect();
+    let groups: Vec<NamedGroup> = done.versions.iter().map(group).collect();
     let [old, new] = groups.as_slice() else { return Ok(()) };
     if !old.recordings.iter().any(|(_, round)| new.recordings.iter().any(|(_, other)| other == round)) {
         errln!("nothing to compare: no round was played on both servers; the recordings are in {}", dir.display());

@@ -34,7 +34,7 @@ pub fn read(texts: &[String]) -> Result<Vec<Server>, Failure> {
     }
     let mut servers: Vec<Server> = Vec::new();
     for (text, default) in texts.iter().zip(NAMES) {
-        let (name, address) = named(text);
+        let (name, address) = split_name(text);
         if !Target::is_database(address) {
             return Err(bad("expected a database: mysql://USER@HOST[:PORT][/DATABASE] or postgres://…".to_owned()));
         }
@@ -67,7 +67,7 @@ impl Server {
         let bad = |source: &str, why: String| Failure::Unusable(format!("--watch {}: {why}", redact_value(source)));
         let mut watched = Vec::new();
         for source in sources {
-            match named(source) {
+            match split_name(source) {
                 (Some(name), own) if name == self.name => watched.push(own.to_owned()),
                 (Some(name), _) if all.iter().any(|other| other.name == name) => {}
                 (Some(name), _) => return Err(bad(source, format!("no server is called {name}"))),
@@ -83,7 +83,7 @@ impl Server {
 }
 
 /// Parses `NAME=ADDRESS`. An `=` inside an address has a colon before it.
-fn named(text: &str) -> (Option<&str>, &str) {
+fn split_name(text: &str) -> (Option<&str>, &str) {
     match text.split_once('=') {
         Some((name, address)) if !name.contains(':') => (Some(name), address),
         _ => (None, text),

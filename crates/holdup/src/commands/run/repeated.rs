@@ -10,7 +10,7 @@ use holdup_recording::clock;
 use super::super::print_json;
 use super::{Args, outcome, say_notes};
 use crate::failure::Failure;
-use crate::repeat::interleave::{Interleave, Turn, checked_name, named};
+use crate::repeat::interleave::{Interleave, Turn, checked_name, prefix_failure};
 use crate::repeat::order::balanced;
 use crate::repeat::switch::SwitchArgs;
 use crate::terminal;
@@ -132,7 +132,7 @@ pub fn run(args: &Args, first: &Scenario, (versions, rounds): &(Vec<Version>, u3
             Ok(()) => {}
             Err(Failure::No(why)) => ended = merged(ended, &what, &why),
             Err(failure) => {
-                ended = Err(named(&what, failure));
+                ended = Err(prefix_failure(&what, failure));
                 break;
             }
         }

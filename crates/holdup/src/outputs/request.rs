@@ -9,9 +9,9 @@ use holdup_recording::secret::redact_value;
 
 /// A requested output.
 #[derive(Debug, PartialEq)]
-pub enum Asked {
+pub enum OutputRequest {
     /// Text in a file or on stdout.
-    Text(Format, Place),
+    Text(Format, Destination),
     /// Prometheus remote write.
     RemoteWrite(Endpoint),
 }
@@ -31,7 +31,7 @@ pub enum Format {
 
 /// The destination of text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum Destination {
     /// Standard output.
     Stdout,
     /// A file.
@@ -55,7 +55,7 @@ const EXTENSIONS: [(&str, Format); 6] = [
 ///
 /// # Errors
 /// If it is malformed; the message gives a correct form and leaves out any password.
-pub fn parse(text: &str) -> Result<Asked, String> {
+pub fn parse(text: &str) -> Result<OutputRequest, String> {
     let is_word = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || c == '-' || c == '_');
     let (name, place) = match text.split_once(':') {
         Some((name, place)) if is_word(name) && !place.starts_with("//") => (Some(name.to_ascii_lowercase()), place),
@@ -69,13 +69,13 @@ pub fn parse(text: &str) -> Result<Asked, String> {
         Some("json") => Format::Json,
         Some("junit") => Format::Junit,
         Some("hlog") => Format::Hlog,
-        Some("prometheus") => return Endpoint::parse(place).map(Asked::RemoteWrite),
+        Some("prometheus") => return Endpoint::parse(place).map(OutputRequest::RemoteWrite),
         Some(other) => {
             let near = nearest(other, &NAMES).map_or_else(String::new, |near| format!("did you mean {near}? "));
             return Err(format!("unknown format \"{other}\"; {near}known: {}", NAMES.join(", ")));
         }
         None if place == "-" => Format::Json,
-        None if place.contains("://") => return Endpoint::parse(place).map(Asked::RemoteWrite),
+        None if place.contains("://") => return Endpoint::parse(place).map(OutputRequest::RemoteWrite),
         None => {
             let extension = place.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
             let known = EXTENSIONS.into_iter().find(|(name, _)| extension.as_deref() == Some(*name));
@@ -88,8 +88,8 @@ pub fn parse(text: &str) -> Result<Asked, String> {
             })?
         }
     };
-    let place = if place == "-" { Place::Stdout } else { Place::File(place.into()) };
-    Ok(Asked::Text(format, place))
+    let place = if place == "-" { Destination::Stdout } else { Destination::File(place.into()) };
+    Ok(OutputRequest::Text(format, place))
 }
 
 #[cfg(test)]
@@ -98,13 +98,13 @@ mod tests {
 
     #[test]
     fn formats_and_places() {
-        let file = |format, name: &str| Asked::Text(format, Place::File(name.into()));
+        let file = |format, name: &str| OutputRequest::Text(format, Destination::File(name.into()));
         for (text, expected) in [
             ("csv:a.txt", file(Format::Csv, "a.txt")),
             ("CSV:dir/a:b.csv", file(Format::Csv, "dir/a:b.csv")),
-            ("json:-", Asked::Text(Format::Json, Place::Stdout)),
-            ("-", Asked::Text(Format::Json, Place::Stdout)),
-            ("hlog:-", Asked::Text(Format::Hlog, Place::Stdout)),
+            ("json:-", OutputRequest::Text(Format::Json, Destination::Stdout)),
+            ("-", OutputRequest::Text(Format::Json, Destination::Stdout)),
+            ("hlog:-", OutputRequest::Text(Format::Hlog, Destination::Stdout)),
             ("./x.JSONL", file(Format::Json, "./x.JSONL")),
             ("report.xml", file(Format::Junit, "report.xml")),
             ("/tmp/a:b.hlog", file(Format::Hlog, "/tmp/a:b.hlog")),
@@ -112,7 +112,7 @@ mod tests {
             assert_eq!(parse(text), Ok(expected), "{text}");
         }
         for text in ["prometheus:http://h:9090/api/v1/write", "http://h:9090/api/v1/write"] {
-            assert!(matches!(parse(text), Ok(Asked::RemoteWrite(_))), "{text}");
+            assert!(matches!(parse(text), Ok(OutputRequest::RemoteWrite(_))), "{text}");
         }
     }
 

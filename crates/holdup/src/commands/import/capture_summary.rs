@@ -25,7 +25,7 @@ struct Sums {
 
 /// The counts so far.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct CaptureSummary {
     source: String,
     pub dir: PathBuf,
     statements: HashMap<String, Sums>,
@@ -36,7 +36,7 @@ pub(super) struct Found {
     trouble: Option<String>,
 }
 
-impl Found {
+impl CaptureSummary {
     pub fn new(source: &str) -> Self {
         Self {
             source: source.to_owned(),
@@ -51,7 +51,7 @@ impl Found {
     }
 
     /// Counts an exchange.
-    pub fn take(&mut self, row: &Exchange) {
+    pub fn add(&mut self, row: &Exchange) {
         match self.outcomes.get_mut(&row.outcome) {
             Some(count) => *count += 1,
             None => {
@@ -186,13 +186,13 @@ mod tests {
 
     #[test]
     fn statements_by_their_time_without_what_was_lost() {
-        let mut found = Found::new("pcap:x");
+        let mut found = CaptureSummary::new("pcap:x");
         for (digest, outcome, length) in
             [("a", "ok", 3_000_000), ("a", "error", 1_000_000), ("b", "ok", 9_000_000), ("a", "lost", 90_000_000)]
         {
-            found.take(&row(Some(digest), outcome, length));
+            found.add(&row(Some(digest), outcome, length));
         }
-        found.take(&row(None, "ok", 1));
+        found.add(&row(None, "ok", 1));
         found.end(Totals { gaps: 1, lost_bytes: 700, lost_exchanges: 1, ..Totals::default() }, 0, 2_000_000_000, None);
         let text = found.text();
         let (b, a) = (text.find("SELECT b").unwrap(), text.find("SELECT a").unwrap());

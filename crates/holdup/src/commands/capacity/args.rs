@@ -36,7 +36,7 @@ pub fn vary(text: &str) -> Result<Vary, String> {
 
 #[derive(clap::Args)]
 #[command(next_help_heading = "What is planned for")]
-pub struct Demanded {
+pub struct DemandArgs {
     /// Plan for this rate: requests per second, or multiples of the smallest value's knee (3x)
     #[arg(long, value_name = "RATE", value_parser = load)]
     for_rate: Option<Load>,
@@ -54,7 +54,7 @@ pub struct Demanded {
     connection_budget: Option<f64>,
 }
 
-impl Demanded {
+impl DemandArgs {
     /// The load to plan for, if one was given.
     pub fn demand(&self) -> Option<Demand> {
         Some(Demand {
