@@ -28,10 +28,10 @@ use crate::terminal::visible::one_line;
 Examples:
   holdup advise /var/log/mysql/slow.log --on mysql://holdup@127.0.0.1:3306
   holdup advise postgresql-*.log --on postgresql://holdup@127.0.0.1:5432/shop --limit 20
-  holdup advise slow.log --fresh orders --fresh accounts      tables that must be read where they are written
+  holdup advise slow.log --fresh orders --fresh accounts      tables that must be read from the primary
   holdup advise slow.log --json | jq '.advice[] | {id, indexes}'
 
-The account needs to connect, and on MySQL and MariaDB SELECT on the tables it is to be told of.")]
+The account needs to connect and, on MySQL and MariaDB, SELECT on the tables.")]
 pub struct Args {
     /// Log, as for holdup digest
     #[arg(value_name = "FILE", required = true)]

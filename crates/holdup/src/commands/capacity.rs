@@ -29,9 +29,9 @@ Examples:
   holdup capacity --from recordings/capacity-20301231T120000Z --for-rate 900 --markdown
   holdup capacity --restore
 
-The scenario's load is a search (load: {search: knee}, or --search). Each is played at each value, in a drawn order.
-Exit codes: 0 each value has a knee; 1 the connections that the instances open don't fit in the budget; 2 no knee at some value,
-or nothing could be measured; 130 interrupted (what was measured is judged and kept).")]
+The scenario's load is a search (load: {search: knee}, or --search). Searches run at each value, in random order.
+Exit codes: 0 each value has a knee; 1 the instances' connections exceed the budget; 2 no knee at some value,
+or nothing could be measured; 130 interrupted (holdup keeps and judges the recordings so far).")]
 pub struct Args {
     #[command(flatten)]
     scenario: ScenarioArgs,

@@ -23,14 +23,14 @@ Examples:
   holdup compare recordings/before recordings/after
   holdup compare puma=recordings/puma falcon=recordings/falcon pool=recordings/fibre-pool
   holdup compare old=rec/old-1,rec/old-2,rec/old-3 new=rec/new-1,rec/new-2,rec/new-3
-  holdup compare recordings/ab                       what holdup run --interleave left there
+  holdup compare recordings/ab                       the result of holdup run --interleave
   holdup compare before after --markdown > pull-request.md
   holdup compare main branch --fail-on worse --quiet
-  holdup compare --statements recordings/upgrade     what holdup replay to two servers left there
-  holdup compare --statements old=rec/old-1,rec/old-2 new=rec/new-1,rec/new-2   of one log that both replayed
+  holdup compare --statements recordings/upgrade     the result of holdup replay to two servers
+  holdup compare --statements old=rec/old-1,rec/old-2 new=rec/new-1,rec/new-2   replays of one log
 
-The first is the baseline. One recording of each shows large differences only: by how much runs of the same thing differ from each
-other no single run can show. Five interleaved repeats of each find a change of a tenth.
+The first is the baseline. One recording of each shows only large differences, because a single run cannot show the spread
+between runs. Five interleaved repeats of each find a change of 10 %.
 
 Exit codes: 0 compared, 1 something is worse and --fail-on worse was given, 2 unusable input.")]
 pub struct Args {

@@ -40,12 +40,12 @@ Examples:
   holdup digest postgresql-*.log --since '2026-11-22 14:00:00' --limit 20
   zcat slow.log.gz | holdup digest - --json | jq '.queries[] | {fingerprint, calls, p99_us}'
   holdup digest slow.log --order Rows_examined --filter user=app --group-by fingerprint,host
-  holdup digest slow.log --id pt                              named as pt-query-digest names them
-  holdup digest -f slow.log --every 1m --resume slow.state    as it grows, what came in each minute
-  holdup digest slow.log --resume slow.state --history runs/  from cron: what is new, what got slower
-  holdup digest db.pcap                                       what was asked on the wire")]
+  holdup digest slow.log --id pt                              with pt-query-digest's checksums
+  holdup digest -f slow.log --every 1m --resume slow.state    follow the log, report each minute
+  holdup digest slow.log --resume slow.state --history runs/  from cron: new and slower statements
+  holdup digest db.pcap                                       statements of captured packets")]
 pub struct Args {
-    /// Log, plain or packed; - is standard input
+    /// Log, plain or compressed; - is standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 

@@ -29,7 +29,7 @@ use crate::failure::Failure;
 #[command(arg_required_else_help = true, args_conflicts_with_subcommands = true)]
 #[command(after_help = "\
 Examples:
-  tcpdump -i eth0 -s 0 -B 65536 -w db.pcap tcp port 3306      on the database's machine, or on its clients'
+  tcpdump -i eth0 -s 0 -B 65536 -w db.pcap tcp port 3306      on the database's machine, or on a client's
   holdup import db.pcap -o recordings/db
   holdup import db.pcap --port 6033=mysql
   zcat db.pcap.gz | holdup import - -o recordings/db
@@ -82,7 +82,7 @@ Examples:
   holdup import scenario recording.har --host shop.example --static
   holdup import scenario openapi.yaml --base-url http://127.0.0.1:8080 -o scenario.yaml
   curl -s http://127.0.0.1:8080/openapi.json | holdup import scenario - --from openapi
-  holdup import scenario plan.jmx --strict --json           for a pipeline: exit code 1 if anything was left out
+  holdup import scenario plan.jmx --strict --json           in a pipeline: exit code 1 if anything was left out
 
 Then: holdup run scenario.yaml --check")]
 struct ScenarioArgs {

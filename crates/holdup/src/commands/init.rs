@@ -16,7 +16,7 @@ Examples:
   holdup init checkout.yaml --kind session --url http://127.0.0.1:3000
   holdup init - --kind postgres --url postgres://app@127.0.0.1:5432/shop
 
-A plan of JMeter, a HAR file or an OpenAPI description is a better start if there is one: holdup import scenario FILE")]
+A JMeter plan, a HAR file or an OpenAPI description is a better start: holdup import scenario FILE")]
 pub struct Args {
     /// File to write; - is standard output
     #[arg(value_name = "FILE", default_value = "scenario.yaml")]

@@ -20,12 +20,12 @@ use crate::terminal;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  holdup lab                               what there is
+  holdup lab                               list the labs
   holdup lab hidden-queue
   holdup lab hidden-queue --variant faulty --json
 
-A lab installs the servers it needs with apt where it may, and says what to install where it may not. They
-listen on loopback, on free ports, with data in a folder of their own, and are stopped at the end. Labs with
+A lab installs the servers it needs with apt if it may; otherwise it says what to install. The servers
+listen on free loopback ports, keep their data in a temporary folder, and are stopped at the end. Labs with
 a slow disk or a document store need a holdup built with the feature `labs`: in the clone, cargo lab NAME.")]
 pub struct Args {
     /// Lab; lists all without one

@@ -48,14 +48,14 @@ Examples:
   holdup replay postgresql-*.log --to postgres://app@127.0.0.1:5432/shop --speed 2 --for 10m
   holdup replay general.log --to mysql://app@127.0.0.1:3306 --writes --database shop_copy
   holdup replay slow.log --to mysql://app@127.0.0.1:3306/shop --hash --watch mysql://holdup@127.0.0.1:3306 -o recordings/new
-  holdup replay slow.log --to mysql://app@127.0.0.1:3306/shop --check         say what would be sent, and stop
+  holdup replay slow.log --to mysql://app@127.0.0.1:3306/shop --check         print what would be sent, and stop
   holdup replay slow.log --to mysql://app@10.0.0.5/shop --to mysql://app@10.0.0.6/shop --hash -o recordings/upgrade
   holdup replay slow.log --to 10.11=mysql://app@10.0.0.5/shop --to 11.8=mysql://app@10.0.0.6/shop --rounds 5 --carries 12
 
-A server logs all it executes with long_query_time=0 and slow_query_log=ON (MySQL, MariaDB), or with
-log_min_duration_statement=0 (PostgreSQL). The log and what is recorded of it may hold what users typed.
-A password for mysql:// is best given in HOLDUP_MYSQL_PASSWORD, one for postgres:// in HOLDUP_POSTGRES_PASSWORD; of two servers with
-different ones in HOLDUP_MYSQL_PASSWORD_OLD and HOLDUP_MYSQL_PASSWORD_NEW (or as they are called).")]
+A server logs all statements with long_query_time=0 and slow_query_log=ON (MySQL, MariaDB), or with
+log_min_duration_statement=0 (PostgreSQL). The log and its recording may hold data of users.
+Set the password for mysql:// in HOLDUP_MYSQL_PASSWORD, for postgres:// in HOLDUP_POSTGRES_PASSWORD; for two servers with
+different passwords in HOLDUP_MYSQL_PASSWORD_OLD and HOLDUP_MYSQL_PASSWORD_NEW (or their own names).")]
 pub struct Args {
     /// Log, plain or compressed; give all files of a rotated set, in any order
     #[arg(value_name = "LOG", required = true)]

@@ -37,10 +37,10 @@ Examples:
   holdup run scenario.yaml --repeat 5
   holdup run scenario.yaml --repeat 5 --interleave 'before=./deploy.sh v1' 'after=./deploy.sh v2' --ready http://127.0.0.1:8080/health
 
-Without a source to watch, this host is watched if the service is on it.
-Response time counts from the intended start of each request: the load never waits for the service, but with --closed.
-A password for mysql:// is best given in HOLDUP_MYSQL_PASSWORD, one for postgres:// in HOLDUP_POSTGRES_PASSWORD.
-Statements are executed as they are, those that change data too: as load, on a database that is there for it.")]
+Without a source to watch, holdup watches this host if the service is on it.
+Response time counts from the intended start of each request: only with --closed does the load wait for the service.
+Set the password for mysql:// in HOLDUP_MYSQL_PASSWORD, for postgres:// in HOLDUP_POSTGRES_PASSWORD.
+Statements are executed unchanged, even those that change data: use a database made for tests.")]
 pub struct Args {
     #[command(flatten)]
     scenario: ScenarioArgs,

@@ -43,7 +43,7 @@ Examples:
   holdup settle postgresql://holdup@127.0.0.1:5432/app
   holdup settle postgresql://holdup@127.0.0.1:5432/app --within 30m && holdup run after-the-fix.yaml
 
-Exit codes: 0 it is settled, 1 it was not within that time, 2 it can't be read, 130 interrupted.")]
+Exit codes: 0 settled, 1 not settled in time, 2 server unreadable, 130 interrupted.")]
 pub struct Args {
     /// Server: postgresql://USER@HOST:PORT/DATABASE, as for --watch; or @FILE
     #[arg(value_name = "ADDRESS", value_parser = value)]

@@ -27,8 +27,8 @@ Examples:
   holdup top 'mysql://holdup@127.0.0.1:3306?extra_port=3307' --interval 2s --literals
   holdup top mysql://holdup@127.0.0.1:3306 --json | jq -c .sessions_by_true_state
 
-The account needs PROCESS, and SELECT on performance_schema to show what a session that holds a lock ran last.
-A password is best given in HOLDUP_MYSQL_PASSWORD. Ctrl-C ends it.")]
+The account needs PROCESS, and SELECT on performance_schema to show the last statement of a session that holds a lock.
+Set the password in HOLDUP_MYSQL_PASSWORD. Ctrl-C ends it.")]
 pub struct Args {
     /// Server: mysql://USER@HOST:PORT, as for --watch; or @FILE
     #[arg(value_name = "ADDRESS", value_parser = value)]

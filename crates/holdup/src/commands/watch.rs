@@ -16,7 +16,7 @@ Examples:
   holdup watch --watch mysql://holdup@127.0.0.1:3306 --watch prometheus:http://127.0.0.1:9100/metrics
   holdup watch --watch host --for 10s -o recordings/quiet --json
 
-`holdup doctor` proposes what to watch on this machine.")]
+`holdup doctor` proposes sources on this machine.")]
 pub struct Args {
     #[command(flatten)]
     sampling: Sampling,
