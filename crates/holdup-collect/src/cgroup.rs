@@ -66,7 +66,7 @@ impl Named {
                 labels,
             });
         };
-        let cgroup = Labels::of([("cgroup", self.name.as_str())]);
+        let cgroup = Labels::new([("cgroup", self.name.as_str())]);
         if before.is_some() && before != now {
             self.gone_since = Some(Instant::now());
             event("cgroup_gone", format!("cgroup {} is gone: nothing runs in it any more", self.name), cgroup.clone());
@@ -86,7 +86,7 @@ impl Named {
         out.begin();
         let counts = self.hierarchies.folders_of(&self.name).into_iter().filter_map(members_below);
         if let Some(count) = counts.max() {
-            out.put(metrics::cgroup::MEMBER_PROCESSES, Labels::of([("cgroup", self.name.as_str())]), count as f64);
+            out.put(metrics::cgroup::MEMBER_PROCESSES, Labels::new([("cgroup", self.name.as_str())]), count as f64);
         }
     }
 }

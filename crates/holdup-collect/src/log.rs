@@ -163,13 +163,13 @@ impl Collector for Log {
                 source: self.source.clone(),
                 kind: "sampled".to_owned(),
                 text: format!("{left_out} requests of the log were left out: more rows than {ROWS_MAX} at once"),
-                labels: Labels::of([("source", self.source.clone())]),
+                labels: Labels::new([("source", self.source.clone())]),
             });
         }
         let mut out = Out::new(batch, &self.source);
         let Counts { read, without_trace, unread, .. } = self.counts;
         for (outcome, count) in [("read", read), ("without_trace", without_trace), ("unread", unread)] {
-            out.put(metrics::log::LINES, Labels::of([("outcome", outcome)]), count as f64);
+            out.put(metrics::log::LINES, Labels::new([("outcome", outcome)]), count as f64);
         }
         match looked {
             Err(error) => Err(ReadError(format!("{}: {error}", self.source))),

@@ -193,7 +193,7 @@ pub fn samples(answer: &[u8], batch: &mut Batch) -> Result<(), String> {
 
 fn put(status: &Status, out: &mut Out) {
     let pool: String = status.pool.chars().take(NAME_CHARACTERS_MAX).collect();
-    let pool = Labels::of([("pool", pool)]);
+    let pool = Labels::new([("pool", pool)]);
     for (metric, value) in [
         (metrics::php_fpm::ACTIVE_PROCESSES, Some(status.active)),
         (metrics::php_fpm::IDLE_PROCESSES, Some(status.idle)),

@@ -97,7 +97,7 @@ impl Probe {
             Ok(()) => {
                 let (in_a_row, since) = self.failing.take()?;
                 let failed_ms = (ended_at - since) / 1_000_000;
-                let labels = Labels::of([("in_a_row", in_a_row.to_string()), ("failed_ms", failed_ms.to_string())]);
+                let labels = Labels::new([("in_a_row", in_a_row.to_string()), ("failed_ms", failed_ms.to_string())]);
                 let text = format!("answered again after {in_a_row} failed probes in a row, {failed_ms} ms");
                 Some(event("probe_recovered", text, labels))
             }
@@ -105,7 +105,7 @@ impl Probe {
                 let (before, since) = self.failing.unwrap_or((0, answer.begun_at));
                 let in_a_row = before + 1;
                 let duration_ms = answer.length.as_millis();
-                let mut labels = Labels::of([
+                let mut labels = Labels::new([
                     ("reason", failed.reason.name().to_owned()),
                     ("duration_ms", duration_ms.to_string()),
                     ("in_a_row", in_a_row.to_string()),

@@ -83,7 +83,7 @@ impl Process {
         let minor_faults: u64 = number("stat", "minflt", task::head(text)?.2.nth(6))?;
         let per_second = ticks_per_second();
         for (mode, ticks) in [("user", stat.user_ticks), ("system", stat.system_ticks)] {
-            let labels = Labels::of([("cpu_mode", mode)]);
+            let labels = Labels::new([("cpu_mode", mode)]);
             out.put(metrics::process::CPU_TIME, labels, ticks as f64 / per_second);
         }
         out.put_plain(metrics::process::MEMORY_USAGE_BYTES, stat.resident_pages as f64 * page_bytes());
@@ -121,7 +121,7 @@ impl Process {
             (metrics::process::IO_CALLS_BYTES, "write", "wchar"),
         ] {
             let value = counters.get(field).ok_or_else(|| ReadError(format!("{name}: {field} is missing")))?;
-            out.put(metric, Labels::of([("direction", direction)]), *value as f64);
+            out.put(metric, Labels::new([("direction", direction)]), *value as f64);
         }
         Ok(())
     }
@@ -256,7 +256,7 @@ impl Collector for Process {
                     source: source.clone(),
                     kind: "process_gone".to_owned(),
                     text: format!("process {} has ended", self.target.pid),
-                    labels: Labels::of([("pid", self.target.pid.to_string())]),
+                    labels: Labels::new([("pid", self.target.pid.to_string())]),
                 });
             }
             return Err(error);

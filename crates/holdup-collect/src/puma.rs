@@ -231,7 +231,7 @@ fn put(stats: &Stats, now: i64, out: &mut Out) {
         if let Some(at) = clock::parse_rfc3339(&worker.last_checkin) {
             // To a second, as Puma writes it.
             let age_s = (now - at).max(0) as f64 / 1e9;
-            out.put(metrics::puma::LAST_CHECKIN_AGE, Labels::of(labels), age_s);
+            out.put(metrics::puma::LAST_CHECKIN_AGE, Labels::new(labels), age_s);
         }
     }
 }
@@ -246,7 +246,7 @@ fn put_status(status: &Status, labels: &[(&'static str, String)], out: &mut Out)
         (metrics::puma::REQUESTS, status.requests_count),
     ] {
         if let Some(value) = value {
-            out.put(metric, Labels::of(labels.to_vec()), value);
+            out.put(metric, Labels::new(labels.to_vec()), value);
         }
     }
 }

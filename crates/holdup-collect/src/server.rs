@@ -89,7 +89,7 @@ impl Server {
     }
 
     fn put_queue(&self, sockets: &Sockets, out: &mut Out) {
-        let port = Labels::of([("port", self.address.port.to_string())]);
+        let port = Labels::new([("port", self.address.port.to_string())]);
         let mut put = |metric: Metric, value: f64| out.put(metric, port.clone(), value);
         if !sockets.listeners.is_empty() {
             let sum = |of: fn(&crate::proc::sock_diag::Connection) -> u32| -> f64 {
@@ -122,7 +122,7 @@ impl Server {
             let is_held = |inode| member.held.has(inode);
             let labels = [("pid", pid.to_string()), ("role", role(self.processes.is_parent(*pid)).to_owned())];
             let Turns { connections, open, undecided } = network::accepted(&sockets.incoming, is_held, &mut self.leads);
-            let mut put = |metric: Metric, value: u32| out.put(metric, Labels::of(labels.clone()), f64::from(value));
+            let mut put = |metric: Metric, value: u32| out.put(metric, Labels::new(labels.clone()), f64::from(value));
             put(metrics::server::ACCEPTED_CONNECTIONS, connections);
             put(metrics::server::ANSWERING_CONNECTIONS, open);
             put(metrics::server::UNDECIDED_CONNECTIONS, undecided);
@@ -135,7 +135,7 @@ impl Server {
             }
             self.peers.insert((port, peer));
             let labels = [("peer_port", port.to_string()), ("peer", peer.to_string())];
-            let mut put = |metric: Metric, value: u32| out.put(metric, Labels::of(labels.clone()), f64::from(value));
+            let mut put = |metric: Metric, value: u32| out.put(metric, Labels::new(labels.clone()), f64::from(value));
             put(metrics::server::OUTGOING_CONNECTIONS, connections);
             put(metrics::server::OUTGOING_PENDING_CONNECTIONS, open);
             put(metrics::server::OUTGOING_UNDECIDED_CONNECTIONS, undecided);
@@ -172,7 +172,7 @@ impl Server {
             }
         };
         let source = self.source.clone();
-        Event { observed_at: at, source, kind: kind.to_owned(), text, labels: Labels::of(labels) }
+        Event { observed_at: at, source, kind: kind.to_owned(), text, labels: Labels::new(labels) }
     }
 
     /// The first process that works, not only starts others.
@@ -315,7 +315,7 @@ impl Collector for Server {
         let mut errors = Vec::new();
         errors.extend(self.processes.look(&sockets).err());
         let now = self.standing(&sockets, at);
-        let port = Labels::of([("port", self.address.port.to_string())]);
+        let port = Labels::new([("port", self.address.port.to_string())]);
         // Nobody's is a figure only if nobody listens; else it is somebody whom we can't see.
         if now.listening.is_empty() || !self.processes.members.is_empty() {
             out.put(metrics::server::PROCESSES, port, self.processes.members.len() as f64);

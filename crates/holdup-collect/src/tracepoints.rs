@@ -142,7 +142,7 @@ impl Collector for Tracepoints {
         let all = [("block_rq_issue", &self.issued), ("sys_enter", &self.entered), ("sys_exit", &self.left)];
         for (name, traced) in all {
             if let Some(traced) = traced {
-                let labels = Labels::of([("tracepoint", name)]);
+                let labels = Labels::new([("tracepoint", name)]);
                 out.put(metrics::tracepoints::RECORDS_LOST, labels, traced.lost as f64);
             }
         }

@@ -132,7 +132,7 @@ fn put(stats: &Stats, out: &mut Out) {
     }
     // A cheap one is not running.
     for worker in stats.workers.iter().filter(|worker| worker.status != "cheap").take(WORKERS_MAX) {
-        let labels = Labels::of([("worker", worker.id.to_string()), ("pid", worker.pid.to_string())]);
+        let labels = Labels::new([("worker", worker.id.to_string()), ("pid", worker.pid.to_string())]);
         let busy_cores = worker.cores.iter().filter(|core| core.in_request > 0.0).count() as f64;
         let seconds = |us: Option<f64>| us.map(|us| us / 1e6);
         for (metric, value) in [

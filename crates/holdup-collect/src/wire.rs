@@ -261,7 +261,8 @@ impl Wire {
             out.put_plain(metrics::wire::READER_CPU, cpu.as_secs_f64());
         }
         for ((client, server), least_ns) in trips {
-            let labels = Labels::of([("client", client.to_string().as_str()), ("server", server.to_string().as_str())]);
+            let labels =
+                Labels::new([("client", client.to_string().as_str()), ("server", server.to_string().as_str())]);
             out.put(metrics::wire::ROUND_TRIP, labels, least_ns as f64 / 1e9);
         }
         batch.exchanges.extend(rows);

@@ -55,7 +55,7 @@ mod tests {
     fn found(pieces: &[(&str, &str, Strength)]) -> Found {
         let window = Window { from: 0, to: 1 };
         let piece = |(table, metric, _): &(&str, &str, Strength)| {
-            let labels = if metric.is_empty() { Labels::none() } else { Labels::of([("metric", *metric)]) };
+            let labels = if metric.is_empty() { Labels::none() } else { Labels::new([("metric", *metric)]) };
             Evidence::new(table, "value", labels, window, "", "", "")
         };
         Found {

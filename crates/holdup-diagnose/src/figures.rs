@@ -67,7 +67,7 @@ mod tests {
         let mut recording = Recording { dir, manifest, tables, latencies: Vec::new(), search: None };
         assert!(headline(&Case::new(&recording, None)).ends_with("weighed in milliseconds."));
         for (at, value, stat) in [(1, 0.015, None), (2, 0.1, None), (3, 0.02, None), (4, 9.0, Some("Maximum"))] {
-            let labels = Labels::of([("db_instance", "orders-db")]);
+            let labels = Labels::new([("db_instance", "orders-db")]);
             recording.tables.samples.rows.push(Sample {
                 observed_at: at * 1_000_000_000,
                 metric: "aws_write_latency_seconds".to_owned(),

@@ -252,7 +252,7 @@ impl Intake {
             put(refused, Labels::none(), counts.refused);
         }
         for (status, count) in &waiting.refused_bodies {
-            let labels = Labels::of([("http_response_status_code", status.to_string())]);
+            let labels = Labels::new([("http_response_status_code", status.to_string())]);
             put(otlp::REFUSED_BODIES, labels, *count);
         }
         put(otlp::REFUSED_CONNECTIONS, Labels::none(), waiting.refused_connections);

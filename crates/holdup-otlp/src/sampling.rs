@@ -115,7 +115,7 @@ impl Sampling {
         if !is_new {
             return;
         }
-        let mut labels = Labels::of([("source", self.source.as_str()), ("by", what)]);
+        let mut labels = Labels::new([("source", self.source.as_str()), ("by", what)]);
         if !service.is_empty() {
             labels = labels.with("service", service);
         }

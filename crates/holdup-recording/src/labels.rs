@@ -17,8 +17,8 @@ impl Labels {
         Self::default()
     }
 
-    /// Labels from pairs, e.g. `Labels::of([("device", "sda")])`. A later pair replaces an earlier one.
-    pub fn of<K: Into<String>, V: Into<String>>(pairs: impl IntoIterator<Item = (K, V)>) -> Self {
+    /// Labels from pairs, e.g. `Labels::new([("device", "sda")])`. A later pair replaces an earlier one.
+    pub fn new<K: Into<String>, V: Into<String>>(pairs: impl IntoIterator<Item = (K, V)>) -> Self {
         Self(pairs.into_iter().map(|(k, v)| (k.into(), v.into())).collect())
     }
 

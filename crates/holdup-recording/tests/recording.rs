@@ -31,7 +31,7 @@ fn batch(from: i64, count: i64) -> Batch {
             observed_at: from,
             source: "host".into(),
             metric: "m_total".into(),
-            labels: Labels::of([("device", "a \"quoted\" name"), ("direction", "read")]),
+            labels: Labels::new([("device", "a \"quoted\" name"), ("direction", "read")]),
             value: 1.5,
             ..Sample::default()
         }],

@@ -133,7 +133,7 @@ impl Workers {
     /// Evidence that points at how many were busy.
     pub fn evidence(&self, expected: impl Into<String>, text: impl Into<String>) -> Evidence {
         let observed = format!("{:.1} of {:.0}", self.busy, self.most);
-        let labels = Labels::of([("metric", self.metric)]);
+        let labels = Labels::new([("metric", self.metric)]);
         Evidence::new("samples", "value", labels, self.window, observed, expected, text)
     }
 }

@@ -75,7 +75,7 @@ impl View<'_> {
     /// Evidence that points at a server's setting, whosever it is.
     pub fn variable_evidence(&self, name: &str, expected: impl Into<String>, text: impl Into<String>) -> Evidence {
         let value = self.setting(name, DATABASE).unwrap_or_default().to_owned();
-        Evidence::new("settings", "value", Labels::of([("name", name)]), self.window, value, expected, text)
+        Evidence::new("settings", "value", Labels::new([("name", name)]), self.window, value, expected, text)
     }
 
     /// Executions by statement, most time first. Counters are read every few seconds where statements are many, so the
@@ -142,7 +142,7 @@ impl View<'_> {
         expected: impl Into<String>,
         text: impl Into<String>,
     ) -> Evidence {
-        let labels = Labels::of([("kind", "digest_total"), ("digest", of.digest.as_str())]);
+        let labels = Labels::new([("kind", "digest_total"), ("digest", of.digest.as_str())]);
         Evidence::new("statements", column, labels, self.window, observed, expected, text)
     }
 }

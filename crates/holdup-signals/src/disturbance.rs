@@ -108,7 +108,7 @@ mod tests {
                     observed_at: second * 1_000_000_000,
                     source: "host".into(),
                     metric: "system_cpu_time_seconds_total".into(),
-                    labels: Labels::of([("cpu_mode", mode)]),
+                    labels: Labels::new([("cpu_mode", mode)]),
                     value,
                     ..Sample::default()
                 });

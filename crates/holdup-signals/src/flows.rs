@@ -165,7 +165,7 @@ impl Flow {
 
     /// Evidence that points at what was done in `window`.
     pub fn evidence(&self, unit: Unit, window: Window, observed: String, expected: String, text: String) -> Evidence {
-        let mut labels = Labels::of([("metric", self.metric(unit))]);
+        let mut labels = Labels::new([("metric", self.metric(unit))]);
         if let Some((name, value)) = &self.label {
             labels = labels.with(name, value.clone());
         }

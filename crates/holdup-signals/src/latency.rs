@@ -246,7 +246,7 @@ mod tests {
             observed_at: at_s * 1_000_000_000,
             source: "s".into(),
             metric: metric.into(),
-            labels: Labels::of(labels.iter().copied()),
+            labels: Labels::new(labels.iter().copied()),
             value,
             ..Sample::default()
         }

@@ -50,7 +50,7 @@ impl Memory {
 
     /// Evidence that points at its samples.
     pub fn evidence(&self, view: &View<'_>, observed: String, expected: &str, text: String) -> Evidence {
-        let labels = Labels::of([("metric", self.metric)]);
+        let labels = Labels::new([("metric", self.metric)]);
         Evidence::new("samples", "value", labels, view.window, observed, expected, text)
     }
 }

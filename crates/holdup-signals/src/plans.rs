@@ -48,7 +48,7 @@ impl<'a> View<'a> {
         text: impl Into<String>,
     ) -> Evidence {
         let labels = [("kind", &shape.plan.kind), ("digest", &shape.plan.digest), ("shape", &shape.plan.shape)];
-        let labels = Labels::of(labels.map(|(name, value)| (name, value.as_str())));
+        let labels = Labels::new(labels.map(|(name, value)| (name, value.as_str())));
         Evidence::new("plans", "shape", labels, self.window, observed, expected, text)
     }
 }

@@ -47,7 +47,7 @@ impl<'a> View<'a> {
         text: impl Into<String>,
     ) -> Evidence {
         let value = self.setting_of(source, name).unwrap_or_default().to_owned();
-        let labels = Labels::of([("source", source), ("name", name)]);
+        let labels = Labels::new([("source", source), ("name", name)]);
         Evidence::new("settings", "value", labels, self.window, value, expected, text)
     }
 

@@ -61,7 +61,7 @@ impl Busy {
             named.join(", "),
             if most.statement.is_empty() { "(no statement shown)" } else { &most.statement }
         );
-        let labels = Labels::of([("true_state", most.true_state.as_str()), ("state", most.state.as_str())]);
+        let labels = Labels::new([("true_state", most.true_state.as_str()), ("state", most.state.as_str())]);
         Some(Evidence::new("sessions", "state", labels, self.window, named.join(", "), "none or few", text))
     }
 }

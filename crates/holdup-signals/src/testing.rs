@@ -38,7 +38,7 @@ impl Made {
             observed_at: second * S,
             source: source.into(),
             metric: metric.into(),
-            labels: Labels::of(labels.iter().copied()),
+            labels: Labels::new(labels.iter().copied()),
             value: value(second),
             ..Sample::default()
         }));
@@ -288,7 +288,7 @@ impl Made {
             source: (*source).into(),
             kind: (*kind).into(),
             text: format!("{kind} at second {second}"),
-            labels: Labels::of(labels.iter().copied()),
+            labels: Labels::new(labels.iter().copied()),
         }));
         self
     }

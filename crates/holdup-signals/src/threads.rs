@@ -132,7 +132,7 @@ impl Asleep {
         expected: impl Into<String>,
         text: impl Into<String>,
     ) -> Evidence {
-        let mut labels = Labels::of([("state", UNINTERRUPTIBLE), ("process", place.process.as_str())]);
+        let mut labels = Labels::new([("state", UNINTERRUPTIBLE), ("process", place.process.as_str())]);
         if let Some(wchan) = &place.wchan {
             labels = labels.with("wchan", wchan.clone());
         }

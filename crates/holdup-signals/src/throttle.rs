@@ -64,7 +64,7 @@ impl Throttle {
             Unit::Bytes => metrics::cgroup::DISK_IO_BYTES.name,
             Unit::Operations => metrics::cgroup::DISK_OPERATIONS.name,
         };
-        let labels = Labels::of([("metric", of), ("device", &self.device), ("direction", self.direction)]);
+        let labels = Labels::new([("metric", of), ("device", &self.device), ("direction", self.direction)]);
         let observed = format!("{:.0} of {:.0} a second", self.rate, self.limit);
         Evidence::new("samples", "value", labels, view.window, observed, "well below the limit", text)
     }

@@ -105,7 +105,7 @@ pub fn server_timing(view: &View<'_>, completed: f64) -> Result<ServerTiming, Mi
     let evidence = Evidence::new(
         "statements",
         "duration_ns",
-        Labels::of([("kind", "execution"), ("digest", digest.as_str())]),
+        Labels::new([("kind", "execution"), ("digest", digest.as_str())]),
         view.window,
         format!("p50 {}, p99 {}", ms(p50_ms), ms(p99_ms)),
         String::new(),

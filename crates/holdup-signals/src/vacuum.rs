@@ -155,7 +155,7 @@ impl View<'_> {
             run.done_ratio = (last[0] > 0.0).then(|| (last[1] / last[0]).min(1.0));
             run.pages_per_second += went_through / (seen.len() as f64 * step).max(1e-9);
             run.pages_left = (last[0] - last[1]).max(0.0);
-            let labels = Labels::of([("metric", TOTAL)]);
+            let labels = Labels::new([("metric", TOTAL)]);
             let labels = of.label.iter().fold(labels, |labels, table| labels.with("table", table.as_str()));
             evidence.get_or_insert_with(|| Evidence::new("samples", "value", labels, self.window, "", "", ""));
         }
@@ -164,7 +164,7 @@ impl View<'_> {
             let took = number(event, "elapsed_ms").unwrap_or(0.0) / 1e3;
             let share = (overlap(self.window, event.observed_at, took) / self.window.seconds()).min(1.0);
             evidence.get_or_insert_with(|| {
-                let labels = Labels::of([("kind", "autovacuum")]);
+                let labels = Labels::new([("kind", "autovacuum")]);
                 Evidence::new("events", "labels", labels, self.window, "", "", "")
             });
             if !reported.keys().any(|(_, _, t)| *t == table) {
@@ -181,7 +181,7 @@ impl View<'_> {
             }
         }
         let evidence = evidence.or_else(|| {
-            let labels = Labels::of([("metric", ACTIVITY)]);
+            let labels = Labels::new([("metric", ACTIVITY)]);
             (!instants.is_empty()).then(|| Evidence::new("samples", "value", labels, self.window, "", "", ""))
         });
         let mut runs: Vec<Run> = runs.into_values().collect();

@@ -178,7 +178,7 @@ impl<'a> View<'a> {
     }
 
     fn origin(&self, metric: &str, labels: &[(&str, &str)]) -> Origin {
-        Origin { metric: metric.to_owned(), labels: Labels::of(labels.iter().copied()), window: self.window }
+        Origin { metric: metric.to_owned(), labels: Labels::new(labels.iter().copied()), window: self.window }
     }
 
     /// What counter `metric` with `labels` grew by.

@@ -257,7 +257,7 @@ mod tests {
             window_ns: 0,
             source: "db".to_owned(),
             metric: "postgresql_stat_tables_n_dead_tup".to_owned(),
-            labels: Labels::of([("table", table), ("toast_of", HOSTILE)]),
+            labels: Labels::new([("table", table), ("toast_of", HOSTILE)]),
             value,
         };
         let samples = vec![dead(1, "few", 9.0), dead(1, "many", 5.0), dead(2, "many", 500.0)];
@@ -266,7 +266,7 @@ mod tests {
         let recording = Recording::open(dir.path()).unwrap();
 
         let pointing = |shape: &str| {
-            let labels = Labels::of([("kind", "auto_explain"), ("digest", "d"), ("shape", shape)]);
+            let labels = Labels::new([("kind", "auto_explain"), ("digest", "d"), ("shape", shape)]);
             Evidence::new("plans", "shape", labels, Window { from: 0, to: 9_000_000_000 }, "", "", HOSTILE)
         };
         let mut verdict = holdup_diagnose::diagnose(&recording, None);

@@ -231,7 +231,7 @@ fn usage_level(time: &Place, cpu: Option<&Place>, quota: Option<&limits::Tightes
 }
 
 fn labels(level: &Level, more: &[(&str, &str)]) -> Labels {
-    more.iter().fold(Labels::of([("cgroup", &*level.path)]), |labels, (name, value)| labels.with(name, *value))
+    more.iter().fold(Labels::new([("cgroup", &*level.path)]), |labels, (name, value)| labels.with(name, *value))
 }
 
 fn cpu(At { is_v2, level }: &At, buffer: &mut Vec<u8>, out: &mut Out) -> Result<(), ReadError> {

@@ -50,7 +50,7 @@ struct Sum {
 pub(super) fn put(connections: &[Connection], listening: &BTreeSet<u16>, out: &mut Out) {
     for ((port, side), sum) in sums(connections, listening) {
         let labels = || vec![("port", port.to_string()), ("side", side.name().to_owned())];
-        let mut put = |metric: Metric, value: f64| out.put(metric, Labels::of(labels()), value);
+        let mut put = |metric: Metric, value: f64| out.put(metric, Labels::new(labels()), value);
         put(metrics::tcp::CONNECTIONS, sum.connections as f64);
         put(metrics::tcp::CONNECTIONS_UNREAD, sum.unread_connections as f64);
         put(metrics::tcp::UNREAD_BYTES, sum.unread_bytes as f64);
@@ -62,7 +62,7 @@ pub(super) fn put(connections: &[Connection], listening: &BTreeSet<u16>, out: &m
         let mean = sum.round_trips_us as f64 / sum.timed as f64;
         for (stat, us) in [("min", f64::from(sum.least_us)), ("mean", mean), ("max", f64::from(sum.most_us))] {
             let labels = labels().into_iter().chain([("stat", stat.to_owned())]);
-            out.put(metrics::tcp::ROUND_TRIP, Labels::of(labels.collect::<Vec<_>>()), us / 1e6);
+            out.put(metrics::tcp::ROUND_TRIP, Labels::new(labels.collect::<Vec<_>>()), us / 1e6);
         }
     }
 }
@@ -132,7 +132,7 @@ mod tests {
         let all =
             [twice, twice, connection(3306, 2, 0, 300), connection(3306, 3, 7, 0), connection(1, 3306, 0, 50), closing];
         let values = values(&all);
-        let of = |metric: &str, labels: &[(&str, &str)]| values[&format!("{metric} {}", Labels::of(labels.to_vec()))];
+        let of = |metric: &str, labels: &[(&str, &str)]| values[&format!("{metric} {}", Labels::new(labels.to_vec()))];
         let server = [("port", "3306"), ("side", "server")];
         for (metric, expected) in [
             ("tcp_connections", 3.0),

@@ -55,7 +55,7 @@ pub(super) fn time(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> 
     }
     let per_second = ticks_per_second();
     for (mode, ticks) in MODES.into_iter().zip(modes) {
-        out.put(metrics::host::CPU_TIME, Labels::of([("cpu_mode", mode)]), ticks as f64 / per_second);
+        out.put(metrics::host::CPU_TIME, Labels::new([("cpu_mode", mode)]), ticks as f64 / per_second);
     }
     out.put_plain(metrics::host::CPU_LOGICAL_COUNT, f64::from(cpus));
     out.put_plain(metrics::host::CONTEXT_SWITCHES, switches);

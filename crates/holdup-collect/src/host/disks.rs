@@ -27,14 +27,14 @@ pub(super) fn read(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> 
 }
 
 fn put(disk: &Disk, out: &mut Out) {
-    let of = |direction: &str| Labels::of([("device", disk.device), ("direction", direction)]);
+    let of = |direction: &str| Labels::new([("device", disk.device), ("direction", direction)]);
     for (direction, requests) in [("read", &disk.reads), ("write", &disk.writes)] {
         out.put(metrics::host::DISK_OPERATIONS, of(direction), requests.operations as f64);
         out.put(metrics::host::DISK_MERGED, of(direction), requests.merged as f64);
         out.put(metrics::host::DISK_IO_BYTES, of(direction), requests.sectors as f64 * SECTOR_BYTES);
         out.put(metrics::host::DISK_OPERATION_TIME, of(direction), requests.time_ms as f64 / 1e3);
     }
-    let mut whole = |metric: Metric, value: f64| out.put(metric, Labels::of([("device", disk.device)]), value);
+    let mut whole = |metric: Metric, value: f64| out.put(metric, Labels::new([("device", disk.device)]), value);
     if let Some(in_flight) = disk.in_flight {
         whole(metrics::host::DISK_IN_FLIGHT, f64::from(in_flight));
     }

@@ -24,14 +24,14 @@ pub(super) fn usage(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError>
     let (dirty, writeback) = (bytes("Dirty")?, bytes("Writeback")?);
     let used = (total - free - buffers - cached).max(0.0);
     for (state, value) in [("used", used), ("free", free), ("buffers", buffers), ("cached", cached)] {
-        out.put(metrics::host::MEMORY_USAGE_BYTES, Labels::of([("state", state)]), value);
+        out.put(metrics::host::MEMORY_USAGE_BYTES, Labels::new([("state", state)]), value);
     }
     out.put_plain(metrics::host::MEMORY_AVAILABLE_BYTES, available);
     out.put_plain(metrics::host::MEMORY_TOTAL_BYTES, total);
     out.put_plain(metrics::host::MEMORY_DIRTY_BYTES, dirty);
     out.put_plain(metrics::host::MEMORY_WRITEBACK_BYTES, writeback);
     for (state, value) in [("used", swap_total - swap_free), ("free", swap_free)] {
-        out.put(metrics::host::PAGING_USAGE_BYTES, Labels::of([("state", state)]), value);
+        out.put(metrics::host::PAGING_USAGE_BYTES, Labels::new([("state", state)]), value);
     }
     Ok(())
 }
@@ -71,7 +71,7 @@ pub(super) fn paging(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError
         (metrics::host::ALLOCATION_STALLS, None, all("allocstall")),
     ] {
         if let Some(value) = value {
-            out.put(metric, Labels::of(label), value as f64);
+            out.put(metric, Labels::new(label), value as f64);
         }
     }
     Ok(())
@@ -84,7 +84,7 @@ pub(super) fn pressure(reader: &mut Reader, out: &mut Out) -> Result<(), ReadErr
         let name = format!("pressure/{resource}");
         let text = reader.proc.read_lines(&name, &mut reader.buffer)?;
         for (kind, total_us) in keyed::pressure(&format!("/proc/{name}"), text)? {
-            let labels = Labels::of([("resource", resource), ("kind", kind)]);
+            let labels = Labels::new([("resource", resource), ("kind", kind)]);
             out.put(metrics::host::PRESSURE, labels, total_us as f64 / 1e6);
         }
     }

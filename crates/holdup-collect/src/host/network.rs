@@ -28,7 +28,7 @@ pub(super) fn interfaces(reader: &mut Reader, out: &mut Out) -> Result<(), ReadE
         }
         for (direction, first) in [("receive", 0), ("transmit", 8)] {
             for (offset, metric) in INTERFACE.into_iter().enumerate() {
-                let labels = Labels::of([("device", device), ("direction", direction)]);
+                let labels = Labels::new([("device", device), ("direction", direction)]);
                 out.put(metric, labels, values[first + offset]);
             }
         }
@@ -55,7 +55,7 @@ pub(super) fn queues(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError
     let found = qdiscs::roots(&mut reader.buffer).map_err(|e| ReadError(format!("rtnetlink, qdiscs: {e}")))?;
     for qdisc in found.into_iter().filter(|q| q.sent_bytes > 0 && q.kind != NO_QUEUE) {
         let Some(device) = qdiscs::name(qdisc.interface) else { continue };
-        let labels = Labels::of([("device", device)]);
+        let labels = Labels::new([("device", device)]);
         out.put(metrics::host::NETWORK_QDISC_BACKLOG_BYTES, labels.clone(), f64::from(qdisc.backlog_bytes));
         out.put(metrics::host::NETWORK_QDISC_DROPPED, labels.clone(), f64::from(qdisc.dropped));
         out.put(metrics::host::NETWORK_QDISC_OVERLIMITS, labels, f64::from(qdisc.overlimits));

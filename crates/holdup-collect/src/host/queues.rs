@@ -83,7 +83,7 @@ pub(super) fn read(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> 
     }
     for (port, own) in listening {
         let of = counted.remove(&port).unwrap_or_default();
-        let labels = Labels::of([("port", port.to_string())]);
+        let labels = Labels::new([("port", port.to_string())]);
         out.put(metrics::tcp::ACCEPT_QUEUE_LENGTH, labels.clone(), own.accept_queue);
         if let Some(limit) = own.accept_queue_limit {
             out.put(metrics::tcp::ACCEPT_QUEUE_LIMIT, labels.clone(), limit);

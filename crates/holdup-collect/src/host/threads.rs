@@ -83,7 +83,7 @@ pub(super) fn read(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> 
     scan.rest_until = cost.filter(|_| proc.is_live()).map(|cost| begun + cost.div_f64(CPU_RATIO_MAX));
     for (letter, &threads) in (0_u8..).zip(&tally.counts) {
         if threads > 0 || STATES.contains(&letter) {
-            let labels = Labels::of([("state", char::from(letter).to_string())]);
+            let labels = Labels::new([("state", char::from(letter).to_string())]);
             out.put(metrics::host::THREADS, labels, f64::from(threads));
         }
     }

@@ -236,7 +236,7 @@ impl Look {
             source: self.source.clone(),
             kind: "captured".to_owned(),
             text: format!("{statements} statements of the slow request {}: {why}", slow.trace_id),
-            labels: Labels::of([
+            labels: Labels::new([
                 ("trace_id", slow.trace_id.as_str()),
                 ("statements", statements.to_string().as_str()),
                 ("why", why),

@@ -67,7 +67,7 @@ pub(super) fn sample(server: &Server, source: &str, batch: &mut Batch) -> Result
     read.end();
     let mut queue_length = 0.0;
     for row in &rows {
-        let group = Labels::of([("group", row.text(0).unwrap_or_default())]);
+        let group = Labels::new([("group", row.text(0).unwrap_or_default())]);
         for (index, metric) in [
             (1, metrics::mysql::THREAD_POOL_GROUP_CONNECTIONS),
             (2, metrics::mysql::THREAD_POOL_GROUP_THREADS),
@@ -96,7 +96,11 @@ pub(super) fn sample(server: &Server, source: &str, batch: &mut Batch) -> Result
     read.end();
     for row in &rows {
         if let (Some(reason), Some(value)) = (row.text(0), row.float(1)) {
-            batch.samples.push(read.sample(metrics::mysql::THREAD_POOL_WAITS, Labels::of([("reason", reason)]), value));
+            batch.samples.push(read.sample(
+                metrics::mysql::THREAD_POOL_WAITS,
+                Labels::new([("reason", reason)]),
+                value,
+            ));
         }
     }
     Ok(())

@@ -25,7 +25,7 @@ impl Replication {
         for row in &rows {
             let column = |names: &[&str]| named(row, names);
             let channel = column(&["Connection_name", "Channel_Name"]).unwrap_or_default();
-            let labels = Labels::of([("channel", channel.as_str())]);
+            let labels = Labels::new([("channel", channel.as_str())]);
             let lag = column(&["Seconds_Behind_Source", "Seconds_Behind_Master"]).and_then(|lag| lag.parse().ok());
             let runs = |names: &[&str]| column(names).map(|state| f64::from(u8::from(state == "Yes")));
             for (metric, value) in [

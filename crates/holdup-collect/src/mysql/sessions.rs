@@ -144,7 +144,7 @@ pub(super) fn sample(
     // So that a server without a session to show is told from one whose sessions were not read.
     counts.entry(("Sleep".to_owned(), "idle")).or_default();
     for ((command, true_state), count) in counts {
-        let labels = Labels::of([("command", command.as_str()), ("true_state", true_state)]);
+        let labels = Labels::new([("command", command.as_str()), ("true_state", true_state)]);
         batch.samples.push(read.sample(metrics::mysql::SESSIONS, labels, count));
     }
     Some(texts)

@@ -20,7 +20,7 @@ pub(super) fn count(rows: &[Row], read: &Read<'_>, batch: &mut Batch) {
         connections += f64::from(u8::from(part(11) == "client backend"));
     }
     for ([state, wait_type, wait, kind], count) in counts {
-        let labels = Labels::of([
+        let labels = Labels::new([
             ("state", state),
             ("wait_event_type", wait_type),
             ("wait_event", wait),
@@ -32,7 +32,7 @@ pub(super) fn count(rows: &[Row], read: &Read<'_>, batch: &mut Batch) {
     for (holder, row) in oldest(rows) {
         // A replica is known by the name it gives itself, a session by its process.
         let name = row.text(15).filter(|name| holder == "replica" && !name.is_empty()).or(row.text(0));
-        let mut labels = Labels::of([("holder", holder), ("name", name.unwrap_or_default())]);
+        let mut labels = Labels::new([("holder", holder), ("name", name.unwrap_or_default())]);
         if let Some(database) = row.text(4) {
             labels = labels.with("database", database);
         }

@@ -101,7 +101,7 @@ pub(super) fn sample(
     // So that a server without a session to show is told from one whose sessions were not read.
     counts.entry(("idle".to_owned(), "idle")).or_default();
     for ((state, true_state), count) in counts {
-        let labels = Labels::of([("state", state.as_str()), ("true_state", true_state)]);
+        let labels = Labels::new([("state", state.as_str()), ("true_state", true_state)]);
         batch.samples.push(read.sample(metrics::postgresql::SESSIONS, labels, count));
     }
     Ok(())

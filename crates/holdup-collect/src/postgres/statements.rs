@@ -190,7 +190,7 @@ impl Statements {
                 source: source.to_owned(),
                 kind: "reset".to_owned(),
                 text: format!("the counters of statements were reset at {now}"),
-                labels: Labels::of([("view", "pg_stat_statements")]),
+                labels: Labels::new([("view", "pg_stat_statements")]),
             });
         }
         self.reset_at = reset_at.or(self.reset_at.take());

@@ -159,7 +159,7 @@ impl Tables {
         self.names.clear();
         for row in &answer.rows {
             let (Some(id), Some(table)) = (row.int(0), row.text(1)) else { continue };
-            let mut labels = Labels::of([("database", database), ("table", table)]);
+            let mut labels = Labels::new([("database", database), ("table", table)]);
             if let Some(owner) = row.text(2) {
                 labels = labels.with("toast_of", owner);
             }

@@ -48,7 +48,7 @@ fn put(census: &Census, delays: bool, out: &mut Out) -> Result<(), ReadError> {
         }
     }
     for (letter, count) in states {
-        out.put(metrics::process::THREADS, Labels::of([("state", letter.to_string())]), count);
+        out.put(metrics::process::THREADS, Labels::new([("state", letter.to_string())]), count);
     }
     let sums = census.sums();
     if census.tasks().iter().any(|task| task.times.is_some()) {

@@ -84,7 +84,7 @@ impl CloudWatch {
         let named = word.and_then(|word| NAMES.iter().find(|(theirs, ..)| *theirs == word));
         let instance = INSTANCE.iter().find_map(|label| series.labels.get(label));
         let (Some(&(_, metric, factor)), Some(instance)) = (named, instance) else { return Exported::Other };
-        let labels = Labels::of([("db_instance", instance)]);
+        let labels = Labels::new([("db_instance", instance)]);
         let (value, stamp_ms) = (series.value * factor, series.stamp_ms);
         let taken = self.0.get(&(metric.name, labels.clone()));
         let is_again = taken.is_some_and(|taken| match (taken.stamp_ms, stamp_ms) {

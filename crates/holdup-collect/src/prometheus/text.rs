@@ -134,7 +134,7 @@ fn read_series(text: &str) -> Result<Series, String> {
     }
     let (value, stamp_ms) = read_value(cursor.rest)?;
     let count = pairs.len();
-    let labels = Labels::of(pairs);
+    let labels = Labels::new(pairs);
     if labels.iter().count() != count {
         return Err("a label is there twice".to_owned());
     }
@@ -247,7 +247,7 @@ mod tests {
         );
         let series = one(r#"a:b_total{ path = "C:\\x\"y\"\nz", le="+Inf", } 3.5e2 1395066363000"#);
         assert_eq!((series.name.as_str(), series.value), ("a:b_total", 350.0));
-        assert_eq!(series.labels, Labels::of([("path", "C:\\x\"y\"\nz"), ("le", "+Inf")]));
+        assert_eq!(series.labels, Labels::new([("path", "C:\\x\"y\"\nz"), ("le", "+Inf")]));
         assert_eq!(one(r#"a{b="}#, 1"} -2"#).labels.get("b"), Some("}#, 1"));
         assert_eq!(one("a\t2").value, 2.0);
     }

@@ -49,8 +49,12 @@ impl Figures {
             if !self.usage(*pid, &labels, out) {
                 continue;
             }
-            out.put(metrics::server::OPEN_FILE_DESCRIPTORS, Labels::of(labels.clone()), member.held.descriptors as f64);
-            out.put(metrics::server::SOCKETS, Labels::of(labels.clone()), member.held.sockets() as f64);
+            out.put(
+                metrics::server::OPEN_FILE_DESCRIPTORS,
+                Labels::new(labels.clone()),
+                member.held.descriptors as f64,
+            );
+            out.put(metrics::server::SOCKETS, Labels::new(labels.clone()), member.held.sockets() as f64);
             let census = self.censuses.entry(*pid).or_insert_with(|| watched::join(&self.proc, *pid));
             let looked = census.look(&mut self.files, &mut self.memory, |census| threads(census, &labels, out));
             failed = failed.or(looked.err());
@@ -64,10 +68,10 @@ impl Figures {
         for (mode, ticks) in [("user", stat.user_ticks), ("system", stat.system_ticks)] {
             let labels = labels.iter().cloned().chain([("cpu_mode", mode.to_owned())]);
             let seconds = ticks as f64 / ticks_per_second();
-            out.put(metrics::server::THREAD_CPU_TIME, Labels::of(labels.collect::<Vec<_>>()), seconds);
+            out.put(metrics::server::THREAD_CPU_TIME, Labels::new(labels.collect::<Vec<_>>()), seconds);
         }
         let bytes = stat.resident_pages as f64 * page_bytes();
-        out.put(metrics::server::MEMORY_USAGE_BYTES, Labels::of(labels.to_vec()), bytes);
+        out.put(metrics::server::MEMORY_USAGE_BYTES, Labels::new(labels.to_vec()), bytes);
         true
     }
 }
@@ -85,10 +89,10 @@ fn threads(census: &Census, labels: &[(&'static str, String)], out: &mut Out) {
     }
     for (letter, count) in states {
         let labels = labels.iter().cloned().chain([("state", letter.to_string())]);
-        out.put(metrics::server::THREADS, Labels::of(labels.collect::<Vec<_>>()), f64::from(count));
+        out.put(metrics::server::THREADS, Labels::new(labels.collect::<Vec<_>>()), f64::from(count));
     }
     if census.tasks().iter().any(|task| task.times.is_some()) {
         let seconds = census.sums().queue_ns as f64 / 1e9;
-        out.put(metrics::server::RUN_QUEUE_WAIT, Labels::of(labels.to_vec()), seconds);
+        out.put(metrics::server::RUN_QUEUE_WAIT, Labels::new(labels.to_vec()), seconds);
     }
 }

@@ -59,7 +59,7 @@ impl Blocks {
     pub fn put(&mut self, proc: &Proc, out: &mut Out) {
         for ((device, direction), total) in &self.totals {
             let name = self.names.entry(*device).or_insert_with(|| name(proc, *device));
-            let labels = Labels::of([("device", name.as_str()), ("direction", direction)]);
+            let labels = Labels::new([("device", name.as_str()), ("direction", direction)]);
             out.put(metrics::tracepoints::DISK_REQUESTS, labels.clone(), total.requests as f64);
             out.put(metrics::tracepoints::DISK_REQUEST_BYTES, labels.clone(), total.bytes as f64);
             out.put(metrics::tracepoints::DISK_SEQUENTIAL_REQUESTS, labels.clone(), total.sequential as f64);

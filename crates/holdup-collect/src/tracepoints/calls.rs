@@ -104,7 +104,7 @@ impl Calls {
     /// Puts all totals out.
     pub fn put(&self, out: &mut Out) {
         for ((process, call), total) in &self.totals {
-            let labels = Labels::of([("process", process.as_str()), ("call", call)]);
+            let labels = Labels::new([("process", process.as_str()), ("call", call)]);
             out.put(metrics::tracepoints::CALLS, labels.clone(), total.calls as f64);
             out.put(metrics::tracepoints::CALL_TIME, labels, total.ns as f64 / 1e9);
         }

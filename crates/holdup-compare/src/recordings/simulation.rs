@@ -72,7 +72,7 @@ fn recording(random: &mut Random, service: Service, speed: f64) -> Recording {
             observed_at: second as i64 * S,
             source: "pid:7".into(),
             metric: "process_cpu_time_seconds_total".into(),
-            labels: Labels::of([("cpu_mode", "user")]),
+            labels: Labels::new([("cpu_mode", "user")]),
             value: used,
             ..Sample::default()
         });

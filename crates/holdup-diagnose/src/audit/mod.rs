@@ -209,7 +209,7 @@ mod tests {
         let mut settings = host();
         settings.push(setting("pid:7", "comm", "mongod"));
         let evidence = |device: &str| {
-            let labels = holdup_recording::Labels::of([("device", device)]);
+            let labels = holdup_recording::Labels::new([("device", device)]);
             let window = holdup_signals::Window { from: 0, to: 1 };
             Evidence::new("samples", "value", labels, window, "", "", "reads are too large")
         };

@@ -192,7 +192,7 @@ impl Counted {
             .map(|(name, normal, now)| (format!("{name} {}", brief(*normal)), format!("{name} {}", brief(*now))))
             .unzip();
         let metric = figures.iter().find_map(|(name, ..)| self.metric(name));
-        let labels = metric.map_or_else(Labels::none, |metric| Labels::of([("metric", metric)]));
+        let labels = metric.map_or_else(Labels::none, |metric| Labels::new([("metric", metric)]));
         let told: Vec<String> = figures
             .iter()
             .map(|(name, normal, now)| {

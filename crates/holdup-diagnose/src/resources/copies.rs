@@ -86,7 +86,7 @@ fn progress(view: &View<'_>) -> Vec<Copying> {
         for ((_, table), run) in runs.into_iter().filter(|(_, run)| !run.is_empty()) {
             let values: Vec<f64> = run.values().copied().collect();
             let grew: f64 = values.windows(2).map(|pair| (pair[1] - pair[0]).max(0.0)).sum();
-            let labels = Labels::of([("metric", metric)]);
+            let labels = Labels::new([("metric", metric)]);
             found.push(Copying {
                 name: if table.is_empty() { name.to_owned() } else { format!("{name} of {table}") },
                 seen_ratio: (run.len() as f64 / instants.max(1) as f64).min(1.0),
@@ -131,7 +131,7 @@ fn statements(view: &View<'_>) -> Vec<Copying> {
     }
     let whose = if tells { WAITED } else { "of the sessions at work" };
     let of = |(text, (seen, count)): (&str, (BTreeSet<i64>, f64))| {
-        let labels = Labels::of([("true_state", "executing")]);
+        let labels = Labels::new([("true_state", "executing")]);
         let short: String = text.chars().take(60).collect();
         Copying {
             name: short,
@@ -174,7 +174,7 @@ fn processes(view: &View<'_>, device: Option<&str>) -> Vec<Copying> {
     }
     let unwatched = device.and_then(|device| unwatched_reads(view, device));
     for (program, (count, seen)) in by_program {
-        let labels = Labels::of([("state", "D"), ("process", program)]);
+        let labels = Labels::new([("state", "D"), ("process", program)]);
         found.push(Copying {
             name: program.to_owned(),
             seen_ratio: seen.len() as f64 / instants.len().max(1) as f64,

@@ -120,6 +120,6 @@ fn others(view: &View<'_>) -> Option<Evidence> {
         "most was done by processes that are not watched; threads that wait for I/O on this machine are those of {}",
         names.join(", ")
     );
-    let labels = holdup_recording::Labels::of([("state", "D"), ("process", first)]);
+    let labels = holdup_recording::Labels::new([("state", "D"), ("process", first)]);
     Some(Evidence::new("threads", "process", labels, view.window, names.join(", "), "", text))
 }

@@ -98,7 +98,7 @@ impl Probe {
             Ok(samples) => samples.evidence("", "", ""),
             Err(_) if failed.is_empty() => {
                 let named = view.recording.tables.settings.rows.iter().find(|s| is_kubernetes(&s.source));
-                let labels = Labels::of(named.map(|s| ("source", s.source.as_str())));
+                let labels = Labels::new(named.map(|s| ("source", s.source.as_str())));
                 Evidence::new("settings", "value", labels, view.window, "", "", "")
             }
             Err(_) => event_evidence(view, "probe_failed", ""),
@@ -231,7 +231,7 @@ impl Kill {
 }
 
 fn event_evidence(view: &View<'_>, kind: &str, text: &str) -> Evidence {
-    Evidence::new("events", "kind", Labels::of([("kind", kind)]), view.window, kind, "no such event", text)
+    Evidence::new("events", "kind", Labels::new([("kind", kind)]), view.window, kind, "no such event", text)
 }
 
 /// Sources that said nothing while the server was gone, though they did before and after: they died with it. Not a gap of holdup's.
@@ -265,7 +265,7 @@ pub fn silences(view: &View<'_>, holes: &[Window]) -> Vec<Evidence> {
             let text = format!(
                 "{source} said nothing for {seconds:.1} s then: it is the server's own account, and ended with it"
             );
-            let labels = Labels::of([("metric", metric)]);
+            let labels = Labels::new([("metric", metric)]);
             let observed = format!("{seconds:.1} s");
             evidence.push(Evidence::new(
                 "samples",

@@ -34,7 +34,7 @@ pub fn database_by_spans(case: &Case<'_>) -> Option<(f64, f64, Evidence)> {
     }
     let per_request = accounts::mean(told.iter().copied(), |a| a.database_ms());
     let calls = accounts::mean(told.iter().copied(), |a| a.calls as f64);
-    let labels = Labels::of([("resource", "database")]);
+    let labels = Labels::new([("resource", "database")]);
     let evidence = Evidence::new("spans", "duration_ns", labels, case.slow().window, ms(per_request), "", "");
     (calls > 0.0).then_some((per_request, calls, evidence))
 }

@@ -119,7 +119,7 @@ fn seen(view: &View<'_>, committing: &[&SessionGroup], mean: f64, explains_ms: f
         ));
     };
     let labels = [("true_state", most.true_state.as_str()), ("state", most.state.as_str())];
-    let labels = holdup_recording::Labels::of(labels.into_iter().filter(|(_, value)| !value.is_empty()));
+    let labels = holdup_recording::Labels::new(labels.into_iter().filter(|(_, value)| !value.is_empty()));
     let text = format!(
         "{mean:.1} sessions on average were in commit, {} per request; most in \"{}\" with: {}",
         ms(explains_ms),

@@ -142,7 +142,7 @@ fn of_one_user(view: &View<'_>, most: f64) -> Result<Limit, Missing> {
         thousands(had),
         thousands(most)
     );
-    let labels = Labels::of(if sessions.is_empty() { None } else { Some(("user", user)) });
+    let labels = Labels::new(if sessions.is_empty() { None } else { Some(("user", user)) });
     let observed = format!("{} of {}", thousands(had), thousands(most));
     let connected = if sessions.is_empty() {
         idle.evidence(observed, "", text)
@@ -184,7 +184,7 @@ fn postgresql(view: &View<'_>) -> Result<Limit, Missing> {
     let refusals = refusals(view);
     reached.extend(refusals.iter().map(|(at, _)| Window { from: at - REACH_NS, to: at + REACH_NS }));
     let count: f64 = refusals.iter().map(|(_, count)| count).sum();
-    let labels = Labels::of([("kind", "error")]);
+    let labels = Labels::new([("kind", "error")]);
     let refused = (count > 0.0).then(|| {
         let text = format!("{} connections were refused for it, by the server's log", thousands(count));
         (count, Evidence::new("events", "labels", labels, view.window, thousands(count), "0", text))
@@ -447,7 +447,7 @@ mod tests {
                     source: "postgresql://db".into(),
                     kind: "error".into(),
                     text: String::new(),
-                    labels: Labels::of([("sqlstate", "53300"), ("count", "25")]),
+                    labels: Labels::new([("sqlstate", "53300"), ("count", "25")]),
                 })
                 .collect();
         });

@@ -79,7 +79,7 @@ fn by_spans(case: &Case<'_>) -> Option<Outcome> {
     }
     let waited = case.accounts().mean_ms_of_app(Owner::PoolWait)?;
     let text = format!("a request waited {} for a connection of the pool, by the app's spans", ms(waited));
-    let labels = Labels::of([("resource", "pool")]);
+    let labels = Labels::new([("resource", "pool")]);
     let evidence = Evidence::new("spans", "duration_ns", labels, case.slow().window, ms(waited), "near 0 ms", text);
     if share(case, waited) < MATTERS {
         return Some(Outcome::Cleared(vec![evidence]));

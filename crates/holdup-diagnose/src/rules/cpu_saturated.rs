@@ -233,7 +233,7 @@ fn at_most(case: &Case<'_>, completed: f64) -> Option<(f64, Evidence)> {
         ms(runs_ms),
         ms(most)
     );
-    let labels = Labels::of([("resource", "request")]);
+    let labels = Labels::new([("resource", "request")]);
     Some((most, Evidence::new("spans", "duration_ns", labels, view.window, ms(most), "most of the delay", text)))
 }
 

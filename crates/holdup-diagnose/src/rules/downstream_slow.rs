@@ -136,7 +136,7 @@ fn by_spans(case: &Case<'_>) -> Option<Waited> {
     let ms = case.accounts().mean_ms_of_app(Owner::Downstream).filter(|_| has_any)?;
     let calm = case.calm_accounts();
     let calm_ms = calm.and_then(|a| a.mean_ms_of_app(Owner::Downstream));
-    let labels = Labels::of([("resource", "http")]);
+    let labels = Labels::new([("resource", "http")]);
     let evidence = Evidence::new("spans", "duration_ns", labels, case.slow().window, super::ms(ms), "", "");
     Some(Waited { ms, calm_ms, evidence, weight: CERTAIN })
 }

@@ -139,7 +139,7 @@ fn own_account(case: &Case<'_>) -> Vec<Evidence> {
         let evidence = |table: &str, column: &str, labels: Labels| {
             Evidence::new(table, column, labels, window, "", "", text.clone())
         };
-        let sample = |metric: &str| evidence("samples", "value", Labels::of([("metric", metric)]));
+        let sample = |metric: &str| evidence("samples", "value", Labels::new([("metric", metric)]));
         own.push(match limit {
             Limit::Busy => sample(metrics::load::BUSY.name),
             Limit::RunQueue => sample(metrics::load::RUN_QUEUE.name),

@@ -89,7 +89,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
             Evidence::new(
                 "sessions",
                 "true_state",
-                Labels::of([("true_state", "lock_wait")]),
+                Labels::new([("true_state", "lock_wait")]),
                 view.window,
                 format!("{mean_waiting:.1} on average"),
                 "0",
@@ -165,7 +165,7 @@ fn holder_evidence(view: &View<'_>, blockers: &Blockers, first: &Holder) -> Evid
     Evidence::new(
         "sessions",
         "blocked_by",
-        Labels::of([("true_state", "lock_wait")]),
+        Labels::new([("true_state", "lock_wait")]),
         view.window,
         format!("session {id}"),
         "nobody",
@@ -185,7 +185,7 @@ fn most_waiters(view: &View<'_>, waiting: &[&Session]) -> Option<Evidence> {
     }
     let (statement, count) = by_text.into_iter().max_by_key(|(_, n)| *n)?;
     let share = percent(count as f64 / waiting.len().max(1) as f64);
-    let labels = Labels::of([("true_state", "lock_wait"), ("digest_text", statement)]);
+    let labels = Labels::new([("true_state", "lock_wait"), ("digest_text", statement)]);
     let text = format!("{share} of those that waited ran: {statement}");
     Some(Evidence::new("sessions", "digest_text", labels, view.window, share, "", text))
 }

@@ -170,7 +170,7 @@ fn worst(view: &View<'_>, suspect: Option<&Executed>, executed: &[&Executed], co
             view.digest_evidence(of, "rows_examined", format!("{} a request", thousands(rows / completed)), "", text)
         }
         None => {
-            let labels = holdup_recording::Labels::of([("kind", "digest_total")]);
+            let labels = holdup_recording::Labels::new([("kind", "digest_total")]);
             Evidence::new("statements", "calls", labels, view.window, "0", "", "no statement ended meanwhile")
         }
     }

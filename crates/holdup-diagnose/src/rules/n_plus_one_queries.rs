@@ -64,8 +64,8 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let (before, each_ms) = calm.map_or((1.0, repeated.each_ms), |calm| (calm.calls.max(1.0), calm.each_ms));
     let explains_ms = (repeated.calls - before).max(0.0) * each_ms;
     let labels = match repeated.table {
-        "spans" => Labels::of([("resource", "database")]),
-        _ => Labels::of([("kind", "execution"), ("digest", repeated.digest.as_str())]),
+        "spans" => Labels::new([("resource", "database")]),
+        _ => Labels::new([("kind", "execution"), ("digest", repeated.digest.as_str())]),
     };
     let text = format!(
         "a request runs one statement {:.1} times, {} each: {}",

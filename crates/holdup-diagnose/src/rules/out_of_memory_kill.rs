@@ -91,7 +91,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             told.len(),
             if told.len() > 1 { "s were" } else { " was" }
         );
-        let labels = Labels::of([("kind", "container_restarted")]);
+        let labels = Labels::new([("kind", "container_restarted")]);
         evidence.push(Evidence::new("events", "labels", labels, view.window, TOLD, "no such event", text));
     }
     // A worker that is killed leaves its parent alive: then the service's own cgroup counts it.
@@ -111,7 +111,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         evidence.push(Evidence::new(
             "events",
             "kind",
-            Labels::of([("kind", event.kind.as_str())]),
+            Labels::new([("kind", event.kind.as_str())]),
             view.window,
             event.kind.clone(),
             "no such event",

@@ -116,7 +116,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     if let Some(kb) = window_kb(&view, disk) {
         let name = window_setting(&disk.device);
         let text = format!("the readahead window of {} is {kb} KiB", disk.device);
-        let labels = Labels::of([("name", name)]);
+        let labels = Labels::new([("name", name)]);
         let near = format!("near {}", bytes(useful.useful_each()));
         evidence.push(Evidence::new("settings", "value", labels, view.window, kb, near, text));
         weights.push(FAIR);

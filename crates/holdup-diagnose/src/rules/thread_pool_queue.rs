@@ -57,7 +57,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         return Ok(Outcome::Cleared(vec![Evidence::new(
             "settings",
             "value",
-            Labels::of([("name", "thread_handling")]),
+            Labels::new([("name", "thread_handling")]),
             view.window,
             *other,
             "pool-of-threads",
@@ -199,7 +199,7 @@ fn asleep(view: &View<'_>) -> Result<Option<Evidence>, Missing> {
         return Ok(None);
     }
     let share = asleep as f64 / queued as f64;
-    let labels = Labels::of([("true_state", "queued"), ("command", "Sleep")]);
+    let labels = Labels::new([("true_state", "queued"), ("command", "Sleep")]);
     let text = format!(
         "{} of the sampled sessions with a queued statement are shown as Sleep ({} of {})",
         percent(share),

@@ -103,7 +103,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let read = Evidence::new(
         "samples",
         "value",
-        Labels::of([("metric", metrics::postgresql::STATIO_TABLES_IDX_BLKS_READ.name)]),
+        Labels::new([("metric", metrics::postgresql::STATIO_TABLES_IDX_BLKS_READ.name)]),
         view.window,
         ms(explains_ms),
         "a small part of the delay",

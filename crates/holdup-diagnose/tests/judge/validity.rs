@@ -35,7 +35,7 @@ fn with(name: &str, of: impl Fn(i64) -> Vec<(&'static str, f64)>) -> Recording {
             observed_at: started + (second + 1) * S,
             source: "holdup".into(),
             metric: format!("holdup_load_{metric}"),
-            labels: Labels::of([("loop", "0")]),
+            labels: Labels::new([("loop", "0")]),
             value: *value,
             ..Sample::default()
         }));

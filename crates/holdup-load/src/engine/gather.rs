@@ -306,7 +306,7 @@ impl<'a> Gather<'a> {
         if !lag.is_empty() {
             values.push((metrics::load::SEND_LAG_P99, lag.value_at_quantile(0.99) as f64 / 1e9));
         }
-        let own = Labels::of([("loop", index.to_string())]);
+        let own = Labels::new([("loop", index.to_string())]);
         self.push(at, values.into_iter().map(|(metric, value)| (metric, own.clone(), value)).collect());
         if index == 0 {
             self.sample_throttling(at);

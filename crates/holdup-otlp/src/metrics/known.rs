@@ -168,8 +168,8 @@ mod tests {
     #[test]
     fn of_two_names_that_one_process_sends_the_new_one_counts() {
         let mut known = Known::default();
-        let one = Labels::of([("service_name", "shop")]);
-        let other = Labels::of([("service_name", "cart")]);
+        let one = Labels::new([("service_name", "shop")]);
+        let other = Labels::new([("service_name", "cart")]);
         let mut name = |of: &Labels, name, unit| known.name(of, &metric(name, unit, Kind::Histogram, false));
         let is_read = ("http_server_request_duration_seconds".to_owned(), 1e3);
         assert_eq!(name(&one, "http.server.duration", "ms"), is_read);

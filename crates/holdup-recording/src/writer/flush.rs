@@ -196,7 +196,7 @@ impl Flush {
             0 => format!("the recording is being written again after {seconds:.1} s; no row was lost"),
             lost => format!("the recording is being written again after {seconds:.1} s; {lost} rows were lost"),
         };
-        let labels = Labels::of([("failed_writes", trouble.writes.to_string()), ("lost_rows", lost.to_string())]);
+        let labels = Labels::new([("failed_writes", trouble.writes.to_string()), ("lost_rows", lost.to_string())]);
         self.gap(&text, labels);
         self.notices.add(text);
         self.lost_reported = self.memory.lost_rows();
@@ -211,7 +211,7 @@ impl Flush {
         }
         let new = lost - std::mem::replace(&mut self.lost_reported, lost);
         let text = format!("{new} rows were lost: they came faster than the disk accepts them");
-        self.gap(&text, Labels::of([("lost_rows", new.to_string())]));
+        self.gap(&text, Labels::new([("lost_rows", new.to_string())]));
         self.notices.add(text);
     }
 

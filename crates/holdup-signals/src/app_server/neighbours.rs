@@ -72,7 +72,7 @@ impl View<'_> {
                 let levels = self.levels(source, PENDING, labels);
                 let seen = levels.len() as f64 / levels.len().max(instants).max(1) as f64;
                 let connections = self.levels(source, CONNECTIONS, labels);
-                let pointer = Labels::of(labels.iter().copied()).with("metric", PENDING);
+                let pointer = Labels::new(labels.iter().copied()).with("metric", PENDING);
                 Neighbour {
                     is_database: databases.contains(&port) || DATABASES.contains(&port.as_str()),
                     pending: mean(&levels) * seen,

@@ -76,7 +76,7 @@ impl Outside {
         expected: impl Into<String>,
         text: impl Into<String>,
     ) -> Evidence {
-        let labels = Labels::of([("metric", ANSWERING)]);
+        let labels = Labels::new([("metric", ANSWERING)]);
         Evidence::new("samples", "value", labels, self.window, observed, expected, text)
     }
 

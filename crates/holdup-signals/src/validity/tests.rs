@@ -41,7 +41,7 @@ impl Made {
         manifest.phases.push(Phase { name, from: 0, to: LENGTH_S * S, rate_from: rate, rate_to: rate });
         let mut samples = Vec::new();
         for one in 0..loops.unwrap_or(1) {
-            let labels = loops.map_or_else(Labels::none, |_| Labels::of([("loop", one.to_string())]));
+            let labels = loops.map_or_else(Labels::none, |_| Labels::new([("loop", one.to_string())]));
             let mut sums = [0.0; 6];
             for second in 0..LENGTH_S {
                 let s = of(one, second);

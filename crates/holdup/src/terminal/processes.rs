@@ -355,7 +355,7 @@ mod tests {
             value,
             ..Sample::default()
         };
-        let state = |state| Labels::of([("command", "Sleep"), ("true_state", state)]);
+        let state = |state| Labels::new([("command", "Sleep"), ("true_state", state)]);
         Look {
             at: at_s * 1_000_000_000,
             processes: vec![
@@ -369,7 +369,7 @@ mod tests {
                 sample("mysql_global_status_questions", Labels::none(), questions),
                 sample("mysql_sessions", state("idle"), 42.0),
                 sample("mysql_sessions", state("queued"), 1.0),
-                sample("mysql_thread_pool_group_threads", Labels::of([("group", "0")]), 4.0),
+                sample("mysql_thread_pool_group_threads", Labels::new([("group", "0")]), 4.0),
                 sample("mysql_thread_pool_queued_connections", Labels::none(), 1.0),
             ],
         }

@@ -44,7 +44,7 @@ pub(crate) fn rows(pod: &Pod, source: &str, known: &mut Known, since: Option<i64
         lists.into_iter().flat_map(|(list, is_init)| list.iter().flatten().map(move |s| (s, is_init)))
     {
         let is_sidecar = is_init && restarts_always(pod, &status.name);
-        let labels = || Labels::of([("container", status.name.as_str())]);
+        let labels = || Labels::new([("container", status.name.as_str())]);
         let mut put = |metric: Metric, value: f64| {
             batch.samples.push(Sample {
                 observed_at: read.at,
@@ -103,7 +103,8 @@ fn happened(status: &ContainerStatus, past: &mut Past, policy: &str, is_init: bo
             all.push((moment(ended.finished_at.as_deref()).unwrap_or(now), "container_restarted", text, labels));
         }
         _ if !is_first && more > 0 => {
-            let labels = Labels::of([("container", name)]).with("reason", "unknown").with("restarts", more.to_string());
+            let labels =
+                Labels::new([("container", name)]).with("reason", "unknown").with("restarts", more.to_string());
             let text = format!("container {name} was restarted; how it had ended is not told");
             all.push((now, "container_restarted", text, labels));
         }
@@ -128,7 +129,7 @@ fn happened(status: &ContainerStatus, past: &mut Past, policy: &str, is_init: bo
         let why = reason.clone().unwrap_or_default();
         let message = waiting.and_then(|it| it.message.as_deref()).map(shown).filter(|text| !text.is_empty());
         let message = message.map_or_else(String::new, |text| format!(": {text}"));
-        let labels = Labels::of([("container", name)]).with("reason", &*why);
+        let labels = Labels::new([("container", name)]).with("reason", &*why);
         all.push((now, "kubernetes", format!("container {name} waits: {why}{message}"), labels));
     }
     past.waits_for = reason;
@@ -143,7 +144,7 @@ fn id(ended: &Terminated) -> String {
 
 fn facts(container: &str, ended: &Terminated) -> Labels {
     let mut labels =
-        Labels::of([("container", container)]).with("reason", reason(ended).unwrap_or_else(|| "unknown".to_owned()));
+        Labels::new([("container", container)]).with("reason", reason(ended).unwrap_or_else(|| "unknown".to_owned()));
     if let Some(code) = ended.exit_code {
         labels = labels.with("exit_code", code.to_string());
     }

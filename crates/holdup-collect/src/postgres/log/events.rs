@@ -148,7 +148,7 @@ fn lock_wait(entry: &Entry) -> Option<(&'static str, String, Labels)> {
     }
     let kind = on.split(' ').next().unwrap_or_default();
     let mut labels =
-        Labels::of([("session", pid), ("state", state), ("mode", mode), ("lock", kind), ("waited_ms", waited_ms)]);
+        Labels::new([("session", pid), ("state", state), ("mode", mode), ("lock", kind), ("waited_ms", waited_ms)]);
     if let Some(relation) = after(on, "relation ") {
         labels = labels.with("relation_oid", relation);
     }
@@ -169,7 +169,7 @@ fn pids(text: &str) -> Option<String> {
 fn temporary_file(entry: &Entry) -> Option<(&'static str, String, Labels)> {
     let (_, size) = entry.message.strip_prefix("temporary file: path \"")?.rsplit_once("\", size ")?;
     let bytes: u64 = size.parse().ok()?;
-    let labels = about(entry, Labels::of([("size_bytes", bytes.to_string())]));
+    let labels = about(entry, Labels::new([("size_bytes", bytes.to_string())]));
     Some(("temporary_file", format!("a temporary file of {bytes} bytes"), labels))
 }
 
@@ -184,7 +184,7 @@ fn deadlock(entry: &Entry) -> (&'static str, String, Labels) {
         })
         .take(10)
         .collect();
-    let labels = if waits.is_empty() { Labels::none() } else { Labels::of([("waits", waits.join(","))]) };
+    let labels = if waits.is_empty() { Labels::none() } else { Labels::new([("waits", waits.join(","))]) };
     let text = format!("a deadlock of {} sessions", waits.len().max(2));
     ("deadlock", text, about(entry, labels))
 }
@@ -219,7 +219,7 @@ fn error(entry: &Entry) -> Option<(String, Labels)> {
         .map(str::to_owned)
         .or_else(|| code.map(|code| format!("SQLSTATE {code}")))
         .unwrap_or_else(|| "other".to_owned());
-    let mut labels = Labels::of([("error", name.as_str())]);
+    let mut labels = Labels::new([("error", name.as_str())]);
     if let Some(code) = code {
         labels = labels.with("sqlstate", code);
     }

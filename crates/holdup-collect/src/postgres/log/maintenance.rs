@@ -17,7 +17,7 @@ pub(super) fn vacuum(message: &str) -> Option<(&'static str, Labels)> {
     };
     // The database stands before the first dot, as far as names can be told: they are not quoted.
     let (database, table) = name.split_once('.')?;
-    let mut labels = Labels::of([("database", database), ("table", table)]);
+    let mut labels = Labels::new([("database", database), ("table", table)]);
     let mut put = |name: &str, value: Option<String>| {
         if let Some(value) = value {
             labels = std::mem::take(&mut labels).with(name, value);

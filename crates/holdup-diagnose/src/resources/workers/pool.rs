@@ -223,7 +223,7 @@ impl Pool {
         if accounts.all.iter().any(|a| a.has_app)
             && let Some(waited) = accounts.mean_ms_of_app(Owner::Network)
         {
-            let labels = Labels::of([("resource", "request")]);
+            let labels = Labels::new([("resource", "request")]);
             let piece =
                 Evidence::new("spans", "duration_ns", labels, view.window, ms(waited), "near 0 ms", said(waited));
             return Some((waited, piece));

@@ -84,7 +84,7 @@ fn the_log_tells_of_runs_that_ended() {
         source: DB.into(),
         kind: "autovacuum".into(),
         text: "automatic vacuum".into(),
-        labels: Labels::of(labels),
+        labels: Labels::new(labels),
     };
     let made = disk().tables(|tables| {
         tables.events.present = true;

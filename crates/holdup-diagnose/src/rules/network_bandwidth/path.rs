@@ -69,7 +69,7 @@ pub(super) fn judge(case: &Case<'_>) -> Option<Outcome> {
     let again: i64 = transfers.iter().map(|t| t.exchange.retransmits).sum();
     let each = transfers.iter().map(|t| t.exchange.response_bytes as f64).sum::<f64>() / transfers.len() as f64;
     let evidence = |value: String, expected: &str, text: String| {
-        Evidence::new("exchanges", "first_byte_at", Labels::of([("side", "client")]), window, value, expected, text)
+        Evidence::new("exchanges", "first_byte_at", Labels::new([("side", "client")]), window, value, expected, text)
     };
     let rate = rates[rates.len() / 2];
     Some(Outcome::Found(Found {

@@ -29,7 +29,7 @@ pub(super) fn setting(
     expected: &str,
     text: String,
 ) -> Evidence {
-    let labels = Labels::of([("name", name), ("source", source)]);
+    let labels = Labels::new([("name", name), ("source", source)]);
     Evidence::new("settings", "value", labels, view.window, value, expected, text)
 }
 

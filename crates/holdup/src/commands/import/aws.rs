@@ -77,7 +77,7 @@ fn record(figures: Figures, title: &str, summary: &FiguresSummary, dir: &Path) -
     let mut pace = Pace::new("samples", ROWS_WAITING);
     manifest.coverage = coverage(&figures.series, &figures.notes, figures.is_partial);
     for Series { source, metric, labels, period_ns, points } in figures.series {
-        let labels = Labels::of(labels);
+        let labels = Labels::new(labels);
         for points in points.chunks(ROWS_AT_ONCE) {
             let sample = |(at, value): &(i64, f64)| Sample {
                 observed_at: *at,

@@ -216,7 +216,7 @@ fn sample(source: &str, at: i64, capture: &mut Capture, samples: &mut Vec<Sample
     }
     for trip in capture.round_trips().iter().take(64) {
         let (client, server) = (trip.client.to_string(), trip.server.to_string());
-        let labels = Labels::of([("client", client.as_str()), ("server", server.as_str())]);
+        let labels = Labels::new([("client", client.as_str()), ("server", server.as_str())]);
         put(metrics::wire::ROUND_TRIP, labels, trip.least_ns as f64 / 1e9);
     }
 }
