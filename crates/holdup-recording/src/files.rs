@@ -150,7 +150,7 @@ mod tests {
         symlink(&victim, dir.path().join("page.tmp")).unwrap();
         assert!(replace(&dir.path().join("page"), b"x").is_err());
         assert_eq!(fs::read_to_string(&victim).unwrap(), "kept");
-        // What was planted is gone: the next attempt is fine.
+        // Without the planted link, the next attempt succeeds.
         replace(&dir.path().join("page"), b"x").unwrap();
     }
 

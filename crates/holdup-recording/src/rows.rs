@@ -1,14 +1,12 @@
-//! The tables of a recording, a struct per table. Field names are column names; units come last in
-//! a name; `*_at` are nanoseconds since the Unix epoch, in UTC. (`observed_at` rather than `at`,
-//! which is a reserved word in DuckDB.)
+//! The tables of a recording, a struct per table. Field names are column names; units come last in a name; `*_at` are
+//! nanoseconds since the Unix epoch, in UTC. (`observed_at` rather than `at`, which is a reserved word in DuckDB.)
 
 use crate::labels::Labels;
 use crate::table::table;
 use crate::text::Text;
 
 table! {
-    /// One client request. A request that was due and never sent also has a row, with `sent_at`
-    /// empty.
+    /// One client request. A request that was due and never sent also has a row, with `sent_at` empty.
     pub struct Request in "requests" {
         /// The scenario's name of the operation, e.g. `search`.
         operation: String,
@@ -16,20 +14,16 @@ table! {
         phase: String,
         /// When the schedule wanted it sent. Response time counts from here.
         intended_at: i64,
-        /// When a connection was free for it: the later of `intended_at` and the time when the pool
-        /// of connections had one. Empty if none ever was.
+        /// When a connection became free for it, at the earliest `intended_at`; empty if none did.
         ready_at: Option<i64>,
-        /// When its first byte was passed to the kernel. `sent_at - ready_at` is send lag: the
-        /// generator's own.
+        /// When its first byte was passed to the kernel. `sent_at - ready_at` is send lag: the generator's own.
         sent_at: Option<i64>,
-        /// When the first byte of the response arrived: the kernel's receive time stamp if
-        /// available.
+        /// When the first byte of the response arrived: the kernel's receive time stamp if available.
         first_byte_at: Option<i64>,
         /// When it ended: last byte arrived, error seen, or given up.
         done_at: i64,
-        /// `ok`, or the kind of failure (listed in `docs/recording.md`): `http_status`, `timeout`,
-        /// `never_sent`, `connect_failed`, …; or `unfinished` if the run was stopped while it was
-        /// in flight.
+        /// `ok`, or the kind of failure (listed in `docs/recording.md`): `http_status`, `timeout`, `never_sent`,
+        /// `connect_failed`, …; or `unfinished` if the run was stopped while it was in flight.
         outcome: String,
         /// The HTTP status, if there was one.
         status: Option<i32>,
@@ -39,8 +33,8 @@ table! {
         connect_ns: i64,
         /// Trace id that was sent with it, if any.
         trace_id: Option<String>,
-        /// Number of requests of its operation and outcome (success or failure) that it stands for:
-        /// 1, or more if rows were sampled. 0 in recordings from before sampling: take it as 1.
+        /// Number of requests of its operation and outcome (success or failure) that it stands for: 1, or more if rows
+        /// were sampled. 0 in recordings from before sampling: take it as 1.
         weight: i64,
     }
 }
@@ -71,8 +65,7 @@ table! {
 }
 
 table! {
-    /// Sampled OS threads of one process at the same place: state, wait channel, system call, file
-    /// and kernel stack. Before format 1.3 one row per thread.
+    /// Sampled OS threads of one process in the same state and place. Before format 1.3 one row per thread.
     pub struct Thread in "threads" {
         /// When its state was read.
         observed_at: i64,
@@ -92,21 +85,17 @@ table! {
         wchan: Option<String>,
         /// Number of its current system call, if readable.
         syscall: Option<i64>,
-        /// Nanoseconds on a CPU since it started (`schedstat`); empty if the row covers several
-        /// threads.
+        /// Nanoseconds on a CPU since it started (`schedstat`); empty if the row covers several threads.
         cpu_ns_total: Option<i64>,
-        /// Nanoseconds runnable but waiting for a CPU since it started (`schedstat`); empty if the
-        /// row covers several.
+        /// Nanoseconds runnable but waiting for a CPU since it started (`schedstat`); empty if the row covers several.
         run_queue_ns_total: Option<i64>,
-        /// Kernel stack, innermost function first, joined by ` < `, e.g. `do_unlinkat <
-        /// __x64_sys_unlink < do_syscall_64`; empty if not readable.
+        /// Kernel stack, innermost function first, joined by ` < `, e.g. `do_unlinkat < __x64_sys_unlink <
+        /// do_syscall_64`; empty if not readable.
         stack: Option<String>,
-        /// The file of the system call, as the process names it, made absolute: the argument of
-        /// `unlink`, `openat`, `rename`, …, or the target of a file descriptor. Digits of its last
-        /// component are replaced by `?`.
+        /// The file of the system call, as the process names it, made absolute: the argument of `unlink`, `openat`,
+        /// `rename`, …, or the target of a file descriptor. Digits of its last component are replaced by `?`.
         path: Option<String>,
-        /// Number of threads at that place. 0 in recordings from before rows covered several: take
-        /// it as 1.
+        /// Number of threads at that place. 0 in recordings from before rows covered several: take it as 1.
         count: i64,
     }
 }
@@ -129,7 +118,8 @@ table! {
         session_id: i64,
         /// The server's account name.
         user: Option<Text>,
-        /// The client's address and port as the server sees them, e.g. `127.0.0.1:50412`; empty over a Unix socket. Since format 1.4.
+        /// The client's address and port, e.g. `127.0.0.1:50412`; empty over a Unix socket. Since
+        /// 1.4.
         client: Option<Text>,
         /// Current database.
         database: Option<Text>,
@@ -137,8 +127,8 @@ table! {
         command: Text,
         /// The server's own state text, verbatim.
         state: Option<Text>,
-        /// Its true state: `queued`, `lock_wait`, `executing`, `idle`. A `queued` session is in the
-        /// admission queue, and the server itself reports it as `Sleep`.
+        /// Its true state: `queued`, `lock_wait`, `executing`, `idle`. A `queued` session is in the admission queue,
+        /// and the server itself reports it as `Sleep`.
         true_state: Text,
         /// Nanoseconds it has waited in the admission queue, if the server says.
         queued_ns: Option<i64>,
@@ -156,8 +146,8 @@ table! {
 }
 
 table! {
-    /// One execution of a statement (`calls` = 1, `kind` = `execution`), or one digest's counters
-    /// at `at` (`kind` = `digest_total`).
+    /// One execution (`kind` = `execution`, `calls` = 1), or one digest's counters
+    /// (`digest_total`).
     pub struct Statement in "statements" {
         /// When it ended, or when the counters were read.
         observed_at: i64,
@@ -219,8 +209,8 @@ table! {
 }
 
 table! {
-    /// The app's timing of one request, or of one wait within a request: a span, or a sum of waits
-    /// from a log or a response's header. Since format 1.4.
+    /// The app's timing of one request, or of one wait within a request: a span, or a sum of waits from a log or a
+    /// response's header. Since format 1.4.
     pub struct Span in "spans" {
         /// When it began, by the app's clock; for a sum of waits, when the request began.
         started_at: i64,
@@ -240,8 +230,8 @@ table! {
         name: String,
         /// `server`, `client`, `internal`, `producer`, `consumer`.
         kind: String,
-        /// The kind of time: `request` (all of it, as the app sees it), or a wait for `database`,
-        /// `pool`, `http`, `cache`, `queue`; `other`.
+        /// The kind of time: `request` (all of it, as the app sees it), or a wait for `database`, `pool`, `http`,
+        /// `cache`, `queue`; `other`.
         resource: String,
         /// The resource's name, e.g. `mariadb`, `redis`, or the downstream service.
         system: Option<String>,
@@ -259,13 +249,12 @@ table! {
 }
 
 table! {
-    /// One request of a database's protocol and its response, from the packets of one connection.
-    /// Since format 1.4.
+    /// One request of a database's protocol and its response, from the packets of one connection. Since format 1.4.
     pub struct Exchange in "exchanges" {
         /// The source: `wire:PORT`, `pcap:FILE`.
         source: String,
-        /// Where it was captured: `server` (on the server's machine), `client`, `loopback` if both
-        /// are the same, or `unknown`.
+        /// Where it was captured: `server` (on the server's machine), `client`, `loopback` if both are the same, or
+        /// `unknown`.
         side: String,
         /// `mysql` or `postgresql`.
         protocol: String,
@@ -291,9 +280,8 @@ table! {
         first_byte_at: Option<i64>,
         /// When the last byte of the response was seen, or it ended in another way.
         done_at: i64,
-        /// `ok`, `error` (reported by the server), `closed` (without a response), `unfinished`
-        /// (when the capture ended), `lost` (packets of it are missing, so its times are
-        /// unreliable).
+        /// `ok`, `error` (reported by the server), `closed` (without a response), `unfinished` (when the capture
+        /// ended), `lost` (packets of it are missing, so its times are unreliable).
         outcome: String,
         /// The server's error code.
         error: Option<String>,
@@ -309,8 +297,7 @@ table! {
 }
 
 table! {
-    /// One execution of a statement by `holdup replay`. Every execution has a row. Since format
-    /// 1.6.
+    /// One execution of a statement by `holdup replay`. Every execution has a row. Since format 1.6.
     pub struct Execution in "executions" {
         /// Its number in the log, from 0, by start: the same in each replay of the same log.
         number: i64,
@@ -344,15 +331,15 @@ table! {
 }
 
 table! {
-    /// A server's plan for one statement at one time; for an execution that was logged with its
-    /// plan also the actual figures. Since format 1.5.
+    /// A server's plan for one statement at one time; for an execution that was logged with its plan also the actual
+    /// figures. Since format 1.5.
     pub struct Plan in "plans" {
         /// When it was executed or planned.
         observed_at: i64,
         /// The server.
         source: String,
-        /// `auto_explain` (the server logged it after an execution), `explain` (requested, not
-        /// executed), `analyze` (requested and executed). Only plans of one kind are compared.
+        /// `auto_explain` (the server logged it after an execution), `explain` (requested, not executed), `analyze`
+        /// (requested and executed). Only plans of one kind are compared.
         kind: String,
         /// The server's connection id of the session that ran the statement.
         session_id: Option<i64>,
@@ -362,8 +349,7 @@ table! {
         digest_text: String,
         /// Default database.
         database: Option<String>,
-        /// Identity of the plan's structure: kinds of nodes, tables, indexes, kinds and order of
-        /// joins; no figures.
+        /// Identity of the plan's structure: kinds of nodes, tables, indexes, kinds and order of joins; no figures.
         shape: String,
         /// The tree, as JSON without values: see `plan::Node`.
         plan: String,
@@ -443,8 +429,7 @@ macro_rules! tables {
                 0 $(+ self.$field.iter().map(crate::table::Row::bytes).sum::<usize>())*
             }
 
-            /// Writes each table as a segment. Tables that could not be written stay in the batch;
-            /// the others are still tried.
+            /// Writes each table as a segment. Tables that could not be written stay in the batch.
             pub(crate) fn write_segments(&mut self, dir: &std::path::Path, number: u64) -> Result<(), crate::segment::SegmentError> {
                 let mut result = Ok(());
                 $(result = crate::segment::write_segment(dir, number, &mut self.$field).and(result);)*

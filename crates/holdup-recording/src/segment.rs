@@ -23,17 +23,17 @@ use parquet::file::writer::SerializedFileWriter;
 use crate::files;
 use crate::table::{Row, parquet_schema};
 
-/// Rows a row group holds in a finished table: enough for columns to compress, few enough to buffer.
+/// Rows of a row group in a finished table: enough for columns to compress, few enough to buffer.
 const ROW_GROUP_ROWS: usize = 65_536;
 
-/// Small segments of one table that are merged into one as soon as there are this many, so that a day of
-/// recording is hundreds of files, not tens of thousands.
+/// Small segments of one table are merged as soon as there are this many, so that a day of
+/// recording makes hundreds of files, not tens of thousands.
 const COMPACT_AT: usize = 64;
 
 /// Segments of a running recording.
 pub(crate) const SEGMENTS: &str = "segments";
 
-/// What went wrong with one file of a recording.
+/// An error in one file of a recording.
 #[derive(Debug, thiserror::Error)]
 pub enum SegmentError {
     /// The file system refused.
@@ -41,7 +41,7 @@ pub enum SegmentError {
     Io {
         /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
     /// Parquet refused.
@@ -49,7 +49,7 @@ pub enum SegmentError {
     Parquet {
         /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         source: ParquetError,
     },
 }
@@ -62,7 +62,8 @@ fn parquet<T>(path: &Path, result: Result<T, ParquetError>) -> Result<T, Segment
     result.map_err(|source| SegmentError::Parquet { path: path.display().to_string(), source })
 }
 
-/// Writes `rows` as segment `number`, nothing if there are none, and drops them once they are on disk.
+/// Writes `rows` as segment `number` and drops them once they are on disk. Writes nothing without
+/// rows.
 pub(crate) fn write_segment<R: Row>(dir: &Path, number: u64, rows: &mut Vec<R>) -> Result<(), SegmentError> {
     if rows.is_empty() {
         return Ok(());
@@ -73,7 +74,7 @@ pub(crate) fn write_segment<R: Row>(dir: &Path, number: u64, rows: &mut Vec<R>) 
     Ok(())
 }
 
-/// Writes batches of rows as one Parquet file that appears whole or not at all.
+/// Writes batches of rows as one Parquet file that appears completely or not at all.
 fn write_file<R: Row>(
     path: &Path,
     batches: impl IntoIterator<Item = Result<Vec<R>, SegmentError>>,
@@ -110,8 +111,8 @@ fn write_partial<R: Row>(
     io(path, file.sync_all())
 }
 
-/// Hands each row group of an open Parquet file of table `R` to `read`, with where the file has its columns. Returns the columns it
-/// does not have. `path` is for errors.
+/// Passes each row group of an open Parquet file of table `R` to `read`, with the positions of its
+/// columns. Returns the columns that the file lacks. `path` is for errors.
 pub(crate) fn each_group_of<R: Row>(
     path: &Path,
     file: File,
@@ -129,10 +130,10 @@ pub(crate) fn each_group_of<R: Row>(
 struct Groups {
     /// For errors.
     path: PathBuf,
-    /// The same file once more: what a group claims is looked at before the library believes it.
+    /// A second handle on the file, for checking a group's claims before the library believes them.
     claimed: File,
     reader: SerializedFileReader<File>,
-    /// Where the file has each column of the table, if it has it.
+    /// The position of each column of the table, if the file has it.
     positions: Vec<Option<usize>>,
 }
 
@@ -163,7 +164,7 @@ impl Groups {
     }
 }
 
-/// Rows of one Parquet file of table `R`, a row group at a time.
+/// Rows of one Parquet file of table `R`, one row group at a time.
 fn row_groups<R: Row>(path: &Path) -> impl Iterator<Item = Result<Vec<R>, SegmentError>> + use<R> {
     let opened = io(path, files::open(path)).and_then(|file| Groups::open::<R>(path, file));
     let (groups, error) = match opened {
@@ -174,7 +175,8 @@ fn row_groups<R: Row>(path: &Path) -> impl Iterator<Item = Result<Vec<R>, Segmen
     error.into_iter().chain(rows)
 }
 
-/// What `read` gives. The library panics at some pages that are damaged inside; for us that is a file that can't be read.
+/// The result of `read`. The library panics on some damaged pages; that becomes an error of the
+/// file.
 fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(ParquetError::General("a page is damaged".to_owned())))
 }
@@ -187,7 +189,7 @@ pub(crate) fn all_segments(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Those of `table`, in the order they were written.
+/// The segments of `table`, in the order they were written.
 fn segments_of_table(all: &[PathBuf], table: &str) -> Vec<PathBuf> {
     let prefix = format!("{table}-");
     let is_of = |path: &&PathBuf| {
@@ -206,15 +208,17 @@ pub(crate) fn table_path(dir: &Path, table: &str) -> PathBuf {
     dir.join(format!("{table}.parquet"))
 }
 
-/// How often the files of a table are listed again because a writer merged them meanwhile. Each time takes it at least a merge.
+/// Most repeats of a table's listing because a writer merged files meanwhile. Each repeat takes at
+/// least one merge.
 const LISTINGS_MAX: usize = 1_000;
 
-/// All files that a table is made of, opened at one moment of its life: either `<table>.parquet` or the segments that it will be
-/// made of. A writer that merges removes files only after the merged one is there, and an open file outlives its name. So the
-/// opened files are the table if the names were the same before and after.
+/// Opens all files of a table at one moment of its life: `<table>.parquet`, or the segments that
+/// will become it. A writer that merges removes files only after the merged one exists, and an open
+/// file outlives its name. So the opened files are the table if the names were the same before and
+/// after.
 ///
 /// # Errors
-/// If one can't be opened for another reason than that it was merged.
+/// If a file cannot be opened for another reason than a merge.
 pub(crate) fn open_parts(dir: &Path, table: &str) -> Result<Vec<(PathBuf, File)>, SegmentError> {
     let names = || {
         let whole = table_path(dir, table);
@@ -223,7 +227,7 @@ pub(crate) fn open_parts(dir: &Path, table: &str) -> Result<Vec<(PathBuf, File)>
     open_unchanged(names, |path| io(path, files::open(path)))
 }
 
-/// Opens what `list` names, again and again until it names the same before and after.
+/// Opens the files that `list` names, repeatedly until the names are the same before and after.
 fn open_unchanged<F>(
     list: impl Fn() -> Vec<PathBuf>,
     mut open: impl FnMut(&Path) -> Result<F, SegmentError>,
@@ -240,21 +244,24 @@ fn open_unchanged<F>(
     Ok(Vec::new())
 }
 
-/// Merges all of a table's segments among `all` (`finish` true), or small ones if there are many. Returns the rows merged.
+/// Merges all of a table's segments among `all` if `finish`, otherwise small ones if there are
+/// many. Returns the number of merged rows.
 pub(crate) fn merge_table<R: Row>(dir: &Path, all: &[PathBuf], finish: bool) -> Result<u64, SegmentError> {
     if finish { finish_table::<R>(dir, all) } else { compact::<R>(dir, all) }
 }
 
-/// Makes `<table>.parquet` of those of `all` segments that are its, then removes them. Returns the rows it has.
+/// Makes `<table>.parquet` from the table's segments among `all`, then removes them. Returns its
+/// number of rows.
 fn finish_table<R: Row>(dir: &Path, all: &[PathBuf]) -> Result<u64, SegmentError> {
     let parts = segments_of_table(all, R::TABLE);
     merge::<R>(&parts, &table_path(dir, R::TABLE))
 }
 
-/// Merges those of `all` segments that are a table's into one if there are many. Returns the rows merged.
+/// Merges the table's segments among `all` into one if there are many. Returns the number of merged
+/// rows.
 ///
-/// A crash between the rename and the removals would leave rows twice, so the merged file says in its
-/// name which parts it replaces; see [`not_replaced`].
+/// A crash between the rename and the removals would leave rows twice, so the merged file's name
+/// says which parts it replaces; see [`not_replaced`].
 fn compact<R: Row>(dir: &Path, all: &[PathBuf]) -> Result<u64, SegmentError> {
     let small: Vec<PathBuf> =
         segments_of_table(all, R::TABLE).into_iter().filter(|p| span(p).is_some_and(|(a, b)| a == b)).collect();
@@ -268,15 +275,15 @@ fn compact<R: Row>(dir: &Path, all: &[PathBuf]) -> Result<u64, SegmentError> {
     merge::<R>(&small, &dir.join(SEGMENTS).join(name))
 }
 
-/// First and last segment number that a file covers: `samples-00000007.parquet` is (7, 7),
-/// `samples-00000001+00000064.parquet` is (1, 64).
+/// First and last segment number that a file covers: `samples-00000007.parquet` gives (7, 7),
+/// `samples-00000001+00000064.parquet` gives (1, 64).
 fn span(path: &Path) -> Option<(u64, u64)> {
     let (_, numbers) = path.file_stem()?.to_str()?.rsplit_once('-')?;
     let (first, last) = numbers.split_once('+').unwrap_or((numbers, numbers));
     Some((first.parse().ok()?, last.parse().ok()?))
 }
 
-/// Those of `parts` that no other, wider part replaces.
+/// The `parts` that no wider part replaces.
 pub(crate) fn not_replaced(parts: Vec<PathBuf>) -> Vec<PathBuf> {
     let spans: Vec<_> = parts.iter().map(|p| span(p)).collect();
     let covers = |outer: (u64, u64), inner: (u64, u64)| outer != inner && outer.0 <= inner.0 && inner.1 <= outer.1;
@@ -288,12 +295,12 @@ pub(crate) fn not_replaced(parts: Vec<PathBuf>) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Writes `<table>.parquet` of rows as they come. Returns how many there were.
+/// Writes `<table>.parquet` from rows as they come. Returns their number.
 pub(crate) fn write_table<R: Row>(dir: &Path, rows: impl IntoIterator<Item = Vec<R>>) -> Result<u64, SegmentError> {
     write_gathered(&table_path(dir, R::TABLE), rows.into_iter().map(Ok))
 }
 
-/// Writes rows of many small parts in full row groups; never more than two row groups are in memory.
+/// Writes rows of many small parts as full row groups; at most two row groups are in memory.
 fn write_gathered<R: Row>(
     into: &Path,
     mut parts: impl Iterator<Item = Result<Vec<R>, SegmentError>>,

@@ -109,7 +109,7 @@ mod tests {
             ..Threshold::default()
         };
         assert_eq!(threshold, expected);
-        // What old readers understood is still written as it was.
+        // Metrics that old readers know keep their old form.
         let written: serde_json::Value = serde_json::to_value(&threshold).unwrap();
         assert_eq!(written, serde_json::from_str::<serde_json::Value>(old).unwrap());
     }

@@ -426,7 +426,7 @@ mod tests {
 
     use super::*;
 
-    /// What a report shows of the recording.
+    /// The charts of a report.
     fn drawn(recording: &Recording) -> String {
         serde_json::to_string(&(charts(recording), marks(recording))).unwrap()
     }

@@ -218,7 +218,7 @@ mod tests {
         }
     }
 
-    /// Of a recording of three shapes of one statement, the plans that evidence points at; and nothing in it ends the script.
+    /// Shows the plans that evidence points at, of three recorded shapes; and no text ends the script.
     #[test]
     fn a_finding_brings_its_plans_and_what_others_wrote_stays_text() {
         let dir = tempfile::tempdir().unwrap();

@@ -43,51 +43,53 @@ pub struct Statement {
     pub old_ms: f64,
     /// The same on the new one.
     pub new_ms: f64,
-    /// What became of its time.
+    /// The change of its time.
     pub change: Change,
-    /// How many times a request runs it, if it does so several times.
+    /// How often a request runs it, if it does so more than once.
     pub runs: Option<Runs>,
-    /// What it adds to the time of all statements, seconds of the new server's time a second: calls x change; negative if it relieves.
+    /// Its addition to the time of all statements, in seconds of the new server's time per second:
+    /// calls x change; negative if it got faster.
     pub added_load: f64,
-    /// What the servers answered that was not the same; none if all was.
+    /// Differences between the servers' answers; none if there are none.
     pub differs: Option<AnswerDifferences>,
-    /// Its plans, where plans of both were recorded.
+    /// Its plans, if both servers' plans were recorded.
     pub plans: Option<Plans>,
 }
 
-/// All of it.
+/// The result of a comparison of statements.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Name of the old one.
+    /// Name of the old server.
     pub old: String,
-    /// Name of the new one.
+    /// Name of the new server.
     pub new: String,
-    /// Rounds that were played on both.
+    /// Rounds that both servers played.
     pub rounds: usize,
     /// Executions that have a twin.
     pub pairs: u64,
-    /// What all statements have in common.
+    /// The change that all statements share.
     pub common: Common,
-    /// What answers something else first; then by what it adds, the largest first.
+    /// Statements with different answers first; then by added load, the largest first.
     pub statements: Vec<Statement>,
-    /// What it means for the new server.
+    /// The effect on the new server.
     pub prediction: Prediction,
-    /// What this test was too short or too narrow to tell.
+    /// The limits of this test.
     pub too_little: Vec<String>,
-    /// How to go on, and how to come back.
+    /// The next steps, and the way back.
     pub way: Vec<String>,
 }
 
-/// What is known besides the recordings.
+/// Facts besides the recordings.
 #[derive(Clone, Debug, Default)]
 pub struct CompareOptions {
     /// Texts of statements without their values, by digest.
     pub texts: BTreeMap<String, String>,
-    /// Statements at once that the new server carries: its knee.
+    /// Concurrent statements that the new server carries: its knee.
     pub carries: Option<f64>,
 }
 
-/// Compares `old` with `new`, each the recordings of one or several rounds, in the order they were played.
+/// Compares `old` with `new`, each the recordings of one or several rounds, in the order they were
+/// played.
 ///
 /// # Errors
 /// If there is nothing to compare: no executions, or none that both played.

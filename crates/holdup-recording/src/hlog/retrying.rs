@@ -55,7 +55,7 @@ impl<W: Write> Write for RetryingWriter<W> {
 mod tests {
     use super::*;
 
-    /// Takes so many bytes, and then refuses until it has more room.
+    /// Accepts a number of bytes, then refuses until it has more room.
     struct Disk {
         room: usize,
         holds: Vec<u8>,

@@ -365,7 +365,7 @@ mod tests {
         assert!((1..=3).contains(&tasks.filter(|task| merging(task)).count()));
     }
 
-    /// What comes while segments are merged is on disk as soon as ever.
+    /// Rows that come during a merge are on disk as soon as at other times.
     #[test]
     fn a_merge_holds_up_no_flush() {
         let dir = tempfile::tempdir().unwrap();

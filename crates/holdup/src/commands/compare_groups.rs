@@ -206,7 +206,7 @@ mod tests {
         let groups = read(&[dir.path().display().to_string()]).unwrap();
         assert_eq!(shown(&groups), [("A".to_owned(), 2), ("B".to_owned(), 1)], "round 2 of B was broken off");
         assert_eq!(groups[0].recordings[1].1, Some(2));
-        // Who was measured first was drawn; who is the baseline was said.
+        // The order was drawn, but the baseline is the first named version.
         let named = format!("{{\"order\":[{order}],\"versions\":[\"B\",\"A\"]}}");
         std::fs::write(dir.path().join(INTERLEAVE), named).unwrap();
         let groups = read(&[dir.path().display().to_string()]).unwrap();

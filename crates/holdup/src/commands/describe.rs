@@ -6,7 +6,7 @@ use holdup_load::scenario::{RateOf, Scenario, WarmUp};
 use holdup_load::schedule::Share;
 use holdup_recording::clock;
 
-use super::load_args::duration_text;
+use super::load_args::as_yaml;
 
 /// Poisson arrivals are counted exactly up to this many; counting more takes too long.
 const COUNTED: f64 = 2e8;
@@ -19,7 +19,7 @@ pub fn describe(scenario: &Scenario) -> Vec<String> {
     let mut lines = Vec::new();
     let total = match &scenario.load {
         Load::Closed(closed) => {
-            let think = duration_text(closed.think);
+            let think = as_yaml(closed.think);
             lines.push(format!("fine: {} users, who think for {think}, over {seconds} s ({names})", closed.users));
             lines.push("closed model: a slow service gets fewer requests, so a stall shows in few of them".to_owned());
             u64::from(closed.users)
@@ -57,7 +57,7 @@ pub fn describe(scenario: &Scenario) -> Vec<String> {
     lines.push(match scenario.warm_up {
         WarmUp::Detect => "warm-up: excluded if response times show one".to_owned(),
         WarmUp::None => "warm-up: nothing is excluded".to_owned(),
-        WarmUp::For(length) => format!("warm-up: the first {} are excluded", duration_text(length)),
+        WarmUp::For(length) => format!("warm-up: the first {} are excluded", as_yaml(length)),
     });
     let share = scenario.shard;
     if share != Share::WHOLE {

@@ -151,25 +151,24 @@ impl LoadArgs {
                 ..Config::default()
             };
             search::check(&config).map_err(wrong("--search"))?;
-            let text =
-                format!("search: {{from: {}, most: {most}, within: {}}}", config.from, duration_text(config.budget));
+            let text = format!("search: {{from: {}, most: {most}, within: {}}}", config.from, as_yaml(config.budget));
             let schedule = Schedule::live(config.budget, most);
             search = Some(config);
             (schedule, text)
         } else if let Some(rate) = self.rate {
             (Schedule::constant(rate, length), format!("rate: {rate}"))
         } else if let Some([from, to, step]) = self.steps {
-            let text = format!("steps: {{from: {from}, to: {to}, step: {step}, every: {}}}", duration_text(length));
+            let text = format!("steps: {{from: {from}, to: {to}, step: {step}, every: {}}}", as_yaml(length));
             (profile::steps(from, to, step, length).map_err(wrong("--steps"))?, text)
         } else if let Some([from, to]) = self.ramp {
             let text = format!("ramp: {{from: {from}, to: {to}}}");
             (profile::ramp(from, to, length).map_err(wrong("--ramp"))?, text)
         } else if let Some(Spike { base, peak, at, lasting }) = self.spike {
-            let (start, long) = (duration_text(at), duration_text(lasting));
+            let (start, long) = (as_yaml(at), as_yaml(lasting));
             let text = format!("spike: {{base: {base}, peak: {peak}, at: {start}, for: {long}}}");
             (profile::spike(base, peak, at, lasting, length).map_err(wrong("--spike"))?, text)
         } else if let Some(Sine { mean, amplitude, period }) = self.sine {
-            let text = format!("sine: {{mean: {mean}, amplitude: {amplitude}, period: {}}}", duration_text(period));
+            let text = format!("sine: {{mean: {mean}, amplitude: {amplitude}, period: {}}}", as_yaml(period));
             (profile::sine(mean, amplitude, period, length).map_err(wrong("--sine"))?, text)
         } else if let Some(file) = &self.replay {
             let (schedule, groups) = profile::replay(file, &self.options()).map_err(wrong("--replay"))?;
@@ -183,7 +182,7 @@ impl LoadArgs {
                 length,
                 ..Closed::default()
             };
-            let text = format!("  users: {}\n  think: {}\n", closed.users, duration_text(closed.think));
+            let text = format!("  users: {}\n  think: {}\n", closed.users, as_yaml(closed.think));
             return Ok(Demand {
                 load: Load::Closed(closed),
                 operations,
@@ -241,7 +240,7 @@ impl LoadArgs {
 
     fn section(&self, text: &str, length: Option<Duration>) -> String {
         let length = length.or(self.duration.filter(|_| self.replay.is_some()));
-        let length = length.map_or(String::new(), |length| format!("  duration: {}\n", duration_text(length)));
+        let length = length.map_or(String::new(), |length| format!("  duration: {}\n", as_yaml(length)));
         format!("load:\n{text}{length}")
     }
 
@@ -305,7 +304,7 @@ fn search_objective(text: &str) -> Result<search::Objective, String> {
 }
 
 /// The duration in a scenario's notation.
-pub fn duration_text(length: Duration) -> String {
+pub fn as_yaml(length: Duration) -> String {
     let ns = length.as_nanos();
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
     let (size, unit) = units.into_iter().find(|(size, _)| ns.is_multiple_of(*size)).unwrap_or((1, "ns"));

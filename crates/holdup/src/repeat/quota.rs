@@ -200,7 +200,7 @@ mod tests {
         let said = journal::restore(&journals).unwrap();
         assert!(said.len() == 1 && said[0].contains("restored to max 100000"), "{said:?}");
         assert_eq!((read(), journal::restore(&journals).unwrap().len()), ("max 100000".to_owned(), 0));
-        // What somebody else has set since is theirs.
+        // A quota that another program has set since stays.
         let last = Quota::noted_in(&journals, dir.path()).unwrap();
         last.set(0.3).unwrap();
         killed(last);

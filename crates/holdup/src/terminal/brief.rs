@@ -331,7 +331,7 @@ mod tests {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
     }
 
-    /// Each recording's verdict as it was read and found right. `HOLDUP_ACCEPT=1` writes them anew, for a person to read.
+    /// Each recording's verdict as a person accepted it. `HOLDUP_ACCEPT=1` writes them again, for review.
     #[test]
     fn every_recording_has_its_verdict_on_one_screen() {
         let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/verdicts");

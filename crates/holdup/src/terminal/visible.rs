@@ -155,7 +155,7 @@ mod tests {
             sent(&format!("{bold}a\u{1b}[31mb{bold:#}{red}c{red:#}")),
             "\u{1b}[1ma\\u001b[31mb\u{1b}[0m\u{1b}[31mc\u{1b}[0m"
         );
-        // Whoever guessed the mark gets no further than a style.
+        // A writer who guesses the mark can only produce a style.
         let mark = style::mark();
         assert!(!sent(&format!("{mark}]52;c;x\u{7}{mark}[2J")).contains('\u{1b}'));
     }

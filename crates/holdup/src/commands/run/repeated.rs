@@ -116,12 +116,8 @@ pub fn run(args: &Args, first: &Scenario, (versions, rounds): &(Vec<Version>, u3
             say(&format!("  {}", diagnosis.headline));
             // A run that was cut off cannot stand beside complete ones.
             if !recorded.interrupted && recorded.trouble.is_none() {
-                let run = Run::from_recording(
-                    dir.join(&path).display().to_string(),
-                    &recorded.recording,
-                    &diagnosis,
-                    Some(*round),
-                );
+                let name = dir.join(&path).display().to_string();
+                let run = Run::from_recording(name, &recorded.recording, &diagnosis, Some(*round));
                 measured[*which].runs.push(run);
                 done.order.push(Turn { name: version.name.clone(), round: *round, path: PathBuf::from(path) });
                 done.write(&dir)?;
