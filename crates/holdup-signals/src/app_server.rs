@@ -1,11 +1,14 @@
-//! One view of app servers, whoever tells: workers (threads or processes) that are busy, how many there are at most, and what waits
-//! for one. A server's own figures tell it (Puma, uWSGI, PHP-FPM, Tomcat, Jetty), and from outside the kernel does: connections that
-//! nobody has accepted, and those that are held by the server's processes.
+//! App servers in one vocabulary, whatever the source: how many workers (threads or processes) are
+//! busy, how many there are at most, and how many requests wait for one. Puma, uWSGI, PHP-FPM,
+//! Tomcat and Jetty report this themselves. From outside, the kernel reports connections that wait
+//! to be accepted and connections that the server's processes hold.
 //!
-//! Each server means something else by its words, and that is settled here and nowhere else: Puma's `backlog` stays 0 with
-//! hundreds waiting, because they wait in the kernel, and its `running` counts threads that exist, not those at work.
+//! The same word means different things to different servers. This module alone settles that:
+//! Puma's `backlog` stays 0 with hundreds waiting, because they wait in the kernel, and its
+//! `running` counts threads that exist, not those at work.
 //!
-//! It judges nothing. Little's law turns what stands somewhere on average into milliseconds of a request: [`waited_ms`].
+//! It judges nothing. Little's law turns the mean number of waiting requests into milliseconds of a
+//! request: [`waited_ms`].
 
 mod neighbours;
 mod outside;
@@ -19,13 +22,14 @@ use crate::Evidence;
 pub use neighbours::Neighbour;
 pub use outside::Outside;
 
-/// What would tell how busy workers are.
-pub const ENABLE: &str = "--watch server:PORT of the app; and what it tells of itself: --watch puma:http://HOST:PORT?token=T, uwsgi:HOST:PORT, php-fpm:HOST:PORT, or prometheus:http://HOST/metrics of a JVM";
+/// What to record to learn how busy workers are.
+pub const ENABLE: &str = "--watch server:PORT of the app; for the app server's own figures: --watch \
+    puma:http://HOST:PORT?token=T, uwsgi:HOST:PORT, php-fpm:HOST:PORT, or prometheus:http://HOST/metrics of a JVM";
 
-/// A sample says what was so this long before and after it, nanoseconds: samples are a second apart.
+/// A sample speaks for this long before and after it, nanoseconds: samples are a second apart.
 const SAMPLE_REACH_NS: i64 = 1_000_000_000;
 
-/// What all series of a source were together, by instant.
+/// The sum over all series of a source, by instant.
 pub type Levels = BTreeMap<i64, f64>;
 
 /// Milliseconds that a request spends where `standing` of them are on average, if `per_second` go through: Little's law.
@@ -33,29 +37,30 @@ pub fn waited_ms(standing: f64, per_second: f64) -> f64 {
     if per_second > 0.0 { standing / per_second * 1e3 } else { 0.0 }
 }
 
-/// Whose metrics mean what.
+/// The metrics of one kind of server, and what they mean.
 struct Teller {
     server: &'static str,
     busy: &'static str,
-    /// Of how many: a gauge of all, of those that could take more, or how many there are to be busy.
+    /// The upper bound: a gauge of all workers, of the spare ones, or a setting.
     most: Most,
-    /// What it says waits for a worker, and whether that is the kernel's accept queue. Its own word: 0 is none where the queue is
-    /// the kernel's and it counts another.
+    /// Requests that wait for a worker, and whether they wait in the kernel's accept queue. None
+    /// where the kernel has the queue and the server counts something else.
     queue: Option<(&'static str, bool)>,
     /// Counter of requests that it has served.
     served: Option<&'static str>,
-    /// Whether workers report by themselves, when they come to it: one that is stopped says for as long as it is that it is idle.
+    /// Whether workers report by themselves, when they get to it. A stopped worker then keeps
+    /// looking idle.
     is_self_reported: bool,
 }
 
 enum Most {
     /// A gauge says it.
     Gauge(&'static str),
-    /// A gauge says it, and `busy` is of those that could take more.
+    /// A gauge of the spare workers; `busy` is counted among them.
     Spare(&'static str),
     /// As many as there are series.
     Series,
-    /// The greatest that a gauge ever was, or a setting.
+    /// The greatest value of a gauge, or a setting.
     Greatest(&'static str, &'static str),
 }
 
@@ -102,28 +107,30 @@ const TELLERS: &[Teller] = &[
     },
 ];
 
-/// A server's workers by its own account.
+/// A server's workers by its own figures.
 #[derive(Clone, Debug)]
 pub struct Workers {
-    /// Who tells, e.g. `puma:127.0.0.1:9293`.
+    /// The source, e.g. `puma:127.0.0.1:9293`.
     pub source: String,
     /// The server's name.
     pub server: &'static str,
     /// Busy on average.
     pub busy: f64,
-    /// There may be at most.
+    /// The most there can be.
     pub most: f64,
     /// Share (0-1) of instants at which all were busy.
     pub full_ratio: f64,
     /// When all were busy.
     pub full: Vec<Window>,
-    /// Requests that wait for one by the server's own account, on average; none if it says nothing of any.
+    /// Requests that wait for a worker by the server's own figures, on average; none if it counts
+    /// none.
     pub queue: Option<f64>,
-    /// Whether those are in the kernel's accept queue.
+    /// Whether they wait in the kernel's accept queue.
     pub queue_is_kernels: bool,
     /// Requests that it served, per second; none if it does not count them.
     pub served_per_second: Option<f64>,
-    /// Whether workers report by themselves, when they come to it: one that is stopped says for as long as it is that it is idle.
+    /// Whether workers report by themselves, when they get to it. A stopped worker then keeps
+    /// looking idle.
     pub is_self_reported: bool,
     metric: &'static str,
     window: Window,
@@ -138,7 +145,7 @@ impl Workers {
     }
 }
 
-/// Instants as stretches for which they speak.
+/// Windows around `instants`, as wide as a sample speaks for.
 pub fn around(instants: impl IntoIterator<Item = i64>) -> Vec<Window> {
     let reach = |at: i64| Window { from: at - SAMPLE_REACH_NS, to: at + SAMPLE_REACH_NS };
     instants.into_iter().map(reach).collect()
@@ -150,7 +157,7 @@ pub fn mean(levels: &Levels) -> f64 {
 }
 
 impl View<'_> {
-    /// What all series of `metric` of `source` were together, at each instant of the window.
+    /// The sum over all series of `metric` of `source`, at each instant of the window.
     pub fn levels(&self, source: &str, metric: &str, labels: &[(&str, &str)]) -> Levels {
         let mut levels = Levels::new();
         for ((_, _), series) in self.index.series(metric, labels).filter(|((of, _), _)| of == source) {
@@ -161,7 +168,8 @@ impl View<'_> {
         levels
     }
 
-    /// Workers by the account of the server that has the largest share of them busy; none if no server tells.
+    /// The workers of the server that has the largest share of them busy; none if no server reports
+    /// them.
     pub fn workers(&self) -> Option<Workers> {
         let all = TELLERS.iter().flat_map(|teller| {
             let sources: BTreeSet<&str> = self.sources_of(teller.busy).into_iter().collect();
@@ -208,7 +216,7 @@ impl View<'_> {
             server: teller.server,
             is_self_reported: teller.is_self_reported,
             busy: busy.iter().map(|(_, busy, _)| busy).sum::<f64>() / n,
-            // Of a process that starts again not all may be there yet.
+            // While a process restarts, some of its workers may be missing.
             most: busy.iter().map(|(.., most)| *most).fold(0.0, f64::max),
             full_ratio: full.len() as f64 / n,
             full: around(full),
@@ -220,7 +228,8 @@ impl View<'_> {
         })
     }
 
-    /// What all series of counter `metric` of `source` together grew by a second, restarts left out; none without two samples.
+    /// Growth per second of counter `metric` of `source`, over all its series and without restarts;
+    /// none without two samples.
     fn per_second(&self, source: &str, metric: &str) -> Option<f64> {
         let growths = self.growths(|of| of == source, metric, &[]);
         let seconds: f64 = growths.iter().map(|g| g.window.seconds()).sum();

@@ -1,14 +1,14 @@
-//! When PostgreSQL's autovacuum begins to work on a table.
+//! When PostgreSQL's autovacuum starts on a table.
 
 use crate::View;
 use crate::tables::TableWrites;
 
-/// When autovacuum begins: scale factor and threshold.
+/// The threshold of autovacuum: scale factor and constant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fires {
-    /// Share of the live rows.
+    /// Share (0-1) of the live rows.
     pub scale: f64,
-    /// Rows on top.
+    /// Rows added to it.
     pub threshold: f64,
 }
 
@@ -16,7 +16,7 @@ impl Fires {
     /// PostgreSQL's own defaults.
     pub const BY_DEFAULT: Self = Self { scale: 0.2, threshold: 50.0 };
 
-    /// What is set for `table`: its own options, else the server's.
+    /// The options of `table`, else the server's settings.
     pub fn set(view: &View<'_>, table: &TableWrites) -> Self {
         let options = view.setting_of(&table.source, &format!("reloptions:{}", table.table)).unwrap_or_default();
         let own = |name: &str| {
@@ -36,13 +36,13 @@ impl Fires {
         }
     }
 
-    /// Dead rows at which a run begins.
+    /// Dead rows at which a run starts.
     pub fn at(&self, live: f64) -> f64 {
         self.threshold + self.scale * live
     }
 }
 
-/// Dead rows at which a run begins by what is set for `table`.
+/// Dead rows at which a run on `table` starts, by its options or the server's settings.
 pub fn fires_at(view: &View<'_>, table: &TableWrites) -> f64 {
     Fires::set(view, table).at(table.live.unwrap_or(0.0))
 }

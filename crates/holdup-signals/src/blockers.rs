@@ -1,6 +1,6 @@
-//! Who holds what others wait for: sessions that are named as blockers, how many wait behind each, for how long it has held,
-//! what it does meanwhile, and how long the chain of those who wait is. Databases say who waits for whom; a holder that has
-//! no row of its own is known by its number alone.
+//! The sessions that block others: how many wait behind each, how long it has held its lock, what
+//! it does meanwhile, and how long the chain of waiters is. Databases report who waits for whom; a
+//! blocker without a row of its own is known by its number alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,47 +8,49 @@ use holdup_recording::rows::Session;
 
 use super::{Missing, View};
 
-/// Longest chain that is followed: a longer one is a circle that the server is about to break.
+/// Longest chain that holdup follows: a longer one is a cycle that the server is about to break.
 const LONGEST: usize = 32;
 
-/// A session that others wait for and that does not wait for a lock itself.
+/// A session that blocks others and waits for no lock itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Holder {
     /// The server.
     pub source: String,
-    /// The server's connection id.
+    /// Its connection id.
     pub session_id: i64,
     /// Its account.
     pub user: Option<String>,
-    /// Where it comes from.
+    /// The client's address.
     pub client: Option<String>,
-    /// The statement it runs, or the last that it ran; empty where it is not known.
+    /// The statement it runs, or the last that it ran; empty if unknown.
     pub statement: String,
-    /// What it did, most often first, with its share (0-1) of the instants at which it held: its true state, and the server's words.
+    /// What it did while it held the lock, most frequent first, with the share (0-1) of instants:
+    /// its true state, and the server's words.
     pub did: Vec<(String, f64)>,
-    /// Longest that it was seen to hold, seconds: between the first and the last of adjoining instants.
+    /// The longest time it was seen to hold, seconds: from the first to the last of adjacent
+    /// instants.
     pub held_seconds: f64,
     /// Instants at which it held, as a share (0-1) of all.
     pub instants_ratio: f64,
-    /// Sessions behind it on average over the instants at which it held, those behind others included.
+    /// Mean number of sessions behind it while it held, directly or through others.
     pub behind: f64,
 }
 
 impl Holder {
-    /// Whether it mostly does nothing, its transaction left open.
+    /// Whether it mostly idles with its transaction open.
     pub fn is_idle(&self) -> bool {
         self.did.first().is_some_and(|(state, _)| state.starts_with("idle"))
     }
 }
 
-/// Everybody that others wait for.
+/// All sessions that block others.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Blockers {
     /// Holders, those with most behind them first.
     pub holders: Vec<Holder>,
-    /// Holders at an instant, on average over all instants.
+    /// Mean number of holders at an instant, over all instants.
     pub mean: f64,
-    /// Most sessions in a row of which each waits for the next, the holder included.
+    /// Sessions in the longest chain of waiters, the holder included.
     pub longest_chain: usize,
 }
 
@@ -60,10 +62,10 @@ struct Seen<'a> {
 }
 
 impl View<'_> {
-    /// Sessions that hold what others wait for.
+    /// Sessions that block others.
     ///
     /// # Errors
-    /// If sessions were not recorded, or not who blocks them.
+    /// If sessions were not recorded, or not which of them block others.
     pub fn blockers(&self) -> Result<Blockers, Missing> {
         let rows = self.sessions(&["observed_at", "source", "session_id", "true_state", "blocked_by"])?;
         let instants: BTreeSet<i64> = rows.iter().map(|r| r.observed_at).collect();
@@ -96,7 +98,8 @@ impl View<'_> {
     }
 }
 
-/// Whom `waiter` waits for in the end, and how many sessions are in that row. None where it is not known, or in a circle.
+/// The session at the end of the chain of `waiter`, and the chain's length. None if unknown, or in
+/// a cycle.
 fn last_of(sessions: &BTreeMap<i64, &Session>, waiter: &Session) -> Option<(i64, usize)> {
     let mut at = waiter.blocked_by?;
     for length in 2..LONGEST {
@@ -134,7 +137,7 @@ fn holder(source: &str, session_id: i64, of: &Seen<'_>, instants: &[i64], all: f
     }
 }
 
-/// Seconds of the longest run of `held` that leaves none of `instants` out.
+/// Seconds of the longest run of `held` without a gap in `instants`.
 fn longest_run(held: &[i64], instants: &[i64]) -> f64 {
     let held: BTreeSet<i64> = held.iter().copied().collect();
     let (mut from, mut longest) = (None, 0);

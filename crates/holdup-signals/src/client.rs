@@ -1,5 +1,5 @@
-//! What the client saw, second by second. Seconds are those of the intended start, so that a stall shows in
-//! the seconds whose requests it hurt.
+//! What the client saw, second by second. A request belongs to the second of its intended start, so
+//! a stall shows in the seconds whose requests it hurt.
 
 use holdup_recording::rows::Request;
 
@@ -17,8 +17,8 @@ pub struct Second {
     pub errors: u64,
     /// Response times in milliseconds: see [`is_latency`].
     pub response_ms: Distribution,
-    /// Age of the oldest request under way at its end, milliseconds, if none was due in it; none otherwise, or where that is not
-    /// known.
+    /// Age of the oldest request in flight at its end, milliseconds, if no request was due in it;
+    /// none otherwise or if unknown.
     pub waiting_ms: Option<f64>,
 }
 
@@ -29,7 +29,7 @@ impl Second {
     }
 }
 
-/// Mean of `value` over the requests that `rows` stand for and that have one; none of nothing.
+/// Mean of `value` over the requests that `rows` stand for and that have a value; none without any.
 pub fn mean_over<'r>(
     rows: impl IntoIterator<Item = &'r Request>,
     value: impl Fn(&Request) -> Option<f64>,
@@ -37,7 +37,7 @@ pub fn mean_over<'r>(
     mean_of(rows.into_iter().filter_map(|row| Some((value(row)?, row.count()))))
 }
 
-/// How `value` is distributed over the requests that `rows` stand for and that have one.
+/// Distribution of `value` over the requests that `rows` stand for and that have a value.
 pub fn distribution<'r>(
     rows: impl IntoIterator<Item = &'r Request>,
     value: impl Fn(&Request) -> Option<f64>,
@@ -45,22 +45,25 @@ pub fn distribution<'r>(
     Distribution::of(rows.into_iter().filter_map(|row| Some((value(row)?, row.count()))))
 }
 
-/// Response time of a request, milliseconds: from the intended start, unfinished ones at their age.
+/// Response time of a request, milliseconds: from the intended start; for an unfinished one its
+/// age.
 pub fn response_ms(request: &Request) -> f64 {
     (request.done_at - request.intended_at) as f64 / 1e6
 }
 
-/// Service time, milliseconds: from the send; none if it was never sent.
+/// Service time, milliseconds, from the send; none if it was never sent.
 pub fn service_ms(request: &Request) -> Option<f64> {
     Some((request.done_at - request.sent_at?) as f64 / 1e6)
 }
 
-/// The generator's own delay, milliseconds: from when it could be sent to when it was, connecting aside.
+/// The generator's own delay, milliseconds: from when the request could be sent to when it was,
+/// without connecting.
 pub fn send_lag_ms(request: &Request) -> Option<f64> {
     Some((request.sent_at? - request.ready_at? - request.connect_ns) as f64 / 1e6)
 }
 
-/// Milliseconds of connecting that it waited for; of one that could be and never was sent all of its time: what it was given up in.
+/// Milliseconds that it waited to connect. A request that could be sent and never was spent all its
+/// time so.
 pub fn connect_ms(request: &Request) -> f64 {
     match (request.sent_at, request.ready_at) {
         (None, Some(ready_at)) => (request.done_at - ready_at) as f64 / 1e6,
@@ -68,31 +71,31 @@ pub fn connect_ms(request: &Request) -> f64 {
     }
 }
 
-/// Milliseconds it was due while every connection of the generator was busy.
+/// Milliseconds that it was due while all the generator's connections were busy.
 pub fn client_queue_ms(request: &Request) -> f64 {
     (request.ready_at.unwrap_or(request.done_at) - request.intended_at).max(0) as f64 / 1e6
 }
 
-/// What the service takes for a request when it has nothing else to do, milliseconds: the 5th percentile of service
-/// time. The fastest of all may be one that had nothing to do.
+/// Service time of a request when the service is otherwise idle, milliseconds: the 5th percentile.
+/// The very fastest may have had nothing to do.
 pub fn unloaded_ms<'r>(requests: impl IntoIterator<Item = &'r Request>) -> f64 {
     distribution(requests, service_ms).quantile(0.05).unwrap_or(0.0)
 }
 
-/// Whether it failed. Unfinished requests of a stopped run are neither good nor bad.
+/// Whether it failed. Requests cut off by a stopped run neither failed nor succeeded.
 pub fn failed(request: &Request) -> bool {
     !matches!(request.outcome.as_str(), "ok" | "unfinished")
 }
 
-/// Whether its time is a response time: it ended well, or had not ended when it was given up and is at least
-/// as slow as it has waited. A failure that comes back at once is an error, not a fast response.
+/// Whether its time is a response time: it succeeded, or it was given up after that long and is at
+/// least as slow. A failure that comes back at once is an error, not a fast response.
 pub fn is_latency(request: &Request) -> bool {
     matches!(request.outcome.as_str(), "ok" | "timeout" | "never_sent" | "unfinished")
 }
 
 const SECOND_NS: i64 = 1_000_000_000;
 
-/// Seconds for which one request is followed while it is under way.
+/// Seconds for which holdup follows one request in flight.
 const LONGEST_STALL: usize = 3_600;
 
 /// Requests by second.
@@ -114,7 +117,7 @@ impl ClientView {
         let count = (last - first) / SECOND_NS + 1;
         let mut counts = vec![(0, 0); count as usize];
         let mut times: Vec<Vec<(f64, u64)>> = vec![Vec::new(); count as usize];
-        // When the oldest request that was under way at the end of each second was due.
+        // When the oldest request in flight at the end of each second was due.
         let mut oldest: Vec<Option<i64>> = vec![None; count as usize];
         for request in requests {
             let second = ((request.intended_at - first) / SECOND_NS) as usize;

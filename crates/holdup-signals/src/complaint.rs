@@ -1,4 +1,5 @@
-//! Whether there is anything to complain about, since when, and by how much: what the rules have to explain.
+//! The symptom: whether anything is wrong, since when, and by how much. This is what the rules have
+//! to explain.
 
 use std::collections::BTreeMap;
 
@@ -12,28 +13,30 @@ use super::objectives::Objective;
 use super::operations::Operation;
 use holdup_recording::words::{ms, thousands};
 
-/// Response time that counts as slow if the scenario has no objective: about a second is the limit for a
-/// user's flow of thought to stay uninterrupted (R. B. Miller 1968; J. Nielsen, "Usability Engineering", 1993, ch. 5).
+/// Response time that counts as slow if the scenario has no objective. About a second is the limit
+/// for a user's flow of thought to stay uninterrupted (R. B. Miller 1968; J. Nielsen, "Usability
+/// Engineering", 1993, ch. 5).
 pub const SLOW_WITHOUT_OBJECTIVE_MS: f64 = 1_000.0;
 
-/// A second is degraded against the recording's own calm seconds if its median is this many times theirs.
-/// On shared machines a healthy second's median moves by a factor of two to three; queues past a knee move
-/// it by tens.
+/// A second is degraded if its median is this many times that of the recording's baseline seconds.
+/// On shared machines a healthy second's median moves by a factor of two to three; queues past a
+/// knee move it by tens.
 const DEGRADED_FACTOR: f64 = 5.0;
 
-/// … and at least this much slower, so that 0.2 ms against 1 ms is no complaint.
+/// … and at least this much slower: 0.2 ms against 1 ms is not a symptom.
 const DEGRADED_AT_LEAST_MS: f64 = 50.0;
 
-/// Share of failed requests in a second that degrades it if the scenario has no objective for errors.
+/// Share (0-1) of failed requests that degrades a second if the scenario has no objective for
+/// errors.
 const ERRORS_WITHOUT_OBJECTIVE: f64 = 0.05;
 
-/// A second with fewer requests than this says little about percentiles; it is judged by its slowest.
+/// Percentiles of a second with fewer requests than this say little; its slowest request decides.
 const FEW: u64 = 10;
 
-/// A calm stretch shorter than this is no yardstick.
+/// Shortest baseline window, seconds.
 pub const CALM_SECONDS: usize = 2;
 
-/// The calm time of another recording, to be held against.
+/// The baseline window of another recording, to compare with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calm {
     /// From its first second to its last.
@@ -42,18 +45,20 @@ pub struct Calm {
     pub seconds: Vec<Second>,
 }
 
-/// What there is to complain about: the degraded stretch, the calm one it is held against, and by how much.
+/// The symptom: the episode, the baseline window it is compared with, and by how much they differ.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Complaint {
     /// In words, e.g. `p99 was 4,120 ms, the objective is p99 < 400ms`.
     pub text: String,
-    /// Whether requests are slow; if not, they only fail, and no wait explains that.
+    /// Whether requests are slow. If not, they only fail, and no wait explains that.
     pub is_slow: bool,
-    /// From the first to the last degraded second; of several [`Self::episodes`] the one in which most time was lost.
+    /// From the first to the last degraded second. With several [`Self::episodes`]: the one that
+    /// lost most time.
     pub slow: Window,
-    /// All degraded stretches, in time order: several where response time came back to calm in between.
+    /// All episodes in time order: several if response time returned to the baseline in between.
     pub episodes: Vec<Window>,
-    /// The longest calm stretch, if there is one of at least [`CALM_SECONDS`]; or that of the recording that it is held against.
+    /// The longest baseline window of at least [`CALM_SECONDS`], or that of the recording it is
+    /// compared with.
     pub calm: Option<Window>,
     /// Mean response time in `slow`, milliseconds.
     pub slow_mean_ms: f64,
@@ -64,13 +69,14 @@ pub struct Complaint {
 }
 
 impl Complaint {
-    /// Milliseconds a mean request of the degraded stretch is too slow by: what findings have to explain.
+    /// Milliseconds that a mean request of the episode lost: what findings have to explain.
     pub fn excess_ms(&self) -> f64 {
         if self.is_slow { (self.slow_mean_ms - self.calm_mean_ms).max(0.0) } else { 0.0 }
     }
 
-    /// Finds what there is to complain about in `view`, whose requests came to `operations`, or none. With
-    /// objectives it is their word that counts; without, the recording's own, or that of the `calm` time of another.
+    /// Finds the symptom in `view`, whose requests sum to `operations`; none if all is well.
+    /// Objectives decide if there are any; without, the recording's own baseline or that of another
+    /// (`calm`).
     pub fn find(
         view: &ClientView,
         operations: &[Operation],
@@ -84,7 +90,7 @@ impl Complaint {
         let missed: Vec<&Objective> = objectives.iter().filter(|o| o.missed.is_some()).collect();
         let (text, is_slow) = if !missed.is_empty() {
             let texts: Vec<&str> = missed.iter().filter_map(|o| o.missed.as_deref()).collect();
-            // That too little was achieved says nothing of why: the seconds do.
+            // A missed rate says nothing about the reason: the seconds do.
             let of_time = |o: &&Objective| match Metric::parse(&o.threshold.metric) {
                 Ok(Metric::Errors) => false,
                 Ok(Metric::Rate) => seconds.iter().any(|s| is_slow(s, reference)),
@@ -130,8 +136,8 @@ impl Complaint {
 }
 
 impl Complaint {
-    /// Of seconds in which the generator was the limit, held against others: nothing was too slow by anybody's standard, and what was
-    /// asked is not answered. None if nothing was measured in them.
+    /// The symptom where the generator was the limit: by no standard were requests too slow, but
+    /// the search cannot answer. None if nothing was measured.
     pub fn of_generator(view: &ClientView, (slow, calm): (Window, Option<Window>)) -> Option<Self> {
         let times = |window: Window| {
             let within = view.seconds.iter().filter(|s| window.contains(s.window.from));
@@ -139,7 +145,7 @@ impl Complaint {
         };
         let slow_times = times(slow);
         Some(Self {
-            text: "the load generator was the limit, so that no knee can be named".to_owned(),
+            text: "the load generator was the limit, so holdup cannot name a knee".to_owned(),
             is_slow: true,
             slow,
             episodes: vec![slow],
@@ -151,10 +157,11 @@ impl Complaint {
     }
 }
 
-/// Levels of response time that stand out of the recording's own calm seconds, or of those of another.
+/// Levels of response time that stand out from the baseline seconds of this recording or of
+/// another.
 fn levels(seconds: &[Second], calm: Option<&Calm>) -> Vec<Episode> {
     let (Some(calm), Some(first)) = (calm, seconds.first()) else { return episodes::find(seconds) };
-    // As one series: where all is slow, only the other recording shows it.
+    // As one series: if all of this recording is slow, only the other one shows it.
     let all: Vec<Second> = calm.seconds.iter().chain(seconds).cloned().collect();
     let mut levels = episodes::find(&all);
     for level in &mut levels {
@@ -170,8 +177,9 @@ pub fn is_any_degraded(view: &ClientView, objectives: &[Objective], calm: Option
     view.seconds.iter().any(|s| is_degraded(s, objectives, reference))
 }
 
-/// Degraded stretches as indices, ends included: from the first degraded second to the last, or where change points tell several
-/// episodes apart each of those, with the degraded seconds right beside it. None of nothing.
+/// Episodes as index ranges, ends included: from the first degraded second to the last. If change
+/// points find several episodes, each of them with the degraded seconds next to it. None without a
+/// degraded second.
 fn stretches(seconds: &[Second], degraded: &[bool], levels: &[Episode]) -> Option<Vec<(usize, usize)>> {
     let last = seconds.len().checked_sub(1)?;
     let first_degraded = degraded.iter().position(|d| *d).unwrap_or(0);
@@ -204,20 +212,22 @@ fn worst(levels: &[Episode]) -> Option<&Episode> {
     levels.iter().max_by(|a, b| a.level_ms.total_cmp(&b.level_ms))
 }
 
-/// That response time stood high without ever being what anybody would call slow by itself.
+/// Says that response time stood high although no single second counts as slow.
 fn what_stood(worst: &Episode) -> String {
     let seconds = thousands(worst.window.seconds());
     let (level, calm) = (ms(worst.level_ms), ms(worst.calm_ms));
-    format!("response time stood at {level} for {seconds} s, against {calm} in calm seconds (no objective was given)")
+    format!(
+        "response time stood at {level} for {seconds} s, against {calm} in the baseline window (no objective was given)"
+    )
 }
 
-/// What became worse in words, and whether it is response time.
+/// What got worse, in words, and whether that is response time.
 fn what_rose(seconds: &[Second], reference: Option<f64>, operations: &[Operation]) -> (String, bool) {
     let mut parts = Vec::new();
     let slow = seconds.iter().any(|s| is_slow(s, reference));
     if slow {
         let worst = seconds.iter().filter_map(|s| s.quantile(0.5)).fold(0.0, f64::max);
-        let calm = reference.map_or_else(String::new, |r| format!(", against {} in calm seconds", ms(r)));
+        let calm = reference.map_or_else(String::new, |r| format!(", against {} in the baseline window", ms(r)));
         parts.push(format!("response time rose to a median of {} in its worst second{calm}", ms(worst)));
     }
     if seconds.iter().any(too_many_errors) {
@@ -238,7 +248,8 @@ fn is_sustained(seconds: &[Second], degraded: &[bool]) -> bool {
         || seconds.iter().zip(degraded).any(|(s, d)| *d && s.offered * 10 >= all)
 }
 
-/// The longest run of calm seconds as indices, if long enough. Seconds that were left out in between end a run.
+/// The longest run of baseline seconds as indices, if long enough. A second that was left out ends
+/// a run.
 fn longest_calm(seconds: &[Second], degraded: &[bool]) -> Option<(usize, usize)> {
     let mut best: Option<(usize, usize)> = None;
     let mut from = 0;
@@ -254,7 +265,7 @@ fn longest_calm(seconds: &[Second], degraded: &[bool]) -> Option<(usize, usize)>
     best.filter(|(a, b)| b - a >= CALM_SECONDS)
 }
 
-/// Whether a second is slow by the recording's own standard.
+/// Whether a second is slow compared with the rest of the recording.
 fn is_slow(second: &Second, reference: Option<f64>) -> bool {
     let median = second.quantile(0.5).unwrap_or(0.0);
     median >= SLOW_WITHOUT_OBJECTIVE_MS
@@ -276,7 +287,7 @@ fn is_degraded(second: &Second, objectives: &[Objective], reference: Option<f64>
             second.offered > 0 && second.errors as f64 >= t.below.max(f64::MIN_POSITIVE) * second.offered as f64
         }
         Ok(Metric::Mean) => second.response_ms.mean().is_some_and(|m| m >= t.below),
-        // What was achieved is known by when requests ended, not by when they were due.
+        // The achieved rate follows from when requests ended, not from when they were due.
         Ok(Metric::Rate) => by_itself(),
         Ok(Metric::Quantile(q)) if second.offered >= FEW => second.quantile(q).is_some_and(|ms| ms >= t.below),
         Ok(Metric::Quantile(_) | Metric::Max) => second.quantile(1.0).is_some_and(|ms| ms >= t.below),

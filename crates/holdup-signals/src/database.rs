@@ -1,5 +1,5 @@
-//! What a MySQL or MariaDB server counts and has set, by its own names; and what became of each statement in a window, from
-//! the server's counters by digest. What any of it means is for the rules.
+//! What a MySQL or MariaDB server counts and has set, by its own names; and what each statement did
+//! in a window, from the server's counters by digest. Rules interpret it.
 
 use holdup_recording::Labels;
 use holdup_recording::metrics::Metric;
@@ -7,14 +7,14 @@ use holdup_recording::metrics::Metric;
 use super::{Counter, Gauge, Missing, View};
 use crate::Evidence;
 
-/// What records a server.
+/// What to record for a server.
 pub const DATABASE: &str = "--watch mysql://USER@HOST:PORT, as an account with PROCESS";
 
 /// What makes the server count by digest.
 const DIGESTS: &str =
     "--watch mysql://USER@HOST:PORT, with performance_schema=ON and its consumer statements_digest on";
 
-/// What one statement's counters grew by in a window.
+/// Growth of one statement's counters in a window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Executed {
     /// The server.
@@ -25,22 +25,22 @@ pub struct Executed {
     pub text: String,
     /// Default database.
     pub database: Option<String>,
-    /// Executions.
+    /// Calls.
     pub calls: f64,
-    /// The server's own timing of all of them, seconds.
+    /// Total time by the server's own timing, seconds.
     pub seconds: f64,
-    /// Of that, in table locks, seconds.
+    /// Part of it spent in table locks, seconds.
     pub lock_seconds: f64,
     /// Rows examined.
     pub rows_examined: f64,
     /// Rows sent or changed.
     pub rows_used: f64,
-    /// Executions that used no index for at least one table.
+    /// Calls that used no index for at least one table.
     pub no_index: f64,
 }
 
 impl Executed {
-    /// Rows examined by a mean execution.
+    /// Rows examined by a mean call.
     pub fn examined_each(&self) -> f64 {
         self.rows_examined / self.calls.max(1.0)
     }
@@ -55,7 +55,7 @@ impl View<'_> {
         self.counter(variable.name, &[], DATABASE)
     }
 
-    /// The server's status `variable` that rises and falls.
+    /// The server's status `variable`, a gauge.
     ///
     /// # Errors
     /// If it was not recorded.
@@ -66,20 +66,21 @@ impl View<'_> {
     /// Setting `name` of a server, as a number.
     ///
     /// # Errors
-    /// If it was not recorded, or is none.
+    /// If it was not recorded, or is not a number.
     pub fn setting_number(&self, name: &str) -> Result<f64, Missing> {
         let text = self.setting(name, DATABASE)?;
         text.parse().map_err(|_| Missing::new(format!("setting {name} as a number"), DATABASE))
     }
 
-    /// Evidence that points at a server's setting, whosever it is.
+    /// Evidence that points at a setting of any server.
     pub fn variable_evidence(&self, name: &str, expected: impl Into<String>, text: impl Into<String>) -> Evidence {
         let value = self.setting(name, DATABASE).unwrap_or_default().to_owned();
         Evidence::new("settings", "value", Labels::new([("name", name)]), self.window, value, expected, text)
     }
 
-    /// Executions by statement, most time first. Counters are read every few seconds where statements are many, so the
-    /// growth is that between the first and the last read in the window or right beside it.
+    /// Calls by statement, longest total time first. holdup reads the counters every few seconds
+    /// where statements are many, so the growth is that between the first and the last read in the
+    /// window or just beside it.
     ///
     /// # Errors
     /// If counters by digest were not recorded, or lack one of `columns`.
@@ -106,13 +107,13 @@ impl View<'_> {
                 rows_used: 0.0,
                 no_index: 0.0,
             };
-            // Beside the window there may be one more on either side.
+            // There may be one more reading beside the window on either side.
             let readings = &total.readings;
             let from = readings.partition_point(|r| r.observed_at < self.window.from).saturating_sub(1);
             let to = readings.partition_point(|r| r.observed_at < self.window.to).saturating_add(1).min(readings.len());
             for pair in readings.get(from..to).unwrap_or_default().windows(2) {
                 let (a, b) = (pair[0], pair[1]);
-                // A fall is a restart, or the digest was pushed out of the server's table and came back.
+                // A fall means a restart, or that the digest left the server's table and came back.
                 let is_in = self.window.contains(a.observed_at + (b.observed_at - a.observed_at) / 2);
                 if !is_in || b.calls < a.calls || b.duration_ns < a.duration_ns {
                     continue;

@@ -1,6 +1,7 @@
-//! What a PostgreSQL server still has to work off when a recording ends: dead rows above the threshold at which vacuum begins, vacuums
-//! under way, a checkpoint that is writing. A fix that makes fewer dead rows does nothing about those that are there: until they
-//! are gone the disk is as busy as before, and a verdict straight after it is about the time before.
+//! The work that a PostgreSQL server still has to do when a recording ends: dead rows above the
+//! threshold of vacuum, vacuums in progress, a checkpoint being written. A fix that makes fewer
+//! dead rows leaves the existing ones. Until they are gone the disk is as busy as before, and a
+//! verdict right after the fix still describes the time before it.
 
 use holdup_recording::metrics;
 
@@ -9,35 +10,36 @@ use super::vacuum::Run;
 use super::{View, Window};
 use crate::autovacuum::fires_at;
 
-/// The end of the recording, of which it is said, nanoseconds.
+/// Length of the end of the recording that counts, nanoseconds.
 const END_NS: i64 = 15_000_000_000;
 
-/// Fewer dead rows than this are no debt: small tables are vacuumed in a moment.
+/// Least number of dead rows that counts as debt: small tables are vacuumed in a moment.
 const LEAST_ROWS: f64 = 10_000.0;
 
-/// … and a run that has less than this to go through is over in a moment, pages.
+/// … and a run with fewer pages to go is over in a moment.
 const LEAST_PAGES: f64 = 1_000.0;
 
-/// A table with dead rows to be removed.
+/// A table with dead rows to remove.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableDebt {
     /// `schema.name`.
     pub table: String,
-    /// Of a TOAST table the one whose values it holds.
+    /// For a TOAST table, the table whose values it holds.
     pub toast_of: Option<String>,
     /// Dead rows.
     pub dead: f64,
-    /// Dead rows at which vacuum begins.
+    /// Dead rows at which vacuum starts.
     pub fires_at: f64,
-    /// Dead rows that were made a second at the end.
+    /// New dead rows per second at the end.
     pub made_per_second: f64,
-    /// Whether a vacuum of it is under way.
+    /// Whether a vacuum of it is running.
     pub under_way: bool,
-    /// Seconds until that has been through the table once, at its present pace; none where no pace is known.
+    /// Seconds until that vacuum has passed the table once, at its present pace; none if the pace
+    /// is unknown.
     pub seconds: Option<f64>,
 }
 
-/// What is still to be worked off.
+/// The work that is still to do.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Debt {
     /// Tables, most dead rows first.
@@ -47,19 +49,19 @@ pub struct Debt {
 }
 
 impl Debt {
-    /// Seconds until it is worked off, as far as vacuums under way tell.
+    /// Seconds until it is done, as far as running vacuums tell.
     pub fn seconds(&self) -> Option<f64> {
         self.tables.iter().filter_map(|t| t.seconds).max_by(f64::total_cmp)
     }
 
-    /// Whether there is any that verification has to wait for: dead rows of a time that is over, or being removed.
+    /// Whether a verification has to wait: for old dead rows, or for ones being removed.
     pub fn is_any(&self) -> bool {
         !self.tables.is_empty()
     }
 }
 
 impl View<'_> {
-    /// What is still to be worked off at the end of the view's window. Nothing where no PostgreSQL was recorded.
+    /// The work left at the end of the view's window. Empty if no PostgreSQL was recorded.
     pub fn debt(&self) -> Debt {
         let end = Window { from: self.window.from.max(self.last_instant().saturating_sub(END_NS)), ..self.window };
         let view = View { window: end, ..*self };
@@ -84,7 +86,7 @@ impl View<'_> {
         Debt { tables: owed, checkpoint: view.checkpoint_writes() }
     }
 
-    /// When anything of PostgreSQL's tables or sessions was last read.
+    /// When PostgreSQL's tables or sessions were last read.
     fn last_instant(&self) -> i64 {
         let metrics = [metrics::postgresql::STAT_TABLES_N_TUP_UPD.name, metrics::postgresql::ACTIVITY_SESSIONS.name];
         let last = metrics.iter().flat_map(|m| self.index.series(m, &[])).filter_map(|(_, series)| series.last());

@@ -1,4 +1,4 @@
-//! How long the load lasted, and how long the last of its requests took beyond it.
+//! How long the load lasted, and how much longer its last request took.
 
 use holdup_recording::Manifest;
 use holdup_recording::manifest::RunState;
@@ -6,7 +6,7 @@ use holdup_recording::rows::Request;
 
 use crate::Window;
 
-/// How long the load lasted: rates are over the schedule, or as far as it got.
+/// How long the load lasted. Rates are over the schedule, or as far as it got.
 pub struct Demand {
     first: i64,
     /// How long requests were due, seconds.
@@ -14,7 +14,7 @@ pub struct Demand {
 }
 
 impl Demand {
-    /// Of `requests`, which are all within `whole`.
+    /// The demand of `requests`, all of which lie within `whole`.
     pub fn of(manifest: &Manifest, requests: &[&Request], whole: Window) -> Self {
         let first_due = requests.iter().map(|r| r.intended_at).min().unwrap_or(0);
         let first = manifest.phases.first().map_or(first_due, |p| p.from.max(whole.from).min(first_due));
@@ -24,8 +24,8 @@ impl Demand {
         Self { first, offered_s: (end - first).max(1_000_000) as f64 / 1e9 }
     }
 
-    /// Seconds over which completions count that came until `last`: those after the end of the schedule count over the
-    /// longer time they took.
+    /// Seconds over which to count completions until `last`. If some came after the end of the
+    /// schedule, this is the longer time that they took.
     pub fn until(&self, last: Option<i64>) -> f64 {
         last.map_or(self.offered_s, |last| ((last - self.first) as f64 / 1e9).max(self.offered_s))
     }

@@ -1,6 +1,7 @@
-//! What the service's threads in uninterruptible sleep waited for, by where in the kernel they stood: a page that a fault reads,
-//! a read or write call, a directory, memory; and how much of it disks can account for. Places without a stack are told
-//! by their wait channel, which is coarser; what neither tells is left open rather than guessed.
+//! What the service's threads in uninterruptible sleep waited for, by where in the kernel they
+//! stood: a page fault, a read or write call, a directory, memory. And how much of that disks can
+//! account for. A place without a stack is judged by its wait channel, which is coarser. If neither
+//! is conclusive, the wait stays unknown.
 
 use super::disks::Disks;
 use super::server_waits::ServerWaits;
@@ -13,7 +14,7 @@ pub enum Wait {
     Fault,
     /// A read call.
     Read,
-    /// A page of a file, by a fault or a call: the wait channel does not tell.
+    /// A page of a file, by a fault or a call: the wait channel does not say which.
     Page,
     /// A write, a flush, or the journal.
     Write,
@@ -25,12 +26,12 @@ pub enum Wait {
     Reclaim,
     /// A file system over the network or in another process.
     Remote,
-    /// Not known.
+    /// Unknown.
     Unknown,
 }
 
-/// Functions on the way to a wait, the most telling first: a fault may reclaim memory before it reads. Names are those of Linux 4
-/// to 6; an entry that ends with `*` is the beginning of one.
+/// Functions on the way to a wait, the most specific first: a fault may reclaim memory before it
+/// reads. The names are those of Linux 4 to 6. An entry that ends with `*` is a prefix.
 const FUNCTIONS: &[(&str, Wait)] = &[
     ("try_to_free*", Wait::Reclaim),
     ("shrink_*", Wait::Reclaim),
@@ -90,7 +91,8 @@ pub fn wait_of(place: &Place) -> Wait {
     FUNCTIONS.iter().find(|(pattern, _)| has(pattern)).map_or(Wait::Unknown, |(_, wait)| *wait)
 }
 
-/// A device that is busy for this share (0-1) of the time or more never rests, but for the samples' own inaccuracy.
+/// A device that is busy for this share (0-1) of the time counts as never idle: samples are
+/// inexact.
 const NEVER_RESTS: f64 = 0.9;
 
 /// Threads in uninterruptible sleep and what disks have to do with it.
@@ -99,44 +101,48 @@ pub struct DiskWaits {
     pub asleep: Asleep,
     /// Requests that ended in the window.
     pub completed: f64,
-    /// Seconds that all reads of all devices took, each counted at one level of its stack.
+    /// Total time of all reads of all devices, seconds, each counted at one level of its stack.
     pub read_seconds: f64,
-    /// The same of reads and writes.
+    /// The same for reads and writes.
     pub io_seconds: f64,
-    /// Utilization (0-1) of the device whose operations took longest in all.
+    /// Utilization (0-1) of the device with the longest total operation time.
     pub busiest: f64,
-    /// Whether a cgroup's limit holds requests back before a device counts them: then devices know less than threads do.
+    /// Whether a cgroup's limit delays requests before a device counts them. Devices then know less
+    /// than threads do.
     pub held_back: bool,
-    /// What the sessions of a database that tells were at.
+    /// What the sessions of a database waited for, if it reports that.
     pub sessions: Option<ServerWaits>,
-    /// Whether these sessions are all that requests can wait in, and the threads anybody's on the machine: then sessions are believed.
+    /// Whether requests can wait only in these sessions, while the threads may belong to any
+    /// process of the machine: sessions then decide.
     pub is_all_in_sessions: bool,
 }
 
 impl DiskWaits {
-    /// Threads on average that wait so.
+    /// Mean number of threads that wait so.
     pub fn mean_of(&self, waits: &[Wait]) -> f64 {
         self.asleep.mean_where(|place| waits.contains(&wait_of(place)))
     }
 
-    /// Milliseconds per request of `mean` threads: Little's law.
+    /// Milliseconds per request that `mean` threads make: Little's law.
     pub fn ms(&self, mean: f64) -> f64 {
         self.asleep.per_request_ms(mean, self.completed)
     }
 
-    /// Milliseconds per request that threads slept uninterruptibly, for whatever.
+    /// Milliseconds per request that threads slept uninterruptibly, for any reason.
     pub fn asleep_ms(&self) -> f64 {
         self.ms(self.asleep.mean)
     }
 
-    /// Milliseconds per request that all I/O of the machine took: what requests can have waited for I/O of their own.
+    /// Milliseconds per request that all I/O of the machine took: the most that requests can have
+    /// waited for their own I/O.
     pub fn io_ms(&self) -> f64 {
         self.io_seconds / self.completed * 1e3
     }
 
-    /// Milliseconds per request that threads waited for disks: no more than all I/O took, unless a device never rested
-    /// (`busiest` is the share of time in which it did not). Then what stands behind its I/O, as the waiters of one
-    /// journal commit or of a directory's lock do, waits for the device too, though few operations are in its queue.
+    /// Milliseconds per request that threads waited for disks: at most what all I/O took, unless a
+    /// device was never idle (`busiest` is the share of busy time). Threads behind its I/O, such as
+    /// the waiters of one journal commit or of a directory's lock, then wait for the device too,
+    /// though few operations are in its queue.
     pub fn disks_ms(&self, busiest: f64) -> f64 {
         if self.is_all_in_sessions {
             return self.sessions_ms(busiest);
@@ -148,7 +154,7 @@ impl DiskWaits {
         threads.max(self.sessions_ms(busiest))
     }
 
-    /// The same by the database's own account of its sessions, which knows of those that queue inside it as well.
+    /// The same by the database's own sessions, which include those that queue inside the database.
     fn sessions_ms(&self, busiest: f64) -> f64 {
         let waited = self.ms(self.sessions.map_or(0.0, |sessions| sessions.for_disk()));
         if self.held_back {
@@ -160,7 +166,7 @@ impl DiskWaits {
         }
     }
 
-    /// Threads that waited for reads. Where it isn't known what they waited for, reads have the share that they have in the
+    /// Threads that waited for reads. Where the reason is unknown, reads get their share in the
     /// time of all I/O.
     pub fn reading(&self) -> f64 {
         let known = self.mean_of(&[Wait::Fault, Wait::Read, Wait::Page]);
@@ -170,9 +176,10 @@ impl DiskWaits {
         known + open * share
     }
 
-    /// Milliseconds per request that threads waited for reads of disks: no more than these reads took, unless a device never
-    /// rested. A device counts no more requests than it has tags for (128 or 256, `nr_requests`); threads beyond that wait
-    /// for a tag, in a fault or call like the others, and no counter of the device knows of them.
+    /// Milliseconds per request that threads waited for reads of disks: at most what these reads
+    /// took, unless a device was never idle. A device counts at most as many requests as it has
+    /// tags (128 or 256, `nr_requests`). Threads beyond that wait for a tag, in a fault or call
+    /// like the others, and no counter of the device shows them.
     pub fn reading_ms(&self) -> f64 {
         let asleep = self.ms(self.reading());
         let known = self.ms(self.mean_of(&[Wait::Fault, Wait::Read, Wait::Page]));
@@ -181,7 +188,7 @@ impl DiskWaits {
         if self.held_back { asleep } else { asleep.min(counted.max(behind)) }
     }
 
-    /// Share (0-1) of the waits for reads that are page faults; none if no place tells.
+    /// Share (0-1) of the waits for reads that are page faults; none if no place is known.
     pub fn fault_ratio(&self) -> Option<f64> {
         let (faults, calls) = (self.mean_of(&[Wait::Fault]), self.mean_of(&[Wait::Read]));
         (faults + calls > 0.0).then(|| faults / (faults + calls))

@@ -1,8 +1,10 @@
-//! Block devices over a window: what was asked of each, how long it took and how much waited, from the kernel's own counters
-//! (`/proc/diskstats`), and which device stands on which: a loop device on a file of a disk, a volume on its parts, a
-//! partition on its disk. The same read shows at every level of such a stack, so levels must never be added up.
+//! Block devices over a window: what each had to do, how long it took and how much waited, from the
+//! kernel's own counters (`/proc/diskstats`). Also which device stands on which: a loop device on a
+//! file of a disk, a volume on its parts, a partition on its disk. The same read shows at every
+//! level of such a stack, so levels must never be added up.
 //!
-//! What the service's threads waited for is not said here: a device serves everybody, write-back included.
+//! This module does not say what the service's threads waited for: a device serves all processes,
+//! write-back included.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +13,10 @@ use holdup_recording::metrics;
 use super::{Gauge, Missing, View};
 use crate::Evidence;
 
-/// What records disks.
+/// What to record for disks.
 pub const HOST: &str = "--watch host";
 
-/// Longest stack that is followed: deeper ones are a loop in what was recorded.
+/// Deepest stack that holdup follows: a deeper one is a cycle in the recording.
 const DEEPEST: usize = 8;
 
 /// One direction of a device.
@@ -24,12 +26,12 @@ pub struct Transfers {
     pub operations: f64,
     /// Bytes.
     pub bytes: f64,
-    /// Seconds that these operations took from their entry into the queue to their end, added up.
+    /// Total time of these operations from their entry into the queue to their end, seconds.
     pub seconds: f64,
 }
 
 impl Transfers {
-    /// Bytes of a mean operation; 0 without one.
+    /// Bytes of a mean operation; 0 without any.
     pub fn bytes_each(&self) -> f64 {
         if self.operations > 0.0 { self.bytes / self.operations } else { 0.0 }
     }
@@ -45,17 +47,17 @@ impl Transfers {
 pub struct Disk {
     /// Its name, e.g. `vda`.
     pub device: String,
-    /// Seconds that the counts are of.
+    /// Seconds that the counts cover.
     pub seconds: f64,
     /// Reads.
     pub read: Transfers,
     /// Writes.
     pub write: Transfers,
-    /// Operations queued or being served on average (weighted I/O time; iostat's `aqu-sz`).
+    /// Operations queued or in service on average (weighted I/O time; iostat's `aqu-sz`).
     pub queue: f64,
-    /// Share (0-1) of the time in which at least one was.
+    /// Share (0-1) of the time with at least one operation.
     pub utilization: f64,
-    /// Devices that it stands on, nearest first, as far as they were recorded.
+    /// Devices it stands on, nearest first, as far as recorded.
     pub beneath: Vec<String>,
 }
 
@@ -76,7 +78,7 @@ impl Disk {
         if operations > 0.0 { (self.read.bytes + self.write.bytes) / operations } else { 0.0 }
     }
 
-    /// Seconds that its operations took, added up.
+    /// Total time of its operations, seconds.
     pub fn operation_seconds(&self) -> f64 {
         self.read.seconds + self.write.seconds
     }
@@ -90,13 +92,13 @@ impl Disk {
     }
 }
 
-/// What is beneath each device.
+/// What lies beneath each device.
 pub struct Stacks<'a> {
     view: View<'a>,
 }
 
 impl Stacks<'_> {
-    /// Devices and partitions right beneath `device`.
+    /// Devices and partitions directly beneath `device`.
     fn right_beneath(&self, device: &str) -> Vec<String> {
         let setting = |fact: &str| self.view.setting(&format!("block.{device}.{fact}"), HOST).ok();
         if let Some(parent) = setting("parent") {
@@ -130,7 +132,7 @@ impl Stacks<'_> {
 /// Disks of a window, busiest (longest queue) first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Disks {
-    /// Every device that was asked for something, busiest first.
+    /// Every device that did I/O, busiest first.
     pub all: Vec<Disk>,
 }
 
@@ -140,19 +142,19 @@ impl Disks {
         self.all.iter().find(|d| d.device == device)
     }
 
-    /// Devices on which nothing else stands that was asked for something: what file systems and servers use.
+    /// Active devices on which no other active device stands: what file systems and servers use.
     pub fn tops(&self) -> impl Iterator<Item = &Disk> {
         self.all.iter().filter(|d| !self.all.iter().any(|above| above.beneath.contains(&d.device)))
     }
 
-    /// Seconds that all operations took, each counted at one level of its stack: where a device does more than what stands
-    /// on it asked for, the rest is counted too.
+    /// Total time of all operations, seconds, each counted at one level of its stack. Where a
+    /// device does more than what stands on it asked for, the rest counts too.
     pub fn operation_seconds(&self, of: impl Fn(&Disk) -> f64) -> f64 {
         self.all
             .iter()
             .map(|disk| {
                 let stands_on = |d: &Disk| d.beneath.contains(&disk.device);
-                // What stands on something between is counted there.
+                // A device on top of one in between is counted there.
                 let is_between = |d: &Disk| self.all.iter().any(|e| stands_on(e) && d.beneath.contains(&e.device));
                 let above = self.all.iter().filter(|d| stands_on(d) && !is_between(d));
                 (of(disk) - above.map(&of).sum::<f64>()).max(0.0)
@@ -162,10 +164,10 @@ impl Disks {
 }
 
 impl<'a> View<'a> {
-    /// What every device did that was asked for something.
+    /// Every device that did I/O.
     ///
     /// # Errors
-    /// If one of the counters it is made of was not recorded.
+    /// If one of its counters was not recorded.
     pub fn disks(&self) -> Result<Disks, Missing> {
         let devices: BTreeSet<String> =
             self.label_values(metrics::host::DISK_OPERATIONS.name, "device").into_iter().collect();
@@ -185,7 +187,8 @@ impl<'a> View<'a> {
                 })
             };
             let labels = [("device", device.as_str())];
-            // A device that came or went meanwhile may have no two samples around the window; another may.
+            // A device that came or went meanwhile may lack two samples around the window; the
+            // others count.
             let Ok(busy) = self.counter(metrics::host::DISK_IO_TIME.name, &labels, HOST) else { continue };
             let (read, write) = (transfers("read")?, transfers("write")?);
             if read.operations + write.operations == 0.0 {
@@ -193,7 +196,7 @@ impl<'a> View<'a> {
             }
             let weighted = self.counter(metrics::host::DISK_WEIGHTED_IO_TIME.name, &labels, HOST)?;
             let mut beneath = stacks.beneath(&device);
-            // A partition is no device of its own here: its disk is.
+            // A partition does not count as a device: its disk does.
             beneath.retain(|d| self.setting(&format!("block.{d}.parent"), HOST).is_err());
             all.push(Disk {
                 seconds: busy.seconds,
@@ -206,24 +209,24 @@ impl<'a> View<'a> {
             });
         }
         if all.is_empty() {
-            // Nothing was asked of any disk: that is a fact only if it was looked at.
+            // No disk did any I/O: that is a fact only if disks were recorded.
             self.counter(metrics::host::DISK_IO_TIME.name, &[], HOST)?;
         }
         all.sort_by(|a, b| b.queue.total_cmp(&a.queue));
         Ok(Disks { all })
     }
 
-    /// What is beneath each device.
+    /// What lies beneath each device.
     pub fn stacks(&self) -> Stacks<'a> {
         Stacks { view: *self }
     }
 
-    /// The whole device on which a file system's `device` lies: of a partition its disk.
+    /// The whole device that holds a file system's `device`: for a partition, its disk.
     pub fn whole_device(&self, device: &str) -> String {
         self.setting(&format!("block.{device}.parent"), HOST).unwrap_or(device).to_owned()
     }
 
-    /// Evidence of what `disk` did, as iostat would put it.
+    /// Evidence of what `disk` did, in iostat's terms.
     ///
     /// # Errors
     /// If its queue was not recorded.
@@ -233,7 +236,7 @@ impl<'a> View<'a> {
         Ok(weighted.evidence(format!("{:.1} in the queue", disk.queue), expected, text))
     }
 
-    /// Operations in flight at `device` as they were at the instants of sampling.
+    /// Operations in flight at `device` at the sampling instants.
     pub fn in_flight(&self, device: &str) -> Option<Gauge> {
         self.gauge(metrics::host::DISK_IN_FLIGHT.name, &[("device", device)], HOST).ok()
     }

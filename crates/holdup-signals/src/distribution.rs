@@ -1,7 +1,8 @@
-//! Values with how often each occurred: request rows that stand for several requests, buckets of histograms, and
-//! plain values are all of this kind. Percentiles are nearest rank: values that occurred, never in between.
+//! Values with their frequency: request rows that stand for several requests, buckets of
+//! histograms, and plain values. Percentiles are nearest rank: always a value that occurred, never
+//! one in between.
 
-/// Ascending values, each with how many values are at most that.
+/// Ascending values, each with the number of values up to it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Distribution {
     steps: Vec<(f64, u64)>,
@@ -9,7 +10,7 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// Of values with how often each occurred, in any order.
+    /// Builds it from values with their frequency, in any order.
     pub fn of(values: impl IntoIterator<Item = (f64, u64)>) -> Self {
         let mut steps: Vec<(f64, u64)> = values.into_iter().filter(|(_, count)| *count > 0).collect();
         steps.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
@@ -27,12 +28,12 @@ impl Distribution {
         Self { steps, sum }
     }
 
-    /// Of all values of `parts` together.
+    /// All values of `parts` together.
     pub fn merged<'d>(parts: impl IntoIterator<Item = &'d Self>) -> Self {
         Self::of(parts.into_iter().flat_map(Self::values))
     }
 
-    /// Values in ascending order, each with how often it occurred.
+    /// Values in ascending order with their frequency.
     pub fn values(&self) -> impl Iterator<Item = (f64, u64)> {
         let below = std::iter::once(0).chain(self.steps.iter().map(|(_, count)| *count));
         self.steps.iter().zip(below).map(|((value, count), below)| (*value, count - below))
@@ -48,7 +49,8 @@ impl Distribution {
         self.steps.is_empty()
     }
 
-    /// Percentile `q` (0-1): the smallest value that at least a share `q` does not exceed. None of nothing.
+    /// Percentile `q` (0-1): the smallest value that at least a share `q` does not exceed. None
+    /// without values.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let rank = (q * self.count() as f64).ceil().max(1.0) as u64;
         let at = self.steps.partition_point(|(_, count)| *count < rank);
@@ -60,13 +62,13 @@ impl Distribution {
         self.steps.last().map(|(value, _)| *value)
     }
 
-    /// Mean; none of nothing.
+    /// Mean; none without values.
     pub fn mean(&self) -> Option<f64> {
         (!self.is_empty()).then(|| self.sum / self.count() as f64)
     }
 }
 
-/// Mean of values with how often each occurred; none of nothing.
+/// Mean of values with their frequency; none without values.
 pub fn mean_of(values: impl IntoIterator<Item = (f64, u64)>) -> Option<f64> {
     let (sum, count) = values.into_iter().fold((0.0, 0_u64), |(s, n), (v, w)| (s + v * w as f64, n + w));
     (count > 0).then(|| sum / count as f64)

@@ -1,5 +1,6 @@
-//! Whether this machine was there at all: a hypervisor that gives a virtual machine's CPUs to somebody else
-//! stops service and generator alike, and what is measured then is nobody's fault here.
+//! Whether this machine had its CPUs. A hypervisor that gives a virtual machine's CPUs to another
+//! one stops the service and the generator alike, and the measurements of that time blame nothing
+//! here.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +9,16 @@ use holdup_recording::metrics;
 use super::view::Index;
 use super::{View, Window};
 
-/// From this share (0-1) of an interval's CPU time on, stolen time is a disturbance: half of the time the CPUs
-/// were not there, and a queue can come of that alone. On shared machines a tenth to a quarter is everyday.
+/// From this share (0-1) of an interval's CPU time, stolen time is a disturbance: the CPUs were
+/// away for half of the time, which alone can build a queue. On shared machines a tenth to a
+/// quarter is common.
 const STOLEN: f64 = 0.5;
 
-/// A stretch whose time was disturbed for more than this share (0-1) says nothing reliable about a service.
+/// A window disturbed for more than this share (0-1) of its time says nothing reliable about a
+/// service.
 pub const DISTURBED: f64 = 0.25;
 
-/// Intervals in which the CPUs were somebody else's.
+/// Intervals in which the hypervisor gave the CPUs to others.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Disturbance {
     /// The intervals between samples, with the share (0-1) of CPU time that was stolen.
@@ -23,7 +26,7 @@ pub struct Disturbance {
 }
 
 impl Disturbance {
-    /// Finds them in what `view` shows; none if CPU time was not recorded.
+    /// Finds them in `view`; none if CPU time was not recorded.
     pub fn find(view: &View<'_>) -> Self {
         let taken = taken(view.index).into_iter();
         let intervals =
@@ -31,14 +34,14 @@ impl Disturbance {
         Self { intervals: intervals.collect() }
     }
 
-    /// Which share (0-1) of `window` was disturbed.
+    /// The share (0-1) of `window` that was disturbed.
     pub fn share_of(&self, window: Window) -> f64 {
         let overlap = |w: &Window| (w.to.min(window.to) - w.from.max(window.from)).max(0) as f64;
         let disturbed: f64 = self.intervals.iter().map(|(w, _)| overlap(w)).sum();
         disturbed / ((window.to - window.from) as f64).max(1.0)
     }
 
-    /// In words; none if there was none.
+    /// In words; none if there was no disturbance.
     pub fn text(&self) -> Option<String> {
         let worst = self.intervals.iter().map(|(_, share)| *share).fold(0.0, f64::max);
         let seconds: f64 = self.intervals.iter().map(|(w, _)| w.seconds()).sum();
@@ -72,7 +75,8 @@ fn taken(index: &Index) -> Vec<(Window, f64)> {
     intervals.collect()
 }
 
-/// Greatest share (0-1) of this machine's CPU time that was stolen in any of `windows`; none if it was not recorded.
+/// Greatest share (0-1) of this machine's CPU time that was stolen in any of `windows`; none if not
+/// recorded.
 pub fn stolen(index: &Index, windows: impl IntoIterator<Item = Window>) -> Option<f64> {
     let taken = taken(index);
     let share_in = |window: Window| {

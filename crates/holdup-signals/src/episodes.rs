@@ -1,52 +1,59 @@
-//! Episodes: stretches in which response time stood at a far higher level than the recording's own calm level, found without being
-//! told where to look, as many as there are.
+//! Episodes: stretches in which response time stood far above the recording's baseline. holdup
+//! finds them all by itself, without being told where to look.
 //!
-//! The method. Of every second one figure is taken: what requests that were due in it took, those that did not finish at their age;
-//! of a second in which none was due because all were waiting, the age of the oldest under way. Then:
+//! The method takes one figure of every second: the response time of the requests due in it, with
+//! unfinished ones at their age. If no request was due because all were waiting, it is the age of
+//! the oldest in flight. Then:
 //!
-//! 1. *Spikes* go: a running median of five seconds, on the logarithm, as slowness multiplies.
-//! 2. *Change points*: the series is cut where cutting lowers the sum of squares by more than noise gives. Noise is measured between
-//!    neighbours, so that neither levels nor slow drifts count as noise; the penalty for a cut is Schwarz's (G. Schwarz, Annals
-//!    of Statistics 6(2), 1978), times what the smoothing and noise with a memory need. The best set of cuts is found exactly
-//!    (B. Jackson and others, IEEE Signal Processing Letters 12(2), 2005: optimal partitioning).
-//! 3. *Levels*: the calm one is that of the quickest quarter of the time. A piece is degraded from [`SLOWER`] times that on and
-//!    [`SLOWER_BY_MS`] more; what lies between two degraded pieces and is not back near calm belongs to them.
+//! 1. *Spikes* are removed by a running median of five seconds, on the logarithm, because slowness
+//!    multiplies.
+//! 2. *Change points*: the series is cut where a cut lowers the sum of squares by more than noise
+//!    would. Noise is measured between adjacent points, so neither levels nor slow drifts count as
+//!    noise. The penalty for a cut is Schwarz's (G. Schwarz, Annals of Statistics 6(2), 1978),
+//!    times what smoothing and autocorrelated noise need. The best set of cuts is found exactly (B.
+//!    Jackson and others, IEEE Signal Processing Letters 12(2), 2005: optimal partitioning).
+//! 3. *Levels*: the baseline is the level of the fastest quarter of the time. A piece is degraded
+//!    from [`SLOWER`] times that and [`SLOWER_BY_MS`] more. Pieces between two degraded ones belong
+//!    to the episode unless they return to near the baseline.
 //!
-//! A second that is slow by itself is no episode, and a slow drift of a factor of two or three is none either.
+//! A single slow second is not an episode, and neither is a slow drift by a factor of two or three.
 
 use super::Window;
 use super::client::Second;
 
-/// Times the calm level from which on a piece is degraded. On shared machines a healthy second's median moves by a factor of two
-/// to three.
+/// A piece is degraded from this many times the baseline. On shared machines a healthy second's
+/// median moves by a factor of two to three.
 const SLOWER: f64 = 5.0;
 
-/// … and milliseconds that it has to be above it.
+/// … and this many milliseconds above it.
 const SLOWER_BY_MS: f64 = 5.0;
 
-/// Between two degraded pieces, a piece of this many times the calm level or more is still part of the episode.
+/// Between two degraded pieces, a piece of at least this many times the baseline is still part of
+/// the episode.
 const NOT_BACK: f64 = 2.5;
 
-/// Shorter than this no stretch is an episode, seconds; nor is one of fewer points.
+/// Shortest episode, seconds; it also needs as many points.
 const LEAST_SECONDS: f64 = 5.0;
 const LEAST_POINTS: usize = 3;
 
-/// Seconds for the running median, one to the left and right of the middle twice.
+/// Seconds of the running median: the middle one and two on either side.
 const SMOOTHED: usize = 5;
 
-/// Points that are looked at, at most: longer series are pooled, as the search for cuts takes the square of it.
+/// Most points to search: longer series are pooled, because the search for cuts takes quadratic
+/// time.
 const MOST_POINTS: usize = 1_500;
 
-/// The calm level is that of this share (0-1) of the time, the quickest.
+/// The baseline is the level of this share (0-1) of the time, the fastest.
 const CALM_SHARE: f64 = 0.25;
 
-/// Least noise that is assumed between neighbours, as a logarithm: a tenth.
+/// Least noise assumed between adjacent points, as a logarithm: a tenth.
 const LEAST_NOISE: f64 = 0.1;
 
-/// Times Schwarz's penalty: a running median of five leaves neighbours alike, and so does noise with a memory.
+/// Times Schwarz's penalty: a running median of five makes adjacent points alike, and so does
+/// autocorrelated noise.
 const PENALTY: f64 = 6.0;
 
-/// Less than this is no different from nothing, milliseconds.
+/// Response times below this do not differ from zero, milliseconds.
 const LEAST_MS: f64 = 0.05;
 
 /// A stretch of degraded response time.
@@ -56,7 +63,7 @@ pub struct Episode {
     pub window: Window,
     /// Its level: the median of its seconds' middle response times, milliseconds.
     pub level_ms: f64,
-    /// The recording's calm level, milliseconds.
+    /// The recording's baseline, milliseconds.
     pub calm_ms: f64,
 }
 
@@ -67,7 +74,7 @@ struct Point {
     log_ms: f64,
 }
 
-/// Episodes in `seconds`, in time order.
+/// The episodes in `seconds`, in time order.
 pub fn find(seconds: &[Second]) -> Vec<Episode> {
     let points = pooled(&seconds.iter().filter_map(point).collect::<Vec<_>>());
     if points.len() < 2 * LEAST_POINTS {
@@ -87,7 +94,7 @@ pub fn find(seconds: &[Second]) -> Vec<Episode> {
             continue;
         }
         match runs.last_mut() {
-            // What lies between is not back near calm.
+            // The pieces in between do not return to near the baseline.
             Some(run) if levels[run.1..i].iter().all(|between| !is_back(*between)) => run.1 = i + 1,
             _ => runs.push((i, i + 1)),
         }
@@ -101,8 +108,8 @@ pub fn find(seconds: &[Second]) -> Vec<Episode> {
     runs.into_iter().filter_map(episode).collect()
 }
 
-/// The middle of a second's response times, so that a few slow ones move it little and half of them do: the geometric mean of three
-/// percentiles. None where nothing was due and nothing under way.
+/// The middle of a second's response times, which a few slow requests move little and half of them
+/// do: the geometric mean of three percentiles. None if no request was due and none in flight.
 fn point(second: &Second) -> Option<Point> {
     let ms = match (second.quantile(0.5), second.quantile(0.75), second.quantile(0.9)) {
         (Some(a), Some(b), Some(c)) => {
@@ -114,7 +121,7 @@ fn point(second: &Second) -> Option<Point> {
     Some(Point { window: second.window, log_ms: ms.max(LEAST_MS).ln() })
 }
 
-/// As few points as can be searched: medians of neighbours.
+/// Pools the points to as few as can be searched: medians of adjacent ones.
 fn pooled(points: &[Point]) -> Vec<Point> {
     let each = points.len().div_ceil(MOST_POINTS).max(1);
     let pool = |part: &[Point]| Point {
@@ -135,13 +142,15 @@ fn running_median(values: &[f64]) -> Vec<f64> {
     (0..values.len()).map(|i| median(&values[i.saturating_sub(half)..(i + half + 1).min(values.len())])).collect()
 }
 
-/// Deviation of the noise between neighbours: by the median of their differences, which few levels and spikes move.
+/// Standard deviation of the noise between adjacent points: by the median of their differences,
+/// which few levels and spikes move.
 fn noise(values: &[f64]) -> f64 {
     let differences: Vec<f64> = values.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
     (median(&differences) / (0.674_5 * std::f64::consts::SQRT_2)).max(LEAST_NOISE)
 }
 
-/// The series cut into pieces of one level each, as index ranges: the set of cuts with the least sum of squares and penalties.
+/// Cuts the series into pieces of one level each, as index ranges: the set of cuts with the least
+/// sum of squares and penalties.
 fn pieces(values: &[f64], noise: f64) -> Vec<(usize, usize)> {
     let n = values.len();
     let penalty = PENALTY * noise * noise * (n as f64).ln();
@@ -174,7 +183,7 @@ fn pieces(values: &[f64], noise: f64) -> Vec<(usize, usize)> {
     cuts
 }
 
-/// The level of the quickest [`CALM_SHARE`] of the time.
+/// The level of the fastest [`CALM_SHARE`] of the time.
 fn calm(pieces: &[(usize, usize)], levels: &[f64]) -> f64 {
     let mut by_level: Vec<(f64, usize)> = levels.iter().zip(pieces).map(|(level, (a, b))| (*level, b - a)).collect();
     by_level.sort_by(|a, b| a.0.total_cmp(&b.0));

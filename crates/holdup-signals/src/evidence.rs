@@ -1,5 +1,5 @@
-//! What a claim rests on: pointers into the recording, with what stands there and what would stand there otherwise; and what to
-//! do about it. Claims themselves are made elsewhere.
+//! What a claim rests on: pointers into the recording, with the observed value and the one expected
+//! otherwise. Also what to do about a cause. Other modules make the claims.
 
 use holdup_recording::{Labels, Recording};
 use serde::{Deserialize, Serialize};
@@ -15,30 +15,30 @@ pub struct Span {
     pub to_s: f64,
 }
 
-/// A pointer into the recording with what it says.
+/// A pointer into the recording, and what it shows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
     /// Table of the recording.
     pub table: String,
-    /// Column of it.
+    /// Its column.
     pub column: String,
-    /// Rows it is about: column values, or for `samples` the metric (as `metric`) and its labels.
+    /// The rows: column values, or for `samples` the metric (as `metric`) and its labels.
     pub labels: Labels,
-    /// When; none is the whole recording.
+    /// When; none means the whole recording.
     pub window: Option<Span>,
-    /// What is so.
+    /// The observed value.
     pub observed: String,
-    /// What would be so otherwise.
+    /// The value expected otherwise.
     pub expected: String,
     /// A sentence.
     pub text: String,
     /// Chart of the report that shows it.
     #[serde(default)]
     pub chart: Option<String>,
-    /// Whether it points into the recording that stands for the healthy time: `window` is of that one then.
+    /// Whether it points into the baseline recording; `window` then lies in that one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub against: bool,
-    /// The window as it was given, until the pieces of a verdict are gathered.
+    /// The window as given, until the verdict's pieces are gathered.
     #[serde(skip)]
     pub at: Option<Window>,
 }
@@ -68,14 +68,14 @@ impl Evidence {
         }
     }
 
-    /// The same, with other words.
+    /// The same pointer with other words.
     pub fn saying(mut self, expected: impl Into<String>, text: impl Into<String>) -> Self {
         self.expected = expected.into();
         self.text = text.into();
         self
     }
 
-    /// Whether there is at least one row where it points.
+    /// Whether it points at one row at least.
     pub fn resolves(&self, recording: &Recording) -> bool {
         let tables = &recording.tables;
         let within = |at: i64| {
@@ -139,7 +139,7 @@ impl Evidence {
     }
 }
 
-/// Something to do about a cause.
+/// A remedy for a cause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fix {
     /// In words.
@@ -147,7 +147,7 @@ pub struct Fix {
     /// The exact statement, setting or command, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// How to keep it over a restart or reboot.
+    /// How to keep it across a restart or reboot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep: Option<String>,
     /// What it may cost.

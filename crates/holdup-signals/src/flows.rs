@@ -1,6 +1,6 @@
-//! What passed through a disk, through several together, or through a cloud database's volume (CloudWatch): bytes and operations
-//! of reads and writes added up, with what was queued, interval by interval; and which limit binds. Limits of clouds are on
-//! the sum: neither part has to be flat.
+//! Throughput of a disk, of several together, or of a cloud database's volume (CloudWatch): bytes
+//! and operations of reads and writes added up, with the queue, interval by interval. Also which
+//! limit binds. Cloud limits apply to the sum: neither part has to be flat.
 
 use super::plateau::{Asked, Ceiling, Freer, ceilings, freer_before, sum};
 use super::throttle::Unit;
@@ -8,25 +8,26 @@ use super::{Missing, View, Window};
 use crate::Evidence;
 use holdup_recording::{Labels, metrics};
 
-/// What records disks.
+/// What to record for disks.
 const HOST: &str =
     "--watch host, or figures of CloudWatch (aws_read_throughput_bytes_per_second and the like) imported";
 
-/// Mean requests above this size are limited by bytes rather than by their number, bytes. Clouds count one operation for up to
-/// 16 to 256 KB of sequential I/O, and neighbouring requests are merged to as much.
+/// Mean request size above which bytes are the limit and not their number, bytes. Clouds count one
+/// operation for up to 16 to 256 KiB of sequential I/O, and adjacent requests are merged up to that
+/// size.
 pub const SMALL_BYTES: f64 = 32.0 * 1024.0;
 
-/// A ceiling has to be stood at for this share (0-1) of the degraded stretch to be the reason for it.
+/// A ceiling must hold for this share (0-1) of the episode to be its reason.
 const MOSTLY: f64 = 0.5;
 
-/// A rate that spreads over less than this share (0-1) of what the other does is what is limited: the other goes up and down with the
-/// size of requests.
+/// The rate that spreads less than this share (0-1) of the other's spread is the limited one; the
+/// other follows the size of requests.
 const FLATTER: f64 = 0.5;
 
-/// Spreads below this are those of clocks, whatever is limited.
+/// Smaller spreads come from clocks.
 const LEAST_SPREAD: f64 = 0.005;
 
-/// Where the figures come from.
+/// The source of the figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
     /// The kernel's counters of devices.
@@ -35,18 +36,18 @@ pub enum Counted {
     Cloud,
 }
 
-/// What passed through one place.
+/// The throughput of one place.
 #[derive(Clone, Debug)]
 pub struct Flow {
     /// A device, `all disks`, or a database instance.
     pub name: String,
-    /// Whose figures.
+    /// The source of its figures.
     pub counted: Counted,
     /// Bytes read and written.
     pub bytes: Vec<Asked>,
     /// Reads and writes.
     pub operations: Vec<Asked>,
-    /// Device or instance as a label; none of several devices.
+    /// Device or instance as a label; none for several devices.
     label: Option<(&'static str, String)>,
 }
 
@@ -55,7 +56,7 @@ pub struct Flow {
 pub struct Binding {
     /// What is limited.
     pub unit: Unit,
-    /// The level during the degraded stretch.
+    /// The level during the episode.
     pub ceiling: Ceiling,
     /// All levels of the recording, in time order.
     pub all: Vec<Ceiling>,
@@ -74,7 +75,7 @@ impl Flow {
         }
     }
 
-    /// Metric of what is done.
+    /// Metric of the throughput.
     fn metric(&self, unit: Unit) -> &'static str {
         match (self.counted, unit) {
             (Counted::Host, Unit::Bytes) => metrics::host::DISK_IO_BYTES.name,
@@ -89,17 +90,18 @@ impl Flow {
         mean(self.series(unit), window, |i| i.done)
     }
 
-    /// Queued or being served over `window`, on average.
+    /// Queued or in service over `window`, on average.
     pub fn queued(&self, window: Window) -> Option<f64> {
         mean(&self.bytes, window, |i| i.queued)
     }
 
-    /// Most in any interval, per second.
+    /// Greatest of any interval, per second.
     pub fn most(&self, unit: Unit) -> f64 {
         self.series(unit).iter().map(|i| i.done).fold(0.0, f64::max)
     }
 
-    /// Bytes of a read or write in `window`, as its intervals usually were: a mean would be that of a few large ones.
+    /// Typical bytes of a read or write in `window`: the median of its intervals, because a few
+    /// large ones would move a mean.
     pub fn bytes_each(&self, window: Window) -> f64 {
         let usual = |unit| {
             let within = self.series(unit).iter().filter(|i| overlap(i.window, window) > 0.0);
@@ -111,18 +113,18 @@ impl Flow {
         if operations > 0.0 { usual(Unit::Bytes) / operations } else { 0.0 }
     }
 
-    /// The ceilings of that unit that most of `slow` is spent at, and all there are.
+    /// The ceiling of that unit that held for most of `slow`, and all there are.
     fn ceiling(&self, unit: Unit, slow: Window) -> Option<(Ceiling, Vec<Ceiling>)> {
         let all = ceilings(self.series(unit), None);
         let there = |c: &Ceiling| c.stretches.iter().map(|s| overlap(*s, slow)).sum::<f64>();
         let most = all.iter().max_by(|a, b| there(a).total_cmp(&there(b)))?;
-        // Of what was recorded of the stretch: samples may begin later and end earlier.
+        // Of the recorded part: samples may begin later and end earlier.
         let recorded: f64 = self.series(unit).iter().map(|i| overlap(i.window, slow)).sum();
         let at_any: f64 = all.iter().map(there).sum();
         (recorded > 0.0 && at_any >= MOSTLY * recorded).then(|| (most.clone(), all.clone()))
     }
 
-    /// How much the rate of that unit spreads in `window`: its interquartile range over its median.
+    /// Spread of that unit's rate in `window`: interquartile range over median.
     fn spread(&self, unit: Unit, window: Window) -> f64 {
         let within =
             self.series(unit).iter().filter(|i| window.contains(i.window.from) && window.contains(i.window.to));
@@ -132,8 +134,9 @@ impl Flow {
         ((at(3) - at(1)) / at(2).max(f64::MIN_POSITIVE)).max(LEAST_SPREAD)
     }
 
-    /// The limit that binds in `slow`, if one does. Where both rates are level it is the flatter one's. Where requests are alike in size
-    /// both are as flat: then large ones are limited by bytes, small ones by their number, and those between by what moves less.
+    /// The limit that binds in `slow`, if any. If both rates are level it is the flatter one's. If
+    /// requests are alike in size both are as flat: then bytes limit large ones, operations limit
+    /// small ones, and between them the steadier rate decides.
     pub fn binding(&self, slow: Window) -> Option<Binding> {
         let (bytes, operations) = (self.ceiling(Unit::Bytes, slow), self.ceiling(Unit::Operations, slow));
         let each = self.bytes_each(slow);
@@ -151,19 +154,20 @@ impl Flow {
             }
         };
         let (unit, (ceiling, all)) = if by_bytes { (Unit::Bytes, bytes?) } else { (Unit::Operations, operations?) };
-        // As many large requests as there were, and not their bytes: no limit on their number is reached with such.
+        // Many large requests: their bytes are limited, not their number. A limit on operations is
+        // not reached with these.
         if unit == Unit::Operations && each > SMALL_BYTES {
             return None;
         }
         Some(Binding { unit, ceiling, all })
     }
 
-    /// What was done above `ceiling` before it, if that was more for a while and never again.
+    /// The higher throughput before `ceiling`, if it lasted a while and never returned.
     pub fn freer_before(&self, unit: Unit, ceiling: &Ceiling) -> Option<Freer> {
         freer_before(self.series(unit), ceiling)
     }
 
-    /// Evidence that points at what was done in `window`.
+    /// Evidence that points at the throughput in `window`.
     pub fn evidence(&self, unit: Unit, window: Window, observed: String, expected: String, text: String) -> Evidence {
         let mut labels = Labels::new([("metric", self.metric(unit))]);
         if let Some((name, value)) = &self.label {
@@ -185,8 +189,8 @@ fn overlap(a: Window, b: Window) -> f64 {
 }
 
 impl View<'_> {
-    /// What passed through every disk that file systems and servers use, through all of them together, and through volumes of
-    /// databases that CloudWatch tells of.
+    /// Every disk that file systems and servers use, all of them together, and volumes of databases
+    /// that CloudWatch reports.
     ///
     /// # Errors
     /// If no disk was recorded.
@@ -207,7 +211,8 @@ impl View<'_> {
         Ok(flows)
     }
 
-    /// One series of samples, in time order: the one with the fewest labels, where others tell of parts or of other statistics.
+    /// One series of samples in time order: the one with the fewest labels, if others cover parts
+    /// or other statistics.
     fn one(&self, metric: &str, labels: &[(&str, &str)]) -> Vec<(i64, f64)> {
         let series = self.index.series(metric, labels).min_by_key(|((_, labels), _)| labels.iter().count());
         let within = |(at, _): &&(i64, f64)| self.window.contains(*at);
@@ -261,7 +266,8 @@ impl View<'_> {
         Flow { label: Some((label, name.clone())), name, counted: Counted::Cloud, bytes, operations }
     }
 
-    /// Operations in flight by Little's law: as many a second as there were, times the seconds that each took.
+    /// Operations in flight by Little's law: operations per second times the seconds that each
+    /// took.
     fn in_flight_by_latency(&self, labels: &[(&str, &str)]) -> Vec<(i64, f64)> {
         let directions = [
             (metrics::aws::READ_IOPS.name, metrics::aws::READ_LATENCY.name),
@@ -276,7 +282,8 @@ impl View<'_> {
     }
 }
 
-/// Intervals between samples of a counter and of the time that operations spent in line. A fall is a restart, and says nothing.
+/// Intervals between samples of a counter and of the queueing time of operations. A fall is a
+/// restart, and that interval is left out.
 fn growing(done: &[(i64, f64)], waited: &[(i64, f64)]) -> Vec<Asked> {
     let at = |t: i64| waited.binary_search_by_key(&t, |(at, _)| *at).ok().map(|i| waited[i].1);
     let between = |pair: &[(i64, f64)]| {
@@ -289,7 +296,8 @@ fn growing(done: &[(i64, f64)], waited: &[(i64, f64)]) -> Vec<Asked> {
     done.windows(2).filter_map(between).collect()
 }
 
-/// Gauges over periods: a sample stands in the middle of its period, and periods are as long as the usual step.
+/// Gauges over periods: a sample stands in the middle of its period, and periods are as long as the
+/// usual step.
 fn standing(rates: &[(i64, f64)], queue: &[(i64, f64)]) -> Vec<Asked> {
     let mut steps: Vec<i64> = rates.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
     steps.sort_unstable();

@@ -1,9 +1,12 @@
-//! Who measured response time. Best are the client's own requests; where holdup only watched, the app's HTTP
-//! metrics stand for them, and where there is no app either, the time statements wait in the database by
-//! Little's law (sessions waiting = rate x wait). Execution is left out there: a batch job's long statements
-//! are among all others, and are no delay of theirs. Of PostgreSQL these are the active sessions of clients that wait for a disk, a lock or
-//! another process, and its transactions. Where there are only a cloud's figures of a database, how its volume
-//! answered stands for it, if that is something to complain about: that a volume is quick says nothing of requests.
+//! Which source measured response time. The client's own requests are best. Where holdup only
+//! watched, the app's HTTP metrics stand for them. Without an app, the time that statements wait in
+//! the database does, by Little's law (sessions waiting = rate x wait). Execution is left out
+//! there, because a batch job's long statements would count as a delay of all others.
+//!
+//! For PostgreSQL these are the active client sessions that wait for a disk, a lock or another
+//! process, and its transactions. If there are only a cloud's figures of a database, the response
+//! time of its volume stands for it, but only when it is bad: a quick volume says nothing about
+//! requests.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +19,7 @@ use super::distribution::Distribution;
 use super::view::Index;
 use crate::timing;
 
-/// Who measured response time.
+/// The source that measured response time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The client, request by request.
@@ -25,39 +28,39 @@ pub enum Origin {
     AppMetrics,
     /// The database's sessions and statement rate, by Little's law.
     DatabaseSessions,
-    /// CloudWatch, of the volume of a database.
+    /// CloudWatch's figures of a database's volume.
     Volume,
 }
 
 impl Origin {
-    /// Whose account it is, in words.
+    /// The source in words.
     pub fn whose(self) -> &'static str {
         match self {
             Self::Client => "as the client measured it",
             Self::AppMetrics => "by the app's metrics",
             Self::DatabaseSessions => "by the database's sessions",
-            Self::Volume => "of a volume, by CloudWatch",
+            Self::Volume => "by CloudWatch's figures of a volume",
         }
     }
 }
 
 impl Origin {
-    /// `text` with whose word it is, if it is not the client's.
+    /// `text` with its source, unless that is the client.
     pub fn qualify(self, text: &str) -> String {
         match self {
             Origin::Client => text.to_owned(),
             Origin::AppMetrics => format!("{text}; by the app's own HTTP metrics"),
             Origin::DatabaseSessions => {
-                format!("{text}; the wait in the database alone, by Little's law over its sessions")
+                format!("{text}; only the wait in the database, by Little's law over its sessions")
             }
             Origin::Volume => {
-                format!("{text}; of reads or writes of the database's volume, by CloudWatch: nobody measured requests")
+                format!("{text}; this is the database's volume by CloudWatch, because no source measured requests")
             }
         }
     }
 }
 
-/// The best account there is of `whole`.
+/// The best available measurement in `whole`.
 pub fn best(requests: &[&Request], index: &Index, whole: Window) -> (ClientView, Origin) {
     if !requests.is_empty() {
         return (ClientView::of(requests.iter().copied()), Origin::Client);
@@ -73,8 +76,8 @@ pub fn best(requests: &[&Request], index: &Index, whole: Window) -> (ClientView,
     if volume.seconds.is_empty() { (sessions, Origin::DatabaseSessions) } else { (volume, Origin::Volume) }
 }
 
-/// Periods of CloudWatch: what the slower of reads and writes took, as whoever commits waits for a write, and whoever asks for a
-/// read. Of several instances the first by name.
+/// Periods of CloudWatch: the slower of reads and writes, because a commit waits for a write and a
+/// query for a read. With several instances, the first by name.
 fn from_volume(index: &Index, whole: Window) -> ClientView {
     const LATENCIES: [(&str, &str); 2] = [
         (metrics::aws::READ_LATENCY.name, metrics::aws::READ_IOPS.name),
@@ -84,7 +87,7 @@ fn from_volume(index: &Index, whole: Window) -> ClientView {
     let Some(name) = names.filter_map(|((_, labels), _)| labels.get("db_instance")).min() else {
         return ClientView { seconds: Vec::new() };
     };
-    // The series without a further label is the mean over all of the instance.
+    // The series without a further label is the mean over the whole instance.
     let labels = [("db_instance", name)];
     let one = |metric: &str| {
         let of_it = index.series(metric, &labels).min_by_key(|((_, labels), _)| labels.iter().count());
@@ -194,7 +197,7 @@ fn from_sessions(index: &Index, whole: Window) -> ClientView {
     ClientView { seconds }
 }
 
-/// What PostgreSQL's sessions wait for that is no client: somebody else's lock, the disk, another process.
+/// What PostgreSQL's sessions wait for, apart from the client: locks, the disk, another process.
 const WAITS: &[&str] = &["IO", "LWLock", "Lock", "BufferPin", "IPC"];
 
 /// Counter of PostgreSQL's transactions.

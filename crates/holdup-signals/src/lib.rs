@@ -1,5 +1,5 @@
-//! What raw rows amount to: rates, means, plateaus, episodes, and the evidence that points back at the rows. Derived when a
-//! recording is read, never stored. No cause is known here.
+//! What raw rows amount to: rates, means, plateaus, episodes, and the evidence that points back at
+//! the rows. Derived when a recording is read, never stored. This crate knows no causes.
 
 #![forbid(unsafe_code)]
 
@@ -64,25 +64,26 @@ pub use validity::Validity;
 pub use view::{Counter, Gauge, Growth, Mean, View};
 pub use warm_up::WarmUp;
 
-/// A fact that a rule needs and the recording does not have. It makes the rule's outcome `NotJudged`.
+/// A fact that a rule needs and the recording lacks. It makes the rule's outcome `NotJudged`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
     /// What is missing, in words with table and column or metric.
     pub what: String,
-    /// What would bring it, e.g. `--watch host`.
+    /// What to record to have it, e.g. `--watch host`.
     pub enable: String,
 }
 
 impl Missing {
-    /// Something missing and what would bring it.
+    /// A missing fact and what would record it.
     pub fn new(what: impl Into<String>, enable: impl Into<String>) -> Self {
         Self { what: what.into(), enable: enable.into() }
     }
 
-    /// That there is no calm stretch, and none in another recording.
+    /// No baseline window, here or in another recording.
     pub fn calm(what_for: &str) -> Self {
-        let enable = "a longer recording, with a stretch in which all is well; or --against a recording of one";
-        Self::new(format!("a calm stretch{what_for}"), enable)
+        let enable =
+            "a longer recording that includes a healthy stretch; or --against another recording of healthy time";
+        Self::new(format!("a baseline window{what_for}"), enable)
     }
 }
 

@@ -1,8 +1,10 @@
-//! What clouds allow: a table of ours of the throughput and operations a second that instances and volumes may have, with the
-//! documents and their dates. A level is never matched by its number alone: only where the instance or the volume is known, and
-//! then a level that is none of the documented is reported as just that.
+//! What clouds allow: our table of the throughput and operations per second of instances and
+//! volumes, with the documents and their dates. holdup never matches a level by its number alone:
+//! it must know the instance or the volume. A level that matches no documented limit is reported as
+//! just that.
 //!
-//! Figures that no document at hand gives (volumes that a database service stripes) are left out: no limit is better than a wrong one.
+//! Figures that no document gives (volumes that a database service stripes) are left out: no limit
+//! is better than a wrong one.
 
 mod amazon;
 mod google;
@@ -13,14 +15,14 @@ pub use amazon::{of_instance, of_volume};
 use super::View;
 use super::throttle::Unit;
 
-/// A level is a documented one if it is as near as this (0-1): EBS is designed to deliver 90 % of what it promises most of the
-/// time, and a minute's average of a busy volume misses by a few per cent.
+/// A level matches a documented limit within this share (0-1). EBS is designed to deliver 90 % of
+/// its promise most of the time, and a minute's average of a busy volume misses by a few per cent.
 const NEAR: f64 = 0.05;
 
 const MIB: f64 = 1024.0 * 1024.0;
 const GIB: f64 = 1024.0 * MIB;
 
-/// What `describe-instance-types` says, as an import has it.
+/// The attributes of `describe-instance-types`, as imported.
 const DESCRIBED: [(&str, &str, Unit); 4] = [
     ("instance.ebs_baseline_throughput_bytes_per_second", "baseline", Unit::Bytes),
     ("instance.ebs_baseline_iops", "baseline", Unit::Operations),
@@ -31,7 +33,7 @@ const DESCRIBED: [(&str, &str, Unit); 4] = [
 /// A limit that a document gives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Documented {
-    /// What it is of, e.g. `baseline of db.r5.2xlarge`.
+    /// Its subject, e.g. `baseline of db.r5.2xlarge`.
     pub of: String,
     /// What is limited.
     pub unit: Unit,
@@ -41,19 +43,19 @@ pub struct Documented {
     pub source: &'static str,
 }
 
-/// What is known of the instance and volume that a database runs on.
+/// What is known about the instance and volume that a database runs on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Known {
     /// The instance's class or the volume's type, if either is known.
     pub what: Option<String>,
-    /// Whether somebody said that it is what this host's disk is, rather than what a cloud's figures are of.
+    /// Whether the user said what this host's disk is; otherwise a cloud's figures did.
     pub is_told: bool,
-    /// Limits of it.
+    /// Its limits.
     pub limits: Vec<Documented>,
 }
 
 impl Known {
-    /// The documented limit that `level` is, if it is one.
+    /// The documented limit that `level` matches, if any.
     pub fn matching(&self, unit: Unit, level: f64) -> Option<&Documented> {
         let off = |d: &Documented| (d.limit - level).abs() / d.limit;
         let near = self.of_unit(unit).filter(|d| off(d) <= NEAR);
@@ -65,42 +67,42 @@ impl Known {
         self.limits.iter().filter(move |d| d.unit == unit)
     }
 
-    /// The next class of the same family, or the next size of the same kind of disk, that does more than `needed` bytes or operations
-    /// a second all the time, and how much.
+    /// The next class of the same family, or the next size of the same kind of disk, that sustains
+    /// more than `needed` bytes or operations per second, and how much it does.
     pub fn next_up(&self, unit: Unit, needed: f64) -> Option<(String, f64)> {
         let what = self.what.as_deref()?;
         amazon::next_class(what, unit, needed).or_else(|| microsoft::next_size(what, unit, needed))
     }
 }
 
-/// Limits of one volume of any cloud: its type as that cloud names it, its size in bytes, provisioned operations a second and bytes a
-/// second, as far as they are known.
+/// Limits of one volume of any cloud, by its type in that cloud's terms, size in bytes, provisioned
+/// operations and bytes per second, as far as known.
 fn of_any_volume(kind: &str, size: Option<f64>, iops: Option<f64>, throughput: Option<f64>) -> Vec<Documented> {
     let google = || google::of_disk(kind, size);
     let microsoft = || microsoft::of_disk(kind, size);
     let found = [of_volume(kind, size, iops, throughput), google(), microsoft()];
     let found = found.into_iter().find(|limits| !limits.is_empty()).unwrap_or_default();
-    // Who says what is provisioned knows better than any table.
+    // The description of what is provisioned beats any table.
     let told = [(Unit::Operations, iops), (Unit::Bytes, throughput)];
     let given = told.into_iter().filter_map(|(unit, limit)| {
         let is_there = found.iter().any(|d| d.unit == unit && Some(d.limit) == limit);
-        let of = format!("provisioned for the {kind} volume");
+        let of = format!("provisioned rate of the {kind} volume");
         limit.filter(|_| !is_there).map(|limit| Documented { of, unit, limit, source: "as it was described" })
     });
     given.chain(found.iter().cloned()).collect()
 }
 
-/// Whether the figures of a volume of type `kind` are at hand.
+/// Whether there are figures for a volume of type `kind`.
 pub fn knows_volume(kind: &str) -> bool {
     !of_any_volume(kind, Some(100.0 * GIB), Some(3_000.0), None).iter().all(|d| d.source == "as it was described")
 }
 
-/// Where settings of the instance and the volume come from: an import of what Amazon says, and whoever runs holdup. What the
-/// latter says holds.
+/// Where settings of the instance and the volume come from: the user of holdup, and an import from
+/// AWS. The user's take precedence.
 const SOURCES: [&str; 2] = ["told", "aws"];
 
 impl View<'_> {
-    /// What is known of the instance and the volume beneath.
+    /// What is known about the instance and its volume.
     pub fn known_limits(&self) -> Known {
         let settings = self.recording.tables.settings.with_columns(&["source", "name", "value"]).unwrap_or_default();
         let of = |source: &str, name: &str| {
@@ -116,7 +118,7 @@ impl View<'_> {
                 Some(Documented { of, unit: *unit, limit: number(name)?, source: "describe-instance-types" })
             })
             .collect();
-        // What Amazon itself says of the type is newer than any table.
+        // Amazon's own description of the type is newer than any table.
         if limits.is_empty() {
             limits = class.map(of_instance).unwrap_or_default();
         }

@@ -1,22 +1,24 @@
-//! Memory over a window: whose limit is the tighter one, the machine's or a watched process's cgroup's, how full it is of
-//! what, and what being full led to: pages of files read again, page faults that had to wait for a disk, allocations that
-//! had to wait for memory. Memory that is full of files is a machine used well, so none of this is a fault by itself.
+//! Memory over a window: which limit is tighter, the machine's or that of a watched process's
+//! cgroup; how full it is, and of what; and what that led to: pages of files read again, page
+//! faults that waited for a disk, allocations that waited for memory. Memory full of cached files
+//! is used well, so none of this is a fault by itself.
 
 use super::{Counter, Missing, View};
 use crate::Evidence;
 use holdup_recording::{Labels, metrics};
 
-/// What records the machine's memory.
+/// What to record for the machine's memory.
 pub const HOST: &str = "--watch host";
 
-/// What records the memory of a process's cgroup.
+/// What to record for the memory of a process's cgroup.
 pub const PROCESS: &str = "--watch pid:N for the app and the database";
 
 /// Bytes of a page of memory. Machines with larger ones fault less often for the same bytes.
 pub const PAGE_BYTES: f64 = 4096.0;
 
-/// From this share (0-1) in use on, what is read next pushes something out: the kernel keeps a few per cent of the machine
-/// free (vm.min_free_kbytes and the watermarks above it) and of a cgroup charges pages in batches.
+/// From this share (0-1) in use, a new page pushes another out. The kernel keeps a few per cent of
+/// the machine free (vm.min_free_kbytes and the watermarks above it) and charges a cgroup's pages
+/// in batches.
 const FULL: f64 = 0.9;
 
 /// Name of the setting with a cgroup's memory limit.
@@ -25,25 +27,25 @@ pub const LIMIT: &str = "cgroup.memory_limit_bytes";
 /// The tighter of the limits on memory.
 #[derive(Clone, Debug)]
 pub struct Memory {
-    /// Whose it is: `host`, or `pid:N` for the cgroup of that process.
+    /// Its owner: `host`, or `pid:N` for the cgroup of that process.
     pub source: String,
-    /// Bytes there may be.
+    /// The limit, bytes.
     pub limit_bytes: f64,
-    /// Share (0-1) of them in use on average, cached files included.
+    /// Share (0-1) of it in use on average, cached files included.
     pub in_use_ratio: f64,
-    /// Bytes of files among them, on average; none if not recorded.
+    /// Bytes of cached files among it, on average; none if not recorded.
     pub file_bytes: Option<f64>,
-    /// Which samples say so.
+    /// The metric of its samples.
     metric: &'static str,
 }
 
 impl Memory {
-    /// Whether reading something new means to drop something.
+    /// Whether a new page has to push another out.
     pub fn is_full(&self) -> bool {
         self.in_use_ratio >= FULL
     }
 
-    /// Whether it is a cgroup's limit that is the tighter one.
+    /// Whether a cgroup's limit is the tighter one.
     pub fn is_cgroup(&self) -> bool {
         self.source != "host"
     }
@@ -56,12 +58,13 @@ impl Memory {
 }
 
 impl View<'_> {
-    /// The memory that is the fullest: of a watched process's cgroup with a limit, or of the machine.
+    /// The fullest memory: that of a watched process's cgroup with a limit, or the machine's.
     ///
     /// # Errors
-    /// If neither was recorded, or of a limit and how near to it a process's cgroup is only one.
+    /// If neither was recorded, or only one of a cgroup's limit and usage.
     pub fn memory(&self) -> Result<Memory, Missing> {
-        // A cgroup with figures may have a limit: that nobody recorded which is no room on the machine.
+        // A cgroup with figures may have a limit. If that was not recorded, room on the machine
+        // proves nothing.
         let has_cgroup = !self.sources_of(metrics::cgroup::MEMORY_USAGE_BYTES.name).is_empty();
         let settings = match self.recording.tables.settings.with_columns(&["source", "name", "value"]) {
             Err(what) if has_cgroup => return Err(Missing::new(what, PROCESS)),
@@ -87,8 +90,8 @@ impl View<'_> {
         fullest.map_or(host, Ok)
     }
 
-    /// Path of the cgroup that `metric` of `source` is of, below where its controller is mounted. In version 1 each controller
-    /// may have another.
+    /// Path of the cgroup that `metric` of `source` belongs to, below the mount of its controller.
+    /// In version 1 each controller may have another path.
     pub fn cgroup_of(&self, source: &str, metric: &str) -> String {
         let labelled = self.index.series(metric, &[]).find(|((s, _), _)| s == source);
         let path = labelled.and_then(|((_, labels), _)| labels.get("cgroup"));
@@ -108,7 +111,8 @@ impl View<'_> {
         })
     }
 
-    /// Page faults that had to read from a disk: the machine's, since its disks serve everybody too; else the watched processes'.
+    /// Page faults that had to read from a disk: the machine's, because its disks serve all
+    /// processes; else the watched processes'.
     ///
     /// # Errors
     /// If none were recorded.
@@ -117,7 +121,8 @@ impl View<'_> {
             .or_else(|_| self.counter(metrics::process::MAJOR_FAULTS.name, &[], PROCESS))
     }
 
-    /// Pages of `kind` (`file`, `anon`) read again soon after they had been dropped: in the cgroup of `memory`, else on the machine.
+    /// Pages of `kind` (`file`, `anon`) read again soon after they were dropped: in the cgroup of
+    /// `memory`, else on the machine.
     ///
     /// # Errors
     /// If neither was recorded.
@@ -132,11 +137,11 @@ impl View<'_> {
         self.counter(metrics::host::PAGING_REFAULTS.name, &labels, HOST)
     }
 
-    /// Seconds in which something was stalled for want of memory (PSI, `some`): the greater of the machine's and of a
-    /// watched process's cgroup's.
+    /// Seconds in which a task stalled for lack of memory (PSI, `some`): the greater of the
+    /// machine's and that of a watched process's cgroup.
     ///
     /// # Errors
-    /// If the kernel counts none, or it was not recorded.
+    /// If the kernel does not count them, or they were not recorded.
     pub fn memory_stall(&self) -> Result<Counter, Missing> {
         let labels = [("resource", "memory"), ("kind", "some")];
         let host = self.counter(metrics::host::PRESSURE.name, &labels, HOST);

@@ -1,6 +1,6 @@
 //! Sizes as PostgreSQL writes them in its settings: `128MB`, `16GB`, `8kB`, or a plain number in the setting's own unit.
 
-/// Bytes of `text`; a number without a unit is in units of `plain` bytes.
+/// `text` in bytes; a number without a unit counts units of `plain` bytes.
 pub fn bytes_of(text: &str, plain: f64) -> Option<f64> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

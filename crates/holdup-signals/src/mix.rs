@@ -1,6 +1,6 @@
-//! The mix of statements: which share of the calls each digest has, in degraded stretches and outside of them, compared by a distance
-//! that is set against what chance alone gives. From the server's counters by digest, or else from single executions, or
-//! from what was seen on the wire.
+//! The mix of statements: each digest's share of the calls, in episodes and outside of them, and
+//! the distance between the two compared with that of chance alone. The source is the server's
+//! counters by digest, else single executions, else packets.
 
 use std::collections::BTreeMap;
 
@@ -9,68 +9,71 @@ use holdup_recording::Labels;
 use super::{Missing, View, Window};
 use crate::Evidence;
 
-/// What tells statements apart.
+/// What to record to tell statements apart.
 const ENABLE: &str = "counters by statement (performance_schema, pg_stat_statements), or --watch wire:PORT";
 
-/// Fewer calls than this on either side say nothing about shares.
+/// Shares of fewer calls than this on either side are not compared.
 const LEAST_CALLS: f64 = 100.0;
 
-/// Calls come in bursts, not one by one: chance moves shares by this many times what it would of single calls.
+/// Calls come in bursts, not one by one: chance moves shares by this many times what it would with
+/// single calls.
 const BURSTS: f64 = 2.0;
 
-/// One statement in and out.
+/// One statement inside and outside of episodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statement {
     /// Identity of the statement.
     pub digest: String,
     /// Its text, literals replaced.
     pub text: String,
-    /// Calls in degraded stretches and outside.
+    /// Calls in episodes and outside.
     pub calls: (f64, f64),
-    /// Seconds that they took, in and out.
+    /// Their total time in seconds, inside and outside.
     pub seconds: (f64, f64),
 }
 
-/// The mix in degraded stretches beside the mix outside.
+/// The mix in episodes and the mix outside.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mix {
     /// Statements, most calls first.
     pub statements: Vec<Statement>,
-    /// Calls in all, in and out.
+    /// All calls, inside and outside.
     pub calls: (f64, f64),
-    /// Seconds recorded, in and out.
+    /// Seconds recorded, inside and outside.
     pub recorded: (f64, f64),
-    /// Half of the sum of the differences of shares (0-1): the part of the calls that is another statement's (total variation distance).
+    /// Half the sum of the differences of shares (0-1): the share of calls that moved to other
+    /// statements (total variation distance).
     pub distance: f64,
-    /// What chance gives of it, on average, and the most that it gives nineteen times in twenty.
+    /// The distance that chance gives on average, and in at most one case of twenty.
     pub by_chance: (f64, f64),
-    /// The table that it is of, and its column.
+    /// The table and column it comes from.
     table: (&'static str, &'static str),
 }
 
 impl Mix {
-    /// Shares (0-1) of the calls of a statement, in and out.
+    /// Shares (0-1) of a statement's calls, inside and outside.
     pub fn shares(&self, of: &Statement) -> (f64, f64) {
         (of.calls.0 / self.calls.0.max(1.0), of.calls.1 / self.calls.1.max(1.0))
     }
 
-    /// Calls a second of a statement, in and out.
+    /// Calls per second of a statement, inside and outside.
     pub fn rates(&self, of: &Statement) -> (f64, f64) {
         (of.calls.0 / self.recorded.0.max(1e-9), of.calls.1 / self.recorded.1.max(1e-9))
     }
 
-    /// Calls a second of all statements, in and out.
+    /// Calls per second of all statements, inside and outside.
     pub fn rate(&self) -> (f64, f64) {
         (self.calls.0 / self.recorded.0.max(1e-9), self.calls.1 / self.recorded.1.max(1e-9))
     }
 
-    /// Greatest difference of any share (0-1).
+    /// Greatest change of any share (0-1).
     pub fn most_moved(&self) -> f64 {
         self.statements.iter().map(|s| (self.shares(s).0 - self.shares(s).1).abs()).fold(0.0, f64::max)
     }
 
-    /// Times that a statement is as frequent in degraded stretches as outside, by calls a second: at least that, nineteen times in
-    /// twenty. Infinite numbers are none: a statement that was never called outside counts as called once.
+    /// How many times as frequent a statement is in episodes as outside, by calls per second: the
+    /// lower bound that holds in nineteen cases of twenty. Never infinite: a statement that was
+    /// never called outside counts as called once.
     pub fn more_often(&self, of: &Statement) -> f64 {
         let (now, before) = (of.calls.0, of.calls.1.max(1.0));
         let log = (now / self.recorded.0.max(1e-9)).ln() - (before / self.recorded.1.max(1e-9)).ln();
@@ -78,7 +81,7 @@ impl Mix {
         (log - 1.645 * error).exp()
     }
 
-    /// Evidence that points at a statement, or at all of them.
+    /// Evidence that points at one statement, or at all.
     pub fn evidence(
         &self,
         window: Window,
@@ -99,13 +102,13 @@ impl Mix {
     }
 }
 
-/// Takes digest, text, calls and seconds.
+/// Receives digest, text, calls and seconds.
 type Add<'a> = &'a mut dyn FnMut(&str, &str, f64, f64);
 
-/// A way to count what is seen through a view.
+/// Counts the calls in a view.
 type Count = fn(&View<'_>, Add<'_>);
 
-/// Table and kind of row, and how calls are counted there; the most complete first.
+/// Table and kind of row with its way to count calls, the most complete first.
 const SOURCES: [((&str, &str), Count); 3] = [
     (("statements", "digest_total"), by_counters),
     (("statements", "execution"), by_executions),
@@ -113,10 +116,10 @@ const SOURCES: [((&str, &str), Count); 3] = [
 ];
 
 impl View<'_> {
-    /// The mix within `inside` beside that within `outside`, seen through the recording of `calm`.
+    /// The mix within `inside` and within `outside`, the latter in the recording of `calm`.
     ///
     /// # Errors
-    /// If nothing tells statements apart, or there are too few on either side.
+    /// If no source tells statements apart, or there are too few calls on either side.
     pub fn mix(&self, inside: &[Window], calm: &View<'_>, outside: &[Window]) -> Result<Mix, Missing> {
         let mut few = None;
         for (table, counted) in SOURCES {
@@ -134,9 +137,8 @@ impl View<'_> {
         }
         Err(match few {
             Some((a, b)) => {
-                let what =
-                    format!("enough calls to compare: {a:.0} while requests were slow and {b:.0} at other times");
-                Missing::new(what, "a longer recording, with a stretch in which all is well")
+                let what = format!("enough calls to compare (only {a:.0} in the episode and {b:.0} outside)");
+                Missing::new(what, "a longer recording that includes a healthy stretch")
             }
             None => Missing::new("calls by statement", ENABLE),
         })
@@ -199,8 +201,9 @@ impl Mix {
         mix
     }
 
-    /// Mean and 95th percentile of the distance of two samples of this size of one mix. The difference of a share is about normal, its
-    /// absolute value has the mean of `sqrt(2 / pi)` deviations; bursts widen it.
+    /// Mean and 95th percentile of the distance between two samples of this size from one mix. The
+    /// difference of a share is about normal, its absolute value has the mean of `sqrt(2 / pi)`
+    /// deviations; bursts widen it.
     fn chance(&self) -> (f64, f64) {
         let each = 1.0 / self.calls.0.max(1.0) + 1.0 / self.calls.1.max(1.0);
         let all = (self.calls.0 + self.calls.1).max(1.0);

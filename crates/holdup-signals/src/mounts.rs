@@ -1,24 +1,24 @@
-//! From a file to the mount it lies on and to the server's setting that put it there. Both are read from settings as they were
-//! recorded: nothing is looked up on this machine.
+//! From a file to its mount and to the server's setting that put it there. Both come from recorded
+//! settings: holdup looks nothing up on this machine.
 
 use super::View;
 
 /// A mounted file system.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mount {
-    /// Where.
+    /// Mount point.
     pub path: String,
     /// Kind, e.g. `ext4`, `tmpfs`.
     pub fstype: String,
     /// Options, comma-separated.
     pub options: String,
-    /// Device, e.g. `vda1`, `loop3`; `tmpfs` and the like where there is none.
+    /// Device, e.g. `vda1`, `loop3`; `tmpfs` and the like have none.
     pub device: String,
-    /// Size, where it was recorded.
+    /// Size, if recorded.
     pub size_bytes: Option<f64>,
-    /// Free, where it was recorded.
+    /// Free space, if recorded.
     pub free_bytes: Option<f64>,
-    /// Whose view of mounts it is: `host` or `pid:N`.
+    /// The source of this view of mounts: `host` or `pid:N`.
     pub source: String,
 }
 
@@ -26,7 +26,7 @@ pub struct Mount {
 const IN_MEMORY: &[&str] = &["tmpfs", "ramfs", "devtmpfs"];
 
 impl Mount {
-    /// Whether its files are in memory and on no device.
+    /// Whether its files are only in memory.
     pub fn is_in_memory(&self) -> bool {
         IN_MEMORY.contains(&self.fstype.as_str())
     }
@@ -36,7 +36,7 @@ impl Mount {
         self.options.split(',').any(|option| option == name)
     }
 
-    /// Name of the setting that holds its `fact`, e.g. `options`.
+    /// Name of the setting for its `fact`, e.g. `options`.
     pub fn setting(&self, fact: &str) -> String {
         format!("mount[{}].{fact}", self.path)
     }
@@ -54,7 +54,7 @@ pub fn is_at_or_above(directory: &str, path: &str) -> bool {
 }
 
 impl View<'_> {
-    /// The mount that `path` (absolute) lies on, as a watched process sees it, else as the host does.
+    /// The mount of `path` (absolute) as a watched process sees it, else as the host does.
     pub fn mount_of(&self, path: &str) -> Option<Mount> {
         let rows = self.recording.tables.settings.with_columns(&["source", "name", "value"]).ok()?;
         let mut best: Option<(bool, usize, &str, &str)> = None;
@@ -83,8 +83,8 @@ impl View<'_> {
         })
     }
 
-    /// Variables of database servers that name a directory at or above `path`, nearest first, with the value as it is set. Of
-    /// a list (`a:b:c`) each directory counts.
+    /// Variables of database servers that name a directory at or above `path`, nearest first, with
+    /// their value. Each directory of a list (`a:b:c`) counts.
     pub fn server_variables_at(&self, path: &str) -> Vec<(String, String)> {
         let Ok(rows) = self.recording.tables.settings.with_columns(&["source", "name", "value"]) else {
             return Vec::new();
@@ -104,7 +104,7 @@ impl View<'_> {
         found.into_iter().map(|(_, name, value)| (name, value)).collect()
     }
 
-    /// Directories that server variable `name` names: several of a list.
+    /// Directories that server variable `name` names, several for a list.
     pub fn server_directories(&self, name: &str) -> Vec<String> {
         let Ok(value) = self.setting(name, "") else { return Vec::new() };
         value.split(':').filter(|d| d.starts_with('/')).map(|d| d.trim_end_matches('/').to_owned()).collect()

@@ -1,7 +1,8 @@
-//! What became of the load's objectives. Those for the run as a whole are held against what each operation came to; those
-//! with a window against every window ([`Evaluation`], which the generator uses as well). Response times of a second are
-//! those of `latency.hlog`. How many requests failed in a second only the generator knew exactly: its word counts, unless
-//! something else is left out of the run here than there; then, and where there are no histograms, the rows are counted.
+//! Which of the load's objectives were met. Objectives for the whole run are compared with each
+//! operation's result, those with a window with every window ([`Evaluation`], which the generator
+//! uses as well). Response times of a second come from `latency.hlog`. Only the generator knew
+//! exactly how many requests failed in a second, so its counts decide, unless this reader leaves
+//! out another part of the run. In that case, and without histograms, holdup counts the rows.
 
 mod seconds;
 
@@ -17,30 +18,30 @@ use super::operations::Operation;
 use crate::demand::Demand;
 use holdup_recording::words::ms;
 
-/// An objective and what became of it.
+/// An objective and its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Objective {
     /// As it was given.
     pub threshold: Threshold,
-    /// What is so.
+    /// The outcome.
     pub judgement: Judgement,
-    /// How it was missed, in words; none if it was not.
+    /// How it was missed, in words; none if it was met.
     pub missed: Option<String>,
     /// Whether it ended the run.
     pub aborted: bool,
 }
 
-/// What objectives are held against.
+/// What objectives are compared with.
 pub struct Run<'a> {
     /// The recording.
     pub recording: &'a Recording,
     /// Its requests, or those of `window`.
     pub requests: &'a [&'a Request],
-    /// What they came to.
+    /// Their results by operation.
     pub operations: &'a [Operation],
-    /// The part that is asked for, if it is not all of it.
+    /// The part to judge, if not all.
     pub window: Option<Window>,
-    /// Until when the warm-up lasts, nanoseconds since the Unix epoch.
+    /// End of the warm-up, nanoseconds since the Unix epoch.
     pub measured_from: i64,
 }
 
@@ -54,7 +55,8 @@ impl Run<'_> {
             let aborted = load.aborted.as_ref().filter(|a| a.text == threshold.text && threshold.abort);
             let mut judgement = windowed.unwrap_or_else(|| self.whole(threshold));
             if let Some(aborted) = aborted.filter(|_| judgement.state != State::Missed) {
-                // The generator ended the run for it: by its counts it was missed, whatever else is left out here.
+                // The generator ended the run for it: by its counts it was missed, whatever is left
+                // out here.
                 judgement.state = State::Missed;
                 judgement.value = Some(aborted.value);
                 (judgement.first_window, judgement.worst_window) = (Some(aborted.stretch), Some(aborted.stretch));
@@ -70,7 +72,7 @@ impl Run<'_> {
         self.operations.iter().filter(|o| threshold.covers(&o.name))
     }
 
-    /// Of an objective for the run as a whole.
+    /// Judges an objective for the whole run.
     fn whole(&self, threshold: &Threshold) -> Judgement {
         let metric = Metric::parse(&threshold.metric);
         let value = metric
@@ -140,7 +142,7 @@ impl Run<'_> {
     }
 }
 
-/// When the load began, nanoseconds since the Unix epoch: what its objectives' windows count from.
+/// Start of the load, nanoseconds since the Unix epoch: the origin of its objectives' windows.
 pub fn load_start(manifest: &Manifest) -> i64 {
     manifest.phases.first().map_or(manifest.started_at, |phase| phase.from)
 }

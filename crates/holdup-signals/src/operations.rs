@@ -1,6 +1,7 @@
-//! What each operation came to: counts of the whole run, exact where the generator kept them, and how its times are
-//! distributed after the warm-up. Times are those of the histograms (`latency.hlog`, three digits), which hold every
-//! request; of the rows, which may be a sample, where there are no histograms or only a part of the run is asked for.
+//! The results of each operation: counts of the whole run, exact where the generator kept them, and
+//! the distribution of its times after the warm-up. Times come from the histograms (`latency.hlog`,
+//! three digits), which hold every request. Without histograms, or for a part of the run, they come
+//! from the rows, which may be a sample.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,14 +12,14 @@ use super::Window;
 use super::client::{distribution, failed, is_latency, response_ms, send_lag_ms, service_ms};
 use super::distribution::Distribution;
 
-/// What one operation came to.
+/// The results of one operation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Operation {
     /// Its name.
     pub name: String,
     /// Requests that were due.
     pub offered: u64,
-    /// Requests that ended well.
+    /// Requests that succeeded.
     pub completed: u64,
     /// Requests that failed, by kind.
     pub errors: BTreeMap<String, u64>,
@@ -37,8 +38,8 @@ impl Operation {
     }
 }
 
-/// Operations of `requests` of `recording`, in the scenario's order: all of it, or what was due in `window`. Times
-/// are those from `measured_from` (nanoseconds since the Unix epoch) on.
+/// Operations of `requests` of `recording` in the scenario's order: all of it, or what was due in
+/// `window`. Times count from `measured_from` (nanoseconds since the Unix epoch).
 pub fn of(recording: &Recording, requests: &[&Request], window: Option<Window>, measured_from: i64) -> Vec<Operation> {
     let groups = by_operation(requests.iter().copied());
     let Some(load) = recording.manifest.load.as_ref().filter(|_| window.is_none()) else {
@@ -64,7 +65,7 @@ pub fn of(recording: &Recording, requests: &[&Request], window: Option<Window>, 
     }
     let tags: Vec<String> = operations.iter().map(|o| hlog::clean(&o.name)).collect();
     let timed = operations.into_iter().enumerate().map(|(i, operation)| {
-        // Two names that are one tag are told apart in the rows only.
+        // Only rows tell apart two names that share a tag.
         let is_alone = tags.iter().filter(|tag| **tag == tags[i]).count() == 1;
         let times = if is_alone { Times::of_histograms(&tags[i], &by_tag) } else { None };
         match times {
@@ -80,7 +81,7 @@ pub fn of(recording: &Recording, requests: &[&Request], window: Option<Window>, 
     timed.collect()
 }
 
-/// Operations of `rows` alone.
+/// Operations from `rows` alone.
 pub fn of_rows<'r>(rows: impl IntoIterator<Item = &'r Request>, measured_from: i64) -> Vec<Operation> {
     by_operation(rows).iter().map(|(name, rows)| timed(counted(name, rows), rows, measured_from)).collect()
 }
@@ -97,7 +98,7 @@ fn by_operation<'r>(rows: impl IntoIterator<Item = &'r Request>) -> Vec<(&'r str
     groups
 }
 
-/// An operation with what its rows count.
+/// An operation with the counts of its rows.
 fn counted(name: &str, rows: &[&Request]) -> Operation {
     let mut operation = Operation { name: name.to_owned(), ..Operation::default() };
     for row in rows {
@@ -129,7 +130,7 @@ struct Times {
 }
 
 impl Times {
-    /// An operation's times from its histograms, if there are any and all of them can be read.
+    /// An operation's times from its histograms, if they exist and can all be read.
     fn of_histograms(tag: &str, by_tag: &HashMap<&str, Vec<&hlog::Slice>>) -> Option<Self> {
         let times = |kind: &str| -> Option<Distribution> {
             let Some(slices) = by_tag.get(format!("{tag}.{kind}").as_str()) else {

@@ -1,5 +1,5 @@
-//! Plans of statements over a window, by statement and shape; and two plans held against each other: where they part, and where the
-//! planner was wrong about rows. What any of it means is for the rules.
+//! Plans of statements over a window, by statement and shape; and two plans compared: where they
+//! differ, and where the planner misjudged rows. Rules interpret it.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use holdup_recording::rows::Plan;
 use super::{Executed, Missing, View};
 use crate::Evidence;
 
-/// What records plans.
+/// What to record for plans.
 pub const PLANS: &str = "add ?plans=explain to the address of --watch postgresql://… or mysql://… (docs/security.md has the grants), or log plans \
      with auto_explain and name the log (?log=PATH)";
 
 /// Plans of one shape of one statement.
 #[derive(Clone, Debug)]
 pub struct Shape<'a> {
-    /// How many were recorded.
+    /// How many there are.
     pub count: usize,
     /// The last of them.
     pub plan: &'a Plan,
@@ -80,19 +80,19 @@ pub fn shapes<'a>(plans: &[&'a Plan], of: &Executed) -> BTreeMap<&'a str, Vec<Sh
     by_kind
 }
 
-/// Where two plans part: the node of each, if it has one there.
+/// Where two plans differ: the node of each, if it has one there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parting<'p> {
-    /// Of the one before.
+    /// In the earlier plan.
     pub before: Option<&'p Node>,
-    /// Of the one after.
+    /// In the later plan.
     pub after: Option<&'p Node>,
 }
 
 impl Parting<'_> {
     /// Both in words.
     pub fn text(&self) -> String {
-        // Of a table that is reached by a bitmap the index stands beneath.
+        // For a table reached by a bitmap, the index is on the node beneath.
         let name = |node: Option<&Node>| match node {
             Some(node) if node.index.is_none() && node.relation.is_some() => {
                 let beneath = node.children.iter().find_map(|child| child.index.as_ref());
@@ -105,8 +105,8 @@ impl Parting<'_> {
     }
 }
 
-/// Where two plans part. A table that is reached in another way says more than what is built upon it, so that is looked for
-/// first; else it is the first node, from the top, that is another one.
+/// Where two plans differ. Another access path to a table says more than what is built upon it, so
+/// holdup looks for that first; else it is the first different node from the top.
 pub fn parting<'p>(before: &'p Node, after: &'p Node) -> Option<Parting<'p>> {
     let tables = |plan: &'p Node| plan.all().into_iter().filter(|node| node.relation.is_some());
     for now in tables(after) {
@@ -129,8 +129,8 @@ fn first<'p>(before: &'p Node, after: &'p Node) -> Option<Parting<'p>> {
     })
 }
 
-/// The node whose rows were most misjudged, and by what factor: 2 or more is many times too few or too many. None where no rows
-/// were counted.
+/// The node whose rows were most misjudged, and by what factor: 2 means twice too few or too many.
+/// None if rows were not counted.
 pub fn misestimate(plan: &Node) -> Option<(&Node, f64)> {
     let factor = |node: &Node| {
         let (expected, came) = (node.rows_estimated?.max(1.0), node.rows_actual?.max(1.0));

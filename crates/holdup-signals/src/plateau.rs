@@ -1,8 +1,9 @@
-//! A plateau: a rate that stays at one level although more is asked for. It is looked for in the rate itself, whatever its
-//! level: what the level is a limit of, and whose, is for the rules. A level alone proves nothing, since a steady load is one.
+//! A plateau: a rate that stays at one level although more is demanded. It is found in the rate
+//! itself, at any level; rules decide which limit that is, and whose. A level alone proves nothing,
+//! since a steady load has one.
 //!
-//! [`ceilings`] looks for levels together with the demand beyond them, also several and for a part of the time; [`Plateau`] says
-//! only how level a rate is as a whole, where no queue is known.
+//! [`ceilings`] finds levels together with the demand beyond them, also several and for a part of
+//! the time. [`Plateau`] only says how level a rate is as a whole, where no queue is known.
 
 mod ceilings;
 
@@ -10,18 +11,18 @@ pub use ceilings::{Asked, Ceiling, Demand, Fall, Freer, ceilings, falls, freer_b
 
 use super::Growth;
 
-/// What lies within this share of the median (0-1) is at its level: samples a second apart miss by a few per cent, as a
-/// token bucket's burst and a late read do.
+/// A rate within this share (0-1) of the median is at its level: samples a second apart miss by a
+/// few per cent, and so do a token bucket's burst and a late read.
 const NEAR: f64 = 0.08;
 
-/// Fewer intervals than this say nothing.
+/// Least number of intervals to judge.
 const LEAST_INTERVALS: usize = 8;
 
-/// Share (0-1) of intervals that has to be at the level: p10 to p90 of a distribution.
+/// Share (0-1) of intervals that must be at the level: p10 to p90 of a distribution.
 const AT_LEVEL: f64 = 0.8;
 
-/// A limit is never exceeded, but a machine that stalls falls short of it: where next to no interval (this share, 0-1) is above
-/// the level, fewer have to be at it.
+/// A limit is never exceeded, but a machine that stalls falls short of it. If at most this share
+/// (0-1) of intervals is above the level, fewer must be at it.
 const ABOVE: f64 = 0.05;
 const AT_LEVEL_FROM_BELOW: f64 = 0.6;
 
@@ -39,8 +40,8 @@ pub struct Plateau {
 }
 
 impl Plateau {
-    /// How level `rates` (per second) are; none if they are too few. The first and the last, in which load begins or ends,
-    /// should not be among them: see [`inner`].
+    /// How level `rates` (per second) are; none if they are too few. The first and the last should
+    /// be left out, because load begins and ends in them: see [`inner`].
     pub fn of(rates: &[f64]) -> Option<Self> {
         if rates.len() < LEAST_INTERVALS {
             return None;
@@ -54,7 +55,7 @@ impl Plateau {
         Some(Self { level, at_level_ratio: ratio(near), above_ratio: ratio(above), intervals: sorted.len() })
     }
 
-    /// Whether it is one.
+    /// Whether it is a plateau.
     pub fn is_flat(&self) -> bool {
         let least = if self.above_ratio <= ABOVE { AT_LEVEL_FROM_BELOW } else { AT_LEVEL };
         self.level > 0.0 && self.at_level_ratio >= least

@@ -6,13 +6,13 @@ use holdup_recording::metrics;
 
 use crate::View;
 
-/// Ports at which a database listens: of the addresses under watch, and of the packets.
+/// Ports at which a database listens: from the watched addresses, and from the packets.
 pub fn database_ports(view: &View<'_>) -> BTreeSet<String> {
     let tables = &view.recording.tables;
     let of_packets = tables.exchanges.rows.iter().map(|e| e.server.as_str());
     let is_database = |s: &&str| s.starts_with("mysql") || s.starts_with("postgres") || s.starts_with("mariadb");
     let coverage = view.recording.manifest.coverage.iter().map(|c| c.source.as_str());
-    // Of coverage `mysql://user@host:3306 statement history` the address is the first word.
+    // The first word of coverage `mysql://user@host:3306 statement history` is the address.
     let watched = coverage
         .chain(view.sources_of(metrics::mysql::SESSIONS.name))
         .chain(view.sources_of(metrics::postgresql::SESSIONS.name));

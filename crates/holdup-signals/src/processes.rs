@@ -1,5 +1,5 @@
-//! Watched processes as the recording names them, what is set for each, and which of the failed requests an event or a
-//! limit can account for. What they did is in samples.
+//! Watched processes as the recording names them, their settings, and which of the failed requests
+//! an event or a limit can account for. What they did is in samples.
 
 use holdup_recording::Labels;
 use holdup_recording::rows::Request;
@@ -7,25 +7,25 @@ use holdup_recording::rows::Request;
 use super::View;
 use crate::Evidence;
 
-/// Schemes of what is watched as the service or a part of it.
+/// Schemes of sources that are the service or a part of it.
 const SERVICES: &[&str] = &["pid:", "server:", "cgroup:"];
 
-/// Whether `source` is watched as the service or a part of it.
+/// Whether `source` is the service or a part of it.
 pub fn is_service(source: &str) -> bool {
     SERVICES.iter().any(|scheme| source.starts_with(scheme))
 }
 
-/// A watched process, or what stands for some.
+/// A watched process, or a source that stands for several.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Process<'a> {
     /// Its source, e.g. `pid:N`.
     pub source: &'a str,
-    /// Its name, or its source where that was not recorded.
+    /// Its name, or its source if the name was not recorded.
     pub name: &'a str,
 }
 
 impl<'a> Process<'a> {
-    /// Its number.
+    /// Its process id.
     pub fn pid(&self) -> &'a str {
         self.source.trim_start_matches("pid:")
     }
@@ -56,12 +56,13 @@ impl<'a> View<'a> {
         self.watched_with(metric, &["pid:"])
     }
 
-    /// The same of all that is watched as the service or a part of it: processes, servers by their port, cgroups by their path.
+    /// The same for all sources that are the service or a part of it: processes, servers by their
+    /// port, cgroups by their path.
     pub fn services_with(&self, metric: &str) -> Vec<Process<'a>> {
         self.watched_with(metric, SERVICES)
     }
 
-    /// The same that have `setting`.
+    /// The same for those with `setting`.
     pub fn services_set(&self, setting: &str) -> Vec<Process<'a>> {
         let rows = self.recording.tables.settings.with_columns(&["source", "name", "value"]).unwrap_or_default();
         let has = rows.iter().filter(|s| s.name == setting).map(|s| s.source.as_str());
@@ -82,7 +83,8 @@ impl<'a> View<'a> {
         sources.into_iter().map(|source| Process { source, name: name(source) }).collect()
     }
 
-    /// The container that Kubernetes says to have `setting` at `value`, if one alone has.
+    /// The only container with `setting` at `value`, according to Kubernetes; none if several have
+    /// it.
     pub fn container_with(&self, setting: &str, value: f64) -> Option<&'a str> {
         let rows = self.recording.tables.settings.with_columns(&["source", "name", "value"]).ok()?;
         let named = |name: &'a str| name.strip_prefix("container.")?.strip_suffix(setting)?.strip_suffix('.');

@@ -1,27 +1,29 @@
-//! What the active sessions of a PostgreSQL server waited for, by the server's own wait events: for the disk, behind a session that
-//! waits for it, for a lock, or for nothing. A server of processes and locks of its own is slow in ways that no count of threads in
-//! uninterruptible sleep shows: of thirty sessions that commit one flushes, and the others wait for it in a queue of the server's.
+//! What the active sessions of a PostgreSQL server waited for, by its wait events: for the disk,
+//! behind a session that waits for it, for a lock, or for nothing. A server of processes with its
+//! own locks is slow in ways that threads in uninterruptible sleep do not show: of thirty sessions
+//! that commit, one flushes, and the others wait for it in a queue of the server's.
 
 use super::{Missing, View};
 
-/// What an active session is at.
+/// The state of an active session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
     /// Reads or writes a file, or flushes one.
     Disk,
-    /// Waits for what another session holds only while it reads, writes or flushes: a page that is being read, the log's turn, a
-    /// table's end.
+    /// Waits for what another session holds only while it reads, writes or flushes: a page being
+    /// read, its turn at the log, the end of a table.
     Behind,
     /// Waits for a lock that statements ask for.
     Lock,
-    /// Runs, or wants to.
+    /// Runs, or could run.
     Running,
     /// Anything else: another process of the server, the client, a timer.
     Elsewhere,
 }
 
-/// Events of other types than IO that are held through a read, a write or a flush. Names of PostgreSQL 10 to 18, in small letters.
-/// PostgreSQL documentation, "The Cumulative Statistics System", wait events.
+/// Events of types other than IO that last through a read, a write or a flush. Names of PostgreSQL
+/// 10 to 18, in lower case. PostgreSQL documentation, "The Cumulative Statistics System", wait
+/// events.
 const BEHIND: &[&str] = &[
     "ipc:bufferio",
     "lwlock:bufferio",
@@ -41,7 +43,7 @@ const BEHIND: &[&str] = &[
     "ipc:checkpointstart",
 ];
 
-/// What a session with wait event `state` (`TYPE:EVENT`, empty if it waits for nothing) is at.
+/// The state behind wait event `state` (`TYPE:EVENT`, empty if it waits for nothing).
 pub fn at(state: &str) -> At {
     let state = state.to_ascii_lowercase();
     match state.split_once(':').map_or(state.as_str(), |(kind, _)| kind) {
@@ -53,22 +55,22 @@ pub fn at(state: &str) -> At {
     }
 }
 
-/// Sessions on average, over a window.
+/// Mean numbers of sessions over a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ServerWaits {
-    /// That were active.
+    /// Active ones.
     pub active: f64,
-    /// That read, wrote or flushed.
+    /// Those that read, wrote or flushed.
     pub disk: f64,
-    /// That waited behind such a one.
+    /// Those that waited behind such a session.
     pub behind: f64,
-    /// That ran, or wanted to.
+    /// Those that ran, or could run.
     pub running: f64,
 }
 
 impl ServerWaits {
-    /// Sessions that waited for the disk, by themselves or behind another. Who is in front of them is at the disk or on a CPU in the
-    /// proportion in which sessions are.
+    /// Sessions that waited for the disk, by themselves or behind another. The sessions in front of
+    /// them are at the disk or on a CPU in the same proportion as all sessions.
     pub fn for_disk(&self) -> f64 {
         let holders = self.disk + self.running;
         if holders > 0.0 { self.disk + self.behind * self.disk / holders } else { 0.0 }
@@ -76,13 +78,13 @@ impl ServerWaits {
 }
 
 impl View<'_> {
-    /// Whether what the client asks for is statements of a database.
+    /// Whether the client's requests are statements of a database.
     pub fn asks_statements(&self) -> bool {
         let load = self.recording.manifest.load.as_ref();
         load.is_some_and(|load| ["mysql", "postgres"].iter().any(|protocol| load.protocol.starts_with(protocol)))
     }
 
-    /// What active sessions of clients were at; none where no server says it (only PostgreSQL does).
+    /// States of active client sessions; none if no server reports them (only PostgreSQL does).
     ///
     /// # Errors
     /// If sessions were not recorded.

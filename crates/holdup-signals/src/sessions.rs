@@ -1,5 +1,5 @@
-//! Database sessions by what they were at: the server's own state text and the statement, how many on average. The
-//! server's words differ in case between versions, so they are compared without it.
+//! Database sessions by state: the server's own state text and the statement, how many on average.
+//! The server's words differ in case between versions, so the comparison ignores it.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub struct SessionGroup {
     pub true_state: String,
 }
 
-/// Sessions that were at something, over a window.
+/// Sessions that were not idle, over a window.
 #[derive(Clone, Debug)]
 pub struct Busy {
     /// Groups, most first.
@@ -36,7 +36,7 @@ pub struct Busy {
 impl Busy {
     /// How many on average were in one of `states` (lower case).
     pub fn mean_in(&self, states: &[&str]) -> f64 {
-        // The sum of nothing is -0, which would be printed so.
+        // An empty sum is -0, which would be printed so.
         self.groups.iter().filter(|g| is_in(g, states)).map(|g| g.mean).fold(0.0, |sum, mean| sum + mean)
     }
 
@@ -56,7 +56,7 @@ impl Busy {
         named.sort_by(|a, b| b.1.total_cmp(&a.1));
         let named: Vec<String> = named.iter().map(|(state, n)| format!("{n:.1} in \"{state}\"")).collect();
         let text = format!(
-            "of {:.1} busy sessions on average {}; most of them ran: {}",
+            "on average {:.1} sessions were busy, of them {}; most of these ran: {}",
             self.mean(),
             named.join(", "),
             if most.statement.is_empty() { "(no statement shown)" } else { &most.statement }

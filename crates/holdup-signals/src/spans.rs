@@ -1,4 +1,5 @@
-//! What the app said of its requests and waits, and what the packets said of statements: the rows of one window.
+//! The rows of one window: what the app reported about its requests and waits, and what the packets
+//! show about statements.
 
 use holdup_recording::rows::{Exchange, Span};
 
@@ -10,10 +11,10 @@ impl<'a> View<'a> {
     /// # Errors
     /// If none were recorded, or they lack one of `columns`.
     pub fn spans(&self, columns: &[&'static str]) -> Result<Vec<&'a Span>, Missing> {
-        let enable = "--watch otlp, and the app's OpenTelemetry exporter set to it";
+        let enable = "--watch otlp, with the app's OpenTelemetry exporter pointed at it";
         let rows = self.recording.tables.spans.with_columns(columns).map_err(|what| Missing::new(what, enable))?;
         if rows.is_empty() {
-            return Err(Missing::new("the app's own account of its requests (spans)", enable));
+            return Err(Missing::new("the app's own spans of its requests", enable));
         }
         Ok(rows.iter().filter(|s| self.window.contains(s.started_at)).collect())
     }
@@ -23,10 +24,10 @@ impl<'a> View<'a> {
     /// # Errors
     /// If none were recorded, or they lack one of `columns`.
     pub fn exchanges(&self, columns: &[&'static str]) -> Result<Vec<&'a Exchange>, Missing> {
-        let enable = "--watch wire:PORT, the database's, as root or with CAP_NET_RAW";
+        let enable = "--watch wire:PORT with the database's port, as root or with CAP_NET_RAW";
         let rows = self.recording.tables.exchanges.with_columns(columns).map_err(|what| Missing::new(what, enable))?;
         if rows.is_empty() {
-            return Err(Missing::new("requests and responses as the packets say (exchanges)", enable));
+            return Err(Missing::new("requests and responses from packets (exchanges)", enable));
         }
         Ok(rows.iter().filter(|e| self.window.contains(e.request_at)).collect())
     }

@@ -1,16 +1,18 @@
-//! What of a series or a table lies in a window, without going through all of it: a day has far more than any window that is asked for.
+//! The part of a series or a table that lies in a window, without a scan of all of it: a day is far
+//! longer than any window.
 
 use super::Window;
 
-/// Rows whose times are looked at together.
+/// Rows whose times are checked together.
 const CHUNK: usize = 1_024;
 
-/// Where in a table times are: the first and the last of each [`CHUNK`] rows, as rows come nearly in order of time.
+/// Time index of a table: the first and the last time of each [`CHUNK`] rows, which come nearly in
+/// order.
 #[derive(Default)]
 pub struct Stretches(Vec<(i64, i64)>);
 
 impl Stretches {
-    /// Of `rows`, by the time `at`.
+    /// Indexes `rows` by the time `at`.
     pub fn of<R>(rows: &[R], at: impl Fn(&R) -> i64) -> Self {
         let stretch = |chunk: &[R]| {
             let times = || chunk.iter().map(&at);
@@ -19,7 +21,8 @@ impl Stretches {
         Self(rows.chunks(CHUNK).map(stretch).collect())
     }
 
-    /// Those of `rows` that may lie in `window`, in order, and few others. They are the rows that this is of.
+    /// The rows that may lie in `window`, in order, and few others. `rows` must be the indexed
+    /// ones.
     pub fn near<'r, R>(&self, rows: &'r [R], window: Window) -> impl Iterator<Item = &'r R> {
         let chunks = rows.chunks(CHUNK).zip(&self.0);
         chunks.filter(move |(_, (first, last))| *last >= window.from && *first < window.to).flat_map(|(chunk, _)| chunk)

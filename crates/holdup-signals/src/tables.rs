@@ -1,6 +1,6 @@
-//! What became of PostgreSQL's tables over a window: rows inserted, changed and deleted, and so the dead ones that vacuum has to
-//! remove; and of each table with values out of line, how many rows of its TOAST table an update wrote. What any of it means
-//! is for the rules.
+//! What happened to PostgreSQL's tables over a window: rows inserted, changed and deleted, and so
+//! the dead ones that vacuum has to remove. For each table with values out of line, also how many
+//! rows of its TOAST table an update wrote. Rules interpret it.
 
 use holdup_recording::metrics::Metric;
 use holdup_recording::{Labels, metrics};
@@ -8,21 +8,22 @@ use holdup_recording::{Labels, metrics};
 use super::{Missing, View};
 use crate::Evidence;
 
-/// What records tables.
+/// What to record for tables.
 pub const POSTGRESQL: &str = "--watch postgresql://USER@HOST:PORT, as a member of pg_monitor";
 
-/// Bytes of a value in one row of a TOAST table: four such rows fill a page of 8 kB (TOAST_MAX_CHUNK_SIZE).
+/// Bytes of a value in one row of a TOAST table: four such rows fill a page of 8 KiB
+/// (TOAST_MAX_CHUNK_SIZE).
 pub const CHUNK_BYTES: f64 = 1_996.0;
 
-/// Bytes that such a row takes of its page, with its head: a quarter.
+/// Bytes that such a row takes in its page with its header: a quarter.
 pub const CHUNK_ROW_BYTES: f64 = 2_048.0;
 
-/// Rows inserted or deleted for each update (0-1), up to which theirs are no part of what is written out of line.
+/// Up to this many inserts or deletes per update (0-1), their out-of-line writes do not count.
 const A_FEW: f64 = 0.1;
 
 const UPDATED: &str = metrics::postgresql::STAT_TABLES_N_TUP_UPD.name;
 
-/// What became of one table's rows.
+/// What happened to one table's rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TableWrites {
     /// The server.
@@ -31,17 +32,17 @@ pub struct TableWrites {
     pub database: String,
     /// `schema.name`.
     pub table: String,
-    /// Of a TOAST table the one whose values it holds.
+    /// For a TOAST table, the table whose values it holds.
     pub toast_of: Option<String>,
     /// Rows inserted.
     pub inserted: f64,
     /// Rows changed.
     pub updated: f64,
-    /// Of those, within their page and without touching an index (HOT): no work for vacuum.
+    /// Updates within their page that touch no index (HOT): no work for vacuum.
     pub hot: f64,
     /// Rows deleted.
     pub deleted: f64,
-    /// Seconds that the counts are of.
+    /// Seconds that the counts cover.
     pub seconds: f64,
     /// Dead rows at the end, by the server's estimate.
     pub dead: Option<f64>,
@@ -51,12 +52,12 @@ pub struct TableWrites {
 }
 
 impl TableWrites {
-    /// Dead rows made that only vacuum removes.
+    /// New dead rows that only vacuum removes.
     pub fn dead_made(&self) -> f64 {
         (self.updated - self.hot).max(0.0) + self.deleted
     }
 
-    /// The same a second.
+    /// The same per second.
     pub fn dead_per_second(&self) -> f64 {
         self.dead_made() / self.seconds.max(1e-9)
     }
@@ -66,7 +67,7 @@ impl TableWrites {
         self.inserted + self.updated + self.deleted
     }
 
-    /// Its name as people say it: of a TOAST table whose it is.
+    /// Its common name; a TOAST table's includes its owner.
     pub fn name(&self) -> String {
         match &self.toast_of {
             Some(owner) => format!("{} (TOAST of {owner})", self.table),
@@ -75,7 +76,7 @@ impl TableWrites {
     }
 }
 
-/// A table and what its values out of line cost.
+/// A table and the cost of its out-of-line values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Toast {
     /// The table.
@@ -85,13 +86,14 @@ pub struct Toast {
 }
 
 impl Toast {
-    /// Rows of the TOAST table that were written anew in place of others, at least: an update that writes a value out of line deletes
-    /// the rows of the one before, whether it differs or not. An insert writes rows as well and a delete leaves as many dead, and both
-    /// may go on at once (a queue): what theirs are is not counted.
+    /// Least number of TOAST rows that replaced others. An update that writes a value out of line
+    /// deletes the old value's rows, whether it differs or not. Inserts write rows as well and
+    /// deletes leave dead ones, and both may go on at once (a queue): those are not counted.
     pub fn rewritten(&self) -> f64 {
         let by_updates = |rows: f64, others: f64| match self.rows_each() {
             Some(each) => rows - others * each,
-            // How large values are is not known: what may be others' is not the updates', but for a few.
+            // The size of values is unknown: what inserts or deletes may have written is not the
+            // updates', apart from a few.
             None if others > A_FEW * self.owner.updated => 0.0,
             None => rows,
         };
@@ -99,23 +101,23 @@ impl Toast {
         by_updates(written, self.owner.inserted).min(by_updates(dead, self.owner.deleted)).max(0.0)
     }
 
-    /// Rows of the TOAST table for each row of the table, by the server's estimates of live ones.
+    /// TOAST rows per row of the table, by the server's estimates of live rows.
     fn rows_each(&self) -> Option<f64> {
         let known = |rows: Option<f64>| rows.filter(|rows| *rows > 0.0);
         Some(known(self.toast.live)? / known(self.owner.live)?)
     }
 
-    /// The same for each update of the table.
+    /// TOAST rows per update of the table.
     pub fn per_update(&self) -> f64 {
         self.rewritten() / self.owner.updated.max(1.0)
     }
 
-    /// Bytes a second that were written for it at least: to the log, and to the table.
+    /// Least number of bytes per second written for it: to the log, and to the table.
     pub fn bytes_per_second(&self) -> f64 {
         2.0 * self.rewritten() * CHUNK_ROW_BYTES / self.toast.seconds.max(1e-9)
     }
 
-    /// Bytes of value, at most, in as many rows as an update wrote.
+    /// Size of value, at most, that fits the rows of one update, bytes.
     pub fn value_bytes(&self) -> f64 {
         self.per_update() * CHUNK_BYTES
     }
@@ -149,16 +151,16 @@ impl View<'_> {
             });
         }
         if tables.is_empty() {
-            return Err(Missing::new("what became of rows by table (postgresql_stat_tables_n_tup_upd)", POSTGRESQL));
+            return Err(Missing::new("row changes by table (postgresql_stat_tables_n_tup_upd)", POSTGRESQL));
         }
         tables.sort_by(|a, b| b.dead_made().total_cmp(&a.dead_made()));
         Ok(tables)
     }
 
-    /// Every table with a TOAST table that was recorded, most rewritten first.
+    /// Every recorded table with a TOAST table, most rewritten first.
     ///
     /// # Errors
-    /// As [`Self::table_writes`].
+    /// Like [`Self::table_writes`].
     pub fn toasts(&self) -> Result<Vec<Toast>, Missing> {
         let tables = self.table_writes()?;
         let owner_of = |toast: &TableWrites| {
@@ -171,7 +173,8 @@ impl View<'_> {
         Ok(toasts)
     }
 
-    /// Growth of one series in the window and the seconds it is of; none if it has no two samples around it. A fall is a restart.
+    /// Growth of one series in the window and the seconds it covers; none without two samples
+    /// around it. A fall is a restart.
     pub fn grown(&self, metric: &str, source: &str, labels: &Labels) -> Option<(f64, f64)> {
         let (_, series) = self.index.series(metric, &[]).find(|((s, l), _)| s == source && l == labels)?;
         let (mut delta, mut seconds) = (0.0, 0.0);
@@ -185,7 +188,7 @@ impl View<'_> {
         (seconds > 0.0).then_some((delta, seconds))
     }
 
-    /// Last value of one series in the window, or before it where it is read more seldom.
+    /// Last value of one series in the window, or before it if it is read less often.
     pub fn last(&self, metric: &str, source: &str, labels: &Labels) -> Option<f64> {
         let (_, series) = self.index.series(metric, &[]).find(|((s, l), _)| s == source && l == labels)?;
         series.iter().rev().find(|(at, _)| *at < self.window.to).map(|(_, value)| *value)

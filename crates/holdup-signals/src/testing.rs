@@ -1,5 +1,5 @@
-//! Small recordings made in code, for tests of signals and rules: steady rates and levels, requests of one length. Never
-//! compiled into holdup.
+//! Small synthetic recordings for tests of signals and rules: steady rates and levels, requests of
+//! one length. Never compiled into holdup.
 
 use holdup_recording::manifest::{Host, LoadFacts, Manifest, Model, Phase, Threshold};
 use holdup_recording::rows::{Event, Request, Sample, Session, Setting, Statement, Tables, Thread};
@@ -13,7 +13,7 @@ const S: i64 = 1_000_000_000;
 /// An event: second, source, kind, labels.
 pub type Happened<'a> = (i64, &'a str, &'a str, &'a [(&'a str, &'a str)]);
 
-/// A recording in the making: a sample a second, from 0 to its length.
+/// A recording under construction: a sample a second, from 0 to its length.
 #[derive(Clone)]
 pub struct Made {
     seconds: i64,
@@ -21,7 +21,7 @@ pub struct Made {
 }
 
 impl Made {
-    /// Of so many seconds, with nothing in it.
+    /// A recording of `seconds` with nothing in it.
     pub fn new(seconds: i64) -> Self {
         let mut manifest = Manifest::starting("made", 0, Host::default());
         manifest.ended_at = Some(seconds * S);
@@ -55,19 +55,20 @@ impl Made {
         self.put(source, metric, labels, value)
     }
 
-    /// A gauge that stays.
+    /// A constant gauge.
     pub fn gauge(self, source: &str, metric: &str, labels: &[(&str, &str)], value: f64) -> Self {
         self.put(source, metric, labels, |_| value)
     }
 
-    /// With a setting of `source`.
+    /// Adds a setting of `source`.
     pub fn setting(mut self, source: &str, name: &str, value: &str) -> Self {
         let (source, name, value) = (source.into(), name.into(), value.into());
         self.recording.tables.settings.rows.push(Setting { source, name, value, observed_at: 0 });
         self
     }
 
-    /// Device counters a second: operations, bytes of each, milliseconds that each takes, of reads and of writes.
+    /// A disk's counters: operations per second, bytes of each, milliseconds of each, for reads and
+    /// for writes.
     pub fn disk(mut self, device: &str, read: (f64, f64, f64), write: (f64, f64, f64)) -> Self {
         let mut busy = 0.0;
         for (direction, (operations, bytes, await_ms)) in [("read", read), ("write", write)] {
@@ -104,7 +105,7 @@ impl Made {
         self.gauge("pid:7", "process_threads", &[("state", "D")], count as f64)
     }
 
-    /// As [`Self::asleep`], at a place that holdup may not see.
+    /// Like [`Self::asleep`], at a place that holdup may not see.
     pub fn asleep_somewhere(self, count: i64) -> Self {
         let mut made = self.asleep(count, "", "", None);
         for row in &mut made.recording.tables.threads.rows {
@@ -113,7 +114,7 @@ impl Made {
         made
     }
 
-    /// Rows of threads as they are given.
+    /// The given rows of threads.
     pub fn threads(mut self, rows: Vec<Thread>) -> Self {
         self.recording.tables.threads.rows.extend(rows);
         self
@@ -138,7 +139,7 @@ impl Made {
         self.gauge("mysql://db", "mysql_sessions", &[("true_state", "executing")], count as f64)
     }
 
-    /// So many active sessions of PostgreSQL at each wait event, every second.
+    /// The given number of active PostgreSQL sessions at each wait event, every second.
     pub fn waiting(self, events: &'static [(&'static str, i64)]) -> Self {
         let row = |second: i64, event: &'static str, id: i64| Session {
             observed_at: second * S,
@@ -155,7 +156,7 @@ impl Made {
         self.session_rows(rows)
     }
 
-    /// Sessions as they are given, read once a second.
+    /// The given sessions, read once a second.
     pub fn session_rows(mut self, rows: Vec<Session>) -> Self {
         self.recording.tables.sessions.present = true;
         self.recording.tables.sessions.rows.extend(rows);
@@ -184,7 +185,7 @@ impl Made {
         self
     }
 
-    /// As if the recording's table had no such column.
+    /// Pretends that the recording's table lacks the column.
     pub fn without_column(mut self, table: &str, column: &'static str) -> Self {
         let tables = &mut self.recording.tables;
         match table {
@@ -198,13 +199,13 @@ impl Made {
         self
     }
 
-    /// Without a setting of any source.
+    /// Removes a setting from all sources.
     pub fn without_setting(mut self, name: &str) -> Self {
         self.recording.tables.settings.rows.retain(|s| s.name != name);
         self
     }
 
-    /// Requests changed one by one, by their number.
+    /// Changes requests one by one, by number.
     pub fn each_request(mut self, change: impl Fn(i64, &mut Request)) -> Self {
         let rows = &mut self.recording.tables.requests.rows;
         (0..).zip(rows.iter_mut()).for_each(|(number, row)| change(number, row));
@@ -244,7 +245,7 @@ impl Made {
         self
     }
 
-    /// As if the requests had been sent by `protocol`.
+    /// Pretends that `protocol` sent the requests.
     pub fn by_protocol(mut self, protocol: &str) -> Self {
         if let Some(load) = &mut self.recording.manifest.load {
             load.protocol = protocol.into();
@@ -252,7 +253,7 @@ impl Made {
         self
     }
 
-    /// The load comes of users who each wait for their answer.
+    /// Pretends a closed model: users who each wait for their response.
     pub fn closed(mut self) -> Self {
         if let Some(load) = &mut self.recording.manifest.load {
             load.model = Model::Closed;
@@ -260,7 +261,7 @@ impl Made {
         self
     }
 
-    /// As if the load had been put on `address`.
+    /// Pretends that `address` was the target.
     pub fn target(mut self, address: &str) -> Self {
         if let Some(load) = &mut self.recording.manifest.load {
             load.target = address.into();
@@ -268,7 +269,7 @@ impl Made {
         self
     }
 
-    /// As if the load had been a search, of `json`, with 8 connections and without an objective.
+    /// Pretends that the load was a search with result `json`, 8 connections and no objective.
     pub fn searched(mut self, json: &str) -> Self {
         self.recording.search = Some(json.to_owned());
         self.recording.manifest.phases =
@@ -280,7 +281,7 @@ impl Made {
         self
     }
 
-    /// Events as they are given.
+    /// The given events.
     pub fn events(mut self, events: &[Happened<'_>]) -> Self {
         self.recording.tables.events.present = true;
         self.recording.tables.events.rows.extend(events.iter().map(|(second, source, kind, labels)| Event {
@@ -293,13 +294,13 @@ impl Made {
         self
     }
 
-    /// Changes tables by hand.
+    /// Changes tables directly.
     pub fn tables(mut self, change: impl FnOnce(&mut Tables)) -> Self {
         change(&mut self.recording.tables);
         self
     }
 
-    /// Without a metric of any source.
+    /// Removes a metric from all sources.
     pub fn without(mut self, metric: &str) -> Self {
         self.recording.tables.samples.rows.retain(|s| s.metric != metric);
         self
@@ -310,7 +311,7 @@ impl Made {
         &self.recording
     }
 
-    /// What `look` sees of the whole of it.
+    /// The result of `look` on the whole of it.
     pub fn seen<T>(&self, look: impl FnOnce(&View<'_>) -> T) -> T {
         let index = Index::of(&self.recording.tables);
         let window = Window { from: self.recording.manifest.started_at, to: self.seconds * S };

@@ -1,9 +1,10 @@
-//! Threads in uninterruptible sleep (state D): how many on average, and where each of them stood: kernel function, kernel
-//! stack, system call, file. What they waited for and whose fault it is, is for the rules.
+//! Threads in uninterruptible sleep (state D): how many on average, and where each stood: kernel
+//! function, kernel stack, system call, file. Rules decide what they waited for, and why.
 //!
-//! Threads are read at instants, all of them; only those in D leave rows. So a mean is over the instants at which threads were
-//! counted (samples), with and without one in D. Of a large pile-up only some threads' stacks and files are read: the
-//! others are taken to stand where those of the same process stand that are known.
+//! Each sample reads all threads; only those in D leave rows. So a mean is over all instants at
+//! which threads were counted, with and without one in D. For a large pile-up holdup reads only
+//! some stacks and files; the other threads are assumed to stand where known ones of the same
+//! process stand.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,19 +14,19 @@ use holdup_recording::{Labels, metrics};
 use super::{Gauge, Missing, View};
 use crate::Evidence;
 
-/// What would count threads by state.
+/// What to record to count threads by state.
 const ENABLE: &str = "--watch pid:N for the app and the database, or --watch host";
 
 /// The state letter of `/proc/PID/stat`.
 const UNINTERRUPTIBLE: &str = "D";
 
-/// The kernel's own threads by the beginning of their names, where no stack tells. Their work is somebody's request that is
-/// counted already, or nobody's.
+/// Prefixes of the names of the kernel's own threads, for use without a stack. Their work belongs
+/// to a request that is counted already, or to none.
 const KERNEL_THREADS: &[&str] =
     &["kworker", "jbd2/", "loop", "kswapd", "khugepaged", "kcompactd", "md", "dmcrypt", "txg_", "xfsaild"];
 
-/// Database servers by the names of their processes (15 bytes at most): what sleeps on a database's host is rarely anybody else's
-/// request.
+/// Process names of database servers (at most 15 bytes): on a database's host, a sleeping thread
+/// usually serves its requests.
 const SERVERS: &[&str] = &[
     "mysqld",
     "mariadbd",
@@ -50,7 +51,7 @@ pub struct Place {
     pub wchan: Option<String>,
     /// Kernel stack, innermost function first, joined by ` < `.
     pub stack: Option<String>,
-    /// File that their system call is about; digits of its last component are `?`.
+    /// File of their system call; digits of its last component are `?`.
     pub path: Option<String>,
     /// System call number.
     pub syscall: Option<i64>,
@@ -75,7 +76,7 @@ impl Place {
         self.stack.as_deref().unwrap_or_default().split(" < ").map(|f| f.split('+').next().unwrap_or(f))
     }
 
-    /// The most telling name of the place: the wait channel, else the innermost function.
+    /// The most specific name of the place: the wait channel, else the innermost function.
     pub fn function(&self) -> Option<&str> {
         self.wchan.as_deref().or_else(|| self.functions().next().filter(|f| !f.is_empty()))
     }
@@ -96,20 +97,21 @@ pub struct Asleep {
     pub groups: Vec<Place>,
     /// Instants at which they were counted.
     pub instants: usize,
-    /// Whether it is about watched processes; if not, about every process of the host.
+    /// Whether it covers watched processes; if not, every process of the host.
     pub watched: bool,
     counted: Gauge,
     view_window: super::Window,
 }
 
 impl Asleep {
-    /// How many on average stood at a place that `is` so.
+    /// Mean number at places for which `is` holds.
     pub fn mean_where(&self, is: impl Fn(&Place) -> bool) -> f64 {
-        // The sum of nothing is -0, which would be printed so.
+        // An empty sum is -0, which would be printed so.
         self.groups.iter().filter(|place| is(place)).map(|place| place.mean).fold(0.0, |sum, mean| sum + mean)
     }
 
-    /// Milliseconds that each of `completed` requests spent so if `mean` threads did on average: Little's law.
+    /// Milliseconds per each of `completed` requests, if `mean` threads stood there on average:
+    /// Little's law.
     pub fn per_request_ms(&self, mean: f64, completed: f64) -> f64 {
         mean / (completed / self.view_window.seconds().max(1e-9)).max(1e-9) * 1e3
     }
@@ -165,9 +167,9 @@ impl Asleep {
 }
 
 impl View<'_> {
-    /// Threads in uninterruptible sleep. Of the watched processes: they are the service. If none of them ever sleeps so, or none is
-    /// watched, of the database servers on this host that nobody watches; without a watched process and without a
-    /// database server, of all processes but the kernel's own.
+    /// Threads in uninterruptible sleep. Those of the watched processes count, because they are the
+    /// service. If none of them ever sleeps so, or none is watched, it is the unwatched database
+    /// servers of this host. Without those either, it is all processes but the kernel's own.
     ///
     /// # Errors
     /// If threads were not counted, or their rows lack a column.
@@ -186,7 +188,8 @@ impl View<'_> {
         let has_servers = host.iter().any(is_server);
         let (metric, counted, chosen) = match by_process {
             Ok(gauge) if gauge.max > 0.0 || !has_servers => (metrics::process::THREADS.name, gauge, watched),
-            // Rows of watched processes, and nobody who counted their threads: no other count stands for it.
+            // There are rows of watched processes but no count of their threads: no other count can
+            // replace it.
             Err(missing) if !watched.is_empty() => return Err(missing),
             _ => {
                 let keep = |row: &&Thread| if has_servers { is_server(row) } else { true };
@@ -206,7 +209,8 @@ impl View<'_> {
         groups.sort_by(|a, b| b.mean.total_cmp(&a.mean));
         let instants = self.instants_of(metric);
         Ok(Asleep {
-            // The host's count has others in it: the kernel's own threads, or what is no database server.
+            // The host's count includes others: the kernel's own threads, and processes that are
+            // not database servers.
             mean: if has_servers && !is_watched { located } else { (counted.mean - left_out).max(0.0) },
             max: counted.max,
             groups,
@@ -227,7 +231,7 @@ impl View<'_> {
         instants
     }
 
-    /// Where the threads of `rows` stood, with how many of the kernel's own on average were left out.
+    /// Where the threads of `rows` stood, and the mean number of kernel threads left out.
     fn places(&self, metric: &str, rows: Vec<&Thread>, is_watched: bool) -> (Vec<Place>, f64) {
         let instants = self.instants_of(metric);
         let mut means: BTreeMap<_, f64> = BTreeMap::new();
@@ -256,8 +260,8 @@ fn is_kernels_own(place: &Place) -> bool {
     }
 }
 
-/// Puts threads whose place was not read where those stand that are like them: first of the same process and stack with a
-/// file known, then of the same process and wait channel, then of the same process.
+/// Assigns threads with unknown place to the place of similar ones: first of the same process and
+/// stack with a known file, then of the same process and wait channel, then of the same process.
 fn spread(mut places: Vec<Place>) -> Vec<Place> {
     type Like = fn(&Place, &Place) -> bool;
     let steps: [(Like, Like); 3] = [

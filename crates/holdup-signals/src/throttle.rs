@@ -1,20 +1,23 @@
-//! Limits on I/O that a cgroup has (`blkio.throttle.*` of version 1, `io.max` of version 2), and whether they are reached. Such a
-//! limit holds requests back before they reach the device, so the device's own counters show an idle disk.
+//! I/O limits of a cgroup (`blkio.throttle.*` of version 1, `io.max` of version 2), and whether
+//! they are reached. Such a limit delays requests before they reach the device, so the device's own
+//! counters show an idle disk.
 
 use super::plateau::inner;
 use super::{Missing, View};
 use crate::Evidence;
 use holdup_recording::{Labels, metrics};
 
-/// From this share (0-1) of a limit on, requests are held back: the kernel gives out shares of a tenth of a second.
+/// From this share (0-1) of a limit, requests are delayed: the kernel hands out the quota in tenths
+/// of a second.
 const REACHED: f64 = 0.9;
 
-/// In at least this share (0-1) of the intervals, or a limit is met now and then only.
+/// A limit must be reached in this share (0-1) of the intervals; otherwise it binds only now and
+/// then.
 const MOSTLY: f64 = 0.5;
 
 const ENABLE: &str = "--watch pid:N for the app and the database, and the blkio or io controller";
 
-/// What a limit is on.
+/// What a limit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes a second.
@@ -26,17 +29,17 @@ pub enum Unit {
 /// A limit that is set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Throttle {
-    /// Whose cgroup has it: `pid:N`, or `host` for holdup's own.
+    /// The owner of the cgroup: `pid:N`, or `host` for holdup's own.
     pub source: String,
     /// The device.
     pub device: String,
     /// `read` or `write`.
     pub direction: &'static str,
-    /// What it is on.
+    /// What it counts.
     pub unit: Unit,
     /// The limit, per second.
     pub limit: f64,
-    /// What was done on average, per second.
+    /// Mean throughput, per second.
     pub rate: f64,
     /// Share (0-1) of the intervals in which it was reached.
     pub reached_ratio: f64,
@@ -44,7 +47,7 @@ pub struct Throttle {
     pub setting: String,
 }
 
-/// Settings' last words, with what they are on.
+/// Last words of the settings, with direction and unit.
 const LIMITS: [(&str, &str, Unit); 4] = [
     ("read_bytes_per_second", "read", Unit::Bytes),
     ("write_bytes_per_second", "write", Unit::Bytes),
@@ -53,12 +56,12 @@ const LIMITS: [(&str, &str, Unit); 4] = [
 ];
 
 impl Throttle {
-    /// Whether requests were held back most of the time.
+    /// Whether requests were delayed most of the time.
     pub fn is_reached(&self) -> bool {
         self.reached_ratio >= MOSTLY
     }
 
-    /// Evidence that points at what was done.
+    /// Evidence that points at the throughput.
     pub fn evidence(&self, view: &View<'_>, text: String) -> Evidence {
         let of = match self.unit {
             Unit::Bytes => metrics::cgroup::DISK_IO_BYTES.name,
@@ -71,15 +74,15 @@ impl Throttle {
 }
 
 impl View<'_> {
-    /// Whether a cgroup has a limit on I/O was recorded at all.
+    /// Whether the recording says if a cgroup has an I/O limit.
     pub fn knows_throttles(&self) -> bool {
         self.setting("cgroup.path", ENABLE).is_ok()
     }
 
-    /// Limits on I/O that are set, the one that is reached most first.
+    /// I/O limits that are set, the most often reached first.
     ///
     /// # Errors
-    /// If there is one, and what was done under it was not recorded.
+    /// If there is one, and the throughput under it was not recorded.
     pub fn throttles(&self) -> Result<Vec<Throttle>, Missing> {
         let settings = self.recording.tables.settings.with_columns(&["source", "name", "value"]).unwrap_or_default();
         let mut found: Vec<Throttle> = Vec::new();
@@ -109,7 +112,7 @@ impl View<'_> {
                 setting: row.name.clone(),
             });
         }
-        // Of our own cgroup and a process's in the same one, the process is the one that matters.
+        // If a process shares holdup's own cgroup, the process is the relevant owner.
         found.sort_by(|a, b| {
             b.reached_ratio.total_cmp(&a.reached_ratio).then((a.source == "host").cmp(&(b.source == "host")))
         });

@@ -15,17 +15,17 @@ pub const POOL_WAIT: &str = metrics::app::DB_CLIENT_CONNECTION_WAIT_TIME.name;
 pub const POOL_USE: &str = metrics::app::DB_CLIENT_CONNECTION_USE_TIME.name;
 /// Histogram of the app server's own request time.
 pub const HTTP_SERVER: &str = metrics::app::HTTP_SERVER_REQUEST_DURATION.name;
-/// Histogram of the app's calls of neighbours.
+/// Histogram of the app's calls to downstream services.
 pub const HTTP_CLIENT: &str = metrics::app::HTTP_CLIENT_REQUEST_DURATION.name;
 
-/// What would bring the app's own account.
+/// What to record for the app's own timing.
 pub const APP_METRICS: &str = "--watch prometheus:http://APP/metrics, with OpenTelemetry's database client metrics on";
 
-/// A statement counts as one that requests run if it ran at least this often per completed request. A
-/// report or a batch job beside them runs far more rarely.
+/// A statement belongs to the requests if it ran at least this often per completed request. A
+/// report or a batch job beside them runs far less often.
 const PER_REQUEST: f64 = 0.5;
 
-/// The app's account of its database calls.
+/// The app's own timing of its database calls.
 ///
 /// # Errors
 /// If the app's metrics were not recorded.
@@ -33,14 +33,14 @@ pub fn app_operations(view: &View<'_>) -> Result<Mean, Missing> {
     view.mean(OPERATION, &[], APP_METRICS)
 }
 
-/// Which share (0-1) of the time for which a pooled connection is held is spent in database calls.
+/// Share (0-1) of the time a pooled connection is held that is spent in database calls.
 pub fn database_share_of_connection_use(view: &View<'_>) -> Option<f64> {
     let operation = view.mean(OPERATION, &[], APP_METRICS).ok()?;
     let held = view.mean(POOL_USE, &[], APP_METRICS).ok()?;
     (held.ms > 0.0 && held.count > 0.0).then(|| operation.ms * operation.count / (held.ms * held.count))
 }
 
-/// The server's own timing of the statements that requests run.
+/// The server's own timing of the requests' statements.
 #[derive(Clone, Debug)]
 pub struct ServerTiming {
     /// Executions seen.
@@ -61,9 +61,9 @@ impl ServerTiming {
     }
 }
 
-/// End (nanoseconds since the Unix epoch) and duration (milliseconds) of every execution of the statements
-/// that requests run: those that ran at least every second time a request completed. `completed` is the
-/// number of requests that ended well in the window.
+/// End (nanoseconds since the Unix epoch) and duration (milliseconds) of every execution of the
+/// requests' statements: those that ran at least once for every second completed request.
+/// `completed` is the number of requests that succeeded in the window.
 ///
 /// # Errors
 /// If executions were not recorded, or none belongs to the requests.
@@ -75,7 +75,8 @@ pub fn executions_of_requests(view: &View<'_>, completed: f64) -> Result<Vec<(i6
 
 const TIMED: &[&str] = &["observed_at", "kind", "digest", "duration_ns"];
 
-/// Executions by digest of the statements that requests run. They are counted, not gathered: there may be millions.
+/// Executions by digest of the requests' statements. They are counted, not gathered: there may be
+/// millions.
 fn digests_of_requests<'a>(view: &View<'a>, completed: f64) -> Result<BTreeMap<&'a str, usize>, Missing> {
     let mut by_digest = BTreeMap::new();
     for execution in view.executions(TIMED)? {
@@ -91,7 +92,7 @@ fn digests_of_requests<'a>(view: &View<'a>, completed: f64) -> Result<BTreeMap<&
     Ok(by_digest)
 }
 
-/// The server's own timing of the statements that requests run; see [`executions_of_requests`].
+/// The server's own timing of the requests' statements; see [`executions_of_requests`].
 ///
 /// # Errors
 /// The same.

@@ -1,6 +1,7 @@
-//! Bytes that a device read beside the bytes that somebody asked for: a page fault asks for a page, a read call for its
-//! length. What else was read is readahead. Counted low rather than high: a read call that was answered from the page cache
-//! counts as asked of the device, and faults on any other device count as faults on this one.
+//! Bytes that a device read, compared with the bytes that were asked for: a page fault asks for a
+//! page, a read call for its length. The rest is readahead. holdup underestimates readahead: a read
+//! call answered from the page cache counts as asked of the device, and faults on any other device
+//! count as faults on this one.
 
 use holdup_recording::metrics;
 
@@ -8,39 +9,40 @@ use super::disk_waits::DiskWaits;
 use super::memory::{HOST, PAGE_BYTES, PROCESS};
 use super::{Counter, Disk, Missing, View};
 
-/// What was asked for of what a device read.
+/// The useful part of what a device read.
 #[derive(Clone, Debug)]
 pub struct UsefulReads {
     /// Bytes read from the device.
     pub read_bytes: f64,
     /// Bytes of them that were asked for, at most.
     pub useful_bytes: f64,
-    /// Page faults that read.
+    /// Page faults that read from a disk.
     pub faults: Counter,
     /// Bytes that read calls asked for.
     pub call_bytes: f64,
     /// Read operations of the device.
     pub operations: f64,
-    /// Share (0-1) of the bytes read that watched processes had read, a process's own count; none if it was not recorded.
+    /// Share (0-1) of the bytes that watched processes caused, by each process's own counter; none
+    /// if not recorded.
     pub own_ratio: Option<f64>,
     /// The readahead window of the device, bytes; none if it was not recorded.
     pub window_bytes: Option<f64>,
 }
 
 impl UsefulReads {
-    /// Bytes read for each that was asked for. Who asked is watched, so only what was read for them is held against it: a backup
-    /// that nobody watches reads what it wants, and nobody counts that.
+    /// Bytes read per byte asked for, for the watched processes only: an unwatched backup reads
+    /// what it wants, and no source counts that.
     pub fn ratio(&self) -> f64 {
         (self.read_bytes * self.own() / self.useful_bytes.max(1.0)).max(1.0)
     }
 
-    /// Bytes that were asked for of a mean read operation.
+    /// Useful bytes of a mean read operation.
     pub fn useful_each(&self) -> f64 {
         self.useful_bytes / self.operations.max(1.0)
     }
 
-    /// Share (0-1) of the waits for reads that can be for the service's own: others that read as much from the device make the
-    /// queue as much.
+    /// Share (0-1) of the waits for reads that can be the service's own: other processes that read
+    /// as much from the device add as much to the queue.
     pub fn own(&self) -> f64 {
         self.own_ratio.unwrap_or(1.0)
     }
@@ -50,7 +52,7 @@ impl UsefulReads {
         self.read_bytes / self.operations.max(1.0)
     }
 
-    /// Bytes read from the device for a page fault that read.
+    /// Bytes read from the device per page fault.
     pub fn read_per_fault(&self) -> f64 {
         self.read_bytes / self.faults.delta.max(1.0)
     }
@@ -62,7 +64,7 @@ pub fn window_setting(device: &str) -> String {
 }
 
 impl View<'_> {
-    /// What was asked for of what `disk` read.
+    /// The useful part of what `disk` read.
     ///
     /// # Errors
     /// If page faults or read calls were not recorded.
@@ -71,7 +73,7 @@ impl View<'_> {
         let read_bytes = disk.read.bytes;
         let calls = self.counter(metrics::process::IO_CALLS_BYTES.name, &[("direction", "read")], PROCESS);
         let call_bytes = match (calls, waits.fault_ratio()) {
-            // Calls that nobody waits in are answered from memory.
+            // Read calls in which no thread waits are answered from memory.
             (Ok(calls), ratio) => calls.delta.min(read_bytes) * (1.0 - ratio.unwrap_or(0.0)),
             (Err(_), Some(ratio)) => read_bytes * (1.0 - ratio),
             (Err(missing), None) => return Err(missing),

@@ -1,6 +1,6 @@
-//! What vacuum did over a window: which tables it was at and for how much of the time, and how much it read and wrote, by the
-//! best account that there is: the server's own counters of I/O by kind of process (16 and later), its log, or the
-//! progress that it reports.
+//! What vacuum did over a window: which tables it worked on and for how long, and how much it read
+//! and wrote, by the best available source: the server's I/O counters by kind of process (16 and
+//! later), its log, or the progress that it reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +12,11 @@ use super::tables::POSTGRESQL;
 use super::{Missing, View, Window};
 use crate::Evidence;
 
-/// Bytes of a page, where the server does not say otherwise (block_size).
+/// Bytes of a page, unless the server says otherwise (block_size).
 pub const PAGE_BYTES: f64 = 8_192.0;
 
-/// A run that was last seen so long ago or less when the log told of one of its table is that one, nanoseconds.
+/// A vacuum in the log is the observed run on its table if that was last seen at most this long
+/// before, nanoseconds.
 const LOGGED_NS: i64 = 3_000_000_000;
 
 const ACTIVITY: &str = metrics::postgresql::ACTIVITY_SESSIONS.name;
@@ -31,38 +32,40 @@ const BYTES: [Metric; 3] = [
 const OPERATIONS: [Metric; 3] =
     [metrics::postgresql::STAT_IO_READS, metrics::postgresql::STAT_IO_WRITES, metrics::postgresql::STAT_IO_EXTENDS];
 
-/// How it is known what vacuum read and wrote.
+/// Source of what vacuum read and wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measured {
     /// pg_stat_io, of autovacuum workers.
     Counters,
-    /// The server's log, of runs that ended; of others what they report.
+    /// The server's log, for runs that ended; for others their progress.
     Log,
-    /// Pages that runs went through, by what they report: of what was in memory already nothing was read.
+    /// Pages that runs passed, by their progress. Pages already in memory were not read.
     Progress,
 }
 
 /// A table that was vacuumed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// `schema.name`; of another database than the one that is watched with that, so that it is none of the tables known.
+    /// `schema.name`; prefixed by the database if it is not the watched one, so that it matches no
+    /// known table.
     pub table: String,
-    /// Of a TOAST table the one whose values it holds.
+    /// For a TOAST table, the table whose values it holds.
     pub toast_of: Option<String>,
-    /// Share (0-1) of the window in which it was under way.
+    /// Share (0-1) of the window in which it ran.
     pub running_ratio: f64,
     /// Whether autovacuum did it.
     pub automatic: bool,
-    /// Share (0-1) of its pages that it had been through when last seen; none of one that is known by the log.
+    /// Share (0-1) of its pages that it had passed when last seen; none if it is known only from
+    /// the log.
     pub done_ratio: Option<f64>,
-    /// Pages it went through in the window, a second.
+    /// Pages passed in the window, per second.
     pub pages_per_second: f64,
-    /// Pages that were left when last seen.
+    /// Pages left when last seen.
     pub pages_left: f64,
 }
 
 impl Run {
-    /// Its name as people say it.
+    /// Its common name.
     pub fn name(&self) -> String {
         match &self.toast_of {
             Some(owner) => format!("{} (TOAST of {owner})", self.table),
@@ -76,17 +79,17 @@ impl Run {
 pub struct Vacuum {
     /// By table, longest first.
     pub runs: Vec<Run>,
-    /// Bytes read and written a second over the window, and how that is known; none where it is not.
+    /// Bytes read and written per second over the window, and the source; none if unknown.
     pub bytes_per_second: Option<(f64, Measured)>,
-    /// Share (0-1) of the window in which at least one was under way.
+    /// Share (0-1) of the window in which at least one ran.
     pub running_ratio: f64,
-    /// Workers of autovacuum that waited for a read or write, on average.
+    /// Mean number of autovacuum workers that waited for a read or write.
     pub waiting: f64,
     evidence: Option<Evidence>,
 }
 
 impl Vacuum {
-    /// Evidence that points at what says so.
+    /// Evidence that points at the source.
     pub fn evidence(&self, observed: String, expected: &str, text: String) -> Option<Evidence> {
         let mut evidence = self.evidence.clone()?.saying(expected, text);
         evidence.observed = observed;
@@ -94,12 +97,12 @@ impl Vacuum {
     }
 }
 
-/// A run as it was reported, at one instant after another.
+/// A run as reported at successive instants.
 #[derive(Default)]
 struct Reported {
     automatic: bool,
     toast_of: Option<String>,
-    /// The table as its samples have it.
+    /// The table's name in the samples.
     label: Option<String>,
     /// Pages by instant: all, scanned, vacuumed.
     pages: BTreeMap<i64, [f64; 3]>,
@@ -109,7 +112,7 @@ impl View<'_> {
     /// What vacuum did.
     ///
     /// # Errors
-    /// If no PostgreSQL was recorded in a way that tells of it.
+    /// If no recorded PostgreSQL reports it.
     pub fn vacuum(&self) -> Result<Vacuum, Missing> {
         let instants = self.looked_at();
         let logged = self.vacuums_logged();
@@ -134,10 +137,10 @@ impl View<'_> {
                 self.table_logged(e) == *table && (0..LOGGED_NS).contains(&(e.observed_at - last))
             });
             let is_counted = self.index.series(SCANNED, &[("table", table)]).next().is_some();
-            // What was logged of others says nothing of one that is under way and counts no pages.
+            // The log of other runs says nothing about one that is running and counts no pages.
             is_open |= !is_logged && !is_counted;
             if !is_logged {
-                // No more than anybody read of it past the server's own cache.
+                // At most what was read of it from outside the server's cache.
                 let read = self.blocks_read(table).map_or(went_through, |blocks| went_through.min(blocks));
                 by_progress += (read + removed) * PAGE_BYTES / self.window.seconds().max(1e-9);
             }
@@ -195,7 +198,8 @@ impl View<'_> {
         Ok(Vacuum { runs, bytes_per_second, running_ratio, waiting: self.workers_waiting(instants.len()), evidence })
     }
 
-    /// Workers of autovacuum that waited for a read or write, on average: those at no instant have no sample.
+    /// Mean number of autovacuum workers that waited for a read or write: instants without one have
+    /// no sample.
     fn workers_waiting(&self, instants: usize) -> f64 {
         let labels = [("backend_type", "autovacuum worker"), ("wait_event_type", "IO")];
         let series = self.index.series(ACTIVITY, &labels).flat_map(|(_, series)| series);
@@ -203,7 +207,8 @@ impl View<'_> {
         here.fold(0.0, |sum, n| sum + n) / instants.max(1) as f64
     }
 
-    /// Instants at which it was looked whether a vacuum runs: progress is read whenever the server's processes are.
+    /// Instants at which holdup looked for vacuums: it reads progress whenever it reads the
+    /// server's processes.
     fn looked_at(&self) -> BTreeSet<i64> {
         let all = self.index.series(ACTIVITY, &[]).flat_map(|(_, series)| series.iter().map(|(at, _)| *at));
         all.filter(|at| self.window.contains(*at)).collect()
@@ -234,8 +239,8 @@ impl View<'_> {
         self.table_of(label("database"), label("table"))
     }
 
-    /// What a table is called, of which others may have the same name in other databases: the watched one is that whose tables are
-    /// counted. Progress has no name of a table in another database at all.
+    /// The name of a table, which tables in other databases may share: counted tables belong to the
+    /// watched database. Progress has no table name for other databases.
     fn table_of(&self, database: &str, table: &str) -> String {
         let mut watched = self
             .index
@@ -251,7 +256,7 @@ impl View<'_> {
         }
     }
 
-    /// Whose values a TOAST table holds, by what is known of tables.
+    /// The table whose values a TOAST table holds, from what is known about tables.
     fn toast_owner(&self, table: &str) -> Option<String> {
         let mut all = self.index.series(metrics::postgresql::STAT_TABLES_N_TUP_UPD.name, &[]);
         all.find_map(|((_, l), _)| l.get("toast_of").filter(|_| l.get("table") == Some(table)).map(str::to_owned))
@@ -281,7 +286,8 @@ impl View<'_> {
         (!counters.is_empty() && all > 0.0).then_some((all, Measured::Counters))
     }
 
-    /// Bytes a second: pages that were not in memory and pages made dirty, and the log, of the part of each run that lies in the window.
+    /// Bytes per second: for the part of each run in the window, pages read from outside memory,
+    /// pages dirtied, and the log.
     fn by_log(&self, events: &[&Event]) -> f64 {
         let mut all = 0.0;
         for event in events {
@@ -294,7 +300,8 @@ impl View<'_> {
         all / self.window.seconds().max(1e-9)
     }
 
-    /// Blocks of `table` that were not in the server's own cache, whoever asked for them; none if not recorded.
+    /// Blocks of `table` read from outside the server's cache, for any session; none if not
+    /// recorded.
     fn blocks_read(&self, table: &str) -> Option<f64> {
         let of = self.counter(metrics::postgresql::STATIO_TABLES_HEAP_BLKS_READ.name, &[("table", table)], "");
         of.ok().map(|c| c.rate() * self.window.seconds())
@@ -306,7 +313,7 @@ fn number(event: &Event, name: &str) -> Option<f64> {
     event.labels.get(name)?.parse().ok()
 }
 
-/// Seconds of what ended at `end` after `took` seconds that lie in `window`.
+/// Seconds in `window` of an activity that ended at `end` after `took` seconds.
 fn overlap(window: Window, end: i64, took: f64) -> f64 {
     let from = end - (took * 1e9) as i64;
     ((end.min(window.to) - from.max(window.from)) as f64 / 1e9).max(0.0)

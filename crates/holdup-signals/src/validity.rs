@@ -1,10 +1,12 @@
-//! Whether the load generator was fit to measure: each slice of the load, about a second long (from one of its own
-//! samples to the next), is valid, capped (its limit of requests in flight bound) or generator-limited (it could not
-//! keep up itself). What was measured in the last two is no limit of the service. A slice without the samples that
-//! would tell is not judged, which is not valid either. How a verdict takes this into account is `judge`'s.
+//! Whether the load generator was fit to measure. Each slice of the load, about a second long (from
+//! one of its samples to the next), is valid, capped (its limit of requests in flight bound) or
+//! generator-limited (it could not keep up itself). Measurements from the latter two never show a
+//! limit of the service. A slice without the needed samples is not judged, so not valid either.
+//! `judge` decides what a verdict makes of this.
 //!
-//! A generator that is late by ten milliseconds is limited, whatever the service takes; but a service that takes seconds
-//! is not measured wrongly for it. So a limit is held against its size as any cause is: [`Slice::spoils`].
+//! A generator that is ten milliseconds late is limited, however long the service takes; but that
+//! does not spoil the measurement of a service that takes seconds. So a limit is weighed by its
+//! size, like any cause: [`Slice::spoils`].
 
 mod judging;
 mod reading;
@@ -23,65 +25,72 @@ use judging::Judging;
 use reading::{Loop, Reading};
 pub use words::seconds;
 
-/// Share (0-1) of the requests due in a slice that found every connection busy, from which on the slice is capped: a
-/// hundredth is what a 99th percentile begins to show.
+/// A slice is capped if this share (0-1) of the requests due in it found every connection busy: one
+/// in a hundred is where a 99th percentile starts to show it.
 const CAPPED: f64 = 0.01;
 
-/// Share (0-1) of a slice that a loop did not sleep, from which on it has no room for what comes unevenly. By itself
-/// this limits a closed model, whose users wait for the loop; an open one only if it falls behind as well.
+/// From this share (0-1) of busy time, a loop has no room for uneven arrivals. By itself this
+/// limits a closed model, whose users wait for the loop; an open model must also fall behind.
 const BUSY: f64 = 0.95;
 
-/// An open model falls behind if fewer than this share (0-1) of the requests due in a slice ended in it.
+/// An open model falls behind if fewer than this share (0-1) of the requests due in a slice ended
+/// in it.
 const KEPT_UP: f64 = 0.98;
 
-/// Send lag (99th percentile of a slice, milliseconds) up to which a generator keeps its schedule: what a healthy
-/// process on a shared machine is woken late by now and then. A loop that sleeps longer on purpose has [`LAG_QUANTA`].
+/// Send lag (99th percentile of a slice, milliseconds) of a generator that keeps its schedule: a
+/// healthy process on a shared machine is now and then woken this late. A loop that sleeps longer
+/// on purpose has [`LAG_QUANTA`].
 const LAG_MS: f64 = 5.0;
 
-/// Wake quanta of the loop that its send lag may take: arrivals within one quantum wait for its end, a tail some more.
+/// Wake quanta that a loop's send lag may take: arrivals within a quantum wait for its end, the
+/// tail somewhat longer.
 const LAG_QUANTA: f64 = 20.0;
 
-/// Requests of a slice that are late at least for its lag to count: of a hundred a second the 99th percentile is the
-/// latest one, and one late wake-up is chance.
+/// Least number of late requests in a slice for its lag to count: at a hundred a second the 99th
+/// percentile is the latest one, and one late wake-up is chance.
 const LATE: u64 = 3;
 
-/// Share (0-1) of a slice that a loop could run and waited for a CPU, from which on others on this machine decide when it sends.
+/// Share (0-1) of a slice that a loop waited for a CPU, from which other processes of this machine
+/// decide when it sends.
 const RUN_QUEUE: f64 = 0.15;
 
-/// Share (0-1) of a slice that the generator's CPU cgroup was out of quota. CFS takes the CPU away for the rest of a
-/// period of 100 ms: one throttled period in a few seconds is already a tail of tens of milliseconds.
+/// Share (0-1) of a slice that the generator's CPU cgroup was out of quota. CFS takes the CPU away
+/// for the rest of a period of 100 ms: one throttled period in a few seconds already makes a tail
+/// of tens of milliseconds.
 const THROTTLED: f64 = 0.02;
 
-/// Share (0-1) of CPU time that a hypervisor took, from which on it explains a generator that can't keep up.
+/// Share (0-1) of CPU time taken by a hypervisor that explains a generator that can't keep up.
 const STOLEN: f64 = 0.05;
 
-/// Share (0-1) of the requests due in a slice that found no local port, from which on the machine's ports are a limit.
+/// Share (0-1) of the requests due in a slice that found no local port, from which the machine's
+/// ports are a limit.
 const PORTS: f64 = 0.01;
 
-/// A loop that wakes at most this often (nanoseconds) sends each request when it is due.
+/// A loop that wakes at least this often (nanoseconds) sends each request when it is due.
 const PRECISE_NS: i64 = 50_000;
 
-/// A request that waited no longer than this (milliseconds) for a connection found one: for recordings in which the generator did not count.
+/// A request that waited no longer than this (milliseconds) found a free connection; for recordings
+/// in which the generator did not count.
 const FOUND_FREE_MS: f64 = 1.0;
 
-/// Outcome of a request for which the generator's machine had no port left.
+/// Outcome of a request for which the generator's machine had no local port left.
 const NO_LOCAL_PORT: &str = "no_local_port";
 
 /// How far a slice may be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Label {
-    /// The generator did what it was asked to.
+    /// The generator kept its schedule.
     Valid,
     /// Its limit of requests in flight bound.
     Capped,
-    /// The samples that would tell are missing.
+    /// The samples needed are missing.
     NotJudged,
     /// It could not keep up.
     GeneratorLimited,
 }
 
-/// In what a slice is not valid; reasons before what follows from them.
+/// Why a slice is not valid; causes before their consequences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
@@ -100,7 +109,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// Whether it is the generator's own. The limit of requests in flight is what it was asked for.
+    /// Whether the generator itself is the limit. The limit of requests in flight was asked for.
     pub fn is_generators(self) -> bool {
         self != Self::InFlight
     }
@@ -109,25 +118,26 @@ impl Limit {
 /// One limit in one slice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reason {
-    /// What.
+    /// Which limit.
     pub limit: Limit,
-    /// How much: milliseconds of send lag, else a share (0-1).
+    /// Its size: milliseconds of send lag, else a share (0-1).
     pub value: f64,
-    /// The loop it was, as its label; empty where it is all of the process.
+    /// The label of its loop; empty for the whole process.
     pub in_loop: String,
 }
 
 /// A stretch of the load and how far it may be trusted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slice {
-    /// When.
+    /// Its time.
     pub window: Window,
-    /// How far.
+    /// Its label.
     pub label: Label,
-    /// Why not further: the greatest value of each limit.
+    /// The reasons: the greatest value of each limit.
     pub reasons: Vec<Reason>,
-    /// Whether the generator's part is large enough to change what was measured: its own delay is no small part of
-    /// response time, or it did not put on what it should. Only then the slice says nothing about the service.
+    /// Whether the generator's part changed the measurement: its own delay is a large part of
+    /// response time, or it did not generate the load it should. Only then the slice says nothing
+    /// about the service.
     pub spoils: bool,
 }
 
@@ -138,25 +148,28 @@ pub struct Validity {
     pub slices: Vec<Slice>,
     /// Most requests in flight.
     pub connections: u32,
-    /// Connections that would have done, by Little's law: the rate that was offered in capped slices times the 99th
-    /// percentile of response time there. None without capped slices.
+    /// Connections that would have sufficed, by Little's law: the rate offered in capped slices
+    /// times their 99th percentile of response time. None without capped slices.
     pub connections_wanted: Option<f64>,
-    /// Loops that put the load on.
+    /// Loops that generate the load.
     pub loops: usize,
     /// Whether they wake as often as they can.
     pub is_precise: bool,
     /// Send lag that a slice may have, milliseconds.
     pub lag_ms: f64,
-    /// CPUs the generator used and CPUs it was kept from by its cgroup's quota, on average over throttled slices.
+    /// CPUs that the generator used and CPUs that its cgroup's quota denied, on average over
+    /// throttled slices.
     pub quota: Option<(f64, f64)>,
-    /// Share (0-1) of this machine's CPU time that a hypervisor took in generator-limited slices, where it matters.
+    /// Share (0-1) of this machine's CPU time that a hypervisor took in generator-limited slices,
+    /// if it matters.
     pub stolen: Option<f64>,
-    /// Whether what should have been put on was: an open model of which nearly all ended within its schedule.
+    /// Whether the load was generated in full: an open model of which nearly all requests ended
+    /// within its schedule.
     pub is_put_on: bool,
 }
 
 impl Validity {
-    /// Judges the load of `manifest` within `whole`; nothing without a load.
+    /// Judges the load of `manifest` within `whole`; empty without a load.
     pub fn of(manifest: &Manifest, index: &Index, requests: &[&Request], whole: Window) -> Self {
         let Some(load) = &manifest.load else { return Self::default() };
         let Some(span) = span(manifest, requests, whole) else { return Self::default() };
@@ -197,7 +210,7 @@ impl Validity {
         total(self.slices.iter().filter(|s| s.label == label))
     }
 
-    /// Seconds of all of it.
+    /// Total seconds.
     pub fn length(&self) -> f64 {
         total(&self.slices)
     }
@@ -212,15 +225,15 @@ impl Validity {
         self.slices.iter().filter(|s| s.spoils).map(|s| s.window)
     }
 
-    /// Share (0-1) of `window`, as far as the load was on in it, that says nothing about the service.
+    /// Share (0-1) of the loaded part of `window` that says nothing about the service.
     pub fn spoiled_ratio(&self, window: Window) -> f64 {
         let overlap = |w: Window| (w.to.min(window.to) - w.from.max(window.from)).max(0) as f64;
         let all: f64 = self.slices.iter().map(|s| overlap(s.window)).sum();
         (self.spoiled().map(overlap).sum::<f64>() + 0.0) / all.max(1.0)
     }
 
-    /// Limits that bound anywhere, with the seconds in which they did and the greatest reason. Connections that a
-    /// generator frees too late are no limit of their own.
+    /// Limits that bound anywhere, with the seconds in which they did and the greatest reason.
+    /// Connections that the generator frees too late do not count as a separate limit.
     pub fn limits(&self) -> Vec<(f64, Reason)> {
         let mut all: Vec<(f64, Reason)> = Vec::new();
         for slice in &self.slices {
@@ -245,11 +258,11 @@ fn total<'s>(slices: impl IntoIterator<Item = &'s Slice>) -> f64 {
     slices.into_iter().fold(0.0, |sum, slice| sum + slice.window.seconds())
 }
 
-/// The stretch in which requests were due, as far as it is looked at.
+/// The part of `whole` in which requests were due.
 fn span(manifest: &Manifest, requests: &[&Request], whole: Window) -> Option<Window> {
     let planned = Window { from: manifest.phases.first()?.from, to: manifest.phases.last()?.to };
     let stopped = requests.iter().map(|r| r.intended_at).max().map_or(planned.to, |last| {
-        // A run that was stopped ended with its last request; one that was not, with its schedule.
+        // A stopped run ended with its last request, a complete one with its schedule.
         if manifest.state == holdup_recording::RunState::Complete { planned.to } else { last }
     });
     let span = Window { from: planned.from.max(whole.from), to: planned.to.min(whole.to).min(stopped) };

@@ -1,8 +1,8 @@
-//! Samples of one window: counters as what they grew by, gauges as what they were, histograms as means.
+//! Samples of one window: counters as their growth, gauges as their level, histograms as means.
 //!
-//! A counter's growth is taken between adjacent samples of one series whose middle lies in the window; a
-//! fall is a restart of its source and that pair says nothing. Means of gauges are over samples, sums over
-//! the series of one instant.
+//! A counter's growth is taken between adjacent samples of one series whose middle lies in the
+//! window. A fall is a restart of its source, and that pair is left out. Means of gauges are over
+//! samples, sums over the series of one instant.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,17 +19,18 @@ use super::stretches::{Stretches, added, pairs, within};
 use super::{Missing, Window};
 use crate::Evidence;
 
-/// Samples by metric, then by source and labels, each in time order; statements; and where in the tables times are.
+/// Samples by metric, then by source and labels, each in time order; statements; and a time index
+/// of the tables.
 #[derive(Default)]
 pub struct Index {
-    /// Statements condensed to what is looked at.
+    /// Statements condensed to the fields that are used.
     pub condensed: Arc<Condensed>,
     sessions: Stretches,
     requests: Stretches,
 }
 
 impl Index {
-    /// Sorts `tables` by what is looked up.
+    /// Indexes `tables`.
     pub fn of(tables: &Tables) -> Self {
         Self {
             condensed: tables.condensed.clone().unwrap_or_else(|| Arc::new(Condensed::from_tables(tables))),
@@ -38,7 +39,7 @@ impl Index {
         }
     }
 
-    /// An index of samples alone.
+    /// An index of samples only.
     #[cfg(test)]
     pub fn of_samples(samples: &[Sample]) -> Self {
         let mut tables = Tables::default();
@@ -46,7 +47,7 @@ impl Index {
         Self::of(&tables)
     }
 
-    /// Requests that were due in `window`, of `rows`, which are all.
+    /// Requests that were due in `window`, from `rows`, which are all requests.
     pub fn requests_in<'r>(&self, rows: &'r [Request], window: Window) -> Vec<&'r Request> {
         self.requests.near(rows, window).filter(|r| window.contains(r.intended_at)).collect()
     }
@@ -61,12 +62,12 @@ impl Index {
     }
 }
 
-/// What a counter grew by in a window, over all series that match.
+/// A counter's growth in a window, over all matching series.
 #[derive(Clone, Debug)]
 pub struct Counter {
     /// Growth.
     pub delta: f64,
-    /// Seconds that the growth is of.
+    /// Seconds that the growth covers.
     pub seconds: f64,
     origin: Origin,
 }
@@ -78,7 +79,7 @@ impl Counter {
     }
 }
 
-/// What counters grew by between two adjacent samples.
+/// Counters' growth between two adjacent samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Growth {
     /// From sample to sample.
@@ -94,7 +95,7 @@ impl Growth {
     }
 }
 
-/// What a gauge was in a window; series of one instant are added up.
+/// A gauge in a window; series of one instant are added up.
 #[derive(Clone, Debug)]
 pub struct Gauge {
     /// Mean over the instants.
@@ -117,7 +118,7 @@ pub struct Mean {
     pub ms: f64,
     /// Observations.
     pub count: f64,
-    /// Seconds they are of.
+    /// Seconds that it covers.
     pub seconds: f64,
     origin: Origin,
 }
@@ -158,9 +159,9 @@ evidence_of!(Counter, Gauge, Mean);
 /// A recording, seen through one window.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
-    /// What it looks at.
+    /// The recording.
     pub recording: &'a Recording,
-    /// Where things are in it.
+    /// Its index.
     pub index: &'a Index,
     /// The window.
     pub window: Window,
@@ -181,7 +182,7 @@ impl<'a> View<'a> {
         Origin { metric: metric.to_owned(), labels: Labels::new(labels.iter().copied()), window: self.window }
     }
 
-    /// What counter `metric` with `labels` grew by.
+    /// Growth of counter `metric` with `labels`.
     ///
     /// # Errors
     /// If no series of it has two samples around the window; `enable` says what would record it.
@@ -189,7 +190,8 @@ impl<'a> View<'a> {
         self.counter_where(|_| true, metric, labels, enable)
     }
 
-    /// The same, of sources that `is_source` takes: a metric that several sources read of one thing must not be added up.
+    /// The same for sources that `is_source` accepts: several sources may read the same thing, and
+    /// must not be added up.
     ///
     /// # Errors
     /// As [`Self::counter`].
@@ -221,15 +223,15 @@ impl<'a> View<'a> {
         Ok(Counter { delta, seconds, origin: self.origin(metric, labels) })
     }
 
-    /// What gauge `metric` with `labels` was.
+    /// Gauge `metric` with `labels`.
     ///
     /// # Errors
-    /// If there is no sample of it in the window.
+    /// If the window has no sample of it.
     pub fn gauge(&self, metric: &str, labels: &[(&str, &str)], enable: &str) -> Result<Gauge, Missing> {
         self.gauge_where(|_| true, metric, labels, enable)
     }
 
-    /// The same, of sources that `is_source` takes.
+    /// The same for sources that `is_source` accepts.
     ///
     /// # Errors
     /// As [`Self::gauge`].
@@ -241,8 +243,9 @@ impl<'a> View<'a> {
         enable: &str,
     ) -> Result<Gauge, Missing> {
         self.samples_readable()?;
-        // Series of one source are read at the same instant, give or take the read itself; of several
-        // sources at different ones. So: a mean per source, then the sum over sources.
+        // Series of one source are read at the same instant, apart from the read itself; those of
+        // several sources at different ones. So holdup takes a mean per source, then the sum over
+        // sources.
         let mut by_source: BTreeMap<&str, Vec<&[(i64, f64)]>> = BTreeMap::new();
         for ((source, _), series) in self.index.series(metric, labels).filter(|((source, _), _)| is_source(source)) {
             by_source.entry(source).or_default().push(within(series, self.window));
@@ -268,8 +271,9 @@ impl<'a> View<'a> {
         Ok(gauge)
     }
 
-    /// What the counters `metric` with `labels` together grew by from sample to sample within the window, in time order.
-    /// Series of one source are read at the same instant; only those of sources that `is_source` takes count. A fall is left out.
+    /// Growth of the counters `metric` with `labels` from sample to sample within the window, in
+    /// time order. Series of one source are read at the same instant; only sources that `is_source`
+    /// accepts count. A fall is left out.
     pub fn growths(&self, is_source: impl Fn(&str) -> bool, metric: &str, labels: &[(&str, &str)]) -> Vec<Growth> {
         let mut by_source: BTreeMap<&str, Vec<&[(i64, f64)]>> = BTreeMap::new();
         for ((source, _), series) in self.index.series(metric, labels).filter(|((source, _), _)| is_source(source)) {
@@ -287,7 +291,8 @@ impl<'a> View<'a> {
         growths
     }
 
-    /// Mean of the histogram `metric` (seconds) with `labels`, in milliseconds. No observation is a mean of 0.
+    /// Mean of the histogram `metric` (seconds) with `labels`, in milliseconds; 0 without an
+    /// observation.
     ///
     /// # Errors
     /// If it was not recorded.
@@ -310,7 +315,7 @@ impl<'a> View<'a> {
         sources
     }
 
-    /// Values of label `name` of `metric` in order; an empty one for series without it.
+    /// Values of label `name` of `metric` in order; empty for series without it.
     pub fn label_values(&self, metric: &str, name: &str) -> Vec<String> {
         let series = self.index.series(metric, &[]);
         let mut values: Vec<String> = series.map(|((_, l), _)| l.get(name).unwrap_or_default().to_owned()).collect();
@@ -326,7 +331,8 @@ impl<'a> View<'a> {
     pub fn sessions(&self, columns: &[&'static str]) -> Result<Vec<&'a Session>, Missing> {
         let enable = "--watch mysql://USER@HOST:PORT, as an account with PROCESS";
         let rows = self.recording.tables.sessions.with_columns(columns).map_err(|what| Missing::new(what, enable))?;
-        // No session is only a fact if sessions were looked at: they are counted by state at every sample.
+        // The absence of sessions is a fact only if holdup read sessions: every sample counts them
+        // by state.
         if self.session_instants() == 0 {
             return Err(Missing::new("samples of all database sessions", enable));
         }
@@ -356,7 +362,8 @@ impl<'a> View<'a> {
         Ok(all.within(self.window.from, self.window.to))
     }
 
-    /// Sampling instants of sessions of any database in the window, so that an instant without a session counts.
+    /// Instants at which sessions of any database were sampled in the window, so that an instant
+    /// without a session counts.
     pub fn session_instants(&self) -> usize {
         self.session_times().len()
     }

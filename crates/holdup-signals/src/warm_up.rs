@@ -1,12 +1,14 @@
-//! The warm-up of the service at the start of a load: caches fill, code is compiled, pools grow, and the first
-//! requests take longer for reasons that are gone a moment later. It is looked for only where the demand is
-//! constant from the start, because under a changing rate a change of response time has another reason.
+//! The warm-up of the service at the start of a load: caches fill, code is compiled, pools grow,
+//! and the first requests take longer for reasons that are soon gone. holdup looks for it only if
+//! the demand is constant from the start, because under a changing rate response time changes for
+//! other reasons.
 //!
-//! The rule is kin to Conway's ("truncate up to the first observation that is neither the greatest nor the least of
-//! those that follow", R. W. Conway, "Some Tactical Problems in Digital Simulation", 1963), made robust: medians of
-//! short bins instead of single observations, the ninetieth percentile of what follows instead of its maximum, and
-//! two bins in a row. A minimum of the standard error (MSER, K. P. White 1997) cuts as well where a stall lies early
-//! in the run; this does not, for a stall is not where the series begins. In doubt nothing is left out.
+//! The rule is kin to Conway's ("truncate up to the first observation that is neither the greatest
+//! nor the least of those that follow", R. W. Conway, "Some Tactical Problems in Digital
+//! Simulation", 1963), made robust: medians of short bins instead of single observations, the
+//! ninetieth percentile of the rest instead of its maximum, and two bins in a row. A minimum of the
+//! standard error (MSER, K. P. White 1997) also cuts at an early stall; this rule does not, because
+//! a stall is not where the series begins. In doubt it leaves nothing out.
 
 use holdup_recording::Manifest;
 use holdup_recording::manifest::Model;
@@ -17,67 +19,69 @@ use super::client::{failed, is_latency, response_ms};
 use super::distribution::Distribution;
 use holdup_recording::words::ms;
 
-/// A warm-up's median is at least this many times that of the rest. Less is what seconds of a healthy service
-/// on a shared machine differ by.
+/// A warm-up's median is at least this many times that of the rest. Seconds of a healthy service on
+/// a shared machine differ by less.
 const SLOWER: f64 = 1.3;
 
 /// … and at least this much slower, milliseconds: less is within the generator's own wake quantum.
 const SLOWER_AT_LEAST_MS: f64 = 0.25;
 
-/// A bin is within what follows if its median is at most this quantile (0-1) of the later bins' medians.
+/// A bin has settled if its median is at most this quantile (0-1) of the later bins' medians.
 const SETTLED_QUANTILE: f64 = 0.9;
 
-/// … or at most this many times their median: the last tenth of a decay is not worth the requests it would cost.
+/// … or at most this many times their median: the last tenth of a decay is not worth the requests
+/// it would cost.
 const SETTLED_WITHIN: f64 = 1.1;
 
-/// Share (0-1) of a warm-up's bins that lie above what follows.
+/// Share (0-1) of a warm-up's bins that must lie above the rest.
 const CLEAR: f64 = 0.75;
 
-/// A warm-up takes at most this part (0-1) of the stretch of constant demand: of what is left, enough must be steady
-/// to say what steady is.
+/// A warm-up takes at most this part (0-1) of the stretch of constant demand: enough must be left
+/// to define the steady state.
 const LONGEST: f64 = 1.0 / 3.0;
 
-/// Bins that a warm-up takes at least. By chance one bin in ten lies above the ninetieth percentile, three in a row one in a thousand.
+/// Least number of bins of a warm-up. By chance one bin in ten lies above the ninetieth percentile,
+/// three in a row one in a thousand.
 const LEAST_BINS: usize = 3;
 
-/// Fewer bins in the stretch than this say nothing about how much they differ by chance.
+/// Fewer bins than this do not show how much they differ by chance.
 const FEWEST_BINS: usize = 15;
 
-/// Requests that a bin has on average at least, so that its median is one.
+/// Least mean number of requests in a bin, for a meaningful median.
 const A_BIN: f64 = 5.0;
 
 /// Narrowest and widest bin, nanoseconds.
 const BIN_NS: (f64, f64) = (1e8, 1e9);
 
-/// Bins that a stretch is cut into, where its bins then are neither too narrow nor too wide.
+/// Bins that a stretch is cut into, within the limits of their width.
 const BINS: f64 = 60.0;
 
-/// Share (0-1) of failed requests from which on a slow start is no warm-up but a fault.
+/// From this share (0-1) of failed requests, a slow start is a fault and not a warm-up.
 const FAILED: f64 = 0.05;
 
-/// What of a load's start is left out of response times.
+/// The part of a load's start that is left out of response times.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WarmUp {
-    /// From the load's start to where it is over; none if nothing is left out.
+    /// From the load's start to its end; none if nothing is left out.
     pub window: Option<Window>,
-    /// Whether it was found in the response times, and not asked for.
+    /// Whether it was found in the response times; if not, it was asked for.
     pub detected: bool,
     /// In words; none if there is nothing to say.
     pub text: Option<String>,
 }
 
 impl WarmUp {
-    /// Seconds that are left out.
+    /// Seconds left out.
     pub fn seconds(&self) -> f64 {
         self.window.map_or(0.0, |w| w.seconds())
     }
 
-    /// Nanoseconds since the Unix epoch from which on it counts.
+    /// Start of the measurement, nanoseconds since the Unix epoch.
     pub fn measured_from(&self) -> i64 {
         self.window.map_or(i64::MIN, |w| w.to)
     }
 
-    /// What the scenario asks for, or what `requests` show if it asks for nothing and `look` is true.
+    /// What the scenario asks for; if it asks for nothing and `look` is true, what `requests` show.
     pub fn of(manifest: &Manifest, requests: &[&Request], look: bool) -> Self {
         let (Some(load), Some(from)) = (&manifest.load, manifest.phases.first().map(|p| p.from)) else {
             return Self::default();
@@ -101,7 +105,8 @@ impl WarmUp {
         let Some(bins) = Bins::of(stretch, requests) else { return Self::default() };
         let medians = &bins.medians;
         let longest = (LONGEST * medians.len() as f64).floor() as usize;
-        // What the steady state is, is first taken from what can't be warm-up, then from all that follows.
+        // The steady state is first taken from the bins that can't be warm-up, then from all later
+        // ones.
         let guess = leading(medians, settled(&medians[longest..]));
         if guess < LEAST_BINS {
             return Self::default();
@@ -145,14 +150,14 @@ impl WarmUp {
     }
 }
 
-/// What `rest` varies up to.
+/// The upper bound of what `rest` varies by.
 fn settled(rest: &[f64]) -> f64 {
     let rest = Distribution::of(rest.iter().map(|m| (*m, 1)));
     let greatest = |q: f64| rest.quantile(q).unwrap_or(f64::INFINITY);
     greatest(SETTLED_QUANTILE).max(SETTLED_WITHIN * greatest(0.5))
 }
 
-/// How many of the first of `medians` there are before two in a row that are at most `limit`.
+/// Number of leading `medians` before two in a row that are at most `limit`.
 fn leading(medians: &[f64], limit: f64) -> usize {
     let pairs = medians.windows(2).position(|pair| pair[0] <= limit && pair[1] <= limit);
     pairs.unwrap_or(medians.len())
@@ -162,7 +167,7 @@ fn middle(medians: &[f64]) -> f64 {
     Distribution::of(medians.iter().map(|m| (*m, 1))).quantile(0.5).unwrap_or(0.0)
 }
 
-/// The stretch of constant demand that the load begins with: all of a closed model.
+/// The stretch of constant demand at the start of the load: all of a closed model.
 fn steady_stretch(manifest: &Manifest, model: Model) -> Option<Window> {
     let first = manifest.phases.first()?;
     if model == Model::Closed {
@@ -173,7 +178,7 @@ fn steady_stretch(manifest: &Manifest, model: Model) -> Option<Window> {
     Some(Window { from: first.from, to: last.to })
 }
 
-/// Medians of response time over bins of one width; empty bins have that of the one before.
+/// Medians of response time over bins of one width; an empty bin has that of the one before.
 struct Bins {
     width_ns: f64,
     medians: Vec<f64>,
@@ -183,7 +188,7 @@ impl Bins {
     fn of(stretch: Window, requests: &[&Request]) -> Option<Self> {
         let mine: Vec<&Request> =
             requests.iter().copied().filter(|r| stretch.contains(r.intended_at) && is_latency(r)).collect();
-        // A run that was stopped has less of it.
+        // A stopped run has a shorter one.
         let end = mine.iter().map(|r| r.intended_at).max()?.min(stretch.to);
         let length = (end - stretch.from) as f64;
         let width_ns = (length / BINS).clamp(BIN_NS.0, BIN_NS.1).max(length * A_BIN / mine.len() as f64);

@@ -1,5 +1,6 @@
-//! Which table a statement changes and which of its columns it sets, by the statement's text: enough to put statements beside
-//! the tables whose counters grow. Not a parser: what it does not understand changes nothing.
+//! Which table a statement changes and which of its columns it sets, by the statement's text:
+//! enough to match statements with the tables whose counters grow. Not a parser: it ignores what it
+//! does not understand.
 
 /// What a statement does to its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,8 +13,8 @@ pub enum Change {
     Delete,
 }
 
-/// A statement's table, without schema, quotes and capitals, and what it does to it. None if it changes nothing, or if that is not
-/// plain to see.
+/// A statement's table, without schema, quotes and capitals, and what it does to it. None if it
+/// changes nothing, or if the text does not show that plainly.
 pub fn changed(text: &str) -> Option<(Change, String)> {
     let spaced = text.replace('(', " ( ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
@@ -36,12 +37,12 @@ pub fn changed(text: &str) -> Option<(Change, String)> {
     words.get(at).map(|name| (change, bare(name)))
 }
 
-/// Whether `text` changes `table` (`schema.name` or `name`) in that way.
+/// Whether `text` makes such a `change` to `table` (`schema.name` or `name`).
 pub fn changes(text: &str, change: Change, table: &str) -> bool {
     changed(text).is_some_and(|(does, name)| does == change && name == bare(table))
 }
 
-/// A name without what stands in front of its last dot, quotes and capitals.
+/// A name in lower case without quotes and without anything before its last dot.
 pub fn bare(name: &str) -> String {
     let name = name.rsplit('.').next().unwrap_or(name);
     name.trim_matches(|c| matches!(c, '"' | '`' | '(' | ',' | ';')).to_lowercase()

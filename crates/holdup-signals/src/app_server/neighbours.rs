@@ -1,5 +1,6 @@
-//! Whom a server waits for, from outside: connections that its processes opened, by the port at the other end, and on how many of
-//! them an answer is awaited. By Little's law that is the wait of a request for each neighbour, without a word of the app's.
+//! The services that a server waits for, seen from outside: connections that its processes opened,
+//! by the port at the other end, and how many of them await an answer. By Little's law that is how
+//! long a request waits for each downstream service, and the app need not report anything.
 
 use std::collections::BTreeSet;
 
@@ -12,14 +13,14 @@ use crate::ports::database_ports;
 
 /// Connections on which an answer is awaited.
 const PENDING: &str = metrics::server::OUTGOING_PENDING_CONNECTIONS.name;
-/// All of them.
+/// All connections.
 const CONNECTIONS: &str = metrics::server::OUTGOING_CONNECTIONS.name;
 
 /// Ports of databases by their registered numbers: MySQL, PostgreSQL (and PgBouncer), Redis, MongoDB, SQL Server, Oracle, Cassandra.
 /// IANA Service Name and Transport Protocol Port Number Registry.
 const DATABASES: &[&str] = &["3306", "5432", "6432", "6379", "27017", "1433", "1521", "9042"];
 
-/// One that the server calls.
+/// A downstream service: something that the server calls.
 #[derive(Clone, Debug)]
 pub struct Neighbour {
     /// Its port.
@@ -50,7 +51,8 @@ impl Neighbour {
 }
 
 impl View<'_> {
-    /// Whom the processes of the server at `source` wait for, most first; none if that was not looked at.
+    /// The services that the processes of the server at `source` wait for, longest wait first; none
+    /// if this was not recorded.
     pub fn neighbours(&self, source: &str) -> Option<Vec<Neighbour>> {
         let databases = database_ports(self);
         let of_source = self.index.series(PENDING, &[]).filter(|((of, _), _)| of == source);
@@ -62,7 +64,7 @@ impl View<'_> {
         if peers.is_empty() && self.sources_of(CONNECTIONS).is_empty() {
             return None;
         }
-        // An instant at which nothing was open to it has no sample: it waited for nobody then.
+        // An instant without an open connection has no sample: the server waited for nothing then.
         let instants = self.levels(source, metrics::tcp::ACCEPT_QUEUE_LENGTH.name, &[]).len();
         let mut all: Vec<Neighbour> = peers
             .into_iter()

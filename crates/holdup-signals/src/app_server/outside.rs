@@ -1,5 +1,6 @@
-//! An app server as the kernel sees it: connections that are set up and that nobody has accepted, those that its processes hold,
-//! and those on which an answer is due. It needs no word of the server's.
+//! An app server as the kernel sees it: connections that wait to be accepted, connections that its
+//! processes hold, and connections on which an answer is due. The server itself need not report
+//! anything.
 
 use std::collections::BTreeSet;
 
@@ -11,46 +12,52 @@ use crate::{Counter, Gauge, Missing, View, Window};
 
 /// Connections set up and not accepted.
 const WAITING: &str = metrics::tcp::ACCEPT_QUEUE_LENGTH.name;
-/// How many of those there may be.
+/// The length limit of the accept queue.
 const LIMIT: &str = metrics::tcp::ACCEPT_QUEUE_LIMIT.name;
 /// Connections on which an answer is due.
 const ANSWERING: &str = metrics::server::ANSWERING_CONNECTIONS.name;
-/// Connections in the server's hands.
+/// Connections that the server has accepted.
 const ACCEPTED: &str = metrics::server::ACCEPTED_CONNECTIONS.name;
 
-/// From this share (0-1) of its limit on the queue counts as full: it moves between two samples.
+/// The queue counts as full from this share (0-1) of its limit: it moves between two samples.
 const FULL: f64 = 0.9;
 
-/// What is in hand while others wait in front is as much as the server takes at once, if that was seen on so many instants …
+/// While others wait in front, the accepted requests are as many as the server takes at once, if
+/// that was seen at this many instants …
 const INSTANTS: usize = 3;
-/// … and on this share (0-1) of them it was within [`NEAR`] of the middle one: a restart, or the drain at the end, is not.
+/// … and was within [`NEAR`] of the median at this share (0-1) of them, which a restart or the
+/// drain at the end is not.
 const STEADY: f64 = 0.6;
 const NEAR: f64 = 0.2;
 
-/// Workers are all busy if what is in hand is this share (0-1) of them: one of ten has just given its answer.
+/// Workers are all busy if this share (0-1) of them has a request: one of ten may have just
+/// answered.
 const ALL_BUSY: f64 = 0.9;
 
 /// A listening server.
 #[derive(Clone, Debug)]
 pub struct Outside {
-    /// Who tells: `server:PORT`, or `host` where only that was watched.
+    /// The source: `server:PORT`, or `host` where only the host was watched.
     pub source: String,
     /// The port it listens on.
     pub port: String,
-    /// Connections that nobody had accepted.
+    /// Connections waiting to be accepted.
     pub waiting: Gauge,
-    /// How many of those there may be; none if that was not read.
+    /// The queue's limit; none if it was not read.
     pub limit: Option<f64>,
     /// When the queue was at its limit.
     pub at_limit: Vec<Window>,
-    /// When anything stood in it.
+    /// When a connection waited in it.
     pub standing: Vec<Window>,
-    /// Connections on which an answer is due, on average; none if it is not known who holds them.
+    /// Connections on which an answer is due, on average; none if holdup does not know which
+    /// processes hold them.
     pub answering: Option<f64>,
     answering_at: Levels,
-    /// As many requests as it has in hand while others wait in front of it; none where none wait, or they are now so, now so many.
+    /// Requests that it works on at once while others wait in front of it; none where none wait or
+    /// the number is not steady.
     pub takes_at_once: Option<f64>,
-    /// Connections that the kernel could not queue any more; of the server's network namespace.
+    /// Connections that the kernel dropped because the queue was full, in the server's network
+    /// namespace.
     pub overflows: Option<Counter>,
     window: Window,
 }
@@ -63,13 +70,14 @@ impl Outside {
         self.waiting.evidence(observed, expected, text)
     }
 
-    /// Share (0-1) of instants at which it had about `most` requests in hand, or more; none if it is not known who holds them.
+    /// Share (0-1) of instants at which it had accepted about `most` requests or more; none if
+    /// holdup does not know which processes hold them.
     pub fn full_ratio(&self, most: f64) -> Option<f64> {
         let full = self.answering_at.values().filter(|n| **n >= ALL_BUSY * most).count();
         (!self.answering_at.is_empty()).then(|| full as f64 / self.answering_at.len() as f64)
     }
 
-    /// Evidence that points at what it has in hand.
+    /// Evidence that points at the accepted requests.
     pub fn hand_evidence(
         &self,
         observed: impl Into<String>,
@@ -80,15 +88,16 @@ impl Outside {
         Evidence::new("samples", "value", labels, self.window, observed, expected, text)
     }
 
-    /// Whether its processes are known, not just its port.
+    /// Whether its processes are known, and not only its port.
     pub fn has_processes(&self) -> bool {
         self.source.starts_with("server:")
     }
 }
 
 impl View<'_> {
-    /// The server that faces the load: the one that the load was put on, else the one with the longest accept queue. Of servers that
-    /// are watched by their port, or without one of the ports that the host counts.
+    /// The server that faces the load: the target of the load, else the one with the longest accept
+    /// queue. Candidates are servers watched by their port; without any, the ports that the host
+    /// counts.
     ///
     /// # Errors
     /// If no accept queue was recorded.
@@ -137,12 +146,12 @@ impl View<'_> {
         })
     }
 
-    /// Whether the load was put on `port`.
+    /// Whether `port` is the target of the load.
     pub fn is_target_port(&self, port: &str) -> bool {
         self.target_port().is_some_and(|target| target == port)
     }
 
-    /// The port that the load was put on.
+    /// The port that is the target of the load.
     fn target_port(&self) -> Option<String> {
         let target = &self.recording.manifest.load.as_ref()?.target;
         let (scheme, rest) = target.split_once("://").unwrap_or(("http", target));
@@ -152,8 +161,8 @@ impl View<'_> {
     }
 }
 
-/// Who leaves connections in the accept queue has all the requests in hand that it takes; unless it ever had more: then it was kept from
-/// accepting by something else.
+/// A server that leaves connections in the accept queue has accepted all that it takes. If it ever
+/// had more, something else kept it from accepting.
 fn takes_at_once(waiting: &Levels, in_hand: &Levels) -> Option<f64> {
     let held = waiting.iter().filter(|(_, n)| **n > 0.0).filter_map(|(at, _)| in_hand.get(at).copied());
     let mut held: Vec<f64> = held.collect();

@@ -3,19 +3,21 @@
 use super::{Documented, GIB, MIB};
 use crate::throttle::Unit;
 
-/// Where instances' figures come from: what the command prints of each type, as published with a copy of its output.
+/// Where instances' figures come from: the command's output for each type, as published in a copy.
 const INSTANCES: &str = "Amazon EC2, describe-instance-types, as of October 2026";
 
 /// Where volumes' figures come from. The page lists M6in and R6in (November 2022).
 const VOLUMES: &str = "Amazon EC2 user guide, General Purpose SSD and Provisioned IOPS SSD volumes, as of early 2023";
 
-/// Size from which on RDS stripes a database over several volumes, bytes: then a volume's own limits are not the database's.
+/// Size from which RDS stripes a database over several volumes, bytes: a volume's own limits are
+/// then not the database's.
 const STRIPED_FROM: f64 = 400.0 * GIB;
 
-/// An instance type: baseline MB/s and operations a second, and the most (for at least 30 minutes in 24 hours where that is more).
+/// An instance type: baseline MB/s and operations per second, and the burst (for at least 30
+/// minutes in 24 hours where that is more).
 type Row = (&'static str, f64, f64, f64, f64);
 
-/// By [`INSTANCES`]: MB are 10⁶ bytes, reached with requests of 128 KiB; operations with 16 KiB.
+/// From [`INSTANCES`]: MB are 10⁶ bytes, with requests of 128 KiB; operations with 16 KiB.
 const TABLE: &[Row] = &[
     ("m5.large", 81.25, 3_600.0, 593.75, 18_750.0),
     ("m5.xlarge", 143.75, 6_000.0, 593.75, 18_750.0),
@@ -130,14 +132,14 @@ const SAME: &[(&str, &str)] = &[
     ("r8g", "m8g"),
 ];
 
-/// The family of an instance class whose figures it has, and the size.
+/// The family in the table and the size of an instance class.
 fn family_and_size(class: &str) -> Option<(&str, &str)> {
     let (family, size) = class.trim_start_matches("db.").split_once('.')?;
     Some((SAME.iter().find(|(of, _)| *of == family).map_or(family, |(_, same)| same), size))
 }
 
-/// The class of the same family with the next higher baseline than `baseline` bytes or operations a second, and that baseline; the name
-/// is as `class` is, with or without `db.`.
+/// The class of the same family with the next higher baseline than `baseline` bytes or operations
+/// per second, and that baseline. The name has `db.` if `class` has it.
 pub(super) fn next_class(class: &str, unit: Unit, baseline: f64) -> Option<(String, f64)> {
     let (family, _) = family_and_size(class)?;
     let of_family = |row: &&Row| row.0.split_once('.').is_some_and(|(of, _)| of == family);
@@ -148,7 +150,7 @@ pub(super) fn next_class(class: &str, unit: Unit, baseline: f64) -> Option<(Stri
     Some((format!("{own}.{size}"), limit(row)))
 }
 
-/// Limits of an instance class, with or without `db.` before it.
+/// Limits of an instance class, with or without a leading `db.`.
 pub fn of_instance(class: &str) -> Vec<Documented> {
     let Some((family, size)) = family_and_size(class) else { return Vec::new() };
     let of_class = |row: &&Row| row.0.split_once('.') == Some((family, size));
@@ -165,8 +167,8 @@ pub fn of_instance(class: &str) -> Vec<Documented> {
     limits
 }
 
-/// Limits of one EBS volume of `kind` (gp2, gp3, io1, io2): its size in bytes, provisioned operations a second and bytes a second, as
-/// far as they are known.
+/// Limits of one EBS volume of `kind` (gp2, gp3, io1, io2), by its size in bytes, provisioned
+/// operations and bytes per second, as far as known.
 pub fn of_volume(kind: &str, size: Option<f64>, iops: Option<f64>, throughput: Option<f64>) -> Vec<Documented> {
     let mut limits: Vec<Documented> = Vec::new();
     let mut add = |which: &str, unit, limit: Option<f64>| {
@@ -181,7 +183,7 @@ pub fn of_volume(kind: &str, size: Option<f64>, iops: Option<f64>, throughput: O
     match kind {
         "gp2" => {
             let gib = size.map(|size| size / GIB);
-            // What a volume has is three a GiB; of several it is the same in all.
+            // A volume has three per GiB; striping does not change the sum.
             let most = if is_striped { 64_000.0 } else { 16_000.0 };
             let baseline = gib.map(|gib| (3.0 * gib).clamp(100.0, most));
             add("baseline", Unit::Operations, baseline);
@@ -200,7 +202,8 @@ pub fn of_volume(kind: &str, size: Option<f64>, iops: Option<f64>, throughput: O
             let bytes = iops.filter(|iops| *iops <= 64_000.0 && !is_striped).map(|iops| {
                 if iops <= 32_000.0 { (iops * 256.0 * 1024.0).min(500.0 * MIB) } else { iops * 16.0 * 1024.0 }
             });
-            // Of io2 it depends on the instance: Block Express gives 0.256 MiB/s an operation, up to 4,000 MiB/s.
+            // io2 depends on the instance: Block Express gives 0.256 MiB/s per operation, up to
+            // 4,000 MiB/s.
             add("most", Unit::Bytes, throughput.or(bytes.filter(|_| kind == "io1")));
         }
         _ => {}

@@ -1,16 +1,18 @@
-//! Google's figures of Persistent Disk: by type and size. What a machine type may do in all is not here: the smaller of the two holds.
+//! Google's figures for Persistent Disk, by type and size. They do not include what a machine type
+//! may do in all: the smaller of the two limits holds.
 
 use super::{Documented, GIB, MIB};
 use crate::throttle::Unit;
 
 const SOURCE: &str = "Google Compute Engine documentation, Persistent Disk performance, as of 2025";
 
-/// A type of disk. Bytes are of reads and writes each, operations too; where reads and writes differ it is the smaller.
+/// A type of disk. Figures apply to reads and to writes separately; where the two differ, this is
+/// the smaller.
 struct Kind {
     name: &'static str,
-    /// Operations a second whatever the size, for each GiB, and at most on any machine.
+    /// Operations per second: fixed part, per GiB, and at most on any machine.
     operations: (f64, f64, f64),
-    /// MiB a second whatever the size, for each GiB, and at most on any machine.
+    /// MiB per second: fixed part, per GiB, and at most on any machine.
     mebibytes: (f64, f64, f64),
 }
 
@@ -20,7 +22,8 @@ const KINDS: &[Kind] = &[
     Kind { name: "pd-ssd", operations: (6_000.0, 30.0, 100_000.0), mebibytes: (240.0, 0.48, 1_200.0) },
 ];
 
-/// Limits of a disk of type `kind` and `size` bytes; none if it is none of Google's, or its size is not known.
+/// Limits of a disk of type `kind` and `size` bytes; empty if the type is not Google's or the size
+/// is unknown.
 pub(super) fn of_disk(kind: &str, size: Option<f64>) -> Vec<Documented> {
     let (Some(disk), Some(size)) = (KINDS.iter().find(|k| k.name == kind), size) else { return Vec::new() };
     let gib = size / GIB;

@@ -1,12 +1,14 @@
-//! Microsoft's figures of Premium SSD: by the name of the size (`P30`), or by type and size in bytes. What a virtual machine may do in
-//! all is not here: the smaller of the two holds.
+//! Microsoft's figures for Premium SSD, by the name of the size (`P30`), or by type and size in
+//! bytes. They do not include what a virtual machine may do in all: the smaller of the two limits
+//! holds.
 
 use super::{Documented, GIB};
 use crate::throttle::Unit;
 
 const SOURCE: &str = "Azure documentation, Premium SSD size, as of 2024";
 
-/// A size: its name, GiB, operations and MB a second, and those while credits last (half an hour at most).
+/// A size: its name, GiB, operations and MB per second, and those while credits last (half an hour
+/// at most).
 type Size = (&'static str, f64, f64, f64, Option<(f64, f64)>);
 
 const BURST: Option<(f64, f64)> = Some((3_500.0, 170.0));
@@ -28,8 +30,8 @@ const SIZES: &[Size] = &[
     ("P80", 32_767.0, 20_000.0, 900.0, None),
 ];
 
-/// Limits of a disk: `kind` is the size's name, or a type as `az disk show` says it (`Premium_LRS`), which takes the size above
-/// `size` bytes. None if it is none of these.
+/// Limits of a disk. `kind` is the size's name, or a type as `az disk show` prints it
+/// (`Premium_LRS`) with the next size above `size` bytes. Empty if neither matches.
 pub(super) fn of_disk(kind: &str, size: Option<f64>) -> Vec<Documented> {
     let is_premium = ["Premium_LRS", "Premium_ZRS"].contains(&kind);
     let fits = |of: &&Size| if is_premium { size.is_some_and(|size| size <= of.1 * GIB) } else { of.0 == kind };
@@ -48,7 +50,8 @@ pub(super) fn of_disk(kind: &str, size: Option<f64>) -> Vec<Documented> {
     limits
 }
 
-/// The smallest size that does more than `needed` bytes or operations a second all the time, and what it does.
+/// The smallest size that sustains more than `needed` bytes or operations per second, and what it
+/// does.
 pub(super) fn next_size(kind: &str, unit: Unit, needed: f64) -> Option<(String, f64)> {
     SIZES.iter().find(|size| size.0 == kind)?;
     let limit = |size: &Size| if unit == Unit::Bytes { size.3 * 1e6 } else { size.2 };

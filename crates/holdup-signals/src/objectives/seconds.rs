@@ -1,4 +1,4 @@
-//! Objectives with a window: which account of the load's seconds each is judged by.
+//! Objectives with a window: which counts of the load's seconds judge each of them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::client::{failed, is_latency};
 
 const SECOND_NS: i64 = 1_000_000_000;
 
-/// Of each threshold what became of it, in their order; none of those without a window.
+/// The outcome of each threshold, in order; none for those without a window.
 pub fn judge(run: &Run<'_>) -> Vec<Option<Judgement>> {
     let manifest = &run.recording.manifest;
     let Some(load) = &manifest.load else { return Vec::new() };
@@ -54,7 +54,7 @@ pub fn judge(run: &Run<'_>) -> Vec<Option<Judgement>> {
     judged
 }
 
-/// What of the load the windows may lie in.
+/// The part of the load that windows may lie in.
 fn extent(run: &Run<'_>) -> Extent {
     let manifest = &run.recording.manifest;
     let start = load_start(manifest);
@@ -68,14 +68,14 @@ fn extent(run: &Run<'_>) -> Extent {
     Extent { warm_up: since(from), due_until: due_until.map(since) }
 }
 
-/// Whether what a second lasts until is asked for.
+/// Whether a second that ends at `to` is to be judged.
 fn is_within(run: &Run<'_>, to: Duration) -> bool {
     let Some(window) = run.window else { return true };
     let at = load_start(&run.recording.manifest).saturating_add(to.as_nanos() as i64);
     at <= window.to
 }
 
-/// Two names that are one tag are told apart in the rows only.
+/// Only rows tell apart two names that share a tag.
 fn are_tags_distinct(load: &LoadFacts, threshold: &Threshold) -> bool {
     let tags: Vec<String> = load.operations.iter().map(|o| hlog::clean(o)).collect();
     let covered = load.operations.iter().zip(&tags).filter(|(name, _)| threshold.covers(name));
@@ -113,10 +113,10 @@ fn feed_histograms(run: &Run<'_>, load: &LoadFacts, evaluations: &mut [Evaluatio
     Some(())
 }
 
-/// What the generator found, if the same is left out here.
+/// The generator's outcome, if the same part is left out here.
 fn live(run: &Run<'_>, load: &LoadFacts, index: usize, warm_up: Duration) -> Option<Judgement> {
     let found = load.objectives.get(index).filter(|j| j.text == load.thresholds[index].text)?;
-    // Windows begin at whole seconds: what is left out of one makes no difference.
+    // Windows begin at whole seconds: a part left out of one second makes no difference.
     let second = |ns: i64| (ns + SECOND_NS - 1) / SECOND_NS;
     let is_same = second(found.left_out_ns) == second(warm_up.as_nanos() as i64);
     (run.window.is_none() && is_same).then(|| found.clone())
@@ -129,7 +129,7 @@ struct Counted {
     times: Vec<(u64, u64)>,
 }
 
-/// Feeds what rows stand for, by the second in which they ended.
+/// Feeds the requests that rows stand for, by the second in which they ended.
 fn feed_rows(run: &Run<'_>, due_until: Duration, evaluations: &mut [Evaluation]) {
     let start = load_start(&run.recording.manifest);
     let mut seconds: BTreeMap<i64, (i64, BTreeMap<&str, Counted>)> = BTreeMap::new();
@@ -150,7 +150,7 @@ fn feed_rows(run: &Run<'_>, due_until: Duration, evaluations: &mut [Evaluation])
     let newest = seconds.last_key_value().map_or(0, |(second, _)| *second);
     for (second, (last, operations)) in &seconds {
         let ns = |ns: i64| Duration::from_nanos(ns.max(0) as u64);
-        // Only the last second may have been cut off, by the end of the load.
+        // Only the last second may be cut off, by the end of the load.
         let whole = ns((second + 1) * SECOND_NS);
         let to = if *second == newest { ns(*last).max(due_until).min(whole) } else { whole };
         if !is_within(run, to) {

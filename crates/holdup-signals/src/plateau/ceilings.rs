@@ -1,50 +1,56 @@
-//! Ceilings: levels that a rate stands at while more is asked for. They are found in single series and in sums of series, of which
-//! each part may be as ragged as it likes, and whether or not the limit's size is known. What a level is a limit of, and whose,
-//! is for the rules.
+//! Ceilings: levels that a rate stays at while more is demanded. They are found in single series
+//! and in sums of series, whose parts may be arbitrarily ragged, and whether or not the limit is
+//! known. Rules decide which limit a level is, and whose.
 //!
-//! The method. Of every interval two figures are needed: what was done a second, and how much was queued or being served.
+//! The method needs two figures of every interval: the rate, and how much was queued or in service.
 //!
-//! 1. *Levels*: the densest bands of rates (each as wide as [`NEAR`] to both sides) among intervals with a queue; there may be
-//!    several, as with a burst and a baseline.
-//! 2. *Runs*: a level's intervals in time, cut where the rate stays above it or stands at another level. What is not recorded, and
-//!    intervals in which less is queued, cut nothing: nobody asked for more there.
-//! 3. *Flatness*: within a run, of the intervals with as much queued, most are at the level ([`AT_LEVEL`]) and hardly any above
-//!    it ([`ABOVE`]); and the medians of the run's three thirds are one ([`DRIFT`], plus what the noise between neighbours
-//!    allows), which a slow drift and the rounded top of a daily curve are not.
-//! 4. *Demand*: by Little's law (J. D. C. Little, Operations Research 9(3), 1961) the number in a system is rate times wait. Below
-//!    a limit the wait stays as it is, so queue and rate move together; at a limit the rate stays and the queue alone moves. So:
-//!    where there are quieter intervals, the wait at the level has to be [`LONGER`] times theirs; where there are none, a queue
-//!    that follows the rate up and down (a correlation beyond chance, by Student's t) shows a demand that is met. A rate at
-//!    which neither moves is a ceiling as far as can be told, and is marked as [`Demand::Standing`].
+//! 1. *Levels*: the densest bands of rates (each as wide as [`NEAR`] to both sides) among intervals
+//!    with a queue; there may be several, as with a burst and a baseline.
+//! 2. *Runs*: a level's intervals in time, cut where the rate stays above it or at another level.
+//!    Gaps in the recording and intervals with a shorter queue do not cut, because they had less
+//!    demand.
+//! 3. *Flatness*: within a run, most intervals with as long a queue are at the level ([`AT_LEVEL`])
+//!    and hardly any above it ([`ABOVE`]). The medians of the run's three thirds agree ([`DRIFT`],
+//!    plus the noise between adjacent intervals), which those of a slow drift or of the rounded top
+//!    of a daily curve do not.
+//! 4. *Demand*: by Little's law (J. D. C. Little, Operations Research 9(3), 1961) the number in a
+//!    system is rate times wait. Below a limit the wait is constant, so queue and rate move
+//!    together; at a limit the rate is constant and only the queue moves. If there are quieter
+//!    intervals, the wait at the level must be [`LONGER`] times theirs. If there are none, a queue
+//!    that follows the rate up and down (a correlation beyond chance, by Student's t) shows a
+//!    demand that is met. If neither moves, the rate is a ceiling as far as the data can tell,
+//!    marked [`Demand::Standing`].
 //!
-//! A rate without its queue is no case for this: a level by itself proves nothing.
+//! A rate without its queue is out of scope: a level by itself proves nothing.
 
 use crate::Window;
 
-/// What lies within this share (0-1) of a level is at it: intervals miss by a few per cent, as a token bucket's burst and a
-/// late read do.
+/// A rate within this share (0-1) of a level is at it: intervals miss by a few per cent, and so do
+/// a token bucket's burst and a late read.
 const NEAR: f64 = 0.06;
 
-/// Fewer intervals than this at a level say nothing, and fewer than the second in one run are no part of it.
+/// Least number of intervals at a level, and in one run of it.
 const LEAST_INTERVALS: usize = 8;
 const LEAST_IN_RUN: usize = 5;
 
-/// A level has at least this share (0-1) of the intervals with a queue: what is rarer is chance.
+/// Least share (0-1) of the intervals with a queue for a level: fewer are chance.
 const LEAST_RATIO: f64 = 0.06;
 
-/// Most levels that are looked for.
+/// Most levels to look for.
 const MOST_LEVELS: usize = 4;
 
-/// With fewer operations queued or being served than this nothing waits for another.
+/// With fewer operations queued or in service than this, none waits for another.
 const QUEUED: f64 = 1.0;
 
-/// An interval with this share (0-1) of the level's own queue has as much asked for.
+/// An interval with this share (0-1) of the level's own queue has as much demand.
 const AS_MUCH: f64 = 0.4;
 
-/// Share (0-1) of a run's intervals with as much queued that have to be at the level: a machine that stalls falls short of a limit.
+/// Share (0-1) of a run's intervals with as long a queue that must be at the level: a machine that
+/// stalls falls short of a limit.
 const AT_LEVEL: f64 = 0.6;
 
-/// … and that may be above it: a limit is not exceeded, but a bucket's burst may show in one interval.
+/// … and that may be above it: a limit is not exceeded, but a bucket's burst may show in one
+/// interval.
 const ABOVE: f64 = 0.05;
 
 /// Intervals above a level, or at another, that end a run.
@@ -54,52 +60,55 @@ const ENDS_ELSEWHERE: usize = 3;
 /// Thirds of a run may differ by this share (0-1) of the level, beyond noise.
 const DRIFT: f64 = 0.02;
 
-/// Below this share (0-1) of the level, with less than [`FEWER`] of its queue, an interval is a quiet one; this many are a yardstick.
+/// An interval is quiet below this share (0-1) of the level, with less than [`FEWER`] of its queue.
+/// This many quiet intervals suffice for a comparison.
 const QUIETER: f64 = 0.85;
 const FEWER: f64 = 0.5;
 const LEAST_QUIET: usize = 5;
 
-/// With less than this share (0-1) of the level's queue, hardly anybody waits; that the rate is the same then says something if it is
-/// so for this many times the intervals with the queue.
+/// Below this share (0-1) of the level's queue, hardly a request waits. The same rate with so short
+/// a queue counts if there are this many times as many such intervals as ones with the queue.
 const HARDLY: f64 = 0.25;
 const OFTEN: f64 = 0.2;
 
-/// Times that the wait at a ceiling has to be that of quiet intervals.
+/// The wait at a ceiling must be this many times that of quiet intervals.
 const LONGER: f64 = 1.5;
 
-/// … and that of intervals above it: as many who wait for a limit wait shorter at a higher one, which is [`NEAR`] twice or more
-/// above.
+/// … and this many times that of intervals above it: at a higher limit, which is twice [`NEAR`] or
+/// more above, the same queue waits shorter.
 const SHORTER: f64 = 1.12;
 
-/// From this value of Student's t on a correlation is none of chance (one in a thousand for ten intervals or more, one-sided).
+/// From this value of Student's t, a correlation is not chance (one in a thousand for ten intervals
+/// or more, one-sided).
 const BEYOND_CHANCE: f64 = 3.3;
 
-/// Change of the rate by change of the queue (logarithms of both) from which on a rate follows its queue.
+/// Change of the rate per change of the queue (logarithms of both) from which a rate follows its
+/// queue.
 const FOLLOWS: f64 = 0.04;
 
-/// Spread of the queue (logarithm) from which on it moves by itself.
+/// Spread of the queue (logarithm) from which it moves by itself.
 const MOVES: f64 = 0.1;
 
-/// An interval of at least this is as steady as it gets, nanoseconds: half a second's rates jump by a tenth where a second's do by a
-/// twentieth (a disk of 6 MB/s with requests of 30 KB).
+/// Shortest interval with a steady rate, nanoseconds: half a second's rates vary by a tenth where a
+/// second's vary by a twentieth (a disk of 6 MB/s with requests of 30 KB).
 const STEADY_NS: i64 = 900_000_000;
 
-/// A level from this share (0-1) of the most that there can be on is that bound.
+/// A level from this share (0-1) of a rate's own bound is that bound.
 const BOUND: f64 = 0.93;
 
-/// An interval: what was done, and what stood in line.
+/// An interval: the rate, and the queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Asked {
     /// When.
     pub window: Window,
-    /// What was done, per second.
+    /// Throughput, per second.
     pub done: f64,
-    /// Queued or being served on average.
+    /// Queued or in service on average.
     pub queued: f64,
 }
 
 impl Asked {
-    /// Both as one.
+    /// Merges both into one.
     fn with(&self, next: &Self) -> Self {
         let (own, other) = (self.window.seconds(), next.window.seconds());
         let mean = |a: f64, b: f64| (a * own + b * other) / (own + other).max(f64::MIN_POSITIVE);
@@ -110,24 +119,24 @@ impl Asked {
         }
     }
 
-    /// Time in line for one unit of what is done, seconds.
+    /// Time in the queue per unit of throughput, seconds.
     fn wait(&self) -> f64 {
         self.queued / self.done.max(f64::MIN_POSITIVE)
     }
 }
 
-/// What shows that more was asked for than was done.
+/// What shows that more was demanded than done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Demand {
     /// The wait is longer than in quieter intervals.
     Longer,
-    /// The queue goes up and down, and the rate does not.
+    /// The queue varies, and the rate does not.
     Insensitive,
-    /// There is a queue, and neither it nor the rate moves.
+    /// There is a queue, and neither it nor the rate varies.
     Standing,
 }
 
-/// A level at which a rate stands while more is asked for.
+/// A level at which a rate stays while more is demanded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ceiling {
     /// Median of the intervals at it, per second.
@@ -136,30 +145,31 @@ pub struct Ceiling {
     pub stretches: Vec<Window>,
     /// Intervals at it.
     pub intervals: usize,
-    /// Their share (0-1) among the intervals of the stretches in which as much was queued.
+    /// Their share (0-1) among the intervals with as long a queue in these stretches.
     pub at_level_ratio: f64,
-    /// Median of what was queued or being served.
+    /// Median of the queue.
     pub queued: f64,
     /// What shows the demand.
     pub demand: Demand,
-    /// Whether it is the most that there can be of it, as 1 is of a CPU: then the limit is known and no hidden one.
+    /// Whether it is the rate's own bound, as 1 is for a CPU: then the limit is known, not hidden.
     pub is_own_bound: bool,
 }
 
-/// A stretch before a ceiling in which more was done than it lets through, and after which never again: a limit that was higher, or
-/// was not there.
+/// A stretch before a ceiling with a higher rate, never reached again: the limit was higher, or
+/// absent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Freer {
     /// From the first interval above the ceiling to the end of the last.
     pub window: Window,
     /// Intervals above it.
     pub intervals: usize,
-    /// Most in any of them, per second.
+    /// The highest of their rates, per second.
     pub most: f64,
 }
 
-/// What was done above `ceiling` before it, if it was at least [`ENDS_ABOVE`] intervals and nothing was after it began. One interval of
-/// what follows may be above it, as the last of the higher limit's tokens are spent.
+/// The stretch above `ceiling` before it, if it has at least [`ENDS_ABOVE`] intervals and no
+/// interval above follows. One later interval may be above, when the higher limit's last tokens are
+/// spent.
 pub fn freer_before(series: &[Asked], ceiling: &Ceiling) -> Option<Freer> {
     let begun = ceiling.stretches.first()?.from;
     let is_above = |i: &&Asked| i.done > (1.0 + 2.0 * NEAR) * ceiling.level;
@@ -182,8 +192,8 @@ pub struct Fall {
     pub to: f64,
 }
 
-/// Adds up series of instants and values where every one of them has a sample: what a part lacks is a gap of the sum, never
-/// a part of nothing.
+/// Adds up series by instant, where each has a sample: a gap in one part is a gap in the sum, never
+/// a zero.
 pub fn sum(parts: &[Vec<(i64, f64)>]) -> Vec<(i64, f64)> {
     let Some((first, rest)) = parts.split_first() else { return Vec::new() };
     let at = |part: &[(i64, f64)], at: i64| part.binary_search_by_key(&at, |(t, _)| *t).ok().map(|i| part[i].1);
@@ -193,7 +203,8 @@ pub fn sum(parts: &[Vec<(i64, f64)>]) -> Vec<(i64, f64)> {
     first.iter().filter_map(whole).collect()
 }
 
-/// The ceilings of a rate, by the start of their first stretch. `bound` is the most that there can be of it, if anything is.
+/// The ceilings of a rate, by the start of their first stretch. `bound` is the rate's own bound, if
+/// it has one.
 pub fn ceilings(intervals: &[Asked], bound: Option<f64>) -> Vec<Ceiling> {
     let usable = |i: &&Asked| i.done.is_finite() && i.queued.is_finite() && i.done >= 0.0;
     let mut intervals: Vec<Asked> = intervals.iter().filter(usable).copied().collect();
@@ -205,8 +216,8 @@ pub fn ceilings(intervals: &[Asked], bound: Option<f64>) -> Vec<Ceiling> {
     found
 }
 
-/// The same without intervals that are shorter than [`STEADY_NS`]: as many neighbours as it takes are one. Of a short interval the time
-/// that a read of the counters takes, and requests that are counted when they end, are a larger share than what is looked for.
+/// Merges intervals shorter than [`STEADY_NS`] with adjacent ones. In a short interval, the time of
+/// reading the counters and requests counted at their end would outweigh the effect.
 fn steady(intervals: Vec<Asked>) -> Vec<Asked> {
     let mut whole: Vec<Asked> = Vec::new();
     for next in intervals {
@@ -260,7 +271,7 @@ fn levels(intervals: &[Asked]) -> Vec<f64> {
     levels
 }
 
-/// The runs of level `of` as ranges of intervals, trimmed to the first and the last at it.
+/// The runs of level `of` as ranges of intervals, from the first to the last at it.
 fn runs(intervals: &[Asked], levels: &[f64], of: usize) -> Vec<std::ops::Range<usize>> {
     let level = levels[of];
     let elsewhere = |rate: f64| levels.iter().enumerate().any(|(i, l)| i != of && is_near(rate, *l));
@@ -305,7 +316,7 @@ fn ceiling(intervals: &[Asked], levels: &[f64], of: usize, bound: Option<f64>) -
     let asked: Vec<&Asked> = runs.iter().flat_map(|(_, run)| &intervals[run.clone()]).filter(as_much).collect();
     let near = asked.iter().filter(|i| is_near(i.done, level)).count() as f64 / asked.len().max(1) as f64;
     let above = |by: f64| asked.iter().filter(|i| i.done > (1.0 + by) * level).count();
-    // One a little above is a late read of the counters, behind an interval that is as much below.
+    // One slightly above is a late read of the counters; the interval before it is as much below.
     let exceeded = if above(2.0 * NEAR) == 0 { above(NEAR).saturating_sub(1) } else { above(NEAR) };
     let above = exceeded as f64 / asked.len().max(1) as f64;
     let longest = runs.iter().max_by_key(|(at, _)| at.len())?;
@@ -322,19 +333,21 @@ fn ceiling(intervals: &[Asked], levels: &[f64], of: usize, bound: Option<f64>) -
     Some(Ceiling { level, stretches, intervals: at.len(), at_level_ratio: near, queued, demand, is_own_bound })
 }
 
-/// Whether a run neither rises nor falls nor bends: medians of its thirds are one but for the noise between neighbours.
+/// Whether a run neither rises nor falls nor bends: the medians of its thirds agree, apart from the
+/// noise between adjacent intervals.
 fn is_level(at: &[Asked], level: f64) -> bool {
     let third = at.len() / 3;
     let of = |part: &[Asked]| median(part.iter().map(|i| i.done)).unwrap_or(level);
     let thirds = [of(&at[..third]), of(&at[third..at.len() - third]), of(&at[at.len() - third..])];
     let (least, most) = thirds.iter().fold((f64::MAX, f64::MIN), |(a, b), t| (a.min(*t), b.max(*t)));
-    // Neighbours differ by √2 of the noise (J. von Neumann 1941); a median of n is 1.25/√n of it off.
+    // Adjacent values differ by √2 of the noise (J. von Neumann 1941); a median of n is 1.25/√n of
+    // it off.
     let steps = median(at.windows(2).map(|pair| (pair[1].done - pair[0].done).abs())).unwrap_or(0.0);
     let noise = 1.4826 * steps / std::f64::consts::SQRT_2;
     most - least <= DRIFT * level + 2.5 * 1.25 * noise / (third.max(1) as f64).sqrt()
 }
 
-/// What shows that more was asked for while the rate stood at `level`; none if nothing does.
+/// What shows that more was demanded while the rate stood at `level`; none if nothing does.
 fn demand(all: &[Asked], at: &[Asked], level: f64, queued: f64) -> Option<Demand> {
     let wait = median(at.iter().map(Asked::wait))?;
     let (slope, t, spread) = follows(at);
@@ -344,7 +357,8 @@ fn demand(all: &[Asked], at: &[Asked], level: f64, queued: f64) -> Option<Demand
     if t > BEYOND_CHANCE && slope >= FOLLOWS {
         return None;
     }
-    // A rate that is the same with next to no queue is the demand's own, and met: only the wait is not.
+    // If the rate is the same with hardly any queue, it is that of the demand, which is met; only
+    // the wait varies.
     let is_free = |i: &&Asked| i.queued < (HARDLY * queued).max(QUEUED);
     let free: Vec<f64> = all.iter().filter(is_free).map(|i| i.done).collect();
     if free.len() as f64 >= OFTEN * at.len() as f64
@@ -352,7 +366,8 @@ fn demand(all: &[Asked], at: &[Asked], level: f64, queued: f64) -> Option<Demand
     {
         return None;
     }
-    // Who does more with as long a wait was not at a limit, and below one it would be longer.
+    // An interval with a higher rate and as long a wait was not at a limit; below one, the wait
+    // would be longer.
     let above: Vec<f64> = all.iter().filter(|i| i.done > (1.0 + 2.0 * NEAR) * level).map(Asked::wait).collect();
     if above.len() >= LEAST_QUIET
         && !(moves_alone && spread >= 3.0 * MOVES)

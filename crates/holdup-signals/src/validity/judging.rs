@@ -1,4 +1,5 @@
-//! One slice after the other: what the loops counted in it, and what the rows due in it say where they did not count.
+//! Judges slice after slice: what the loops counted in it, or without their counts, the rows due in
+//! it.
 
 use holdup_recording::rows::Request;
 
@@ -11,19 +12,19 @@ use crate::Window;
 use crate::client::{client_queue_ms, distribution, is_latency, mean_over, response_ms, send_lag_ms, service_ms};
 use crate::yardstick::{MATTERS, SERVICE_SLOWED};
 
-/// What slices are judged by.
+/// The input of the judgement.
 pub struct Judging<'a> {
     /// The generator's loops.
     pub loops: &'a [Loop],
-    /// Seconds without a CPU because a quota was used up, of all of the process.
+    /// Seconds that the whole process lacked a CPU because its quota was used up.
     pub throttled: Option<&'a Reading>,
     /// Requests by when they were due.
     pub rows: &'a [&'a Request],
-    /// Users who each wait for their response; none where a schedule says what is due.
+    /// Users who each wait for their response; none if a schedule decides what is due.
     pub users: Option<f64>,
     /// Send lag that a slice may have, milliseconds.
     pub lag_ms: f64,
-    /// What the service takes for a request when it has nothing else to do, milliseconds.
+    /// Service time of a request when the service is otherwise idle, milliseconds.
     pub unloaded_ms: f64,
 }
 
@@ -78,7 +79,7 @@ impl Judging<'_> {
             }
         }
         if self.loops.iter().all(|l| l.lag.is_none()) {
-            // A generator that did not sum it up: the rows hold the same.
+            // The generator did not sum it up, but the rows hold it too.
             let lag = distribution(rows.iter().copied(), send_lag_ms).quantile(0.99);
             judged &= lag.is_some() || rows.is_empty() && offered == Some(0.0);
             if let Some(value) = lag.filter(|ms| *ms > self.lag_ms && several_late) {
@@ -108,7 +109,7 @@ impl Judging<'_> {
         Slice { window, label, reasons, spoils }
     }
 
-    /// What all loops together counted in `window`; none if one of them did not.
+    /// Sum over all loops of their counts in `window`; none if one loop did not count.
     fn sum(&self, window: Window, of: fn(&Loop) -> Option<&Reading>) -> Option<f64> {
         self.loops.iter().map(|l| of(l).and_then(|r| r.growth(window))).sum()
     }
@@ -119,16 +120,16 @@ impl Judging<'_> {
         due.zip(ended).is_some_and(|(due, ended)| ended < KEPT_UP * due)
     }
 
-    /// Whether limits of the generator changed what `rows` measured.
+    /// Whether limits of the generator changed the measurement in `rows`.
     fn is_spoiled(&self, window: Window, rows: &[&Request], reasons: &[Reason]) -> bool {
-        // What was not put on can't be seen in what was.
+        // Requests that were never sent do not show in those that were.
         if self.waited_unseen(window, rows) >= MATTERS
             || reasons.iter().any(|r| matches!(r.limit, Limit::Busy | Limit::LocalPorts))
         {
             return true;
         }
-        // Connections run out where a generator frees them late, but where the service holds them for long too. Then
-        // its own time says so.
+        // Connections run out if the generator frees them late, but also if the service holds them
+        // for long. In that case service time shows it.
         let service = mean_over(rows.iter().copied(), service_ms).unwrap_or(0.0);
         let slowed = service >= SERVICE_SLOWED * self.unloaded_ms;
         let own = |r: &Request| {
@@ -143,8 +144,9 @@ impl Judging<'_> {
         matters(own.mean(), response.mean()) || matters(own.quantile(0.99), response.quantile(0.99))
     }
 
-    /// Share (0-1) of their time that users spent between a response and their next request: with the generator, or thinking. Each of
-    /// them is always at one of the two, so what was not response time was that (Little's law).
+    /// Share (0-1) of their time that users spent between a response and their next request, in the
+    /// generator or thinking. A user is always in one of the two, so the rest of response time is
+    /// that (Little's law).
     fn waited_unseen(&self, window: Window, rows: &[&Request]) -> f64 {
         let waited_s: f64 = rows.iter().map(|r| r.count() as f64 * response_ms(r) / 1e3).sum();
         self.users.map_or(0.0, |users| 1.0 - waited_s / (users * window.seconds()).max(1e-9))
@@ -179,7 +181,7 @@ impl Judging<'_> {
     }
 }
 
-/// Share (0-1) of the requests that `rows` stand for of which `is` holds; none of nothing.
+/// Share (0-1) of the requests that `rows` stand for for which `is` holds; none without any.
 fn share_of(rows: &[&Request], is: impl Fn(&Request) -> bool) -> Option<f64> {
     let (all, some) =
         rows.iter().fold((0, 0), |(all, some), r| (all + r.count(), some + if is(r) { r.count() } else { 0 }));

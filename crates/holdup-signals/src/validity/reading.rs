@@ -1,4 +1,5 @@
-//! The generator's own samples, a loop at a time: what its counters grew by in a slice. Recordings from before there were several loops have samples without the label of one.
+//! The generator's own samples, loop by loop: the growth of its counters in a slice. Recordings
+//! from before there were several loops have samples without a loop label.
 
 use holdup_recording::metrics;
 
@@ -9,20 +10,23 @@ use crate::view::Index;
 /// A slice ends at the first sample that is this long (nanoseconds) after the one before.
 const LEAST_NS: i64 = 750_000_000;
 
-/// What is left of the load after the last whole slice is one of its own if it is at least this long (nanoseconds).
+/// The load left after the last whole slice is a slice too if it is at least this long
+/// (nanoseconds).
 const REST_NS: i64 = 500_000_000;
 
 /// One counter or gauge of one loop, or of the process: samples in order of time.
 pub struct Reading(Vec<(i64, f64)>);
 
 impl Reading {
-    /// The reading of a counter of all of the process, which was there before the load; none if it was not recorded.
+    /// The reading of a counter of the whole process, which existed before the load; none if not
+    /// recorded.
     pub fn of(index: &Index, metric: &str) -> Option<Self> {
         let (_, samples) = index.series(metric, &[]).next()?;
         Some(Self(samples.clone()))
     }
 
-    /// The reading of a metric of the loop with `label`, whose counters stand at zero when the load begins.
+    /// The reading of a metric of the loop with `label`, whose counters are zero when the load
+    /// begins.
     fn of_loop(index: &Index, metric: &str, label: Option<&str>, begun: i64) -> Option<Self> {
         let mut series = index.series(metric, &[]).filter(|((_, labels), _)| labels.get("loop") == label);
         let (_, samples) = series.next()?;
@@ -38,17 +42,17 @@ impl Reading {
         pairs(&self.0, window)
     }
 
-    /// What a counter grew by in `window`; none if no two samples tell.
+    /// Growth of a counter in `window`; none without two samples.
     pub fn growth(&self, window: Window) -> Option<f64> {
         self.pairs(window).map(|(a, b)| (b.1 - a.1).max(0.0)).reduce(|sum, more| sum + more)
     }
 
-    /// Seconds that [`Self::growth`] is of.
+    /// Seconds that [`Self::growth`] covers.
     pub fn seconds(&self, window: Window) -> Option<f64> {
         self.pairs(window).map(|(a, b)| (b.0 - a.0) as f64 / 1e9).reduce(|sum, more| sum + more).filter(|s| *s > 0.0)
     }
 
-    /// Greatest value of a gauge whose samples are of what was before them; 0 if it had nothing to say.
+    /// Greatest value of a gauge whose samples describe the time before them; 0 without any.
     pub fn greatest(&self, window: Window) -> f64 {
         let until = Window { from: window.from.saturating_add(1), to: window.to.saturating_add(1) };
         within(&self.0, until).iter().map(|(_, v)| *v).fold(0.0, f64::max)
@@ -57,7 +61,7 @@ impl Reading {
 
 /// The readings of one loop.
 pub struct Loop {
-    /// Its label; empty where there is none.
+    /// Its label; empty if it has none.
     pub label: String,
     /// Seconds on a CPU.
     pub cpu: Option<Reading>,
@@ -65,18 +69,18 @@ pub struct Loop {
     pub busy: Option<Reading>,
     /// Seconds runnable, but waiting for a CPU.
     pub run_queue: Option<Reading>,
-    /// Send lag, 99th percentile of the second before, seconds. None if it was never summed up.
+    /// Send lag, 99th percentile of the second before, seconds. None if it was never computed.
     pub lag: Option<Reading>,
     /// Requests that were due.
     pub offered: Option<Reading>,
-    /// Requests that ended, well or not.
+    /// Requests that ended, successfully or not.
     pub ended: Option<Reading>,
     /// Requests that found every connection busy.
     pub capped: Option<Reading>,
 }
 
 impl Loop {
-    /// Every loop that was sampled, of a load that begun at `begun`.
+    /// Every loop with samples, of a load that began at `begun`.
     pub fn all(index: &Index, begun: i64) -> Vec<Self> {
         let labels = index.series(metrics::load::BUSY.name, &[]);
         let labels: Vec<Option<String>> =
@@ -97,7 +101,7 @@ impl Loop {
         loops.collect()
     }
 
-    /// Where slices of `span` begin and end: at samples, about a second apart, as far as there are any.
+    /// Bounds of the slices of `span`: at samples, about a second apart, where there are any.
     pub fn edges(&self, span: Window) -> Vec<i64> {
         let Some(Reading(points)) = &self.busy else { return Vec::new() };
         let mut edges: Vec<i64> = Vec::new();
@@ -110,7 +114,7 @@ impl Loop {
             }
         }
         let Some(&end) = points.iter().map(|(at, _)| at).rev().find(|at| **at > span.from) else { return Vec::new() };
-        // The last samples come when the last response does, or just before the schedule ends.
+        // The last samples come with the last response, or just before the schedule ends.
         let end = if end > span.to - REST_NS { span.to } else { end };
         while edges.len() > 1 && edges.last().is_some_and(|last| *last > end - REST_NS) {
             edges.pop();

@@ -1,18 +1,19 @@
-//! What is said about slices that are not valid, and what to do about it.
+//! What holdup says about slices that are not valid, and how to avoid them.
 
 use super::{BUSY, LAG_MS, Label, Limit, RUN_QUEUE, Reason, THROTTLED, Validity};
 use crate::evidence::Fix;
 use crate::yardstick::MATTERS;
 use holdup_recording::words::{ms, percent, thousands};
 
-/// Seconds without more digits than they have: `3`, `2.5`.
+/// Seconds with no more digits than needed: `3`, `2.5`.
 pub fn seconds(value: f64) -> String {
     let tenths = (value * 10.0).round() / 10.0;
     if (tenths - tenths.round()).abs() < 0.05 { format!("{tenths:.0}") } else { format!("{tenths:.1}") }
 }
 
 impl Validity {
-    /// All of it in one phrase, e.g. `17 of 20 s valid, 3 s generator-limited`; none without a load.
+    /// A summary in one phrase, e.g. `17 of 20 s valid, 3 s generator-limited`; none without a
+    /// load.
     pub fn text(&self) -> Option<String> {
         let all = self.length();
         let of = |label| self.seconds(label);
@@ -39,7 +40,7 @@ impl Validity {
         Some(parts.join(", "))
     }
 
-    /// A limit that bound for `in_seconds`, with its figure.
+    /// A sentence about a limit that bound for `in_seconds`, with its figure.
     pub fn sentence(&self, in_seconds: f64, reason: &Reason) -> String {
         let within = format!("in {} s", seconds(in_seconds));
         let of_loop = if self.loops > 1 && !reason.in_loop.is_empty() {
@@ -82,7 +83,7 @@ impl Validity {
                     },
                 );
                 format!(
-                    "the in-flight limit of {} bound in {} of {} s: the achieved rate there is no limit of the service; to find one {raise}",
+                    "the in-flight limit of {} bound in {} of {} s, so the achieved rate there does not show the service's limit; to find that, {raise}",
                     self.connections,
                     seconds(in_seconds),
                     seconds(all)
@@ -91,7 +92,7 @@ impl Validity {
         }
     }
 
-    /// Every limit that bound, in words, with what explains it.
+    /// Every limit that bound, in words, with its explanation.
     pub fn sentences(&self) -> Vec<(Limit, f64, String)> {
         let limits = self.limits().into_iter();
         let mut all: Vec<(Limit, f64, String)> =
@@ -107,7 +108,7 @@ impl Validity {
         all
     }
 
-    /// What to do about a generator that can't keep up.
+    /// How to help a generator that can't keep up.
     pub fn fixes(&self) -> Vec<Fix> {
         let limits: Vec<Limit> = self.limits().into_iter().map(|(_, reason)| reason.limit).collect();
         let has = |limit| limits.contains(&limit);
@@ -127,10 +128,10 @@ impl Validity {
                 None,
             ));
         }
-        // What is out of quota waits for a CPU as well.
+        // A process out of quota waits for a CPU as well.
         if has(Limit::RunQueue) && !has(Limit::Throttled) || self.stolen.is_some() {
             fixes.push(fix(
-                "Run fewer processes beside the generator, or keep CPUs for it.".to_owned(),
+                "Run fewer processes beside the generator, or reserve CPUs for it.".to_owned(),
                 Some("holdup run --cpus 0,1 …"),
             ));
         }
@@ -155,7 +156,9 @@ impl Validity {
         }
         if fixes.is_empty() && has(Limit::SendLag) {
             fixes.push(fix(
-                "Nothing that the generator counts explains it: it was woken late. Run it on CPUs of its own; watching the host tells whether a hypervisor took them.".to_owned(),
+                "The generator's counters do not explain it: it was woken late. Give it dedicated CPUs, and \
+                    watch the host to see whether a hypervisor took them."
+                    .to_owned(),
                 Some("holdup run --watch host …"),
             ));
         } else if !fixes.is_empty() {
@@ -168,7 +171,7 @@ impl Validity {
     }
 }
 
-/// `value` to two digits, upwards: more would pretend to be exact.
+/// `value` rounded up to two digits: more would pretend to be exact.
 fn two_digits(value: f64) -> f64 {
     let scale = 10_f64.powf((value.max(1.0).log10() - 1.0).floor());
     (value / scale).ceil() * scale
