@@ -1,5 +1,6 @@
-//! Which causes can be there at all: one that only MySQL can have is no suspect on a host whose database is PostgreSQL. It is neither
-//! cleared nor listed as open. The confidence in another still counts it as unseen: that waits for the calibration.
+//! Which causes can occur at all: a cause of MySQL's is not a suspect on a host whose database is
+//! PostgreSQL. It is neither cleared nor listed as open. The confidence in another cause still
+//! counts it as unseen; changing that needs a new calibration.
 
 use holdup_recording::Recording;
 use holdup_recording::manifest::CoverageState;
@@ -12,7 +13,7 @@ const OF_MYSQL: &[&str] = &["thread_pool_queue", "table_cache_small", "on_disk_t
 /// Causes that only PostgreSQL can have.
 const OF_POSTGRESQL: &[&str] = &["toast_rewrite", "autovacuum_pressure"];
 
-/// Among causes that are open those that the databases of `recording` can have.
+/// The causes among `open` that the databases of `recording` can have.
 pub(crate) fn among(open: Vec<NotJudged>, recording: &Recording) -> Vec<NotJudged> {
     let watched = Watched::of(recording);
     open.into_iter().filter(|one| watched.can_have(&one.cause)).collect()
@@ -26,7 +27,7 @@ struct Watched {
 }
 
 impl Watched {
-    /// Those of `recording`, by the sources that could be read.
+    /// The kinds in `recording`, from the sources that could be read.
     fn of(recording: &Recording) -> Self {
         let has = |scheme: &str| {
             let read = |state: CoverageState| state != CoverageState::Absent;
@@ -35,7 +36,7 @@ impl Watched {
         Self { mysql: has("mysql://"), postgresql: has("postgresql://") || has("postgres://") }
     }
 
-    /// Whether `cause` can be there. Where no database was watched, or both kinds were, any can.
+    /// Whether `cause` can occur. If no database was watched, or both kinds were, any can.
     fn can_have(self, cause: &str) -> bool {
         match (self.mysql, self.postgresql) {
             (true, false) => !OF_POSTGRESQL.contains(&cause),

@@ -1,4 +1,5 @@
-//! Where time lies between two accounts and no third tells whose it is: which rivals are left, and what would tell them apart.
+//! Time between two sources that no third one splits: which causes it may be, and what would tell
+//! them apart.
 
 use crate::accounts::{Accounts, Owner, SPEAKS, mean};
 use crate::case::Case;
@@ -6,34 +7,34 @@ use crate::resources::statements;
 use holdup_recording::words::ms;
 use holdup_signals::timing;
 
-/// From this share (0-1) of the excess on it is worth a sentence.
+/// From this share (0-1) of the excess it deserves a sentence.
 const MUCH: f64 = 0.5;
 
-/// Causes of which a piece of time may be that lies between two accounts.
+/// The possible causes of a stretch of time between two sources.
 pub(crate) struct Between {
-    /// In a sentence: how much it is, whose it may be, what would tell.
+    /// In a sentence: how much it is, its possible causes, what would tell them apart.
     pub text: String,
     /// The causes.
     pub rivals: &'static [&'static str],
     /// What to measure.
     pub measure: &'static str,
-    /// The source that tells them apart, as `--watch` has it.
+    /// The source that tells them apart, as an address for `--watch`.
     pub watch: &'static str,
 }
 
-/// What lies in the database's machine and may be any of its waits.
+/// Waits on the database's machine.
 const INSIDE: &[&str] = &["thread_pool_queue", "lock_contention", "missing_index"];
 
-/// What lies between app and database.
+/// Waits between app and database.
 const OUTSIDE: &[&str] = &["network_loss", "network_bandwidth", "thread_pool_queue"];
 
-/// The same where the server says nothing of its execution.
+/// All of these, if the server does not report its execution times.
 const ANYWHERE: &[&str] = &["thread_pool_queue", "lock_contention", "missing_index", "network_loss"];
 
-/// The server's own account.
+/// The source of the server's own timing.
 const SERVER: &str = "mysql://USER@HOST:PORT";
 
-/// If most of what is to be explained lies between two accounts, which causes it may be.
+/// The possible causes, if most of the excess lies between two sources.
 pub(crate) fn between(case: &Case<'_>) -> Option<Between> {
     let accounts = case.accounts();
     let told = accounts.all.iter().filter(|a| a.has_app || a.is_joined || a.has_wire).count();
@@ -45,7 +46,7 @@ pub(crate) fn between(case: &Case<'_>) -> Option<Between> {
     match () {
         () if case.share(unsplit) >= MUCH && has_wire => Some(Between {
             text: format!(
-                "Of a request {} lie between its arrival on the database's machine and the response: in a queue in front of execution, in locks, or in execution itself. Turn on --watch mysql://USER@HOST:PORT with performance_schema's statement history to tell them apart",
+                "{} of a request lie between its arrival on the database's machine and the response: in a queue in front of execution, in locks, or in execution itself. Turn on --watch mysql://USER@HOST:PORT with performance_schema's statement history to tell them apart",
                 ms(unsplit)
             ),
             rivals: INSIDE,
@@ -55,11 +56,11 @@ pub(crate) fn between(case: &Case<'_>) -> Option<Between> {
         () if case.share(unsplit) >= MUCH => Some(one_sided(unsplit)),
         () if case.share(unexplained) >= MUCH && has_server && executed < unexplained => Some(Between {
             text: format!(
-                "Of a request {} lie between app and database: in the network or in a queue in front of execution. Turn on --watch wire:PORT on the database's machine to tell them apart",
+                "{} of a request lie between app and database: in the network or in a queue in front of execution. Turn on --watch wire:PORT on the database's machine to tell them apart",
                 ms(unexplained)
             ),
             rivals: OUTSIDE,
-            measure: "when statements arrive on the database's machine, and when they are answered there",
+            measure: "when statements arrive on the database's machine, and when it answers them",
             watch: "wire:PORT",
         }),
         () => None,
@@ -72,7 +73,7 @@ fn means(accounts: &Accounts<'_>) -> (f64, f64, f64) {
     (of(Owner::Database), mean(told(), |a| a.unexplained_ms()), of(Owner::Execution))
 }
 
-/// Where no request can be followed: the app's metrics against nothing.
+/// Without single requests: only the app's metrics.
 fn by_metrics(case: &Case<'_>) -> Option<Between> {
     let view = case.slow();
     let (per_request, ..) = statements::database_of_app(case)?;
@@ -84,11 +85,11 @@ fn by_metrics(case: &Case<'_>) -> Option<Between> {
 fn one_sided(per_request_ms: f64) -> Between {
     Between {
         text: format!(
-            "Of a request {} lie between app and database: in the network, in a queue in front of execution, or in execution. Turn on --watch mysql://USER@HOST:PORT (or postgresql://), or --watch wire:PORT on the database's machine, to tell them apart",
+            "{} of a request lie between app and database: in the network, in a queue in front of execution, or in execution. Turn on --watch mysql://USER@HOST:PORT (or postgresql://), or --watch wire:PORT on the database's machine, to tell them apart",
             ms(per_request_ms)
         ),
         rivals: ANYWHERE,
-        measure: "the server's own account of the same statements",
+        measure: "the server's own timing of the same statements",
         watch: SERVER,
     }
 }

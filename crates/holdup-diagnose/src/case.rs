@@ -1,5 +1,5 @@
-//! A recording laid out for judging: what the client saw, the complaint, and the views of the degraded and
-//! the calm stretch that rules look through.
+//! A recording laid out for judging: what the client saw, the symptom, and the views of the episode
+//! and of the baseline window that rules look through.
 
 mod against;
 
@@ -23,42 +23,42 @@ use holdup_signals::view::Index;
 use holdup_signals::yardstick::SERVICE_SLOWED;
 use holdup_signals::{ClientView, Complaint, Distribution, Missing, Validity, View, WarmUp, Window, timing};
 
-/// A smaller excess than this is no delay that anybody could feel or measure across processes.
+/// Smallest excess that counts: users cannot feel less, and it cannot be measured across processes.
 const LEAST_EXCESS_MS: f64 = 1.0;
 
-/// If the generator was the limit in this share (0-1) of what is to be explained, or more, then what was measured is
-/// more about it than about the service.
+/// If the generator was the limit for this share (0-1) of the episode or more, the measurements
+/// show the generator rather than the service.
 pub(crate) const SPOILED: f64 = 0.5;
 
-/// What is outside of a degraded stretch begins so long after it, nanoseconds.
+/// The time outside of an episode begins this long after it, nanoseconds.
 const APART_NS: i64 = 1_000_000_000;
 
-/// Columns of requests that every use of them needs.
+/// Columns of requests that every rule needs.
 const COLUMNS: &[&str] = &["operation", "intended_at", "ready_at", "sent_at", "done_at", "outcome", "connect_ns"];
 
-/// Everything rules may look at.
+/// Everything that rules may use.
 pub struct Case<'a> {
     /// The recording.
     pub recording: &'a Recording,
-    /// The client's seconds, or what stands for them; without those of the warm-up.
+    /// The client's seconds, or their substitute, without the warm-up.
     pub client: ClientView,
-    /// Who measured response time.
+    /// The source that measured response time.
     pub origin: Origin,
-    /// What each operation came to.
+    /// Results by operation.
     pub operations: Vec<Operation>,
-    /// What became of the load's objectives.
+    /// Outcomes of the load's objectives.
     pub objectives: Vec<Objective>,
-    /// What of the load's start is left out.
+    /// The part of the load's start that is left out.
     pub warm_up: WarmUp,
     /// Whether the generator was fit to measure.
     pub validity: Validity,
-    /// What there is to explain, if anything.
+    /// The symptom to explain, if any.
     pub complaint: Option<Complaint>,
-    /// Share (0-1) of what there is to explain, or of the load if there is nothing, that the generator spoiled.
+    /// Share (0-1) of the episode, or without one of the load, that the generator spoiled.
     pub limited_ratio: f64,
-    /// Stretches of the complaint's window that are no part of it.
+    /// Parts of the symptom's window that do not count.
     pub left_out: Vec<Window>,
-    /// The recording that stands for the healthy time, if one was named.
+    /// The baseline recording, if one was named.
     pub(crate) against: Option<Against<'a>>,
     index: Index,
     whole: Window,
@@ -77,10 +77,10 @@ impl<'a> Case<'a> {
         Self::laid_out(recording, window, None)
     }
 
-    /// The same, with `healthy` as the calm time that it is held against.
+    /// The same, with `healthy` as the baseline.
     ///
     /// # Errors
-    /// If the two can't be held against each other, why.
+    /// Why the two can't be compared.
     pub fn against(
         recording: &'a Recording,
         window: Option<Window>,
@@ -99,7 +99,7 @@ impl<'a> Case<'a> {
             rows.iter().filter(|r| window.is_none_or(|w| w.contains(r.intended_at))).collect();
         let index = Index::of(&recording.tables);
         let (mut client, measured_by) = latency::best(&requests, &index, whole);
-        // Who asks for a part of the run wants to see just that.
+        // A request for a part of the run means exactly that part.
         let warm_up = WarmUp::of(manifest, &requests, window.is_none());
         client.seconds.retain(|s| s.window.from >= warm_up.measured_from());
         let operations = operations::of(recording, &requests, window, warm_up.measured_from());
@@ -123,7 +123,7 @@ impl<'a> Case<'a> {
             Some(Complaint { text: measured_by.qualify(&complaint.text), ..complaint })
         };
         let mut found = find(&client);
-        // That a volume is quick is no account of requests.
+        // A quick volume says nothing about requests.
         let is_idle = measured_by == Origin::Volume && found.is_none();
         let origin = if is_idle { Origin::DatabaseSessions } else { measured_by };
         if is_idle {
@@ -139,7 +139,7 @@ impl<'a> Case<'a> {
             rest.seconds.retain(|s| !overlaps(s.window));
             match find(&rest).filter(|_| complaint::is_any_degraded(&rest, &objectives, other)) {
                 Some(complaint) => (found, left_out) = (Some(complaint), limited),
-                // All that there was to complain about is the generator's.
+                // The generator causes the whole symptom.
                 None => limited_ratio = 1.0,
             }
         }
@@ -167,7 +167,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// What `measure` finds out of this case, or has found out before: each type is measured once.
+    /// What `measure` finds in this case; each type is measured once.
     ///
     /// # Errors
     /// Those of `measure`.
@@ -185,23 +185,23 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// Whether what the client asks for is statements of a database, which has no app in front of it then.
+    /// Whether the client's requests are statements of a database, without an app in front.
     pub(crate) fn asks_statements(&self) -> bool {
         self.view(self.whole).asks_statements()
     }
 
-    /// What tells of single requests, found by trace id.
+    /// Everything that reports single requests, by trace id.
     pub(crate) fn sources(&self) -> &Sources<'a> {
         self.sources.get_or_init(|| Sources::of(self.recording))
     }
 
-    /// The accounts of the requests of the degraded stretch, or of all if nothing is degraded.
+    /// The accounts of the requests of the episode, or of all if nothing is degraded.
     pub fn accounts(&self) -> &Accounts<'a> {
         let make = || Accounts::of(self.sources(), self.slow_requests().unwrap_or_default(), &self.slow());
         self.accounts.get_or_init(make)
     }
 
-    /// The accounts of the requests of the calm stretch, if there is one.
+    /// The accounts of the requests of the baseline window, if there is one.
     pub fn calm_accounts(&self) -> Option<&Accounts<'a>> {
         let make = || {
             let calm = self.calm()?;
@@ -211,8 +211,9 @@ impl<'a> Case<'a> {
         self.calm_accounts.get_or_init(make).as_ref()
     }
 
-    /// The degraded stretch until the last of its requests had ended, or all of the recording if nothing is
-    /// degraded: a wait is booked when it ends, so the metrics of slow requests come after their start.
+    /// The episode until the last of its requests had ended, or all of the recording if nothing is
+    /// degraded. A wait is booked when it ends, so the metrics of slow requests come after their
+    /// start.
     pub fn slow(&self) -> View<'_> {
         let Some(complaint) = &self.complaint else { return self.view(self.whole) };
         let ended = || self.slow_requests().ok().and_then(|rows| rows.iter().map(|r| r.done_at).max());
@@ -220,18 +221,18 @@ impl<'a> Case<'a> {
         self.view(Window { to: ended.unwrap_or(complaint.slow.to).max(complaint.slow.to), ..complaint.slow })
     }
 
-    /// The calm stretch, if there is one.
+    /// The baseline window, if there is one.
     pub fn calm(&self) -> Option<View<'_>> {
         self.complaint.as_ref().and_then(|c| c.calm).map(|w| self.view(w))
     }
 
-    /// All degraded stretches, in time order; none if nothing is degraded.
+    /// All episodes, in time order; empty if nothing is degraded.
     pub fn episodes(&self) -> &[Window] {
         self.complaint.as_ref().map_or(&[], |c| &c.episodes)
     }
 
-    /// What was measured outside of every degraded stretch, in time order: without the warm-up, and a second apart from each, as
-    /// what queued there ends after it.
+    /// The time outside of all episodes, in order: without the warm-up, and starting a second after
+    /// each episode, whose queue drains after it.
     pub fn outside(&self) -> Vec<Window> {
         let (Some(first), Some(last)) = (self.client.seconds.first(), self.client.seconds.last()) else {
             return Vec::new();
@@ -255,18 +256,18 @@ impl<'a> Case<'a> {
         View { recording: of.recording, index: &of.index, window }
     }
 
-    /// What `window` is of: this, or the recording that stands for the healthy time.
+    /// The case that `window` belongs to: this one, or the baseline recording.
     pub(crate) fn at(&self, window: Window) -> &Self {
         self.against.as_ref().filter(|a| a.has(window)).map_or(self, |a| a.healthy.as_ref())
     }
 
-    /// Whether `window` is of the recording that stands for the healthy time.
+    /// Whether `window` belongs to the baseline recording.
     pub(crate) fn is_of_other(&self, window: Window) -> bool {
         self.against.as_ref().is_some_and(|a| a.has(window))
     }
 
-    /// The same with all of response time up for explanation, as if even the mean were too slow: what shows then is what binds
-    /// next. None if nothing measured response time.
+    /// The same with all of response time to explain, as if even the mean were too slow: this shows
+    /// which limit binds next. None if no source measured response time.
     pub fn laid_open(mut self) -> Option<Self> {
         let seconds = &self.client.seconds;
         let slow = Window { from: seconds.first()?.window.from, to: seconds.last()?.window.to };
@@ -287,15 +288,15 @@ impl<'a> Case<'a> {
         Some(self)
     }
 
-    /// The whole of what is judged.
+    /// The whole judged time.
     pub fn whole(&self) -> Window {
         self.whole
     }
 
-    /// Requests that were due in the degraded stretch, without those of seconds that are left out.
+    /// Requests that were due in the episode, without those of left-out seconds.
     ///
     /// # Errors
-    /// If requests, or one of the columns every use of them needs, were not recorded.
+    /// If requests, or a column that every rule needs, were not recorded.
     pub fn slow_requests(&self) -> Result<&[&'a Request], Missing> {
         let find = || {
             let mut rows = self.requests_in(self.complaint.as_ref().map_or(self.whole, |c| c.slow))?;
@@ -309,9 +310,9 @@ impl<'a> Case<'a> {
     /// Requests that were due in `window`.
     ///
     /// # Errors
-    /// As [`Self::slow_requests`].
+    /// Like [`Self::slow_requests`].
     pub fn requests_in(&self, window: Window) -> Result<Vec<&'a Request>, Missing> {
-        let enable = "put the load on with holdup run";
+        let enable = "generate the load with holdup run";
         let at = self.at(window);
         let rows = at.recording.tables.requests.with_columns(COLUMNS).map_err(|what| Missing::new(what, enable))?;
         if rows.is_empty() {
@@ -320,21 +321,22 @@ impl<'a> Case<'a> {
         Ok(at.index.requests_in(rows, window))
     }
 
-    /// Requests a second that were due in `window`, sent or not.
+    /// Requests per second that were due in `window`, sent or not.
     ///
     /// # Errors
-    /// As [`Self::slow_requests`].
+    /// Like [`Self::slow_requests`].
     pub fn due_per_second(&self, window: Window) -> Result<f64, Missing> {
         let due = self.requests_in(window)?.iter().map(|r| r.count()).sum::<u64>();
         Ok(due as f64 / window.seconds().max(1e-9))
     }
 
-    /// Requests that ended within `window` after they had been with the service, by when they ended: well, or given up, which
-    /// were served for as long. The time that threads and sessions spent is shared among them. Without request rows what the
-    /// app's metrics count, or the database's statements, or the operations of its volume.
+    /// Requests that ended within `window` after they had reached the service: successful ones, and
+    /// given-up ones, which were served for as long. The time that threads and sessions spent is
+    /// shared among them. Without request rows it is the count of the app's metrics, the database's
+    /// statements, or its volume's operations.
     ///
     /// # Errors
-    /// If nothing was recorded that counts any of them.
+    /// If nothing was recorded that counts any of these.
     pub fn completed_in(&self, window: Window) -> Result<f64, Missing> {
         if self.is_of_other(window) {
             return self.at(window).completed_in(window);
@@ -357,31 +359,32 @@ impl<'a> Case<'a> {
         Ok(ended.map(|r| r.count()).sum::<u64>() as f64)
     }
 
-    /// Most requests that were due in any second of the degraded stretch, per second.
+    /// Most requests due in any second of the episode, per second.
     pub fn peak_offered_per_second(&self) -> f64 {
         let window = self.complaint.as_ref().map_or(self.whole, |c| c.slow);
         let seconds = self.client.seconds.iter().filter(|s| window.contains(s.window.from));
         seconds.map(|s| s.offered as f64 / s.window.seconds().max(1e-9)).fold(0.0, f64::max)
     }
 
-    /// Milliseconds to explain of a mean slow request; 0 if there is no complaint.
+    /// Milliseconds of a mean slow request to explain; 0 without a symptom.
     pub fn excess_ms(&self) -> f64 {
         self.complaint.as_ref().map_or(0.0, Complaint::excess_ms)
     }
 
-    /// Whether there is anything to explain that users feel: neither without a complaint, nor where it is of errors alone and requests
-    /// are not slower. No wait explains it then.
+    /// Whether users feel a delay: false without a symptom, or if requests fail but are not slower.
+    /// No wait explains failures.
     pub fn is_felt(&self) -> bool {
         self.excess_ms() >= LEAST_EXCESS_MS
     }
 
-    /// `ms` as a share (0-1) of what there is to explain; 0 where nothing [is felt](Self::is_felt).
+    /// `ms` as a share (0-1) of the excess; 0 unless a delay [is felt](Self::is_felt).
     pub fn share(&self, ms: f64) -> f64 {
         self.share_of(ms, self.excess_ms())
     }
 
-    /// The same of what there is to explain within the service: where it has become slow, requests that wait in front of it for a
-    /// connection of the generator do so because of what they wait for inside, and longer in the same proportion.
+    /// The same share of the excess within the service. If the service is slow, the wait for a
+    /// connection of the generator follows from what requests wait for inside, and grows in
+    /// proportion.
     pub fn share_inside(&self, ms: f64) -> f64 {
         self.share_of(ms, *self.inside_ms.get_or_init(|| self.inside_ms()))
     }
@@ -390,14 +393,14 @@ impl<'a> Case<'a> {
         if self.is_felt() { (ms / excess_ms.max(LEAST_EXCESS_MS)).clamp(0.0, 1.0) } else { 0.0 }
     }
 
-    /// Milliseconds to explain of a mean slow request without its wait for a connection of the generator, if the service has become
-    /// slow; else all.
+    /// Excess of a mean slow request without its wait for a connection of the generator,
+    /// milliseconds, if the service is slow; else all of it.
     fn inside_ms(&self) -> f64 {
         let excess = self.excess_ms();
         let (Ok(slow), Ok(all)) = (self.slow_requests(), self.requests_in(self.whole)) else { return excess };
         let over = |of: fn(&Request) -> Option<f64>| mean_over(slow.iter().copied(), of).unwrap_or(0.0);
         let queued = over(|r| Some(client_queue_ms(r)));
-        // Where all of this is slow, another recording has those that were not.
+        // If all of this recording is slow, the baseline recording has the fast requests.
         let other = self.calm().filter(|calm| self.is_of_other(calm.window));
         let calm = other.and_then(|calm| self.requests_in(calm.window).ok()).unwrap_or_default();
         let is_slowed = over(service_ms) >= SERVICE_SLOWED * unloaded_ms(all.into_iter().chain(calm));

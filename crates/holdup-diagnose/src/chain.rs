@@ -1,28 +1,38 @@
-//! What follows from what: the mechanisms by which one cause brings about another, in one explicit table, each held against
-//! its magnitude. A finding that follows from another is a symptom; what nothing brings about is a root.
+//! Which cause leads to which: the mechanisms in one explicit table, each checked against its
+//! magnitude. A finding that follows from another is a symptom; one that follows from none is a
+//! root.
 //!
-//! - *What is asked of a disk fills it*: a demand (temporary tables, readahead, a working set that does not fit, …) takes the
-//!   disk to its ceiling, the ceiling makes the queue, and the queue puts threads to uninterruptible sleep.
-//! - *A group's CPU quota is used up*: its threads stand in the run queue as if CPUs were short; *needless work fills the CPUs*.
-//! - *Who holds a lock waits for something itself*: for its commit, for pages to be written, for rows read without an index. Those
-//!   who wait for the lock then wait for that. A holder that does nothing is nobody's consequence.
-//! - *A thread of the pool is held longer, so statements queue for one*: long statements fill the pool.
-//! - *A statement with another plan reads what it did not read before*, without the index that is gone.
-//! - *More is asked for, of which each costs what it always did*: CPUs, a disk or the network run out, and nothing is broken. A working
-//!   set that did not fit in memory before either is what the load meets then.
-//! - *A statement that reads too much fills CPUs and disks; a slow disk makes the log slow, and pages that have to be written fill it.*
-//! - *A connection is held longer, so the pool runs dry*: an exhausted pool is a symptom of a cause that makes up most
-//!   of the time for which one is held.
-//! - *A worker of the app server is held longer, so all are busy*: by whatever makes up most of the time for which one is held. *All
-//!   are busy, so nobody accepts*: the queue in front of them fills and overflows, which loses packets, and *the liveness probe
-//!   stands in the same queue* for longer than it waits.
-//! - *More is asked of a disk that is at its limit*: rewritten values and vacuum raise a demand that is the service's own. They
-//!   contribute: the limit is what binds, and is the root; without one of them less would be asked for, which may or may not be
-//!   enough.
-//! - *What could not be judged may have brought it about*: where a finding and its cause are the same time seen at two places, a finding
-//!   whose causes nobody could judge is less sure to be where it begins.
-//! - *Requests come back later, so the generator's connections run out*: waiting for one of them is a consequence of whatever
-//!   makes the service slow, in the same proportion.
+//! - *Demand fills a disk*: temporary tables, readahead or a working set that does not fit push the
+//!   disk to its ceiling. The ceiling makes the queue, and the queue puts threads to
+//!   uninterruptible sleep.
+//! - *A group's CPU quota is used up*: its threads stand in the run queue as if CPUs were short;
+//!   *needless work fills the CPUs*.
+//! - *A lock holder waits for something itself*: for its commit, for pages to be written, for rows
+//!   read without an index. Those behind the lock then wait for that. A holder that does nothing
+//!   follows from no other cause.
+//! - *Long statements fill the thread pool*: each holds a thread longer, so statements queue for
+//!   one.
+//! - *A statement with another plan reads rows that it did not read before*, without the index that
+//!   is gone.
+//! - *More requests arrive, each as expensive as before*: CPUs, a disk or the network run out, and
+//!   nothing is broken. A working set that did not fit in memory before is then what the load
+//!   meets.
+//! - *A statement that reads too much fills CPUs and disks; a slow disk makes the log slow, and
+//!   pages that have to be written fill it.*
+//! - *A connection is held longer, so the pool runs dry*: an exhausted pool is a symptom of a cause
+//!   that makes up most of the time for which one is held.
+//! - *A worker of the app server is held longer, so all are busy*: by the cause that makes up most
+//!   of the time for which one is held. *All are busy, so connections are not accepted*: the queue
+//!   in front of them overflows, which loses packets, and *the liveness probe stands in the same
+//!   queue* beyond its timeout.
+//! - *A disk at its limit gets more work*: rewritten values and vacuum raise the service's own
+//!   demand. They contribute: the limit binds, and is the root. Removing one contributor lowers the
+//!   demand, which may or may not be enough.
+//! - *A cause that could not be judged may lie behind*: where a finding and its possible cause are
+//!   the same time seen at two places, the finding is less certain to be the root if that cause
+//!   could not be judged.
+//! - *Requests return later, so the generator's connections run out*: waiting for one of them
+//!   follows from whatever makes the service slow, in the same proportion.
 
 use crate::case::Case;
 use crate::resources::volume::demand;
@@ -31,26 +41,28 @@ use crate::rules::Role;
 use crate::rules::{Found, Rule};
 use holdup_signals::client::{client_queue_ms, mean_over};
 
-/// A cause brings about another if it makes up at least this share of it: then most of it would go with the cause.
+/// A cause leads to another if it makes up at least this share (0-1) of it: most of it would go
+/// with the cause.
 const BRINGS_ABOUT: f64 = 0.5;
 
-/// What the evidence for a finding as the root is worth (0-1) for each cause that may have brought it about and could not be judged: the
-/// same time would then be that cause's. One of ten is what [`crate::rules::MATTERS`] takes for little.
+/// Factor (0-1) on a root's evidence for each cause that may lead to it and could not be judged:
+/// the same time would then be that cause's. One in ten is what [`crate::rules::MATTERS`] counts as
+/// little.
 const UNSEEN: f64 = 0.9;
 
-/// Causes that lie outside of the service: nothing in it brings them about, and they are no fault of it.
+/// Causes outside of the service: nothing inside leads to them, and they are not its fault.
 const OUTSIDE: &[&str] = &[GENERATOR, "workload_spike"];
 
-/// The generator itself: what it delays waits for nothing of the service.
+/// The generator itself: its delay is not a wait for the service.
 const GENERATOR: &str = "load_generator_limit";
 
-/// A full accept queue, in whose packets [`SEEN_AS`] shows.
+/// A full accept queue, which shows as [`SEEN_AS`] in its packets.
 const OVERFLOW: &str = "accept_queue_overflow";
 
-/// More of everything: where a resource has run out and nothing nearer asks for more of it, nothing is broken.
+/// More load: if a resource has run out and no closer cause raises its demand, nothing is broken.
 const LOAD: &[&str] = &["workload_spike"];
 
-/// What is asked of memory and disks beyond what the work needs: the roots of waits for a disk.
+/// Demand on memory and disks beyond what the work needs: the roots of waits for a disk.
 const DEMANDS: &[&str] = &[
     "on_disk_temporary_tables",
     "readahead_too_large",
@@ -63,29 +75,30 @@ const DEMANDS: &[&str] = &[
     "backup_or_bulk_load",
 ];
 
-/// Limits of a disk that a demand reaches.
+/// Limits of a disk that demand can reach.
 const CEILINGS: &[&str] = &["throughput_ceiling", "iops_ceiling"];
 
-/// What a disk has when it can do no more.
+/// Findings on a disk at full capacity.
 const DISKS: &[&str] = &["throughput_ceiling", "iops_ceiling", "disk_saturated"];
 
-/// Those that are there all along: where a limit came down meanwhile they are what it lets through no more, and not what changed.
+/// Demands that exist all along: if a limit came down, they exceed it but did not change.
 const STANDING: &[&str] =
     &["readahead_too_large", "working_set_exceeds_memory", "atime_updates", "memory_pressure", "flush_storm"];
 
-/// What is as large as it ever was: where there is only more load it is what that meets, and not what changed.
+/// Sizes that did not change: with more load alone they are what the load meets, not the change.
 const SIZES: &[&str] = &["working_set_exceeds_memory"];
 
-/// What is in the time of a statement and of nobody else: who holds a lock, or a thread of a pool, is held up by it as well.
+/// Causes within the time of a single statement: a holder of a lock or of a pool's thread is held
+/// up by them too.
 const WITHIN_STATEMENTS: &[&str] = &["plan_changed", "missing_index", "commit_log_bound", "flush_storm"];
 
-/// What stands in front of the app and of all that it calls: brings about nothing behind it.
+/// Findings in front of the app and of all that it calls: they lead to nothing behind them.
 const IN_FRONT: &[&str] = &["worker_pool_exhausted", "accept_queue_overflow", "liveness_probe_kill"];
 
-/// What a full accept queue looks like to others: the same packets.
+/// What a full accept queue looks like from outside: the same packets.
 const SEEN_AS: &str = "network_loss";
 
-/// What makes statements long by itself, so that connections are held longer.
+/// Causes that make statements themselves long, so that connections are held longer.
 const LONG_STATEMENTS: &[&str] = &[
     "plan_changed",
     "missing_index",
@@ -102,40 +115,42 @@ const LONG_STATEMENTS: &[&str] = &[
     "table_cache_small",
 ];
 
-/// One way in which a cause brings about another.
+/// One way in which a cause leads to another.
 struct Mechanism {
     /// The consequence.
     consequence: &'static str,
-    /// What may bring it about, nearest first; causes of one tier are nearer the more they explain. An empty tier is every cause
-    /// of the service's own but those [`IN_FRONT`] of it.
+    /// Possible causes, nearest tier first; within a tier, the one that explains most is nearest.
+    /// An empty tier stands for every cause of the service except those [`IN_FRONT`] of it.
     causes: &'static [&'static [&'static str]],
-    /// Milliseconds of a request that a cause has to make up the share [`BRINGS_ABOUT`] of; none if they are not known.
+    /// Milliseconds of a request of which a cause must make up the share [`BRINGS_ABOUT`]; none if
+    /// unknown.
     magnitude: fn(&Found, &Case<'_>) -> Option<f64>,
-    /// Whether the consequence's time comes on top of its cause's: time in front of it rather than the same time seen again.
+    /// Whether the consequence's time comes on top of its cause's, in front of it, rather than
+    /// being the same time seen again.
     is_added: bool,
 }
 
-/// A cause that raises what is asked of a resource whose limit binds: its contributor, never its root.
+/// A cause that raises the demand on a resource whose limit binds: a contributor, never the root.
 struct Contribution {
     cause: &'static str,
-    /// What it adds to, nearest first; causes of one tier are nearer the more they explain.
+    /// What it adds to, nearest tier first; within a tier, the one that explains most is nearest.
     adds_to: &'static [&'static [&'static str]],
 }
 
 /// Every contribution.
 const CONTRIBUTIONS: &[Contribution] = &[
-    // Values that are written anew leave dead rows, which vacuum has to remove; and are written through the same disk.
+    // Rewritten values leave dead rows for vacuum to remove, and are written to the same disk.
     Contribution {
         cause: "toast_rewrite",
         adds_to: &[&["autovacuum_pressure"], CEILINGS, &["disk_saturated"], &["commit_log_bound"]],
     },
-    // Which statement there is more of and what it waits for are two answers about the same time.
+    // Which statement grew and what it waits for are two answers about the same time.
     Contribution { cause: "statement_mix_changed", adds_to: &[&["lock_contention"]] },
     Contribution { cause: "too_many_indexes", adds_to: &[CEILINGS, &["disk_saturated"], &["commit_log_bound"]] },
     Contribution { cause: "autovacuum_pressure", adds_to: &[CEILINGS, &["disk_saturated"], &["commit_log_bound"]] },
 ];
 
-/// What a finding is linked to.
+/// The links of a finding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Link {
     /// The cause that it is a consequence of.
@@ -144,12 +159,13 @@ pub(crate) struct Link {
     pub adds_to: Option<&'static str>,
 }
 
-/// Every mechanism, consequences after what they may be causes of.
+/// Every mechanism, consequences after their possible causes.
 const MECHANISMS: &[Mechanism] = &[
-    // An index that is gone is missing: the plan of the statement changed when it went.
+    // A dropped index is a missing one: the statement's plan changed when it went.
     Mechanism { consequence: "missing_index", causes: &[&["plan_changed"]], magnitude: its_own, is_added: false },
-    // Threads of a group that has used up its quota stand in the run queue until its next period. Opening and closing tables
-    // is work of the CPU: where statements do mostly that, most of what CPUs are short of goes with it.
+    // Threads of a group that has used up its quota stand in the run queue until its next period.
+    // Opening and closing tables is CPU work: where statements mostly do that, it explains most of
+    // the CPU shortage.
     Mechanism {
         consequence: "cpu_saturated",
         causes: &[&["cpu_throttled"], &["table_cache_small", "plan_changed", "missing_index"], LOAD],
@@ -158,7 +174,7 @@ const MECHANISMS: &[Mechanism] = &[
     },
     Mechanism { consequence: "iops_ceiling", causes: &[DEMANDS, LOAD], magnitude: its_own, is_added: false },
     Mechanism { consequence: "throughput_ceiling", causes: &[DEMANDS, LOAD], magnitude: its_own, is_added: false },
-    // That a burst ended is how the ceiling came to be reached, not why more is asked for than it lets through.
+    // The end of a burst explains how the ceiling was reached, not why the demand exceeds it.
     Mechanism { consequence: "burst_exhausted", causes: &[CEILINGS], magnitude: its_own, is_added: false },
     Mechanism {
         consequence: "disk_saturated",
@@ -173,28 +189,29 @@ const MECHANISMS: &[Mechanism] = &[
         magnitude: its_own,
         is_added: false,
     },
-    // A flush waits behind what else is asked of the disk; pages that have to be written are asked of it as well.
+    // A flush waits behind all other work of the disk, including pages that have to be written.
     Mechanism {
         consequence: "commit_log_bound",
         causes: &[&["disk_saturated", "iops_ceiling", "throughput_ceiling"], &["flush_storm"]],
         magnitude: its_own,
         is_added: false,
     },
-    // Those who wait for a lock stand in front of the same time of who holds it.
+    // Waiters for a lock stand in front of the same time of its holder.
     Mechanism {
         consequence: "lock_contention",
         causes: &[WITHIN_STATEMENTS],
         magnitude: |_, case| locks::held_ms(case),
         is_added: true,
     },
-    // A thread of the pool is held for as long as its statement takes, waits for locks included.
+    // A statement holds its thread of the pool throughout, including lock waits.
     Mechanism {
         consequence: "thread_pool_queue",
         causes: &[&["lock_contention"], WITHIN_STATEMENTS],
         magnitude: |_, case| statements::executed_ms(case),
         is_added: true,
     },
-    // More are open at once where each is used for longer; what refuses them is their number.
+    // More connections are open at once if each is used longer; the server refuses them by their
+    // number.
     Mechanism {
         consequence: "connection_limit",
         causes: &[&["thread_pool_queue", "lock_contention"], LONG_STATEMENTS],
@@ -207,7 +224,7 @@ const MECHANISMS: &[Mechanism] = &[
         magnitude: |_, case| statements::connection_held_ms(case),
         is_added: true,
     },
-    // A worker is held for as long as its request takes, whatever that waits for.
+    // A request holds its worker throughout, whatever it waits for.
     Mechanism {
         consequence: "worker_pool_exhausted",
         causes: &[
@@ -218,16 +235,16 @@ const MECHANISMS: &[Mechanism] = &[
         magnitude: |_, case| workers::held_ms(case),
         is_added: true,
     },
-    // Nobody accepts: all are busy, or may not have another descriptor.
+    // Connections are not accepted: all workers are busy, or the process has no descriptor left.
     Mechanism {
         consequence: "accept_queue_overflow",
         causes: &[&["worker_pool_exhausted", "file_descriptor_limit"], &["cpu_throttled", "cpu_saturated"]],
         magnitude: |_, case| Some(workers::queued_ms(case).unwrap_or(0.0)),
         is_added: true,
     },
-    // A full queue drops packets, which are sent again by the same timers as lost ones.
+    // A full queue drops packets, which are resent by the same timers as lost ones.
     Mechanism { consequence: SEEN_AS, causes: &[&["accept_queue_overflow"]], magnitude: its_own, is_added: false },
-    // The probe comes through the same queue, and waits for no longer than its timeout.
+    // The probe comes through the same queue, and waits no longer than its timeout.
     Mechanism {
         consequence: "liveness_probe_kill",
         causes: &[&["accept_queue_overflow"], &["worker_pool_exhausted"], &["cpu_throttled", "cpu_saturated"], &[]],
@@ -240,7 +257,7 @@ fn its_own(consequence: &Found, _: &Case<'_>) -> Option<f64> {
     Some(consequence.explains_ms)
 }
 
-/// Causes that may bring about `consequence`, nearest first; none where any cause may.
+/// Causes that may lead to `consequence`, nearest first; empty if any cause may.
 pub(crate) fn may_bring_about(consequence: &str) -> impl Iterator<Item = &'static str> {
     let of = MECHANISMS.iter().filter(move |m| m.consequence == consequence);
     of.flat_map(|m| m.causes.iter().flat_map(|tier| tier.iter().copied()))
@@ -251,13 +268,14 @@ pub(crate) fn is_outside(cause: &str) -> bool {
     OUTSIDE.contains(&cause)
 }
 
-/// Makes symptoms of the findings that follow from others and contributors of those that add to others, and gives for each which. What
-/// may follow from a cause of those that were `not_judged` becomes less sure.
+/// Makes symptoms of the findings that follow from others and contributors of those that add to
+/// others, and returns the links of each. A finding that may follow from one of the `not_judged`
+/// causes becomes less certain.
 pub(crate) fn link(found: &mut [(&'static Rule, Found)], not_judged: &[&str], case: &Case<'_>) -> Vec<Link> {
     let mut follows = vec![None; found.len()];
     let came_down = found.iter().any(|(rule, _)| CEILINGS.contains(&rule.cause)) && demand::came_down(case);
     for mechanism in MECHANISMS {
-        // A limit that came down while as much was asked for as before follows from nothing that asks.
+        // A limit that came down under an unchanged demand does not follow from that demand.
         if came_down && CEILINGS.contains(&mechanism.consequence) {
             continue;
         }
@@ -270,7 +288,7 @@ pub(crate) fn link(found: &mut [(&'static Rule, Found)], not_judged: &[&str], ca
         follows[of] = Some(found[cause].0.cause);
         found[of].1.role = Role::Symptom;
         if mechanism.is_added {
-            // What brings about the cause has as much on top of it.
+            // What leads to the cause has that much on top of it.
             let added = found[of].1.explains_ms;
             let mut at = Some(cause);
             while let Some(i) = at {
@@ -279,7 +297,7 @@ pub(crate) fn link(found: &mut [(&'static Rule, Found)], not_judged: &[&str], ca
             }
         }
     }
-    // What a resource ran out of is where it begins, and not a share beside it.
+    // The resource that ran out is the root, and does not share the time.
     for (rule, finding) in found.iter_mut().filter(|(rule, _)| follows.contains(&Some(rule.cause))) {
         if LOAD.contains(&rule.cause) {
             finding.role = Role::Root;
@@ -307,7 +325,7 @@ pub(crate) fn link(found: &mut [(&'static Rule, Found)], not_judged: &[&str], ca
         links[of].adds_to = Some(found[to].0.cause);
         found[of].1.role = Role::Contributor;
     }
-    // What was there before: not what changed, where a limit came down or more was asked for.
+    // It existed before: not the change, if a limit came down or load grew.
     let is_spike = found.iter().any(|(rule, f)| LOAD.contains(&rule.cause) && f.role == Role::Root && is_all(f, case));
     let standing = STANDING.iter().filter(|_| came_down).map(|cause| (cause, CEILINGS));
     let sizes = SIZES.iter().filter(|_| is_spike).map(|cause| (cause, DISKS));
@@ -322,13 +340,13 @@ pub(crate) fn link(found: &mut [(&'static Rule, Found)], not_judged: &[&str], ca
     links
 }
 
-/// Whether a spike that was found is all that changed: at the old rate the whole delay would be gone.
+/// Whether the spike is the only change: at the old rate the whole delay would be gone.
 fn is_all(spike: &Found, case: &Case<'_>) -> bool {
     spike.explains_ms >= case.excess_ms()
 }
 
-/// What brings about the finding `of`, by at least `least` milliseconds. More load does only where it is all that changed, and then what
-/// is as large as it ever was does not.
+/// What leads to the finding `of`, by at least `least` milliseconds. More load leads to it only if
+/// nothing else changed; unchanged sizes then do not.
 fn nearest(
     mechanism: &Mechanism,
     found: &[(&'static Rule, Found)],
@@ -344,8 +362,9 @@ fn nearest(
     load.filter(|_| is_in(nearest, SIZES)).or(Some(nearest))
 }
 
-/// Takes from the evidence for a finding that nothing found brings about what its causes that were not judged may be worth. Where a
-/// cause's time comes before the finding's own, that time was measured, and says by itself how much there is to look for.
+/// Lowers the evidence for a finding without a found cause by what its unjudged causes may be
+/// worth. If a cause's time comes before the finding's own, that time was measured, and bounds what
+/// there is to find.
 fn doubt(found: &mut Found, mechanism: &Mechanism, not_judged: &[&str]) {
     let causes = mechanism.causes.iter().copied().flatten();
     let unseen = if mechanism.is_added { 0 } else { causes.filter(|cause| not_judged.contains(cause)).count() };
@@ -363,7 +382,7 @@ fn strongest(found: &[(&'static Rule, Found)], of: usize, tier: &[&str], least: 
         let most = among.max_by(|a, b| found[*a].1.explains_ms.total_cmp(&found[*b].1.explains_ms));
         most.filter(|i| found[*i].1.explains_ms >= least)
     };
-    // Of a root and its symptom, which are the same time, it is the root's.
+    // A root and its symptom are the same time: the root gets it.
     let roots = most(&mut candidates().filter(|i| found[*i].1.role != Role::Symptom));
     roots.or_else(|| most(&mut candidates()))
 }

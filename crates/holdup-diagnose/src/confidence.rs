@@ -1,13 +1,14 @@
-//! How sure a finding is: the chance that not all of its evidence misleads. What comes from one source and is about one mechanism may
-//! mislead together: the wait for a pooled connection, those who wait and those in use are three figures of one pool. So the pieces of one
-//! family count once, as the strongest of them; families are taken to be independent.
+//! How certain a finding is: the chance that not all of its evidence misleads. Evidence from one
+//! source about one mechanism may mislead together: the wait for a pooled connection, the requests
+//! that wait and the connections in use are three figures of one pool. So each family counts once,
+//! by its strongest piece; families are treated as independent.
 
 use std::collections::BTreeMap;
 
 use crate::rules::Found;
 use holdup_signals::evidence::Evidence;
 
-/// Families of names: what is behind one of these, up to the second word, is one mechanism.
+/// Families of names: one of these plus the next two words is one mechanism.
 const NAMESPACES: [&str; 6] = [
     "mysql_global_status_innodb_",
     "mysql_global_status_",
@@ -17,14 +18,17 @@ const NAMESPACES: [&str; 6] = [
     "aws_",
 ];
 
-/// Words of a metric's name, behind its namespace, that tell mechanisms apart: `system_disk`, `db_client`, `row_lock`.
+/// Words of a metric's name after its namespace that tell mechanisms apart: `system_disk`,
+/// `db_client`, `row_lock`.
 const WORDS: usize = 2;
 
-/// The chance (0-1) that not all of the evidence of `found` misleads. The weights are of its pieces in their order.
+/// The chance (0-1) that not all of the evidence of `found` misleads. The weights match its first
+/// pieces in order.
 pub(crate) fn of(found: &Found) -> f64 {
     let mut strongest: BTreeMap<String, f64> = BTreeMap::new();
     for (i, weight) in found.weights.iter().map(|strength| strength.chance()).enumerate() {
-        // A weight without a piece is of something that no row shows: its own.
+        // A weight without a piece belongs to something that no row shows, and forms its own
+        // family.
         let family = found.evidence.get(i).map_or_else(|| format!("weight {i}"), family);
         let of = strongest.entry(family).or_insert(0.0);
         *of = of.max(weight);

@@ -1,5 +1,5 @@
-//! What a verdict can name, as pages of the same sections: causes that rules measure in milliseconds, and those that only counters
-//! tell. `holdup explain` and `docs/causes` show them.
+//! The causes that a verdict can name, as pages with the same sections: those that rules measure in
+//! milliseconds, and those that only counters show. `holdup explain` and `docs/causes` show them.
 
 use crate::counters::judge::Part;
 use crate::counters::patterns::{self, Doc, Pattern};
@@ -7,20 +7,21 @@ use crate::counters::patterns::{self, Doc, Pattern};
 use crate::rules::{self, Rule};
 use holdup_recording::words::capital;
 
-/// All that is to know of a cause.
+/// All there is to know about a cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     /// Slug.
     pub cause: &'static str,
     /// Name in a sentence.
     pub title: String,
-    /// The file that it is made of, from the project's folder.
+    /// Its source file, from the project's root.
     pub source: String,
     /// Headings and texts in order.
     pub sections: Vec<(&'static str, String)>,
 }
 
-/// A page for every cause: those that are measured in the order in which a request meets them, then those that only counters tell.
+/// A page for every cause: the measured ones in the order in which a request meets them, then those
+/// that only counters show.
 pub fn pages() -> Vec<Page> {
     let told = patterns::ALL.iter().filter_map(|pattern| Some(of_counters(pattern, &pattern.doc?)));
     rules::ALL.iter().map(|rule| of_rule(rule)).chain(told).collect()
@@ -35,7 +36,8 @@ fn of_rule(rule: &Rule) -> Page {
     }
 }
 
-/// A section of a rule's page; what the rule predicts, with the patterns that the cause leaves in counters.
+/// A section of a rule's page; for its predictions, with the patterns that the cause leaves in
+/// counters.
 fn predicted(rule: &Rule, heading: &str, text: &str) -> String {
     let patterns = patterns::ALL.iter().filter(|pattern| heading == PREDICTS && pattern.cause == rule.cause);
     let told = patterns.map(|pattern| {
@@ -45,7 +47,7 @@ fn predicted(rule: &Rule, heading: &str, text: &str) -> String {
     std::iter::once(text.to_owned()).chain(told).collect()
 }
 
-/// What a pattern looks for in these parts of its account, in words.
+/// What a pattern requires in these parts of its account, in words.
 fn listed(pattern: &Pattern, parts: &[Part]) -> String {
     let votes = pattern.looks_for();
     let texts: Vec<&str> = votes.iter().filter(|(part, _)| parts.contains(part)).map(|(_, what)| *what).collect();
@@ -59,7 +61,7 @@ fn of_counters(pattern: &Pattern, doc: &Doc) -> Page {
         needed => format!(" It is cleared unless {needed}."),
     };
     let refuted = match listed(&[Part::Refutes]) {
-        refuting if refuting.is_empty() => "Nothing of the above is seen.".to_owned(),
+        refuting if refuting.is_empty() => "None of the above is seen.".to_owned(),
         refuting => format!("{}.", capital(&refuting)),
     };
     Page {
@@ -80,12 +82,12 @@ fn of_counters(pattern: &Pattern, doc: &Doc) -> Page {
     }
 }
 
-/// The heading under which a page says what a cause predicts.
+/// The heading of a page's section on predictions.
 const PREDICTS: &str = "What it predicts";
 
-const NEEDS: &str = "Counters of the database and of its host, in the slow time and in a normal one (--watch mysql://USER@HOST:PORT or postgresql://…, with --watch host; or an import). It is judged by counters alone, which tell what changed and not what that costs: where response time was measured, it is named beside the verdict and never overrules it.";
+const NEEDS: &str = "Counters of the database and of its host, during the episode and at a normal time (--watch mysql://USER@HOST:PORT or postgresql://…, with --watch host; or an import). It is judged by counters alone, which show what changed but not what that costs. If response time was measured, it is named beside the verdict and never overrules it.";
 
-const PROVE: &str = "Measure what requests take (holdup run, or --watch prometheus:http://APP/metrics), and the same again after the change: what stood out does so no more, and requests take what they did.";
+const PROVE: &str = "Measure response time (holdup run, or --watch prometheus:http://APP/metrics), and again after the change: the conspicuous counters are normal again, and so is response time.";
 
 #[cfg(test)]
 mod tests {
@@ -119,11 +121,12 @@ mod tests {
             page.sections.iter().find(|(heading, _)| *heading == name).unwrap().1.clone()
         };
         let predicted = section("cpu_saturated", PREDICTS);
-        let told = "By counters alone (the CPU is used by something beside the database): the CPU has no idle time left; the server's share";
+        let told =
+            "By counters alone (another process uses the CPU): the CPU has no idle time left; the server's share";
         assert!(predicted.contains(told), "{predicted}");
         let backup = section("backup_or_bulk_load", PREDICTS);
         assert_eq!(backup.matches("By counters alone").count(), 2, "{backup}");
         let cleared = section("network_delay", "What clears it");
-        assert_eq!(cleared, "Something goes on inside; the CPU has less idle time.");
+        assert_eq!(cleared, "Work continues inside the server; the CPU has less idle time.");
     }
 }

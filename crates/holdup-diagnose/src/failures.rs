@@ -1,4 +1,4 @@
-//! Which of the failed requests were under way while something happened.
+//! Which of the failed requests were in flight while something happened.
 
 use holdup_recording::rows::Request;
 use holdup_signals::client::failed;
@@ -7,19 +7,20 @@ use holdup_signals::{Missing, Window};
 
 use crate::case::Case;
 
-/// Fewer failed requests than this share (0-1) are what there always is: they are not what is to be explained.
+/// A smaller share (0-1) of failed requests is usual, and not what has to be explained.
 const FAILURES_MATTER: f64 = 0.01;
 
-/// Of the failed requests of the degraded stretch the share (0-1) that was under way in one of `windows`; 0 if next to
-/// none failed.
+/// The share (0-1) of the episode's failed requests that were in flight in one of `windows`; 0 if
+/// hardly any failed.
 ///
 /// # Errors
-/// If requests were not recorded.
+/// If requests were not recorded. If requests were not recorded.
 pub fn failed_share(case: &Case<'_>, windows: &[Window]) -> Result<f64, Missing> {
     share_of_failed(case, windows, |_| true)
 }
 
-/// The same of those that got no answer: no connection, none in time, or one that ended before it.
+/// The same for requests without an answer: no connection, no answer in time, or a connection that
+/// ended before it.
 ///
 /// # Errors
 /// If requests were not recorded.

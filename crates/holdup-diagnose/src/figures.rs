@@ -1,11 +1,11 @@
-//! What can be said where nothing measured response time, but Amazon's figures of a database were imported: how its disk
-//! answered, as sentences. No cause is named by them.
+//! What holdup can say if no source measured response time but Amazon's figures of a database were
+//! imported: how its disk responded, in sentences. They name no cause.
 
 use crate::case::Case;
 use holdup_recording::metrics;
 use holdup_signals::stretches::within;
 
-/// What a delay of the disk is called, its metric, and what one of it is shown as.
+/// A delay of the disk: its name, its metric, and the scale and unit in which it is shown.
 const SHOWN: [(&str, &str, f64, &str); 4] = [
     ("writes took", metrics::aws::WRITE_LATENCY.name, 1e3, " ms"),
     ("reads took", metrics::aws::READ_LATENCY.name, 1e3, " ms"),
@@ -13,7 +13,7 @@ const SHOWN: [(&str, &str, f64, &str); 4] = [
     ("CPU was", metrics::aws::CPU_UTILIZATION_RATIO.name, 100.0, " %"),
 ];
 
-/// The headline of a recording in which nothing measured response time.
+/// The headline of a recording without response times.
 pub(crate) fn headline(case: &Case<'_>) -> String {
     let view = case.view(case.whole());
     let amazons = view.index.condensed.series.by_metric.iter().filter(|(metric, _)| metric.starts_with("aws_"));
@@ -42,10 +42,10 @@ pub(crate) fn headline(case: &Case<'_>) -> String {
         .collect();
     let facts =
         if facts.is_empty() { String::new() } else { format!(" Amazon's figures of {of}: {}.", facts.join(", ")) };
-    format!("No source measures response time, so the share of the database's waits in it is not known.{facts}")
+    format!("No source measures response time, so the share of the database's waits in it is unknown.{facts}")
 }
 
-/// Few digits, as many as tell something.
+/// As many digits as matter.
 fn brief(number: f64) -> String {
     if number.abs() < 10.0 { format!("{number:.1}") } else { format!("{number:.0}") }
 }

@@ -14,22 +14,23 @@ pub struct Finding {
     pub title: String,
     /// Its part.
     pub role: Role,
-    /// The finding that it is a consequence of; none of a root. Followed upwards this is the chain of causes.
+    /// The finding that it is a consequence of; none for a root. Followed upwards, this is the
+    /// chain of causes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows_from: Option<String>,
-    /// Of a contributor, the finding whose resource it asks more of; none of others.
+    /// For a contributor, the finding whose resource it loads further; none for others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adds_to: Option<String>,
     /// 0-1.
     pub confidence: f64,
     /// Milliseconds of a mean slow request that it explains.
     pub explains_ms: f64,
-    /// The same as a share (0-1) of what there is to explain.
+    /// The same as a share (0-1) of the excess.
     pub explains_ratio: f64,
-    /// What says so.
+    /// Its evidence.
     pub evidence: Vec<Evidence>,
     /// What to do, safest first.
     pub fixes: Vec<Fix>,
-    /// How to see that it helped.
+    /// How to verify that it helped.
     pub prove: String,
 }

@@ -1,8 +1,9 @@
-//! The load average, explained: what was running, runnable or in uninterruptible sleep while it was what it was, by
-//! process and by kernel function; whether it rises or falls; and the 1-minute figure replayed from the samples and held
-//! against the kernel's own.
+//! The load average, explained: the threads that were running, runnable or in uninterruptible sleep
+//! meanwhile, by process and by kernel function; whether it rises or falls; and the 1-minute figure
+//! recomputed from the samples and compared with the kernel's own.
 //!
-//! It judges nothing: whether such threads hold requests up is for `rules/uninterruptible_pileup.rs`.
+//! It judges nothing: `rules/uninterruptible_pileup.rs` decides whether such threads delay
+//! requests.
 
 use std::collections::BTreeMap;
 
@@ -13,23 +14,24 @@ use holdup_recording::words::percent;
 use holdup_signals::stretches::within;
 use holdup_signals::{View, Window};
 
-/// Seconds between two updates of the kernel's figure (`LOAD_FREQ` in `include/linux/sched/loadavg.h`: 5 s and one tick).
+/// Seconds between two updates of the kernel's figure (`LOAD_FREQ` in
+/// `include/linux/sched/loadavg.h`: 5 s and one tick).
 const TICK_SECONDS: f64 = 5.0;
 
-/// What is kept of the 1-minute figure at each update: exp(-5 s / 60 s), in the kernel's fixed point 1884 of 2048
-/// (`EXP_1` in `include/linux/sched/loadavg.h`).
+/// The part of the 1-minute figure that survives each update: exp(-5 s / 60 s), in the kernel's
+/// fixed point 1884 of 2048 (`EXP_1` in `include/linux/sched/loadavg.h`).
 const KEPT_1M: f64 = 1884.0 / 2048.0;
 
 /// A change of less than this share of the larger figure is steady.
 const STEADY_RATIO: f64 = 0.1;
 
-/// ... and one of less than this a CPU, however large a share it is.
+/// ... and so is one of less than this per CPU, however large its share.
 const STEADY_PER_CPU: f64 = 0.1;
 
-/// Places of threads that are listed at most.
+/// Most places of threads to list.
 const PARTS: usize = 12;
 
-/// Explains the load average of the host that was watched; none if it was not recorded.
+/// Explains the load average of the watched host; none if it was not recorded.
 pub fn explain(case: &Case<'_>) -> Option<HostLoad> {
     let whole = case.view(case.whole());
     let readable = whole.recording.tables.samples.with_columns(&["observed_at", "metric", "labels", "value"]).is_ok();
@@ -87,7 +89,7 @@ fn series(view: &View<'_>, metric: &str, labels: &[(&str, &str)]) -> Vec<(i64, f
     by_time.into_iter().collect()
 }
 
-/// Two series that are read together, added up; an instant that one of them lacks counts as none there.
+/// Two series that are read together, added up; an instant missing in one counts as zero there.
 fn added(a: &[(i64, f64)], b: &[(i64, f64)]) -> Vec<(i64, f64)> {
     let mut sum = BTreeMap::<i64, f64>::new();
     for (at, value) in a.iter().chain(b) {
@@ -96,7 +98,7 @@ fn added(a: &[(i64, f64)], b: &[(i64, f64)]) -> Vec<(i64, f64)> {
     sum.into_iter().collect()
 }
 
-/// Shares (0-1) of CPU time that was idle, and idle with I/O under way.
+/// Shares (0-1) of CPU time that was idle, and idle with I/O in flight.
 fn idle(view: &View<'_>) -> (f64, f64) {
     let time =
         |labels: &[(&str, &str)]| view.counter(metrics::host::CPU_TIME.name, labels, "").map_or(0.0, |c| c.delta);
@@ -104,10 +106,11 @@ fn idle(view: &View<'_>) -> (f64, f64) {
     (time(&[("cpu_mode", "idle")]) / all, time(&[("cpu_mode", "iowait")]) / all)
 }
 
-/// The 1-minute figure at the end of `kernel` as its first value and the threads that were `active` make it: at each of
-/// the kernel's updates it keeps [`KEPT_1M`] of itself and takes the rest from the number of active threads
-/// (`calc_load` in `kernel/sched/loadavg.c`). When the updates are is seen from when the kernel's figure changes; the number
-/// is the mean of the samples around one, since a single one of a number that jumps says little.
+/// The 1-minute figure at the end, starting from the first value of `kernel` and driven by the
+/// `active` threads: at each of the kernel's updates it keeps [`KEPT_1M`] of itself and takes the
+/// rest from the number of active threads (`calc_load` in `kernel/sched/loadavg.c`). The updates
+/// are where the kernel's figure changes. The number is the mean of the samples around one, because
+/// a single sample of a jumping number says little.
 fn replay(kernel: &[(i64, f64)], active: &[(i64, f64)]) -> Option<f64> {
     let (start, end) = (kernel.first()?, kernel.last()?);
     let step = (TICK_SECONDS * 1e9) as i64;
@@ -117,7 +120,7 @@ fn replay(kernel: &[(i64, f64)], active: &[(i64, f64)]) -> Option<f64> {
     active.first()?;
     while tick <= end.0 {
         let near = within(active, Window { from: tick - step / 2, to: tick + step / 2 + 1 });
-        // Where nothing was read around an update the figure itself is the best guess.
+        // Without samples around an update, the figure itself is the best guess.
         let threads = if near.is_empty() { load } else { near.iter().map(|(_, n)| n).sum::<f64>() / near.len() as f64 };
         load = load * KEPT_1M + threads * (1.0 - KEPT_1M);
         tick += step;
@@ -125,7 +128,8 @@ fn replay(kernel: &[(i64, f64)], active: &[(i64, f64)]) -> Option<f64> {
     Some(load)
 }
 
-/// `rising`, `falling` or `steady`: over the run, or if it did not move there, over the last minutes.
+/// `rising`, `falling` or `steady`: over the run, or if it did not move there, over the last
+/// minutes.
 fn trend(first: f64, last: f64, [one, five, fifteen]: [f64; 3], cpus: f64) -> &'static str {
     let moved = |from: f64, to: f64| (to - from).abs() > (STEADY_RATIO * from.max(to)).max(STEADY_PER_CPU * cpus);
     let pairs = [(first, last), (five, one), (fifteen, five)];
@@ -136,8 +140,8 @@ fn trend(first: f64, last: f64, [one, five, fifteen]: [f64; 3], cpus: f64) -> &'
     }
 }
 
-/// Threads by where they stood, most first: those in uninterruptible sleep from the host's rows, or where it has none
-/// those of watched processes; those that ran or could, by watched process, and the rest.
+/// Threads by place, most first: those in uninterruptible sleep from the host's rows, else from
+/// watched processes; runnable ones by watched process, and the rest.
 fn parts(view: &View<'_>, runnable: f64, uninterruptible: f64) -> Vec<HostLoadPart> {
     let needed = &["observed_at", "source", "process", "state", "wchan"];
     let Ok(rows) = view.recording.tables.threads.with_columns(needed) else { return Vec::new() };
@@ -192,14 +196,14 @@ fn innermost(stack: Option<&str>) -> Option<String> {
     stack.and_then(|s| s.split(" < ").next()).filter(|s| !s.is_empty()).map(str::to_owned)
 }
 
-/// The whole of it in a sentence. `seen` is whether threads were counted.
+/// A summary in one sentence. `seen` says whether threads were counted.
 fn sentence(load: &HostLoad, seen: bool) -> String {
     let HostLoad { cpus, idle_ratio, runnable, uninterruptible, .. } = *load;
     let trend = if load.trend == "steady" { String::new() } else { format!(" and {}", load.trend) };
-    let head = format!("load average up to {:.1} a CPU{trend}", load.per_cpu_max);
+    let head = format!("load average up to {:.1} per CPU{trend}", load.per_cpu_max);
     let idle = format!("{} of CPU time idle", percent(idle_ratio + load.iowait_ratio));
     if !seen {
-        return format!("{head}, {idle}; which threads made it was not recorded");
+        return format!("{head}, {idle}; which threads caused it was not recorded");
     }
     let active = runnable + uninterruptible;
     let largest = |state: &str| {
@@ -209,27 +213,28 @@ fn sentence(load: &HostLoad, seen: bool) -> String {
     };
     let what = if uninterruptible >= 1.0 && uninterruptible >= runnable {
         format!(
-            "{uninterruptible:.0} of the {active:.0} threads that count to it were in uninterruptible sleep{}",
+            "{uninterruptible:.0} of the {active:.0} threads counted in it were in uninterruptible sleep{}",
             largest("D").unwrap_or_default()
         )
     } else {
         format!(
-            "{runnable:.1} threads ran or could on average{}, {uninterruptible:.1} were in uninterruptible sleep",
+            "{runnable:.1} threads were running or runnable on average{}, {uninterruptible:.1} in uninterruptible sleep",
             largest("R").unwrap_or_default()
         )
     };
     let so = if uninterruptible >= 1.0 && uninterruptible >= runnable && idle_ratio + load.iowait_ratio > 0.1 {
-        "; CPU is not what they wait for"
+        "; they do not wait for a CPU"
     } else if runnable > cpus.max(uninterruptible) && idle_ratio + load.iowait_ratio < 0.1 {
         "; they wait for a CPU"
     } else {
         ""
     };
-    // A host shows the load of all its containers; the threads of the others can't be seen from inside one.
+    // A host shows the load of all its containers; from inside one, the threads of the others are
+    // invisible.
     let kernel = load.load_average[0];
     let unseen = if kernel - load.reconstructed_1m > (0.25 * kernel).max(cpus) {
         format!(
-            "; the threads seen here make only {:.1} of the kernel's {kernel:.1}: the others are in another container, or ran between two samples",
+            "; the threads seen here account for only {:.1} of the kernel's {kernel:.1}: the others are in another container, or ran between two samples",
             load.reconstructed_1m
         )
     } else {
@@ -314,8 +319,8 @@ mod tests {
     fn the_sentence_says_what_they_wait_for() {
         assert_eq!(
             sentence(&load(41.0, 547.0, 0.45), true),
-            "load average up to 64.7 a CPU and rising: 547 of the 588 threads that count to it were in uninterruptible \
-             sleep (mysqld in do_unlinkat), 45 % of CPU time idle; CPU is not what they wait for"
+            "load average up to 64.7 per CPU and rising: 547 of the 588 threads counted in it were in uninterruptible \
+             sleep (mysqld in do_unlinkat), 45 % of CPU time idle; they do not wait for a CPU"
         );
         let busy = sentence(&load(120.0, 0.2, 0.01), true);
         assert!(busy.ends_with("1 % of CPU time idle; they wait for a CPU"), "{busy}");

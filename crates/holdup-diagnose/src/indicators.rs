@@ -1,5 +1,5 @@
-//! What host and servers did on average over the judged stretch, as far as it was recorded: the rows that `compare` puts
-//! side by side for two runs. It judges nothing.
+//! What host and servers did on average over the judged stretch, as far as recorded: the rows that
+//! `compare` puts side by side for two runs. It judges nothing.
 
 use crate::case::Case;
 use crate::verdict::{Reading, round};
@@ -7,10 +7,11 @@ use holdup_recording::metrics;
 use holdup_signals::timing;
 use holdup_signals::{View, Window};
 
-/// Counters whose growth a second is an indicator: name, unit, metric, labels, whether more is better.
+/// Counters whose growth per second is an indicator: name, unit, metric, labels, whether more is
+/// better.
 type Rate = (&'static str, &'static str, &'static str, &'static [(&'static str, &'static str)], Option<bool>);
 
-/// How much of these there is follows the load: by itself neither more nor less of it is better.
+/// These follow the load: by themselves neither more nor less is better.
 const RATES: &[Rate] = &[
     (
         "on-disk temporary tables per second",
@@ -47,7 +48,7 @@ const RATES: &[Rate] = &[
     ("context switches per second", "switches/s", metrics::host::CONTEXT_SWITCHES.name, &[], None),
 ];
 
-/// Everything that was recorded.
+/// Every indicator that was recorded.
 pub fn of(case: &Case<'_>) -> Vec<Reading> {
     let view = judged(case);
     let mut readings = Readings(Vec::new());
@@ -63,7 +64,7 @@ pub fn of(case: &Case<'_>) -> Vec<Reading> {
             readings.put(name, "threads", threads.mean, more_is_better);
         }
     }
-    // What the load average would settle at: its minute still holds what was before.
+    // What the load average would settle at: its minute still includes earlier load.
     let of_state = |state| view.gauge(metrics::host::THREADS.name, &[("state", state)], "").map(|threads| threads.mean);
     if let (Ok(running), Ok(asleep)) = (of_state("R"), of_state("D")) {
         let name = "threads running or in uninterruptible sleep (mean)";
@@ -83,7 +84,7 @@ pub fn of(case: &Case<'_>) -> Vec<Reading> {
         readings.put("statements per second", "statements/s", rate, Some(true));
     }
     for (name, unit, metric, labels, more_is_better) in RATES {
-        // What a watched server's source has of the host is not to be added to it.
+        // The host's figures in a watched server's source must not be added to the host's own.
         let of_host = view.counter_where(|source| source == "host", metric, labels, "");
         if let Ok(counter) = of_host.or_else(|_| view.counter(metric, labels, "")) {
             readings.put(name, unit, counter.rate(), *more_is_better);
@@ -104,7 +105,8 @@ pub fn of(case: &Case<'_>) -> Vec<Reading> {
     readings.0
 }
 
-/// Statements that ended, by the app's count; without it those that began, by the server's, ours among them.
+/// Statements that ended, by the app's count; else those that began, by the server's, including
+/// holdup's own.
 fn statements_per_second(view: &View<'_>) -> Option<f64> {
     let ended = view.counter(&format!("{}_count", timing::OPERATION), &[], "");
     ended
@@ -113,7 +115,7 @@ fn statements_per_second(view: &View<'_>) -> Option<f64> {
         .map(|counter| counter.rate())
 }
 
-/// The degraded stretch, or without one the time in which requests were due.
+/// The episode, or without one the time in which requests were due.
 fn judged<'c>(case: &'c Case<'_>) -> View<'c> {
     let seconds = &case.client.seconds;
     match (&case.complaint, seconds.first(), seconds.last()) {
@@ -135,7 +137,7 @@ impl Readings {
         });
     }
 
-    /// The device that had most reads and writes queued; which one that is may differ from run to run.
+    /// The device with the longest queue, which may differ from run to run.
     fn disk(&mut self, view: &View<'_>) {
         let busiest = view
             .label_values(metrics::host::DISK_WEIGHTED_IO_TIME.name, "device")

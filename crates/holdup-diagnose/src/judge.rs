@@ -1,5 +1,5 @@
-//! From rules' outcomes to one answer: ranked by the milliseconds they explain, linked into root, contributor
-//! and symptom, with a culprit only where the evidence carries it.
+//! From rules' outcomes to one answer: ranked by explained milliseconds and linked, with a culprit
+//! only if the evidence suffices.
 
 use std::collections::BTreeMap;
 
@@ -21,17 +21,17 @@ use holdup_signals::disturbance::{DISTURBED, Disturbance};
 use holdup_signals::validity::{self, Label};
 use holdup_signals::{Missing, Window};
 
-/// A root cause that explains a smaller share of the excess than this is not called the culprit: more than
-/// half of the time would still be somebody else's.
+/// A root cause that explains a smaller share (0-1) of the excess is not called the culprit: more
+/// than half of the time would have another cause.
 const CULPRIT_RATIO: f64 = 0.5;
 
-/// What would measure response time.
+/// What to record to measure response time.
 const NO_LATENCY: &str = "holdup run; or --watch prometheus:http://APP/metrics, or --watch mysql://USER@HOST:PORT as an account with PROCESS";
 
-/// Each rival that could not be judged takes this from the confidence: what was not looked at may hide another cause.
+/// Each rival that could not be judged takes this from the confidence: it may hide another cause.
 const UNJUDGED_PENALTY: f64 = 0.01;
 
-/// No finding is less sure than this.
+/// Lowest confidence of a finding.
 const LEAST_CONFIDENCE: f64 = 0.05;
 
 /// Judges `recording`, or the part of it in `window`.
@@ -39,10 +39,10 @@ pub fn diagnose(recording: &Recording, window: Option<Window>) -> Diagnosis {
     judged(Case::new(recording, window))
 }
 
-/// The same, held against `healthy`: a recording of a time in which all was well.
+/// The same, with `healthy`, a recording of a healthy time, as the baseline.
 ///
 /// # Errors
-/// If the two can't be held against each other, why.
+/// Why the two can't be compared.
 pub fn diagnose_against(
     recording: &Recording,
     window: Option<Window>,
@@ -59,8 +59,8 @@ fn judged(case: Case<'_>) -> Diagnosis {
     diagnosis
 }
 
-/// What makes up most of the time that is left, by a second pass in which all of it is up for explanation. What was found in
-/// the first is not next: it is there. What lies outside of the service, or only follows from something else, binds nothing.
+/// What makes up most of the remaining time, by a second pass that has to explain all of it.
+/// Findings of the first pass, outside causes and mere consequences are not next.
 fn next(case: Case<'_>, known: &[Finding]) -> Option<Finding> {
     let case = case.laid_open()?;
     let findings = Judged::of(&case).rank(&case).into_iter();
@@ -79,7 +79,7 @@ fn span(window: Window, start: i64) -> Span {
     Span { from_s: at(window.from), to_s: at(window.to) }
 }
 
-/// Says of each piece of evidence in seconds when it is of, and of which recording.
+/// Gives each piece of evidence its window in seconds, and its recording.
 fn place(evidence: &mut [Evidence], case: &Case<'_>) {
     for piece in evidence {
         let at = piece.at.filter(|w| w.to < i64::MAX);
@@ -91,18 +91,18 @@ fn place(evidence: &mut [Evidence], case: &Case<'_>) {
 #[derive(Default)]
 struct Judged {
     found: Vec<(&'static Rule, rules::Found)>,
-    /// Share (0-1) of the failed requests by cause, where requests fail of it.
+    /// Share (0-1) of the failed requests by cause, for causes that make requests fail.
     fails: BTreeMap<&'static str, f64>,
     cleared: Vec<Cleared>,
     not_judged: Vec<NotJudged>,
-    /// Causes that would be roots, were it not for another that explains more.
+    /// Causes that would be roots if another did not explain more.
     claims: Vec<&'static str>,
 }
 
 impl Judged {
     fn of(case: &Case<'_>) -> Self {
         let mut judged = Self::default();
-        // Nothing is cleared of a delay that was not measured.
+        // Without a measured delay, no cause can be cleared of it.
         let unmeasured = || Missing::new("response time, by any source", NO_LATENCY);
         if case.client.seconds.is_empty() {
             rules::ALL.iter().for_each(|rule| judged.take(rule, Err(unmeasured())));
@@ -133,7 +133,7 @@ impl Judged {
         let not_judged: Vec<&str> = self.not_judged.iter().map(|n| n.cause.as_str()).collect();
         let links = chain::link(&mut found, &not_judged, case);
         let mut found: Vec<_> = found.into_iter().zip(links).collect();
-        // Where requests fail, of what is to be explained as much is explained as of the failed ones.
+        // If requests fail, a cause explains as much of the excess as of the failures.
         let ratio = |rule: &Rule, ms: f64| share(case, ms).max(self.fails.get(rule.cause).copied().unwrap_or(0.0));
         found.sort_by(|((a_rule, a), _), ((b_rule, b), _)| {
             (a.role == Role::Symptom)
@@ -141,7 +141,7 @@ impl Judged {
                 .then(ratio(b_rule, b.explains_ms).total_cmp(&ratio(a_rule, a.explains_ms)))
                 .then(b.explains_ms.total_cmp(&a.explains_ms))
         });
-        // What adds to a root may make up more of the time than anything else, and is none.
+        // A contributor may make up more of the time than any other cause, and is not the root.
         if let Some(root) = found.iter().position(|((_, f), _)| f.role == Role::Root) {
             found[..=root].rotate_right(1);
         }
@@ -188,7 +188,7 @@ impl Judged {
         let carries = |f: &&Finding| f.role == Role::Root && (f.explains_ratio >= CULPRIT_RATIO || !is_measured);
         let root = findings.iter().position(|f| carries(&f));
         let rival = root.and_then(|i| rivals::of(&findings[i], &findings, &self.claims)).cloned();
-        // Where as much speaks for another cause of the same time, no name is carried.
+        // If the evidence for another cause of the same time is as strong, no name is given.
         let tied = root.zip(rival.as_ref()).filter(|(i, rival)| rival.confidence >= findings[*i].confidence);
         let tied = tied.map(|(i, rival)| rivals::tied(&findings[i], rival));
         if let (Some(i), Some(rival)) = (root, &rival) {
@@ -203,7 +203,7 @@ impl Judged {
             Some(report) => of_search(report, case, culprit, &disturbance),
             None => answer(case, culprit, tied.as_deref(), &disturbance),
         };
-        // A search overloads on purpose: with an answer, that is nothing to complain about.
+        // A search overloads on purpose: if it has an answer, that is not a symptom.
         let is_fit = case.limited_ratio < SPOILED
             && case.complaint.as_ref().is_none_or(|c| disturbance.share_of(c.slow) <= DISTURBED);
         let ledger = ledger(case);
@@ -255,8 +255,7 @@ impl Judged {
     }
 }
 
-/// The same of a search, which asks how much the service carries and overloads it to see: the rates come first, what limits
-/// it beyond them second.
+/// The same for a search, which overloads the service: the rates come first, then what limits it.
 fn of_search(
     report: &SearchReport,
     case: &Case<'_>,
@@ -266,7 +265,7 @@ fn of_search(
     let headline = search::headline(report);
     let is_generator = culprit.is_some_and(|f| f.cause == rules::load_generator_limit::RULE.cause);
     if !report.is_answered() {
-        // That no answer was had is the generator's doing, where it is the culprit.
+        // If the generator is the culprit, it is also why the search has no answer.
         return (if is_generator { Answer::Found } else { Answer::Undecided }, format!("{headline}."));
     }
     let disturbed = case.complaint.as_ref().is_some_and(|c| disturbance.share_of(c.slow) > DISTURBED);
@@ -281,17 +280,17 @@ fn of_search(
         }
         _ if report.fails_below() => (
             Answer::Undecided,
-            format!("{headline}; requests fail below it too, and no cause that was looked at explains it."),
+            format!("{headline}; requests fail below it too, and none of the judged causes explains it."),
         ),
         _ if is_missed => (
             Answer::Undecided,
-            format!("{headline}; an objective was missed, and no cause that was looked at explains it."),
+            format!("{headline}; an objective was missed, and none of the judged causes explains it."),
         ),
         _ => (Answer::Healthy, format!("{headline}.")),
     }
 }
 
-/// The same where nobody measured response time: counters alone, if they are strong enough.
+/// The answer if no source measured response time: from counters alone, if they are strong enough.
 fn by_counters(case: &Case<'_>, counted: Option<&Counted>, culprit: Option<&Finding>) -> (Answer, String) {
     match (counted, culprit) {
         (Some(counted), Some(f)) => {
@@ -304,7 +303,7 @@ fn by_counters(case: &Case<'_>, counted: Option<&Counted>, culprit: Option<&Find
         }
         (Some(counted), None) if !counted.episodes.is_empty() => {
             let text = capital(&counted.text(case));
-            (Answer::Undecided, format!("{text}. No source measures response time, which would show what matters."))
+            (Answer::Undecided, format!("{text}. No source measures response time to show if that matters."))
         }
         (Some(counted), None) => {
             (Answer::Undecided, format!("{} {}.", figures::headline(case), capital(&counted.text(case))))
@@ -325,30 +324,31 @@ fn answer(
     match (&case.complaint, culprit) {
         (Some(_), _) if disturbed => {
             let what = capital(&disturbance.text().unwrap_or_default());
-            (Answer::Undecided, format!("{what}: what was measured then is not the service's. Run it again."))
+            (Answer::Undecided, format!("{what}: those measurements do not show the service. Run it again."))
         }
-        // Where all of the load was put on and nothing is wrong, the generator's delay only hides how good it is.
+        // If all of the load was generated, the generator's delay only hides how good the service
+        // is.
         (complaint, _)
             if case.limited_ratio >= SPOILED && !is_generator && (complaint.is_some() || !case.validity.is_put_on) =>
         {
             (Answer::Undecided, limited(case))
         }
-        // What was asked for can't be answered: that nothing stands out is no answer to it.
+        // If the question cannot be answered, finding nothing conspicuous is not an answer.
         (None, _) if is_open(case) => {
-            (Answer::Undecided, format!("Nothing is known to hold requests up{}; {}.", met(case), unjudged(case)))
+            (Answer::Undecided, format!("No cause of delay was found{}; {}.", met(case), unjudged(case)))
         }
         (None, _) => (Answer::Healthy, format!("Nothing is holding requests up{}{}.", met(case), caveat(case))),
         (Some(c), Some(f)) if f.cause == rules::workload_spike::RULE.cause => (
             Answer::Found,
             format!(
-                "There is more load than it carries, and nothing is broken: with the old rate the {:.0} ms by which a mean request was too slow are gone.",
+                "There is more load than the service carries, and nothing is broken: at the old rate, the {:.0} ms that the average request lost would be gone.",
                 c.excess_ms()
             ),
         ),
         (Some(_), Some(f)) if case.share(f.explains_ms) < CULPRIT_RATIO => (
             Answer::Found,
             format!(
-                "{}: it explains {} of the failed requests.",
+                "{}: it accounts for {} of the failed requests.",
                 f.title,
                 holdup_recording::words::percent(f.explains_ratio)
             ),
@@ -356,7 +356,7 @@ fn answer(
         (Some(c), Some(f)) => (
             Answer::Found,
             format!(
-                "{}: it explains {:.0} of the {:.0} ms by which a mean request was too slow.",
+                "{}: it accounts for {:.0} of the {:.0} ms that the average request lost.",
                 f.title,
                 f.explains_ms.min(c.excess_ms()),
                 c.excess_ms()
@@ -365,40 +365,40 @@ fn answer(
         (Some(_), None) if tied.is_some() => (Answer::Undecided, tied.unwrap_or_default().to_owned()),
         (Some(c), None) => {
             let what = if c.is_slow { "Requests are too slow" } else { "Requests fail" };
-            // Better than nothing: where to look, and with what.
+            // Better than nothing: where to look, and with which source.
             let between = between::between(case).map_or_else(String::new, |b| format!(" {}.", b.text));
-            (Answer::Undecided, format!("{what}, and no cause that was looked at explains it.{between}"))
+            (Answer::Undecided, format!("{what}, and none of the judged causes explains it.{between}"))
         }
     }
 }
 
-/// That the generator was the limit, why, and what to do.
+/// Says that the generator was the limit, why, and what to do.
 fn limited(case: &Case<'_>) -> String {
-    // The first is the cause of the others, if one is.
+    // The first limit is the cause of the others, if any is.
     let reason = case.validity.sentences().into_iter().find(|(limit, ..)| limit.is_generators());
     let whose = match &case.complaint {
-        Some(_) => "what was slow then is not known to be the service",
-        None => "what was achieved is its own limit, and the service may carry more",
+        Some(_) => "it is unknown whether the service was slow",
+        None => "the achieved rate is its own limit, and the service may carry more",
     };
     let fix = case.validity.fixes().into_iter().next().map_or_else(String::new, |fix| format!(" {}", fix.text));
     let why = reason.map_or_else(String::new, |(.., text)| format!(": {text}"));
     format!("The load generator could not keep up, so {whose}{why}.{fix}")
 }
 
-/// What a healthy verdict does not say: that the service carries no more than this, or is no faster.
+/// What a healthy verdict does not claim: that the service can carry no more, or be no faster.
 fn caveat(case: &Case<'_>) -> String {
     let validity = &case.validity;
     let limited = validity.spoiled().map(|w| w.seconds()).fold(0.0, |sum, s| sum + s);
     let (of_limited, capped) = (validity::seconds(limited), validity.seconds(Label::Capped));
     match () {
         () if limited > 0.0 && validity.is_put_on => {
-            format!("; but for {of_limited} s response times hold a delay of the load generator's own")
+            format!("; but for {of_limited} s response times include the load generator's own delay")
         }
         () if limited > 0.0 => format!(
-            "; but for {of_limited} s the load generator could not keep up, so the rate it achieved is its own limit and not the service's"
+            "; but for {of_limited} s the load generator could not keep up, so the achieved rate is its limit, not the service's"
         ),
         () if capped > 0.0 => format!(
-            "; but for {} s the limit of {} requests in flight bound, so the rate it achieved is no limit of the service",
+            "; but for {} s the limit of {} requests in flight bound, so the achieved rate does not show the service's limit",
             validity::seconds(capped),
             validity.connections
         ),
@@ -415,14 +415,14 @@ fn left_out(case: &Case<'_>) -> String {
     format!("; {} s in which the load generator could not keep up are left out", validity::seconds(seconds))
 }
 
-/// Objectives that say how long requests may take, or all if none does: without them the question is open.
+/// Objectives on response time, or all if there are none: without them the question is open.
 fn asked<'c>(case: &'c Case<'_>) -> Vec<&'c Judgement> {
     let all: Vec<&Judgement> = case.objectives.iter().map(|o| &o.judgement).collect();
     let timed: Vec<&Judgement> = all.iter().copied().filter(|j| j.unit == Unit::Ms).collect();
     if timed.is_empty() { all } else { timed }
 }
 
-/// Whether it was asked how long requests take and nothing that was recorded can tell.
+/// Whether there is a question on response time that nothing recorded can answer.
 fn is_open(case: &Case<'_>) -> bool {
     let asked = asked(case);
     !asked.is_empty() && asked.iter().all(|j| j.state == State::NotJudged)
@@ -431,7 +431,7 @@ fn is_open(case: &Case<'_>) -> bool {
 /// Why the question is open.
 fn unjudged(case: &Case<'_>) -> String {
     let why = asked(case).into_iter().find_map(|j| j.why.clone());
-    why.unwrap_or_else(|| "what it is about was not recorded".to_owned())
+    why.unwrap_or_else(|| "its metric was not recorded".to_owned())
 }
 
 /// `: every objective was met (p99 < 400ms)`, if there was one, and which could not be judged.

@@ -1,14 +1,15 @@
-//! Where the milliseconds of the requests went: for each operation and percentile band, response time split
-//! into the parts that somebody measured, and the rest that nobody owns.
+//! Where the milliseconds of the requests went: for each operation and percentile band, response
+//! time split into the measured parts and a residual without an owner.
 //!
-//! What the generator measures is exact per request. What the app and the database measure is known as a
-//! total per sampling interval, booked when a wait ends ([`by_metrics`]); a request is taken to be made up like the requests
-//! of the interval in which it ended: a part that is 90 % of that interval's service time is 90 % of its own.
-//! So the parts of all requests of an interval add up to what was measured. `error_ms` is how far the part
-//! moves if requests that ended near an interval's edge belong beyond it. `residual = response - sum of parts`.
+//! The generator's measurements are exact per request. Those of the app and the database are totals
+//! per sampling interval, booked when a wait ends ([`by_metrics`]). A request is assumed to be
+//! composed like the requests of the interval in which it ended: a part that is 90 % of that
+//! interval's service time is 90 % of the request's. So the parts of all requests of an interval
+//! add up to what was measured. `error_ms` is how far the part moves if requests that ended near an
+//! interval's edge belong beyond it. `residual = response - sum of parts`.
 //!
-//! Where both accounts of most requests of a band are joined by trace id ([`crate::accounts`]) its row is made of those instead,
-//! each exact.
+//! If both sides of most requests of a band are joined by trace id ([`crate::accounts`]), its row
+//! consists of those instead, each exact.
 
 pub mod accounts;
 mod by_metrics;
@@ -43,7 +44,7 @@ pub struct LedgerRow {
     pub response_ms: f64,
     /// Its parts, in the order in which a request meets them.
     pub parts: Vec<Part>,
-    /// What no part owns, milliseconds. Negative if parts overlap.
+    /// Milliseconds without an owner. Negative if parts overlap.
     pub residual_ms: f64,
 }
 
@@ -54,30 +55,30 @@ pub struct Part {
     pub part: String,
     /// Mean, milliseconds.
     pub ms: f64,
-    /// How far off it may be, milliseconds.
+    /// Its error, milliseconds.
     pub error_ms: f64,
 }
 
 /// The band of all requests.
 pub(crate) const WHOLE_BAND: &str = "all";
 
-/// Parts that are the load generator's and the way's, before the service has a request.
+/// Parts of the load generator and of the connection, before the service has a request.
 pub(crate) const OF_CLIENT: [&str; 3] = ["client_queue", "connect", "send_lag"];
 
 const BANDS: [(&str, f64, f64); 5] =
     [(WHOLE_BAND, 0.0, 1.0), ("p0-50", 0.0, 0.5), ("p50-90", 0.5, 0.9), ("p90-99", 0.9, 0.99), ("p99-100", 0.99, 1.0)];
 
-/// A request that ended so long after the last interval with data gets none of its mean.
+/// A request that ended this long after the last interval with data gets none of its mean.
 const NEAREST_NS: i64 = 3_000_000_000;
 
-/// The app books a wait and the client sees the end of its request within this of each other, and a read of
-/// the app's metrics takes about as long.
+/// The app books a wait and the client sees the end of its request within this of each other, and a
+/// read of the app's metrics takes about as long.
 const EDGE_NS: i64 = 50_000_000;
 
-/// What lies between client and app; what stands in front of the app is in it.
+/// The time between client and app, including what waits in front of the app.
 const NETWORK: &str = "network";
 
-/// The ledger of the degraded stretch, or of everything if nothing is degraded.
+/// The ledger of the episode, or of everything if nothing is degraded.
 pub fn ledger(case: &Case<'_>) -> Vec<LedgerRow> {
     let Ok(requests) = case.slow_requests() else { return Vec::new() };
     let all_answered = by_metrics::has_answered_all(case);
@@ -85,7 +86,7 @@ pub fn ledger(case: &Case<'_>) -> Vec<LedgerRow> {
     if parts.is_empty() {
         parts = by_sessions::parts(case);
     }
-    // What stands in front of the app comes before what the app tells of.
+    // What waits in front of the app comes before the app's own parts.
     let in_front = by_outside::parts(case, !parts.is_empty());
     parts.splice(0..0, in_front);
     let cpu_ms = by_metrics::app_cpu_ms(case);
@@ -97,7 +98,7 @@ pub fn ledger(case: &Case<'_>) -> Vec<LedgerRow> {
         let mut mine: Vec<&Request> =
             requests.iter().copied().filter(|r| r.operation == operation && is_latency(r)).collect();
         mine.sort_by(|a, b| response_ms(a).total_cmp(&response_ms(b)));
-        // Up to each row, how many requests they stand for.
+        // Up to each row, how many requests the rows stand for.
         let mut until = vec![0; mine.len()];
         mine.iter().zip(&mut until).fold(0, |below, (row, until)| {
             *until = below + row.count();
@@ -149,18 +150,19 @@ fn row(operation: &str, band: &str, requests: &[&Request], cpu_ms: Option<f64>, 
     }
 }
 
-/// What the app, its database and the kernel measured.
+/// The measurements of the app, its database and the kernel.
 struct Measured {
     parts: Vec<(&'static str, Intervals)>,
-    /// Whether the app has answered what it has had: those without an answer never reached it.
+    /// Whether the app has answered all that it received: requests without an answer never reached
+    /// it.
     all_answered: bool,
 }
 
 impl Measured {
-    /// Milliseconds of each part in a request, and how far off they may be. What stands in front of the app is between client and
-    /// app: where an app told of its time, no more than it left.
+    /// Milliseconds of each part in a request, with their errors. What waits in front of the app
+    /// lies between client and app: if the app reported its time, at most the rest.
     fn of(&self, request: &Request) -> Vec<(f64, f64)> {
-        // A request that never reached the service has no part in what the service measured.
+        // A request that never reached the service has no part in the service's measurements.
         let Some(service_ms) = service_ms(request) else { return vec![(0.0, 0.0); self.parts.len()] };
         let is_network = |name: &str| name == NETWORK;
         let reached_app = !self.all_answered || by_metrics::is_answered(request);
@@ -192,15 +194,15 @@ impl Measured {
 struct Intervals(Vec<(i64, i64, f64)>);
 
 impl Intervals {
-    /// Milliseconds of the part in a request that ended at `at` after `service_ms`, and how far off they may be; none if no interval
-    /// is near.
+    /// Milliseconds of the part in a request that ended at `at` after `service_ms`, with their
+    /// error; none if no interval is near.
     fn part_of(&self, at: i64, service_ms: f64) -> Option<(f64, f64)> {
         let i = self.0.partition_point(|(_, to, _)| *to <= at).min(self.0.len().saturating_sub(1));
         let &(from, to, share) = self.0.get(i)?;
         if at < from - NEAREST_NS || at > to + NEAREST_NS {
             return None;
         }
-        // Only a request that ended near an edge may belong to the interval beyond it.
+        // Only a request that ended near an edge may belong to the next interval.
         let beyond = match () {
             () if at - from < EDGE_NS => i.checked_sub(1),
             () if to - at < EDGE_NS => Some(i + 1),

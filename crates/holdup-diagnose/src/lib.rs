@@ -1,28 +1,34 @@
-//! Recording -> signals -> verdicts. Pure functions: the same recording always gives the same verdict, and
-//! no clock, file or network is touched here. No language model is in the decision path.
+//! Recording -> signals -> verdicts. Pure functions: the same recording always gives the same
+//! verdict, and this crate touches no clock, file or network. No language model is in the decision
+//! path.
 //!
-//! What raw rows amount to over a window is `holdup-signals`; this crate draws the conclusions.
+//! `holdup-signals` computes what raw rows amount to over a window; this crate draws the
+//! conclusions.
 //!
-//! From below, each may import what stands above it in this list:
+//! Imports go upward only: each module may import those above it in this list.
 //!
-//! - [`search`]: what a search for the knee found, in words.
-//! - [`accounts`]: the app's and the database's account of one and the same request, joined.
-//! - [`case`]: one recording laid out for judging: the degraded stretch, the calm one, and views of both.
-//! - `failures`, [`resources`]: which requests failed of what; what requests wait for, and what that costs them.
-//! - [`strength`]: the four grades of evidence.
+//! - [`search`]: the result of a search for the knee, in words.
+//! - [`accounts`]: the app's and the database's side of one request, joined.
+//! - [`case`]: one recording laid out for judging: the episode, the baseline window, and views of
+//!   both.
+//! - `failures`, [`resources`]: which requests failed, and of what; what requests wait for, and
+//!   what that costs them.
+//! - [`strength`]: the grades of evidence.
 //! - [`ledger`]: where the milliseconds of the requests went, and which have no owner.
-//! - [`rules`]: one cause a file. Each says `Found`, `Cleared` or `NotJudged`, with evidence. `finding`: one that was found, as data.
-//! - `applicable`: which causes the servers that were watched can have.
-//! - `chain`: which cause brings about which, as a table. `confidence`, `between`, `rivals`: how sure a finding is, and what would
-//!   tell it from others.
+//! - [`rules`]: one cause per file. Each returns `Found`, `Cleared` or `NotJudged`, with evidence.
+//!   `finding`: a found cause as data.
+//! - `applicable`: which causes the watched servers can have.
+//! - `chain`: which cause leads to which, as a table. `confidence`, `between`, `rivals`: how
+//!   certain a finding is, and what would tell it from others.
 //! - [`verdict`], `links`, `judge`: the answer as data, and the findings ranked and linked into it.
 //!
 //! Beside them:
 //!
-//! - [`counters`]: what the host's and the database's counters alone say, where response time was not measured.
-//! - [`audit`]: what is set against the vendors' advice; [`host_load`]: the load average explained; [`indicators`]: what
-//!   host and servers did, for a comparison.
-//! - `figures`: what is said where only a cloud's figures are there.
+//! - [`counters`]: what the host's and the database's counters alone show, if response time was not
+//!   measured.
+//! - [`audit`]: settings that deviate from the vendors' advice; [`host_load`]: the load average
+//!   explained; [`indicators`]: what host and servers did, for a comparison.
+//! - `figures`: the headline if there are only a cloud's figures.
 
 #![forbid(unsafe_code)]
 

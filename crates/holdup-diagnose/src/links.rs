@@ -1,6 +1,7 @@
-//! The answer's outline as data: episodes, where there are several, what is still to be worked off, and the chain of causes: contributors, the root, and what follows from it, each with what would be so if it were absent.
-//! That is what tells them apart: without the root the delay is gone; without a contributor less is asked for, and the
-//! same limit may bind or not; without a symptom nothing changes, as it is a consequence.
+//! The answer's outline as data: episodes if there are several, the work left, and the chain of
+//! causes: contributors, the root, and its consequences, each with what would change if it were
+//! absent. That is what tells them apart: without the root the delay is gone; without a contributor
+//! the demand is lower, and the same limit may bind or not; without a symptom nothing changes.
 
 use crate::case::Case;
 use crate::resources::volume::demand;
@@ -12,7 +13,7 @@ use holdup_signals::client::Second;
 use holdup_signals::debt::TableDebt;
 use holdup_signals::{Complaint, Distribution, Window};
 
-/// Every degraded stretch as data, where there are several.
+/// Every episode as data, if there are several.
 pub fn episodes(case: &Case<'_>, complaint: &Complaint) -> Vec<EpisodeReport> {
     let start = case.recording.manifest.started_at;
     let at = |t: i64| round((t - start) as f64 / 1e9, 3);
@@ -32,7 +33,7 @@ pub fn episodes(case: &Case<'_>, complaint: &Complaint) -> Vec<EpisodeReport> {
     several.map(report).collect()
 }
 
-/// The recording that the judged one was held against; none if there was none.
+/// The baseline recording; none if there was none.
 pub fn against(case: &Case<'_>) -> Option<AgainstReport> {
     let against = case.against.as_ref()?;
     let manifest = &against.healthy.recording.manifest;
@@ -44,10 +45,10 @@ pub fn against(case: &Case<'_>) -> Option<AgainstReport> {
     let missing = if lacks.is_empty() {
         String::new()
     } else {
-        format!("; it has no source of the kind {}, whose figures are held against nothing", lacks.join(", "))
+        format!("; it has no source of the kind {}, whose figures therefore have no baseline", lacks.join(", "))
     };
     let text = format!(
-        "held against {}, from {:.0} s to {:.0} s, in which a mean request took {}{missing}",
+        "compared with {}, from {:.0} s to {:.0} s, in which a mean request took {}{missing}",
         manifest.name,
         at(from),
         at(to),
@@ -62,7 +63,7 @@ pub fn against(case: &Case<'_>) -> Option<AgainstReport> {
     })
 }
 
-/// What a database still has to work off at the end; none if nothing.
+/// The work that a database still has to do at the end; none without any.
 pub fn debt(case: &Case<'_>) -> Option<DebtReport> {
     let debt = case.view(case.whole()).debt();
     let first = debt.tables.first()?;
@@ -71,11 +72,11 @@ pub fn debt(case: &Case<'_>) -> Option<DebtReport> {
         Some(owner) => format!("{} (TOAST of {owner})", first.table),
         None => first.table.clone(),
     };
-    let work = if first.under_way { "vacuum is at work on" } else { "vacuum has yet to come to" };
-    let takes = debt.seconds().map_or_else(String::new, |s| format!(", for some {} s more at its pace", thousands(s)));
-    let checkpoint = if debt.checkpoint { "; a checkpoint is writing as well" } else { "" };
+    let work = if first.under_way { "vacuum is working on" } else { "vacuum has not started on" };
+    let takes = debt.seconds().map_or_else(String::new, |s| format!(", for about {} s more at its pace", thousands(s)));
+    let checkpoint = if debt.checkpoint { ", and a checkpoint is being written" } else { "" };
     let text = format!(
-        "{work} {name} with {} dead rows, made before or at {} a second now{takes}{checkpoint}: what a fix does shows when that is worked off",
+        "{work} {name} with {} dead rows (now {} more per second){takes}{checkpoint}: measure a fix after that (`holdup settle`)",
         thousands(first.dead),
         thousands(first.made_per_second)
     );
@@ -95,10 +96,10 @@ pub fn debt(case: &Case<'_>) -> Option<DebtReport> {
     })
 }
 
-/// What a chain ends in.
+/// The end of a chain.
 const LATENCY: &str = "latency";
 
-/// The links of the chain that `findings` make, what comes first in front; none if nothing is linked.
+/// The links of the chain of `findings`, first cause first; empty if nothing is linked.
 pub fn of(case: &Case<'_>, findings: &[Finding]) -> Vec<ChainLink> {
     let is_linked = |f: &Finding| {
         let names = |of: &Option<String>| of.as_deref() == Some(f.cause.as_str());
@@ -111,7 +112,7 @@ pub fn of(case: &Case<'_>, findings: &[Finding]) -> Vec<ChainLink> {
     linked.into_iter().map(|f| link(case, f, findings)).collect()
 }
 
-/// Where a finding stands: below nothing what adds to a root, above it what follows from one.
+/// A finding's place in the chain: below zero what adds to a root, above it what follows from one.
 fn depth(finding: &Finding, all: &[Finding]) -> i64 {
     let steps = |next: fn(&Finding) -> Option<&str>| {
         let (mut at, mut count) = (finding, 0);
@@ -134,11 +135,11 @@ fn link(case: &Case<'_>, finding: &Finding, all: &[Finding]) -> ChainLink {
     let leads_to = finding.adds_to.clone().or_else(|| follows.map(|f| f.cause.clone()));
     let left = (case.excess_ms() - finding.explains_ms).max(0.0);
     let without = match (finding.role, &finding.follows_from) {
-        (Role::Symptom, Some(root)) => format!("it would come back: it follows from {root}"),
+        (Role::Symptom, Some(root)) => format!("it would return: it follows from {root}"),
         (Role::Contributor, _) => demand::without(case, &finding.cause).unwrap_or_else(|| {
-            format!("less would be asked of what binds; {} of the delay is its own", ms(finding.explains_ms))
+            format!("the load on the binding limit would be lower; {} of the delay is its own", ms(finding.explains_ms))
         }),
-        _ => format!("{} of the {} by which a mean request is too slow would be left", ms(left), ms(case.excess_ms())),
+        _ => format!("{} of the {} that the average request lost would remain", ms(left), ms(case.excess_ms())),
     };
     ChainLink {
         cause: finding.cause.clone(),

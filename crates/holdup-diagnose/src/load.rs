@@ -1,4 +1,5 @@
-//! What the generator did and saw, as the verdict says it: the demand, what of it may be trusted, and each operation.
+//! What the generator did and saw, as the verdict shows it: the demand, how far to trust it, and
+//! each operation.
 
 use std::collections::BTreeMap;
 
@@ -15,19 +16,20 @@ use holdup_signals::operations::Operation;
 use holdup_signals::validity::{Label, Limit};
 use holdup_signals::{Distribution, Validity, WarmUp};
 
-/// A request that waited longer than this (milliseconds) for a connection of the generator found none free.
+/// A request that waited longer than this (milliseconds) for a connection of the generator found no
+/// free one.
 const FOUND_FREE_MS: f64 = 1.0;
 
 /// What the generator did and saw.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadReport {
-    /// Who decided when the next request was due; none if no load was put on.
+    /// What decided when the next request was due; none without a load.
     pub model: Option<Model>,
     /// Protocol, e.g. `http/1.1`; none if it was not recorded.
     pub protocol: Option<String>,
-    /// Loops (threads) that put the load on.
+    /// Loops (threads) that generated the load.
     pub loops: u32,
-    /// This process's part of the schedule, e.g. `2/5`, if it was not all of it.
+    /// This process's part of the schedule, e.g. `2/5`; none if it had all of it.
     pub shard: Option<String>,
     /// How long requests were due, seconds.
     pub duration_s: f64,
@@ -35,41 +37,43 @@ pub struct LoadReport {
     pub offered_rate: f64,
     /// Completions per second, of all operations.
     pub achieved_rate: f64,
-    /// How far the generator's seconds may be trusted.
+    /// How far to trust the generator's seconds.
     pub validity: ValidityReport,
-    /// What of the start is left out of response times.
+    /// The part of the start that is left out of response times.
     pub warm_up: WarmUpReport,
-    /// A row each.
+    /// One row per operation.
     pub operations: Vec<OperationReport>,
-    /// Whether the generator was the limit: numbers of this run are then not the service's.
+    /// Whether the generator was the limit: this run's numbers are then not the service's.
     pub generator_limited: bool,
-    /// Share (0-1) of requests that were due while every connection was busy.
+    /// Share (0-1) of requests that became due while every connection was busy.
     pub capped_ratio: f64,
     /// Objectives that were missed, in words.
     pub objectives_missed: Vec<String>,
-    /// That an objective ended the load early, which and when, in words; none if it was not so.
+    /// The objective that ended the load early and when, in words; none otherwise.
     #[serde(default)]
     pub aborted: Option<String>,
-    /// What kept this machine from running at all meanwhile, in words; none if nothing did.
+    /// What kept this machine from running meanwhile, in words; none if nothing did.
     pub disturbed: Option<String>,
 }
 
-/// How far the generator's seconds may be trusted.
+/// How far to trust the generator's seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ValidityReport {
-    /// Seconds in which it did what it was asked to.
+    /// Seconds in which it kept its schedule.
     pub valid_s: f64,
-    /// Seconds in which its limit of requests in flight bound: what was achieved then is no limit of the service.
+    /// Seconds in which its limit of requests in flight bound: the rate achieved then is not the
+    /// service's limit.
     pub capped_s: f64,
-    /// Seconds in which it could not keep up: what was measured then is not the service's alone.
+    /// Seconds in which it could not keep up: measurements of that time are not the service's
+    /// alone.
     pub generator_limited_s: f64,
-    /// Seconds without the samples that would tell.
+    /// Seconds without the needed samples.
     pub not_judged_s: f64,
-    /// All of it in a phrase; none without a load.
+    /// A summary in one phrase; none without a load.
     pub text: Option<String>,
-    /// Limits that bound, reasons before what follows from them.
+    /// Limits that bound, causes before their consequences.
     pub reasons: Vec<ReasonReport>,
-    /// What to do about a generator that could not keep up, if that changed what was measured.
+    /// How to help a generator that could not keep up, if that changed the measurement.
     pub fixes: Vec<Fix>,
     /// Stretches of the load by label.
     pub slices: Vec<SliceReport>,
@@ -93,22 +97,22 @@ pub struct SliceReport {
     pub from_s: f64,
     /// End, seconds from the beginning of the recording.
     pub to_s: f64,
-    /// How far it may be trusted.
+    /// How far to trust it.
     pub label: Label,
 }
 
-/// What of the load's start is left out of response times. Counts are of the whole run.
+/// The part of the load's start that is left out of response times. Counts cover the whole run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WarmUpReport {
     /// How much, seconds.
     pub seconds: f64,
-    /// Whether it was found in the response times, and not asked for.
+    /// Whether it was found in the response times; if not, it was asked for.
     pub detected: bool,
     /// In words; none if there is nothing to say.
     pub text: Option<String>,
 }
 
-/// What one operation came to.
+/// The results of one operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OperationReport {
     /// Its name.
@@ -119,13 +123,13 @@ pub struct OperationReport {
     pub achieved: f64,
     /// Requests that were due.
     pub due: u64,
-    /// Requests that ended well.
+    /// Requests that succeeded.
     pub completed: u64,
     /// Requests that failed.
     pub errors: u64,
     /// Failures by kind.
     pub errors_by_kind: BTreeMap<String, u64>,
-    /// From the intended start, unfinished ones at their age.
+    /// From the intended start; unfinished ones at their age.
     pub response_ms: Percentiles,
     /// From the send.
     pub service_ms: Percentiles,
@@ -133,7 +137,7 @@ pub struct OperationReport {
     pub send_lag_ms: Percentiles,
 }
 
-/// Percentiles in milliseconds; all empty if nothing was measured.
+/// Percentiles in milliseconds; all empty without measurements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Percentiles {
     /// Mean.
@@ -153,7 +157,7 @@ pub struct Percentiles {
 }
 
 impl Percentiles {
-    /// Of values in milliseconds.
+    /// From values in milliseconds.
     pub fn of(values: &Distribution) -> Self {
         let q = |q| values.quantile(q);
         let (p50, p90, p95) = (q(0.5), q(0.9), q(0.95));
@@ -162,7 +166,7 @@ impl Percentiles {
     }
 }
 
-/// The load section of `case`, in which `found` are the causes that were found.
+/// The load section of `case` with the causes `found`.
 pub(crate) fn report(case: &Case<'_>, found: &[&str]) -> LoadReport {
     let objectives_missed = case.objectives.iter().filter_map(|o| o.missed.clone()).collect();
     let (manifest, whole) = (&case.recording.manifest, case.whole());

@@ -1,7 +1,8 @@
-//! Rivals: causes that the recording does not tell apart, and the one measurement that would. Two findings that each make up most of
-//! the same time, and of which neither is known to bring about the other, can't both be right. A rule that could take the verdict and
-//! lacks its facts is a rival, too. It says so in the verdict (`split`), and how much less sure that makes it; taking the
-//! measurement is `holdup doctor --for-verdict`'s.
+//! Rivals: causes that the recording cannot tell apart, and the one measurement that could. Two
+//! findings that each make up most of the same time, without a known link between them, can't both
+//! be right. A rule that could win the verdict and lacks its facts is a rival, too. The verdict
+//! names them (`split`) with the loss of confidence; `holdup doctor --for-verdict` takes the
+//! measurement.
 
 use std::collections::BTreeMap;
 
@@ -10,31 +11,35 @@ use crate::chain;
 use crate::ledger::{LedgerRow, OF_CLIENT, WHOLE_BAND};
 use crate::verdict::{Finding, NotJudged, Role, SplitReport};
 
-/// A cause that explains this share (0-1) of what the root does is within its reach: sampling errs by as much.
+/// A cause that explains this share (0-1) of the root's time can compete with it: sampling errs by
+/// as much.
 const WITHIN: f64 = 0.8;
 
-/// Each cause that may have brought about the root and could not be judged takes so much from the confidence, …
+/// Each cause that may lead to the root and could not be judged takes this much from the
+/// confidence, …
 const UPSTREAM_PENALTY: f64 = 0.03;
 
-/// … all together at most this: the more of them there are, the fewer are of servers that are there at all.
+/// … all together at most this: the more such causes there are, the fewer apply to the servers
+/// present.
 const UPSTREAM_MOST: f64 = 0.15;
 
 /// A culprit of this confidence needs no further measurement.
 const SURE: f64 = 0.75;
 
-/// Rivals that are named, at most.
+/// Most rivals to name.
 const NAMED: usize = 4;
 
-/// What a request may wait for inside an app server, and in nobody that it asks: of its parts there, the ledger has only the sum.
+/// Waits inside an app server, not in a service that it calls: the ledger has only their sum.
 const INSIDE_APP: &[&str] = &["worker_pool_exhausted", "connection_pool_exhausted"];
 
-/// From this share (0-1) of what a request took in the service on, a part of the ledger is where to look.
+/// From this share (0-1) of the time with the service, a part of the ledger is where to look.
 const MOST: f64 = 0.5;
 
-/// What would measure response time.
+/// What to record to measure response time.
 const RESPONSE_TIME: &str = "--watch prometheus:http://APP/metrics";
 
-/// The finding that claims the time of `root`, if there is one: no consequence of it, no contributor, and within its reach.
+/// The finding that competes for the time of `root`, if any: not its consequence, not a
+/// contributor, and large enough.
 pub(crate) fn of<'f>(root: &Finding, findings: &'f [Finding], claims: &[&str]) -> Option<&'f Finding> {
     if chain::is_outside(&root.cause) {
         return None;
@@ -51,23 +56,24 @@ pub(crate) fn of<'f>(root: &Finding, findings: &'f [Finding], claims: &[&str]) -
     findings.iter().filter(is_rival).max_by(|a, b| a.confidence.total_cmp(&b.confidence))
 }
 
-/// That two causes are as likely, in a sentence.
+/// Says that two causes are equally likely.
 pub(crate) fn tied(root: &Finding, rival: &Finding) -> String {
     let of = |f: &Finding| format!("{} ({} of the delay)", f.cause, holdup_recording::words::percent(f.explains_ratio));
-    format!("Either {} or {}: both can't be right, and nothing that was recorded tells which.", of(root), of(rival))
+    format!("Either {} or {}: both can't be right, and the recording does not show which.", of(root), of(rival))
 }
 
-/// How sure (0-1) of the root somebody can be who can't tell it from `rival`: in the proportion of what speaks for either.
+/// Confidence (0-1) in the root if `rival` can't be excluded: in proportion to the evidence for
+/// each.
 pub(crate) fn shared(root: f64, rival: f64) -> f64 {
     if root + rival > 0.0 { root * root / (root + rival) } else { root }
 }
 
-/// What the causes that may have brought about `cause`, and could not be judged, take from the confidence in it.
+/// What the unjudged causes that may lead to `cause` take from the confidence in it.
 pub(crate) fn upstream_penalty(cause: &str, not_judged: &[NotJudged]) -> f64 {
     (upstream(cause, not_judged).len() as f64 * UPSTREAM_PENALTY).min(UPSTREAM_MOST)
 }
 
-/// Causes that may have brought about `cause` and could not be judged, nearest first.
+/// Unjudged causes that may lead to `cause`, nearest first.
 fn upstream<'n>(cause: &str, not_judged: &'n [NotJudged]) -> Vec<&'n NotJudged> {
     let mut open: Vec<&NotJudged> = Vec::new();
     for of in chain::may_bring_about(cause) {
@@ -78,7 +84,8 @@ fn upstream<'n>(cause: &str, not_judged: &'n [NotJudged]) -> Vec<&'n NotJudged> 
     open
 }
 
-/// The measurement that tells two findings apart: of what may have brought about either, or else the fix of one alone.
+/// The measurement that tells two findings apart: on what may lead to either, else the fix of one
+/// alone.
 pub(crate) fn of_two(root: &Finding, rival: &Finding, not_judged: &[NotJudged]) -> SplitReport {
     let rivals = vec![root.cause.clone(), rival.cause.clone()];
     let open: Vec<&NotJudged> = [root, rival].iter().flat_map(|f| upstream(&f.cause, not_judged)).collect();
@@ -96,7 +103,7 @@ pub(crate) fn of_two(root: &Finding, rival: &Finding, not_judged: &[NotJudged]) 
     }
 }
 
-/// What would make a culprit surer that is not sure: of what may have brought it about.
+/// The measurement that would make an uncertain culprit more certain: on what may lead to it.
 pub(crate) fn of_root(root: &Finding, not_judged: &[NotJudged]) -> Option<SplitReport> {
     let mut split = by_source(&upstream(&root.cause, not_judged)).filter(|_| root.confidence < SURE)?;
     split.rivals.insert(0, root.cause.clone());
@@ -104,8 +111,8 @@ pub(crate) fn of_root(root: &Finding, not_judged: &[NotJudged]) -> Option<SplitR
     Some(split)
 }
 
-/// What would name a culprit where there is none: what lies between two accounts, or else the source that most causes lack, of those
-/// that are where the ledger says that time went.
+/// The measurement that would name a culprit if there is none: on the time between two sources,
+/// else with the source that most causes lack, among those where the ledger shows the time.
 pub(crate) fn of_none(
     between: Option<&Between>,
     ledger: &[LedgerRow],
@@ -129,7 +136,8 @@ pub(crate) fn of_none(
     Some(split)
 }
 
-/// Whether the app had the requests of the slowest operation for most of their time in the service, and nobody whom it asked.
+/// Whether the slowest operation's requests spent most of their service time in the app itself, not
+/// in services that it called.
 fn is_in_app(ledger: &[LedgerRow]) -> bool {
     let rows = ledger.iter().filter(|row| row.band == WHOLE_BAND);
     let slowest = rows.max_by(|a, b| a.response_ms.total_cmp(&b.response_ms));
@@ -141,11 +149,11 @@ fn is_in_app(ledger: &[LedgerRow]) -> bool {
     })
 }
 
-/// Where nobody measured response time: that, between the causes that counters hold likeliest.
+/// If no source measured response time: that, between the likeliest causes by counters.
 pub(crate) fn of_counters(rivals: Vec<String>) -> SplitReport {
     SplitReport {
         rivals,
-        measure: "response time: what requests took, and since when".to_owned(),
+        measure: "response time, and since when requests are slow".to_owned(),
         command: Some(command(RESPONSE_TIME)),
         watch: Some(RESPONSE_TIME.trim_start_matches("--watch ").to_owned()),
     }
@@ -171,7 +179,8 @@ fn by_source(open: &[&NotJudged]) -> Option<SplitReport> {
     })
 }
 
-/// The first source that a sentence asks for: `mysql://USER@HOST:PORT` of `--watch mysql://USER@HOST:PORT, as …`.
+/// The first source in a sentence: `mysql://USER@HOST:PORT` in `--watch mysql://USER@HOST:PORT, as
+/// …`.
 fn watched(enable: &str) -> Option<&str> {
     let address = enable.split_once("--watch ")?.1.split_whitespace().next()?;
     Some(address.trim_end_matches([',', ';', '.', ')']))

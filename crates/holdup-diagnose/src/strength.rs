@@ -1,21 +1,24 @@
-//! How much a piece of evidence is worth: one of four strengths, in whole or in part. A rule says which; it never makes up a number.
+//! How much a piece of evidence is worth: one of a few grades, in whole or in part. A rule picks a
+//! grade; it never makes up a number.
 
 use std::ops::Mul;
 
-/// The chance (0-1) that a piece of evidence, taken alone, would be right about its cause. The four grades are judgements and not
-/// measured frequencies; [`crate::confidence`] combines them.
+/// The chance (0-1) that a piece of evidence, taken alone, would be right about its cause. The
+/// grades are judgements and not measured frequencies; [`crate::confidence`] combines them.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Strength(f64);
 
-/// A counter or an event that only this mechanism moves: the server's own queue, a kernel's count of drops, a kill in the log.
+/// A counter or an event that only this mechanism moves: the server's own queue, a kernel's count
+/// of drops, a kill in the log.
 pub const CERTAIN: Strength = Strength(0.9);
-/// What this mechanism predicts and few others do: a level held while waits grow, threads asleep in that kernel function.
+/// A prediction of this mechanism and few others: a level held while waits grow, threads asleep in
+/// that kernel function.
 pub const STRONG: Strength = Strength(0.75);
-/// What fits this mechanism and some others: more time in a state, a share of the failed requests.
+/// Fits this mechanism and some others: more time in a state, a share of the failed requests.
 pub const FAIR: Strength = Strength(0.55);
-/// What fits many mechanisms, or stands where the better source is missing.
+/// Fits many mechanisms, or replaces a better source that is missing.
 pub const WEAK: Strength = Strength(0.3);
-/// Nothing: the piece is shown for the reader and proves nothing.
+/// Shown for the reader only; it proves nothing.
 pub const NONE: Strength = Strength(0.0);
 
 impl Strength {
@@ -26,7 +29,8 @@ impl Strength {
     }
 }
 
-/// A part (0-1) of a strength: a queue that stood half of the time proves half as much. A factor that is not a number proves nothing.
+/// A part (0-1) of a strength: a queue that stood half of the time proves half as much. A factor
+/// that is not a number proves nothing.
 impl Mul<f64> for Strength {
     type Output = Self;
 

@@ -1,4 +1,4 @@
-//! Small recordings made in code, judged. Never compiled into holdup.
+//! Judges small synthetic recordings. Never compiled into holdup.
 
 pub(crate) use holdup_signals::testing::*;
 
@@ -7,17 +7,17 @@ use crate::rules::{Outcome, Rule};
 use crate::verdict::Diagnosis;
 use holdup_signals::Missing;
 
-/// What the judge says of a recording made in code.
+/// The judge's view of a synthetic recording.
 pub(crate) trait Judged {
-    /// What it all comes to.
+    /// The whole diagnosis.
     fn diagnose(&self) -> Diagnosis;
 
     fn with<T>(&self, judge: impl FnOnce(&Case<'_>) -> T) -> T;
 
-    /// What `rule` says. Its evidence has to resolve.
+    /// The outcome of `rule`. Its evidence must resolve.
     fn judge(&self, rule: &Rule) -> Result<Outcome, Missing>;
 
-    /// The share (0-1) of the failed requests that `rule` says why; 0 if none; none if it is not judged.
+    /// The share (0-1) of failed requests that `rule` explains; 0 if none; none if it can't judge.
     fn fails(&self, rule: &Rule) -> Option<f64>;
 
     /// Milliseconds that `rule` explains; 0 if it clears, none if it can't judge.

@@ -1,5 +1,5 @@
-//! The answer as data: what the terminal, the report and `--json` show (`docs/schema/verdict.schema.json`).
-//! How it comes about is `judge`'s.
+//! The answer as data: what the terminal, the report and `--json` show
+//! (`docs/schema/verdict.schema.json`). `judge` computes it.
 
 mod outline;
 
@@ -23,7 +23,7 @@ pub(crate) use holdup_recording::words::round;
 pub use holdup_signals::evidence::{Evidence, Fix, Span};
 use holdup_signals::objectives::{self, Objective};
 
-/// Holdup's answer about one recording.
+/// holdup's answer about one recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Diagnosis {
     /// `found`, `healthy` or `undecided`.
@@ -32,79 +32,82 @@ pub struct Diagnosis {
     pub culprit: Option<String>,
     /// One sentence.
     pub headline: String,
-    /// When the recording began, RFC 3339: all seconds count from then.
+    /// When the recording began, RFC 3339: the origin of all seconds.
     #[serde(default)]
     pub started_at: String,
-    /// What the requests suffered, in words; none if nothing.
+    /// The symptom in words; none if there is none.
     pub complaint: Option<String>,
-    /// The degraded stretch.
+    /// The episode that is judged.
     pub episode: Option<Span>,
-    /// The recording that stands for the healthy time, if one was named.
+    /// The baseline recording, if one was named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub against: Option<AgainstReport>,
-    /// All degraded stretches, where there are several: causes are looked for in the worst, which is `episode`.
+    /// All episodes, if there are several: causes are judged in the worst, which is `episode`.
     #[serde(default)]
     pub episodes: Vec<EpisodeReport>,
-    /// What a database still has to work off at the end, which a verification has to wait for; none if nothing.
+    /// Work that a database still has to do at the end, which a verification has to wait for; none
+    /// without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub debt: Option<DebtReport>,
-    /// How the causes that were found hang together, contributors first, then the root, then what follows; empty if there is
-    /// no more than one.
+    /// The links between the causes found: contributors first, then the root, then its
+    /// consequences; empty for a single cause.
     #[serde(default)]
     pub chain: Vec<ChainLink>,
     /// Causes found, root first.
     pub findings: Vec<Finding>,
-    /// Causes ruled out, with what rules them out.
+    /// Causes ruled out, with the evidence.
     pub cleared: Vec<Cleared>,
-    /// Causes that could not be judged, with what would change that.
+    /// Causes that could not be judged, with what to record for them.
     pub not_judged: Vec<NotJudged>,
-    /// Causes that are not told apart, and the one measurement that would; none if there is nothing to split.
+    /// Causes that the recording cannot tell apart, and the one measurement that could; none if
+    /// there is nothing to split.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split: Option<SplitReport>,
-    /// What makes up most of the time that is left: it will bind next. None if nothing stands out.
+    /// What makes up most of the remaining time and will bind next. None if nothing stands out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Finding>,
-    /// What is set against the vendors' advice, and whether it matters here.
+    /// Settings that deviate from the vendors' advice, and whether they matter here.
     #[serde(default)]
     pub notes: Vec<Note>,
     /// The host's load average, explained; none if it was not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_load: Option<HostLoad>,
-    /// What host and servers did meanwhile, to be compared with another run.
+    /// What host and servers did meanwhile, for comparison with another run.
     #[serde(default)]
     pub indicators: Vec<Reading>,
     /// Where the milliseconds went.
     pub ledger: Vec<LedgerRow>,
-    /// Both accounts of single requests, joined; none if no request can be followed by a trace id.
+    /// Single requests with both sides joined; none if no request can be followed by a trace id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accounts: Option<AccountsReport>,
-    /// What counters alone say; none without counters, or if nothing was slow.
+    /// What counters alone show; none without counters, or if nothing was slow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by_counters: Option<CountersReport>,
-    /// What became of each objective, in the scenario's order.
+    /// The outcome of each objective, in the scenario's order.
     #[serde(default)]
     pub objectives: Vec<ObjectiveReport>,
-    /// What a search for the knee found; none if the load was none.
+    /// The result of a search for the knee; none if the load was not a search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchReport>,
     /// What the generator did and saw.
     pub load: LoadReport,
-    /// What each source could say.
+    /// What each source could provide.
     pub coverage: Vec<CoverageEntry>,
 }
 
-/// The confidence (0-1) from which on a culprit is named as found. Below it the answer is open, and the culprit only the likeliest.
+/// The confidence (0-1) from which a culprit is named as found. Below it the verdict stays open,
+/// and the culprit is only the likeliest.
 pub const NAMED: f64 = 0.5;
 
 impl Diagnosis {
-    /// Whether a culprit is named: one was found, and it is surer than not.
+    /// Whether a culprit is named: one was found, with enough confidence.
     pub fn is_named(&self) -> bool {
         let culprit = self.findings.iter().find(|f| Some(&f.cause) == self.culprit.as_ref());
         self.verdict == Answer::Found && culprit.is_none_or(|f| f.confidence >= NAMED)
     }
 
-    /// What kept this run from measuring the service: a machine that was not there, or a generator that could not keep
-    /// up. None if nothing did.
+    /// What kept this run from measuring the service: a machine without its CPUs, or a generator
+    /// that could not keep up. None if nothing did.
     pub fn spoiled(&self) -> Option<String> {
         let limited = self.load.generator_limited.then(|| {
             let reason = self.load.validity.reasons.first().map(|r| r.text.clone());
@@ -120,31 +123,31 @@ impl Diagnosis {
 pub enum Answer {
     /// A culprit is named.
     Found,
-    /// Nothing to complain about.
+    /// No symptom.
     Healthy,
-    /// Something is wrong and the evidence does not carry a name.
+    /// Something is wrong, but the evidence does not suffice for a name.
     Undecided,
 }
 
-/// A setting that is not as a vendor advises. By itself it is no finding.
+/// A setting that deviates from a vendor's advice. By itself it does not count as a finding.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Note {
     /// The check, e.g. `readahead`, `transparent_hugepage`.
     pub check: String,
-    /// Whose advice it is, e.g. `MongoDB`.
+    /// The vendor, e.g. `MongoDB`.
     pub vendor: String,
-    /// What it is of, e.g. a device, a mount, a process.
+    /// Its subject, e.g. a device, a mount, a process.
     pub subject: String,
-    /// What is set.
+    /// The present setting.
     pub observed: String,
-    /// What the vendor advises.
+    /// The vendor's advice.
     pub advised: String,
     /// One sentence: why, and whether the measurements show that it matters here.
     pub text: String,
-    /// The finding that shows that it matters; none if nothing does.
+    /// The finding that shows that it matters; none without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finding: Option<String>,
-    /// What would change it.
+    /// How to change it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fix: Option<Fix>,
     /// Where the vendor says so: document and section.
@@ -154,31 +157,31 @@ pub struct Note {
 /// The load average, explained by what was running, runnable or in uninterruptible sleep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostLoad {
-    /// In words: how high a CPU, rising or falling, of what.
+    /// In words: how high per CPU, rising or falling, from which threads.
     pub text: String,
     /// The kernel's figures at the end: over 1, 5 and 15 minutes.
     pub load_average: [f64; 3],
-    /// The first of them at the start, and its greatest.
+    /// The 1-minute figure at the start.
     pub load_1m_start: f64,
     /// Its greatest value in the recording.
     pub load_1m_max: f64,
-    /// CPUs.
+    /// Number of CPUs.
     pub cpus: f64,
-    /// The greatest value a CPU.
+    /// The greatest value per CPU.
     pub per_cpu_max: f64,
     /// `rising`, `falling` or `steady`.
     pub trend: String,
     /// Share (0-1) of CPU time that was idle, without waiting for I/O.
     pub idle_ratio: f64,
-    /// Share (0-1) of CPU time that was idle while a read or write was under way.
+    /// Share (0-1) of CPU time that was idle while a read or write was in flight.
     pub iowait_ratio: f64,
-    /// Threads that ran or could, on average.
+    /// Threads running or runnable, on average.
     pub runnable: f64,
     /// Threads in uninterruptible sleep, on average.
     pub uninterruptible: f64,
-    /// The 1-minute figure at the end as these samples make it, beside the kernel's own.
+    /// The 1-minute figure at the end, recomputed from these samples, to compare with the kernel's.
     pub reconstructed_1m: f64,
-    /// What they were, most first.
+    /// Its parts, most first.
     pub parts: Vec<HostLoadPart>,
 }
 
@@ -189,7 +192,7 @@ pub struct HostLoadPart {
     pub process: String,
     /// `R` or `D`.
     pub state: String,
-    /// Kernel function they sleep in; none where unknown.
+    /// Kernel function they sleep in; none if unknown.
     pub wchan: Option<String>,
     /// Threads on average.
     pub threads: f64,
@@ -216,7 +219,7 @@ pub struct Cleared {
     pub cause: String,
     /// In words.
     pub title: String,
-    /// What rules it out.
+    /// The evidence.
     pub evidence: Vec<Evidence>,
 }
 
@@ -229,11 +232,11 @@ pub struct NotJudged {
     pub title: String,
     /// What is missing.
     pub missing: String,
-    /// What would bring it.
+    /// What to record to have it.
     pub enable: String,
 }
 
-/// What became of an objective.
+/// The outcome of an objective.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ObjectiveReport {
     /// In the user's words.
@@ -242,13 +245,13 @@ pub struct ObjectiveReport {
     pub state: State,
     /// Its value over the whole run, or in its worst window; none if it was not judged.
     pub value: Option<f64>,
-    /// What the value had to stay below, or of a rate above.
+    /// The bound: the value must stay below it, or for a rate above.
     pub limit: f64,
-    /// What both are in: `ms`, `ratio` or `per_second`.
+    /// The unit of both: `ms`, `ratio` or `per_second`.
     pub unit: Unit,
     /// The first window in which it was missed.
     pub first_window: Option<Span>,
-    /// The window that the value is of; none if it is of the whole run.
+    /// The window of the value; none if it covers the whole run.
     pub worst_window: Option<Span>,
     /// Windows that could be judged; 0 if it is for the whole run.
     pub windows: u64,
@@ -285,7 +288,7 @@ impl ObjectiveReport {
     }
 }
 
-/// What a source could say.
+/// What a source could provide.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CoverageEntry {
     /// Source or part of one.
@@ -294,7 +297,7 @@ pub struct CoverageEntry {
     pub state: CoverageState,
     /// Why not more.
     pub why: Option<String>,
-    /// What would change that.
+    /// How to change that.
     pub enable: Option<String>,
     /// Cost of reading it as a share of one core.
     pub cpu_ratio: Option<f64>,

@@ -137,10 +137,10 @@ fn what_is_booked_right_after_an_episode_is_none_of_the_time_behind_it() {
 #[test]
 fn more_and_lighter_transactions_are_no_spike() {
     let more = [(Signal::SessionsRunning, 1.4), (Signal::Commits, 1.8)];
-    let what = "transactions are more and lighter";
+    let what = "there are more transactions, and lighter ones";
     let lighter = judged(&frame(&[&more[..], &[(Signal::PoolRequests, 1.1)]].concat()));
     assert!(strength(&lighter, "workload_spike", what) > 0.8);
-    assert!(strength(&lighter, "many_small_commits", "a transaction weighs what it did, or less") > 0.8);
+    assert!(strength(&lighter, "many_small_commits", "a transaction is as heavy as before, or lighter") > 0.8);
     let alike = judged(&frame(&[&more[..], &[(Signal::PoolRequests, 1.8)]].concat()));
     assert!(strength(&alike, "workload_spike", what) < 0.1);
 }
@@ -148,7 +148,7 @@ fn more_and_lighter_transactions_are_no_spike() {
 #[test]
 fn rows_in_bulk_weigh_more_whatever_else_changes_rows() {
     let judged = |received: f64| judged(&frame(&[(Signal::RowsInserted, 4.0), (Signal::NetReceivedBytes, received)]));
-    assert!(strength(&judged(1.6), "bulk_load", "a transaction weighs more") > 0.9);
+    assert!(strength(&judged(1.6), "bulk_load", "a transaction is heavier") > 0.9);
     // Rows that no client sends come out of other rows.
-    assert!(strength(&judged(1.0), "bulk_load", "a transaction weighs more") < 0.1);
+    assert!(strength(&judged(1.0), "bulk_load", "a transaction is heavier") < 0.1);
 }

@@ -23,8 +23,7 @@ pub use neighbours::Neighbour;
 pub use outside::Outside;
 
 /// What to record to learn how busy workers are.
-pub const ENABLE: &str = "--watch server:PORT of the app; for the app server's own figures: --watch \
-    puma:http://HOST:PORT?token=T, uwsgi:HOST:PORT, php-fpm:HOST:PORT, or prometheus:http://HOST/metrics of a JVM";
+pub const ENABLE: &str = "--watch server:PORT of the app; for the app server's own figures: --watch puma:http://HOST:PORT?token=T, uwsgi:HOST:PORT, php-fpm:HOST:PORT, or prometheus:http://HOST/metrics of a JVM";
 
 /// A sample speaks for this long before and after it, nanoseconds: samples are a second apart.
 const SAMPLE_REACH_NS: i64 = 1_000_000_000;

@@ -1,8 +1,9 @@
-//! The account of one request: the client's time, split by what the app and the database's side say of the very same request.
+//! The account of one request: the client's time, split by what the app and the database reported
+//! about the same request.
 //!
-//! Durations are trusted, whoever's clock they are by. Instants are only compared within one clock, but for two uses that bear
-//! a second: whether a queue was seen near a call, and the line-up of a request's waits, for which the app's request is shifted
-//! into the client's.
+//! Durations are comparable across clocks. Instants are compared only within one clock, with two
+//! exceptions that tolerate a second: whether a queue was seen near a call, and the order of a
+//! request's waits, for which the app's request is shifted into the client's.
 
 use holdup_recording::rows::Request;
 
@@ -13,26 +14,26 @@ use super::split::{self, Asked};
 use super::waits::{AppAccount, Resource};
 use holdup_signals::client::{client_queue_ms, connect_ms, response_ms, send_lag_ms, service_ms};
 
-/// A span's ends are read from a clock of nanoseconds at a cost of some microseconds.
+/// Reading the ends of a span costs some microseconds each.
 const SPAN_MS: f64 = 0.02;
 
 /// One request.
 #[derive(Clone, Debug)]
 pub struct Account<'a> {
-    /// The client's account of it.
+    /// The client's record of it.
     pub request: &'a Request,
-    /// Whether the app told of it.
+    /// Whether the app reported it.
     pub has_app: bool,
     /// Whether the server timed at least one of its statements.
     pub has_server: bool,
     /// Whether packets of at least one of its statements were seen.
     pub has_wire: bool,
-    /// Whether both accounts are there: the app's, or of load on the database the client's, and the database's side of it. A
-    /// request that called no database needs none.
+    /// Whether both sides are known: the app's (or, for load on the database, the client's) and the
+    /// database's. A request without database calls needs neither.
     pub is_joined: bool,
-    /// Database calls, by whoever counted most.
+    /// Database calls, by the source that counted most.
     pub calls: u64,
-    /// Who owns what of it.
+    /// Its time by owner.
     pub amounts: Amounts,
     asked_ms: f64,
 }
@@ -43,33 +44,33 @@ impl Account<'_> {
         response_ms(self.request)
     }
 
-    /// What nobody owns, milliseconds; negative if accounts overlap.
+    /// Time without an owner, milliseconds; negative if sources overlap.
     pub fn unexplained_ms(&self) -> f64 {
         self.response_ms() - self.amounts.sum()
     }
 
-    /// Milliseconds in calls of a database, whoever owns them; what of them nobody owns is among them.
+    /// Milliseconds in database calls, whoever owns them, including the part without an owner.
     pub fn database_ms(&self) -> f64 {
         self.asked_ms
     }
 
-    /// Milliseconds with an owner. A database call of which only one side was heard lies between two of them.
+    /// Milliseconds with an owner. A database call seen from one side only counts as unassigned.
     pub fn assigned_ms(&self) -> f64 {
         let response_ms = self.response_ms();
         let known = (self.amounts.sum() - self.amounts.ms(Owner::Database)).min(response_ms);
-        // Parts that come to more than the whole are as wrong as parts that come to less.
+        // Parts that exceed the whole are as wrong as parts that fall short of it.
         known - (-self.unexplained_ms()).max(0.0)
     }
 }
 
-/// How far the app's clock has to be moved for its request to lie within the client's.
+/// How far to move the app's clock so that its request lies within the client's.
 pub(crate) fn shift_ns(request: &Request, app: &AppAccount<'_>) -> i64 {
     let (Some(sent_at), Some(span)) = (request.sent_at, app.request) else { return 0 };
     let (earliest, latest) = (sent_at - span.started_at, request.done_at - span.started_at - span.duration_ns);
     if earliest <= latest { 0.clamp(earliest, latest) } else { (earliest + latest) / 2 }
 }
 
-/// Puts together what there is of `request`.
+/// Combines all that is known about `request`.
 pub(crate) fn account<'a>(
     request: &'a Request,
     app: Option<&AppAccount<'_>>,
@@ -98,7 +99,7 @@ pub(crate) fn account<'a>(
         sampled: sessions.iter().any(|s| s.true_state == "queued"),
         seen: around.is_queued(request.sent_at.unwrap_or(request.intended_at), request.done_at),
     };
-    // Of the sampled sessions, how long one that waits for a lock had waited: so long at least.
+    // The longest lock wait among the sampled sessions: a lower bound.
     let locked = sessions.iter().filter(|s| s.true_state == "lock_wait").filter_map(|s| s.age_ns).max();
     let locked_ms = locked.unwrap_or(0) as f64 / 1e6;
     let split = |asked: Asked| split::split(asked, calls, queued.is_so(), locked_ms, around);
@@ -125,15 +126,16 @@ pub(crate) fn account<'a>(
         waited_ms += ms;
     }
     let database = split(asked);
-    // What the driver itself takes of a call is the app's own, and in `database` already.
+    // The driver's own part of a call belongs to the app, and `database` already has it.
     known.amounts.add_all(&database, 1.0);
     known.asked_ms = if asked.calls > 0 { asked.counted_ms } else { database.sum() };
     if let Some(app_ms) = app.request_ms() {
-        // A span that outlasts the response (it was logged after it) is no time of the client's.
+        // A span that outlasts the response (logged after it) does not count beyond the client's
+        // time.
         let app_ms = app_ms.min(service_ms);
         let (network, other) = (service_ms - app_ms, app_ms - waited_ms - known.asked_ms);
         known.amounts.add(Owner::Network, network.max(0.0), SPAN_MS);
-        // An app that does not time its calls of a database may have waited for it all the while.
+        // An app that does not time its database calls may have spent all of that time in them.
         let is_timed = asked.calls > 0 || around.app_times_database && calls.is_empty();
         if is_timed || has_wire && calls.iter().all(|c| c.called_ms().or(c.served_ms()).is_some()) {
             known.amounts.add(Owner::AppOther, other.max(0.0), SPAN_MS);
@@ -144,9 +146,9 @@ pub(crate) fn account<'a>(
 
 /// Whether its statements waited in front of the database.
 struct Queued {
-    /// One of its own sessions was seen to.
+    /// One of its own sessions was seen queueing.
     sampled: bool,
-    /// Some were, at the time.
+    /// Other statements were seen queueing at that time.
     seen: bool,
 }
 

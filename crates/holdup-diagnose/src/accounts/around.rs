@@ -1,5 +1,6 @@
-//! What no single request tells and each one's account needs: when a queue was seen in front of the database, how long a round
-//! trip takes, and how the lock waits that the server booked are spread over its executions.
+//! What the account of a request needs but no single request shows: when a queue was seen in front
+//! of the database, how long a round trip takes, and how booked lock waits spread over the
+//! executions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,43 +11,45 @@ use holdup_recording::rows::Statement;
 use holdup_signals::ports::database_ports;
 use holdup_signals::{Distribution, View, Window};
 
-/// Queues are sampled about once a second: one seen this long before or after a call may have held it.
+/// Queues are sampled about once a second: one seen this long before or after a call may have
+/// delayed it.
 const SAMPLING_SLACK_NS: i64 = 1_000_000_000;
 
-/// An execution waits for no lock if it is not slower than the fastest tenth of its kind.
+/// An execution waited for no lock if it is no slower than the fastest tenth of its kind.
 const UNLOCKED: f64 = 0.1;
 
-/// Gauges that are above zero while statements wait in front of the database's execution.
+/// Gauges that are above zero while statements queue in front of the database.
 const QUEUES: [&str; 2] =
     [metrics::mysql::THREAD_POOL_QUEUE_LENGTH.name, metrics::mysql::THREAD_POOL_QUEUED_CONNECTIONS.name];
 
-/// Of connections whose request nobody has read yet, by the server's port.
+/// Gauges of connections with an unread request, by the server's port.
 const UNREAD: [(&str, &[(&str, &str)]); 2] = [
     (metrics::tcp::CONNECTIONS_UNREAD.name, &[("side", "server")]),
     (metrics::tcp::SERVER_UNREAD_CONNECTIONS.name, &[]),
 ];
 
-/// Facts of a stretch.
+/// What a stretch of the recording shows as a whole.
 pub(crate) struct Around {
     /// Instants at which a queue was seen, in order.
     queued_at: Vec<i64>,
     /// Round trip between app and database, milliseconds; none if nothing measured it.
     pub round_trip_ms: Option<f64>,
     locks: Locks,
-    /// Whether the load is put on the database itself: its client is then the app.
+    /// Whether the target is the database itself: its client then takes the app's place.
     pub client_is_app: bool,
     /// Whether the app times its calls of databases at all.
     pub app_times_database: bool,
 }
 
 impl Around {
-    /// Looks around in `view`.
+    /// Collects these facts from `view`.
     pub fn of(view: &View<'_>) -> Self {
         let manifest = &view.recording.manifest;
         let ports = database_ports(view);
         let mut queued_at: Vec<i64> = QUEUES.iter().flat_map(|metric| positive(view, metric, &[], None)).collect();
         for (metric, labels) in UNREAD {
-            // Of a port that is not known to be the database's it may be the app that does not read.
+            // At a port that is not known to be the database's, the app may be the one that does
+            // not read.
             queued_at.extend(positive(view, metric, labels, Some(&ports)));
         }
         let sessions = view.sessions(&["observed_at", "true_state"]).unwrap_or_default();
@@ -66,19 +69,20 @@ impl Around {
         }
     }
 
-    /// Whether statements were seen to wait in front of the database between these instants, or near them.
+    /// Whether statements were seen queueing in front of the database between these instants or
+    /// close to them.
     pub fn is_queued(&self, from: i64, to: i64) -> bool {
         let first = self.queued_at.partition_point(|at| *at < from - SAMPLING_SLACK_NS);
         self.queued_at.get(first).is_some_and(|at| *at <= to + SAMPLING_SLACK_NS)
     }
 
-    /// Milliseconds of an execution that it waited for locks, and how far off they may be.
+    /// Milliseconds that an execution waited for locks, and their error.
     pub fn locked_ms(&self, execution: &Statement) -> (f64, f64) {
         self.locks.of_execution(execution)
     }
 }
 
-/// Instants at which a gauge was above zero; with `ports` only at one of them.
+/// Instants at which a gauge was above zero; with `ports` only for these ports.
 fn positive(view: &View<'_>, metric: &str, labels: &[(&str, &str)], ports: Option<&BTreeSet<String>>) -> Vec<i64> {
     let series = view.index.series(metric, labels);
     let is_wanted = |port: Option<&str>| ports.is_none_or(|ports| port.is_some_and(|port| ports.contains(port)));
@@ -86,7 +90,7 @@ fn positive(view: &View<'_>, metric: &str, labels: &[(&str, &str)], ports: Optio
     wanted.flat_map(|(_, samples)| samples.iter().filter(|(_, value)| *value > 0.0).map(|(at, _)| *at)).collect()
 }
 
-/// The mean over the window of the round trips that were measured to the database, by the packets, else by the kernel.
+/// Mean round trip to the database over the window, from packets, else from the kernel.
 fn round_trip_ms(view: &View<'_>, ports: &BTreeSet<String>) -> Option<f64> {
     let mean = |metric: &str, labels: &[(&str, &str)], is_mine: &dyn Fn(&holdup_recording::Labels) -> bool| {
         let series = view.index.series(metric, labels).filter(|((_, labels), _)| is_mine(labels));
@@ -100,12 +104,13 @@ fn round_trip_ms(view: &View<'_>, ports: &BTreeSet<String>) -> Option<f64> {
         .or_else(|| mean(metrics::tcp::ROUND_TRIP.name, &[("stat", "mean")], &at_port))
 }
 
-/// How lock waits are spread over executions. The server books them as one total; an execution waits only for as long as it is
-/// slower than its kind is unhindered, and of that time as large a share is locks' as of all executions together.
+/// Spreads lock waits over executions. The server books them as one total. An execution can wait
+/// only for the time by which it exceeds its kind's unhindered time, and locks get the same share
+/// of that time in each execution as in all of them together.
 struct Locks {
-    /// By digest: what an execution takes unhindered, milliseconds. Only of statements that may wait.
+    /// Milliseconds of an unhindered execution, by digest; only for statements that may wait.
     unhindered_ms: BTreeMap<String, f64>,
-    /// Share (0-1) of the time above that.
+    /// Share (0-1) of lock waits in the time above that.
     ratio: f64,
 }
 
@@ -118,7 +123,7 @@ impl Locks {
         let sessions = view.sessions(&["observed_at", "true_state", "digest"]).unwrap_or_default();
         let waiting: Vec<_> = sessions.iter().filter(|s| s.true_state == "lock_wait").collect();
         let instants = view.session_instants().max(1) as f64;
-        // A wait is booked when it ends; of those that last longer than the window the samples tell (Little's law).
+        // A wait is booked when it ends. Samples show those that outlast the window (Little's law).
         let sampled_ms = waiting.len() as f64 / instants * bounded_seconds(view.window, executions.clone()) * 1e3;
         let locked_ms = booked_ms.max(sampled_ms);
         if locked_ms <= 0.0 {
@@ -129,7 +134,7 @@ impl Locks {
         for execution in executions {
             by_digest.entry(execution.digest).or_default().push(execution.duration_ns as f64 / 1e6);
         }
-        // Where those that wait are known by name, nobody else does.
+        // If the waiting statements are known by name, no others can wait.
         if by_digest.keys().any(|digest| seen.contains(digest)) {
             by_digest.retain(|digest, _| seen.contains(digest));
         }
@@ -158,7 +163,7 @@ impl Locks {
     }
 }
 
-/// The window's length, or of one without an end that of its executions.
+/// The window's length, or for one without an end, the span of its executions.
 fn bounded_seconds<'e>(window: Window, executions: impl Iterator<Item = Execution<'e>> + Clone) -> f64 {
     let times = || executions.clone().map(|s| s.observed_at);
     let (first, last) = (times().min().unwrap_or(0), times().max().unwrap_or(0));

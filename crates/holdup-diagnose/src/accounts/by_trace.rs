@@ -1,19 +1,20 @@
 //! Rows of a table by trace id: sorted once, so that the rows of one request are a slice.
 
-/// A trace id: 32 hex digits as a number. None of anything else, and of the id that is all zeros, which is nobody's.
+/// A trace id: 32 hex digits as a number. None for anything else, and for the all-zero id, which is
+/// invalid.
 pub(crate) fn trace_number(text: &str) -> Option<u128> {
     // A sign would be taken for a digit.
     let is_hex = text.len() == 32 && text.bytes().all(|b| b.is_ascii_hexdigit());
     is_hex.then(|| u128::from_str_radix(text, 16).ok()).flatten().filter(|id| *id != 0)
 }
 
-/// Rows with a trace id, by it; those of one trace in order of `at`.
+/// Rows with a trace id, by that id; those of one trace in order of `at`.
 pub(crate) struct ByTrace<'a, T> {
     rows: Vec<(u128, i64, &'a T)>,
 }
 
 impl<'a, T> ByTrace<'a, T> {
-    /// Of rows with their trace id and their time.
+    /// Sorts rows, each with its trace id and time.
     pub fn of(rows: impl Iterator<Item = (Option<u128>, i64, &'a T)>) -> Self {
         let mut rows: Vec<_> = rows.filter_map(|(trace, at, row)| Some((trace?, at, row))).collect();
         rows.sort_unstable_by_key(|(trace, at, _)| (*trace, *at));

@@ -1,9 +1,10 @@
-//! The database's side: each statement as its server timed it, as the packets on either side of the network say, and what
-//! sampled sessions were at, joined to one call and found by trace id.
+//! The database's side: each statement with the server's timing, the packets on either side of the
+//! network, and the state of sampled sessions, joined into one call and found by trace id.
 //!
-//! The server's timing and the packets of a statement are joined by the trace id in its text, or by the connection: the
-//! session id of the greeting, or the client's address and port as the server lists it, and the time at which both ended.
-//! Session ids are taken to be unique in a recording: of several servers under watch only the trace id tells.
+//! A statement's timing and packets are joined by the trace id in its text, or by the connection
+//! (the session id in the greeting, or the client's address and port in the server's list) and the
+//! time at which both ended. Session ids are assumed unique within a recording; with several
+//! watched servers only the trace id is conclusive.
 
 mod front;
 
@@ -15,14 +16,15 @@ use holdup_recording::rows::{Exchange, Session, Statement};
 use self::front::{Front, Fronts};
 use super::by_trace::{ByTrace, trace_number};
 
-/// The history's times and the packets' differ by this at most on one machine: the server's timer is mapped to the wall clock
-/// once a read.
+/// Largest difference between the times of the history and of the packets on one machine: the
+/// server's timer is mapped to the wall clock once per read.
 const CLOCKS_NS: i64 = 20_000_000;
 
-/// The clocks of two hosts under one time service differ by less. A packet's two sightings are looked for within it.
+/// Clocks of two hosts under one time service differ by less. The two sightings of a packet are
+/// searched within it.
 const HOSTS_NS: i64 = 500_000_000;
 
-/// One statement by whatever told of it; at least one of the three did.
+/// One statement from all its sources; at least one of the three is present.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Call<'a> {
     /// The server's own timing.
@@ -31,7 +33,7 @@ pub(crate) struct Call<'a> {
     pub server: Option<&'a Exchange>,
     /// The packets, on the client's machine.
     pub client: Option<&'a Exchange>,
-    /// What it found in front of it on its connection, by the packets of either side.
+    /// The request in front of it on its connection, from the packets of either side.
     server_front: Front,
     client_front: Front,
 }
@@ -41,38 +43,42 @@ fn ms(ns: i64) -> f64 {
 }
 
 impl Call<'_> {
-    /// When it began, by the nearest clock.
+    /// When it began, by the closest clock.
     pub fn started_at(&self) -> i64 {
         let of_wire = self.client.or(self.server).map(|e| e.request_at);
         of_wire.or(self.execution.map(|s| s.observed_at - s.duration_ns)).unwrap_or(0)
     }
 
-    /// The server's own timing, milliseconds. A statement that is only prepared is parsed and no more.
+    /// The server's own timing, milliseconds. For a statement that is only prepared, that is
+    /// parsing.
     pub fn execution_ms(&self) -> Option<f64> {
         let prepared = || self.server.or(self.client).filter(|e| e.kind == "prepare").map(|_| 0.0);
         self.execution.map(|s| ms(s.duration_ns)).or_else(prepared)
     }
 
-    /// From the request's arrival at the server's machine to the response's end there, milliseconds. What was sent before those
-    /// in front of it were answered counts from the last of their ends: it is for them that it waits, on the client's account.
+    /// From the request's arrival at the server's machine to the response's end there,
+    /// milliseconds. A request sent before earlier ones were answered counts from the end of the
+    /// last of those: until then it waits for them, at the client's expense.
     pub fn served_ms(&self) -> Option<f64> {
         self.server.map(|e| ms(e.done_at - self.server_front.later(e.request_end_at)))
     }
 
-    /// What of that lies before the first byte of the response, milliseconds.
+    /// The part of it before the first byte of the response, milliseconds.
     pub fn first_byte_ms(&self) -> Option<f64> {
         self.server.and_then(|e| Some(ms(e.first_byte_at? - self.server_front.later(e.request_end_at))))
     }
 
-    /// How long the server's machine had it before the server began to execute it, milliseconds: the wait for admission.
+    /// How long the request was at the server's machine before the server began to execute it,
+    /// milliseconds: the wait for admission.
     ///
-    /// It is what the machine had it beyond the server's own timing. Both spans end with the response, as the server's timer
-    /// runs while rows are sent, so what they differ by lies at their beginning: to take the whole timing off the time to
-    /// the first byte instead would hide the queue in front of every large result. But a client that reads slowly, or a
-    /// response that is sent after the timer has ended, makes the span of the packets longer at its end as well. A wait for
-    /// execution is over when the response begins, so it is no longer than the time to the first byte.
+    /// It is the time at the machine beyond the server's own timing. Both spans end with the
+    /// response, because the server's timer runs while rows are sent, so they differ at their
+    /// beginning. Subtracting the whole timing from the time to the first byte would hide the queue
+    /// in front of every large result. But a client that reads slowly, or a response sent after the
+    /// timer has ended, also lengthens the packets' span at its end. A wait for execution is over
+    /// when the response begins, so it is capped at the time to the first byte.
     ///
-    /// None if either is not known, or a request was in front of it of which nobody knows when it ended.
+    /// None if either is unknown, or if it is unknown when the request in front of it ended.
     pub fn before_execution_ms(&self) -> Option<f64> {
         if self.server_front == Front::Unknown {
             return None;
@@ -81,30 +87,32 @@ impl Call<'_> {
         Some((served - executed).max(0.0).min(self.first_byte_ms().unwrap_or(served)))
     }
 
-    /// From the request's first byte on the client's machine to the response's last, milliseconds; on one machine the server's.
-    /// Of a pipeline each counts from the end of the one in front, so that together they take what they took.
+    /// From the request's first byte on the client's machine to the response's last, milliseconds;
+    /// on a single machine the server's. In a pipeline each counts from the end of the previous
+    /// one, so that the sum is the elapsed time.
     pub fn called_ms(&self) -> Option<f64> {
         let of_client = self.client.map(|e| (e, self.client_front));
         let loopback = || self.server.filter(|e| e.side == "loopback").map(|e| (e, self.server_front));
         of_client.or_else(loopback).map(|(e, front)| ms(e.done_at - front.later(e.request_at)))
     }
 
-    /// The digest of its statement: by its packets, which have the text of what was prepared, too; else by the server, if that
-    /// keeps the text: where it doesn't, words in brackets stand for it.
+    /// The digest of its statement: from its packets, which also have the text of prepared
+    /// statements; else from the server, unless that keeps no text and shows words in brackets.
     pub fn digest(&self) -> Option<&str> {
         let of_wire = self.server.or(self.client).and_then(|e| e.digest.as_deref());
         let of_server = self.execution.filter(|s| !s.digest_text.starts_with('('));
         of_wire.or(of_server.map(|s| s.digest.as_str()))
     }
 
-    /// The longest that any account gives it, milliseconds.
+    /// The longest duration that any source reports, milliseconds.
     pub fn longest_ms(&self) -> f64 {
         let known = [self.called_ms(), self.served_ms(), self.execution_ms()];
         known.into_iter().flatten().fold(0.0, f64::max)
     }
 
-    /// The trace of its text. A prepared statement's text has the trace of whoever prepared it, and the server shows it for
-    /// every later execution, too: of those only the packets tell whether text and execution came together.
+    /// The trace id in its text. A prepared statement's text has the trace id of the request that
+    /// prepared it, and the server shows it for every later execution. Only packets show whether
+    /// text and execution came together.
     fn trace(&self) -> Option<u128> {
         let told = [
             self.server.and_then(|e| e.trace_id.as_deref()),
@@ -119,20 +127,20 @@ impl Call<'_> {
     }
 }
 
-/// Every call of a recording, and which belong to which request.
+/// All calls of a recording, by request.
 pub(crate) struct Calls<'a> {
     calls: Vec<Call<'a>>,
-    /// Trace and place in `calls`, in order of both.
+    /// Trace and index in `calls`, in order of both.
     by_trace: Vec<(u128, usize)>,
     sessions: ByTrace<'a, Session>,
 }
 
 impl<'a> Calls<'a> {
-    /// Joins what `recording` has.
+    /// Joins the rows of `recording`.
     pub fn of(recording: &'a Recording) -> Self {
         let tables = &recording.tables;
         let is_whole = |e: &&Exchange| matches!(e.outcome.as_str(), "ok" | "error") && e.kind != "login";
-        // Of what was seen from no known side nobody knows whether the network is in it.
+        // Without a known side, the time may or may not include the network.
         let answered = |e: &&Exchange| is_whole(e) && matches!(e.side.as_str(), "server" | "client" | "loopback");
         let fronts = Fronts::of(&tables.exchanges.rows);
         let (on_client, on_server): (Vec<&Exchange>, Vec<&Exchange>) =
@@ -196,7 +204,8 @@ impl<'a> Sightings<'a> {
         Self { taken: vec![false; rows.len()], rows, by_connection }
     }
 
-    /// The other sighting of an exchange that was seen on the server's machine: of the same trace, else the nearest in time.
+    /// The client-side sighting of an exchange seen on the server's machine: the one of the same
+    /// trace, else the nearest in time.
     fn of_exchange(&mut self, server: &Exchange) -> Option<&'a Exchange> {
         let mine = self.by_connection.get(&(server.client.as_str(), server.server.as_str()))?;
         let from = mine.partition_point(|i| self.rows[*i].request_at < server.request_at - HOSTS_NS);
@@ -225,7 +234,7 @@ struct Executions<'a> {
     by_trace: HashMap<u128, Vec<usize>>,
     /// In order of their end.
     by_session: HashMap<i64, Vec<usize>>,
-    /// The session that an address was seen to be, and when.
+    /// The session that an address belonged to, and when.
     by_address: HashMap<&'a str, Vec<(i64, i64)>>,
 }
 
@@ -254,7 +263,7 @@ impl<'a> Executions<'a> {
         Self { taken: vec![false; rows.len()], rows, by_trace, by_session, by_address }
     }
 
-    /// The session of a connection: by its greeting, or as the server listed its address nearest in time.
+    /// The session of a connection: by its greeting, or from the server's list nearest in time.
     fn session_of(&self, exchange: &Exchange) -> Option<i64> {
         let listed = || {
             let seen = self.by_address.get(exchange.client.as_str())?;
@@ -263,13 +272,13 @@ impl<'a> Executions<'a> {
         exchange.session_id.or_else(listed)
     }
 
-    /// The execution that an exchange asked for.
+    /// The execution that an exchange requested.
     fn of_exchange(&mut self, exchange: &Exchange) -> Option<&'a Statement> {
         if exchange.kind == "prepare" {
             return None;
         }
         let distance = |i: &usize| (self.rows[*i].observed_at - exchange.done_at).abs();
-        // No statement runs for longer than its client waits.
+        // No statement runs longer than its client waits.
         let fits = |i: &usize| {
             !self.taken[*i] && self.rows[*i].duration_ns <= exchange.done_at - exchange.request_at + CLOCKS_NS / 10
         };

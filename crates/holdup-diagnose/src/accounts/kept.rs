@@ -1,30 +1,30 @@
-//! Which traces an app keeps: all, a share decided before anything is known of them (at the head), or only those that turned out
-//! slow (at the tail). The last must never be taken for the whole.
+//! Which traces an app keeps: all, a share chosen in advance (head sampling), or only slow ones
+//! (tail sampling). The latter must never stand for the whole.
 
 use holdup_recording::Recording;
 
 use super::Account;
 
-/// Fewer requests tell nothing of a share.
+/// Least number of requests that shows a share.
 const LEAST: usize = 20;
-/// Slow requests are kept this many times as often as fast ones if the tail decides.
+/// With tail sampling, slow requests are kept at least this many times as often as fast ones.
 const TAIL: f64 = 2.0;
-/// From this share on all are kept, and a few were lost.
+/// From this share all traces are kept, and a few were lost.
 const ALL: f64 = 0.9;
 
 /// Which traces were kept.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kept {
-    /// Share (0-1) of all requests that the app told of.
+    /// Share (0-1) of all requests that the app reported.
     pub ratio: f64,
-    /// The same of the slowest tenth.
+    /// The same for the slowest tenth.
     pub slow_ratio: f64,
     /// What that means, if it matters.
     pub text: Option<String>,
 }
 
 impl Kept {
-    /// Of the accounts of a stretch, and what the recording says of its traces.
+    /// From the accounts of a stretch, and what the recording says about its traces.
     pub(crate) fn of(accounts: &[Account<'_>], recording: &Recording) -> Self {
         let mut by_time: Vec<&Account<'_>> = accounts.iter().collect();
         by_time.sort_by(|a, b| b.response_ms().total_cmp(&a.response_ms()));
@@ -39,15 +39,15 @@ impl Kept {
         let text = match () {
             () if ratio == 0.0 || accounts.len() < LEAST => None,
             () if slow_ratio >= TAIL * others_ratio => Some(format!(
-                "the app's traces are of {} of the slowest tenth and of {} of the others: they were kept for being slow, and say nothing of the others",
+                "the app's traces cover {} of the slowest tenth and {} of the others: tail sampling kept the slow ones, so they do not describe the rest",
                 percent(slow_ratio),
                 percent(others_ratio)
             )),
             () if ratio < ALL => Some(format!(
-                "the app's traces are of {} of the requests, slow or not: they were chosen before anything was known of them",
+                "the app's traces cover {} of the requests, slow or not: head sampling chose them in advance",
                 percent(ratio)
             )),
-            () if told => Some("some of the app's traces say that others were left out".to_owned()),
+            () if told => Some("some of the app's traces report that others were left out".to_owned()),
             () => None,
         };
         Self { ratio, slow_ratio, text }

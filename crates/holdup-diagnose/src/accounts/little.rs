@@ -1,5 +1,5 @@
-//! Little's law as a check: milliseconds a request times requests a second is how many wait at any moment. Where somebody counted
-//! those that wait, both have to agree.
+//! Little's law as a check: milliseconds per request times requests per second give the number that
+//! wait at any moment. Where the recording counted the waiting ones, both must agree.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,23 +8,24 @@ use holdup_recording::metrics;
 use holdup_recording::words::round;
 use holdup_signals::View;
 
-/// Both ways to count may differ by so much: samples are few, and of one second in which most waited there may be none.
+/// Largest factor between the two counts: samples are few, and may miss the one second in which
+/// most waited.
 const AGREES: f64 = 2.0;
-/// Fewer that wait than this on average are neither.
+/// Smaller counts of waiting requests are ignored.
 const FEW: f64 = 0.5;
 
-/// One part of the ledger held against a count.
+/// One part of the ledger compared with a count.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Check {
     /// Part of the ledger.
     pub part: String,
-    /// Mean of all joined requests, milliseconds.
+    /// Mean over all joined requests, milliseconds.
     pub ms: f64,
-    /// Requests a second.
+    /// Requests per second.
     pub rate_per_second: f64,
-    /// How many wait at any moment by these two.
+    /// Waiting at any moment according to these two.
     pub expected: f64,
-    /// How many were counted on average.
+    /// Counted on average.
     pub sampled: f64,
     /// Whether both agree.
     pub agrees: bool,
@@ -32,7 +33,7 @@ pub struct Check {
     pub text: String,
 }
 
-/// What counts those that wait: part, gauge, labels, and what they are called.
+/// How waiting is counted: part, gauge, labels, and its name.
 type Counted = (Owner, &'static str, &'static [(&'static str, &'static str)], &'static str);
 
 const COUNTED: [Counted; 4] = [
@@ -40,7 +41,7 @@ const COUNTED: [Counted; 4] = [
         Owner::PoolWait,
         metrics::app::DB_CLIENT_CONNECTION_PENDING_REQUESTS.name,
         &[],
-        "requests that waited for a pooled connection",
+        "requests waiting for a pooled connection",
     ),
     (
         Owner::AdmissionQueue,
@@ -48,23 +49,23 @@ const COUNTED: [Counted; 4] = [
         &[],
         "statements in the thread pool's queue",
     ),
-    (Owner::LockWait, metrics::mysql::SESSIONS.name, &[("true_state", "lock_wait")], "sessions that waited for a lock"),
+    (Owner::LockWait, metrics::mysql::SESSIONS.name, &[("true_state", "lock_wait")], "sessions waiting for a lock"),
     (
         Owner::LockWait,
         metrics::postgresql::SESSIONS.name,
         &[("true_state", "lock_wait")],
-        "sessions that waited for a lock",
+        "sessions waiting for a lock",
     ),
 ];
 
-/// The checks there can be of a stretch.
+/// All checks possible for a stretch.
 pub(crate) fn checks(accounts: &Accounts<'_>, view: &View<'_>) -> Vec<Check> {
     let joined = || accounts.all.iter().filter(|a| a.is_joined);
     let times = || accounts.all.iter().map(|a| a.request.intended_at);
     let (Some(first), Some(last)) = (times().min(), accounts.all.iter().map(|a| a.request.done_at).max()) else {
         return Vec::new();
     };
-    // Joined ones are taken for all: a mean over them, and the rate of all.
+    // Joined requests stand for all: their mean, and the rate of all.
     let requests: u64 = accounts.all.iter().map(|a| a.request.count()).sum();
     let rate = requests as f64 / ((last - first) as f64 / 1e9).max(1e-9);
     if accounts.joined_ratio() < super::SPEAKS {
@@ -80,12 +81,14 @@ pub(crate) fn checks(accounts: &Accounts<'_>, view: &View<'_>) -> Vec<Check> {
         }
         let agrees = more <= AGREES * less || more - less < FEW;
         let both = format!(
-            "{} a request at {rate:.0}/s make {expected:.1} {name} at any moment, and {sampled:.1} were counted",
+            "{} per request at {rate:.0}/s make {expected:.1} {name} at any moment, and {sampled:.1} were counted",
             holdup_recording::words::ms(ms)
         );
         let text = match () {
             () if agrees => both,
-            () if sampled > expected => format!("{both}: others wait there, too, or the requests' own share is larger"),
+            () if sampled > expected => {
+                format!("{both}: other requests wait there, too, or these requests' share is larger")
+            }
             () => format!("{both}: most of that time is not spent there"),
         };
         let part = owner.name().to_owned();

@@ -1,14 +1,14 @@
-//! Two accounts of one request: what the app says it waited for and what the database's side says it did, joined by trace id,
-//! request by request. What they leave between them is a number then, not a suspicion.
+//! The two sides of one request, joined by trace id: what the app waited for, and what the database
+//! did. The time between them is then a number, not a suspicion.
 //!
-//! - `by_trace`, `waits`, `calls`: the rows of one request, the app's account, the database's.
-//! - `split`, [`account`]: both held against each other, and the client's account around them.
-//! - `around`: what only the stretch as a whole tells, such as a queue's length.
+//! - `by_trace`, `waits`, `calls`: the rows of one request, the app's side, the database's side.
+//! - `split`, [`account`]: both compared, within the client's time.
+//! - `around`: what only the stretch as a whole shows, such as a queue's length.
 //! - `kept`: whether the traces that were kept are all, some, or only the slow ones.
-//! - `little`: the amounts against sampled counts, by Little's law.
+//! - `little`: the amounts compared with sampled counts, by Little's law.
 //!
-//! It does not judge: that is the rules'. Requests without a trace id, or whose trace nobody told of, have an account with the
-//! client's part alone; the ledger then takes the means of sampling intervals.
+//! It does not judge; rules do. A request without a trace id, or whose trace no source reported,
+//! has only the client's part. The ledger then uses the means of sampling intervals.
 
 pub mod account;
 mod around;
@@ -38,14 +38,14 @@ pub(crate) use waits::{Resource, Wait};
 use holdup_signals::View;
 use holdup_signals::client::{is_latency, response_ms};
 
-/// Everything that tells of single requests, found by trace id.
+/// Everything that reports single requests, by trace id.
 pub(crate) struct Sources<'a> {
     spans: ByTrace<'a, Span>,
     calls: Calls<'a>,
 }
 
 impl<'a> Sources<'a> {
-    /// Of a recording. What was recorded without its trace ids is nobody's.
+    /// Indexes a recording. Rows without a trace id belong to no request.
     pub fn of(recording: &'a Recording) -> Self {
         let needed = &["trace_id", "resource", "started_at", "duration_ns"];
         let spans = recording.tables.spans.with_columns(needed).unwrap_or_default();
@@ -53,12 +53,12 @@ impl<'a> Sources<'a> {
         Self { spans: ByTrace::of(spans), calls: Calls::of(recording) }
     }
 
-    /// Calls of the database, whoever's.
+    /// All database calls.
     pub fn calls(&self) -> &Calls<'a> {
         &self.calls
     }
 
-    /// The app's account of one trace.
+    /// The app's side of one trace.
     pub fn app(&self, trace: u128) -> Option<AppAccount<'a>> {
         account_of(self.spans.get(trace))
     }
@@ -79,15 +79,15 @@ pub(crate) fn trace_of(request: &Request) -> Option<u128> {
 pub struct Accounts<'a> {
     /// One for each request with a response time, in the order of rows.
     pub all: Vec<Account<'a>>,
-    /// Which traces the app's account kept.
+    /// Which traces the app kept.
     pub kept: Kept,
-    /// Which sources told of any of them, in words.
+    /// Sources that reported any of them, in words.
     pub sources: Vec<&'static str>,
     has_both_sides: bool,
 }
 
 impl<'a> Accounts<'a> {
-    /// The accounts of `requests`, seen through `view`.
+    /// The accounts of `requests` in `view`.
     pub(crate) fn of(sources: &Sources<'a>, requests: &[&'a Request], view: &View<'_>) -> Self {
         let around = Around::of(view);
         let with_time = requests.iter().copied().filter(|r| is_latency(r));
@@ -102,28 +102,30 @@ impl<'a> Accounts<'a> {
         Self { kept: Kept::of(&all, view.recording), all, sources: named, has_both_sides }
     }
 
-    /// Share (0-1) of the requests that are joined; 0 of none.
+    /// Share (0-1) of joined requests; 0 without any.
     pub fn joined_ratio(&self) -> f64 {
         ratio(self.all.iter().filter(|a| a.is_joined), &self.all)
     }
 
-    /// Whether packets were seen on both sides of the network, or on one machine that has none.
+    /// Whether packets were seen on both sides of the network, or on a machine without a network in
+    /// between.
     pub fn has_both_sides(&self) -> bool {
         self.has_both_sides
     }
 
-    /// Mean milliseconds that `owner` has of a joined request; none if too few are joined to speak for the stretch.
+    /// Mean milliseconds that `owner` has in a joined request; none if too few are joined.
     pub fn mean_ms(&self, owner: Owner) -> Option<f64> {
         (self.joined_ratio() >= SPEAKS).then(|| mean(self.all.iter().filter(|a| a.is_joined), |a| a.amounts.ms(owner)))
     }
 
-    /// The same over the requests that the app told of, for what it alone tells: its waits for others than the database.
+    /// The same over the requests that the app reported, for what only the app shows: its waits for
+    /// anything but the database.
     pub fn mean_ms_of_app(&self, owner: Owner) -> Option<f64> {
         let told = || self.all.iter().filter(|a| a.has_app);
         (self.kept.ratio >= SPEAKS).then(|| mean(told(), |a| a.amounts.ms(owner)))
     }
 
-    /// The slow ones, slowest first: those that took at least `from_ms`.
+    /// The slow ones that took at least `from_ms`, slowest first.
     pub fn slow(&self, from_ms: f64) -> Vec<&Account<'a>> {
         let mut slow: Vec<&Account<'a>> = self.all.iter().filter(|a| response_ms(a.request) >= from_ms).collect();
         slow.sort_by(|a, b| b.response_ms().total_cmp(&a.response_ms()));
@@ -131,7 +133,7 @@ impl<'a> Accounts<'a> {
     }
 }
 
-/// From this share (0-1) of joined requests on they speak for all.
+/// From this share (0-1) of joined requests they stand for all.
 pub(crate) const SPEAKS: f64 = 0.5;
 
 /// Requests that `some` stand for as a share of those that `all` stand for.
@@ -140,7 +142,7 @@ fn ratio<'x, 'a: 'x>(some: impl Iterator<Item = &'x Account<'a>>, all: &[Account
     some.map(count).sum::<f64>() / all.iter().map(count).sum::<f64>().max(1.0)
 }
 
-/// Mean of `value` over the requests that `accounts` stand for; 0 of none.
+/// Mean of `value` over the requests that `accounts` stand for; 0 without any.
 pub(crate) fn mean<'x, 'a: 'x>(
     accounts: impl Iterator<Item = &'x Account<'a>>,
     value: impl Fn(&Account<'a>) -> f64,

@@ -1,36 +1,37 @@
-//! Who can own a millisecond of a request, and amounts by owner.
+//! The possible owners of a millisecond of a request, and amounts by owner.
 
-/// Who owns a part of response time, in the order in which a request meets them.
+/// The owner of a part of response time, in the order in which a request meets them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Owner {
-    /// It was due while every connection of the generator was busy.
+    /// Waiting for a free connection of the generator.
     ClientQueue,
     /// Connecting.
     Connect,
     /// The generator's own delay.
     SendLag,
-    /// Between client and app: transport, and what waits for the app to take it up.
+    /// Between client and app: transport, and waiting until the app picks it up.
     Network,
-    /// A connection of the app's pool.
+    /// Waiting for a connection of the app's pool.
     PoolWait,
-    /// Calls of neighbours over HTTP or RPC.
+    /// Calls of downstream services over HTTP or RPC.
     Downstream,
     /// A cache.
     Cache,
     /// A message queue.
     Queue,
-    /// The app itself: its request less all that it waited for in it.
+    /// The app itself: its request minus all waits in it.
     AppOther,
-    /// A database call of which only one side was heard: it is not split.
+    /// A database call seen from one side only: it is not split.
     Database,
     /// Between app and database: transport there and back.
     DatabaseNetwork,
-    /// In the database's machine before execution: unread in the socket, queued for the thread pool.
+    /// On the database's machine before execution: unread in the socket, or queued for the thread
+    /// pool.
     AdmissionQueue,
-    /// Locks that others held.
+    /// Locks held by others.
     LockWait,
-    /// Execution, less locks.
+    /// Execution without lock waits.
     Execution,
 }
 
@@ -74,7 +75,7 @@ impl Owner {
     }
 }
 
-/// Milliseconds by owner, each with how far off it may be.
+/// Milliseconds by owner, each with its error.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Amounts {
     ms: [f64; Owner::ALL.len()],
@@ -82,23 +83,23 @@ pub struct Amounts {
 }
 
 impl Amounts {
-    /// Gives `owner` as much more.
+    /// Adds to `owner`.
     pub fn add(&mut self, owner: Owner, ms: f64, error_ms: f64) {
         self.ms[owner as usize] += ms;
         self.error_ms[owner as usize] += error_ms;
     }
 
-    /// What `owner` has, milliseconds.
+    /// The amount of `owner`, milliseconds.
     pub fn ms(&self, owner: Owner) -> f64 {
         self.ms[owner as usize]
     }
 
-    /// How far off that may be, milliseconds.
+    /// Its error, milliseconds.
     pub fn error_ms(&self, owner: Owner) -> f64 {
         self.error_ms[owner as usize]
     }
 
-    /// All of it, milliseconds.
+    /// The sum, milliseconds.
     pub fn sum(&self) -> f64 {
         self.ms.iter().sum()
     }

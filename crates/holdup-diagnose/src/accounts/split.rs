@@ -1,47 +1,49 @@
-//! The database's part of one request, split: network, admission queue, locks, execution; and what of it is the app's driver's.
+//! The database part of a request, split into network, admission queue, locks and execution, and
+//! the part that belongs to the app's driver.
 //!
-//! With packets of the server's side the split is exact: what the call takes beyond what the server's machine had it is the
-//! network's, and what the machine had it beyond execution is the wait for admission. Without them the time between the app's
-//! account and the server's is a round trip, as far as one was measured; the rest is the queue's if a queue was seen in front of
-//! execution at the time, and else nobody's.
+//! With packets from the server's side the split is exact: a call's time beyond its time at the
+//! server's machine is network, and the time at the machine beyond execution is the wait for
+//! admission. Without them, the time between the app's and the server's figures is a round trip as
+//! far as one was measured. The rest belongs to the queue if a queue was seen in front of execution
+//! at the time; otherwise it has no owner.
 
 use super::around::Around;
 use super::calls::Call;
 use super::owner::{Amounts, Owner};
 use super::waits::{AppAccount, Resource, Wait};
 
-/// The server's timer and its rounding, a call.
+/// Error of the server's timer with its rounding, per call.
 const TIMER_MS: f64 = 0.01;
-/// A packet is stamped by the kernel so near to when it passed.
+/// Error of the kernel's packet timestamps.
 const PACKET_MS: f64 = 0.05;
 
-/// The time for which the database was asked, as the asking side says.
+/// The time in database calls, as the calling side reports it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked {
-    /// Calls; 0 if nobody counted them.
+    /// Calls; 0 if not counted.
     pub calls: u64,
     /// Counted time of all calls, milliseconds.
     pub counted_ms: f64,
-    /// What the calls took that the database's side told of, too, milliseconds.
+    /// Time of the calls that the database's side reported too, milliseconds.
     covered_ms: f64,
-    /// Share (0-1) of the time that calls took that is counted: less than all where they overlap.
+    /// Share (0-1) of the calls' time that is counted: below 1 where they overlap.
     counted_ratio: f64,
-    /// Whether the asking side timed them at all.
+    /// Whether the calling side timed them at all.
     is_timed: bool,
 }
 
 impl Asked {
-    /// The load is put on the database itself: the request is the call.
+    /// The target is the database itself: the request is the call.
     pub fn whole(ms: f64) -> Self {
         Self { calls: 1, counted_ms: ms, covered_ms: ms, counted_ratio: 1.0, is_timed: true }
     }
 
-    /// Nobody on the asking side told.
+    /// The calling side reported nothing.
     pub fn unknown() -> Self {
         Self { calls: 0, counted_ms: 0.0, covered_ms: 0.0, counted_ratio: 1.0, is_timed: false }
     }
 
-    /// By the app's account; `shift_ns` brings its clock to the client's.
+    /// From the app's side; `shift_ns` maps its clock to the client's.
     pub fn by_app(app: &AppAccount<'_>, calls: &[&Call<'_>], shift_ns: i64) -> Self {
         let waits: Vec<&Wait<'_>> = app.of(Resource::Database).collect();
         if waits.is_empty() {
@@ -61,7 +63,8 @@ impl Asked {
     }
 }
 
-/// The time of the waits that `calls` tell of: the longest call is the nearest wait that is long enough for it.
+/// Time of the waits that match `calls`: the longest call belongs to the nearest wait that is long
+/// enough.
 fn covered_ms(waits: &[&Wait<'_>], calls: &[&Call<'_>], shift_ns: i64) -> f64 {
     let mut left = waits.to_vec();
     let mut calls = calls.to_vec();
@@ -78,8 +81,8 @@ fn covered_ms(waits: &[&Wait<'_>], calls: &[&Call<'_>], shift_ns: i64) -> f64 {
     covered_ms
 }
 
-/// Splits what was asked. `queued` says whether a queue was seen at the time, `locked_ms` for how long at least one of its sessions
-/// was seen to wait for a lock.
+/// Splits the time in calls. `queued` says whether a queue was seen at the time, `locked_ms` how
+/// long at least one of its sessions was seen waiting for a lock.
 pub(crate) fn split(asked: Asked, calls: &[&Call<'_>], queued: bool, locked_ms: f64, around: &Around) -> Amounts {
     let mut inside = Amounts::default();
     let mut executions_ms = 0.0;
@@ -92,7 +95,7 @@ pub(crate) fn split(asked: Asked, calls: &[&Call<'_>], queued: bool, locked_ms: 
                     inside.add(Owner::Execution, served - admission, TIMER_MS);
                     executions_ms += served - admission;
                 }
-                // Some of it may be the wait for a request in front, on the same connection.
+                // Part of it may be the wait for a request in front, on the same connection.
                 None => {
                     let executed = executed.min(served);
                     inside.add(Owner::Execution, executed, TIMER_MS);
@@ -117,7 +120,8 @@ pub(crate) fn split(asked: Asked, calls: &[&Call<'_>], queued: bool, locked_ms: 
     let called_ms: Option<f64> = calls.iter().map(|c| c.called_ms()).sum();
     let called_ms = called_ms.filter(|_| !calls.is_empty());
     let timed_ms = if asked.is_timed { asked.covered_ms } else { called_ms.unwrap_or_else(|| inside.sum()) };
-    // No call takes longer inside than outside: what is more was run beside the calls that the app told of.
+    // No call takes longer inside than outside: the excess belongs to statements beside the calls
+    // that the app reported.
     let fit = if inside.sum() > timed_ms && asked.is_timed { timed_ms / inside.sum().max(1e-9) } else { 1.0 };
     let mut amounts = Amounts::default();
     amounts.add_all(&inside, fit);
@@ -142,7 +146,7 @@ pub(crate) fn split(asked: Asked, calls: &[&Call<'_>], queued: bool, locked_ms: 
     }
     let mut counted = Amounts::default();
     counted.add_all(&amounts, asked.counted_ratio);
-    // Of calls that the database's side said nothing of there is one account.
+    // Calls that only the calling side reported.
     counted.add(Owner::Database, (asked.counted_ms - asked.covered_ms * asked.counted_ratio).max(0.0), 0.0);
     counted
 }

@@ -1,4 +1,5 @@
-//! Recordings of requests whose every wait is known, told of by the app, the server and the packets. Never compiled into holdup.
+//! Synthetic recordings of requests with known waits, as reported by the app, the server and
+//! packets. Never compiled into holdup.
 
 use holdup_recording::rows::{Exchange, Request, Session, Span, Statement};
 
@@ -7,13 +8,13 @@ use crate::testing::Made;
 const MS: f64 = 1e6;
 const S: i64 = 1_000_000_000;
 
-/// Requests a second, and seconds.
+/// Requests per second, and seconds.
 pub(crate) const RATE: i64 = 40;
 pub(crate) const SECONDS: i64 = 20;
 /// Nothing is injected before this second.
 pub(crate) const CALM_S: i64 = 8;
 
-/// What each request waits for, milliseconds, on top of what it takes anyway.
+/// The waits of each request, milliseconds, on top of its usual time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Injected {
     pub pool: f64,

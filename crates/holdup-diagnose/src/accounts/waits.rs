@@ -1,18 +1,19 @@
-//! The app's account of one request: how long it had it, and what it waited for meanwhile.
+//! The app's side of one request: how long it took, and what it waited for.
 //!
-//! Only the outermost wait counts: a driver's span below an ORM's, and all that a neighbour says of its own work, are time within
-//! it. Where waits overlap, each gets an equal share of the time they have in common, so that together they are the time in
-//! which the app waited for anything, and never more. Sums of waits out of a log or a response's head have no place in time;
-//! they are taken as they are, and cut in proportion if they come to more than the request.
+//! Only the outermost wait counts: a driver's span below an ORM's, and all that a downstream
+//! service reports about its own work, lie within it. Where waits overlap, each gets an equal share
+//! of the common time, so that they add up to the time in which the app waited at all. Sums of
+//! waits from a log or a response header have no position in time; they are used as they are, and
+//! scaled down if they exceed the request.
 
 use std::collections::HashMap;
 
 use holdup_recording::rows::Span;
 
-/// So far up a span's parents are followed.
+/// Most ancestors to follow from a span.
 const DEPTH_MAX: usize = 64;
 
-/// Of a trace with more spans than this only the longest are looked at.
+/// In a trace with more spans than this, only the longest count.
 const SPANS_MAX: usize = 4096;
 
 /// What the app can wait for.
@@ -45,22 +46,22 @@ pub(crate) struct Wait<'a> {
     pub span: &'a Span,
     /// How long it took, milliseconds.
     pub ms: f64,
-    /// What of it is counted, milliseconds: less where others overlap.
+    /// The part that counts, milliseconds: less where others overlap.
     pub counted_ms: f64,
-    /// Whether it is a sum of several waits, without a place in time.
+    /// Whether it is a sum of several waits, without a position in time.
     pub is_sum: bool,
 }
 
-/// What the app says of one request.
+/// The app's report on one request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AppAccount<'a> {
-    /// The whole of it as the app sees it; none if it did not say.
+    /// The whole request as the app sees it; none if not reported.
     pub request: Option<&'a Span>,
     pub waits: Vec<Wait<'a>>,
 }
 
 impl<'a> AppAccount<'a> {
-    /// How long the app had the request, milliseconds.
+    /// How long the request was in the app, milliseconds.
     pub fn request_ms(&self) -> Option<f64> {
         self.request.map(|span| span.duration_ns as f64 / 1e6)
     }
@@ -76,7 +77,7 @@ impl<'a> AppAccount<'a> {
     }
 }
 
-/// Where a span comes from. Two sources that tell of the same request must not be added up.
+/// Rank of a span's source. Two sources that report the same request must not be added up.
 fn rank(source: &str) -> u8 {
     match source {
         "otlp" => 0,
@@ -86,10 +87,11 @@ fn rank(source: &str) -> u8 {
     }
 }
 
-/// The account that the spans of one trace are; none without one. Of several sources the most exact is taken.
+/// The app's side from the spans of one trace; none without spans. With several sources, the most
+/// exact one counts.
 pub(crate) fn account_of<'a>(spans: impl Iterator<Item = &'a Span>) -> Option<AppAccount<'a>> {
     let mut spans: Vec<&Span> = spans.collect();
-    // A trace in which the app's own request is told beats one with a few waits.
+    // A trace with the app's own request beats one with a few waits.
     let best = spans.iter().map(|s| (s.resource != "request", rank(&s.source))).min()?.1;
     spans.retain(|s| rank(&s.source) == best);
     if spans.len() > SPANS_MAX {
@@ -99,7 +101,7 @@ pub(crate) fn account_of<'a>(spans: impl Iterator<Item = &'a Span>) -> Option<Ap
     let by_id: HashMap<&str, &Span> = spans.iter().filter_map(|s| Some((s.span_id.as_deref()?, *s))).collect();
     let parent = |span: &Span| span.parent_id.as_deref().and_then(|id| by_id.get(id)).copied();
     let outer = |span: &'a Span| {
-        // A circle of parents is somebody's mistake: it ends here, too.
+        // A cycle of parents is a fault of the tracer: it ends here, too.
         let mut above = Vec::new();
         let mut at = parent(span);
         while let Some(next) = at.filter(|next| above.len() < DEPTH_MAX && !std::ptr::eq(*next, span)) {
@@ -109,8 +111,9 @@ pub(crate) fn account_of<'a>(spans: impl Iterator<Item = &'a Span>) -> Option<Ap
         above
     };
     let requests = spans.iter().copied().filter(|s| s.resource == "request");
-    // The outermost is the longest: a neighbour's, or a handler's below a gateway, lies within it. What a message set off goes
-    // on by itself, and is the request only where nothing else is.
+    // The outermost request is the longest: that of a downstream service, or of a handler below a
+    // gateway, lies within it. Work started by a message continues by itself, and counts as the
+    // request only if there is no other.
     let request = requests.max_by_key(|s| (s.kind != "consumer", s.duration_ns));
     let mut waits = Vec::new();
     for span in spans {
@@ -118,7 +121,8 @@ pub(crate) fn account_of<'a>(spans: impl Iterator<Item = &'a Span>) -> Option<Ap
         let above = outer(span);
         let is_inner = above.iter().any(|s| Resource::of(&s.resource).is_some());
         let is_orphan = above.last().map_or(span.parent_id.is_some(), |top| top.parent_id.is_some());
-        // Its parents were lost or were never kept: whether it is the app's own wait only its service can tell.
+        // Its parents were lost or never kept: only its service name shows whether it is the app's
+        // own wait.
         let is_foreign = is_orphan
             && request.is_some_and(|r| r.service != span.service && !above.iter().any(|s| s.span_id == r.span_id));
         if !is_inner && !is_foreign {

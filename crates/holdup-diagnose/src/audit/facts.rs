@@ -1,11 +1,11 @@
-//! What checks look at: settings by whose they are, the servers that run here, and the devices and mounts that hold their
-//! files.
+//! What checks use: settings by owner, the servers that run here, and the devices and mounts that
+//! hold their files.
 
 use std::collections::BTreeMap;
 
 use holdup_recording::rows::Setting;
 
-/// Who gives advice, and for what.
+/// The product that a piece of advice is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Product {
     /// MySQL.
@@ -20,7 +20,7 @@ pub enum Product {
     Redis,
     /// Elasticsearch or OpenSearch.
     Elasticsearch,
-    /// Any of them: the advice is the kernel's own.
+    /// Any of them: the advice is for the kernel.
     Linux,
 }
 
@@ -38,8 +38,9 @@ impl Product {
         }
     }
 
-    /// Of a process's name (15 bytes at most) and its cgroup; none of a server that is not known. Any Java program is
-    /// called `java`: only its cgroup (a systemd unit, a container) can say that it is Elasticsearch.
+    /// From a process's name (15 bytes at most) and its cgroup; none for an unknown server. Every
+    /// Java program is called `java`: only its cgroup (a systemd unit, a container) shows that it
+    /// is Elasticsearch.
     fn of_process(comm: &str, cgroup: &str) -> Option<Self> {
         match comm {
             "mysqld" => Some(Self::MySql),
@@ -56,17 +57,17 @@ impl Product {
 /// A server that runs here.
 #[derive(Clone, Debug)]
 pub(crate) struct Server<'a> {
-    /// What it is.
+    /// Its product.
     pub product: Product,
-    /// Its process's source (`pid:N`), where that is watched.
+    /// Its process's source (`pid:N`), if that is watched.
     pub process: Option<&'a str>,
-    /// Its own source (`mysql://…`), where that is watched.
+    /// Its own source (`mysql://…`), if that is watched.
     pub own: Option<&'a str>,
     /// The process's name.
     pub name: &'a str,
 }
 
-/// Settings, and what is known from them.
+/// Settings, and what follows from them.
 pub(crate) struct Facts<'a> {
     by_source: BTreeMap<&'a str, BTreeMap<&'a str, &'a str>>,
     /// Servers that run here.
@@ -74,7 +75,7 @@ pub(crate) struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    /// Of recorded settings; `processes` are names of processes that were seen otherwise.
+    /// From recorded settings; `processes` are names of processes from other sources.
     pub fn of(settings: &'a [Setting], processes: &[&'a str]) -> Self {
         let mut by_source = BTreeMap::<&str, BTreeMap<&str, &str>>::new();
         for setting in settings {
@@ -99,14 +100,14 @@ impl<'a> Facts<'a> {
                 servers.push(Server { product, process: None, own: Some(source), name: product.vendor() });
             }
         }
-        // The server that answers is the process that is watched: one of a kind is taken for the other.
+        // A watched process and a watched server of the same kind are taken to be one.
         let owns: Vec<Server<'_>> = servers.iter().filter(|s| s.own.is_some()).cloned().collect();
         for own in owns {
             let is_same = |s: &&mut Server<'_>| {
                 s.process.is_some() && matches!(s.product, Product::MySql | Product::MariaDb) && s.own.is_none()
             };
             if let Some(process) = servers.iter_mut().find(is_same) {
-                // MariaDB's process may be called mysqld: the server itself knows.
+                // MariaDB's process may be called mysqld: the server knows better.
                 (process.own, process.product) = (own.own, own.product);
                 servers.retain(|s| s.own != own.own || s.process.is_some());
             }
@@ -133,13 +134,14 @@ impl<'a> Facts<'a> {
         self.by_source.get(server.process?)?.get(name).copied()
     }
 
-    /// A variable of the server's own.
+    /// A variable of the server.
     pub fn own(&self, server: &Server<'_>, name: &str) -> Option<&'a str> {
         self.by_source.get(server.own?)?.get(name).copied()
     }
 
-    /// Mount points that may hold the server's files, with device: where it says where its data is, the one mount of that;
-    /// else every mount of a device, as its process sees them if that is known.
+    /// Mount points that may hold the server's files, with their device: the mount of its data
+    /// directory, if the server reports that; else every mount of a device, as its process sees
+    /// them if known.
     pub fn mounts(&self, server: &Server<'_>) -> Vec<(&'a str, &'a str)> {
         let seen = |source: &str| -> Vec<(&'a str, &'a str)> {
             let Some(settings) = self.by_source.get(source) else { return Vec::new() };
@@ -160,7 +162,7 @@ impl<'a> Facts<'a> {
         mounts
     }
 
-    /// A fact of a mount, as the server's process sees it, else as the host does.
+    /// A property of a mount as the server's process sees it, else as the host does.
     pub fn mount(&self, server: &Server<'_>, path: &str, fact: &str) -> Option<&'a str> {
         let name = format!("mount[{path}].{fact}");
         let of = |source: &str| self.by_source.get(source)?.get(name.as_str()).copied();

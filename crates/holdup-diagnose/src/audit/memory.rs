@@ -14,7 +14,7 @@ pub(super) const CHECKS: &[Check] = &[
         product: Product::MongoDb,
         against: huge_always,
         advised: "never up to MongoDB 7.0, always from 8.0 on",
-        why: "up to 7.0 MongoDB's scattered accesses are slower with transparent huge pages, and from 8.0 on its allocator is made for them",
+        why: "up to 7.0 MongoDB's scattered accesses are slower with transparent huge pages; from 8.0 its allocator is made for them",
         reference: MONGODB_THP,
         matters: &[],
     },
@@ -41,7 +41,7 @@ pub(super) const CHECKS: &[Check] = &[
         product: Product::MariaDb,
         against: huge_always,
         advised: "never or madvise",
-        why: "the server's memory grows and is not given back, so that new versions switch them off for themselves",
+        why: "the server's memory grows and is not returned, so new versions disable them for themselves",
         reference: "MariaDB: MDEV-33279, Disable transparent huge pages (https://jira.mariadb.org/browse/MDEV-33279)",
         matters: &["memory_pressure"],
     },
@@ -50,7 +50,7 @@ pub(super) const CHECKS: &[Check] = &[
         product: Product::MongoDb,
         against: swappiness,
         advised: "1",
-        why: "a database's memory that is swapped out is read back under a statement",
+        why: "a statement that needs swapped-out memory waits until it is read back",
         reference: "MongoDB Manual: Production Notes, Set vm.swappiness (https://www.mongodb.com/docs/manual/administration/production-notes/#set-vm-swappiness)",
         matters: &["memory_pressure"],
     },
@@ -59,7 +59,7 @@ pub(super) const CHECKS: &[Check] = &[
         product: Product::MariaDb,
         against: swappiness,
         advised: "1",
-        why: "a database's memory that is swapped out is read back under a statement",
+        why: "a statement that needs swapped-out memory waits until it is read back",
         reference: "MariaDB documentation: Configuring Linux for MariaDB, Swappiness (https://mariadb.com/docs/server/server-management/install-and-upgrade-mariadb/configuring-mariadb/mariadb-performance-advanced-configurations/configuring-linux-for-mariadb)",
         matters: &["memory_pressure"],
     },
@@ -86,7 +86,7 @@ pub(super) const CHECKS: &[Check] = &[
         product: Product::PostgreSql,
         against: |facts, _| sysctl_against(facts, "vm.overcommit_memory", "2", |v| v != 2),
         advised: "2",
-        why: "memory that was promised and is not there ends the server by the kernel's hand; with 2 an allocation fails instead",
+        why: "if promised memory is not there, the kernel kills the server; with 2 an allocation fails instead",
         reference: "PostgreSQL documentation: Managing Kernel Resources, Linux Memory Overcommit (https://www.postgresql.org/docs/current/kernel-resources.html#LINUX-MEMORY-OVERCOMMIT)",
         matters: &["out_of_memory_kill"],
     },
@@ -95,7 +95,7 @@ pub(super) const CHECKS: &[Check] = &[
         product: Product::PostgreSql,
         against: huge_pages,
         advised: "enough of them for shared_buffers",
-        why: "with normal pages each backend has page tables of its own for all of shared_buffers",
+        why: "with normal pages each backend has separate page tables for all of shared_buffers",
         reference: "PostgreSQL documentation: Managing Kernel Resources, Linux Huge Pages (https://www.postgresql.org/docs/current/kernel-resources.html#LINUX-HUGE-PAGES)",
         matters: &["memory_pressure"],
     },
@@ -104,7 +104,7 @@ pub(super) const CHECKS: &[Check] = &[
         product: Product::MongoDb,
         against: |facts, _| sysctl_against(facts, "vm.zone_reclaim_mode", "0", |v| v != 0),
         advised: "0, and mongod started with memory interleaved over the nodes",
-        why: "a node's page cache is thrown away while other nodes have memory to spare",
+        why: "the kernel drops a node's page cache while other nodes have free memory",
         reference: MONGODB_CHECKLIST,
         matters: &["memory_pressure", "working_set_exceeds_memory"],
     },
@@ -113,7 +113,7 @@ pub(super) const CHECKS: &[Check] = &[
         product: Product::MySql,
         against: numa_interleave,
         advised: "innodb_numa_interleave=ON on a host with several NUMA nodes",
-        why: "a buffer pool that fills one node makes that node reclaim and swap while others have memory to spare",
+        why: "a buffer pool that fills one node makes that node reclaim and swap while others have free memory",
         reference: "MySQL Reference Manual: InnoDB Startup Options and System Variables, innodb_numa_interleave (https://dev.mysql.com/doc/refman/8.4/en/innodb-parameters.html#sysvar_innodb_numa_interleave)",
         matters: &["memory_pressure"],
     },
@@ -122,7 +122,7 @@ pub(super) const CHECKS: &[Check] = &[
         product: Product::Elasticsearch,
         against: |facts, _| sysctl_against(facts, "vm.max_map_count", "1048576", |v| v < 1_048_576),
         advised: "1048576 (older versions: 262144)",
-        why: "its index files are memory maps, and a process that has as many as it may gets no more",
+        why: "its index files are memory maps, and the number of maps per process is limited",
         reference: "Elastic documentation: Increase virtual memory (https://www.elastic.co/docs/deploy-manage/deploy/self-managed/vm-max-map-count)",
         matters: &[],
     },
@@ -131,7 +131,7 @@ pub(super) const CHECKS: &[Check] = &[
         product: Product::PostgreSql,
         against: dirty,
         advised: "vm.dirty_background_bytes of 64 MiB and vm.dirty_bytes of 512 MiB",
-        why: "a share of a large memory is gigabytes of dirty pages, which a checkpoint's fsync then writes all at once",
+        why: "a ratio of a large memory is gigabytes of dirty pages, which a checkpoint's fsync writes all at once",
         reference: "TuneD: profile postgresql, tuned-profiles-postgresql(7) (https://github.com/redhat-performance/tuned/blob/master/profiles/postgresql/tuned.conf)",
         matters: &["disk_saturated"],
     },
@@ -144,12 +144,14 @@ fn huge_always(facts: &Facts<'_>, _: &Server<'_>) -> Vec<Set> {
         text: "Give huge pages only to programs that ask for them.".to_owned(),
         command: Some("echo madvise > /sys/kernel/mm/transparent_hugepage/enabled".to_owned()),
         keep: Some("transparent_hugepage=madvise on the kernel's command line, or a TuneD profile".to_owned()),
-        risk: Some("It holds for everything on this host; restart the server to get rid of those it has.".to_owned()),
+        risk: Some(
+            "Applies to everything on this host; restart the server to release the huge pages it has.".to_owned(),
+        ),
     };
     always.map(|value| Set::of_host(NAME, value, Some(fix()))).into_iter().collect()
 }
 
-/// Where there is no swap there is nothing to be set.
+/// Without swap there is nothing to set.
 fn swappiness(facts: &Facts<'_>, _: &Server<'_>) -> Vec<Set> {
     if facts.host("swap_total_bytes") == Some("0") {
         return Vec::new();
@@ -157,7 +159,7 @@ fn swappiness(facts: &Facts<'_>, _: &Server<'_>) -> Vec<Set> {
     sysctl_against(facts, "vm.swappiness", "1", |v| v > 1)
 }
 
-/// Below this size of memory page tables are small, and distributions leave huge pages off.
+/// Below this size of memory, page tables are small, and distributions leave huge pages off.
 const LARGE_MEMORY_BYTES: f64 = 8.0 * 1024.0 * 1024.0 * 1024.0;
 
 fn is_large(facts: &Facts<'_>) -> bool {
@@ -170,7 +172,7 @@ fn huge_pages(facts: &Facts<'_>, _: &Server<'_>) -> Vec<Set> {
         text: "Ask the server how many it needs, then reserve them.".to_owned(),
         command: Some("postgres -D DATA -C shared_memory_size_in_huge_pages".to_owned()),
         keep: Some("vm.nr_hugepages = THAT-NUMBER in a file of /etc/sysctl.d/".to_owned()),
-        risk: Some("Nothing else can use what is reserved; the server has to be restarted.".to_owned()),
+        risk: Some("Nothing else can use the reserved memory; the server has to be restarted.".to_owned()),
     };
     none.map(|value| Set::of_host("vm.nr_hugepages", value, Some(fix()))).into_iter().collect()
 }
@@ -187,7 +189,7 @@ fn numa_interleave(facts: &Facts<'_>, server: &Server<'_>) -> Vec<Set> {
     off.map(|value| Set::of_host("innodb_numa_interleave", value, Some(fix()))).into_iter().collect()
 }
 
-/// Only on a host so large that the shares of it are much more than the advised bytes.
+/// Only on a host so large that these shares far exceed the advised bytes.
 fn dirty(facts: &Facts<'_>, _: &Server<'_>) -> Vec<Set> {
     let by_share = |name: &str| facts.host(name).and_then(|v| v.parse::<i64>().ok()).filter(|v| *v > 0);
     let Some(share) = by_share("vm.dirty_background_ratio").filter(|_| is_large(facts)) else { return Vec::new() };

@@ -1,9 +1,11 @@
-//! What is set on the host against what the servers' vendors advise. A check is a row of a table ([`memory`], [`disks`],
-//! [`limits`], [`servers`]): what it reads, for which server, the advice, where it stands and why.
+//! The host's settings compared with the advice of the servers' vendors. A check is a row of a
+//! table ([`memory`], [`disks`], [`limits`], [`servers`]): what it reads, for which server, the
+//! advice, its source and the reason.
 //!
-//! Advice is no diagnosis: hosts run well for years against all of it. A note names a finding only where the measurements
-//! show that the setting matters here, which is for the rules to say; else it says that nothing does. What was not recorded
-//! is not noted: silence is not evidence.
+//! Advice does not diagnose: hosts run well for years against all of it. A note names a finding
+//! only if the measurements show that the setting matters here, which rules decide; otherwise it
+//! says that nothing shows it. A setting that was not recorded gets no note: silence is not
+//! evidence.
 
 mod disks;
 mod facts;
@@ -21,11 +23,11 @@ use holdup_signals::evidence::Fix;
 
 /// One piece of advice.
 pub(crate) struct Check {
-    /// The check's name; several vendors may have one of it.
+    /// The check's name; several vendors may share it.
     check: &'static str,
     /// Whose advice it is.
     product: Product,
-    /// What is set, as far as it is not as advised.
+    /// Settings that deviate from the advice.
     against: fn(&Facts<'_>, &Server<'_>) -> Vec<Set>,
     /// The advice.
     advised: &'static str,
@@ -33,24 +35,25 @@ pub(crate) struct Check {
     why: &'static str,
     /// Document and section.
     reference: &'static str,
-    /// Causes whose finding shows that it matters.
+    /// Causes whose finding shows that the setting matters.
     matters: &'static [&'static str],
 }
 
-/// Something that is set otherwise than advised.
+/// A setting that deviates from the advice.
 pub(crate) struct Set {
-    /// What it is of.
+    /// Its subject, e.g. a device or a mount.
     subject: String,
     /// Its value.
     observed: String,
-    /// What would change it.
+    /// How to change it.
     fix: Option<Fix>,
-    /// Word that a finding's evidence must have for the finding to be about this one, e.g. a device; empty if any will do.
+    /// Word that a finding's evidence must contain for the finding to be about this setting, e.g. a
+    /// device; empty if any finding will do.
     word: String,
 }
 
 impl Set {
-    /// A value of the whole host.
+    /// A setting of the whole host.
     fn of_host(name: &str, observed: &str, fix: Option<Fix>) -> Self {
         Self { subject: name.to_owned(), observed: observed.to_owned(), fix, word: String::new() }
     }
@@ -62,17 +65,17 @@ fn sysctl(name: &str, value: &str) -> Option<Fix> {
         text: format!("Set {name} to {value}."),
         command: Some(format!("sysctl -w {name}={value}")),
         keep: Some(format!("{name} = {value} in a file of /etc/sysctl.d/")),
-        risk: Some("It holds for everything on this host.".to_owned()),
+        risk: Some("Applies to everything on this host.".to_owned()),
     })
 }
 
-/// Value of sysctl `name`, if `is_against` says that it is not as advised, with the advised one as the fix.
+/// The value of sysctl `name` if `is_against` rejects it, with the advised one as the fix.
 fn sysctl_against(facts: &Facts<'_>, name: &str, advised: &str, is_against: impl Fn(i64) -> bool) -> Vec<Set> {
     let value = facts.host(name).and_then(|v| v.parse::<i64>().ok().filter(|n| is_against(*n)));
     value.map(|v| Set::of_host(name, &v.to_string(), sysctl(name, advised))).into_iter().collect()
 }
 
-/// What is set against advice on the recorded host; `findings` show what of it matters.
+/// Settings of the recorded host that deviate from advice; `findings` show which of them matter.
 pub fn notes(case: &Case<'_>, findings: &[Finding]) -> Vec<Note> {
     let needed = &["source", "name", "value"];
     let Ok(settings) = case.recording.tables.settings.with_columns(needed) else { return Vec::new() };
@@ -82,18 +85,18 @@ pub fn notes(case: &Case<'_>, findings: &[Finding]) -> Vec<Note> {
     processes.dedup();
     let mut notes = of(&Facts::of(settings, &processes), |check, set| match finding(check, set, findings) {
         Some(found) => (format!("it matters here: {found} was found"), Some(found.to_owned())),
-        None => ("nothing that was measured shows that it matters here".to_owned(), None),
+        None => ("no measurement shows that it matters here".to_owned(), None),
     });
     let storm = findings.iter().find(|f| f.cause == "flush_storm").map(|f| f.cause.as_str());
     notes.extend(servers::log_size(case, storm));
-    // What matters comes first.
+    // Those that matter come first.
     notes.sort_by_key(|note| note.finding.is_none());
     notes
 }
 
-/// What is set against advice, where nothing was measured.
+/// Settings that deviate from advice, without any measurement.
 pub fn of_settings(settings: &[Setting]) -> Vec<Note> {
-    of(&Facts::of(settings, &[]), |_, _| ("whether it matters shows only under load".to_owned(), None))
+    of(&Facts::of(settings, &[]), |_, _| ("only a measurement under load shows whether it matters".to_owned(), None))
 }
 
 fn of(facts: &Facts<'_>, judged: impl Fn(&Check, &Set) -> (String, Option<String>)) -> Vec<Note> {

@@ -17,10 +17,10 @@ const MARIADB_DURABLE: &str = "MariaDB documentation: InnoDB System Variables, i
 const LOG_SIZE: &str = "MySQL Reference Manual 8.0: InnoDB Startup Options and System Variables, innodb_log_file_size (https://dev.mysql.com/doc/refman/8.0/en/innodb-parameters.html)";
 
 const FILES_ADVISED: &str = "10 + max_connections + 2 x table_open_cache, or more";
-const FILES_WHY: &str = "each connection takes a file, and each open table up to two; with fewer the server lowers its caches when it starts, or fails to open";
+const FILES_WHY: &str = "each connection takes a file, and each open table up to two; with fewer, the server shrinks its caches at startup, or fails to open files";
 const DURABLE_ADVISED: &str = "1, and sync_binlog=1 where a binary log is written";
 const DURABLE_WHY: &str =
-    "with another value commits do not wait for the disk, and a crash of the machine loses about a second of them";
+    "with other values commits do not wait for the disk, and a crash of the machine loses about a second of them";
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -115,7 +115,8 @@ fn durability(facts: &Facts<'_>, server: &Server<'_>) -> Vec<Set> {
 /// Seconds of writes that the redo log should hold.
 const HOUR_S: f64 = 3_600.0;
 
-/// That the redo log holds less than an hour of what was written to it while it was watched; `finding` says what of it matters.
+/// Notes a redo log that holds less than an hour of the measured writes; `finding` shows whether it
+/// matters.
 pub(super) fn log_size(case: &Case<'_>, finding: Option<&str>) -> Option<Note> {
     let view = case.view(case.whole());
     let rate = view.status(metrics::mysql::GLOBAL_STATUS_INNODB_OS_LOG_WRITTEN).ok().filter(|c| c.delta > 0.0)?.rate();
@@ -123,7 +124,7 @@ pub(super) fn log_size(case: &Case<'_>, finding: Option<&str>) -> Option<Note> {
     let seconds = capacity / rate;
     let whether = match finding {
         Some(found) => format!("it matters here: {found} was found"),
-        None => "nothing that was measured shows that it matters here".to_owned(),
+        None => "no measurement shows that it matters here".to_owned(),
     };
     let wanted = 2_f64.powf((rate * HOUR_S).log2().ceil());
     (seconds < HOUR_S).then(|| Note {
@@ -131,8 +132,8 @@ pub(super) fn log_size(case: &Case<'_>, finding: Option<&str>) -> Option<Note> {
         vendor: Product::MySql.vendor().to_owned(),
         subject: "innodb_redo_log_capacity, innodb_log_file_size".to_owned(),
         observed: format!("{}, {:.0} s of writes at {}", bytes(capacity), seconds, bytes_per_second(rate)),
-        advised: "as much as is written in an hour".to_owned(),
-        text: format!("a log that fills sooner makes pages be written before their time; {whether}."),
+        advised: "an hour of writes".to_owned(),
+        text: format!("a log that fills sooner forces pages out early; {whether}."),
         finding: finding.map(str::to_owned),
         fix: Some(Fix {
             text: format!("If that rate lasts, give the redo log {}.", bytes(wanted)),
@@ -140,7 +141,7 @@ pub(super) fn log_size(case: &Case<'_>, finding: Option<&str>) -> Option<Note> {
             keep: Some(format!(
                 "innodb_redo_log_capacity={wanted:.0} (MySQL 8.0.30 and later) or innodb_log_file_size below [mysqld]."
             )),
-            risk: Some("Takes so much disk. Recovery after a crash reads more log, and takes longer.".to_owned()),
+            risk: Some("Takes that much disk. Recovery after a crash reads more log and takes longer.".to_owned()),
         }),
         reference: LOG_SIZE.to_owned(),
     })

@@ -1,8 +1,9 @@
-//! Another recording as the healthy time: where a recording has no calm stretch of its own, or is to be held against a day on which
-//! all was well. Windows are absolute times, and the two never overlap: so a window says which of both it is of, and whatever
-//! looks through one ([`Case::view`], [`Case::requests_in`], [`Case::completed_in`]) sees the right one.
+//! Another recording as the baseline: for a recording without a baseline window of its own, or for
+//! comparison with a healthy day. Windows are absolute times and the two recordings never overlap.
+//! So a window says which of the two it belongs to, and every access through one ([`Case::view`],
+//! [`Case::requests_in`], [`Case::completed_in`]) reaches the right recording.
 //!
-//! It says why two recordings can't be held against each other. What became of them is the rules'.
+//! It says why two recordings can't be compared. Rules interpret their differences.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,82 +16,85 @@ use holdup_signals::Window;
 use holdup_signals::complaint::{CALM_SECONDS, Calm};
 use holdup_signals::disturbance::{DISTURBED, Disturbance};
 
-/// Tables that every recording has, whatever it is of.
+/// Tables that every recording has.
 const OF_ANYTHING: [&str; 3] = ["events", "samples", "settings"];
 
-/// The other recording, and what of it is the healthy time.
+/// The baseline recording, and its baseline window.
 pub(crate) struct Against<'a> {
     /// All of it, laid out.
     pub healthy: Box<Case<'a>>,
-    /// Its calm time.
+    /// Its baseline window.
     pub calm: Calm,
-    /// Kinds of sources that only the judged one has, e.g. `mysql`: nothing of them can be held against anything.
+    /// Kinds of sources that only the judged recording has, e.g. `mysql`: their figures have no
+    /// baseline.
     pub lacks: Vec<String>,
 }
 
-/// Why a recording can't stand for the healthy time of another.
+/// Why a recording can't be the baseline of another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Incomparable {
     /// It is the same one.
     Same,
-    /// Both are of the same time.
+    /// Both cover the same time.
     SameTime,
-    /// Nothing in it measured response time.
+    /// No source in it measured response time.
     NoResponseTime,
-    /// Its response time is by another's account: of the judged one, then of it.
+    /// Different sources measured response time: in the judged one, then in the baseline.
     Measured(&'static str, &'static str),
-    /// It is slow itself, and has no calm stretch: what its requests suffered.
+    /// It is slow itself and has no baseline window; its symptom.
     NotHealthy(String),
     /// Its load generator, or the machine, was not fit to measure.
     Spoiled(String),
     /// Too short.
     Short,
-    /// None of the sources of either is one of the other: of the judged one, then of it.
+    /// The two have no kind of source in common: those of the judged one, then of the baseline.
     Sources(String, String),
-    /// Nothing but settings and samples is in both.
+    /// The two have nothing but settings and samples in common.
     Tables,
-    /// None of the operations of either is one of the other: of the judged one, then of it.
+    /// The two have no operation in common: those of the judged one, then of the baseline.
     Operations(String, String),
 }
 
 impl fmt::Display for Incomparable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Same => write!(f, "it is the same recording: name one that was made while all was well"),
+            Self::Same => write!(f, "it is the same recording: name one made at a healthy time"),
             Self::SameTime => {
                 write!(
                     f,
-                    "both are of the same time: a healthy time is another one; judge a part of a recording with --from and --to"
+                    "both cover the same time: name a recording of another time, or judge a part of one with --from and --to"
                 )
             }
             Self::NoResponseTime => {
                 write!(
                     f,
-                    "nothing in it measured response time, so it does not say what healthy is; record with holdup run, or --watch the app's metrics"
+                    "no source in it measured response time, so it cannot show what is healthy; record with holdup run, or --watch the app's metrics"
                 )
             }
             Self::Measured(judged, healthy) => {
                 write!(
                     f,
-                    "response time is {healthy} in it, and {judged} in what is judged: record both in the same way"
+                    "response time is {healthy} in it, and {judged} in the judged recording: record both in the same way"
                 )
             }
-            Self::NotHealthy(complaint) => write!(f, "it is not healthy itself, and has no calm stretch: {complaint}"),
-            Self::Spoiled(why) => write!(f, "what it measured is not the service's: {why}; record it again"),
-            Self::Short => write!(f, "it has less than {CALM_SECONDS} s of calm: record it for longer"),
+            Self::NotHealthy(complaint) => {
+                write!(f, "it is not healthy itself, and has no baseline window: {complaint}")
+            }
+            Self::Spoiled(why) => write!(f, "it does not show the service: {why}; record it again"),
+            Self::Short => write!(f, "its baseline window is shorter than {CALM_SECONDS} s: record for longer"),
             Self::Sources(judged, healthy) => {
                 write!(
                     f,
-                    "it has other sources ({healthy}) than what is judged ({judged}): record both with the same --watch"
+                    "it has other sources ({healthy}) than the judged recording ({judged}): record both with the same --watch"
                 )
             }
             Self::Tables => {
-                write!(f, "it has no table of facts in common with what is judged: record both in the same way")
+                write!(f, "it has no table of facts in common with the judged recording: record both in the same way")
             }
             Self::Operations(judged, healthy) => {
                 write!(
                     f,
-                    "it is of other requests ({healthy}) than what is judged ({judged}): record both with the same load"
+                    "it has other requests ({healthy}) than the judged recording ({judged}): record both with the same load"
                 )
             }
         }
@@ -100,10 +104,10 @@ impl fmt::Display for Incomparable {
 impl std::error::Error for Incomparable {}
 
 impl<'a> Against<'a> {
-    /// `healthy` as the healthy time of `judged`.
+    /// `healthy` as the baseline of `judged`.
     ///
     /// # Errors
-    /// If that makes no sense, why.
+    /// Why that makes no sense.
     pub fn of(judged: &'a Recording, healthy: &'a Recording) -> Result<Self, Incomparable> {
         let (a, b) = (&judged.manifest, &healthy.manifest);
         let end = |m: &Manifest| m.ended_at.unwrap_or(i64::MAX);
@@ -127,16 +131,16 @@ impl<'a> Against<'a> {
         Ok(Self { healthy: Box::new(case), calm, lacks })
     }
 
-    /// Whether `window` is of it, rather than of what is judged.
+    /// Whether `window` belongs to the baseline recording.
     pub fn has(&self, window: Window) -> bool {
         let whole = self.healthy.whole();
         whole.from <= window.from && window.from < whole.to && window.to < i64::MAX
     }
 
-    /// That `judged` is of the same requests, measured in the same way.
+    /// Checks that `judged` has the same requests, measured in the same way.
     ///
     /// # Errors
-    /// If not, what differs.
+    /// What differs.
     pub fn fits(&self, judged: &Case<'_>) -> Result<(), Incomparable> {
         if !judged.client.seconds.is_empty() && judged.origin != self.healthy.origin {
             return Err(Incomparable::Measured(judged.origin.whose(), self.healthy.origin.whose()));
@@ -151,7 +155,7 @@ impl<'a> Against<'a> {
     }
 }
 
-/// The calm time of a recording: all that was measured if there is nothing to complain about, else its calm stretch.
+/// The baseline window of a recording: all of it if it has no symptom.
 fn calm(case: &Case<'_>) -> Result<Calm, Incomparable> {
     let (Some(first), Some(last)) = (case.client.seconds.first(), case.client.seconds.last()) else {
         return Err(Incomparable::NoResponseTime);
@@ -160,7 +164,7 @@ fn calm(case: &Case<'_>) -> Result<Calm, Incomparable> {
         None => Window { from: first.window.from, to: last.window.to },
         Some(complaint) => complaint.calm.ok_or_else(|| Incomparable::NotHealthy(complaint.text.clone()))?,
     };
-    // Where all of the load was put on, its delay only hides how quick the service is.
+    // If all of the load was generated, the delay only hides how quick the service is.
     if case.validity.spoiled_ratio(window) >= SPOILED && !case.validity.is_put_on {
         return Err(Incomparable::Spoiled("the load generator could not keep up".to_owned()));
     }
@@ -176,7 +180,7 @@ fn calm(case: &Case<'_>) -> Result<Calm, Incomparable> {
     Ok(Calm { window, seconds })
 }
 
-/// Kinds of sources that said something: `host`, `mysql`, `pid`.
+/// Kinds of sources that reported something: `host`, `mysql`, `pid`.
 fn sources(manifest: &Manifest) -> BTreeSet<&str> {
     let spoke = manifest.coverage.iter().filter(|c| c.state != CoverageState::Absent);
     spoke.map(|c| c.source.split([':', ' ']).next().unwrap_or_default()).collect()

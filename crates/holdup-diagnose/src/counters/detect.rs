@@ -1,6 +1,6 @@
-//! Where something was wrong, found without being told: the stretch of rows that differs most from the rest in all
-//! counters together (an epidemic change point), and in which requests take longer. Warm-up and wind-down, in which
-//! fewer sessions are there than otherwise, are left out first.
+//! Finds when something was wrong, without being told: the stretch of rows that differs most from
+//! the rest in all counters together (an epidemic change point) and in which requests take longer.
+//! Warm-up and wind-down, with fewer sessions than usual, are left out first.
 
 use std::ops::Range;
 
@@ -12,19 +12,20 @@ use crate::counters::signal::{Kind, Signal};
 /// Robust deviations from the middle at which a value is clipped: one wild row counts as three.
 const CLIP: f64 = 3.0;
 
-/// A signal's scale is at least this, octaves: what moves by a tenth is no news.
+/// Least scale of a signal, octaves: a change by a tenth is not noteworthy.
 const SCALE_MIN: f64 = 0.15;
 
 /// The shortest episode, s.
 const SHORTEST_S: f64 = 10.0;
 
-/// Standard errors by which the mean signal must differ (root mean square over signals) for an episode to be one.
+/// Standard errors by which the mean signal of an episode must differ (root mean square over
+/// signals).
 const DIFFERS: f64 = 3.0;
 
-/// Blocks into which a long recording is divided before it is searched: the search is quadratic in them.
+/// Blocks of a long recording for the search, which is quadratic in them.
 const BLOCKS_MAX: usize = 600;
 
-/// Finds the rows in which something was wrong, in the order of time; none if all rows are alike.
+/// Finds the rows in which something was wrong, in time order; empty if all rows are alike.
 #[must_use]
 pub fn detect(frame: &Frame, jitter: Jitter) -> Vec<Range<usize>> {
     let active = active(frame);
@@ -77,8 +78,8 @@ fn differ(columns: &[Vec<f64>], one: &Range<usize>, other: &Range<usize>) -> f64
     (squares / signals * rows * others / (rows + others)).sqrt()
 }
 
-/// Whether requests take longer after an episode than before it, with no more sessions there: then it is not over, and what
-/// follows is a phase of its own. More sessions are a backlog that is being worked off.
+/// Whether requests take longer after an episode than before it, with no more sessions: then it is
+/// not over, and the next stretch is a phase of it. More sessions are a backlog being drained.
 fn slower(frame: &Frame, before: &Range<usize>, after: &Range<usize>) -> bool {
     let time = Quantity::per("time in the system", &[Signal::SessionsRunning], &[Signal::Commits]);
     let sessions = Quantity::of("sessions", &[Signal::SessionsRunning]);
@@ -92,14 +93,16 @@ fn slower(frame: &Frame, before: &Range<usize>, after: &Range<usize>) -> bool {
     matches!((ratio(&time), ratio(&sessions)), (Some(time), Some(sessions)) if time > 1.2 && sessions < 1.1)
 }
 
-/// The rows that are normal beside some episodes: those between warm-up and wind-down that are in none of them.
+/// The normal rows beside some episodes: between warm-up and wind-down, and outside of all
+/// episodes.
 #[must_use]
 pub fn healthy(frame: &Frame, episodes: &[Range<usize>]) -> Vec<usize> {
     active(frame).filter(|row| !episodes.iter().any(|episode| episode.contains(row))).collect()
 }
 
-/// The rows between warm-up and wind-down: from the first to the last with at least half of the sessions that are there
-/// in three quarters of the time, or of the commits where sessions are not counted.
+/// The rows between warm-up and wind-down: from the first to the last with at least half of the
+/// sessions that are there in three quarters of the time, or of the commits if sessions are not
+/// counted.
 fn active(frame: &Frame) -> Range<usize> {
     let presence = [Signal::SessionsRunning, Signal::SessionsConnected, Signal::Commits]
         .into_iter()
@@ -112,7 +115,8 @@ fn active(frame: &Frame) -> Range<usize> {
     first..last + 1
 }
 
-/// A signal as blocks of clipped octaves from its middle in units of its own short-term noise; `None` if it never moves.
+/// A signal as blocks of clipped octaves from its middle, in units of its own short-term noise;
+/// `None` if it never moves.
 fn column(frame: &Frame, signal: Signal, rows: Range<usize>, block: usize, jitter: Jitter) -> Option<Vec<f64>> {
     let series = &frame.get(signal)?[rows];
     let mut logs: Vec<f64> = series
@@ -178,7 +182,8 @@ fn epidemic(columns: &[Vec<f64>], count: usize, shortest: usize) -> Option<(Rang
     best.map(|(range, gain)| (range, (gain / columns.len() as f64).sqrt()))
 }
 
-/// Of the found rows and the rest, which is the bad time: where they reach the edge, a change has two sides.
+/// Which of the found rows and the rest is the bad time: if they reach the edge, a change has two
+/// sides.
 fn oriented(frame: &Frame, active: &Range<usize>, rows: Range<usize>) -> Range<usize> {
     let other = if rows.start == active.start {
         rows.end..active.end

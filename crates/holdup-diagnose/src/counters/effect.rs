@@ -1,5 +1,6 @@
-//! How much a quantity differs from normal, in octaves (log2 of a ratio), and how much of that could be chance. Chance is
-//! taken from normal time only: an episode that comes in bursts is not punished for them.
+//! How much a quantity differs from normal, in octaves (log2 of a ratio), and how much of that
+//! chance may cause. Chance is estimated from normal time only, so bursts within an episode do not
+//! count against it.
 
 use crate::counters::frame::Rows;
 use crate::counters::signal::Signal;
@@ -9,14 +10,14 @@ use crate::counters::signal::Signal;
 pub struct Quantity {
     /// The name that verdicts print.
     pub name: &'static str,
-    /// What is summed.
+    /// Summed signals.
     pub over: &'static [Signal],
-    /// What is taken off that sum, which does not fall under 0.
+    /// Signals subtracted from the sum, which stays at or above 0.
     pub less: &'static [Signal],
-    /// What the sum is divided by; nothing leaves it as it is.
+    /// Divisor of the sum; empty leaves it as it is.
     pub per: &'static [Signal],
-    /// Whether one row may hold what many rows did (a handler's calls are counted when its statement ends): extremes
-    /// are then the volume itself and are not clipped.
+    /// Whether one row may hold the work of many (a handler's calls are counted when its statement
+    /// ends): extremes are then real volume and are not clipped.
     pub bursts: bool,
 }
 
@@ -33,7 +34,7 @@ impl Quantity {
         Self { name, over, less: &[], per, bursts: false }
     }
 
-    /// A signal less another, which is a part of it.
+    /// A signal minus another, which is a part of it.
     #[must_use]
     pub const fn less(name: &'static str, over: &'static [Signal], less: &'static [Signal]) -> Self {
         Self { name, over, less, per: &[], bursts: false }
@@ -47,19 +48,20 @@ impl Quantity {
     }
 }
 
-/// Share of the values at either end that is clipped to the next one inward: one row of a collector's hiccup in twenty.
+/// Share (0-1) of the values at either end that is clipped to the next one inward: one bad row of a
+/// collector in twenty.
 pub const CLIPPED: f64 = 0.05;
 
-/// Standard errors of chance that are taken off a difference before it counts. 1.5 leaves a chance of one in fifteen to
-/// either side for one quantity; a cause needs several.
+/// Standard errors of chance subtracted from a difference before it counts. 1.5 leaves a chance of
+/// one in fifteen to either side for one quantity; a cause needs several.
 pub const CHANCE: f64 = 1.5;
 
-/// Seconds over which neighboring intervals are one observation: counters of a loaded server hang together for as long
-/// as a write-back or a checkpoint takes.
+/// Seconds over which adjacent intervals count as one observation: counters of a loaded server are
+/// correlated for as long as a write-back or a checkpoint takes.
 pub const BLOCK_S: f64 = 5.0;
 
-/// Mean of a quantity over rows, floored by what is nothing for its signals so that ratios of nothing stay near 1.
-/// `None` where it was not recorded or has no value in these rows.
+/// Mean of a quantity over rows, with its signals' negligible amounts as a floor, so that ratios of
+/// almost nothing stay near 1. `None` if it was not recorded or has no value in these rows.
 #[must_use]
 pub fn mean(quantity: &Quantity, rows: &Rows) -> Option<f64> {
     let mut over = total(quantity.over, rows)?;
@@ -82,7 +84,7 @@ pub fn mean(quantity: &Quantity, rows: &Rows) -> Option<f64> {
     Some((over + floor(quantity.over)) / (per + floor(quantity.per)))
 }
 
-/// What is nothing for a quantity: added to both sides of a ratio of means.
+/// The negligible amount of a quantity: added to both sides of a ratio of means.
 #[must_use]
 pub fn nothing(quantity: &Quantity) -> f64 {
     if quantity.per.is_empty() { floor(quantity.over) } else { 0.0 }
@@ -153,7 +155,7 @@ pub fn deviation(values: &[f64]) -> f64 {
     (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / free).sqrt()
 }
 
-/// The value below which a share of the known values lies; `None` if none is known.
+/// The value below which a share of the known values lies; `None` without any.
 #[must_use]
 pub fn percentile(values: &[f64], share: f64) -> Option<f64> {
     let mut known: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
@@ -161,7 +163,7 @@ pub fn percentile(values: &[f64], share: f64) -> Option<f64> {
     of_sorted(&known, share)
 }
 
-/// The same of values that are known and in their order.
+/// The same for known values in order.
 #[must_use]
 pub fn of_sorted(values: &[f64], share: f64) -> Option<f64> {
     #[expect(

@@ -1,12 +1,12 @@
-//! A table of counters: a row an interval, a column a [`Signal`], NaN where nothing was read. It also says which rows
-//! can't be believed. What a change in it means is said elsewhere.
+//! A table of counters: a row per interval, a column per [`Signal`], NaN for a gap. It also says
+//! which rows are unreliable. Other modules interpret changes in it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::counters::signal::{Family, Kind, Signal};
 
-/// Series of equal length; the rows are intervals of equal length, in the order of time.
+/// Series of equal length; rows are intervals of equal length in time order.
 #[derive(Debug, Clone, Default)]
 pub struct Frame {
     period_s: f64,
@@ -15,13 +15,13 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// A table of so many rows without a column; an interval is `period_s` seconds long.
+    /// An empty table of that many rows; an interval is `period_s` seconds long.
     #[must_use]
     pub fn new(rows: usize, period_s: f64) -> Self {
         Self { period_s, rows, series: BTreeMap::new() }
     }
 
-    /// Adds a column, or replaces it. What is shorter than the table is filled with gaps, what is longer is cut.
+    /// Adds or replaces a column. A shorter one is filled with gaps, a longer one is cut.
     pub fn set(&mut self, signal: Signal, mut values: Vec<f64>) {
         values.resize(self.rows, f64::NAN);
         self.series.insert(signal, values);
@@ -33,7 +33,7 @@ impl Frame {
         self.series.get(&signal).map(Vec::as_slice)
     }
 
-    /// The columns there are.
+    /// Its columns.
     pub fn signals(&self) -> impl Iterator<Item = Signal> + '_ {
         self.series.keys().copied()
     }
@@ -50,7 +50,7 @@ impl Frame {
         self.period_s
     }
 
-    /// The same table without what comes from one family of telemetry.
+    /// The same table without one family of telemetry.
     #[must_use]
     pub fn without(mut self, family: Family) -> Self {
         self.series.retain(|signal, _| signal.family() != family);
@@ -70,15 +70,15 @@ impl Frame {
         Rows { frame: self, rows: rows.filter(|row| *row < self.rows).collect() }
     }
 
-    /// These rows, in this order; what lies outside of the table is left out.
+    /// These rows, in this order; rows outside of the table are left out.
     #[must_use]
     pub fn pick(&self, rows: impl IntoIterator<Item = usize>) -> Rows<'_> {
         Rows { frame: self, rows: rows.into_iter().filter(|row| *row < self.rows).collect() }
     }
 
-    /// Blanks what a stumbling collector leaves: a row in which all rates are 0 although the row before and the row after
-    /// have work was not read, and the counters of the next row hold the work of both. A rate below 0 is a counter that
-    /// began anew.
+    /// Blanks the traces of a stalled collector: a row in which all rates are 0 between two busy
+    /// rows was not read, and the next row's counters hold the work of both. A negative rate is a
+    /// counter that restarted.
     #[must_use]
     pub fn blanked(mut self) -> Self {
         for value in
@@ -110,7 +110,7 @@ impl Frame {
     }
 }
 
-/// Some rows of a frame: an episode, or a time in which all was well.
+/// Some rows of a frame: an episode, or a healthy time.
 #[derive(Debug, Clone)]
 pub struct Rows<'a> {
     frame: &'a Frame,
@@ -118,7 +118,7 @@ pub struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// The table they are of.
+    /// The table they belong to.
     #[must_use]
     pub const fn frame(&self) -> &'a Frame {
         self.frame
@@ -130,7 +130,7 @@ impl<'a> Rows<'a> {
         &self.rows
     }
 
-    /// Whether there is none.
+    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()

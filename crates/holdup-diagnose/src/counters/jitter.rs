@@ -1,5 +1,6 @@
-//! Whether a verdict hangs on the exact value of a constant: every threshold and weight of a judgment passes through
-//! here, and can be moved by a factor that depends on its place and a seed. Normally nothing moves.
+//! Whether a verdict depends on the exact value of a constant: every threshold and weight of a
+//! judgement passes through here, and can be moved by a factor that depends on its place and a
+//! seed. Normally nothing moves.
 
 /// Moves constants by up to a factor, the same constant always the same way.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -12,13 +13,14 @@ impl Jitter {
     /// Constants as they are written.
     pub const NONE: Self = Self { seed: 0, factor: 1.0 };
 
-    /// Every constant multiplied by something from `1 / factor` to `factor`, evenly on a logarithmic scale.
+    /// Every constant multiplied by a factor from `1 / factor` to `factor`, evenly on a logarithmic
+    /// scale.
     #[must_use]
     pub const fn new(seed: u64, factor: f64) -> Self {
         Self { seed, factor }
     }
 
-    /// The constant that is used for the one written at this place.
+    /// The constant to use for the one written at this place.
     #[must_use]
     pub fn of(self, place: &str, constant: f64) -> f64 {
         if self.factor <= 1.0 {
@@ -27,7 +29,8 @@ impl Jitter {
         constant * self.factor.powf(2.0 * self.even(place) - 1.0)
     }
 
-    /// A number from 0 to 1 that hangs on the place and the seed only (FNV-1a, then splitmix64's finish).
+    /// A number from 0 to 1 that depends only on the place and the seed (FNV-1a, then splitmix64's
+    /// finish).
     fn even(self, place: &str) -> f64 {
         let hash = place
             .bytes()

@@ -1,27 +1,27 @@
-//! Scores every pattern by itself and ranks them. Patterns share no budget: two causes that act at once are the two that score
-//! highest. A judgment keeps each vote with its figures, so that a verdict can print what spoke for a cause and what
-//! cleared it.
+//! Scores every pattern by itself and ranks them. Patterns share no budget: two causes at once are
+//! the two with the highest scores. A judgement keeps each vote with its figures, so that a verdict
+//! can print what supports a cause and what clears it.
 
 use crate::counters::frame::Rows;
 use crate::counters::jitter::Jitter;
 use crate::counters::patterns::{self, Pattern};
 use crate::counters::view::{Normal, Reading, View};
 
-/// From which score on a cause is named. Half of the weight of everything the mechanism must do.
+/// Score from which a cause is named: half of the weight of everything its mechanism must do.
 pub const NAMED: f64 = 0.5;
 
-/// What goes with a mechanism carries a cause to at most so many times what was seen of the mechanism itself: a cause
-/// whose mechanism was not seen is not named, whatever else fits.
+/// Most by which side effects can multiply what was seen of the mechanism itself: a cause whose
+/// mechanism was not seen is not named, whatever else fits.
 pub const CARRIED: f64 = 2.0;
 
 /// What a vote does to a score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// What the mechanism is: without the telemetry to see it, the cause can't be judged.
+    /// The mechanism: without the telemetry to see it, the cause can't be judged.
     Defines,
-    /// What goes with it.
+    /// A side effect of it.
     Supports,
-    /// What it can't do.
+    /// What it cannot do.
     Refutes,
     /// What must hold before anything else counts.
     Gates,
@@ -34,20 +34,20 @@ pub struct Vote {
     pub part: Part,
     /// Its weight beside the others.
     pub weight: f64,
-    /// What was looked for, as a sentence.
+    /// The expectation, as a sentence.
     pub what: &'static str,
-    /// What was found; `None` where the telemetry is missing.
+    /// The observation; `None` if the telemetry is missing.
     pub reading: Option<Reading>,
 }
 
-/// All votes on one cause, as its file writes them down.
+/// All votes on one cause, as its file lists them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Account {
     votes: Vec<Vote>,
 }
 
 impl Account {
-    /// An account without a vote.
+    /// An account without votes.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -59,13 +59,13 @@ impl Account {
         self.vote(Part::Defines, weight, what, reading)
     }
 
-    /// What goes with the mechanism.
+    /// A side effect of the mechanism.
     #[must_use]
     pub fn supports(self, weight: f64, what: &'static str, reading: Option<Reading>) -> Self {
         self.vote(Part::Supports, weight, what, reading)
     }
 
-    /// What the mechanism can't do.
+    /// What the mechanism cannot do.
     #[must_use]
     pub fn refutes(self, weight: f64, what: &'static str, reading: Option<Reading>) -> Self {
         self.vote(Part::Refutes, weight, what, reading)
@@ -77,7 +77,7 @@ impl Account {
         self.vote(Part::Gates, 1.0, what, reading)
     }
 
-    /// The votes, in the order in which they were cast.
+    /// The votes in order.
     pub fn votes(&self) -> impl Iterator<Item = &Vote> {
         self.votes.iter()
     }
@@ -87,8 +87,8 @@ impl Account {
         self
     }
 
-    /// From -1 to 1: the share of the weight of what was looked for that was found, less the weight of what refutes it,
-    /// times the gates. `None` where nothing of what defines the cause was recorded.
+    /// From -1 to 1: the share of the expected weight that was found, minus the weight of what
+    /// refutes it, times the gates. `None` if nothing that defines the cause was recorded.
     #[must_use]
     pub fn score(&self, jitter: Jitter, pattern: &str) -> Option<f64> {
         let weight = |vote: &Vote| jitter.of(&format!("{pattern}/{}", vote.what), vote.weight);
@@ -121,21 +121,21 @@ pub struct Suspect {
     pub pattern: &'static str,
     /// The cause that leaves it.
     pub cause: &'static str,
-    /// From -1 (refuted) to 1 (all that the mechanism must do was seen); `None` if it could not be judged.
+    /// From -1 (refuted) to 1 (the whole mechanism was seen); `None` if it could not be judged.
     pub score: Option<f64>,
     /// Every vote with its figures.
     pub votes: Vec<Vote>,
 }
 
 impl Suspect {
-    /// A pattern of a cause, whose account was taken.
+    /// Judges a pattern of a cause by its account.
     #[must_use]
     pub fn new(pattern: &'static str, cause: &'static str, account: Account, jitter: Jitter) -> Self {
         Self { pattern, cause, score: account.score(jitter, pattern), votes: account.votes }
     }
 }
 
-/// All patterns, the likeliest first; those that could not be judged last.
+/// All patterns, likeliest first; those that could not be judged last.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ranking {
     /// The patterns in that order.
@@ -143,14 +143,14 @@ pub struct Ranking {
 }
 
 impl Ranking {
-    /// Ranks patterns; those that carry the same stay in their order.
+    /// Ranks patterns; equal scores keep their order.
     #[must_use]
     pub fn of(mut suspects: Vec<Suspect>) -> Self {
         suspects.sort_by(|a, b| b.score.unwrap_or(f64::NEG_INFINITY).total_cmp(&a.score.unwrap_or(f64::NEG_INFINITY)));
         Self { suspects }
     }
 
-    /// What is named: nothing if no cause carries its weight.
+    /// The named ones: none if no score is high enough.
     pub fn named(&self) -> impl Iterator<Item = &Suspect> {
         self.suspects.iter().filter(|suspect| suspect.score.is_some_and(|score| score >= NAMED))
     }
@@ -162,7 +162,7 @@ impl Ranking {
     }
 }
 
-/// Judges an episode against what is normal by every pattern.
+/// Judges an episode against normal time by every pattern.
 #[must_use]
 pub fn judge(episode: &Rows, normal: &Normal) -> Ranking {
     judge_by(patterns::ALL, episode, normal, Jitter::NONE)

@@ -1,8 +1,8 @@
-//! What counters alone say of a recording: the host's and the database's samples as a table (`names`, `recorded`), the stretches in
-//! which they stand out, and the causes whose patterns they show, ranked.
+//! What counters alone show: the host's and the database's samples as a table (`names`,
+//! `recorded`), the stretches that stand out, and the causes whose patterns they show, ranked.
 //!
-//! Where somebody measured response time, this stands beside: milliseconds decide. Where nobody did, it is all there is, and gives the
-//! answer if it is strong enough.
+//! If response time was measured, milliseconds decide and this stands beside the verdict. If not,
+//! this is the answer, provided that it is strong enough.
 
 pub mod detect;
 pub mod effect;
@@ -29,17 +29,18 @@ pub use self::view::Normal;
 use crate::case::Case;
 use holdup_signals::Window;
 
-/// Steps beside an episode that are neither of it nor normal: what queued in it ends in them.
+/// Steps right after an episode that count neither as episode nor as normal: its queue drains in
+/// them.
 const APART: usize = 1;
 
-/// A normal of fewer steps is none.
+/// Least number of normal steps.
 const LEAST_NORMAL: usize = 5;
 
-/// What counters say of a case.
+/// The counters' judgement of a case.
 pub(crate) struct Counted {
-    /// The table that was looked at.
+    /// The table judged.
     pub table: Table,
-    /// Stretches that were judged, the one that stands out most first.
+    /// Judged stretches, the most conspicuous first.
     pub episodes: Vec<Judged>,
     /// How they were found.
     pub found_by: FoundBy,
@@ -54,7 +55,7 @@ pub(crate) struct Judged {
 }
 
 impl Counted {
-    /// Of `case`; none if it has no counters, or nothing to complain about by the word of those who measured response time.
+    /// Judges `case`; none without counters, or if response time was measured and shows no symptom.
     pub fn of(case: &Case<'_>) -> Option<Self> {
         let is_measured = !case.client.seconds.is_empty();
         if is_measured && case.complaint.is_none() {
@@ -100,7 +101,7 @@ impl Counted {
 }
 
 impl Counted {
-    /// The causes that are likeliest in it; none if nothing stands out.
+    /// Its likeliest causes; none if nothing stands out.
     pub fn rivals(&self) -> Option<Vec<String>> {
         let likely =
             self.episodes.first()?.ranking.suspects.iter().filter(|s| s.score.is_some_and(|score| score > 0.0));
@@ -108,7 +109,7 @@ impl Counted {
         (!likely.is_empty()).then_some(likely)
     }
 
-    /// The stretch that stands out most, where nobody measured response time.
+    /// The most conspicuous stretch, if no source measured response time.
     pub fn alone(&self, case: &Case<'_>) -> Option<Window> {
         self.episodes.first().filter(|_| case.client.seconds.is_empty()).map(|e| e.window)
     }
@@ -120,13 +121,13 @@ impl Judged {
         self.ranking.first()
     }
 
-    /// Those that are named, the likeliest first.
+    /// Named causes, likeliest first.
     pub fn named(&self) -> Vec<&Suspect> {
         self.ranking.named().collect()
     }
 }
 
-/// The causes of patterns, each once, where it comes first.
+/// The causes of patterns, each once, in order.
 fn causes<'s>(suspects: impl Iterator<Item = &'s Suspect>) -> Vec<&'static str> {
     let mut causes = Vec::new();
     for suspect in suspects {
@@ -137,7 +138,7 @@ fn causes<'s>(suspects: impl Iterator<Item = &'s Suspect>) -> Vec<&'static str> 
     causes
 }
 
-/// A suspect's score; nothing of none.
+/// A suspect's score; 0 without one.
 fn score(of: Option<&Suspect>) -> f64 {
     of.and_then(|s| s.score).unwrap_or(0.0)
 }

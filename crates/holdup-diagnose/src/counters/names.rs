@@ -1,46 +1,46 @@
-//! What a recording calls the counters: for each [`Signal`] the samples that it is made of, MySQL's, PostgreSQL's and the host's.
-//! How they become series of equal steps is `frame`'s.
+//! The samples behind each [`Signal`]: MySQL's, PostgreSQL's and the host's. `frame` makes series
+//! of equal steps of them.
 
 use holdup_recording::metrics;
 
 use crate::counters::Signal;
 
-/// Whose samples.
+/// Source of the samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Whose {
     /// The machine's.
     Host,
     /// The database server's processes'.
     Server,
-    /// MySQL's or MariaDB's own.
+    /// MySQL or MariaDB.
     Mysql,
-    /// PostgreSQL's own.
+    /// PostgreSQL.
     Postgres,
 }
 
 /// How samples become values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Take {
-    /// A counter's growth a second, times this.
+    /// A counter's growth per second, times this.
     Rate(f64),
     /// A counter's growth as a share (0-1) of that of all series of the metric.
     Share,
-    /// The greatest growth a second of any series, at most 1: the busiest device.
+    /// The greatest growth per second of any series, at most 1: the busiest device.
     Busiest,
-    /// A level, those of all series added up.
+    /// A level, summed over all series.
     Level,
 }
 
-/// Samples that a signal is made of, or a part of them.
+/// Samples of a signal, or of a part of it.
 pub(super) struct Term {
     pub whose: Whose,
     pub metric: &'static str,
-    /// Only series with one of these values of the label; all if there are none.
+    /// Only series with one of these values of the label; all if the list is empty.
     pub only: (&'static str, &'static [&'static str]),
     pub take: Take,
 }
 
-/// A signal, and the terms that are added up.
+/// A signal, and the terms to add up.
 pub(super) struct Made {
     pub signal: Signal,
     pub of: &'static [Term],
@@ -69,7 +69,7 @@ const fn toward(metric: &'static str, direction: &'static [&'static str]) -> Ter
     Term { whose: Whose::Host, metric, only: ("direction", direction), take: Take::Rate(1.0) }
 }
 
-/// Of several ways to make a signal the first that was recorded, and counted anything, is taken.
+/// For a signal with several definitions, the first one that was recorded and counted anything.
 pub(super) const SIGNALS: &[Made] = &[
     Made { signal: Signal::CpuUser, of: &[cpu(&["user", "nice"])] },
     Made { signal: Signal::CpuSystem, of: &[cpu(&["system", "interrupt", "softirq"])] },
@@ -85,7 +85,7 @@ pub(super) const SIGNALS: &[Made] = &[
         of: &[Term { only: ("state", &["D"]), ..level(Whose::Host, metrics::host::THREADS.name) }],
     },
     Made { signal: Signal::ContextSwitches, of: &[rate(Whose::Host, metrics::host::CONTEXT_SWITCHES.name)] },
-    // In percent of a CPU, as `top` has it: what is nothing for this signal is meant so.
+    // In percent of a CPU, like `top`: the signal's negligible amount is in that unit.
     Made {
         signal: Signal::ServerCpu,
         of: &[Term { take: Take::Rate(100.0), ..rate(Whose::Server, metrics::process::CPU_TIME.name) }],
@@ -123,7 +123,7 @@ pub(super) const SIGNALS: &[Made] = &[
         signal: Signal::LockWaits,
         of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_ROW_LOCK_WAITS.name)],
     },
-    // The counter is in milliseconds: seconds waited a second.
+    // The counter is in milliseconds: seconds waited per second.
     Made {
         signal: Signal::LockWaitTime,
         of: &[Term {
@@ -132,7 +132,7 @@ pub(super) const SIGNALS: &[Made] = &[
         }],
     },
     Made { signal: Signal::Commits, of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_COM_COMMIT.name)] },
-    // With autocommit nobody says COMMIT.
+    // With autocommit there are no COMMIT statements.
     Made { signal: Signal::Commits, of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_HANDLER_COMMIT.name)] },
     Made { signal: Signal::Rollbacks, of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_COM_ROLLBACK.name)] },
     Made {
@@ -255,7 +255,7 @@ pub(super) const SIGNALS: &[Made] = &[
             rate(Whose::Postgres, metrics::postgresql::STAT_BGWRITER_BUFFERS_BACKEND.name),
         ],
     },
-    // Pages of 8 KB, and the log: what went through the kernel's cache by other ways is not counted.
+    // Pages of 8 KiB, and the log: this misses other paths through the kernel's cache.
     Made {
         signal: Signal::ServerWriteBytes,
         of: &[

@@ -1,5 +1,5 @@
-//! A recording's samples as a table of equal steps: counters as what they grew by a second, a restart of their source and what was
-//! not read left blank. What it says is the judging modules'.
+//! A recording's samples as a table of equal steps: counters as growth per second, with restarts
+//! and gaps left blank. The judging modules interpret it.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +10,22 @@ use super::names::{SIGNALS, Take, Term, Whose};
 use crate::case::Case;
 use holdup_signals::{Growth, View, Window, memory_setting};
 
-/// A step is at least this long, seconds: counters are judged in seconds, whatever they were sampled at.
+/// Shortest step, seconds: counters are judged in seconds, whatever their sampling interval.
 const LEAST_STEP_S: f64 = 1.0;
 
-/// At most so many steps: a day of seconds is one of half minutes.
+/// Most steps: a day is judged in steps of half a minute.
 const MOST_STEPS: f64 = 4_000.0;
 
-/// Samples that lie further apart than this many usual intervals have a gap between them.
+/// Samples further apart than this many usual intervals have a gap between them.
 const GAP: f64 = 2.5;
 
-/// A step of which less than this share (0-1) was read is a gap.
+/// A step with less than this share (0-1) read is a gap.
 const COVERED: f64 = 0.5;
 
-/// Names of processes that are a database's.
+/// Names of a database's processes.
 const SERVERS: [&str; 4] = ["mysqld", "mariadbd", "postgres", "postmaster"];
 
-/// Devices that lie on others, whose traffic would count twice.
+/// Devices on top of others, whose traffic would count twice.
 const UPON_OTHERS: [&str; 3] = ["loop", "dm-", "md"];
 
 /// A recording's counters, step by step.
@@ -34,22 +34,22 @@ pub(crate) struct Table {
     pub frame: Frame,
     /// Its steps.
     pub steps: Vec<Window>,
-    /// The metric that a signal was read from, the first of them if there are several.
+    /// The metric behind a signal, the first one if there are several.
     pub read_from: BTreeMap<Signal, &'static str>,
 }
 
-/// What was so from an instant to another.
+/// A constant value from one instant to another.
 struct Piece {
     window: Window,
     value: f64,
 }
 
 impl Table {
-    /// Of all that `case` is about; none without the counters of a database.
+    /// The counters of `case`; none without those of a database.
     pub fn of(case: &Case<'_>) -> Option<Self> {
         let view = case.view(case.whole());
         let sources = Sources::of(&view);
-        // What the causes are about is a database: a host alone tells of none.
+        // These causes are about a database: a host alone does not suffice.
         sources.database()?;
         let steps = steps(&view, &sources)?;
         let period_s = steps.first()?.seconds();
@@ -63,7 +63,7 @@ impl Table {
             let Some(series) = series else { continue };
             let sum = |row: usize| series.iter().map(|values| values[row]).sum::<f64>();
             let values: Vec<f64> = (0..steps.len()).map(sum).collect();
-            // What nobody ever counted may be counted under another name.
+            // A counter that never counted may exist under another name.
             if before == Some(true) || before == Some(false) && !counts(&values) {
                 continue;
             }
@@ -77,14 +77,14 @@ impl Table {
         Some(Self { frame: frame.blanked(), steps, read_from })
     }
 
-    /// Numbers of the steps that lie in `window`.
+    /// Indices of the steps that lie in `window`.
     pub fn rows(&self, window: Window) -> Vec<usize> {
         let middle = |w: &Window| w.from + (w.to - w.from) / 2;
         (0..self.steps.len()).filter(|i| window.contains(middle(&self.steps[*i]))).collect()
     }
 }
 
-/// Who is read: the host, one database, and the processes of its server.
+/// The sources: the host, one database, and the processes of its server.
 struct Sources<'a> {
     host: Vec<&'a str>,
     server: Vec<&'a str>,
@@ -95,7 +95,7 @@ struct Sources<'a> {
 impl<'a> Sources<'a> {
     fn of(view: &View<'a>) -> Self {
         let mysql = busiest(view, metrics::mysql::GLOBAL_STATUS_QUESTIONS.name);
-        // Two databases in one table would be one that does not exist.
+        // A table of two databases would describe one that does not exist.
         let postgres = busiest(view, metrics::postgresql::STAT_DATABASE_XACT_COMMIT.name).filter(|_| mysql.is_none());
         let processes = view.processes_with(metrics::process::CPU_TIME.name);
         let is_server = |name: &str| SERVERS.iter().any(|server| name.starts_with(server));
@@ -116,26 +116,27 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// The database, and what its pool's size is called.
+    /// The database, and the name of its pool-size setting.
     fn database(&self) -> Option<(&'a str, &'static str)> {
         let mysql = self.mysql.first().map(|source| (*source, "innodb_buffer_pool_size"));
         mysql.or_else(|| self.postgres.first().map(|source| (*source, "shared_buffers")))
     }
 }
 
-/// The source in which `metric` grew most.
+/// The source with the greatest growth of `metric`.
 fn busiest<'a>(view: &View<'a>, metric: &str) -> Option<&'a str> {
     let grown = |source: &str| view.counter_where(|s| s == source, metric, &[], "").map_or(0.0, |c| c.delta);
     view.sources_of(metric).into_iter().max_by(|a, b| grown(a).total_cmp(&grown(b)))
 }
 
-/// A size in bytes. PostgreSQL's without a unit is in pages.
+/// A size in bytes. PostgreSQL's sizes without a unit are in pages.
 fn setting(view: &View<'_>, source: &str, name: &str) -> Option<f64> {
     let plain = if name == "shared_buffers" { 8_192.0 } else { 1.0 };
     memory_setting::bytes_of(view.setting_of(source, name)?, plain).filter(|bytes| *bytes > 0.0)
 }
 
-/// Equal steps from the first sample to the last, as long as the slowest of the sources is sampled at; none of too few samples.
+/// Equal steps from the first sample to the last, as long as the slowest source's interval; none
+/// for too few samples.
 fn steps(view: &View<'_>, sources: &Sources<'_>) -> Option<Vec<Window>> {
     let clocks = [
         (&sources.host, metrics::host::CPU_TIME.name),
@@ -175,7 +176,7 @@ fn series(view: &View<'_>, sources: &Sources<'_>, term: &Term, steps: &[Window])
         let grown = of.iter().map(|source| view.growths(|s| s == *source, term.metric, labels));
         grown.map(|all| all.iter().map(piece).collect()).collect()
     };
-    // Every combination of the values that are asked for, and of the devices that count.
+    // Every combination of the requested values and the counting devices.
     let each = |labels: &[(&str, &str)]| -> Vec<Vec<Piece>> {
         if devices.is_empty() {
             return growths(labels);
@@ -204,7 +205,8 @@ fn series(view: &View<'_>, sources: &Sources<'_>, term: &Term, steps: &[Window])
     }
 }
 
-/// Levels in time order, those of one instant added up that `is_it` takes: nothing where only others were read.
+/// Levels in time order, summed by instant over the series that `is_it` accepts: zero where only
+/// others were read.
 fn levels(view: &View<'_>, of: &[&str], metric: &str, is_it: impl Fn(&Labels) -> bool) -> Vec<(i64, f64)> {
     let mut instants: BTreeMap<i64, f64> = BTreeMap::new();
     for ((_, labels), series) in view.index.series(metric, &[]).filter(|((source, _), _)| of.contains(&source.as_str()))
@@ -216,8 +218,7 @@ fn levels(view: &View<'_>, of: &[&str], metric: &str, is_it: impl Fn(&Labels) ->
     instants.into_iter().collect()
 }
 
-/// Levels, each until the next: what was so at an instant is taken to be so until it was looked at again, but for no longer than a
-/// gap.
+/// Levels, each held until the next sample, but no longer than a gap.
 fn held(levels: &[(i64, f64)]) -> Vec<Piece> {
     let windows: Vec<Window> = levels.windows(2).map(|pair| Window { from: pair[0].0, to: pair[1].0 }).collect();
     let longest = (GAP * usual_s(&windows) * 1e9) as i64;
@@ -227,7 +228,8 @@ fn held(levels: &[(i64, f64)]) -> Vec<Piece> {
         .collect()
 }
 
-/// Means over the steps; a step of which too little was read is a gap, and so is what lies between samples too far apart.
+/// Means over the steps; a step with too little data is a gap, and so is the time between samples
+/// too far apart.
 fn on_steps(pieces: &[Piece], steps: &[Window]) -> Vec<f64> {
     let windows: Vec<Window> = pieces.iter().map(|p| p.window).collect();
     let longest = GAP * usual_s(&windows);
@@ -247,7 +249,7 @@ fn on_steps(pieces: &[Piece], steps: &[Window]) -> Vec<f64> {
     sums.into_iter().map(|(sum, covered)| if covered >= enough { sum / covered } else { f64::NAN }).collect()
 }
 
-/// Sums over series; a step at which none was read is a gap. None of no series.
+/// Sums over series; a step without any value is a gap. None without series.
 fn added(series: &[Vec<f64>]) -> Option<Vec<f64>> {
     combined(series, |a, b| a + b)
 }

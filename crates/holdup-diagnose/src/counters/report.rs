@@ -1,4 +1,4 @@
-//! What counters say, as data and in words. How it comes about is [`super`]'s.
+//! What counters show, as data and in words. [`super`] computes it.
 
 use std::collections::BTreeSet;
 
@@ -18,18 +18,19 @@ use holdup_recording::words::{capital, percent};
 use holdup_signals::Window;
 use holdup_signals::evidence::{Evidence, Fix};
 
-/// What counters alone say. Where response time was measured it stands beside the verdict, and never overrules it.
+/// What counters alone show. If response time was measured, this stands beside the verdict and
+/// never overrules it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CountersReport {
     /// In words.
     pub text: String,
     /// How the stretches were found.
     pub found_by: FoundBy,
-    /// Length of the steps that were looked at, seconds.
+    /// Length of the steps, seconds.
     pub step_s: f64,
     /// Kinds of counters that were not recorded: `host`, `sessions`, `locks`, `statements`, `storage`, `settings`.
     pub lacks: Vec<String>,
-    /// Stretches, the one that stands out most first; empty if none does.
+    /// Stretches, the most conspicuous first; empty if none stands out.
     pub episodes: Vec<CountersEpisode>,
 }
 
@@ -37,46 +38,48 @@ pub struct CountersReport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FoundBy {
-    /// Response time was measured, and says when requests were slow.
+    /// By response time, which was measured and shows when requests were slow.
     ResponseTime,
-    /// The counters themselves: they changed together.
+    /// By the counters themselves: they changed together.
     Counters,
-    /// All of the recording, held against another.
+    /// All of the recording, compared with another.
     Recording,
 }
 
-/// A stretch, and the causes that change counters as they changed in it.
+/// A stretch, and the causes that change counters in this way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CountersEpisode {
     /// Start, seconds from the start of the recording.
     pub from_s: f64,
     /// End.
     pub to_s: f64,
-    /// Causes that are named, the likeliest first; empty if none carries its weight.
+    /// Causes that are named, likeliest first; empty if no score is high enough.
     pub named: Vec<String>,
     /// Every pattern, the likeliest first; those that could not be judged last.
     pub suspects: Vec<CountersSuspect>,
 }
 
-/// A pattern of a cause as counters judge it.
+/// A pattern of a cause, judged by counters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CountersSuspect {
     /// Slug of the cause.
     pub cause: String,
-    /// The pattern of counters; a cause may have several.
+    /// The pattern; a cause may have several.
     pub pattern: String,
     /// In words.
     pub title: String,
-    /// -1 (refuted) to 1 (all that the mechanism does to counters was seen); none if it could not be judged. From 0.5 on it is named.
+    /// -1 (refuted) to 1 (the whole mechanism was seen); none if it could not be judged. From 0.5
+    /// it is named.
     pub score: Option<f64>,
-    /// What spoke for and against it.
+    /// The votes for and against it.
     pub votes: Vec<CountersVote>,
 }
 
-/// One thing that was looked for.
+/// One expectation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CountersVote {
-    /// `defines` (the mechanism), `supports`, `refutes`, or `gates` (nothing else counts without).
+    /// `defines` (the mechanism), `supports`, `refutes`, or `gates` (without it nothing else
+    /// counts).
     pub part: String,
     /// In words.
     pub what: String,
@@ -88,19 +91,19 @@ pub struct CountersVote {
     pub figures: Vec<Figure>,
 }
 
-/// A figure in a stretch beside what it usually is.
+/// A figure in a stretch beside its usual value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// What.
+    /// Name.
     pub name: String,
-    /// What it usually is; none if that is not known.
+    /// Its usual value; none if unknown.
     pub normal: Option<f64>,
-    /// What it was.
+    /// Its value in the stretch.
     pub episode: Option<f64>,
 }
 
-/// What is recorded as a line of the command.
-const MEASURE: &str = "what requests took: holdup run, --watch prometheus:http://APP/metrics, or otlp";
+/// What to record to measure response time.
+const MEASURE: &str = "response time: holdup run, --watch prometheus:http://APP/metrics, or otlp";
 
 impl Counted {
     /// As data.
@@ -124,10 +127,10 @@ impl Counted {
         }
     }
 
-    /// In words: what stands out, what is named or nearest, and what speaks against that.
+    /// In words: what stands out, which cause is named or nearest, and what speaks against it.
     pub fn text(&self, case: &Case<'_>) -> String {
         let Some(worst) = self.episodes.first() else {
-            return "counters show no stretch that stands out from the rest".to_owned();
+            return "no stretch stands out in the counters".to_owned();
         };
         let span = when(case, worst.window);
         let several = match self.episodes.len() {
@@ -136,12 +139,12 @@ impl Counted {
         };
         let named = worst.named();
         let Some(first) = worst.first() else {
-            return format!("{span}{several} nothing that was counted tells the causes apart");
+            return format!("{span}{several} the counters do not tell the causes apart");
         };
         let telling = telling(first);
         if named.is_empty() {
             return format!(
-                "{span}{several} counters name no cause: nearest is {} ({} of what it would have to show{telling})",
+                "{span}{several} counters name no cause; the nearest is {} ({} of its expected signs{telling})",
                 first.cause,
                 percent(first.score.unwrap_or(0.0).max(0.0))
             );
@@ -156,7 +159,7 @@ impl Counted {
         format!("{span}{several} counters name {}{telling}{next}", names.join(" and "))
     }
 
-    /// The causes that are named as findings, the likeliest first: only where nobody measured response time.
+    /// Named causes as findings, likeliest first: only if no source measured response time.
     pub fn findings(&self) -> Vec<Finding> {
         let Some(worst) = self.episodes.first() else { return Vec::new() };
         let named = worst.named();
@@ -175,13 +178,13 @@ impl Counted {
             role: if is_first { Role::Root } else { Role::Contributor },
             follows_from: None,
             adds_to: None,
-            // A half is what names it; nothing was measured in milliseconds, so it is never as sure as those.
+            // A score of a half names it; without milliseconds it is never as certain as with them.
             confidence: round(0.8 * suspect.score.unwrap_or(0.0).clamp(0.0, 1.0), 2),
             explains_ms: 0.0,
             explains_ratio: 0.0,
             evidence: seen.map(|vote| self.evidence(of.window, vote)).collect(),
             fixes: fix.into_iter().collect(),
-            prove: format!("Measure {MEASURE}; then the same again after the change."),
+            prove: format!("Measure {MEASURE}; then measure again after the change."),
         }
     }
 
@@ -204,7 +207,7 @@ impl Counted {
         Evidence::new("samples", "value", labels, window, now.join(", "), normal.join(", "), text)
     }
 
-    /// The metric of the first signal of a quantity that was recorded.
+    /// The metric of a quantity's first recorded signal.
     fn metric(&self, quantity: &str) -> Option<&'static str> {
         let of = quantities::ALL.iter().find(|q| q.name == quantity)?;
         let signals: Vec<Signal> = of.over.iter().chain(of.per).copied().collect();
@@ -219,7 +222,8 @@ fn when(case: &Case<'_>, window: Window) -> String {
     format!("from {:.0} s to {:.0} s", at(window.from), at(window.to))
 }
 
-/// A pattern in words: the title of the cause's rule, and how counters show it where that says more.
+/// A pattern in words: the title of the cause's rule, with how counters show it if that adds
+/// something.
 fn title(of: &Suspect) -> String {
     let pattern = pattern(of).map_or(of.pattern, |pattern| pattern.title);
     match rules::by_cause(of.cause) {
@@ -229,7 +233,7 @@ fn title(of: &Suspect) -> String {
     }
 }
 
-/// What to do: the pattern's own advice, or else that of the cause's rule.
+/// What to do: the pattern's own advice, else that of the cause's rule.
 fn fix(of: &Suspect) -> Option<&'static str> {
     let by_rule = || rules::by_cause(of.cause).map(|rule| rule.doc.fix);
     pattern(of).and_then(|pattern| pattern.fix).or_else(by_rule)
@@ -274,23 +278,23 @@ fn strength(vote: &Vote) -> f64 {
     vote.reading.as_ref().map_or(0.0, |r| r.strength)
 }
 
-/// What was seen of a cause, the weightiest: `: the CPU has no idle time left`.
+/// The weightiest observation for a cause: `: the CPU has no idle time left`.
 fn telling(of: &Suspect) -> String {
     let seen = of.votes.iter().filter(|v| strength(v) >= 0.5 && matches!(v.part, Part::Defines | Part::Supports));
     let most = seen.max_by(|a, b| (a.weight * strength(a)).total_cmp(&(b.weight * strength(b))));
     most.map_or_else(String::new, |v| format!(": {}", v.what))
 }
 
-/// What speaks against a cause: `, against which speaks that …`.
+/// The weightiest observation against a cause.
 fn against(of: &Suspect) -> String {
     let refuting = of.votes.iter().filter(|v| strength(v) >= 0.5 && v.part == Part::Refutes);
     let closed = of.votes.iter().filter(|v| v.reading.is_some() && strength(v) < 0.5 && v.part == Part::Gates);
     let most = refuting.max_by(|a, b| a.weight.total_cmp(&b.weight));
-    let missing = closed.map(|v| format!(", which needs that {}", v.what)).next();
-    most.map(|v| format!(", against which speaks that {}", v.what)).or(missing).unwrap_or_default()
+    let missing = closed.map(|v| format!(", which requires that {}", v.what)).next();
+    most.map(|v| format!("; against it: {}", v.what)).or(missing).unwrap_or_default()
 }
 
-/// Three digits.
+/// Rounds to three digits.
 fn digits(value: f64) -> f64 {
     if value.abs() < 1e-9 { 0.0 } else { round(value, 3 - value.abs().log10().ceil() as i32) }
 }

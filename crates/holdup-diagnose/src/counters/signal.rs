@@ -1,22 +1,22 @@
-//! The words in which counters are judged: one name for what a host or a database counts, whatever a collector calls
-//! it, with its unit and the family of telemetry it comes from. Reading and mapping of files is the caller's.
+//! The vocabulary of counters: one name for each counter of a host or a database, whatever a
+//! collector calls it, with its unit and its family of telemetry. Callers read and map files.
 
-/// What is lost together when one source of telemetry is missing.
+/// Signals that are lost together when one source of telemetry is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
-    /// What the operating system says: CPU, disk, network, memory, run queue.
+    /// The operating system: CPU, disk, network, memory, run queue.
     Host,
     /// How many sessions there are and what they do.
     Sessions,
-    /// Row locks as the server counts them.
+    /// Row locks counted by the server.
     Locks,
-    /// What was executed: transactions, statements, rows, handler calls.
+    /// Executed work: transactions, statements, rows, handler calls.
     Statements,
-    /// What the storage engine did for it: log, pages, buffer pool.
+    /// The storage engine's work: log, pages, buffer pool.
     Storage,
     /// What clients saw.
     Latency,
-    /// How the server is configured, and how much it holds.
+    /// The server's configuration, and the size of its data.
     Settings,
 }
 
@@ -40,7 +40,8 @@ impl Family {
     }
 }
 
-/// How values of a signal lie in time, which decides how they are summed and which values can't be.
+/// How a signal's values lie in time, which decides how they are summed and which values are
+/// impossible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A share of capacity, 0-1.
@@ -63,19 +64,19 @@ macro_rules! signals {
             /// Every signal, in the order of their families.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The name that verdicts and files use; the unit is its last word.
+            /// The name in verdicts and files; the unit is its last word.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)+ }
             }
 
-            /// Which telemetry it comes from.
+            /// Its family of telemetry.
             #[must_use]
             pub const fn family(self) -> Family {
                 match self { $(Self::$variant => Family::$family,)+ }
             }
 
-            /// An amount of it that is as good as none, in its own unit.
+            /// An amount of it that counts as none, in its own unit.
             #[must_use]
             pub const fn nothing(self) -> f64 {
                 match self { $(Self::$variant => $nothing,)+ }
@@ -90,15 +91,16 @@ macro_rules! signals {
     };
 }
 
-// The last number is what is nothing: the noise of a machine that does nothing, or of the collector itself.
+// The last number is the negligible amount: the noise of an idle machine, or of the collector
+// itself.
 signals! {
     /// Share of the machine's CPU time in user mode.
     CpuUser = "cpu_user_ratio", Host, Ratio, 0.001;
     /// Share of the machine's CPU time in the kernel, interrupts included.
     CpuSystem = "cpu_system_ratio", Host, Ratio, 0.001;
-    /// Share of the machine's CPU time without anything to do, waits for disks not included.
+    /// Share of the machine's CPU time that was idle, without waits for disks.
     CpuIdle = "cpu_idle_ratio", Host, Ratio, 0.001;
-    /// Share of the machine's CPU time that was idle while a disk was waited for.
+    /// Share of the machine's CPU time that was idle while a disk was busy with its I/O.
     CpuIowait = "cpu_iowait_ratio", Host, Ratio, 0.001;
     /// Threads that want a CPU.
     RunQueue = "run_queue_threads", Host, Level, 1.0;
@@ -116,7 +118,7 @@ signals! {
     DiskReads = "disk_reads_per_s", Host, Rate, 5.0;
     /// Writes that disks completed.
     DiskWrites = "disk_writes_per_s", Host, Rate, 5.0;
-    /// Share of the time in which the disk had something to do.
+    /// Share of the time in which the disk was busy.
     DiskUtilization = "disk_utilization_ratio", Host, Ratio, 0.02;
     /// Bytes that came in from the network.
     NetReceivedBytes = "net_received_bytes_per_s", Host, Rate, 10_000.0;
@@ -126,29 +128,30 @@ signals! {
     MinorFaults = "minor_faults_per_s", Host, Rate, 500.0;
     /// Open file handles of the machine.
     FileHandles = "file_handles", Host, Level, 10.0;
-    /// Reads on their way to a disk and back, at once.
+    /// Reads in flight at a disk.
     DiskReadsInFlight = "disk_reads_in_flight", Host, Level, 0.1;
-    /// Writes on their way to a disk and back, at once.
+    /// Writes in flight at a disk.
     DiskWritesInFlight = "disk_writes_in_flight", Host, Level, 0.1;
-    /// Memory of programs that is in no file, not used lately; a server's shared memory is in it once it was touched.
+    /// Inactive memory of programs that belongs to no file; a server's shared memory counts once it
+    /// was touched.
     AnonymousMemory = "anonymous_memory_bytes", Host, Level, 16_777_216.0;
     /// Share of a filesystem that is used.
     FilesystemUsed = "filesystem_used_ratio", Host, Ratio, 0.001;
 
     /// Sessions that are connected.
     SessionsConnected = "sessions_connected", Sessions, Level, 1.0;
-    /// Sessions in which something is executed.
+    /// Sessions that execute something.
     SessionsRunning = "sessions_running", Sessions, Level, 1.0;
-    /// Connections that the host holds open, its own and those of its monitoring included.
+    /// Open connections of the host, including its own and those of its monitoring.
     TcpConnections = "tcp_connections", Sessions, Level, 1.0;
     /// Connections that clients opened.
     ConnectionsOpened = "connections_opened_per_s", Sessions, Rate, 0.5;
 
-    /// Sessions that wait for a row lock.
+    /// Sessions waiting for a row lock.
     LockWaiting = "lock_waiting_sessions", Locks, Level, 1.0;
     /// Waits for row locks that began.
     LockWaits = "lock_waits_per_s", Locks, Rate, 1.0;
-    /// Mean time of a wait for a row lock, or the time waited a second: only its change is used.
+    /// Mean time of a wait for a row lock, or the time waited per second: only its change matters.
     LockWaitTime = "lock_wait_time_s", Locks, Level, 0.01;
 
     /// Transactions that were committed.
@@ -182,9 +185,9 @@ signals! {
     ServerWriteBytes = "server_write_bytes_per_s", Storage, Rate, 100_000.0;
     /// Bytes that the server read from files.
     ServerReadBytes = "server_read_bytes_per_s", Storage, Rate, 100_000.0;
-    /// Reads that the server asked its files for.
+    /// Reads that the server requested from its files.
     ServerReads = "server_reads_per_s", Storage, Rate, 5.0;
-    /// Pages asked of the buffer pool.
+    /// Pages requested from the buffer pool.
     PoolRequests = "pool_requests_per_s", Storage, Rate, 500.0;
     /// Pages that the buffer pool did not hold.
     PoolMisses = "pool_misses_per_s", Storage, Rate, 5.0;
@@ -192,14 +195,14 @@ signals! {
     DirtyPages = "dirty_pages", Storage, Level, 100.0;
     /// Bytes of sorts and hashes that did not fit in memory.
     TempBytes = "temp_bytes_per_s", Storage, Rate, 10_000.0;
-    /// Rows that were deleted or replaced and wait for vacuum.
+    /// Rows that were deleted or replaced and await vacuum.
     DeadRows = "dead_rows", Storage, Level, 1000.0;
 
-    /// Mean time of a request as clients saw it; 0 where none ended.
+    /// Mean time of a request as clients saw it; 0 if none ended.
     Latency = "latency_s", Latency, Level, 0.001;
 
     /// Size of the buffer pool.
     PoolBytes = "pool_bytes", Settings, Setting, 1.0;
-    /// Data that the server holds, indexes included.
+    /// Data stored by the server, indexes included.
     DataBytes = "data_bytes", Settings, Setting, 1.0;
 }

@@ -1,5 +1,5 @@
-//! An episode beside what is normal, as causes look at it: each question answers with a strength from 0 to 1 and the
-//! figures it comes from, or not at all where the telemetry is missing. What an answer means is said by the causes.
+//! An episode compared with normal time, for the causes: each question returns a strength from 0 to
+//! 1 with its figures, or nothing if the telemetry is missing. The causes interpret the answers.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use crate::counters::frame::Rows;
 use crate::counters::jitter::Jitter;
 use crate::counters::patterns::quantities::SENT_PER_COMMIT;
 
-/// Other runs of the same system in which all was well, and what they have been asked already.
+/// Healthy runs of the same system, and the answers computed from them so far.
 #[derive(Debug, Default)]
 pub struct Peers<'a> {
     runs: Vec<Rows<'a>>,
@@ -17,7 +17,7 @@ pub struct Peers<'a> {
     noise: Mutex<BTreeMap<&'static str, f64>>,
 }
 
-/// One of so many healthy runs is alike, but at least so many.
+/// One in this many healthy runs counts as alike, and at least this many.
 const ALIKE: usize = 8;
 const ALIKE_MIN: usize = 20;
 
@@ -34,7 +34,8 @@ impl<'a> Peers<'a> {
         self.runs.len()
     }
 
-    /// How much a quantity's log2 moves within a healthy run, from block to block: the median run's standard deviation.
+    /// How much a quantity's log2 moves within a healthy run from block to block: the median run's
+    /// standard deviation.
     fn noise(&self, quantity: &Quantity) -> f64 {
         let mut noise = self.noise.lock().unwrap_or_else(PoisonError::into_inner);
         *noise.entry(quantity.name).or_insert_with(|| {
@@ -43,8 +44,8 @@ impl<'a> Peers<'a> {
         })
     }
 
-    /// The healthy runs whose transactions are most like those of some rows, by what a transaction sends to its client: the one
-    /// thing that few faults touch. A mix of workloads is no measure for one of them.
+    /// The healthy runs whose transactions are most like those of `rows`, by what a transaction
+    /// sends to its client, which few faults change. A mix of workloads cannot measure one of them.
     #[must_use]
     pub fn alike(&self, rows: &Rows, left_out: Option<usize>) -> Vec<usize> {
         let log = |rows: &Rows| mean(&SENT_PER_COMMIT, rows).map(f64::log2).filter(|log| log.is_finite());
@@ -68,8 +69,9 @@ impl<'a> Peers<'a> {
         Arc::clone(logs)
     }
 
-    /// Center and spread of a quantity's log2 in some runs: the median, and half the distance between the 16th and the
-    /// 84th percentile, which is one standard deviation of normal values and does not mind one odd run.
+    /// Center and spread of a quantity's log2 over runs: the median, and half the distance between
+    /// the 16th and the 84th percentile, which is one standard deviation of normal values and is
+    /// robust against one odd run.
     fn normal(&self, quantity: &Quantity, runs: &[usize]) -> Option<(f64, f64)> {
         let logs = self.logs(quantity);
         let mut sorted: Vec<f64> = runs.iter().filter_map(|run| *logs.get(*run)?).collect();
@@ -79,14 +81,16 @@ impl<'a> Peers<'a> {
     }
 }
 
-/// What an episode is compared with: the run's own healthy time, other healthy runs of the same system, or both.
+/// What an episode is compared with: healthy time of the same run, other healthy runs of the same
+/// system, or both.
 #[derive(Debug, Clone, Default)]
 pub struct Normal<'a> {
-    /// Healthy rows of the same run. Where there are any, events are judged against them.
+    /// Healthy rows of the same run. If there are any, they are the normal for events.
     pub own: Option<Rows<'a>>,
-    /// Healthy runs of the same system. States that no run begins or ends are judged against them.
+    /// Healthy runs of the same system: the normal for states, which neither begin nor end within a
+    /// run.
     pub peers: Option<&'a Peers<'a>>,
-    /// Which of the peers count, by their places: [`Peers::alike`], without the run itself.
+    /// The peers that count, by index: [`Peers::alike`], without the run itself.
     pub alike: Vec<usize>,
 }
 
@@ -98,34 +102,34 @@ impl<'a> Normal<'a> {
     }
 }
 
-/// Against what a change is measured.
+/// What a change is measured against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Against {
-    /// The run's own healthy time if it is known, else healthy runs of the same system.
+    /// Healthy time of the same run if known, else healthy runs of the same system.
     Nearest,
-    /// Healthy runs of the same system if they are known, else the run's own healthy time.
+    /// Healthy runs of the same system if known, else healthy time of the same run.
     Peers,
 }
 
 /// A change of one quantity.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Change {
-    /// What it usually is, in the unit of the quantity.
+    /// Its usual value, in the unit of the quantity.
     pub normal: f64,
-    /// What it was in the episode.
+    /// Its value in the episode.
     pub episode: f64,
     /// log2 of the ratio, as measured.
     pub octaves: f64,
-    /// The same, less what chance gives; 0 if chance gives as much.
+    /// The same minus what chance gives; 0 if chance gives as much.
     pub effect: f64,
 }
 
-/// One answer: how much it holds, from 0 to 1, and the quantities it was read from.
+/// One answer: how far it holds, from 0 to 1, and the quantities behind it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
     /// 0 not at all, 1 fully.
     pub strength: f64,
-    /// What was looked at: the quantity's name, what it usually is and what it was.
+    /// The figures: a quantity's name, its usual value and its value in the episode.
     pub figures: Vec<(&'static str, f64, f64)>,
 }
 
@@ -148,13 +152,13 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Looks at rows of a run beside what is normal.
+    /// Compares rows of a run with normal time.
     #[must_use]
     pub const fn new(episode: &'a Rows<'a>, normal: &'a Normal<'a>, jitter: Jitter, place: &'static str) -> Self {
         Self { episode, normal, jitter, place }
     }
 
-    /// A constant of a cause: the one written there, unless robustness is being tried.
+    /// A constant of a cause: the one written there, unless robustness is being tested.
     #[must_use]
     pub fn constant(&self, name: &str, value: f64) -> f64 {
         self.jitter.of(&format!("{}/{name}", self.place), value)
@@ -166,7 +170,7 @@ impl<'a> View<'a> {
         mean(quantity, self.episode)
     }
 
-    /// How a quantity differs from normal.
+    /// How much a quantity differs from normal.
     #[must_use]
     pub fn change(&self, quantity: &Quantity, against: Against) -> Option<Change> {
         let own = || self.against_own(quantity);
@@ -182,7 +186,8 @@ impl<'a> View<'a> {
         let (episode, own) =
             if quantity.bursts { self.with_what_is_booked_late(own) } else { (self.episode.clone(), own.clone()) };
         let (observed, normal) = (mean(quantity, &episode)?, mean(quantity, &own)?);
-        // A few rows know little of their own noise: it is at least what is usual within healthy runs.
+        // A few rows say little about their own noise: it is at least that usual within healthy
+        // runs.
         let usual = self.normal.peers.map_or(0.0, |peers| peers.noise(quantity));
         let noise = deviation(&block_logs(quantity, &own)).max(usual);
         let blocks = |rows: &Rows| (rows.numbers().len().div_ceil(block_rows(rows))).max(1);
@@ -191,8 +196,9 @@ impl<'a> View<'a> {
         Some(self.changed(quantity, (normal + nothing(quantity)).log2(), observed, noise * share))
     }
 
-    /// The episode and the rows right after it, and normal time without those: what a statement read is counted when it
-    /// ends, be it by its own or because the episode's end cut it short. Normal is the time before, if there is enough.
+    /// The episode with the rows right after it, and normal time without those. A statement's reads
+    /// are counted when it ends, by itself or cut short by the episode's end. Normal is the time
+    /// before, if there is enough of it.
     fn with_what_is_booked_late(&self, own: &Rows<'a>) -> (Rows<'a>, Rows<'a>) {
         let frame = self.episode.frame();
         let numbers = self.episode.numbers();
@@ -207,8 +213,8 @@ impl<'a> View<'a> {
         (frame.pick(numbers.iter().copied().chain(late)), own.frame().pick(if enough { before } else { rest }))
     }
 
-    /// The episode without the rows right after time that is not normal, if it has enough others: what is booked in them is of the
-    /// episode before.
+    /// The episode without the rows right after abnormal time, if it has enough others: what those
+    /// rows count belongs to the episode before.
     fn without_what_others_booked(&self, own: &Rows<'a>) -> &[usize] {
         let (numbers, block) = (self.episode.numbers(), block_rows(self.episode));
         let is_normal = |row: &usize| own.numbers().contains(row);
@@ -236,7 +242,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// How far a quantity rose, fully at so many octaves.
+    /// How far a quantity rose, fully at `octaves`.
     #[must_use]
     pub fn up(&self, quantity: &Quantity, octaves: f64) -> Option<Reading> {
         self.moved(quantity, octaves, Against::Nearest, 1.0)
@@ -249,15 +255,16 @@ impl<'a> View<'a> {
         Some(self.between(quantity, change, from, to))
     }
 
-    /// How far a quantity rose with the episode, over the run's own healthy time only: an event, not a state. Not at all at
-    /// `from` octaves, fully at `to`.
+    /// How far a quantity rose with the episode, against healthy time of the same run only: an
+    /// event, not a state. Not at all at `from` octaves, fully at `to`.
     #[must_use]
     pub fn began(&self, quantity: &Quantity, from: f64, to: f64) -> Option<Reading> {
         let change = self.against_own(quantity)?;
         Some(self.between(quantity, change, from, to))
     }
 
-    /// How far a quantity lies over healthy runs of the same system: not at all at `from` octaves, fully at `to`.
+    /// How far a quantity exceeds healthy runs of the same system: not at all at `from` octaves,
+    /// fully at `to`.
     #[must_use]
     pub fn higher_from_to(&self, quantity: &Quantity, from: f64, to: f64) -> Option<Reading> {
         let change = self.change(quantity, Against::Peers)?;
@@ -272,37 +279,37 @@ impl<'a> View<'a> {
         }
     }
 
-    /// How far a quantity fell, fully at so many octaves.
+    /// How far a quantity fell, fully at `octaves`.
     #[must_use]
     pub fn down(&self, quantity: &Quantity, octaves: f64) -> Option<Reading> {
         self.moved(quantity, octaves, Against::Nearest, -1.0)
     }
 
-    /// How far a quantity lies over healthy runs of the same system, fully at so many octaves.
+    /// How far a quantity exceeds healthy runs of the same system, fully at `octaves`.
     #[must_use]
     pub fn higher(&self, quantity: &Quantity, octaves: f64) -> Option<Reading> {
         self.moved(quantity, octaves, Against::Peers, 1.0)
     }
 
-    /// How far a quantity lies under healthy runs of the same system, fully at so many octaves.
+    /// How far a quantity falls short of healthy runs of the same system, fully at `octaves`.
     #[must_use]
     pub fn lower(&self, quantity: &Quantity, octaves: f64) -> Option<Reading> {
         self.moved(quantity, octaves, Against::Peers, -1.0)
     }
 
-    /// Whether a quantity did not rise: fully if it fell or stayed, not at all from so many octaves up.
+    /// Whether a quantity did not rise: fully if it fell or stayed, not at all from `octaves` up.
     #[must_use]
     pub fn steady(&self, quantity: &Quantity, octaves: f64) -> Option<Reading> {
         self.up(quantity, octaves).map(Reading::inverse)
     }
 
-    /// Whether a quantity did not fall: fully if it rose or stayed, not at all from so many octaves down.
+    /// Whether a quantity did not fall: fully if it rose or stayed, not at all from `octaves` down.
     #[must_use]
     pub fn not_down(&self, quantity: &Quantity, octaves: f64) -> Option<Reading> {
         self.down(quantity, octaves).map(Reading::inverse)
     }
 
-    /// Whether a quantity stayed: not at all from so many octaves to either side.
+    /// Whether a quantity stayed: not at all from `octaves` to either side.
     #[must_use]
     pub fn flat(&self, quantity: &Quantity, octaves: f64) -> Option<Reading> {
         let change = self.change(quantity, Against::Nearest)?;
@@ -313,8 +320,9 @@ impl<'a> View<'a> {
         })
     }
 
-    /// How far a quantity lies over what it was before the episode, in the episode or right after it, fully at so many
-    /// octaves. What an episode kept out or left behind makes the time after it no measure.
+    /// How far a quantity exceeds its value before the episode, in the episode or right after it,
+    /// fully at `octaves`. What an episode held back or left behind makes the time after it
+    /// unusable as normal.
     #[must_use]
     pub fn up_since_before(&self, quantity: &Quantity, octaves: f64) -> Option<Reading> {
         let own = self.normal.own.as_ref()?;
@@ -341,7 +349,8 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Whether a quantity's level is high: not at all at `from`, fully at `to` (which may lie below `from`: low).
+    /// Whether a quantity's level is high: not at all at `from`, fully at `to` (below `from` for a
+    /// low level).
     #[must_use]
     pub fn level_from_to(&self, quantity: &Quantity, from: f64, to: f64) -> Option<Reading> {
         let level = self.level(quantity)?;
@@ -354,13 +363,13 @@ impl<'a> View<'a> {
     }
 }
 
-/// The strongest of those that are known: several ways to see one thing.
+/// The strongest known answer: several ways to see one thing.
 #[must_use]
 pub fn any<const N: usize>(readings: [Option<Reading>; N]) -> Option<Reading> {
     joined(readings, |strengths| strengths.iter().copied().fold(0.0, f64::max))
 }
 
-/// The weakest of all: things that must hold together; unknown if one of them is.
+/// The weakest answer, for things that must hold together; unknown if one of them is.
 #[must_use]
 pub fn all<const N: usize>(readings: [Option<Reading>; N]) -> Option<Reading> {
     if readings.iter().any(Option::is_none) {
@@ -369,7 +378,7 @@ pub fn all<const N: usize>(readings: [Option<Reading>; N]) -> Option<Reading> {
     joined(readings, |strengths| strengths.iter().copied().fold(1.0, f64::min))
 }
 
-/// The mean of those that are known: correlated counters, which are one vote together.
+/// The mean of the known answers: correlated counters count as one vote together.
 #[must_use]
 pub fn group<const N: usize>(readings: [Option<Reading>; N]) -> Option<Reading> {
     joined(readings, plain_mean)
@@ -393,7 +402,7 @@ fn block_rows(rows: &Rows) -> usize {
     block.max(1)
 }
 
-/// log2 of a quantity in each block of neighboring rows.
+/// log2 of a quantity in each block of adjacent rows.
 fn block_logs(quantity: &Quantity, rows: &Rows) -> Vec<f64> {
     rows.numbers()
         .chunks(block_rows(rows))

@@ -1,5 +1,5 @@
-//! The accounts as the verdict shows them: how many slow requests are joined, how much of their time has an owner, and the
-//! slowest of them one by one.
+//! The joined requests as the verdict shows them: how many slow requests are joined, how much of
+//! their time has an owner, and the slowest one by one.
 
 #[cfg(test)]
 mod tests;
@@ -14,29 +14,29 @@ use holdup_recording::words::round;
 use holdup_signals::client::{service_ms, unloaded_ms};
 use holdup_signals::yardstick::SERVICE_SLOWED;
 
-/// Single requests that are shown.
+/// Most single requests to show.
 const EXAMPLES: usize = 20;
-/// Waits of one request that are shown: the longest.
+/// Most waits of one request to show: the longest.
 const WAITS: usize = 30;
 
-/// What came of joining both accounts.
+/// The result of joining both sides of requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AccountsReport {
-    /// A request counts as slow from this response time on, milliseconds: twice what one takes unloaded.
+    /// Response time from which a request counts as slow, milliseconds: twice its unloaded time.
     pub slow_from_ms: f64,
-    /// Slow requests of the degraded stretch, or of all if nothing is degraded.
+    /// Slow requests of the episode, or of all if nothing is degraded.
     pub requests: u64,
-    /// Of those, whose both accounts are joined.
+    /// Those with both sides joined.
     pub joined: u64,
     /// Share (0-1) of the joined ones' response time that has one owner.
     pub assigned_ratio: f64,
-    /// Which sources told of them.
+    /// Sources that reported them.
     pub sources: Vec<String>,
-    /// What the app's traces are of, if not of all; none if of all.
+    /// Which requests the app's traces cover, if not all; none if all.
     pub sampling: Option<String>,
-    /// The sentence.
+    /// A summary in one sentence.
     pub text: String,
-    /// Parts held against sampled counts.
+    /// Parts compared with sampled counts.
     pub checks: Vec<Check>,
     /// Single requests, slowest first.
     pub examples: Vec<RequestReport>,
@@ -47,23 +47,23 @@ pub struct AccountsReport {
 pub struct RequestReport {
     /// Its trace id.
     pub trace_id: String,
-    /// What was asked.
+    /// Its operation.
     pub operation: String,
     /// When it was due, seconds from the start of the recording.
     pub at_s: f64,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: String,
     /// Response time, milliseconds.
     pub response_ms: f64,
-    /// Whether both accounts are joined.
+    /// Whether both sides are joined.
     pub joined: bool,
     /// Database calls.
     pub calls: u64,
-    /// Its parts, in the order in which it met them; those without time left out.
+    /// Its parts, in the order in which it met them; only those with time.
     pub parts: Vec<Part>,
-    /// What nobody owns, milliseconds; negative if accounts overlap.
+    /// Milliseconds without an owner; negative if sources overlap.
     pub unexplained_ms: f64,
-    /// What the app waited for, in order of time.
+    /// Waits of the app, in order of time.
     pub waits: Vec<WaitReport>,
 }
 
@@ -72,17 +72,17 @@ pub struct RequestReport {
 pub struct WaitReport {
     /// `database`, `pool`, `http`, `cache`, `queue`.
     pub resource: String,
-    /// What exactly: the statement, the neighbour, the span's name.
+    /// The details: the statement, the downstream service, the span's name.
     pub what: String,
-    /// When it began, milliseconds after the request was due; none of a sum of waits.
+    /// When it began, milliseconds after the request was due; none for a sum of waits.
     pub from_ms: Option<f64>,
     /// How long it took, milliseconds.
     pub ms: f64,
-    /// Calls that it is the sum of.
+    /// Number of calls in the sum.
     pub calls: u64,
 }
 
-/// From when on a request of `case` is slow, milliseconds.
+/// Response time from which a request of `case` is slow, milliseconds.
 pub(crate) fn slow_from_ms(case: &Case<'_>) -> f64 {
     let calm = case.complaint.as_ref().and_then(|c| c.calm).and_then(|w| case.requests_in(w).ok());
     let rows = calm
@@ -135,26 +135,26 @@ fn text(accounts: &Accounts<'_>, requests: u64, joined: u64, assigned_ratio: f64
         let told = accounts.sources.join(" and ");
         let lacks = match () {
             () if !accounts.sources.contains(&"the app's spans") => {
-                "--watch otlp, and the app's OpenTelemetry exporter set to it"
+                "--watch otlp, with the app's OpenTelemetry exporter pointed at it"
             }
             () => {
                 "put the trace id first in each statement (docs/trace-ids.md) and --watch mysql://USER@HOST:PORT; or --watch wire:PORT"
             }
         };
         return format!(
-            "of {} slow requests only {told} told; to join the other account: {lacks}",
+            "only {told} reported the {} slow requests; to join the other side: {lacks}",
             thousands(requests)
         );
     }
     format!(
-        "both accounts of {} of {} slow requests were joined; {} of their time has an owner",
+        "both sides of {} of {} slow requests were joined; {} of their time has an owner",
         percent(joined as f64 / requests as f64),
         thousands(requests),
         percent(assigned_ratio)
     )
 }
 
-/// The ledger of the request with `trace_id`; none if there is none in what is judged.
+/// The ledger of the request with `trace_id`; none if the judged part has no such request.
 pub fn request(case: &Case<'_>, trace_id: &str) -> Option<RequestReport> {
     let wanted = trace_number(trace_id.trim().to_ascii_lowercase().as_str())?;
     let rows = case.requests_in(case.whole()).ok()?;

@@ -1,8 +1,9 @@
-//! The parts that the app's metrics and the database's own account measure, as totals of sampling intervals.
+//! The parts measured by the app's metrics and by the database, as totals of sampling intervals.
 //!
-//! Sums are booked when what they time ends: a wait for a connection as soon as one is had, a request when it is answered. Where
-//! requests take longer than an interval they end in another than their waits did. Where each request waits once, the nth wait is the
-//! nth request's (queues are first come, first served), and its time is that request's, whenever it was booked.
+//! Sums are booked when the timed activity ends: a wait for a connection as soon as one is
+//! obtained, a request when it is answered. Requests longer than an interval end in a later one
+//! than their waits. If each request waits once, the nth wait belongs to the nth request (queues
+//! are first come, first served), whenever it was booked.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +18,12 @@ use holdup_signals::distribution::mean_of;
 use holdup_signals::timing;
 use holdup_signals::{View, Window, processes};
 
-/// The database is sampled on ticks of its own: a queue seen this long before or after an interval may have been in it.
+/// The database is sampled at other times: a queue seen this long before or after an interval may
+/// have existed in it.
 const SAMPLING_SLACK_NS: i64 = 1_000_000_000;
 
-/// Waits are taken to be one a request if they differ in number by no more than this share (0-1): some are under way at the end.
+/// Waits count as one per request if their numbers differ by at most this share (0-1): some are in
+/// flight at the end.
 const ONE_EACH: f64 = 0.02;
 
 /// Growth by sampling interval of a source.
@@ -28,12 +31,13 @@ type Growths = BTreeMap<(i64, i64), f64>;
 
 /// Growth of a counter, summed over its series, by sampling interval of its source.
 fn growth(view: &View<'_>, metric: &str) -> Growths {
-    // What requests of the window waited for may be booked beyond it.
+    // Waits of the window's requests may be booked after it.
     let all = View { window: Window { from: i64::MIN, to: i64::MAX }, ..*view };
     all.growths(|_| true, metric, &[]).into_iter().map(|g| ((g.window.from, g.window.to), g.delta)).collect()
 }
 
-/// Whether the app has answered as many requests as it has had: those that got no answer never reached it.
+/// Whether the app has answered all requests that it received: those without an answer never
+/// reached it.
 pub(super) fn has_answered_all(case: &Case<'_>) -> bool {
     let Ok(requests) = case.requests_in(case.whole()) else { return false };
     let counts = growth(&case.slow(), &format!("{}_count", timing::HTTP_SERVER));
@@ -53,7 +57,7 @@ pub(super) fn is_answered(request: &Request) -> bool {
     !processes::is_unanswered(request) && request.outcome != "unfinished"
 }
 
-/// A sampling interval of the app's metrics with what its requests came to.
+/// A sampling interval of the app's metrics with the sums over its requests.
 struct Served {
     from: i64,
     to: i64,
@@ -81,7 +85,8 @@ fn served(case: &Case<'_>, counts: &Growths, all_answered: bool) -> Option<Vec<S
     Some(of.collect())
 }
 
-/// Every part that the app or the database measured; `all_answered` is what [`has_answered_all`] says.
+/// Every part that the app or the database measured; `all_answered` is the result of
+/// [`has_answered_all`].
 pub(super) fn parts(case: &Case<'_>, all_answered: bool) -> Vec<(&'static str, Intervals)> {
     let view = case.slow();
     let counts = growth(&view, &format!("{}_count", timing::HTTP_SERVER));
@@ -109,11 +114,11 @@ pub(super) fn parts(case: &Case<'_>, all_answered: bool) -> Vec<(&'static str, I
     let cpu_ms = app_cpu_ms(case).unwrap_or(0.0);
     let app = per_request(timing::HTTP_SERVER);
     let has_app = app.iter().any(|ms| *ms > 0.0);
-    // An app that does not time its calls of a database may have waited for it all the while.
+    // An app that does not time its database calls may have spent all of that time in them.
     let is_timed = calls.iter().any(|ms| *ms > 0.0);
     let (mut network, mut other) = (Vec::new(), Vec::new());
     for (i, interval) in served.iter().enumerate() {
-        // What clients gave up on goes on in the app, and is no time of theirs.
+        // Requests that clients gave up continue in the app; that time is not the client's.
         let app_ms = if has_app { app[i].min(interval.service_ms) } else { interval.service_ms };
         let waited_ms = calls[i] + waits[0].1[i] + waits[1].1[i];
         let fit = if waited_ms > app_ms { app_ms / waited_ms } else { 1.0 };
@@ -132,7 +137,7 @@ pub(super) fn parts(case: &Case<'_>, all_answered: bool) -> Vec<(&'static str, I
     parts.map(|(name, ms)| (name, shares(ms))).collect()
 }
 
-/// The app's time in database calls by what the server's sessions were at; what none stood for is one part.
+/// The app's time in database calls, by the state of the server's sessions; the rest is one part.
 fn by_standing(case: &Case<'_>, served: &[Served], calls_ms: &[f64]) -> Vec<(&'static str, Vec<f64>)> {
     let mut rest = calls_ms.to_vec();
     let mut parts = by_sessions::PARTS.map(|name| (name, vec![0.0; served.len()]));
@@ -149,14 +154,14 @@ fn by_standing(case: &Case<'_>, served: &[Served], calls_ms: &[f64]) -> Vec<(&'s
     parts.into_iter().chain([("database", rest)]).collect()
 }
 
-/// Milliseconds of each request of `served`, of a histogram with an observation each; none if there are more or fewer than the `all`
-/// requests.
+/// Milliseconds of each request of `served`, from a histogram with one observation per request;
+/// none if their number differs from the `all` requests.
 fn by_number(served: &[Served], all: f64, sums: &Growths, counts: &Growths) -> Option<Vec<f64>> {
     let observed: f64 = counts.values().sum();
     if (observed - all).abs() > ONE_EACH * all {
         return None;
     }
-    // Up to each interval's end, how many there were, and what they came to.
+    // Up to each interval's end, their number and sum.
     let mut until = vec![(0.0, 0.0)];
     for (interval, count) in counts {
         let (n, ms) = until[until.len() - 1];
@@ -170,8 +175,8 @@ fn by_number(served: &[Served], all: f64, sums: &Growths, counts: &Growths) -> O
     Some(served.iter().map(|s| (ms_of(s.before + s.requests) - ms_of(s.before)) / s.requests).collect())
 }
 
-/// CPU time of the app per request, milliseconds. It is used all along, not booked when a request ends: the
-/// mean over the whole stretch holds for each.
+/// CPU time of the app per request, milliseconds. It is used throughout, not booked when a request
+/// ends, so the mean over the whole stretch applies to each.
 pub(super) fn app_cpu_ms(case: &Case<'_>) -> Option<f64> {
     let view = case.slow();
     let cpu = view.counter(metrics::app::PROCESS_CPU.name, &[], timing::APP_METRICS).ok()?;
@@ -186,14 +191,14 @@ struct DatabaseSplit {
     execution_ms: Vec<f64>,
 }
 
-/// Splits the app's time in database calls by the server's own account: lock wait, execution, and what is
-/// left of the call while the thread pool's queue was not empty. Where the queue was empty the rest is
-/// nobody's, and stays in the residual.
+/// Splits the app's time in database calls by the server's own timing: lock wait, execution, and
+/// the rest of the call while the thread pool's queue was not empty. If the queue was empty the
+/// rest has no owner, and stays in the residual.
 fn database(view: &View<'_>, case: &Case<'_>, served: &[Served], calls_ms: &[f64]) -> Option<DatabaseSplit> {
     let completed = case.completed_in(view.window).ok()?.max(1.0);
     let executions = timing::executions_of_requests(view, completed).ok()?;
-    // InnoDB books lock waits in milliseconds, on other ticks than the app's: which share of execution they
-    // are is known for the whole stretch, not for an interval.
+    // InnoDB books lock waits in milliseconds, at other times than the app: their share of
+    // execution is known for the whole stretch, not for an interval.
     let executed_ms: f64 = executions.iter().map(|(_, ms)| ms).sum();
     let locked_ms =
         view.counter(metrics::mysql::GLOBAL_STATUS_INNODB_ROW_LOCK_TIME.name, &[], "").map_or(0.0, |c| c.delta);
@@ -204,7 +209,7 @@ fn database(view: &View<'_>, case: &Case<'_>, served: &[Served], calls_ms: &[f64
     let executed = executed_in(served, &executions);
     let mut split = DatabaseSplit { admission_ms: Vec::new(), lock_ms: Vec::new(), execution_ms: Vec::new() };
     for ((interval, &call_ms), executed) in served.iter().zip(calls_ms).zip(executed) {
-        // No statement takes longer than the call it was run for; more is a matter of which interval it fell into.
+        // No statement outlasts its call; an excess only means that it fell into another interval.
         let executed_ms = (executed / interval.requests).min(call_ms);
         let near = queued.partition_point(|at| *at < interval.from - SAMPLING_SLACK_NS);
         let queued = queued.get(near).is_some_and(|at| *at < interval.to + SAMPLING_SLACK_NS);
@@ -215,7 +220,8 @@ fn database(view: &View<'_>, case: &Case<'_>, served: &[Served], calls_ms: &[f64
     Some(split)
 }
 
-/// Milliseconds of the executions that ended in each interval. Those of one source follow one another, those of several overlap.
+/// Milliseconds of the executions that ended in each interval. Intervals of one source are
+/// consecutive, those of several sources overlap.
 fn executed_in(served: &[Served], executions: &[(i64, f64)]) -> Vec<f64> {
     let longest = served.iter().map(|s| s.to - s.from).max().unwrap_or_default();
     let mut executed = vec![0.0; served.len()];

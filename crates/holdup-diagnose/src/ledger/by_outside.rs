@@ -1,10 +1,12 @@
-//! What stands in front of the app and in it, as the kernel counts it: parts of requests whose app says nothing, and those in front of an
-//! app that does. At an instant so many requests were with the service, so many connections nobody had accepted, so many were in the
-//! server's hands, and on so many of its own it awaited an answer. Over many instants these are shares of the time of requests:
-//! Little's law on both sides (L = λW, with one λ).
+//! What waits in front of the app and inside it, as the kernel counts it: the parts of requests
+//! whose app reports nothing, and those in front of an app that does. At an instant, so many
+//! requests were with the service, so many connections were not accepted, so many were accepted,
+//! and so many of the server's own awaited an answer. Over many instants these are shares of the
+//! time of requests: Little's law on both sides (L = λW, with one λ).
 //!
-//! A connection for which a full queue had no place is set up for its client all the same: the kernel dropped the last packet of the
-//! handshake. What clients have sent, and neither the queue nor the server has, while connections are dropped, is in front of the queue.
+//! If the accept queue is full, the client still believes that its connection is set up: the kernel
+//! dropped the last packet of the handshake. While connections are dropped, requests that clients
+//! have sent and that neither the queue nor the server has are in front of the queue.
 
 use super::Intervals;
 use super::by_sessions::Standing;
@@ -14,25 +16,26 @@ use holdup_recording::metrics;
 use holdup_signals::app_server::{Levels, Outside};
 use holdup_signals::{View, Window};
 
-/// Connections that nobody accepted; those in hand beyond what is worked on at once; answers awaited of neighbours and of databases;
-/// and what else the server has in hand.
+/// Connections not accepted; accepted ones beyond those worked on at once; answers awaited from
+/// downstream services and from databases; and the remaining accepted ones.
 const PARTS: [&str; 5] = ["accept_queue", "app_queue", "downstream", "database", "app_other"];
 
-/// Parts in front of the app, which no account of the app's has.
+/// Parts in front of the app, which the app's own figures lack.
 const IN_FRONT: usize = 2;
 
-/// Whether a part of that name stands in front of the app.
+/// Whether the part of that name is in front of the app.
 pub(super) fn is_in_front(part: &str) -> bool {
     PARTS[..IN_FRONT].contains(&part)
 }
 
-/// The shares by part: only those in front of the app if `has_app`, whose own account splits the rest, and only the queue where nobody
-/// knows who holds connections. None where nobody looked from outside.
+/// The shares by part: only those in front of the app if `has_app`, because its own figures split
+/// the rest, and only the queue if it is unknown which processes hold connections. Empty without an
+/// outside view.
 pub(super) fn parts(case: &Case<'_>, has_app: bool) -> Vec<(&'static str, Intervals)> {
     let view = case.view(case.whole());
     let Some(outside) = view.outside().ok().filter(|_| !case.asks_statements()) else { return Vec::new() };
     let has_processes = outside.has_processes() && outside.answering.is_some();
-    // A host counts the queues of whatever listens.
+    // A host counts the queues of every listener.
     if !has_processes && !view.is_target_port(&outside.port) {
         return Vec::new();
     }
@@ -73,7 +76,7 @@ fn sampled(case: &Case<'_>, view: &View<'_>, outside: &Outside) -> Option<Vec<In
             let at_hand = answering.get(at).copied().unwrap_or(0.0);
             let busy = at_hand.min(most.unwrap_or(at_hand));
             let of = |levels: &Levels| levels.get(at).copied().unwrap_or(0.0);
-            // One that asks two at once waits once.
+            // A request that calls two services at once waits once.
             let waits = of(&downstream) + of(&database);
             let fit = if waits > busy { busy / waits } else { 1.0 };
             let (downstream, database) = (of(&downstream) * fit, of(&database) * fit);
@@ -92,7 +95,7 @@ fn sampled(case: &Case<'_>, view: &View<'_>, outside: &Outside) -> Option<Vec<In
     Some(instants)
 }
 
-/// When connections were dropped for want of a place in the queue.
+/// When connections were dropped because the queue was full.
 fn dropping(view: &View<'_>, outside: &Outside) -> Vec<Window> {
     let grew = view.growths(|source| source == outside.source, metrics::tcp::LISTEN_OVERFLOWS.name, &[]);
     grew.into_iter().filter(|growth| growth.delta > 0.0).map(|growth| growth.window).collect()

@@ -1,4 +1,4 @@
-//! The ledger's rows from joined requests: exact for each of them, where they are most of a band.
+//! The ledger's rows from joined requests: exact for each, if they are most of a band.
 
 use std::collections::HashMap;
 
@@ -9,18 +9,18 @@ use crate::accounts::{Account, Accounts, Amounts, Owner, SPEAKS};
 use holdup_recording::words::round;
 use holdup_signals::client::{mean_over, response_ms, service_ms};
 
-/// Joined accounts by the request they are of.
+/// Joined accounts by request.
 pub(crate) struct Joined<'x, 'a>(HashMap<*const Request, &'x Account<'a>>);
 
 impl<'x, 'a> Joined<'x, 'a> {
-    /// Of `accounts`.
+    /// Indexes `accounts`.
     pub fn of(accounts: &'x Accounts<'a>) -> Self {
         let joined = accounts.all.iter().filter(|a| a.is_joined);
         Self(joined.map(|a| (std::ptr::from_ref(a.request), a)).collect())
     }
 
-    /// The row of a band, if most of its `requests` are joined. What the client measured is of all of them; what lies within
-    /// service time is the joined ones', in proportion to it.
+    /// The row of a band, if most of its `requests` are joined. The client's measurements cover all
+    /// of them; the parts within service time are those of the joined ones, scaled to it.
     pub fn row(&self, operation: &str, band: &str, requests: &[&Request]) -> Option<LedgerRow> {
         let mut sum = Amounts::default();
         let (mut joined, mut all, mut joined_service_ms) = (0.0, 0.0, 0.0);

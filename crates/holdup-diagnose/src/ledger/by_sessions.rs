@@ -1,7 +1,8 @@
-//! What sampled sessions of the database server were at: the parts of statements that are themselves what the client asks for, of which no
-//! app tells, and of calls of an app that the server has no account of, as those that have not ended. At an instant so many requests
-//! were with the server, and so many sessions were running, at the disk, or waiting for a lock. Over many instants these are shares of
-//! the time of requests: Little's law on both sides (L = λW, with one λ).
+//! The states of sampled database sessions: the parts of statements that are themselves the
+//! client's requests, without an app; and of an app's calls that the server has not timed, because
+//! they have not ended. At an instant, so many requests were with the server, and so many sessions
+//! were running, at the disk, or waiting for a lock. Over many instants these are shares of the
+//! time of requests: Little's law on both sides (L = λW, with one λ).
 
 use holdup_recording::rows::Request;
 
@@ -19,7 +20,7 @@ pub(super) const PARTS: [&str; 5] = [
     "database_other_wait",
 ];
 
-/// The shares by part; none where requests are no statements, or no sessions were sampled.
+/// The shares by part; empty if requests are not statements, or no sessions were sampled.
 pub(super) fn parts(case: &Case<'_>) -> Vec<(&'static str, Intervals)> {
     if !case.asks_statements() {
         return Vec::new();
@@ -30,7 +31,7 @@ pub(super) fn parts(case: &Case<'_>) -> Vec<(&'static str, Intervals)> {
     instants::parts(&instants, &PARTS)
 }
 
-/// What sessions were at while an app waited for them.
+/// The states of sessions while an app waited for them.
 pub(super) struct Standing(Vec<Instant<{ PARTS.len() }>>);
 
 impl Standing {
@@ -41,8 +42,9 @@ impl Standing {
         instants.iter().any(|i| i.counts.iter().sum::<f64>() > 0.0).then_some(Self(instants))
     }
 
-    /// Shares (0-1), by part, of the time of calls in the interval `from` to `to`, if calls are the share `of_service` (0-1) of the
-    /// time of the requests that were with the service. What no session stood for is left.
+    /// Shares (0-1) by part of the calls' time in the interval `from` to `to`, if calls are the
+    /// share `of_service` (0-1) of the time of the requests that were with the service. Time
+    /// without a session remains.
     pub fn shares(&self, (from, to): (i64, i64), of_service: f64) -> [f64; PARTS.len()] {
         let near = instants::around(&self.0, i64::midpoint(from, to));
         let calling = near.iter().map(|i| i.in_flight).sum::<f64>() * of_service;
@@ -52,7 +54,7 @@ impl Standing {
         counts.map(|n| n / all)
     }
 
-    /// The shares of service time that are `calls`, by part, and as `name` what no session stood for.
+    /// The shares of service time that are `calls`, by part; `name` is the part without a session.
     pub fn split(&self, name: &'static str, calls: Intervals) -> Vec<(&'static str, Intervals)> {
         let mut parts: Vec<_> = PARTS.into_iter().map(|part| (part, Intervals(Vec::new()))).collect();
         let mut rest = Vec::new();

@@ -1,4 +1,5 @@
-//! Who copies: backups, dumps and bulk loads, by a server's progress of them, by sessions, and by programs beside the server.
+//! Copying: backups, dumps and bulk loads, from a server's progress reports, from sessions, and
+//! from programs beside the server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,13 +31,13 @@ const PROGRAMS: &[&str] = &[
     "borg",
 ];
 
-/// Beginnings of statements that copy tables, in capitals and without spaces around brackets.
+/// Prefixes of statements that copy tables, in capitals and without spaces around brackets.
 const STATEMENTS: &[&str] =
     &["COPY ", "LOAD DATA", "SELECT /*!40001 SQL_NO_CACHE */", "SELECT SQL_NO_CACHE", "BACKUP "];
 
-const WAITED: &str = "of those who waited for the disk";
+const WAITED: &str = "of the sessions that waited for the disk";
 
-/// What has to be known of threads.
+/// Columns needed of threads.
 pub const THREADS: &[&str] = &["observed_at", "source", "process", "state"];
 
 /// Bytes that a process had read from disks and written to them (/proc/PID/io).
@@ -44,22 +45,24 @@ const IO: &str = metrics::process::DISK_IO_BYTES.name;
 
 /// Something that copies.
 pub struct Copying {
-    /// Who or what, e.g. `pg_basebackup`, `COPY public.article`.
+    /// Its name, e.g. `pg_basebackup`, `COPY public.article`.
     pub name: String,
     /// Share (0-1) of the instants at which it was seen.
     pub seen_ratio: f64,
-    /// Bytes a second that it moved, where they are known.
+    /// Bytes per second that it moved, if known.
     pub bytes_per_second: Option<f64>,
-    /// Its share (0-1) of those who wait for the disk, or where the server does not tell who does of those at work; where that is all
-    /// that is known, with whose.
+    /// Its share (0-1) of the threads or sessions that wait for the disk, or if the server does not
+    /// report waits, of the active sessions. With the words for that group; only if nothing better
+    /// is known.
     pub waits_share: Option<(f64, &'static str)>,
-    /// Whether it is a program beside the database. Where it is not watched its bytes are what the watched processes did not read.
+    /// Whether it is a program beside the database. If it is not watched, its bytes are those that
+    /// the watched processes did not read.
     pub is_program: bool,
-    /// What says so.
+    /// Its evidence.
     pub evidence: Evidence,
 }
 
-/// Everything that copies, as far as it was seen.
+/// Everything that copies, as far as seen.
 pub fn copying(view: &View<'_>, device: Option<&str>) -> Vec<Copying> {
     let mut all = progress(view);
     all.extend(statements(view));
@@ -76,7 +79,7 @@ fn progress(view: &View<'_>) -> Vec<Copying> {
     let instants = activity_instants(view);
     let mut found = Vec::new();
     for (name, metric, label) in VIEWS {
-        // A process by its number: the phase is a label, so one copy is several series.
+        // A process is known by its number: the phase is a label, so one copy is several series.
         let mut runs: BTreeMap<(String, String), BTreeMap<i64, f64>> = BTreeMap::new();
         for ((_, labels), series) in view.index.series(metric, &[]) {
             let key = |name: &str| labels.get(name).unwrap_or_default().to_owned();
@@ -106,15 +109,15 @@ fn activity_instants(view: &View<'_>) -> usize {
     if all.is_empty() { view.session_instants() } else { all.len() }
 }
 
-/// Sessions that copy tables, by their statement; their share of those that waited for the disk at the same instants, or of those
-/// at work where the server does not say what for.
+/// Sessions that copy tables, by their statement; their share of the sessions that waited for the
+/// disk at the same instants, or of the active ones if the server does not report waits.
 fn statements(view: &View<'_>) -> Vec<Copying> {
     let rows = view.sessions(&["observed_at", "source", "true_state", "state", "digest_text"]).unwrap_or_default();
     let instants = view.session_instants().max(1) as f64;
-    // Of those with this statement: at how many instants, and how many of `all`.
+    // For each statement: the instants at which it ran, and its count among `all`.
     let mut found: BTreeMap<&str, (BTreeSet<i64>, f64)> = BTreeMap::new();
     let executing = || rows.iter().filter(|row| row.true_state == "executing");
-    // PostgreSQL says of each what it waits for.
+    // PostgreSQL reports what each session waits for.
     let tells = executing().next().is_some() && executing().all(|row| row.source.starts_with("postgresql"));
     let mut all = 0.0;
     for row in executing() {
@@ -129,7 +132,7 @@ fn statements(view: &View<'_>) -> Vec<Copying> {
             of.1 += counts;
         }
     }
-    let whose = if tells { WAITED } else { "of the sessions at work" };
+    let whose = if tells { WAITED } else { "of the active sessions" };
     let of = |(text, (seen, count)): (&str, (BTreeSet<i64>, f64))| {
         let labels = Labels::new([("true_state", "executing")]);
         let short: String = text.chars().take(60).collect();
@@ -145,7 +148,8 @@ fn statements(view: &View<'_>) -> Vec<Copying> {
     found.into_iter().map(of).collect()
 }
 
-/// Programs that copy: by their disk I/O where they are watched, else by their threads in uninterruptible sleep among all.
+/// Programs that copy: by their disk I/O if they are watched, else by their threads among all in
+/// uninterruptible sleep.
 fn processes(view: &View<'_>, device: Option<&str>) -> Vec<Copying> {
     let mut found = Vec::new();
     for process in view.processes_with(IO).into_iter().filter(|p| PROGRAMS.contains(&p.name)) {
@@ -187,16 +191,18 @@ fn processes(view: &View<'_>, device: Option<&str>) -> Vec<Copying> {
     found
 }
 
-/// What processes read that are not watched.
+/// Reads of unwatched processes.
 struct Unwatched {
-    /// Bytes a second that the disk read beyond what the watched processes did, on all disks: a read is charged to the process that
-    /// asks for it, so others asked for the rest.
+    /// Bytes per second that the disk read beyond the watched processes' reads, over all disks. A
+    /// read is charged to the process that requests it, so others requested the rest.
     bytes_per_second: f64,
-    /// Their threads in uninterruptible sleep, over all samples: whose reads those are, in proportion.
+    /// Their threads in uninterruptible sleep, over all samples: those reads are divided in
+    /// proportion.
     asleep: f64,
 }
 
-/// None where no process that reads is watched, or the disk was not: then nothing says what is the service's.
+/// None if no process that reads is watched, or the disk was not: the service's part is then
+/// unknown.
 fn unwatched_reads(view: &View<'_>, device: &str) -> Option<Unwatched> {
     const READ: [(&str, &str); 1] = [("direction", "read")];
     let watched = view.processes_with(IO);

@@ -1,9 +1,10 @@
-//! CPUs: who can use how many, and from when on they are the service's own.
+//! CPUs: how many a process can use, and when their use is the service's own.
 
-/// Beginnings of the names of such processes (15 bytes at most): Ruby's and Python's locks, Node.js's event loop.
+/// Prefixes of the names of interpreters with a global lock (15 bytes at most): Ruby and Python,
+/// and Node.js with its event loop.
 const INTERPRETERS: &[&str] = &["ruby", "puma", "unicorn", "falcon", "python", "gunicorn", "uwsgi", "node"];
 
-/// Most of the CPU time in use is the service's own from this share (0-1) on.
+/// From this share (0-1) of the CPU time in use, it is mostly the service's own.
 pub const OWN: f64 = 0.5;
 
 /// Whether a process of this name runs one thread at a time.

@@ -1,4 +1,5 @@
-//! A disk of this machine: what it does, for which processes, and how much of what it reads was not asked for.
+//! A disk of this machine: what it does, for which processes, and how much of its reads was not
+//! asked for.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +13,18 @@ use holdup_signals::{Disk, Disks, View};
 
 use holdup_signals::evidence::Evidence;
 
-/// Reads smaller than this are no readahead worth speaking of, bytes: the largest window that MongoDB's notes advise is 16 KB.
+/// Smaller reads are not significant readahead, bytes: the largest window in MongoDB's advice is 16
+/// KiB.
 pub const LARGE_READ_BYTES: f64 = 32.0 * 1024.0;
 
-/// Bytes read for each that was asked for from which on the difference is readahead's: below it a neighbouring page that is
-/// used as well, or the file's own layout, explains it.
+/// Bytes read per byte asked for, from which the difference is readahead: below it, an adjacent
+/// page that is used as well, or the file's layout, explains it.
 pub const AMPLIFIED: f64 = 4.0;
 
-/// A random reader gets about one window a fault, a sequential one many.
+/// A random reader gets about one window per fault, a sequential one many.
 pub const WINDOWS_PER_FAULT: f64 = 1.5;
 
-/// Whether most of what is read is readahead that was not used.
+/// Whether most of what is read is unused readahead.
 pub fn is_oversized(useful: &UsefulReads) -> bool {
     let window = useful.window_bytes.unwrap_or(useful.read_each());
     useful.read_each() >= LARGE_READ_BYTES
@@ -30,8 +32,8 @@ pub fn is_oversized(useful: &UsefulReads) -> bool {
         && useful.read_per_fault() <= WINDOWS_PER_FAULT * window
 }
 
-/// The device whose window counts: the one that is mounted where threads wait, else the one at whose limit a cgroup is, else
-/// the one that read longest.
+/// The device whose window counts: the one mounted where threads wait, else the one at a cgroup's
+/// limit, else the one that spent the longest time reading.
 pub fn read_device<'d>(view: &View<'_>, disks: &'d Disks, waits: &DiskWaits) -> Option<&'d Disk> {
     let place = waits.asleep.groups.iter().find(|p| p.path.as_deref().is_some_and(|path| path.starts_with('/')));
     let mounted = place.and_then(|p| view.mount_of(p.path.as_deref()?)).map(|m| view.whole_device(&m.device));
@@ -42,7 +44,7 @@ pub fn read_device<'d>(view: &View<'_>, disks: &'d Disks, waits: &DiskWaits) -> 
     })
 }
 
-/// As iostat would put it.
+/// In iostat's terms.
 pub fn what_it_does(disk: &Disk) -> String {
     let per_second = |n: f64| thousands(n / disk.seconds.max(1e-9));
     format!(
@@ -59,19 +61,19 @@ pub fn what_it_does(disk: &Disk) -> String {
     )
 }
 
-/// Who does the I/O.
+/// The process that does the I/O.
 #[derive(Default)]
 pub struct Who {
-    /// The process that does most of it, with its number.
+    /// Its name, with its number.
     pub name: Option<String>,
     /// Its share (0-1) of all bytes.
     pub share: Option<f64>,
-    /// What says so.
+    /// Its evidence.
     pub evidence: Vec<Evidence>,
 }
 
-/// The watched process that read and wrote most of what `disk` did; where all of those together did less than half, those of
-/// the machine that sleep.
+/// The watched process that did most of the I/O of `disk`. If all watched ones together did less
+/// than half, the evidence is the sleeping processes of the machine.
 pub fn who(view: &View<'_>, disk: &Disk) -> Who {
     const METRIC: &str = metrics::process::DISK_IO_BYTES.name;
     let all = disk.read.bytes + disk.write.bytes;
@@ -87,7 +89,7 @@ pub fn who(view: &View<'_>, disk: &Disk) -> Who {
     if let (Some((name, done)), Ok(counter)) = (processes.first(), view.counter(METRIC, &[], HOST)) {
         let share = (done / all.max(1.0)).min(1.0);
         let text = format!(
-            "{name} read and wrote {}, {} of what {} did",
+            "{name} read and wrote {}, {} of the I/O of {}",
             bytes_per_second(done / view.window.seconds()),
             percent(share),
             disk.device
@@ -104,7 +106,8 @@ pub fn who(view: &View<'_>, disk: &Disk) -> Who {
     who
 }
 
-/// Processes of the whole machine with threads in uninterruptible sleep, kernel threads that write back included.
+/// Processes of the whole machine with threads in uninterruptible sleep, including kernel threads
+/// that write back.
 fn others(view: &View<'_>) -> Option<Evidence> {
     let rows = view.recording.tables.threads.with_columns(&["source", "process", "state"]).ok()?;
     let mut by_process: BTreeMap<&str, u64> = BTreeMap::new();
@@ -117,7 +120,7 @@ fn others(view: &View<'_>) -> Option<Evidence> {
     let (first, _) = *sorted.first()?;
     let names: Vec<&str> = sorted.iter().take(4).map(|(name, _)| *name).collect();
     let text = format!(
-        "most was done by processes that are not watched; threads that wait for I/O on this machine are those of {}",
+        "unwatched processes did most of it; the threads waiting for I/O on this machine are those of {}",
         names.join(", ")
     );
     let labels = holdup_recording::Labels::new([("state", "D"), ("process", first)]);

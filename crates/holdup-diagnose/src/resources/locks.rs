@@ -1,10 +1,10 @@
-//! Locks of the database: for how long they are held.
+//! Locks of the database: how long they are held.
 
 use crate::case::Case;
 
-/// Milliseconds per request for which locks that others wait for are held: holders on average over the rate at which requests
-/// end (Little's law). Who makes up most of that is why they are held. None where it is not known who holds them, or where
-/// holders mostly do nothing: then the database has no part in it.
+/// Milliseconds per request for which contended locks are held: mean number of holders over the
+/// rate at which requests end (Little's law). What makes up most of that is why they are held. None
+/// if the holders are unknown, or mostly idle: the database then has no part in it.
 pub fn held_ms(case: &Case<'_>) -> Option<f64> {
     let view = case.slow();
     let blockers = view.blockers().ok()?;

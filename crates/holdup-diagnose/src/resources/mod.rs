@@ -1,7 +1,9 @@
-//! What requests wait for, one file for each resource, and what the wait costs a request. What was not recorded is `Missing`, with
-//! the option that records it. Whatever is costly to find out is found out once for a case ([`Case::measured`]).
+//! What requests wait for, one file per resource, and what the wait costs a request. Facts that
+//! were not recorded are `Missing`, with the option that records them. Costly facts are measured
+//! once per case ([`Case::measured`]).
 //!
-//! Arrows point up: a resource looks at the case and at other resources, rules look at resources, and no file here knows a rule.
+//! Arrows point up: a resource uses the case and other resources, rules use resources, and no file
+//! here knows a rule.
 
 pub mod copies;
 pub mod cpu;
@@ -17,11 +19,13 @@ use holdup_signals::yardstick::MATTERS;
 
 use crate::case::Case;
 
-/// A component that takes this share (0-1) of the time for which workers are held counts as the reason why they are busy.
+/// A component that takes this share (0-1) of worker-hold time counts as the reason workers are
+/// busy.
 const HOLDS_WORKERS: f64 = 0.5;
 
-/// `ms` of a mean slow request as a share (0-1) of what there is to explain. Where requests wait for a worker of the app server, what
-/// makes up half of that for which one is held is [`MATTERS`] at least, however long they wait for one: that wait is its consequence.
+/// `ms` of a mean slow request as a share (0-1) of the excess. If requests wait for a worker of the
+/// app server, a component of half the worker-hold time counts as [`MATTERS`] at least, however
+/// long they wait: that wait is its consequence.
 pub fn share(case: &Case<'_>, ms: f64) -> f64 {
     let share = case.share(ms);
     let holds_workers =
@@ -29,7 +33,7 @@ pub fn share(case: &Case<'_>, ms: f64) -> f64 {
     if share < MATTERS && case.is_felt() && holds_workers() { MATTERS } else { share }
 }
 
-/// What `cargo xtask new resource` writes.
+/// Output of `cargo xtask new resource`.
 #[cfg(test)]
 #[path = "../../../../xtask/stubs/resource.rs"]
 mod stub;

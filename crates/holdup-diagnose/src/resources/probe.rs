@@ -1,5 +1,5 @@
-//! Which restarts were a probe's doing. A probe's kill comes right after failures in a row; a crash, a deploy or the kernel's kill
-//! comes with none before it. Kubernetes says outright why it killed.
+//! Which restarts a probe caused. A probe's kill follows failures in a row; a crash, a deploy or
+//! the kernel's kill has none before it. Kubernetes says outright why it killed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,61 +12,63 @@ use holdup_recording::words::ms;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Missing, View, Window};
 
-/// What would tell of probes.
+/// What to record for probes.
 pub const ENABLE: &str =
     "--watch probe:http://HOST:PORT/health with --watch server:PORT; in Kubernetes --watch kubernetes:";
 
-/// Failures in a row that have a server killed, and how long a probe waits, seconds, where nobody says: Kubernetes' defaults.
+/// Failures in a row before a kill, and a probe's timeout in seconds, unless stated: Kubernetes'
+/// defaults.
 const FAILURES: f64 = 3.0;
 const TIMEOUT_S: f64 = 1.0;
 
-/// A server is asked to end and has this long to do so before it is killed, nanoseconds: Kubernetes' default.
+/// Time that a server has to end before it is killed, nanoseconds: Kubernetes' default.
 const GRACE_NS: i64 = 30_000_000_000;
 
-/// Events of several sources that are one are as far apart at most, nanoseconds: each looks once a second.
+/// Events of several sources that are the same one are at most this far apart, nanoseconds: each
+/// looks once a second.
 const TOGETHER_NS: i64 = 1_500_000_000;
 
-/// Nobody says when the server is back: it counts as gone until the end.
+/// No source reports the server's return: it counts as gone until the end.
 const NEVER: i64 = i64::MAX;
 
-/// Sources that are a server's own account: they end with it.
+/// Sources inside the server: they end with it.
 const OWN_ACCOUNTS: &[&str] = &["puma:", "uwsgi:", "php-fpm:", "prometheus:", "pid:", "log:"];
 
-/// Samples nearer to each other than this are of one read, nanoseconds.
+/// Samples closer than this belong to one read, nanoseconds.
 const ONE_READ_NS: i64 = 100_000_000;
 
-/// A source is silent if it says nothing for so many of its intervals.
+/// A source is silent if it reports nothing for this many of its intervals.
 const SILENT: f64 = 2.5;
 
-/// Events that say that a server ended.
+/// Events that report a server's end.
 const STOPS: &[&str] = &["server_stopped", "container_killed", "container_restarted"];
 
-/// What is known of probes.
+/// What is known about probes.
 pub struct Probe {
-    /// When it failed, and the how manieth in a row that was, in time order.
+    /// When it failed, and the position of the failure in its row, in time order.
     failed: Vec<(i64, f64)>,
     /// Most failures in a row.
     pub in_a_row_max: f64,
-    /// Failures in a row that have the server killed.
+    /// Failures in a row before a kill.
     pub failures: f64,
-    /// How long it waits, seconds.
+    /// Its timeout, seconds.
     pub timeout_s: f64,
     reasons: BTreeMap<String, usize>,
     pointer: Evidence,
 }
 
-/// A server that a probe had killed.
+/// A kill of the server caused by a probe.
 pub struct Kill {
-    /// From when nobody answered until somebody did again.
+    /// From when the server stopped answering until it answered again.
     pub hole: Window,
-    /// Whether the supervisor says itself why.
+    /// Whether the supervisor itself names the probe as the reason.
     pub is_told: bool,
     stopped: Event,
     probes: Option<(i64, f64)>,
 }
 
 impl Probe {
-    /// Of holdup's own, or of Kubernetes'.
+    /// The probe of holdup, or of Kubernetes.
     pub fn of(view: &View<'_>) -> Result<Self, Missing> {
         let needed = &["observed_at", "source", "kind", "labels"];
         let events = view.recording.tables.events.with_columns(needed);
@@ -75,7 +77,7 @@ impl Probe {
         let is_kubernetes = |source: &str| source.starts_with("kubernetes:");
         let has_kubernetes = view.recording.tables.settings.rows.iter().any(|s| is_kubernetes(&s.source));
         if samples.is_err() && !has_kubernetes && !events.iter().any(|e| is_kubernetes(&e.source)) {
-            return Err(Missing::new("liveness probes and what became of them", ENABLE));
+            return Err(Missing::new("liveness probes and their results", ENABLE));
         }
         let is_liveness = |e: &&Event| {
             e.kind == "probe_failed"
@@ -113,14 +115,14 @@ impl Probe {
         })
     }
 
-    /// What it found.
+    /// Its results.
     pub fn evidence(&self) -> Vec<Evidence> {
         let reasons: Vec<String> = self.reasons.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
         let why = if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join(", ")) };
         let text = match self.in_a_row_max {
             0.0 => "the liveness probe did not fail".to_owned(),
             n => format!(
-                "the liveness probe failed {} time{}{why}, {n:.0} in a row at most of the {:.0} that have a server killed",
+                "the liveness probe failed {} time{}{why}, at most {n:.0} in a row of the {:.0} that lead to a kill",
                 self.failed.len(),
                 if self.failed.len() > 1 { "s" } else { "" },
                 self.failures
@@ -131,7 +133,7 @@ impl Probe {
         vec![evidence]
     }
 
-    /// The restarts that were its doing.
+    /// The restarts that it caused.
     pub fn kills(&self, view: &View<'_>) -> Vec<Kill> {
         let events = &view.recording.tables.events.rows;
         let mut stops: Vec<&Event> =
@@ -162,7 +164,8 @@ impl Probe {
         kills
     }
 
-    /// From when the first of its processes ended until somebody listened again: one that is asked to end stops accepting first.
+    /// From the end of its first process until it listened again: a server that is asked to end
+    /// stops accepting first.
     fn hole(&self, events: &[Event], stop: &Event) -> Window {
         let leaves = |e: &&Event| {
             e.kind == "worker_exited" && (stop.observed_at - GRACE_NS..stop.observed_at).contains(&e.observed_at)
@@ -171,15 +174,15 @@ impl Probe {
             matches!(e.kind.as_str(), "server_started" | "container_started") && e.observed_at >= stop.observed_at
         };
         let comes = |e: &&Event| e.kind == "worker_started" && e.observed_at < stop.observed_at;
-        // Of an earlier restart.
+        // The end of an earlier restart.
         let came = events.iter().filter(comes).map(|e| e.observed_at).max().unwrap_or(i64::MIN);
         let left = events.iter().filter(leaves).map(|e| e.observed_at).filter(|at| *at > came).min();
         let to = events.iter().filter(back).map(|e| e.observed_at).min().unwrap_or(NEVER);
         Window { from: left.unwrap_or(stop.observed_at) - TOGETHER_NS, to }
     }
 
-    /// The failures in a row that a server which stopped at `at` was killed for: enough of them, one short at most as the supervisor
-    /// asks at other instants than holdup does, and begun before it stopped.
+    /// The failures in a row that led to a stop at `at`: enough of them (one fewer is allowed,
+    /// because the supervisor probes at other instants than holdup), beginning before the stop.
     fn before(&self, at: i64) -> Option<(i64, f64)> {
         let enough = (self.failures - 1.0).max(1.0);
         let until = self.failed.partition_point(|(failed, _)| *failed <= at + TOGETHER_NS);
@@ -191,7 +194,7 @@ impl Probe {
     }
 }
 
-/// Whether the restart was for want of memory.
+/// Whether the restart was due to lack of memory.
 fn is_anothers(view: &View<'_>, stop: &Event) -> bool {
     let reason = stop.labels.get("reason").unwrap_or_default();
     let near = |at: i64| (at - stop.observed_at).abs() <= 2 * TOGETHER_NS;
@@ -206,7 +209,7 @@ fn is_anothers(view: &View<'_>, stop: &Event) -> bool {
 }
 
 impl Kill {
-    /// What says that it was one, and when.
+    /// Evidence of the kill and its time.
     pub fn evidence(&self, view: &View<'_>) -> Vec<Evidence> {
         let second = |at: i64| (at - view.recording.manifest.started_at) as f64 / 1e9;
         let mut evidence = Vec::new();
@@ -216,12 +219,12 @@ impl Kill {
             evidence.push(event_evidence(view, "probe_failed", &text));
         }
         let back = match self.hole.to {
-            NEVER => "and nobody listened again".to_owned(),
-            to if to == self.stopped.observed_at => "and another one listened at once".to_owned(),
-            to => format!("and somebody listened again {} later", ms((to - self.stopped.observed_at) as f64 / 1e6)),
+            NEVER => "and never listened again".to_owned(),
+            to if to == self.stopped.observed_at => "and its successor listened at once".to_owned(),
+            to => format!("and it listened again {} later", ms((to - self.stopped.observed_at) as f64 / 1e6)),
         };
         let text = format!(
-            "at second {:.0} the server was ended ({}), {back}",
+            "at second {:.0} the server was killed ({}), {back}",
             second(self.stopped.observed_at),
             self.stopped.text
         );
@@ -234,7 +237,8 @@ fn event_evidence(view: &View<'_>, kind: &str, text: &str) -> Evidence {
     Evidence::new("events", "kind", Labels::new([("kind", kind)]), view.window, kind, "no such event", text)
 }
 
-/// Sources that said nothing while the server was gone, though they did before and after: they died with it. Not a gap of holdup's.
+/// Sources that were silent while the server was gone, though not before and after: they died with
+/// it. This is not a gap of holdup's.
 pub fn silences(view: &View<'_>, holes: &[Window]) -> Vec<Evidence> {
     let samples = &view.index.condensed.series;
     let own = samples.sources.iter().filter(|(source, _)| OWN_ACCOUNTS.iter().any(|scheme| source.starts_with(scheme)));
@@ -247,7 +251,7 @@ pub fn silences(view: &View<'_>, holes: &[Window]) -> Vec<Evidence> {
     }
     let mut evidence = Vec::new();
     for (source, (instants, metric)) in instants {
-        // A read of many values takes some time itself.
+        // Reading many values takes some time itself.
         let mut reads: Vec<i64> = Vec::new();
         instants.into_iter().for_each(|at| {
             if reads.last().is_none_or(|last| at - last >= ONE_READ_NS) {
@@ -262,9 +266,8 @@ pub fn silences(view: &View<'_>, holes: &[Window]) -> Vec<Evidence> {
         let pauses = reads.windows(2).filter(is_long).filter(is_in_hole);
         let seconds: f64 = pauses.map(|pair| (pair[1] - pair[0]) as f64 / 1e9).sum();
         if seconds > 0.0 {
-            let text = format!(
-                "{source} said nothing for {seconds:.1} s then: it is the server's own account, and ended with it"
-            );
+            let text =
+                format!("{source} was silent for {seconds:.1} s then: it is a part of the server, and ended with it");
             let labels = Labels::new([("metric", metric)]);
             let observed = format!("{seconds:.1} s");
             evidence.push(Evidence::new(
@@ -281,8 +284,9 @@ pub fn silences(view: &View<'_>, holes: &[Window]) -> Vec<Evidence> {
     evidence
 }
 
-/// What a cause has to make up for it to be why probes failed, milliseconds: nothing more where requests wait in the queue that the
-/// probe comes through for as long as half of what it waits; else as long as it waits. None where no probe was seen.
+/// What a cause must explain to be why probes failed, milliseconds: nothing more if requests wait
+/// in the shared queue for at least half the timeout; else as long as the timeout. None without a
+/// probe.
 pub fn timeout_ms(case: &Case<'_>) -> Option<f64> {
     let probe = Probe::of(&case.view(case.whole())).ok()?;
     let timeout_ms = (probe.timeout_s * 1e3).min(case.excess_ms());

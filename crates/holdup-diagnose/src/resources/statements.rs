@@ -1,4 +1,4 @@
-//! Statements: the app's account of them beside the server's own.
+//! Statements: the app's timing of them, and the server's.
 
 use holdup_recording::{Labels, metrics};
 
@@ -12,8 +12,8 @@ use holdup_signals::plans::PLANS;
 use holdup_signals::timing::{APP_METRICS, POOL_USE, app_operations};
 use holdup_signals::{Executed, View};
 
-/// The app's account of its database calls, by its metrics or else its spans: milliseconds of a mean request, calls, and where
-/// that is said.
+/// The app's timing of its database calls, from its metrics or else its spans: milliseconds of a
+/// mean request, calls, and the evidence.
 pub fn database_of_app(case: &Case<'_>) -> Option<(f64, f64, Evidence)> {
     let view = case.slow();
     let Ok(app) = app_operations(&view) else { return database_by_spans(case) };
@@ -22,7 +22,7 @@ pub fn database_of_app(case: &Case<'_>) -> Option<(f64, f64, Evidence)> {
     Some((per_request, app.count / completed, app.evidence(ms(per_request), "", "")))
 }
 
-/// The same by its spans; none if they are of too few requests, or of no call of a database.
+/// The same from its spans; none if they cover too few requests, or no database calls.
 pub fn database_by_spans(case: &Case<'_>) -> Option<(f64, f64, Evidence)> {
     if !case.recording.tables.spans.rows.iter().any(|s| s.resource == "database") {
         return None;
@@ -39,37 +39,38 @@ pub fn database_by_spans(case: &Case<'_>) -> Option<(f64, f64, Evidence)> {
     (calls > 0.0).then_some((per_request, calls, evidence))
 }
 
-/// Database calls of a mean request, by the app's metrics or its spans.
+/// Database calls of a mean request, from the app's metrics or its spans.
 pub fn calls_per_request(case: &Case<'_>, completed: f64) -> Option<f64> {
     let by_metrics = app_operations(&case.slow()).ok().map(|app| app.count / completed);
     by_metrics.or_else(|| database_by_spans(case).map(|(_, calls, _)| calls))
 }
 
-/// How long a request of the degraded stretch holds pooled connections, milliseconds, all its uses together.
+/// How long a request of the episode holds pooled connections, milliseconds, all its uses together.
 pub fn connection_held_ms(case: &Case<'_>) -> Option<f64> {
     let view = case.slow();
     let held = view.mean(POOL_USE, &[], APP_METRICS);
     let Ok(held) = held.or_else(|_| view.mean(metrics::app::HIKARICP_CONNECTIONS_USAGE.name, &[], APP_METRICS)) else {
-        // For its calls of the database at least it is held.
+        // It is held at least during its database calls.
         return database_by_spans(case).map(|(ms, ..)| ms);
     };
     Some(held.ms * held.count / case.completed_in(view.window).ok()?.max(1.0))
 }
 
-/// How long the server executed statements for a request of the degraded stretch, milliseconds, all statements together.
+/// How long the server executed statements for a request of the episode, milliseconds, all
+/// statements together.
 pub fn executed_ms(case: &Case<'_>) -> Option<f64> {
     let view = case.slow();
     let seconds: f64 = view.executed(&[]).ok()?.iter().map(|of| of.seconds).sum();
     Some(seconds / case.completed_in(view.window).ok()?.max(1.0) * 1e3)
 }
 
-/// As many executions as this for each request of an operation (of each statement, where only the database is known), and they
-/// are its own; a report beside them runs far more rarely.
+/// A statement belongs to the requests from this many executions per request of an operation (or
+/// per statement, if only the database is known); a report beside them runs far less often.
 const PER_REQUEST: f64 = 0.5;
 const PER_STATEMENT: f64 = 0.1;
 
-/// Whether requests run it, where they can be followed into the database; else whether it runs as often as requests of an operation
-/// do that take at least as long.
+/// Whether requests run it, if they can be followed into the database; else whether it runs as
+/// often as requests of an operation that take at least as long.
 pub fn is_of_requests(case: &Case<'_>, view: &View<'_>, of: &Executed, completed: f64) -> bool {
     if let Some(is_theirs) = whose::is_of_requests(case, &of.digest) {
         return is_theirs;

@@ -11,18 +11,19 @@ use holdup_signals::{Missing, timing};
 use super::share;
 use crate::case::Case;
 
-/// If the app's own time of a request is uninterruptible sleep for this share (0-1) or more, then its workers are busy because
-/// of it, and what waits for a worker waits for the same reason.
+/// If this share (0-1) of the app's own time of a request is uninterruptible sleep, its workers are
+/// busy because of it, and requests wait for a worker for the same reason.
 const KEEPS_BUSY: f64 = 0.5;
 
-/// Fewer threads than this asleep on average can't be all the workers there are: nothing queues for them because of it.
+/// With fewer threads asleep on average, they can't be all the workers: nothing queues for workers
+/// because of them.
 const A_WORKER: f64 = 0.5;
 
-/// What `ms` of a request in its worker amount to of what the client waits. Where workers are busy with little
-/// else than sleeping, requests wait for a worker too, longer in the same proportion.
+/// What `ms` of a request in its worker amount to in the client's wait. If workers do little but
+/// sleep, requests wait for a worker too, longer in the same proportion.
 ///
 /// # Errors
-/// If it is little by itself and nobody tells whether workers were busy with it.
+/// If it is little by itself and no source shows whether workers were busy with it.
 pub fn of_requests(waits: &DiskWaits, case: &Case<'_>, ms: f64) -> Result<f64, Missing> {
     let server = case.slow().mean(timing::HTTP_SERVER, &[], timing::APP_METRICS).ok().filter(|m| m.count > 0.0);
     let client = case.slow_requests().ok().and_then(|rows| mean_over(rows.iter().copied(), service_ms));
@@ -33,13 +34,13 @@ pub fn of_requests(waits: &DiskWaits, case: &Case<'_>, ms: f64) -> Result<f64, M
     if let Some(server) = server {
         return Ok(in_proportion(server.ms.max(waits.asleep_ms()), waits.asleep_ms()));
     }
-    // Where statements are what the client asks for, the database's sessions are the workers.
+    // If statements are the client's requests, the database's sessions are the workers.
     if let Some(busy_ms) = statement_ms(waits, case) {
         let by_sessions = waits.ms(waits.sessions.map_or(0.0, |sessions| sessions.for_disk()));
         let waited = if waits.is_all_in_sessions { by_sessions } else { by_sessions.max(waits.asleep_ms()) };
         return Ok(in_proportion(busy_ms.max(waited), waited));
     }
-    // At most: as if workers were busy with nothing but sleeping.
+    // At most: as if workers did nothing but sleep.
     let most = client.map_or(ms, |client| ms * (client / waits.asleep_ms().max(1e-9)).max(1.0));
     let matters = |ms| share(case, ms) >= MATTERS;
     if !matters(ms) && matters(most) && waits.asleep.mean >= A_WORKER {
@@ -48,7 +49,8 @@ pub fn of_requests(waits: &DiskWaits, case: &Case<'_>, ms: f64) -> Result<f64, M
     Ok(ms)
 }
 
-/// Milliseconds per request that sessions were at statements, where the client's requests are statements.
+/// Milliseconds per request that sessions executed statements, if the client's requests are
+/// statements.
 fn statement_ms(waits: &DiskWaits, case: &Case<'_>) -> Option<f64> {
     let busy = if case.asks_statements() { case.slow().busy_sessions().ok()? } else { return None };
     Some(waits.ms(waits.sessions.map_or(busy.mean(), |sessions| sessions.active)))

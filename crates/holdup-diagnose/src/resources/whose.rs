@@ -1,13 +1,14 @@
-//! Whose a statement is: one of the requests under diagnosis, or of somebody else who uses the same server.
+//! Whether a statement belongs to the requests under diagnosis, or to other users of the same
+//! server.
 
 use crate::accounts::{SPEAKS, Sources, trace_of};
 use crate::case::Case;
 
-/// So many requests that were followed into the database, and none ran it, say that none does.
+/// Least number of requests followed into the database to conclude that none runs the statement.
 const LEAST: usize = 20;
 
-/// Whether requests of the stretch run statements of `digest`; none if too few can be followed to tell, or the server does not
-/// say what one of their calls was.
+/// Whether requests of the stretch run statements of `digest`; none if too few can be followed, or
+/// if the server does not identify one of their calls.
 pub(crate) fn is_of_requests(case: &Case<'_>, digest: &str) -> Option<bool> {
     let accounts = case.accounts();
     let joined: Vec<u128> =

@@ -1,4 +1,5 @@
-//! Workers of an app server: how many are busy, what each is held for, and what waits in front of them.
+//! Workers of an app server: how many are busy, how long a request holds each, and what waits in
+//! front of them.
 
 mod held;
 mod pool;
@@ -14,29 +15,30 @@ pub use held::Held;
 pub use pool::{Pool, answered_per_second, processes, stretch};
 pub use queue::{dropped_ms, queued_ms};
 
-/// All workers are busy at this share (0-1) of the instants: most of the time.
+/// Share (0-1) of instants at which all workers must be busy: most of the time.
 const MOSTLY: f64 = 0.5;
 
-/// Or this share (0-1) of them on average: figures that are seconds old miss a second of it.
+/// Or this share (0-1) of them on average: figures that are seconds old may miss a second.
 const BUSY: f64 = 0.9;
 
-/// What a cause is held against that is to be why all workers are busy, milliseconds of a request.
+/// What a cause must explain to be why all workers are busy, milliseconds of a request.
 pub fn held_ms(case: &Case<'_>) -> Option<f64> {
     let pool = Pool::of(case).ok()?;
     Held::of(case, &pool).map(|held| held.to_explain_ms(case))
 }
 
-/// Milliseconds of a request in front of the server: in its queue, and dropped from it.
+/// Milliseconds of a request in front of the server: in its queue, or dropped from it.
 pub fn in_front_ms(case: &Case<'_>) -> Option<f64> {
     let pool = Pool::of(case).ok()?;
     let queued_ms = pool.accept_ms.unwrap_or(0.0) + pool.inside_ms.unwrap_or(0.0);
     Some(queued_ms + queue::dropped_ms(case, Some(&pool)))
 }
 
-/// What workers are held for, where requests wait for one so long that it matters; else none. What waits in front is then no measure
-/// of what holds them up: that is in proportion to what it makes of a worker's time.
+/// Worker-hold time, if requests wait for a worker long enough to matter; else none. What waits in
+/// front then does not measure what holds workers up: causes count in proportion to worker-hold
+/// time.
 pub fn waits_for_workers(case: &Case<'_>) -> Option<Held> {
-    /// None where requests do not wait for a worker.
+    /// None if requests do not wait for a worker.
     struct Waited(Option<Held>);
     let measure = |case: &Case<'_>| {
         let pool = Pool::of(case)?;
@@ -46,21 +48,21 @@ pub fn waits_for_workers(case: &Case<'_>) -> Option<Held> {
     case.measured(measure).ok()?.0.clone()
 }
 
-/// Milliseconds for which a request's connection stands in the accept queue though the server has free workers.
-/// None where all are busy, or that is not known.
+/// Milliseconds that a request's connection stands in the accept queue although the server has free
+/// workers. None if all are busy, or if unknown.
 pub fn untaken_ms(case: &Case<'_>) -> Option<f64> {
     let pool = Pool::of(case).ok()?;
     let has_workers = pool.most.is_some() && pool.knows_hand() && !pool.is_full();
     pool.accept_ms.filter(|_| has_workers && pool.is_standing())
 }
 
-/// What the sources say of requests that wait in front of the app, in words for others' evidence.
+/// The requests that wait in front of the app, in words for others' evidence.
 pub fn says_of_queue(accept_ms: f64, waiting: f64, port: &str, per_second: f64) -> String {
     format!(
-        "{waiting:.1} connections on average stood in the accept queue of port {port}, not accepted: at {per_second:.0} requests a second {} each, by Little's law",
+        "{waiting:.1} connections on average waited in the accept queue of port {port}: at {per_second:.0} requests/s that is {} per request, by Little's law",
         ms(accept_ms)
     )
 }
 
-/// What would tell how busy workers are.
+/// What to record to learn how busy workers are.
 pub const ENABLE: &str = app_server::ENABLE;

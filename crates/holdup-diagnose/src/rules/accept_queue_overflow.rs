@@ -1,4 +1,4 @@
-//! The queue of connections that nobody has accepted is full: the kernel drops further ones.
+//! The queue of connections waiting to be accepted is full, and the kernel drops further ones.
 
 use holdup_recording::{Labels, metrics};
 
@@ -17,25 +17,26 @@ pub const RULE: Rule = Rule {
     cause: "accept_queue_overflow",
     doc: Doc {
         title: "The accept queue overflows",
-        what: "Connections that the kernel has set up wait in the listening socket's accept queue until the server takes them. The queue is as long as the server asked for (listen's backlog), and no longer than net.core.somaxconn. What comes when it is full is dropped.",
-        hurts: "The client gets no answer, and asks again after 1 s, 3 s, 7 s: its requests take seconds longer in steps, or fail. It takes part in no metric of the app's. A liveness probe comes through the same queue.",
-        needs: "The accept queue's length and limit and the overflows of its network namespace (--watch server:PORT of the app, or --watch host); of requests when they connected.",
+        what: "The kernel sets connections up and queues them in the listening socket's accept queue until the server takes them. The queue is as long as the server asked for (listen's backlog), capped by net.core.somaxconn. When it is full, the kernel drops new connections.",
+        hurts: "The client gets no answer, and tries again after 1 s, 3 s, 7 s: its requests take seconds longer in steps, or fail. No metric of the app shows it. A liveness probe comes through the same queue.",
+        needs: "The accept queue's length and limit and the overflows of its network namespace (--watch server:PORT of the app, or --watch host); the connect times of requests.",
         predicts: "The queue stands at its limit, ListenOverflows grows, connecting takes 1, 3 or 7 seconds, and requests time out or are reset meanwhile.",
-        clears: "The queue stayed below its limit and nothing overflowed; or what was dropped, at a second each, amounts to a small share of the delay and of the failures.",
-        looks_like: "By itself it says that nobody accepts, and not why: it is the root only where workers were seen to be free, so that the queue is too short for a burst. Lost packets make connecting take 1 s as well, with the queue empty. File descriptors that ran out leave connections in the queue too: accept fails then. A limit of connections refuses with an answer.",
-        fix: "Find why nobody accepts: busy workers as a rule. A longer queue only makes requests wait longer before they fail; a shorter one lets clients know earlier.",
+        clears: "The queue stayed below its limit and nothing overflowed; or the dropped connections, at a second each, amount to a small share of the delay and of the failures.",
+        looks_like: "By itself it shows that connections are not accepted, not why. It is the root only if workers were seen to be free, so that the queue is too short for a burst. Lost packets make connecting take 1 s as well, with the queue empty. A lack of file descriptors leaves connections in the queue too, because accept fails. A connection limit refuses with an answer.",
+        fix: "Find why connections are not accepted: usually busy workers. A longer queue only makes requests wait longer before they fail; a shorter one tells clients earlier.",
         prove: "The same load again: tcp_listen_overflows_total stands still.",
         references: "listen(2); tcp(7) (tcp_abort_on_overflow, somaxconn); Linux: Documentation/networking/snmp_counter.rst (TcpExtListenOverflows, TcpExtListenDrops); RFC 6298.",
     },
     judge: Judge::Beside(judge),
 };
 
-/// The rule that says whether workers are busy.
+/// The rule on busy workers.
 const WORKERS: &str = "worker_pool_exhausted";
 
 const ENABLE: &str = "--watch server:PORT of the app, or --watch host";
 
-/// Connecting took the first, second or third timer if it took these, milliseconds; timers end by the tick.
+/// Connecting took the first, second or third timer if it took this long, milliseconds; timers end
+/// on a tick.
 const TIMERS_MS: [(f64, f64); 3] = [(950.0, 1_400.0), (2_900.0, 3_600.0), (6_800.0, 7_800.0)];
 
 fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
@@ -47,7 +48,7 @@ fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
         .ok_or_else(|| Missing::new("overflows of accept queues (samples of tcp_listen_overflows_total)", ENABLE))?;
     let limit = outside
         .limit
-        .ok_or_else(|| Missing::new("how long the accept queue may be (samples of tcp_accept_queue_limit)", ENABLE))?;
+        .ok_or_else(|| Missing::new("the limit of the accept queue (samples of tcp_accept_queue_limit)", ENABLE))?;
     let queue = queue_evidence(&outside, limit);
     let dropped = overflows.evidence(
         thousands(overflows.delta),
@@ -82,7 +83,8 @@ fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
         ],
         fixes: fixes(&outside, limit),
         prove: "Run the same scenario again: tcp_listen_overflows_total does not grow.".to_owned(),
-        // Nobody accepts: where it was not seen whether workers are busy, what keeps them is what there is to find.
+        // Connections are not accepted: if it is unknown whether workers are busy, the reason is
+        // still to be found.
         role: if others.get(WORKERS).is_some_and(Result::is_ok) { Role::Root } else { Role::Symptom },
     };
     Ok(Outcome::Fails(found, failed))
@@ -90,13 +92,14 @@ fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
 
 fn queue_evidence(outside: &Outside, limit: f64) -> Evidence {
     let text = format!(
-        "the accept queue of port {} had up to {:.0} of the {limit:.0} connections it may have, {:.1} on average",
+        "the accept queue of port {} held up to {:.0} of at most {limit:.0} connections, {:.1} on average",
         outside.port, outside.waiting.max, outside.waiting.mean
     );
     outside.queue_evidence(format!("well below {limit:.0}"), text)
 }
 
-/// Of the failed requests the share (0-1) that got no answer while the queue was full. Each needs a connection that was dropped.
+/// The share (0-1) of failed requests that got no answer while the queue was full. Each needs a
+/// dropped connection.
 fn failed_share(case: &Case<'_>, outside: &Outside, overflows: &Counter) -> Result<f64, Missing> {
     let view = case.slow();
     let mut windows = outside.at_limit.clone();
@@ -108,7 +111,7 @@ fn failed_share(case: &Case<'_>, outside: &Outside, overflows: &Counter) -> Resu
     Ok(failed.min(overflows.delta / (bad as f64).max(1.0)))
 }
 
-/// Requests whose connecting took as long as the first timers do.
+/// Requests whose connecting took as long as the first timers.
 fn connects(case: &Case<'_>) -> Option<Evidence> {
     let rows = case.slow_requests().ok()?;
     let count = |of: &dyn Fn(f64) -> bool| {
@@ -118,7 +121,7 @@ fn connects(case: &Case<'_>) -> Option<Evidence> {
     let worst = rows.iter().map(|r| r.connect_ns as f64 / 1e6).fold(0.0, f64::max);
     (again > 0.0).then(|| {
         let text = format!(
-            "connecting took {} of {} requests 1, 3 or 7 seconds, {} at most: the first packet was dropped and sent again",
+            "connecting took 1, 3 or 7 seconds for {} of {} requests, {} at most: the first packet was dropped and resent",
             thousands(again),
             thousands(all),
             ms(worst)
@@ -138,7 +141,7 @@ fn fixes(outside: &Outside, limit: f64) -> Vec<Fix> {
     vec![
         fix(
             format!(
-                "See what keeps the server of port {} from accepting: {} tells whether its workers are busy.",
+                "See what keeps the server on port {} from accepting: {} shows whether its workers are busy.",
                 outside.port, WORKERS
             ),
             Some(format!("ss -ltn 'sport = :{}'; nstat -az TcpExtListenOverflows TcpExtListenDrops", outside.port)),
@@ -147,7 +150,9 @@ fn fixes(outside: &Outside, limit: f64) -> Vec<Fix> {
         fix(
             format!("Only for bursts that end before clients give up: a longer queue than {limit:.0}."),
             Some("sysctl -w net.core.somaxconn=4096  # and the backlog that the server asks for".to_owned()),
-            Some("Where more comes in than is answered it is full as soon, and each request waits longer in it."),
+            Some(
+                "If more requests arrive than are answered, it fills up just as soon, and each request waits longer in it.",
+            ),
         ),
     ]
 }
@@ -183,7 +188,7 @@ mod tests {
         assert!((ms - 505.0).abs() < 30.0, "{ms}");
         let Ok(Outcome::Fails(found, _)) = made(64.0, 25.0).judge(&RULE) else { panic!("not found") };
         assert!(
-            found.evidence.iter().any(|e| e.text.contains("300 of 300 requests 1, 3 or 7 seconds")),
+            found.evidence.iter().any(|e| e.text.contains("1, 3 or 7 seconds for 300 of 300 requests")),
             "{:?}",
             found.evidence
         );

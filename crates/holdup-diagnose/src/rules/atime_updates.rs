@@ -1,4 +1,4 @@
-//! Every read of a file also writes when it was read.
+//! Every read of a file also writes its access time.
 
 use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent};
 use crate::case::Case;
@@ -15,12 +15,12 @@ pub const RULE: Rule = Rule {
     cause: "atime_updates",
     doc: Doc {
         title: "Reads of files write their access times",
-        what: "A file system that is mounted with strictatime writes an inode's access time back for each file that was read, though nobody asked for a write.",
-        hurts: "A service that only reads makes its disk write: operations that compete with its reads, and journal commits that hold others up.",
-        needs: "The options of mounts and the host's disk statistics (--watch host), and what the service's processes write themselves (--watch pid:N).",
+        what: "On a file system mounted with strictatime, the kernel writes an inode's access time back after each read of its file, though no program requested a write.",
+        hurts: "A service that only reads makes its disk write: operations that compete with its reads, and journal commits that delay others.",
+        needs: "Mount options and the host's disk statistics (--watch host), and the writes of the service's processes (--watch pid:N).",
         predicts: "The mount has strictatime (neither relatime nor noatime); its device writes more than the processes wrote; those writes are a large share of its operations while threads wait for it.",
-        clears: "Every mount on a device that is used has relatime, which is the default and writes at most once a day and file, or noatime; or the writes that nobody asked for are few.",
-        looks_like: "Write-back of what was written earlier, a journal, a swap partition on the same disk. A large effect is rare: many reads of one file are one inode.",
+        clears: "Every mount on an active device has noatime, or relatime, which is the default and writes at most once a day and file; or the unrequested writes are few.",
+        looks_like: "Write-back of earlier writes, a journal, a swap partition on the same disk. A large effect is rare: many reads of one file update a single inode.",
         fix: "Mount with noatime, or at least relatime.",
         prove: "The same load again: the device hardly writes.",
         references: "Linux: mount(8) (relatime, strictatime, lazytime); MongoDB manual: Production Notes (noatime); PostgreSQL and MySQL run on either.",
@@ -28,7 +28,7 @@ pub const RULE: Rule = Rule {
     judge: Judge::Alone(judge),
 };
 
-/// Options with which reading does not write, or hardly.
+/// Mount options with which reads write nothing, or hardly anything.
 const NO_WRITES: &[&str] = &["relatime", "noatime", "ro"];
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
@@ -39,8 +39,8 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let used = |m: &&Mount| disks.named(&view.whole_device(&m.device)).is_some();
     let Some(mount) = mounts.iter().filter(is_strict).find(used) else {
         let shown = mounts.iter().find(used).or(mounts.first());
-        let evidence = shown
-            .map(|m| options_evidence(&view, m, "no mount on a disk that was used writes access times at every read"));
+        let evidence =
+            shown.map(|m| options_evidence(&view, m, "no mount on an active disk writes access times on every read"));
         return Ok(Outcome::Cleared(evidence.into_iter().collect()));
     };
     let options = options_evidence(&view, mount, "it has neither relatime nor noatime");
@@ -64,7 +64,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         format!("{} of it", percent(1.0 - unasked)),
         "all of it",
         format!(
-            "{} of what {} wrote was not written by any watched process, though reads were answered: at most {} of a request",
+            "{} of the writes to {} came from no watched process, while reads were answered: at most {} of a request",
             percent(unasked),
             disk.device,
             ms(explains_ms)
@@ -83,7 +83,10 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             text: format!("Mount {} so that reads do not write.", mount.path),
             command: Some(format!("mount -o remount,noatime {}", mount.path)),
             keep: Some(format!("noatime among the options of {} in /etc/fstab", mount.path)),
-            risk: Some("Takes effect at once. Programs that look at access times (some mail readers, cleaners of temporary files) no longer see reads.".to_owned()),
+            risk: Some(
+                "Takes effect at once. Programs that look at access times (some mail readers, cleaners of temporary files) no longer see reads."
+                    .to_owned(),
+            ),
         }],
         prove: format!("Run the same scenario again: {} hardly writes.", disk.device),
         role: Role::Root,

@@ -1,4 +1,4 @@
-//! Vacuum is at work on tables with many dead rows, and takes a good part of what the disk can do.
+//! Vacuum works on tables with many dead rows, and takes a large part of the disk's capacity.
 
 use super::parts::clearing::or_by_disk;
 use super::parts::vacuum_advice;
@@ -17,20 +17,20 @@ pub const RULE: Rule = Rule {
     cause: "autovacuum_pressure",
     doc: Doc {
         title: "Vacuum uses much of the disk",
-        what: "Updates and deletes leave dead rows, and autovacuum goes through tables and indexes to remove them: it reads pages that nobody else needs, changes them, and each change goes to the log as well.",
-        hurts: "On a disk that is at its limit requests wait behind it, for hours on a large table. Whoever ends it has quiet at once, and more dead rows, larger tables and a longer run later.",
-        needs: "PostgreSQL's progress of vacuum, tables and sessions (--watch postgresql://…); how much it reads and writes by pg_stat_io (16 and later), by the log (log_autovacuum_min_duration) or by its progress; what passes through the disk (--watch host, or a cloud's figures).",
-        predicts: "A vacuum is under way while requests are slow, on a table with many dead rows or its TOAST table; what it reads and writes is a good part of what the disk moves; its worker waits for reads and writes as sessions do.",
-        clears: "No vacuum ran; or its bytes are a small part of what the disk moved; or requests do not wait for the disk.",
-        looks_like: "A vacuum against wraparound (it says so, and has to run). One that only is there: a run in the background on a disk with room holds up nobody.",
-        fix: "Fewer dead rows first (values that are resent unchanged, updates that could be HOT); then smaller portions, by settings for the table; never switched off.",
+        what: "Updates and deletes leave dead rows, and autovacuum goes through tables and indexes to remove them: it reads pages that no request needs, changes them, and writes each change to the log as well.",
+        hurts: "On a disk at its limit requests wait behind it, for hours on a large table. Stopping it brings relief at once, and later more dead rows, larger tables and a longer run.",
+        needs: "PostgreSQL's vacuum progress, tables and sessions (--watch postgresql://…); its reads and writes from pg_stat_io (16 and later), from the log (log_autovacuum_min_duration) or from its progress; the disk's throughput (--watch host, or a cloud's figures).",
+        predicts: "A vacuum runs while requests are slow, on a table with many dead rows or its TOAST table; its reads and writes are a large part of the disk's throughput; its worker waits for reads and writes like sessions do.",
+        clears: "No vacuum ran; or its bytes are a small part of the disk's throughput; or requests do not wait for the disk.",
+        looks_like: "A vacuum against wraparound (it says so, and has to run). A vacuum that is merely running: in the background, on a disk with room, it delays no request.",
+        fix: "Fewer dead rows first (unchanged values that are sent again, updates that could be HOT); then smaller portions, by settings for the table. Never switch it off.",
         prove: "The same load again, after vacuum has caught up: runs are short, and dead rows stay near the threshold.",
         references: "PostgreSQL documentation: Routine Vacuuming, Automatic Vacuuming (autovacuum_vacuum_scale_factor, autovacuum_vacuum_threshold, autovacuum_vacuum_cost_delay), VACUUM Progress Reporting, pg_stat_io.",
     },
     judge: Judge::Alone(judge),
 };
 
-/// A vacuum that is there for a smaller share (0-1) of the time than this holds up nobody for long.
+/// A vacuum present for a smaller share (0-1) of the time does not delay requests for long.
 const RUNS: f64 = 0.1;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
@@ -41,7 +41,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
     let vacuum = view.vacuum()?;
     let Some(longest) = vacuum.runs.first().filter(|_| vacuum.running_ratio >= RUNS) else {
-        let text = "no vacuum was under way while requests were slow, or only for moments".to_owned();
+        let text = "no vacuum ran while requests were slow, or only for moments".to_owned();
         let none = vacuum.evidence(percent(vacuum.running_ratio), "most of the time", text);
         return Ok(Outcome::Cleared(none.into_iter().collect()));
     };
@@ -52,7 +52,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         .map_or_else(String::new, |n| format!(", with {} dead rows at the end", thousands(n)));
     let through = longest.done_ratio.map_or_else(String::new, |r| format!(", {} of its pages done", percent(r)));
     let text = format!(
-        "{} of {} was under way for {} of the time{through}{dead}",
+        "{} of {} ran for {} of the time{through}{dead}",
         if longest.automatic { "autovacuum" } else { "vacuum" },
         longest.name(),
         percent(longest.running_ratio)
@@ -68,7 +68,8 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         format!("{how}; a request waits {} for {}", ms(waited), demand.flow.name),
     );
     let mut evidence: Vec<Evidence> = under_way.into_iter().chain(taken).collect();
-    // Its share of the bytes matters, if their wait does: what queues in front of the service for it comes on top of both.
+    // Its share of the bytes matters only if the wait for them does: what queues in front of the
+    // service comes on top of both.
     if share < MATTERS || case.share_inside(waited) < MATTERS {
         return Ok(Outcome::Cleared(evidence));
     }
@@ -91,13 +92,13 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     }))
 }
 
-/// Share (0-1) that vacuum has in what the disk did, and how that is known.
+/// Vacuum's share (0-1) of the disk's work, and its source.
 fn share(view: &View<'_>, vacuum: &Vacuum, demand: &Demand) -> Result<(f64, String), Missing> {
     if let (Some((_, measured)), Some(bytes_per_second)) = (vacuum.bytes_per_second, vacuum_bytes(vacuum, demand)) {
         let by = match measured {
             Measured::Counters => "by pg_stat_io",
             Measured::Log => "by the server's log of the runs that ended",
-            Measured::Progress => "by the pages that it went through",
+            Measured::Progress => "by the pages that it passed",
         };
         let share = demand.share(bytes_per_second);
         return Ok((
@@ -111,24 +112,25 @@ fn share(view: &View<'_>, vacuum: &Vacuum, demand: &Demand) -> Result<(f64, Stri
     }
     let sessions = view.server_waits()?.map_or(0.0, |waits| waits.disk);
     let share = vacuum.waiting / (vacuum.waiting + sessions).max(f64::MIN_POSITIVE);
-    // One worker that reads ahead moves more than a session that waits for a page: few waits are no proof of little work.
+    // One worker that reads ahead moves more than a session that waits for a page: few waits do not
+    // prove little work.
     if share < MATTERS {
-        let enable = "log_autovacuum_min_duration = 0 and the log read along, or PostgreSQL 16 and later";
+        let enable = "log_autovacuum_min_duration = 0 with the log watched, or PostgreSQL 16 and later";
         return Err(Missing::new("how much vacuum read and wrote", enable));
     }
     let text = format!(
-        "of those that read and wrote {} were its workers ({:.1} beside {sessions:.1} sessions)",
+        "{} of the readers and writers were its workers ({:.1} beside {sessions:.1} sessions)",
         percent(share),
         vacuum.waiting
     );
     Ok((share, text))
 }
 
-/// Dead rows that were made, and how many there are.
+/// New dead rows, and their total.
 fn dead_rows(view: &View<'_>, table: &TableWrites, all_per_second: f64) -> Evidence {
     let share = table.dead_per_second() / all_per_second.max(1e-9);
     let text = format!(
-        "{} dead rows a second were made in {}, {} of all; vacuum begins at {}",
+        "{} new dead rows per second in {}, {} of all; vacuum starts at {}",
         thousands(table.dead_per_second()),
         table.name(),
         percent(share),
@@ -153,7 +155,8 @@ fn worker_waits(view: &View<'_>) -> Option<Evidence> {
 
 fn fixes(view: &View<'_>, tables: &[TableWrites], table: Option<&TableWrites>) -> Vec<Fix> {
     let mut fixes = vec![Fix {
-        text: "Make fewer dead rows: leave unchanged large values out of updates, and columns with an index where they can be (HOT). Let this run end: one that is stopped starts over, with more to do.".to_owned(),
+        text: "Make fewer dead rows: leave unchanged large values out of updates, and if possible indexed columns (HOT). Let this run end: a stopped one starts over, with more to do."
+            .to_owned(),
         command: None,
         keep: None,
         risk: None,
@@ -163,10 +166,10 @@ fn fixes(view: &View<'_>, tables: &[TableWrites], table: Option<&TableWrites>) -
         fixes.extend(vacuum_advice::advise(view, table, owner));
     }
     fixes.push(Fix {
-        text: "If it has to be slower for now: a longer pause between its portions. It then takes longer, and dead rows grow meanwhile.".to_owned(),
+        text: "To slow it down for now: a longer pause between its portions. It then takes longer, and dead rows accumulate meanwhile.".to_owned(),
         command: Some("ALTER SYSTEM SET autovacuum_vacuum_cost_delay = '10ms'; SELECT pg_reload_conf();".to_owned()),
         keep: None,
-        risk: Some("If it can't keep up any more, tables grow and all reads become slower; watch dead rows.".to_owned()),
+        risk: Some("If it can no longer keep up, tables grow and all reads become slower; watch dead rows.".to_owned()),
     });
     fixes
 }

@@ -1,4 +1,5 @@
-//! A backup, or a load or export of much data, is at work on the same server or disk while requests are slow.
+//! A backup, or a load or export of much data, uses the same server or disk while requests are
+//! slow.
 
 use super::parts::clearing::or_by_disk;
 use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, bytes_per_second, ms, percent};
@@ -15,20 +16,20 @@ pub const RULE: Rule = Rule {
     cause: "backup_or_bulk_load",
     doc: Doc {
         title: "A backup or bulk load uses much of the disk",
-        what: "Somebody reads all of the data once (pg_basebackup, pg_dump, mysqldump, xtrabackup, tar, rsync) or writes much of it (COPY, LOAD DATA, a restore) while requests are served from the same disk.",
-        hurts: "It reads or writes as fast as it may. Requests wait behind it, and what they need is pushed out of memory by data that is read once.",
-        needs: "PostgreSQL's progress of base backups and COPY and its sessions, or MySQL's sessions; of programs that copy their disk I/O (--watch pid:N), or the threads of the host (--watch host) and the disk I/O of the service's own processes (--watch pid:N); what passes through the disk.",
-        predicts: "It is under way while requests are slow and not when they are quick, and what it reads and writes, or its sessions that wait for the disk, are a good part of all.",
-        clears: "None was seen; or it is a small part of what the disk moved; or requests do not wait for the disk.",
-        looks_like: "A report that reads a table whole (its statement says so). Vacuum reads whole tables, too. A spike changes more rows, each request as many as ever; a restore has no requests.",
-        fix: "At another time, from a replica, or slower: pg_basebackup --max-rate, rsync --bwlimit, ionice, smaller batches.",
-        prove: "The same load without it: response time is that of the calm stretch.",
+        what: "A program reads all of the data once (pg_basebackup, pg_dump, mysqldump, xtrabackup, tar, rsync) or writes much of it (COPY, LOAD DATA, a restore) while requests use the same disk.",
+        hurts: "It reads or writes as fast as it may. Requests wait behind it, and data that is read once pushes what they need out of memory.",
+        needs: "PostgreSQL's progress of base backups and COPY and its sessions, or MySQL's sessions; for programs that copy, their disk I/O (--watch pid:N), or the threads of the host (--watch host) and the disk I/O of the service's own processes (--watch pid:N); the disk's throughput.",
+        predicts: "It runs while requests are slow and not when they are fast, and its reads and writes, or its sessions that wait for the disk, are a large part of all.",
+        clears: "None was seen; or it is a small part of the disk's throughput; or requests do not wait for the disk.",
+        looks_like: "A report that reads a whole table (its statement shows that). Vacuum reads whole tables, too. A spike changes more rows, but as many per request as before; a restore has no requests.",
+        fix: "Run it at another time, from a replica, or slower: pg_basebackup --max-rate, rsync --bwlimit, ionice, smaller batches.",
+        prove: "The same load without it: response time is that of the baseline window.",
         references: "PostgreSQL documentation: Base Backup Progress Reporting, COPY Progress Reporting, pg_basebackup (--max-rate), pg_dump; MySQL Reference Manual: mysqldump (SQL_NO_CACHE in its statements), LOAD DATA.",
     },
     judge: Judge::Alone(judge),
 };
 
-/// What is there for a smaller share (0-1) of the time than this holds up nobody for long.
+/// A copy present for a smaller share (0-1) of the time does not delay requests for long.
 const RUNS: f64 = 0.1;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
@@ -45,7 +46,7 @@ fn from_records(case: &Case<'_>) -> Result<Outcome, Missing> {
     let are_threads_told = view.recording.tables.threads.with_columns(THREADS).is_ok();
     if all.is_empty() && !(was_looked_at && are_threads_told) {
         let enable = "--watch host and the database (mysql:// or postgresql://)";
-        return Err(Missing::new("who else was at work: sessions and the threads of the host", enable));
+        return Err(Missing::new("what else was running: sessions and the threads of the host", enable));
     }
     let demand = demanded?;
     let share =
@@ -62,15 +63,15 @@ fn from_records(case: &Case<'_>) -> Result<Outcome, Missing> {
     let waited = demand.waited_ms(case)?;
     let explains_ms = waited * share(most);
     let how = match most.bytes_per_second {
-        // Not measured of the program itself.
+        // The program itself was not measured.
         Some(_) if most.is_program && most.waits_share.is_some() => {
-            format!("and the watched processes did not read {}", share_text(&demand, share(most)))
+            format!("and no watched process read {}", share_text(&demand, share(most)))
         }
         Some(b) => format!("{}: {}", bytes_per_second(b), share_text(&demand, share(most))),
         None => format!("{} {}", percent(share(most)), most.waits_share.map_or("of the disk", |(_, whose)| whose)),
     };
     let text = format!(
-        "{} was at work in {} of the samples, {how}; a request waits {} for {}",
+        "{} was running in {} of the samples, {how}; a request waits {} for {}",
         most.name,
         percent(most.seen_ratio),
         ms(waited),
@@ -82,18 +83,18 @@ fn from_records(case: &Case<'_>) -> Result<Outcome, Missing> {
         && case.share_inside(waited) >= MATTERS
         && all.iter().any(|of| of.is_program && of.bytes_per_second.is_none())
     {
-        // A few threads that read much at a time wait as rarely as a few that read little.
-        let what = format!("how much {} reads: what the service's own processes do of it", most.name);
+        // A few threads that read large amounts wait as rarely as a few that read little.
+        let what = format!("how much {} reads, compared with the service's own processes", most.name);
         return Err(Missing::new(what, "--watch host, and pid:N for the app and the database"));
     }
     if share(most) < MATTERS || case.share_inside(waited) < MATTERS {
         return Ok(Outcome::Cleared(vec![told]));
     }
-    // What was at work in the same way when all was well is no reason.
+    // A copy that ran in the same way in the baseline window is not the reason.
     let before = case.calm().map(|calm| copying(&calm, Some(&demand.flow.name))).unwrap_or_default();
     let usual = before.iter().find(|b| b.name == most.name).map_or(0.0, |b| b.seen_ratio);
     if usual >= 0.8 * most.seen_ratio {
-        let text = format!("{} was at work as much when requests were quick", most.name);
+        let text = format!("{} was running as much while requests were fast", most.name);
         return Ok(Outcome::Cleared(vec![told.saying("", text)]));
     }
     Ok(Outcome::Found(found(most, explains_ms, told)))
@@ -111,11 +112,9 @@ fn found(most: &Copying, explains_ms: f64, told: Evidence) -> Found {
             ),
             command: None,
             keep: None,
-            risk: Some(
-                "A slower backup takes longer, and holds what it holds (a snapshot, log files) for as long.".to_owned(),
-            ),
+            risk: Some("A slower backup takes longer, and keeps its snapshot and log files for as long.".to_owned()),
         }],
-        prove: format!("The same load without {}: response time is that of the calm stretch.", most.name),
+        prove: format!("The same load without {}: response time is that of the baseline window.", most.name),
         role: Role::Root,
     }
 }
@@ -147,7 +146,7 @@ mod tests {
         let made = backup(disk(), 6e6);
         assert!((made.explains(&RULE).unwrap() - 0.6 * 400.0).abs() < 15.0);
         let Ok(Outcome::Found(found)) = made.judge(&RULE) else { panic!("not found") };
-        assert!(found.evidence[0].text.contains("a base backup was at work in 100 %"), "{:?}", found.evidence);
+        assert!(found.evidence[0].text.contains("a base backup was running in 100 %"), "{:?}", found.evidence);
         assert_eq!(made.diagnose().culprit.as_deref(), Some(RULE.cause));
     }
 

@@ -1,4 +1,4 @@
-//! A burst has ended: what was fast for a while is back at its baseline.
+//! A burst has ended: a disk that was fast for a while is back at its baseline.
 
 use super::parts::ceiling::{self, level_evidence};
 use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, percent};
@@ -15,13 +15,13 @@ pub const RULE: Rule = Rule {
     cause: "burst_exhausted",
     doc: Doc {
         title: "The disk's burst is used up",
-        what: "Small instances and volumes may do several times their baseline for as long as they have credits: EBS gives most instance sizes 30 minutes in 24 hours, and gp2 volumes 5.4 million operations. Then they are at their baseline.",
-        hurts: "The same load is fast at one time of the day and slow at another, and nothing in the service has changed. A test that is over before the credits are shows a machine that does not exist.",
-        needs: "The host's disk statistics (--watch host) or a cloud database's figures over the time when it was fast as well; better the balances EBSByteBalance%, EBSIOBalance% or BurstBalance, too.",
-        predicts: "Two levels of bytes or operations a second in turn, the higher one first, with more asked for at both; a balance of credits that falls to nothing as the lower level begins.",
+        what: "Small instances and volumes may exceed their baseline several times while they have credits: EBS gives most instance sizes 30 minutes in 24 hours, and gp2 volumes 5.4 million operations. After that they are limited to their baseline.",
+        hurts: "The same load is fast at one time of the day and slow at another, and nothing in the service has changed. A test that ends before the credits do measures a machine that does not exist.",
+        needs: "The host's disk statistics (--watch host) or a cloud database's figures, including the time when it was fast; better also the balances EBSByteBalance%, EBSIOBalance% or BurstBalance.",
+        predicts: "Two levels of bytes or operations per second, the higher one first, with more demand at both; a balance of credits that runs out as the lower level begins.",
         clears: "There is one level, or none; or the balance is far from used up.",
-        looks_like: "A limit that somebody lowered. A demand that falls has no queue at the lower level.",
-        fix: "A size whose baseline is enough, or a volume type without bursts (gp3, io1, io2). Work that may wait (vacuum, backups) at hours when credits are left.",
+        looks_like: "A limit that an administrator lowered. A falling demand has no queue at the lower level.",
+        fix: "A size whose baseline suffices, or a volume type without bursts (gp3, io1, io2). Deferrable work (vacuum, backups) at hours when credits are left.",
         prove: "The same load for longer than the credits last: one level of latency all the time.",
         references: "AWS: Amazon EC2 user guide, Amazon EBS-optimized instances (maximum performance for 30 minutes at least once every 24 hours), General Purpose SSD volumes (I/O credits and burst); CloudWatch metrics EBSByteBalance%, EBSIOBalance%, BurstBalance.",
     },
@@ -35,10 +35,10 @@ const BALANCES: [&str; 3] = [
     metrics::aws::BURST_BALANCE_RATIO.name,
 ];
 
-/// A balance (0-1) below this is used up: it is an average of a minute or more.
+/// A balance (0-1) below this is used up: it is an average over a minute or more.
 const USED_UP: f64 = 0.05;
 
-/// One that never falls below this is not.
+/// A balance that never falls below this is not used up.
 const LEFT: f64 = 0.5;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
@@ -61,7 +61,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     if let (Some(fall), Some(first)) = (at.falls().last(), evidence.first_mut()) {
         let since = (fall.at - case.recording.manifest.started_at) as f64 / 1e9;
         first.text = format!(
-            "{}; the switch from {} was {since:.0} s into the recording",
+            "{}; it fell from {} {since:.0} s into the recording",
             first.text,
             rate(at.binding.unit, fall.from)
         );
@@ -74,7 +74,8 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     if case.share_inside(explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(evidence));
     }
-    // A level of the burst's own is a limit; that more was done before may also be one that somebody lowered.
+    // A level of the burst itself is a limit; a higher rate before may also mean that the limit was
+    // lowered.
     let mut weights = vec![match (at.burst(), at.freer()) {
         (Some(_), _) => STRONG,
         (None, Some(_)) => FAIR,
@@ -95,13 +96,13 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             keep: None,
             risk: None,
         }],
-        prove: "The same load for longer than the burst lasts: response time stays what it is at the beginning."
+        prove: "The same load for longer than the burst lasts: response time stays as it is at the beginning."
             .to_owned(),
         role: Role::Root,
     }))
 }
 
-/// Balances that were recorded of the degraded stretch.
+/// Balances recorded in the episode.
 fn balances(case: &Case<'_>) -> Vec<(&'static str, Gauge)> {
     let view = case.slow();
     BALANCES.into_iter().filter_map(|name| Some((name, view.gauge(name, &[], "").ok()?))).collect()
@@ -156,7 +157,7 @@ mod tests {
     fn two_levels_are_a_burst_and_a_baseline() {
         assert!(made(20e6).explains(&RULE).unwrap() > 200.0);
         let Ok(Outcome::Found(found)) = made(20e6).judge(&RULE) else { panic!("not found") };
-        assert!(found.evidence[0].text.contains("the switch from 60 MB/s was 30 s"), "{:?}", found.evidence);
+        assert!(found.evidence[0].text.contains("it fell from 60 MB/s 30 s"), "{:?}", found.evidence);
         assert_eq!(made(60e6).explains(&RULE), Some(0.0), "one level");
         assert_eq!(made(20e6).without("system_disk_weighted_io_time_seconds_total").explains(&RULE), None);
     }

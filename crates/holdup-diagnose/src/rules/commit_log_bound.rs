@@ -14,22 +14,23 @@ pub const RULE: Rule = Rule {
     cause: "commit_log_bound",
     doc: Doc {
         title: "Commits wait for the log",
-        what: "A transaction is committed once its log is on the disk: a flush of the log file, and of the binary log beside it. Many that commit at once share a flush (group commit); each waits for the one under way and for its own.",
-        hurts: "The disk's time for a flush is a floor below every transaction, and locks are held through it, whatever the disk's throughput is. The queue of the disk may be empty all along.",
-        needs: "Sampled sessions of the database (--watch mysql://… or postgresql://…) and its settings of durability; for the amount per flush the host's disk counters (--watch host).",
-        predicts: "Sessions are in commit (\"Commit\", \"waiting for handler commit\", \"query end\", \"Waiting for prior transaction to commit\", a COMMIT that starts; PostgreSQL: LWLock:WALWrite, IO:WALSync) for most of what requests are too slow by; flushes follow one another without a pause, each as long as a commit takes.",
-        clears: "Few sessions are in commit; or commits do not wait for a flush by the settings; or a flush takes so little that no commit can have waited for it.",
-        looks_like: "A disk with a queue (disk_saturated: reads and writes wait, too; then this follows from it). A backup that holds the commit lock (\"Waiting for commit lock\": a lock). Semi-synchronous replication (\"Waiting for semi-sync ACK\": the replica).",
-        fix: "Fewer commits (several rows each), a disk with a protected write cache for the log; or, where a second of transactions may be lost, a log that is flushed once a second.",
-        prove: "The same load again: next to no session in commit, and flushes have pauses.",
+        what: "A transaction is committed once its log is on the disk: a flush of the log file, and of the binary log beside it. Transactions that commit at once share a flush (group commit); each waits for the one in progress and for its own.",
+        hurts: "The disk's time for a flush is a floor below every transaction, and locks are held through it, whatever the disk's throughput. The queue of the disk may be empty all along.",
+        needs: "Sampled sessions of the database (--watch mysql://… or postgresql://…) and its durability settings; for the time per flush the host's disk counters (--watch host).",
+        predicts: "Sessions are in commit (\"Commit\", \"waiting for handler commit\", \"query end\", \"Waiting for prior transaction to commit\", a COMMIT that starts; PostgreSQL: LWLock:WALWrite, IO:WALSync) for most of the excess; flushes follow one another without a pause, each as long as a commit takes.",
+        clears: "Few sessions are in commit; or by the settings commits do not wait for a flush; or a flush is too short to delay a commit.",
+        looks_like: "A disk with a queue (disk_saturated: reads and writes wait, too; this then follows from it). A backup that holds the commit lock (\"Waiting for commit lock\": a lock). Semi-synchronous replication (\"Waiting for semi-sync ACK\": the replica).",
+        fix: "Fewer commits (several rows each), a disk with a protected write cache for the log; or, if losing a second of transactions is acceptable, a log that is flushed once a second.",
+        prove: "The same load again: hardly a session is in commit, and flushes have pauses.",
         references: "MySQL Reference Manual: innodb_flush_log_at_trx_commit, sync_binlog, General Thread States (query end, waiting for handler commit); MariaDB documentation: Group Commit for the Binary Log; PostgreSQL documentation: synchronous_commit, commit_delay, Wait Events; Linux: Documentation/admin-guide/iostats.rst (flush requests).",
     },
     judge: Judge::Alone(judge),
 };
 
-/// The servers' own words for a session in commit, in small letters. MySQL 5.6 and 5.7 commit what has no transaction of its own
-/// in `query end`, 8.0 in `waiting for handler commit`, MariaDB in `Commit`; with a binary log MariaDB's followers wait for their
-/// leader. PostgreSQL: the lock of who writes the log, and the flush itself.
+/// The servers' own words for a session in commit, in lower case. For a statement without a
+/// transaction, MySQL 5.6 and 5.7 commit in `query end`, 8.0 in `waiting for handler commit`,
+/// MariaDB in `Commit`; with a binary log MariaDB's followers wait for their leader. PostgreSQL:
+/// the lock on writing the log, and the flush itself.
 const STATES: &[&str] = &[
     "commit",
     "commit implicit",
@@ -46,13 +47,13 @@ const STATES: &[&str] = &[
     "io:wal_write",
 ];
 
-/// Most operations of the disk that a commit waits for: the flush under way and its own, each with the data and the file system's
-/// journal in front of it, for the log, the binary log and the log again.
+/// Most disk operations that a commit waits for: the flush in progress and its own, each with data
+/// and journal in front of it, for the log, the binary log and the log again.
 const OPERATIONS: f64 = 2.0 * 3.0;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     match from_server(case) {
-        Err(missing) => clearing::by_statements(case, "commits included").ok_or(missing),
+        Err(missing) => clearing::by_statements(case, "including commits").ok_or(missing),
         outcome => outcome,
     }
 }
@@ -81,14 +82,14 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let disk = log_disk(&view);
     let flush = disk.as_ref().and_then(|disk| flushes(&view, disk));
     let mut evidence = vec![counted, durable.evidence];
-    // A session that is seen twice may have been seen by chance: of n the error is the root of n.
+    // Few sightings may be chance: of n the error is the root of n.
     let sightings = mean * busy.instants as f64;
     let mut weights = vec![STRONG * (1.0 - 1.0 / (1.0 + sightings).sqrt())];
     if let Some(flush) = flush {
         let per_commit = explains_ms / commits_each(&view, completed).max(1e-9);
         let most = OPERATIONS * flush.each_ms;
         evidence.push(flush.evidence);
-        // What a cgroup's limit holds back never gets to the device that counts.
+        // I/O delayed by a cgroup's limit never reaches the device that counts.
         let held_back = view.throttles().ok().and_then(|t| t.into_iter().next()).is_some_and(|t| t.is_reached());
         if most < MATTERS * per_commit && !held_back {
             return Ok(Outcome::Cleared(evidence));
@@ -101,7 +102,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         evidence,
         weights,
         fixes: fixes(&view, durable.is_postgresql),
-        prove: format!("Run the same scenario again: of the {mean:.1} sessions in commit next to none are left."),
+        prove: format!("Run the same scenario again: hardly any of the {mean:.1} sessions in commit is left."),
         role: Role::Root,
     }))
 }
@@ -121,7 +122,7 @@ fn seen(view: &View<'_>, committing: &[&SessionGroup], mean: f64, explains_ms: f
     let labels = [("true_state", most.true_state.as_str()), ("state", most.state.as_str())];
     let labels = holdup_recording::Labels::new(labels.into_iter().filter(|(_, value)| !value.is_empty()));
     let text = format!(
-        "{mean:.1} sessions on average were in commit, {} per request; most in \"{}\" with: {}",
+        "{mean:.1} sessions on average were in commit, {} per request; most of them in \"{}\" with: {}",
         ms(explains_ms),
         most.state,
         if most.statement.is_empty() { "(no statement shown)" } else { &most.statement }
@@ -149,7 +150,7 @@ fn durability(view: &View<'_>) -> Result<Durability, Missing> {
     let is_on = |value: &str| matches!(value.to_ascii_uppercase().as_str(), "ON" | "1");
     let has_binlog = view.setting("log_bin", "").is_ok_and(is_on);
     let sync_binlog = view.setting_number("sync_binlog").unwrap_or(0.0);
-    // MariaDB's 3 flushes twice. 0 and 2 flush once a second, whoever commits.
+    // MariaDB's 3 flushes twice. 0 and 2 flush once a second, regardless of commits.
     let waits = matches!(at_commit, "1" | "3") || has_binlog && sync_binlog > 0.0;
     let binlog = if has_binlog { format!(", sync_binlog {sync_binlog:.0}") } else { String::new() };
     let text =
@@ -162,7 +163,7 @@ fn waits_or_not(waits: bool) -> &'static str {
     if waits { "waits for the flush of" } else { "does not wait for the flush of" }
 }
 
-/// The disk below the server's log, where that is known; else the one that was flushed most.
+/// The disk below the server's log if known; else the one with the most flushes.
 fn log_disk(view: &View<'_>) -> Option<Disk> {
     let disks = view.disks().ok()?;
     let folder = ["innodb_log_group_home_dir", "datadir", "data_directory"]
@@ -180,7 +181,7 @@ fn log_disk(view: &View<'_>) -> Option<Disk> {
 struct Flushes {
     /// Milliseconds of a flush with one write in front of it.
     each_ms: f64,
-    /// Share (0-1) of the time in which one was under way, if they follow one another.
+    /// Share (0-1) of the time with a flush in progress, if they follow one another.
     busy_ratio: f64,
     evidence: Evidence,
 }
@@ -191,11 +192,11 @@ fn flushes(view: &View<'_>, disk: &Disk) -> Option<Flushes> {
     let time = view.counter(metrics::host::DISK_FLUSH_TIME.name, &labels, "").ok()?;
     let flush_ms = if count.delta > 0.0 { time.delta / count.delta * 1e3 } else { 0.0 };
     let each_ms = flush_ms + disk.write.await_ms();
-    // A disk without a volatile cache is sent no flush: then its writes are all there is. What it reads is not for the log.
+    // A disk without a volatile cache gets no flushes: only writes count. Its reads are for others.
     let written = disk.write.seconds / disk.operation_seconds().max(1e-9);
     let busy_ratio = time.rate().max(disk.utilization * written.min(1.0)).min(1.0);
     let text = format!(
-        "{} did {:.0} flushes a second of {} each, behind writes of {}: it was at these for {} of the time, with {:.1} operations in the queue",
+        "{} did {:.0} flushes/s of {} each, behind writes of {}: these took {} of the time, with {:.1} operations in the queue",
         disk.name(),
         count.rate(),
         ms(flush_ms),
@@ -207,9 +208,9 @@ fn flushes(view: &View<'_>, disk: &Disk) -> Option<Flushes> {
     Some(Flushes { each_ms, busy_ratio, evidence })
 }
 
-/// Commits of a request; 1 where the server does not count them.
+/// Commits per request; 1 if the server does not count them.
 fn commits_each(view: &View<'_>, completed: f64) -> f64 {
-    // A statement that is a transaction of its own is no Com_commit.
+    // A statement that is its own transaction does not count as Com_commit.
     let changes = [
         metrics::mysql::GLOBAL_STATUS_COM_INSERT,
         metrics::mysql::GLOBAL_STATUS_COM_UPDATE,
@@ -222,7 +223,7 @@ fn commits_each(view: &View<'_>, completed: f64) -> f64 {
     if commits > 0.0 { commits / completed } else { 1.0 }
 }
 
-/// How many transactions shared a flush, as far as the server counts that.
+/// How many transactions shared a flush, if the server counts that.
 fn grouped(view: &View<'_>) -> Option<Evidence> {
     if let (Ok(commits), Ok(groups)) = (
         view.status(metrics::mysql::GLOBAL_STATUS_BINLOG_COMMITS),
@@ -230,11 +231,9 @@ fn grouped(view: &View<'_>) -> Option<Evidence> {
     ) && groups.delta > 0.0
     {
         let ratio = commits.delta / groups.delta;
-        let text = format!(
-            "{ratio:.1} transactions were committed together on average (binary log): {:.0} groups a second",
-            groups.rate()
-        );
-        return Some(groups.evidence(format!("{ratio:.1} a group"), "many, where many commit at once", text));
+        let text =
+            format!("{ratio:.1} transactions on average shared a commit (binary log): {:.0} groups/s", groups.rate());
+        return Some(groups.evidence(format!("{ratio:.1} per group"), "many, if many commit at once", text));
     }
     let fsyncs = view.status(metrics::mysql::GLOBAL_STATUS_INNODB_OS_LOG_FSYNCS).ok()?;
     let changes = [
@@ -246,13 +245,13 @@ fn grouped(view: &View<'_>) -> Option<Evidence> {
     let commits: f64 = changes.into_iter().filter_map(|variable| view.status(variable).ok()).map(|c| c.delta).sum();
     (fsyncs.delta > 0.0).then(|| {
         let text = format!(
-            "the log was flushed {:.0} times a second, {:.2} times a statement that changes or commits",
+            "the log was flushed {:.0} times/s, {:.2} times per statement that changes or commits",
             fsyncs.rate(),
             fsyncs.delta / commits.max(1.0)
         );
         fsyncs.evidence(
             format!("{:.0} a second", fsyncs.rate()),
-            "far fewer than commits, where many commit at once",
+            "far fewer than commits, if many commit at once",
             text,
         )
     })
@@ -261,14 +260,12 @@ fn grouped(view: &View<'_>) -> Option<Evidence> {
 fn fixes(view: &View<'_>, is_postgresql: bool) -> Vec<Fix> {
     let plain = |text: &str| Fix { text: text.to_owned(), command: None, keep: None, risk: None };
     let mut fixes = vec![
-        plain("Commit less often: several rows or steps in one transaction, no statement on its own in a loop."),
-        plain(
-            "Put the log on a disk whose write cache is protected from a loss of power: there a flush takes microseconds.",
-        ),
+        plain("Commit less often: several rows or steps in one transaction, no single statements in a loop."),
+        plain("Put the log on a disk with a power-loss-protected write cache: a flush then takes microseconds."),
     ];
     if is_postgresql {
         fixes.push(Fix {
-            text: "Where the last fraction of a second may be lost, do not wait for the log: for the transactions of that role, or for all.".to_owned(),
+            text: "If losing the last fraction of a second is acceptable, do not wait for the log: for the transactions of one role, or for all.".to_owned(),
             command: Some("ALTER SYSTEM SET synchronous_commit = off; SELECT pg_reload_conf();".to_owned()),
             keep: None,
             risk: Some("After a crash up to three times wal_writer_delay (0.6 s) of committed transactions are gone; nothing is corrupt.".to_owned()),
@@ -278,10 +275,13 @@ fn fixes(view: &View<'_>, is_postgresql: bool) -> Vec<Fix> {
     let sync_binlog = view.setting_number("sync_binlog").unwrap_or(0.0) > 0.0;
     let also = if sync_binlog { " SET GLOBAL sync_binlog = 0;" } else { "" };
     fixes.push(Fix {
-        text: "Where the last second may be lost, let the log be flushed once a second.".to_owned(),
+        text: "If losing the last second is acceptable, flush the log once a second.".to_owned(),
         command: Some(format!("SET GLOBAL innodb_flush_log_at_trx_commit = 2;{also}")),
         keep: Some("innodb_flush_log_at_trx_commit=2 below [mysqld] in the option file.".to_owned()),
-        risk: Some("After a crash of the machine about a second of committed transactions is gone, and a replica or binary log may know of more than the server does.".to_owned()),
+        risk: Some(
+            "After a crash of the machine about a second of committed transactions is gone, and a replica or binary log may have more of them than the server."
+                .to_owned(),
+        ),
     });
     fixes
 }
@@ -322,7 +322,7 @@ mod tests {
         let diagnosis = server(15, "Commit", 120.0).diagnose();
         assert_eq!(diagnosis.culprit.as_deref(), Some("commit_log_bound"));
         let text = diagnosis.findings[0].evidence.iter().map(|e| e.text.as_str()).collect::<Vec<_>>().join("\n");
-        assert!(text.contains("8 flushes a second of 120 ms") && text.contains("waits for the flush"), "{text}");
+        assert!(text.contains("8 flushes/s of 120 ms") && text.contains("waits for the flush"), "{text}");
     }
 
     #[test]

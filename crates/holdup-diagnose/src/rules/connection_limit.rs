@@ -1,4 +1,4 @@
-//! New connections are refused because the database has as many as it may have, in all or of one user.
+//! The database refuses new connections because it has reached its limit, in all or for one user.
 
 use std::collections::BTreeMap;
 
@@ -19,11 +19,11 @@ pub const RULE: Rule = Rule {
     cause: "connection_limit",
     doc: Doc {
         title: "The database is at its connection limit",
-        what: "The server accepts max_connections of them (PostgreSQL: less those reserved for superusers), or a user has reached a limit of its own. Each further one is refused at once, with an error: MySQL 1040 or 1203, PostgreSQL SQLSTATE 53300.",
-        hurts: "Requests that need a new connection fail, or wait for one of those that the app has, while the server has little to do.",
-        needs: "The server's connections, its limit, and how many it refused (--watch mysql://… or postgresql://…); of requests which failed and when, and for waits the app's pool metrics.",
-        predicts: "Connections stand at the limit, Connection_errors_max_connections (MariaDB: at login Aborted_connects) grows, and requests fail while it does; or the app's pool stays below its own maximum with requests waiting.",
-        clears: "Connections stay below the limit and none was refused; or some were, and next to none of the failed requests was under way then.",
+        what: "The server accepts max_connections connections (PostgreSQL: less those reserved for superusers), or a user has reached a separate limit. It refuses each further one at once, with an error: MySQL 1040 or 1203, PostgreSQL SQLSTATE 53300.",
+        hurts: "Requests that need a new connection fail, or wait for one that the app already has, while the server has little to do.",
+        needs: "The server's connections, its limit, and how many it refused (--watch mysql://… or postgresql://…); which requests failed and when, and for waits the app's pool metrics.",
+        predicts: "Connections stand at the limit, Connection_errors_max_connections (MariaDB: at login Aborted_connects) grows, and requests fail meanwhile; or the app's pool stays below its own maximum with requests waiting.",
+        clears: "Connections stay below the limit and none was refused; or some were, and hardly any failed request was in flight then.",
         looks_like: "The app's own pool (its maximum is reached, the server's is not); file descriptors (the server does not even accept); a full accept queue (connecting takes long and is not refused).",
         fix: "Fewer connections first: smaller pools, a pooler such as ProxySQL or PgBouncer, idle ones closed; then a higher limit, with memory and file descriptors for it.",
         prove: "The same load again: no connection refused, and connections stay clear of the limit.",
@@ -34,25 +34,25 @@ pub const RULE: Rule = Rule {
 
 const POSTGRESQL: &str = "--watch postgresql://USER@HOST:PORT";
 
-/// What was so at a sample was so for this long before and after it, nanoseconds.
+/// A sample speaks for this long before and after it, nanoseconds.
 const REACH_NS: i64 = 1_000_000_000;
 
-/// Rows of idle sessions in a sample at most: with more the sessions of one user are not all there.
+/// Most rows of idle sessions in a sample: with more, the sessions of one user are incomplete.
 const IDLE_ROWS: f64 = 100.0;
 
-/// A limit beside what was there.
+/// A limit compared with the connections.
 struct Limit {
     /// `max_connections`, or `max_user_connections of NAME`.
     name: String,
     /// The setting's own name.
     setting: &'static str,
-    /// Connections that may be had.
+    /// The limit.
     most: f64,
-    /// Connections at most at one instant.
+    /// Most connections at one instant.
     had: f64,
-    /// Points at what was counted.
+    /// Evidence of the count.
     connected: Evidence,
-    /// Connections refused, where the server counts them, and what says so.
+    /// Refused connections, if the server counts them, with the evidence.
     refused: Option<(f64, Evidence)>,
     /// When it was reached.
     reached: Vec<Window>,
@@ -83,8 +83,8 @@ fn mysql(view: &View<'_>) -> Result<Vec<Limit>, Missing> {
     let mut reached = at_or_above(view, metrics::mysql::GLOBAL_STATUS_THREADS_CONNECTED.name, most);
     let refusals = view.growths(|_| true, metrics::mysql::GLOBAL_STATUS_CONNECTION_ERRORS_MAX_CONNECTIONS.name, &[]);
     reached.extend(refusals.into_iter().filter(|g| g.delta > 0.0).map(|g| g.window));
-    // One connection more than max_connections is let in, so that a superuser finds room; anybody else is turned away at login, which
-    // MariaDB counts as aborted, and MySQL as both.
+    // The server admits one connection more than max_connections, to leave room for a superuser.
+    // Any other user is rejected at login, which MariaDB counts as aborted, and MySQL as both.
     let turned_away: f64 = view
         .growths(|_| true, metrics::mysql::GLOBAL_STATUS_ABORTED_CONNECTS.name, &[])
         .iter()
@@ -93,14 +93,14 @@ fn mysql(view: &View<'_>) -> Result<Vec<Limit>, Missing> {
         .sum();
     let count = refused.delta.max(turned_away);
     let text = format!(
-        "{} connections were refused for it: {} before their login, {} logins aborted while the limit was reached",
+        "{} connections were refused: {} before login, {} logins aborted while the limit was reached",
         thousands(count),
         thousands(refused.delta),
         thousands(turned_away)
     );
     let refused = (count, refused.evidence(thousands(count), "0", text));
     let text =
-        format!("{} connections at most, of {} that max_connections allows", thousands(connected.max), thousands(most));
+        format!("at most {} connections, and max_connections allows {}", thousands(connected.max), thousands(most));
     let mut limits = vec![Limit {
         name: "max_connections".to_owned(),
         setting: "max_connections",
@@ -111,7 +111,7 @@ fn mysql(view: &View<'_>) -> Result<Vec<Limit>, Missing> {
         reached,
         is_postgresql: false,
     }];
-    // 0 is no limit.
+    // 0 means unlimited.
     if let Ok(of_user) = view.setting_number("max_user_connections")
         && of_user > 0.0
     {
@@ -120,7 +120,7 @@ fn mysql(view: &View<'_>) -> Result<Vec<Limit>, Missing> {
     Ok(limits)
 }
 
-/// The user that has most sessions at an instant beside the limit that each has.
+/// The user with the most sessions at an instant, compared with the limit per user.
 fn of_one_user(view: &View<'_>, most: f64) -> Result<Limit, Missing> {
     let sessions = view.sessions(&["observed_at", "source", "user"])?;
     let mut counts: BTreeMap<(&str, i64), f64> = BTreeMap::new();
@@ -137,11 +137,8 @@ fn of_one_user(view: &View<'_>, most: f64) -> Result<Limit, Missing> {
     }
     let at = |at: i64| Window { from: at - REACH_NS, to: at + REACH_NS };
     let reached = counts.iter().filter(|((u, _), n)| *u == user && **n >= most).map(|((_, t), _)| at(*t)).collect();
-    let text = format!(
-        "{user} had {} sessions at most, of {} that max_user_connections allows",
-        thousands(had),
-        thousands(most)
-    );
+    let text =
+        format!("{user} had at most {} sessions, and max_user_connections allows {}", thousands(had), thousands(most));
     let labels = Labels::new(if sessions.is_empty() { None } else { Some(("user", user)) });
     let observed = format!("{} of {}", thousands(had), thousands(most));
     let connected = if sessions.is_empty() {
@@ -170,13 +167,13 @@ fn postgresql(view: &View<'_>) -> Result<Limit, Missing> {
     let most = told
         .or_else(|| number("max_connections").map(|all| all - reserved))
         .ok_or_else(|| Missing::new("setting max_connections as a number", POSTGRESQL))?;
-    // Sessions are without those of other kinds and without holdup's own.
+    // Sessions exclude those of other kinds and holdup's own.
     let metric = [metrics::postgresql::CONNECTIONS.name, metrics::postgresql::SESSIONS.name];
     let metric =
         metric.into_iter().find(|m| !view.sources_of(m).is_empty()).unwrap_or(metrics::postgresql::SESSIONS.name);
     let connected = view.gauge(metric, &[], POSTGRESQL)?;
     let text = format!(
-        "{} sessions at most, of {} that max_connections leaves beside {reserved:.0} reserved ones",
+        "at most {} sessions, and max_connections leaves {} beside {reserved:.0} reserved ones",
         thousands(connected.max),
         thousands(most)
     );
@@ -186,7 +183,7 @@ fn postgresql(view: &View<'_>) -> Result<Limit, Missing> {
     let count: f64 = refusals.iter().map(|(_, count)| count).sum();
     let labels = Labels::new([("kind", "error")]);
     let refused = (count > 0.0).then(|| {
-        let text = format!("{} connections were refused for it, by the server's log", thousands(count));
+        let text = format!("{} connections were refused, by the server's log", thousands(count));
         (count, Evidence::new("events", "labels", labels, view.window, thousands(count), "0", text))
     });
     Ok(Limit {
@@ -201,7 +198,7 @@ fn postgresql(view: &View<'_>) -> Result<Limit, Missing> {
     })
 }
 
-/// When the server's log said that a connection was refused for want of room (SQLSTATE 53300), and how many were.
+/// When the server's log reported refused connections (SQLSTATE 53300), and how many.
 fn refusals(view: &View<'_>) -> Vec<(i64, f64)> {
     let events = view.recording.tables.events.with_columns(&["observed_at", "kind", "labels"]).unwrap_or_default();
     let is_one = |e: &&Event| e.kind == "error" && e.labels.get("sqlstate") == Some("53300");
@@ -234,7 +231,7 @@ fn of_limit(case: &Case<'_>, view: &View<'_>, limit: &Limit) -> Result<Outcome, 
     }
     let mut failed = failures::failed_share(case, &limit.reached)?;
     if let Some(refused) = refused {
-        // A failed request needs at least one connection that was refused.
+        // A failed request needs at least one refused connection.
         let rows = case.slow_requests()?;
         let bad: u64 = rows.iter().filter(|r| holdup_signals::client::failed(r)).map(|r| r.count()).sum();
         failed = failed.min(refused.0 / (bad as f64).max(1.0));
@@ -247,7 +244,7 @@ fn of_limit(case: &Case<'_>, view: &View<'_>, limit: &Limit) -> Result<Outcome, 
         evidence.push(of_failures(
             case.complaint.as_ref().map_or(view.window, |c| c.slow),
             failed,
-            "were under way while the limit was reached, with a refused connection for each",
+            "were in flight while the limit was reached, with a refused connection for each",
         ));
     }
     evidence.push(view.variable_evidence(
@@ -268,7 +265,7 @@ fn of_limit(case: &Case<'_>, view: &View<'_>, limit: &Limit) -> Result<Outcome, 
     Ok(Outcome::Fails(found, failed))
 }
 
-/// Milliseconds a request waited for a connection of a pool that was not full itself: it could not get more of the server.
+/// Milliseconds that a request waited for a connection although its pool was not full.
 fn waited(case: &Case<'_>, view: &View<'_>) -> Option<(f64, Evidence)> {
     let wait = view.mean(timing::POOL_WAIT, &[], timing::APP_METRICS).ok()?;
     let most = view.gauge(metrics::app::DB_CLIENT_CONNECTION_MAX.name, &[], timing::APP_METRICS).ok()?;
@@ -276,7 +273,7 @@ fn waited(case: &Case<'_>, view: &View<'_>) -> Option<(f64, Evidence)> {
     let per_request = wait.ms * wait.count / case.completed_in(view.window).ok()?.max(1.0);
     (per_request > 0.0 && open.max < most.mean).then(|| {
         let text = format!(
-            "a request waited {} for a connection of a pool that had {:.0} of the {:.0} it may have",
+            "a request waited {} for a connection of a pool that had {:.0} of at most {:.0}",
             ms(per_request),
             open.max,
             most.mean
@@ -287,7 +284,7 @@ fn waited(case: &Case<'_>, view: &View<'_>) -> Option<(f64, Evidence)> {
 
 fn fixes(view: &View<'_>, limit: &Limit) -> Vec<Fix> {
     let refused = limit.refused.as_ref().map_or(0.0, |r| (r.0 / view.window.seconds()).ceil());
-    // Half as many again, and as many as were refused in a second.
+    // Half as many again, plus those refused in a second.
     let enough = ((limit.had.max(limit.most) * 1.5 + refused) / 50.0).ceil() * 50.0;
     let idle = [metrics::mysql::SESSIONS.name, metrics::postgresql::SESSIONS.name]
         .iter()
@@ -297,7 +294,7 @@ fn fixes(view: &View<'_>, limit: &Limit) -> Vec<Fix> {
     if let Some(idle) = idle_share {
         fixes.push(Fix {
             text: format!(
-                "Make the apps' pools smaller, or put a pooler between: {idle:.0} of {:.0} connections did nothing, on average.",
+                "Make the apps' pools smaller, or put a pooler in between: {idle:.0} of {:.0} connections were idle on average.",
                 limit.had
             ),
             command: None,
@@ -305,15 +302,15 @@ fn fixes(view: &View<'_>, limit: &Limit) -> Vec<Fix> {
             risk: Some("A pool that is too small makes its requests wait instead.".to_owned()),
         });
     }
-    let text = format!("Let the server have {} connections, instead of {}.", thousands(enough), thousands(limit.most));
+    let text =
+        format!("Raise the server's limit to {} connections, from {}.", thousands(enough), thousands(limit.most));
     if limit.is_postgresql {
         fixes.push(Fix {
             text,
             command: Some(format!("ALTER SYSTEM SET max_connections = {enough:.0};")),
             keep: None,
             risk: Some(
-                "Takes effect with a restart. Each backend takes some 5 to 10 MiB, and work_mem for each sort on top."
-                    .to_owned(),
+                "Takes effect with a restart. Each backend takes 5 to 10 MiB, plus work_mem for each sort.".to_owned(),
             ),
         });
         return fixes;
@@ -328,7 +325,10 @@ fn fixes(view: &View<'_>, limit: &Limit) -> Vec<Fix> {
         text: text + &lack,
         command: Some(format!("SET GLOBAL {} = {enough:.0};", limit.setting)),
         keep: Some(format!("{}={enough:.0} below [mysqld] in the option file.", limit.setting)),
-        risk: Some("Takes effect at once. Each connection has a thread with its stack (256 KiB to 1 MiB) and the buffers of its statements; more of them at work at once may make all slower.".to_owned()),
+        risk: Some(
+            "Takes effect at once. Each connection has a thread with its stack (256 KiB to 1 MiB) and the buffers of its statements; more of them active at once may make all slower."
+                .to_owned(),
+        ),
     });
     fixes
 }

@@ -16,27 +16,30 @@ pub const RULE: Rule = Rule {
     cause: "connection_pool_exhausted",
     doc: Doc {
         title: "The connection pool is exhausted",
-        what: "Every connection of the app's database pool is in use, and requests queue for one. With N connections that are each held for H seconds the app can't run more than N / H units of work a second.",
+        what: "Every connection of the app's database pool is in use, and requests queue for one. With N connections that are each held for H seconds the app can't run more than N / H units of work per second.",
         hurts: "Requests wait inside the app; the database is idle and its own metrics look perfect.",
         needs: "The app's pool metrics: connections used and allowed, requests pending, time waited and held. OpenTelemetry's db.client.connection.* over Prometheus, or HikariCP's (hikaricp_connections_*). Or its spans of waits for a connection.",
-        predicts: "Connections in use stand at their maximum, requests are pending, and the wait for a connection is most of the time that requests are too slow by.",
+        predicts: "Connections in use stand at their maximum, requests are pending, and the wait for a connection is most of the excess.",
         clears: "No request is pending, or the wait for a connection is a small share of the delay.",
-        looks_like: "A slow database, saturated CPUs: connections are held longer, so the pool runs dry as a consequence. Then most of the time for which a connection is held is spent in what is slow, and the pool is a symptom. So it is where that shows nowhere, if connections held for as long as in the calm stretch would have been enough.",
-        fix: "Hold connections for less time (no calls of neighbours while holding one), then more connections, up to what the database's budget allows.",
+        looks_like: "A slow database or saturated CPUs: connections are held longer, so the pool runs dry as a consequence. Most of the time a connection is held is then spent in the slow part, and the pool is a symptom. It is a symptom even if the slow part is not visible, provided that the hold time of the baseline window would have sufficed.",
+        fix: "Hold connections for less time (no calls of downstream services meanwhile), then more connections, up to what the database's budget allows.",
         prove: "The same load again: nothing pending, wait for a connection near zero, throughput beyond the old N / H.",
         references: "OpenTelemetry semantic conventions, database client metrics; B. Schwartz, Queueing Theory; HikariCP wiki, About Pool Sizing.",
     },
     judge: Judge::Alone(judge),
 };
 
-/// Up to this share (0-1) of what its connections carry a pool hardly makes anybody wait: from there on the queue of a pool of some tens
-/// grows without bound (Erlang's C formula).
+/// Utilization (0-1) up to which a pool of some tens hardly has a queue (Erlang's C formula).
 const ENOUGH: f64 = 0.8;
 
-/// A connection is held for longer than in the calm stretch from this share (0-1) more on: less is what any two stretches differ by.
+/// A connection is held longer from this share (0-1) above the baseline: windows differ by less.
 const GREW: f64 = 0.25;
 
-/// How the state of a connection is labelled: OpenTelemetry's attribute, and what it was before it was stable.
+/// The risk of a larger pool.
+const POOL_RISK: &str =
+    "Each instance of the app then opens that many; check the sum against the database's max_connections.";
+
+/// Label for a connection's state: OpenTelemetry's attribute, and its name before it was stable.
 const STATE_LABELS: [&str; 2] = ["db_client_connection_state", "state"];
 
 /// Names of a pool's metrics.
@@ -57,7 +60,7 @@ const NAMES: [Names; 2] = [
         used: (metrics::app::DB_CLIENT_CONNECTION_COUNT.name, &STATE_LABELS),
         max: metrics::app::DB_CLIENT_CONNECTION_MAX.name,
     },
-    // Micrometer's, as HikariCP is watched by.
+    // Micrometer's, which HikariCP uses.
     Names {
         wait: metrics::app::HIKARICP_CONNECTIONS_ACQUIRE.name,
         held: metrics::app::HIKARICP_CONNECTIONS_USAGE.name,
@@ -72,7 +75,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     stable.or_else(|missing| hikari.map_err(|_| missing)).or_else(|missing| by_spans(case).ok_or(missing))
 }
 
-/// By the app's spans of waits for a connection: how long, and not how many connections there are.
+/// From the app's spans of waits for a connection, which do not count connections.
 fn by_spans(case: &Case<'_>) -> Option<Outcome> {
     if !case.recording.tables.spans.rows.iter().any(|s| s.resource == "pool") {
         return None;
@@ -89,10 +92,10 @@ fn by_spans(case: &Case<'_>) -> Option<Outcome> {
         evidence: vec![evidence],
         weights: vec![STRONG],
         fixes: vec![Fix {
-            text: "See in the waits of single requests what a connection is held for, and give it back before that; then raise the pool. With db.client.connection.* metrics holdup says to how many.".to_owned(),
+            text: "See in single requests why a connection is held; return it earlier, then raise the pool.".to_owned(),
             command: None,
             keep: None,
-            risk: Some("Each instance of the app then opens that many; hold the sum against the database's max_connections.".to_owned()),
+            risk: Some(POOL_RISK.to_owned()),
         }],
         prove: "Run the same scenario again: the pool wait leaves the ledger.".to_owned(),
         role: Role::Root,
@@ -148,28 +151,28 @@ fn by_metrics(case: &Case<'_>, names: &Names) -> Result<Outcome, Missing> {
             ms(held.ms),
             String::new(),
             format!(
-                "each connection was held for {}: {:.0} connections carry {ceiling:.0} units of work a second, no more",
+                "each connection was held for {}: {:.0} connections carry at most {ceiling:.0} units of work/s",
                 ms(held.ms),
                 max.mean
             ),
         ));
         let offered = case.peak_offered_per_second();
         let uses = held.count / completed;
-        // Little's law: connections in use = rate x uses per request x time held; half as many again, because a
-        // pool that is busy all the time makes a queue of every burst.
+        // Little's law: connections in use = rate x uses per request x time held; half as many
+        // again, because a pool that is always busy turns every burst into a queue.
         let needed = (offered * uses * held.ms / 1e3 * 1.5).ceil();
-        // Where nobody saw the demand, only what was served, more may be wanted.
+        // If only served requests were counted, the demand may be higher.
         let at_least = if case.origin == Origin::Client { "" } else { "at least " };
         if let Some(share) = timing::database_share_of_connection_use(&view).filter(|s| *s < 0.5) {
             fixes.push(Fix {
-                    text: format!(
-                        "Give the connection back before doing other work: {} of the time it is held is spent in the database.",
-                        percent(share)
-                    ),
-                    command: None,
-                    keep: None,
-                    risk: Some("What must be one transaction has to stay on one connection.".to_owned()),
-                });
+                text: format!(
+                    "Return the connection before doing other work: {} of its hold time is spent in the database.",
+                    percent(share)
+                ),
+                command: None,
+                keep: None,
+                risk: Some("Statements of one transaction must stay on one connection.".to_owned()),
+            });
         }
         fixes.push(Fix {
             text: format!(
@@ -178,7 +181,7 @@ fn by_metrics(case: &Case<'_>, names: &Names) -> Result<Outcome, Missing> {
             ),
             command: None,
             keep: None,
-            risk: Some("Each instance of the app then opens that many; hold the sum against the database's max_connections.".to_owned()),
+            risk: Some(POOL_RISK.to_owned()),
         });
     }
     let longer = held.as_ref().and_then(|held| held_longer(case, names, held, max.mean));
@@ -195,22 +198,20 @@ fn by_metrics(case: &Case<'_>, names: &Names) -> Result<Outcome, Missing> {
     }))
 }
 
-/// That connections are in use and not used: nearly all of `most` are, and for as long as each is held a few would be enough for all that
-/// were due. Whatever keeps those that have one from going on is why.
+/// Nearly all of `most` connections are taken, although at this hold time a few would suffice.
 fn idle_in_use(case: &Case<'_>, held: &Mean, completed: f64, used: f64, most: f64) -> Option<Evidence> {
     let each_ms = held.ms * held.count / completed;
     let needed = case.peak_offered_per_second() * each_ms / 1e3;
     (case.origin == Origin::Client && used >= ENOUGH * most && needed <= ENOUGH * most).then(|| {
         let text = format!(
-            "a request held one for {}, at which {needed:.0} would be enough for all that were due: those that have one do not go on",
+            "a request held one for {}, so {needed:.0} would suffice for all due requests: the holders of connections do not progress",
             ms(each_ms)
         );
         held.evidence(ms(each_ms), "", text)
     })
 }
 
-/// That the pool ran dry because each connection is held for longer than in the calm stretch: held for as long as then, `most` of them
-/// would have been enough for what was asked for. Whatever makes it longer is why, also where nobody saw what that is.
+/// Each connection is held longer: at the hold time of the baseline window `most` would suffice.
 fn held_longer(case: &Case<'_>, names: &Names, held: &Mean, most: f64) -> Option<Evidence> {
     let calm = case.calm()?;
     let before = calm.mean(names.held, &[], timing::APP_METRICS).ok().filter(|before| before.count > 0.0)?;
@@ -221,22 +222,21 @@ fn held_longer(case: &Case<'_>, names: &Names, held: &Mean, most: f64) -> Option
     let needed = case.peak_offered_per_second() * before_ms / 1e3;
     (now_ms >= (1.0 + GREW) * before_ms && needed <= ENOUGH * most).then(|| {
         let text = format!(
-            "in the calm stretch a request held one for {}, at which {needed:.0} would be enough for all that were due: they run out because each is held for longer",
+            "in the baseline window a request held one for {}, so {needed:.0} would suffice for all due requests: they run out because each is held longer",
             ms(before_ms)
         );
         before.evidence(ms(before_ms), ms(now_ms), text)
     })
 }
 
-/// The app's connections to the database as the kernel counts them, where they are as many as the pool may have. It supports what the
-/// pool says: by itself a number of connections that stays may be all that is needed.
+/// The app's connections from the kernel, if as many as the pool allows: alone that may be normal.
 fn from_outside(case: &Case<'_>, most: f64) -> Option<Evidence> {
     let view = case.slow();
     let source = view.outside().ok().filter(|o| o.has_processes())?.source;
     let database = view.neighbours(&source)?.into_iter().find(|n| n.is_database)?;
     let open = database.connections_max.filter(|open| *open >= most)?;
     let text = format!(
-        "its processes had {open:.0} connections open to {} at most, as many as the pool allows, and awaited an answer on {:.1} of them",
+        "its processes had at most {open:.0} connections open to {}, as many as the pool allows, and {:.1} of them awaited an answer",
         database.name, database.pending
     );
     Some(database.evidence(format!("{open:.0} open, {:.1} awaited", database.pending), "", text))

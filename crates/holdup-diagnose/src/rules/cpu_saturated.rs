@@ -1,4 +1,4 @@
-//! Threads that could run wait for a CPU.
+//! Runnable threads wait for a CPU.
 
 mod one_core;
 
@@ -19,13 +19,13 @@ pub const RULE: Rule = Rule {
     cause: "cpu_saturated",
     doc: Doc {
         title: "The CPUs are saturated",
-        what: "There is more to run than CPUs to run it: threads of the service stand in the run queue. Or a process whose interpreter has a lock (Ruby, Python, Node.js) uses the one CPU that it can, with others idle: its threads wait for the lock.",
+        what: "More threads are runnable than there are CPUs: threads of the service stand in the run queue. Or a process whose interpreter has a lock (Ruby, Python, Node.js) uses the one CPU that it can, while others idle: its threads wait for the lock.",
         hurts: "Everything takes longer by the same factor, and tails grow first.",
-        needs: "The host's CPU time (--watch host), and for the amount the run-queue wait of the service's processes (--watch pid:N or server:PORT).",
-        predicts: "Run-queue wait per request is a large part of what requests are too slow by. Or all CPUs are busy, mostly with the service, and fewer requests end than are due, or users who each wait for their answer queue: then they wait in front of it.",
-        clears: "The service's threads waited for a CPU for a small share of the delay, and requests end as fast as they are due; or so much CPU was idle that queueing can't amount to it.",
-        looks_like: "A high load average with idle CPUs is not this: threads in uninterruptible sleep count there too. iowait is idle time.",
-        fix: "Find what burns the CPU, then fewer of it, or more CPUs.",
+        needs: "The host's CPU time (--watch host), and to quantify it the run-queue wait of the service's processes (--watch pid:N or server:PORT).",
+        predicts: "Run-queue wait per request is a large part of the excess. Or all CPUs are busy, mostly with the service, and fewer requests end than are due, or users who each wait for their response queue: requests then wait in front of the service.",
+        clears: "The service's threads waited for a CPU for a small share of the delay, and requests end as fast as they are due; or too much CPU was idle for such a queue.",
+        looks_like: "A high load average with idle CPUs is something else: threads in uninterruptible sleep count there too. iowait is idle time.",
+        fix: "Find what uses the CPU, then reduce it, or add CPUs.",
         prove: "The same load again: run-queue wait per request is small.",
         references: "B. Gregg, Systems Performance, 2nd ed., ch. 6; kernel documentation: sched-stats, PSI; L. Kleinrock, Queueing Systems, vol. 1 (M/M/1 processor sharing).",
     },
@@ -53,8 +53,8 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         format!("{} of CPU time was idle", percent(1.0 - busy)),
     )];
 
-    // What waiting for a CPU can amount to per request: as the kernel counted it for the watched
-    // processes; else what a processor-sharing queue at this utilization makes of the CPU time used.
+    // The possible CPU wait per request: as the kernel counted it for the watched processes; else
+    // the processor-sharing queue that this utilization makes of the CPU time used.
     let waited = view.counter(metrics::process::RUN_QUEUE.name, &[], "--watch pid:N");
     let waited = waited.or_else(|_| view.counter(metrics::server::RUN_QUEUE_WAIT.name, &[], "--watch server:PORT"));
     let mut explains_ms = match &waited {
@@ -84,7 +84,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
                 ),
             ));
             match running(case, completed) {
-                // Others may burn the CPUs: who waits for one here is seen doing so.
+                // Other processes may use the CPUs: sessions that wait for one here show it.
                 Some((running, piece)) if running < queueing => {
                     evidence.push(piece);
                     running
@@ -111,7 +111,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         }));
     }
     if let Some(pieces) = overloaded(case, busy, busy_seconds)? {
-        // A few run at once and the others are not even let in: all of the delay is theirs, wherever it is waited for.
+        // A few requests run at once and the others are not admitted: the whole delay is theirs.
         explains_ms = explains_ms.max(case.excess_ms());
         evidence.extend(pieces);
     } else if share(case, explains_ms) < MATTERS {
@@ -137,7 +137,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         evidence,
         weights: vec![STRONG * busy, STRONG],
         fixes: vec![Fix {
-            text: "Profile what burns the CPU (perf top), make it cheaper or run less of it at once; then add CPUs."
+            text: "Profile what uses the CPU (perf top), make it cheaper or run less of it at once; then add CPUs."
                 .to_owned(),
             command: None,
             keep: None,
@@ -148,18 +148,18 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }))
 }
 
-/// CPUs count as fully used from this share (0-1) on: between two requests there is always a moment.
+/// CPUs count as fully used from this share (0-1): between two requests there is always a moment.
 const ALL_BUSY: f64 = 0.95;
 
-/// Fewer requests end than are due if it is less than this share (0-1) of them: some are under way at the end.
+/// Fewer requests end than are due below this share (0-1): some are in flight at the end.
 const KEEPS_UP: f64 = 0.95;
 
-/// That more is asked for than the CPUs can do: all are busy, for the most part with the service, and fewer requests end than are due,
-/// or users queue.
-/// What a service completes is at most CPUs over CPU time a request (utilization law), whatever stands in front and is waited for.
+/// Whether the demand exceeds the CPUs: all are busy, mostly with the service, and fewer requests
+/// end than are due, or users queue. A service completes at most CPUs over CPU time per request
+/// (utilization law), whatever waits in front.
 ///
 /// # Errors
-/// If nobody counted whose CPU time it was.
+/// If it is unknown which processes used the CPU time.
 fn overloaded(case: &Case<'_>, busy: f64, busy_seconds: f64) -> Result<Option<[Evidence; 2]>, Missing> {
     let Some(complaint) = case.complaint.as_ref().filter(|c| c.is_slow && busy >= ALL_BUSY) else { return Ok(None) };
     let (view, window) = (case.slow(), complaint.slow);
@@ -170,8 +170,7 @@ fn overloaded(case: &Case<'_>, busy: f64, busy_seconds: f64) -> Result<Option<[E
         Some(Model::Closed) => queue_of_users(case, answered),
         _ => {
             let due = case.due_per_second(window)?;
-            let text =
-                format!("{due:.0} requests a second were due, and with all CPUs busy {answered:.0} were answered");
+            let text = format!("{due:.0} requests/s were due, and with all CPUs busy {answered:.0} were answered");
             (answered < KEEPS_UP * due).then(|| (format!("{due:.0}/s"), text))
         }
     };
@@ -185,7 +184,7 @@ fn overloaded(case: &Case<'_>, busy: f64, busy_seconds: f64) -> Result<Option<[E
     }
     let each_ms = own.delta / view.window.seconds() / answered * 1e3;
     let used = format!(
-        "{} of the CPU time in use was the service's: {} for each request that was answered",
+        "{} of the CPU time in use was the service's: {} per answered request",
         percent(own.delta / busy_seconds),
         ms(each_ms)
     );
@@ -195,11 +194,12 @@ fn overloaded(case: &Case<'_>, busy: f64, busy_seconds: f64) -> Result<Option<[E
     Ok(Some([used, kept_up]))
 }
 
-/// So many times as many requests as there are CPUs are under way where users queue for them.
+/// Users queue for CPUs with this many requests in flight per CPU.
 const QUEUED: f64 = 2.0;
 
-/// That users who each wait for their answer queue: the next is only asked for when one ends, so that all that is due is answered, and
-/// more of them make it later and nothing else. What is expected, and that they do.
+/// Whether users who each wait for their response queue. In this model a new request starts only
+/// when one ends, so all due requests are answered, and more users only make responses later.
+/// Returns the expectation and the observation.
 fn queue_of_users(case: &Case<'_>, answered: f64) -> Option<(String, String)> {
     let view = case.slow();
     let cpus = view.gauge(metrics::host::CPU_LOGICAL_COUNT.name, &[], HOST).ok()?.mean.max(1.0);
@@ -207,17 +207,18 @@ fn queue_of_users(case: &Case<'_>, answered: f64) -> Option<(String, String)> {
     let service_s = mean_over(requests, |r| Some(service_ms(r)? / 1e3))?;
     let under_way = answered * service_s;
     let text = format!(
-        "{under_way:.0} requests were under way at a time, and with all CPUs busy {answered:.0} a second were answered: more users only wait longer"
+        "{under_way:.0} requests were in flight at a time, and with all CPUs busy {answered:.0}/s were answered: more users only wait longer"
     );
-    (under_way >= QUEUED * cpus).then(|| (format!("up to {cpus:.0} under way"), text))
+    (under_way >= QUEUED * cpus).then(|| (format!("up to {cpus:.0} in flight"), text))
 }
 
-/// Where a request waits for what another holds, and neither runs nor wants to.
+/// Waits for what another request holds, without running.
 const HELD: [Owner; 2] = [Owner::PoolWait, Owner::LockWait];
 
-/// The most of a mean request's time, milliseconds, that can come of waiting for a CPU, by its accounts: threads of a process wait for
-/// other things than requests, too. Of what others hold no more than requests that take so long at everything else make each other
-/// wait for a single one of it (M/M/1: ρ/(1-ρ) times as long). None without accounts.
+/// The most milliseconds of a mean request that waiting for a CPU can account for, from its
+/// accounts: a process's threads also wait for other things than requests. For held resources, at
+/// most the waiting that requests of this length cause each other over a single one (M/M/1: ρ/(1-ρ)
+/// times as long). None without accounts.
 fn at_most(case: &Case<'_>, completed: f64) -> Option<(f64, Evidence)> {
     let view = case.slow();
     let of = |owner: Owner| case.accounts().mean_ms_of_app(owner);
@@ -229,7 +230,7 @@ fn at_most(case: &Case<'_>, completed: f64) -> Option<(f64, Evidence)> {
     let held_ms: f64 = HELD.into_iter().map(|owner| of(owner).map(|ms| ms.min(behind_ms))).sum::<Option<f64>>()?;
     let most = runs_ms + held_ms;
     let text = format!(
-        "by its own account a request was at work, or where it could wait for a CPU, for {}: with what that holds up, at most {}",
+        "by its own spans a request was running, or could wait for a CPU, for {}: with the waits that causes, at most {}",
         ms(runs_ms),
         ms(most)
     );
@@ -237,14 +238,14 @@ fn at_most(case: &Case<'_>, completed: f64) -> Option<(f64, Evidence)> {
     Some((most, Evidence::new("spans", "duration_ns", labels, view.window, ms(most), "most of the delay", text)))
 }
 
-/// Milliseconds of a statement for which sessions ran or wanted to, by their having nothing to wait for; none where statements are not
-/// what the client asks for, or the server does not tell.
+/// Milliseconds of a statement for which sessions were runnable, because they had nothing to wait
+/// for; none if statements are not the client's requests, or the server does not report waits.
 fn running(case: &Case<'_>, completed: f64) -> Option<(f64, Evidence)> {
     let view = case.slow();
     let waits = view.server_waits().ok().flatten().filter(|_| case.asks_statements())?;
     let running_ms = waits.running * view.window.seconds() / completed * 1e3;
     let text = format!(
-        "{:.1} of {:.1} active sessions on average waited for nothing but a CPU: at most {} a request",
+        "{:.1} of {:.1} active sessions on average waited only for a CPU: at most {} per request",
         waits.running,
         waits.active,
         ms(running_ms)

@@ -15,13 +15,13 @@ pub const RULE: Rule = Rule {
     cause: "cpu_throttled",
     doc: Doc {
         title: "The service is throttled by its CPU limit",
-        what: "A cgroup with a CPU quota has used it up before the period (100 ms as a rule) is over; none of its threads runs until the next one begins.",
-        hurts: "Every request under way stands still for tens of milliseconds again and again; when the work that comes in needs more than the quota, requests queue without end, on a host whose CPUs are idle.",
-        needs: "The quota and the throttling counters of the service's cgroup, and the CPU time it used (--watch pid:N, server:PORT or cgroup:PATH). Of a group that is throttled in most periods the counters tell without the quota: one without a quota never is.",
-        predicts: "Most periods are throttled; the service's CPU time stands at the quota; what a queue at that utilization of the quota makes of the CPU time of a request is a large part of the delay.",
-        clears: "There is no quota, or what its stops and the queue behind them amount to is a small share of the delay. Throttled periods alone are no sign: with 77 of 83 of them throttled a service was still fast.",
+        what: "A cgroup with a CPU quota has used it up before the period (usually 100 ms) is over; none of its threads runs until the next one begins.",
+        hurts: "Every request in flight stops for tens of milliseconds again and again. If the incoming work needs more than the quota, requests queue without end, on a host whose CPUs are idle.",
+        needs: "The quota and the throttling counters of the service's cgroup, and the CPU time it used (--watch pid:N, server:PORT or cgroup:PATH). For a group throttled in most periods the counters suffice: a group without a quota never is.",
+        predicts: "Most periods are throttled; the service's CPU time stands at the quota; the CPU time of a request, with the queue at that utilization of the quota, is a large part of the delay.",
+        clears: "There is no quota, or its stops and the queue behind them are a small share of the delay. Throttled periods alone prove nothing: with 77 of 83 of them throttled a service was still fast.",
         looks_like: "Saturated CPUs make threads wait as well, with no idle time on the host. A pool or a lock makes requests wait while the quota is not used up.",
-        fix: "A larger quota, by what the load needs; or less CPU work a request.",
+        fix: "A larger quota, as the load needs; or less CPU work per request.",
         prove: "The same load again: hardly a period is throttled.",
         references: "Kernel documentation: CFS Bandwidth Control, cgroup v2 (cpu.max, cpu.stat); L. Kleinrock, Queueing Systems, vol. 1 (M/M/1 processor sharing).",
     },
@@ -30,39 +30,39 @@ pub const RULE: Rule = Rule {
 
 const ENABLE: &str = "--watch pid:N for the app and the database, server:PORT, or cgroup:PATH";
 
-/// Where it is not known how much of the quota was used, this share (0-1) of it is taken to be at most: from here on a
-/// queue is without end anyway.
+/// Assumed use (0-1) of the quota if unknown: from here the queue has no end.
 const MOST_BUSY: f64 = 0.995;
 
 /// A group is throttled in this share (0-1) of its periods: most of the time.
 const MOSTLY: f64 = 0.5;
 
-/// Share (0-1) of a quota that is well used: the rest is room for what comes in bursts.
+/// Good utilization (0-1) of a quota: the rest is room for bursts.
 const WELL_USED: f64 = 0.7;
 
-/// Length of a period in which a quota may be used unless it is set, microseconds (Linux: Documentation/scheduler/sched-bwc.rst).
+/// Length of a quota's period unless set, microseconds (Documentation/scheduler/sched-bwc.rst).
 const PERIOD_MICROS: f64 = 100_000.0;
 
-/// What a quota that nobody read, but that shows in what it does, is worth as evidence against one that was (0-1).
+/// Worth (0-1) as evidence of a quota that is only inferred, compared with one that was read.
 const BY_USE: f64 = 0.8;
 
 /// What a quota did to one source.
 struct Throttled<'a> {
     process: Process<'a>,
     quota: CpuQuota,
-    /// Whether the quota was read, and not concluded from what the group could use.
+    /// Whether the quota was read, not inferred from what the group could use.
     is_told: bool,
     periods: Counter,
     stopped: Counter,
     stopped_seconds: Counter,
-    /// CPU seconds its processes used; none where that was not recorded.
+    /// CPU seconds its processes used; none if not recorded.
     used: Option<f64>,
-    /// Seconds that its threads stood in the run queue; none where that was not recorded.
+    /// Seconds that its threads stood in the run queue; none if not recorded.
     waited: Option<f64>,
 }
 
-/// Estimates a quota that no source read, for a group that was stopped in most of its `periods`: there it used all of its quota, which
-/// is at most its whole use divided by their share. None for a group that is seldom stopped.
+/// Estimates a quota that was not recorded, for a group that was stopped in most of its `periods`:
+/// in those it used its whole quota, so the quota is at most its total use divided by their share.
+/// None for a group that is seldom stopped.
 fn quota_by_use(used: f64, periods: &Counter, stopped: &Counter) -> Option<CpuQuota> {
     let share = stopped.delta / periods.delta.max(1.0);
     let cpus = used / periods.seconds.max(1e-9) / share;
@@ -86,15 +86,15 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let Some((explains_ms, one)) = worst else { return Ok(Outcome::Cleared(unlimited)) };
     let mut evidence = one.evidence(&view, completed, explains_ms);
     if share(case, explains_ms) < MATTERS {
-        // How much of the quota was used is what tells a queue without end from stops that nobody feels.
+        // The used part of the quota tells an endless queue from harmless stops.
         let workers = workers::Pool::of(case);
-        // Workers that are held by it, or nobody to accept, make others wait in front, which is no time of the group's.
+        // Stopped workers, or a server stopped before it accepts, delay requests in front of it.
         let is_hidden = one.process.source.starts_with("server:")
             && one.stopped.delta >= MOSTLY * one.periods.delta
             && workers.map_or(true, |pool| !pool.knows_hand() || pool.most.is_none() && pool.is_standing());
         return match one.used.and(one.waited) {
             Some(_) if is_hidden => {
-                Err(Missing::new("what waits for workers of a server that is throttled in most periods", ENABLE))
+                Err(Missing::new("requests waiting for workers of a server that is throttled in most periods", ENABLE))
             }
             Some(_) => Ok(Outcome::Cleared(evidence)),
             None => Err(Missing::new("CPU time and run-queue wait of the service's processes", ENABLE)),
@@ -123,8 +123,8 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }))
 }
 
-/// What is throttled, and evidence for what has no limit. Our own cgroup counts only where no process is watched: in a
-/// container it is the service's as well.
+/// What is throttled, and evidence for what has no limit. holdup's own cgroup counts only if no
+/// process is watched: in a container it is the service's as well.
 fn limited<'a>(view: &View<'a>) -> Result<(Vec<Throttled<'a>>, Vec<Evidence>), Missing> {
     const QUOTA: &str = quota::SETTING;
     const PERIODS: &str = metrics::cgroup::CPU_PERIODS.name;
@@ -153,7 +153,7 @@ fn limited<'a>(view: &View<'a>) -> Result<(Vec<Throttled<'a>>, Vec<Evidence>), M
             |source: &str| source == process.source || path.is_some() && view.setting_of(source, "cgroup.path") == path;
         let seconds =
             |metric| view.counter_where(shares, metric, &[], ENABLE).ok().map(|c| c.delta).filter(|_| watched);
-        // The cgroup's own count has all in it that the quota is for; else that of those who are watched.
+        // The cgroup's own count includes all that share the quota; else that of watched processes.
         let own = |metric| of(metric).ok().map(|c| c.delta).filter(|_| watched);
         let used = own(metrics::cgroup::CPU_USAGE.name)
             .or_else(|| seconds(metrics::process::CPU_TIME.name))
@@ -196,34 +196,34 @@ impl Throttled<'_> {
         Some((self.used? / self.periods.seconds.max(1e-9) / self.quota.cpus()).clamp(0.0, 1.0))
     }
 
-    /// Milliseconds of a request: of the stops it meets, of the queue that a server as fast as the quota has, or of the waits
-    /// that were counted; each is what there is at least.
+    /// Milliseconds of a request from the stops it meets, from the queue of a server as fast as the
+    /// quota, or from the counted waits: the largest of these lower bounds.
     fn explains_ms(&self, view: &View<'_>, completed: f64) -> f64 {
         self.stops_ms(view).max(self.queue_ms(completed)).max(self.waited_ms(view, completed))
     }
 
-    /// Share (0-1) of the time in which it was stopped. The kernel adds up the stops of each CPU's run queue.
+    /// Share (0-1) of the time it was stopped. The kernel adds up the stops of all run queues.
     fn stopped_share(&self, view: &View<'_>) -> f64 {
         let queues = self.quota.cpus().ceil().max(1.0);
         (self.stopped_seconds.delta / queues / view.window.seconds()).min(1.0)
     }
 
-    /// A request that comes in a stop waits for its end, and for those that came before it: about a stop's length, in as
-    /// many cases as there are stops in the time.
+    /// A request that arrives in a stop waits for its end, and for earlier requests: about a stop's
+    /// length, as often as stops cover the time.
     fn stops_ms(&self, view: &View<'_>) -> f64 {
         let share = self.stopped_share(view);
         share * share * view.window.seconds() / self.stopped.delta.max(1.0) * 1e3
     }
 
-    /// A thread that could run while its group is stopped stands in the run queue: of the time spent there the share in
-    /// which the group was stopped.
+    /// A runnable thread of a stopped group stands in the run queue: the stopped share of that.
     fn waited_ms(&self, view: &View<'_>, completed: f64) -> f64 {
         self.stopped_share(view) * self.waited.unwrap_or(0.0) / completed * 1e3
     }
 
-    /// Where requests wait for a worker: what those are held for without waiting for others or running, as far as their group was
-    /// throttled. Some kernels take the threads of a group that is stopped off the run queue. Where workers are free and connections
-    /// stand in front of them all the same, a server that is stopped most of the time does not come to accept them.
+    /// If requests wait for a worker: worker-hold time without waits for others and without CPU, as
+    /// far as their group was throttled. Some kernels take the threads of a stopped group off the
+    /// run queue. If connections wait although workers are free, a server that is stopped most of
+    /// the time has no time to accept them.
     fn stalls_workers_ms(&self, case: &Case<'_>) -> f64 {
         let held = workers::waits_for_workers(case).and_then(|held| held.stalled_ms());
         let is_stopped =
@@ -237,9 +237,9 @@ impl Throttled<'_> {
         stalled.unwrap_or(0.0) * ratio
     }
 
-    /// What processor sharing at this utilization of the quota makes of the CPU time of a request.
+    /// The CPU time of a request under processor sharing at this utilization of the quota.
     fn queue_ms(&self, completed: f64) -> f64 {
-        // Without the CPU time, the quota was used up in each throttled period.
+        // Without the CPU time: the quota was used up in each throttled period.
         let busy = self.busy().unwrap_or(self.stopped.delta / self.periods.delta.max(1.0)).min(MOST_BUSY);
         let used = self.used.unwrap_or(busy * self.quota.cpus() * self.periods.seconds);
         let elapsed = used / completed * 1e3 / self.quota.cpus().min(1.0);
@@ -255,7 +255,7 @@ impl Throttled<'_> {
             view.setting_evidence(self.process.source, quota::SETTING, expected, text)
         } else {
             let text = format!(
-                "{name} may use about {:.2} CPUs, by what it used in the periods in which it was stopped: its limit was not recorded",
+                "{name} may use about {:.2} CPUs, estimated from its use in throttled periods: its limit was not recorded",
                 self.quota.cpus()
             );
             self.periods.evidence(format!("about {:.2} CPUs", self.quota.cpus()), expected, text)
@@ -273,12 +273,12 @@ impl Throttled<'_> {
         ];
         let text = match (self.used, self.busy()) {
             (Some(used), Some(busy)) => format!(
-                "a request used {} of CPU, and {} of the quota was used: stops and the queue behind it make {} of a request",
+                "a request used {} of CPU, and {} of the quota was used: stops and the queue behind them account for {} of a request",
                 ms(used / completed * 1e3),
                 percent(busy),
                 ms(explains_ms)
             ),
-            _ => format!("its stops and the queue behind them make up to {} of a request", ms(explains_ms)),
+            _ => format!("its stops and the queue behind them account for up to {} of a request", ms(explains_ms)),
         };
         evidence.push(self.stopped_seconds.evidence(
             format!("{:.1} s in {:.0} s", self.stopped_seconds.delta, view.window.seconds()),
@@ -289,14 +289,14 @@ impl Throttled<'_> {
     }
 }
 
-/// The quota that the load would use to [`WELL_USED`]: what a request uses, times those that are due.
+/// The quota that the load would use to [`WELL_USED`]: CPU time per request times due requests.
 fn fixes(case: &Case<'_>, view: &View<'_>, one: &Throttled<'_>, completed: f64) -> Vec<Fix> {
     let used = one.used.unwrap_or(one.quota.cpus() * one.periods.seconds);
-    // What clients gave up on was worked on as well: the app's own count is the better one where there is one.
+    // Given-up requests were processed as well: the app's own count is better.
     let served = view.counter(&format!("{}_count", timing::HTTP_SERVER), &[], timing::APP_METRICS);
     let served = served.map_or(completed, |c| c.delta.max(completed));
     let needed = used / served * case.peak_offered_per_second();
-    // In steps of 5 % of a CPU, and more than there is now.
+    // In steps of 5 % of a CPU, and more than now.
     let cpus = ((needed / WELL_USED).max(1.25 * one.quota.cpus()) * 20.0).ceil() / 20.0;
     let micros = (cpus * one.quota.period_us).round();
     let path = view.cgroup_of(one.process.source, metrics::cgroup::CPU_PERIODS.name);
@@ -319,10 +319,10 @@ fn fixes(case: &Case<'_>, view: &View<'_>, one: &Throttled<'_>, completed: f64) 
                 cpus * 100.0,
                 view.container_with("cpu_limit_millicores", one.quota.cpus() * 1e3).map_or_else(String::new, |name| format!(" of container {name}"))
             )),
-            risk: Some("What it uses more, others on the host have less of.".to_owned()),
+            risk: Some("Other services on the host get less CPU.".to_owned()),
         },
         Fix {
-            text: "Or let a request use less CPU: profile it (perf top), and run no more threads at once than the quota has CPUs.".to_owned(),
+            text: "Or reduce the CPU time of a request: profile it (perf top), and run at most as many threads as the quota has CPUs.".to_owned(),
             command: None,
             keep: None,
             risk: None,

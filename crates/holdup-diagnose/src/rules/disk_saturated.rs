@@ -17,12 +17,12 @@ pub const RULE: Rule = Rule {
     cause: "disk_saturated",
     doc: Doc {
         title: "The disk is saturated",
-        what: "More reads and writes are asked of a disk than it can do; they queue in front of it. Or a cgroup may do no more I/O, and its requests are held back before they reach a disk that looks idle.",
+        what: "A disk gets more reads and writes than it can do, and they queue in front of it. Or a cgroup's I/O limit delays its requests before they reach a disk that looks idle.",
         hurts: "Threads stand in uninterruptible sleep until their I/O is done.",
-        needs: "The host's disk statistics (--watch host), and for the amount the thread states and cgroup of the service's processes (--watch pid:N).",
-        predicts: "Threads of the service sleep uninterruptibly for a large part of what requests are too slow by, and the device has a queue, or a cgroup's limit on I/O is reached.",
-        clears: "All I/O of the machine together took a small share of the delay per request and no limit of a cgroup is reached; or the service's threads were hardly ever in uninterruptible sleep; or the device had no queue.",
-        looks_like: "Utilization near 100 % alone is no sign: a disk that serves many at once can be busy all the time with room to spare. A ceiling on throughput shows as a plateau of the sum of reads and writes. Threads that wait for a lock of a directory sleep uninterruptibly as well.",
+        needs: "The host's disk statistics (--watch host), and to quantify it the thread states and cgroup of the service's processes (--watch pid:N).",
+        predicts: "Threads of the service sleep uninterruptibly for a large part of the excess, and the device has a queue, or a cgroup's I/O limit is reached.",
+        clears: "All I/O of the machine together took a small share of the delay per request and no cgroup's limit is reached; or the service's threads were hardly ever in uninterruptible sleep; or the device had no queue.",
+        looks_like: "Utilization near 100 % alone proves nothing: a disk that serves many operations at once can be busy all the time with room to spare. A throughput limit shows as a plateau of the sum of reads and writes. Threads that wait for a directory's lock sleep uninterruptibly as well.",
         fix: "Less I/O (indexes, memory), then a faster disk or a higher limit.",
         prove: "The same load again: queue and wait of the device are small.",
         references: "Linux: Documentation/admin-guide/iostats.rst (fields of /proc/diskstats), accounting/psi.rst, cgroup-v1/blkio-controller.rst (throttle), cgroup-v2.rst (io.max); B. Gregg, Systems Performance, 2nd ed., ch. 9.",
@@ -32,8 +32,8 @@ pub const RULE: Rule = Rule {
 
 const HOST: &str = "--watch host";
 
-/// With fewer operations queued or being served on average, and at less than this utilization, a device has room: whoever
-/// waits waits for the time that one operation takes.
+/// With fewer operations queued or in service on average, and below this utilization, a device has
+/// room: a wait is the time of one operation.
 const QUEUE: f64 = 1.0;
 const BUSY: f64 = 0.9;
 
@@ -46,14 +46,14 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }
     let Some(disk) = disks.tops().max_by(|a, b| a.operation_seconds().total_cmp(&b.operation_seconds())) else {
         let none = view.counter(metrics::host::DISK_OPERATIONS.name, &[], HOST)?;
-        return Ok(Outcome::Cleared(vec![none.evidence("0", "many", "no disk was asked for anything")]));
+        return Ok(Outcome::Cleared(vec![none.evidence("0", "many", "no disk did any I/O")]));
     };
     let asked_ms = waits.disks_ms(disk.utilization);
     let explains_ms = volume::of_requests(&waits, case, asked_ms)?;
     let all_io = view.counter(metrics::host::DISK_OPERATION_TIME.name, &[], HOST)?.evidence(
         format!("{} a request", ms(waits.io_ms())),
         "most of the delay, if the disk were the cause",
-        format!("all I/O of this machine, by anyone, took {} per request", ms(waits.io_ms())),
+        format!("all I/O of this machine together took {} per request", ms(waits.io_ms())),
     );
     let asleep = asleep_evidence(&waits);
     if case.share_inside(explains_ms) < MATTERS {
@@ -61,7 +61,8 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             && waits.mean_of(&[Wait::Unknown]) > 0.0
             && !view.knows_throttles()
         {
-            // Threads sleep for what no device counts: a limit above the device would look like this.
+            // Threads sleep for something that no device counts: a limit above the device would
+            // look like this.
             return Err(Missing::new(
                 "limits on I/O of the service's cgroups",
                 "--watch pid:N for the app and the database",
@@ -78,8 +79,8 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let who = who(&view, disk);
     evidence.extend(who.evidence);
     let text = format!(
-        "Less of it first: {} {} of what is done. Then a faster disk, or a higher limit, than {:.0} operations/s and {}.",
-        who.name.as_deref().unwrap_or("find who reads or writes (pidstat -d 1), who does"),
+        "Reduce the I/O first: {} does {} of it. Then a faster disk, or a higher limit than {:.0} operations/s and {}.",
+        who.name.as_deref().unwrap_or("the process that pidstat -d 1 shows"),
         who.share.map_or_else(|| "most".to_owned(), percent),
         disk.operations_per_second(),
         bytes_per_second(disk.bytes_per_second()),
@@ -87,7 +88,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     Ok(Outcome::Found(Found {
         explains_ms,
         evidence,
-        // Threads that nobody watches may be of the service, or of anybody else.
+        // Unwatched threads may belong to the service or to others.
         weights: vec![if waits.asleep.watched { STRONG } else { WEAK }, STRONG * disk.utilization],
         fixes: vec![Fix { text, command: None, keep: None, risk: None }],
         prove: format!(
@@ -105,7 +106,7 @@ fn asleep_evidence(waits: &DiskWaits) -> Evidence {
         format!(
             "{:.2} threads of {} were in uninterruptible sleep on average: {} per request",
             waits.asleep.mean,
-            if waits.asleep.watched { "the service" } else { "this machine, none of them watched," },
+            if waits.asleep.watched { "the service" } else { "this machine (none watched)" },
             ms(waits.asleep_ms())
         ),
     )
@@ -120,7 +121,7 @@ fn place_evidence(waits: &DiskWaits) -> Option<Evidence> {
     Some(waits.asleep.at(place, format!("{:.1} threads", place.mean), "none", text))
 }
 
-/// A cgroup's limit is reached: whatever threads sleep for, it is that, while the device may be idle.
+/// A cgroup's limit is reached: it explains the sleep of threads, while the device may be idle.
 fn throttled(
     case: &Case<'_>,
     view: &View<'_>,
@@ -151,7 +152,7 @@ fn throttled(
         evidence,
         weights: vec![CERTAIN * throttle.reached_ratio, STRONG],
         fixes: vec![cgroup_limit::raise(view, throttle)],
-        prove: "Run the same scenario again: the cgroup stays below its limit, and its threads hardly sleep uninterruptibly.".to_owned(),
+        prove: "Run the same scenario again: the cgroup stays below its limit, and its threads hardly ever sleep uninterruptibly.".to_owned(),
         role: Role::Root,
     }))
 }
@@ -162,7 +163,7 @@ fn limit_text(throttle: &Throttle) -> String {
         Unit::Operations => (format!("{:.0} operations/s", throttle.rate), format!("{:.0}/s", throttle.limit)),
     };
     format!(
-        "the cgroup of {} did {done} of {}s on {}, its limit is {limit}: it was at it for {} of the time",
+        "the cgroup of {} did {done} of {}s on {}; its limit is {limit}, which it reached for {} of the time",
         throttle.source,
         throttle.direction,
         throttle.device,
@@ -174,7 +175,7 @@ fn idle_text(disk: &Disk) -> String {
     if disk.utilization >= 0.5 {
         return what_it_does(disk);
     }
-    format!("the device looks idle meanwhile, since what is held back never reaches it. {}", what_it_does(disk))
+    format!("the device looks idle meanwhile, because delayed requests do not reach it. {}", what_it_does(disk))
 }
 
 #[cfg(test)]
@@ -216,7 +217,7 @@ mod tests {
         for part in [
             "loop0 (on vda): 400 reads",
             "20.0 in the queue",
-            "mariadbd (pid 7) read and wrote 6.5 MB/s, 100 % of what loop0 did",
+            "mariadbd (pid 7) read and wrote 6.5 MB/s, 100 % of the I/O of loop0",
             "store's in io_schedule, at /data/t.ibd",
         ] {
             assert!(evidence.contains(part), "{part}: {evidence}");

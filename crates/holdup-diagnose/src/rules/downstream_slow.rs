@@ -1,4 +1,4 @@
-//! The app waits for a neighbour that it calls over HTTP or RPC.
+//! The app waits for a downstream service that it calls over HTTP or RPC.
 
 mod outside;
 
@@ -20,40 +20,40 @@ pub const RULE: Rule = Rule {
     cause: "downstream_slow",
     doc: Doc {
         title: "A downstream service is slow",
-        what: "The app calls another service over HTTP or RPC for each request and waits for its answer. That service takes longer than it did, or is called more often.",
-        hurts: "The request takes as long as its slowest neighbour, and whatever it holds meanwhile (a worker, a pooled connection, a lock) is held for as long: others queue for it who never call the neighbour.",
-        needs: "The app's client spans of such calls (--watch otlp), or its metric http.client.request.duration over Prometheus; or a Server-Timing header or log that tells them. Without a word of the app's, its connections on which an answer is awaited (--watch server:PORT of the app): by Little's law they are the wait of a request.",
-        predicts: "The wait for the neighbour makes up what requests are too slow by; it is longer than in the calm stretch, if there was one.",
-        clears: "The wait for neighbours is a small share of the delay, and no large part of the time for which a worker is held.",
-        looks_like: "Workers that are all busy: with a neighbour that is as quick as ever they are too few; with one that has become slow they are held by it, and are the symptom. Where there is no calm stretch to hold it against, its wait counts as slow if it takes half of the objective, or without one 100 ms. An exhausted connection pool, if the neighbour is called while a connection is held: then the pool is the symptom. A network between the two that loses packets: the neighbour's own timing is short.",
-        fix: "A deadline and a fallback for the call; no lock and no pooled connection held meanwhile; calls side by side or once for many; then the neighbour itself.",
-        prove: "The same load again: the downstream part of the ledger is what it was in the calm stretch.",
+        what: "The app calls another service over HTTP or RPC for each request and waits for its answer. That service takes longer than before, or is called more often.",
+        hurts: "The request takes as long as its slowest downstream service, and holds its worker, pooled connection or lock for as long. Requests that never call that service queue for these.",
+        needs: "The app's client spans of such calls (--watch otlp), or its metric http.client.request.duration over Prometheus; or a Server-Timing header or log with them. Without any of these, the app's connections that await an answer (--watch server:PORT of the app): by Little's law they are the wait of a request.",
+        predicts: "The wait for the downstream service makes up the excess; it is longer than in the baseline window, if there is one.",
+        clears: "The wait for downstream services is a small share of the delay, and not a large part of worker-hold time.",
+        looks_like: "Workers that are all busy: if the downstream service is as fast as before, there are too few workers; if it has become slow, it holds them, and they are the symptom. Without a baseline window its wait counts as slow if it takes half of the objective, or without one 100 ms. An exhausted connection pool, if a connection is held during the call: the pool is then the symptom. A network in between that loses packets: the downstream service's own timing is short.",
+        fix: "A deadline and a fallback for the call; no lock and no pooled connection held meanwhile; calls in parallel or batched; then the downstream service itself.",
+        prove: "The same load again: the downstream part of the ledger is that of the baseline window.",
         references: "OpenTelemetry semantic conventions, HTTP client spans and metrics; M. Nygard, Release It!, Timeouts and Circuit Breaker; Google SRE Book, Addressing Cascading Failures; R. B. Miller, Response Time in Man-Computer Conversational Transactions, 1968 (0.1 s).",
     },
     judge: Judge::Alone(judge),
 };
 
-/// Without a calm stretch and without an objective a neighbour that takes this long for a request is slow, milliseconds: nobody feels
-/// less (R. B. Miller 1968; J. Nielsen, "Usability Engineering", 1993, ch. 5). Calm seconds of this run are the better yardstick.
+/// Slow wait without baseline window and objective, milliseconds: users do not feel less (R. B.
+/// Miller 1968; J. Nielsen, "Usability Engineering", 1993, ch. 5).
 const SLOW_BY_ITSELF_MS: f64 = 100.0;
 
-/// The share (0-1) of the objective that a neighbour may take of it, without a calm stretch; and of the time for which a worker is held.
+/// Share (0-1) of the objective it may take without a baseline, and of worker-hold time.
 const HALF: f64 = 0.5;
 
-const ENABLE: &str = "--watch server:PORT of the app; --watch otlp with the app's OpenTelemetry exporter set to it, or --watch prometheus:http://APP/metrics with http.client.request.duration";
+const ENABLE: &str = "--watch server:PORT of the app; --watch otlp with the app's OpenTelemetry exporter pointed at it, or --watch prometheus:http://APP/metrics with http.client.request.duration";
 
-/// What requests wait for neighbours.
+/// How long requests wait for downstream services.
 struct Waited {
     /// Milliseconds of a mean request.
     ms: f64,
-    /// The same of the calm stretch, if there was one.
+    /// The same in the baseline window, if there was one.
     calm_ms: Option<f64>,
     evidence: Evidence,
     /// The chance that it alone would be right.
     weight: Strength,
 }
 
-/// Who tells of the wait.
+/// The source of the wait.
 #[derive(Clone, Copy, PartialEq)]
 enum Told {
     Spans,
@@ -70,8 +70,8 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         },
     };
     let explains_ms = (waited.ms - waited.calm_ms.unwrap_or(0.0)).max(0.0);
-    let before = waited.calm_ms.map_or_else(String::new, |calm| format!(", {} in the calm stretch", ms(calm)));
-    let text = format!("a request waited {} for neighbours{before}", ms(waited.ms));
+    let before = waited.calm_ms.map_or_else(String::new, |calm| format!(", {} in the baseline window", ms(calm)));
+    let text = format!("a request waited {} for downstream services{before}", ms(waited.ms));
     let expected = waited.calm_ms.map_or_else(|| "a small share of the delay".to_owned(), ms);
     let mut evidence = vec![waited.evidence.saying(expected, text)];
     if share(case, explains_ms) < MATTERS {
@@ -79,15 +79,13 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }
     if let Some(held) = workers::waits_for_workers(case) {
         let said = evidence[0].clone();
-        let of =
-            format!("{} of the {} for which a worker is held", percent((waited.ms / held.ms).min(1.0)), ms(held.ms));
-        // Without a calm stretch nothing says what is usual but its size.
+        let of = format!("{} of the {} that it holds a worker", percent((waited.ms / held.ms).min(1.0)), ms(held.ms));
+        // Without a baseline window, only the size of the wait shows whether it is unusual.
         if waited.calm_ms.is_none() && waited.ms < slow_by_itself_ms(case) {
-            let text =
-                format!("that is {of}, and nothing unusual for what is asked of it: there are too few workers for it");
+            let text = format!("that is {of}, and not unusual for this work: there are too few workers for it");
             return Ok(Outcome::Cleared(vec![said.saying("", text)]));
         }
-        evidence.push(said.saying("", format!("that is {of}: others wait until it is free")));
+        evidence.push(said.saying("", format!("that is {of}: other requests wait until it is free")));
     }
     let mut weights = vec![waited.weight];
     let by_neighbour = match told {
@@ -102,7 +100,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         evidence.push(said);
         weights.push(WEAK);
     }
-    let name = most.map_or("the neighbour", |(name, _)| name.as_str());
+    let name = most.map_or("the downstream service", |(name, _)| name.as_str());
     let fix = |text: String, risk: Option<&str>| Fix { text, command: None, keep: None, risk: risk.map(str::to_owned) };
     Ok(Outcome::Found(Found {
         explains_ms,
@@ -111,26 +109,26 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         fixes: vec![
             fix(
                 format!("Hold no pooled connection and no lock while calling {name}."),
-                Some("What must be one transaction has to stay one."),
+                Some("Statements of one transaction must stay together."),
             ),
             fix(
-                format!("Give the call of {name} a deadline and an answer for when it is missed."),
-                Some("Some requests are then answered without what it would have told."),
+                format!("Give the call of {name} a deadline and a fallback."),
+                Some("Some requests are then answered without its data."),
             ),
-            fix(format!("Look at {name} with holdup: it is the one that is slow."), None),
+            fix(format!("Diagnose {name} with holdup: that service is slow."), None),
         ],
         prove: "Run the same scenario again: the downstream part leaves the ledger.".to_owned(),
         role: Role::Root,
     }))
 }
 
-/// What a neighbour may take of a request before it is slow by itself, where no calm stretch says what is usual.
+/// How long a downstream service may take before it counts as slow without a baseline window.
 fn slow_by_itself_ms(case: &Case<'_>) -> f64 {
     let limits = case.objectives.iter().map(|o| &o.judgement).filter(|j| j.unit == Unit::Ms).map(|j| j.limit);
     limits.reduce(f64::min).map_or(SLOW_BY_ITSELF_MS, |limit| HALF * limit)
 }
 
-/// By single requests, if most of them can be followed.
+/// From single requests, if most of them can be followed.
 fn by_spans(case: &Case<'_>) -> Option<Waited> {
     let has_any = case.recording.tables.spans.rows.iter().any(|s| s.resource == "http");
     let ms = case.accounts().mean_ms_of_app(Owner::Downstream).filter(|_| has_any)?;
@@ -141,7 +139,7 @@ fn by_spans(case: &Case<'_>) -> Option<Waited> {
     Some(Waited { ms, calm_ms, evidence, weight: CERTAIN })
 }
 
-/// By neighbour: milliseconds of a mean request beyond the calm stretch's.
+/// By downstream service: milliseconds of a mean request beyond the baseline window's.
 fn growth_by_spans(case: &Case<'_>) -> BTreeMap<String, f64> {
     let mut growth = neighbours(case, case.accounts());
     for (name, ms) in case.calm_accounts().map(|calm| neighbours(case, calm)).unwrap_or_default() {
@@ -150,7 +148,7 @@ fn growth_by_spans(case: &Case<'_>) -> BTreeMap<String, f64> {
     growth
 }
 
-/// Milliseconds of a mean request that the app told of, by neighbour.
+/// By downstream service: milliseconds of a mean request, as the app reported it.
 fn neighbours(case: &Case<'_>, accounts: &Accounts<'_>) -> BTreeMap<String, f64> {
     let mut sums: BTreeMap<String, f64> = BTreeMap::new();
     let mut requests = 0.0;
@@ -173,7 +171,7 @@ fn neighbours(case: &Case<'_>, accounts: &Accounts<'_>) -> BTreeMap<String, f64>
 /// Labels that name the other side, newest convention first.
 const NAMES: [&str; 3] = ["server_address", "net_peer_name", "http_host"];
 
-/// By the app's metrics.
+/// From the app's metrics.
 fn by_metrics(case: &Case<'_>) -> Result<Waited, Missing> {
     let view = case.slow();
     let mean = view.mean(timing::HTTP_CLIENT, &[], ENABLE)?;
@@ -183,7 +181,7 @@ fn by_metrics(case: &Case<'_>) -> Result<Waited, Missing> {
     Ok(Waited { ms, calm_ms, evidence, weight: STRONG })
 }
 
-/// Milliseconds of a mean request in `view`, by the app's metrics with `labels`.
+/// Milliseconds of a mean request in `view`, from the app's metrics with `labels`.
 fn per_request(case: &Case<'_>, view: &View<'_>, labels: &[(&str, &str)]) -> Option<f64> {
     let mean = view.mean(timing::HTTP_CLIENT, labels, ENABLE).ok()?;
     Some(mean.ms * mean.count / case.completed_in(view.window).ok()?.max(1.0))

@@ -1,4 +1,4 @@
-//! A process has as many files open as it may, so that connections can't be accepted or files not be opened.
+//! A process has reached its limit of open files, so it can't accept connections or open files.
 
 use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, of_failures, thousands};
 use crate::case::Case;
@@ -16,12 +16,12 @@ pub const RULE: Rule = Rule {
     doc: Doc {
         title: "A process is out of file descriptors",
         what: "A process holds as many open files and sockets as its limit (RLIMIT_NOFILE) allows. Each further accept, connect or open fails with EMFILE.",
-        hurts: "New connections stay in the accept queue, set up by the kernel and answered by nobody, until the client gives up; or the service answers with an error because it can't open a file or reach its database.",
+        hurts: "New connections stay in the accept queue, set up by the kernel and never answered, until the client gives up; or the service answers with an error because it can't open a file or reach its database.",
         needs: "The process's open file descriptors and its limit (--watch pid:N as its user or root), and the accept queues (--watch host).",
-        predicts: "The count stands at the limit, and requests fail or wait in the accept queue while it does.",
-        clears: "The count stays clear of the limit; or it reaches it, and neither failures nor an accept queue come with it.",
-        looks_like: "Exhausted workers fill the accept queue too, with descriptors to spare. A connection limit of the server's own (max_connections, worker_connections) refuses with an answer.",
-        fix: "Raise the limit of the process; if the count grows for ever, find what is never closed.",
+        predicts: "The count stands at the limit, and requests fail or wait in the accept queue meanwhile.",
+        clears: "The count stays clear of the limit; or it reaches it without failures and without an accept queue.",
+        looks_like: "Exhausted workers fill the accept queue too, with descriptors to spare. A connection limit of the server itself (max_connections, worker_connections) refuses with an answer.",
+        fix: "Raise the limit of the process; if the count grows without end, find what is never closed.",
         prove: "The same load again: the count stays below the limit, and the failures are gone.",
         references: "getrlimit(2), accept(2) (EMFILE, ENFILE); proc_pid_limits(5); systemd.exec(5), LimitNOFILE=.",
     },
@@ -30,13 +30,14 @@ pub const RULE: Rule = Rule {
 
 const PROCESS: &str = "--watch pid:N for the app and the database, as their user or as root";
 
-/// From this share (0-1) of the limit on a process counts as at it: between two samples it opens and closes a few.
+/// From this share (0-1) of the limit a process counts as at it: between two samples it opens and
+/// closes a few.
 const AT_LIMIT: f64 = 0.95;
 
-/// A sample says what was so this long before and after it, nanoseconds: samples are a second apart.
+/// A sample speaks for this long before and after it, nanoseconds: samples are a second apart.
 const SAMPLE_REACH_NS: i64 = 1_000_000_000;
 
-/// A process beside its limit.
+/// A process compared with its limit.
 struct Held<'a> {
     process: Process<'a>,
     open: Gauge,
@@ -52,12 +53,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let mut evidence = vec![open.evidence(
         format!("{} of {}", thousands(open.max), thousands(*limit)),
         "well below the limit",
-        format!(
-            "{} held up to {} of the {} files it may have open",
-            process.name,
-            thousands(open.max),
-            thousands(*limit)
-        ),
+        format!("{} had up to {} of at most {} files open", process.name, thousands(open.max), thousands(*limit)),
     )];
     if open.max < AT_LIMIT * limit {
         return Ok(Outcome::Cleared(evidence));
@@ -83,7 +79,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             format!("{:.1} on average, {:.0} at most", queue.mean, queue.max),
             "0",
             format!(
-                "{:.1} connections stood in accept queues on average, {:.0} at most: set up by the kernel and not accepted, {} a request",
+                "{:.1} connections on average waited in accept queues, {:.0} at most: {} per request",
                 queue.mean,
                 queue.max,
                 ms(waited)
@@ -91,14 +87,14 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         ));
     }
     if share(case, waited) < MATTERS && failed < MATTERS {
-        // An accept queue that nobody looked at may be the very place where requests wait.
+        // If the accept queue was not recorded, requests may wait just there.
         return queue.map(|_| Outcome::Cleared(evidence));
     }
     if failed > 0.0 {
         evidence.push(of_failures(
             case.complaint.as_ref().map_or(view.window, |c| c.slow),
             failed,
-            "were under way while it was at its limit",
+            "were in flight while it was at its limit",
         ));
     }
     let weights = vec![STRONG, FAIR * queue.as_ref().map_or(0.0, |q| q.positive_ratio), FAIR * failed];
@@ -115,7 +111,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     Ok(Outcome::Fails(found, failed))
 }
 
-/// The process that came nearest to its limit; none if no limit is known.
+/// The process closest to its limit; none if no limit is known.
 fn fullest<'a>(view: &View<'a>) -> Result<Option<Held<'a>>, Missing> {
     const METRIC: &str = metrics::process::OPEN_FILE_DESCRIPTORS.name;
     let processes = view.processes_with(METRIC);
@@ -127,7 +123,7 @@ fn fullest<'a>(view: &View<'a>) -> Result<Option<Held<'a>>, Missing> {
         let Some(limit) = view.setting_of(process.source, "limit.nofile").and_then(|v| v.parse::<f64>().ok()) else {
             continue;
         };
-        // Where it had ended before, it held none.
+        // A process that had ended before held none.
         let Ok(open) = view.gauge_where(|s| s == process.source, METRIC, &[], PROCESS) else { continue };
         if limit > 0.0 && fullest.as_ref().is_none_or(|f| open.max / limit > f.open.max / f.limit) {
             fullest = Some(Held { process, open, limit });
@@ -147,7 +143,7 @@ fn at_limit(view: &View<'_>, held: &Held<'_>) -> Vec<Window> {
         .collect()
 }
 
-/// Twice what it needed at most, as a power of two.
+/// Twice the most it needed, as a power of two.
 fn fixes(view: &View<'_>, held: &Held<'_>, most: f64) -> Vec<Fix> {
     let Held { process, limit, .. } = held;
     let enough = ((2.0 * most).max(1024.0) as u64).next_power_of_two();
@@ -159,7 +155,7 @@ fn fixes(view: &View<'_>, held: &Held<'_>, most: f64) -> Vec<Fix> {
     vec![
         Fix {
             text: format!(
-                "Let {} have {} files open: it needed {} with what waited, and has {}. This takes effect at once.",
+                "Raise the limit of {} to {} open files: with the waiting connections it needed {}, and may have {}. This takes effect at once.",
                 process.name,
                 thousands(enough as f64),
                 thousands(most),
@@ -175,7 +171,8 @@ fn fixes(view: &View<'_>, held: &Held<'_>, most: f64) -> Vec<Fix> {
             ),
         },
         Fix {
-            text: "If the count keeps growing under a steady load, descriptors are never closed: see which.".to_owned(),
+            text: "If the count keeps growing under a steady load, some descriptors are never closed: find which."
+                .to_owned(),
             command: Some(format!("ls -l /proc/{}/fd", process.pid())),
             keep: None,
             risk: None,

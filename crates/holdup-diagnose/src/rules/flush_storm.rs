@@ -1,4 +1,4 @@
-//! The database stalls to write out changed pages, because its log or its buffer pool is full of them.
+//! The database stalls to write out changed pages that fill its log or its buffer pool.
 
 mod checkpoints;
 
@@ -16,40 +16,41 @@ pub const RULE: Rule = Rule {
     cause: "flush_storm",
     doc: Doc {
         title: "The database stalls to write out changed pages",
-        what: "Each change stands in the redo log until its page has been written. Near the log's capacity InnoDB lets no change begin until pages are written, as many as it can at once; without a free page in the buffer pool it does the same. PostgreSQL begins a checkpoint before its time where the log has grown to max_wal_size, and writes its pages in a hurry.",
-        hurts: "Completions fall to nothing for seconds while the disk is busiest, again and again, in the rhythm in which the log fills.",
+        what: "Each change stays in the redo log until its page has been written. Near the log's capacity InnoDB stops changes until pages are written, as many as it can at once; without a free page in the buffer pool it does the same. PostgreSQL starts a checkpoint early if the log has grown to max_wal_size, and writes its pages in a hurry.",
+        hurts: "Completions stop for seconds while the disk is busiest, again and again, in the rhythm in which the log fills.",
         needs: "The age of the checkpoint, the log's capacity, pages flushed and waits for a free page (--watch mysql://…), or checkpoints with their pages and the log's position (--watch postgresql://…), and sampled sessions.",
-        predicts: "At those instants the checkpoint's age is near the capacity, or waits for free pages grow; pages are written as much as ever or more while the log grows less; sessions pile up in executing.",
-        clears: "The age stays clear of the capacity and nobody waited for a free page; or sessions do not pile up when it is near; or the log grows as fast then as at other times.",
-        looks_like: "A slow disk (then the age follows from it, and the log's flushes are slow all the time), FLUSH TABLES or a backup's lock (nothing is written), a burst of changes (the log grows faster, not slower).",
-        fix: "A larger redo log; writing earlier and more evenly (innodb_io_capacity, innodb_max_dirty_pages_pct_lwm); a larger buffer pool, where free pages are short.",
+        predicts: "At those instants the checkpoint's age is near the capacity, or waits for free pages grow; as many pages are written as before or more while the log grows less; executing sessions pile up.",
+        clears: "The age stays clear of the capacity and no statement waited for a free page; or sessions do not pile up when it is near; or the log then grows as fast as at other times.",
+        looks_like: "A slow disk (the age follows from it, and the log's flushes are slow all the time), FLUSH TABLES or a backup's lock (nothing is written), a burst of changes (the log grows faster, not slower).",
+        fix: "A larger redo log; earlier and more even writing (innodb_io_capacity, innodb_max_dirty_pages_pct_lwm); a larger buffer pool, if free pages are short.",
         prove: "The same load again: the age stays below three quarters of the capacity, and completions do not stop.",
         references: "MySQL Reference Manual: Configuring Buffer Pool Flushing, innodb_redo_log_capacity, Innodb_buffer_pool_wait_free; MariaDB documentation: InnoDB Page Flushing (async and sync flushing, innodb_log_file_size); PostgreSQL documentation: WAL Configuration (max_wal_size, checkpoint_completion_target).",
     },
     judge: Judge::Alone(judge),
 };
 
-/// Share (0-1) of the log's capacity from which on InnoDB writes pages as fast as it can, whatever innodb_io_capacity says: the point
-/// of asynchronous flushing is at six to seven eighths of the greatest age, which is nine tenths of the files or all of them.
+/// From this share (0-1) of the log's capacity, InnoDB writes pages as fast as it can, regardless
+/// of innodb_io_capacity: asynchronous flushing starts at six to seven eighths of the greatest age,
+/// which is nine tenths of the files or all of them.
 const NEAR: f64 = 0.75;
 
-/// Changes have to go on this much slower (0-1) at those instants than at others.
+/// Changes must be slower by this factor (0-1) at those instants than at others.
 const SLOWER: f64 = 0.8;
 
-/// A sample says what was so for this long before and after, nanoseconds.
+/// A sample speaks for this long before and after it, nanoseconds.
 const REACH_NS: i64 = 500_000_000;
 
-/// Share (0-1) of the time from which on there are no other instants to compare with.
+/// From this share (0-1) of the time there are no other instants to compare with.
 const ALWAYS: f64 = 0.9;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     match from_server(case) {
-        Err(missing) => clearing::by_statements(case, "writing out pages included").ok_or(missing),
+        Err(missing) => clearing::by_statements(case, "including writing out pages").ok_or(missing),
         outcome => outcome,
     }
 }
 
-/// The age of the checkpoint beside the log's capacity, bytes.
+/// The age of the checkpoint and the log's capacity, bytes.
 struct Age {
     metric: &'static str,
     age: Gauge,
@@ -85,7 +86,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         format!("{} at most", percent(age.age.max / age.capacity)),
         format!("below {}", percent(NEAR)),
         format!(
-            "the changes that only the log has were up to {} of the {} it holds, and near that in {} of the samples",
+            "changes that were only in the log were up to {} of its {}, and near that in {} of the samples",
             bytes(age.age.max),
             bytes(age.capacity),
             percent(near.len() as f64 / age.age.count.max(1) as f64)
@@ -94,7 +95,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let free = wait_free.evidence(
         thousands(wait_free.delta),
         "0",
-        format!("{} times a statement waited for a free page of the buffer pool", thousands(wait_free.delta)),
+        format!("statements waited {} times for a free page of the buffer pool", thousands(wait_free.delta)),
     );
     let storms: Vec<Window> = near.into_iter().chain(waits).collect();
     if storms.is_empty() {
@@ -102,7 +103,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     }
     let sessions = pile_up(case, &view, &storms)?;
     let completed = case.completed_in(view.window)?.max(1.0);
-    // Little's law: sessions that stand = rate x time that they stand.
+    // Little's law: sessions that stand still = rate x time that they stand still.
     let explains_ms = sessions.more * sessions.ratio / (completed / view.window.seconds()) * 1e3;
     let piled = sessions.evidence(&view, explains_ms);
     if case.share_inside(explains_ms) < MATTERS {
@@ -139,19 +140,19 @@ fn near(view: &View<'_>, age: &Age) -> Vec<Window> {
     near.map(|(at, _)| Window { from: at - REACH_NS, to: at + REACH_NS }).collect()
 }
 
-/// When somebody waited for a free page.
+/// When a statement waited for a free page.
 fn waits_for_pages(view: &View<'_>) -> Vec<Window> {
     let growths = view.growths(|_| true, metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_WAIT_FREE.name, &[]);
     growths.into_iter().filter(|g| g.delta > 0.0).map(|g| g.window).collect()
 }
 
-/// Sessions that executed at instants of storms beside those at others.
+/// Sessions executing during storms and at other times.
 struct PileUp {
     /// Share (0-1) of the instants that were in a storm.
     ratio: f64,
-    /// Sessions executing then, on average.
+    /// Sessions executing in a storm, on average.
     then: f64,
-    /// More of them than at other instants, on average.
+    /// The excess over other instants, on average.
     more: f64,
 }
 
@@ -161,7 +162,7 @@ impl PileUp {
             .iter()
             .find_map(|m| view.gauge(m, &[], DATABASE).ok())?;
         let text = format!(
-            "{:.1} sessions executed on average in the {} of the time in which pages had to be written first, {:.1} more than at other times: {} per request",
+            "{:.1} sessions executed on average in the {} of the time when pages had to be written first, {:.1} more than at other times: {} per request",
             self.then,
             percent(self.ratio),
             self.more,
@@ -187,7 +188,7 @@ fn pile_up(case: &Case<'_>, view: &View<'_>, storms: &[Window]) -> Result<PileUp
     let (other, others) = count(view, &|at| !in_storm(at))?;
     let ratio = instants / (instants + others).max(1.0);
     let then = then / instants.max(1.0);
-    // Where it never ends, the calm stretch says how many there are without it.
+    // If the storm never ends, the baseline window shows the usual number.
     let usual = match case.calm().filter(|_| ratio >= ALWAYS) {
         Some(calm) => count(&calm, &|_| true).map(|(sessions, instants)| sessions / instants.max(1.0)).unwrap_or(0.0),
         None if others > 0.0 => other / others,
@@ -196,7 +197,7 @@ fn pile_up(case: &Case<'_>, view: &View<'_>, storms: &[Window]) -> Result<PileUp
     Ok(PileUp { ratio, then, more: (then - usual).max(0.0) })
 }
 
-/// Whether changes went on slower in storms than at other times while as many pages were written; none if there were no others.
+/// Whether changes were slower in storms although as many pages were written; none without others.
 fn against_others(view: &View<'_>, storms: &[Window]) -> Option<(bool, Evidence)> {
     let rate = |metric: &str, wanted: bool| -> Option<f64> {
         let growths = view.growths(|_| true, metric, &[]);
@@ -217,7 +218,7 @@ fn against_others(view: &View<'_>, storms: &[Window]) -> Option<(bool, Evidence)
     let (pages_then, pages_else) = (rate(flushed, true)?, rate(flushed, false)?);
     let counter = view.counter(flushed, &[], DATABASE).ok()?;
     let text = format!(
-        "in those stretches {:.0} pages a second were written, {:.0} at other times, while {} grew by {} a second instead of {}",
+        "then {:.0} pages/s were written, {:.0} at other times, while {} grew by {}/s instead of {}",
         pages_then,
         pages_else,
         log.trim_start_matches(metrics::mysql::GLOBAL_STATUS.prefix),
@@ -229,12 +230,12 @@ fn against_others(view: &View<'_>, storms: &[Window]) -> Option<(bool, Evidence)
 }
 
 fn fixes(view: &View<'_>, age: &Age, no_free_page: bool) -> Vec<Fix> {
-    // Four times as much, in whole powers of two: the age then stays below a half of what stops it now.
+    // Four times as much, as a power of two: the age then stays below half of the present capacity.
     let bigger = 2_f64.powf((4.0 * age.capacity).log2().ceil());
     let (setting, command) = if view.setting_number("innodb_redo_log_capacity").is_ok() {
         ("innodb_redo_log_capacity", Some(format!("SET GLOBAL innodb_redo_log_capacity = {bigger:.0};")))
     } else {
-        // MariaDB 10.9 and later takes it while it runs; MySQL before 8.0.30 and older MariaDB with a restart.
+        // MariaDB 10.9 and later changes it live; MySQL before 8.0.30 and older MariaDB restart.
         let is_live = view.setting("version", "").is_ok_and(is_live_in);
         ("innodb_log_file_size", is_live.then(|| format!("SET GLOBAL innodb_log_file_size = {bigger:.0};")))
     };
@@ -242,7 +243,7 @@ fn fixes(view: &View<'_>, age: &Age, no_free_page: bool) -> Vec<Fix> {
     let each = if setting == "innodb_log_file_size" { bigger / files } else { bigger };
     let mut fixes = vec![Fix {
         text: format!(
-            "Give the redo log {} instead of {}: pages are then written when there is time for it.",
+            "Give the redo log {} instead of {}: pages are then written without hurry.",
             bytes(bigger),
             bytes(age.capacity)
         ),
@@ -250,20 +251,19 @@ fn fixes(view: &View<'_>, age: &Age, no_free_page: bool) -> Vec<Fix> {
         keep: Some(format!(
             "{setting}={each:.0} below [mysqld] in the option file; where it can't be set live, with a restart."
         )),
-        risk: Some("Takes so much disk. Recovery after a crash reads more log, and takes longer.".to_owned()),
+        risk: Some("Takes that much disk. Recovery after a crash reads more log and takes longer.".to_owned()),
     }];
     if let Ok(io) = view.setting_number("innodb_io_capacity") {
         fixes.push(Fix {
-            text: format!("Let pages be written earlier: innodb_io_capacity is {io:.0} a second."),
+            text: format!("Write pages earlier: innodb_io_capacity is {io:.0} per second."),
             command: Some(format!("SET GLOBAL innodb_io_capacity_max = {:.0}; SET GLOBAL innodb_io_capacity = {:.0};", 4.0 * io, 2.0 * io)),
             keep: Some("both below [mysqld] in the option file.".to_owned()),
-            risk: Some("More writes all the time, pages that change again soon among them: not beyond what the disk does beside its reads.".to_owned()),
+            risk: Some("More writes all the time, including pages that soon change again: stay within what the disk can do beside its reads.".to_owned()),
         });
     }
     if no_free_page {
         fixes.push(Fix {
-            text: "Give the buffer pool more memory, or let more pages be kept free (innodb_lru_scan_depth)."
-                .to_owned(),
+            text: "Give the buffer pool more memory, or keep more pages free (innodb_lru_scan_depth).".to_owned(),
             command: None,
             keep: None,
             risk: None,

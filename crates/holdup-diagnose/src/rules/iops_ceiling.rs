@@ -1,4 +1,5 @@
-//! A disk does all the operations a second that it may: a limit on their number, whatever their size.
+//! A disk does all the operations per second that it may: a limit on their number, whatever their
+//! size.
 
 use super::parts::ceiling::{self, level_evidence, weights};
 use super::parts::cgroup_limit;
@@ -19,14 +20,14 @@ pub const RULE: Rule = Rule {
     cause: "iops_ceiling",
     doc: Doc {
         title: "The disk is at its IOPS limit",
-        what: "Disks of a cloud, and cgroups, have a limit on reads and writes a second, counted together. Small requests reach it long before the limit on bytes.",
-        hurts: "Every operation beyond it waits in the queue, and the threads that asked for it sleep uninterruptibly, while throughput in MB/s looks harmless.",
-        needs: "The host's disk statistics (--watch host), and for the amount the thread states and cgroup of the service's processes (--watch pid:N); or a cloud database's figures (IOPS, throughput, queue depth).",
-        predicts: "The sum of reads and writes stands at one level, whatever their mix, while operations are small and queued, and each waits longer than in quiet intervals; threads of the service sleep uninterruptibly for a large part of what requests are too slow by.",
-        clears: "Operations a second follow the demand; the queue is empty now and then; requests are large, so that bytes are the limit; or threads hardly ever slept for the disk.",
-        looks_like: "A steady load on a fast disk is level too, but has no queue. A limit on bytes is a plateau of bytes, with large requests. A plateau of reads alone while writes come on top is none.",
-        fix: "Fewer operations (memory, indexes, group commit), larger ones where neighbours are wanted anyway, or a higher limit.",
-        prove: "The same load again: operations a second follow the load, and the queue is short.",
+        what: "Cloud disks and cgroups have a limit on reads and writes per second, counted together. Small requests reach it long before the limit on bytes.",
+        hurts: "Every operation beyond it waits in the queue, and the threads that requested it sleep uninterruptibly, while throughput in MB/s looks harmless.",
+        needs: "The host's disk statistics (--watch host), and to quantify it the thread states and cgroup of the service's processes (--watch pid:N); or a cloud database's figures (IOPS, throughput, queue depth).",
+        predicts: "The sum of reads and writes stays at one level, whatever their mix, while operations are small and queued, and each waits longer than in quiet intervals; threads of the service sleep uninterruptibly for a large part of the excess.",
+        clears: "Operations per second follow the demand; the queue is sometimes empty; requests are large, so that bytes are the limit; or threads hardly ever slept for the disk.",
+        looks_like: "A steady load on a fast disk is level too, but has no queue. A limit on bytes is a plateau of bytes, with large requests. A plateau of reads alone, with writes on top, is not a limit.",
+        fix: "Fewer operations (memory, indexes, group commit), larger ones where adjacent data is wanted anyway, or a higher limit.",
+        prove: "The same load again: operations per second follow the load, and the queue is short.",
         references: "AWS: Amazon EBS I/O characteristics and monitoring (I/O size, merging, queue length); Linux: Documentation/admin-guide/iostats.rst, cgroup-v1/blkio-controller.rst, cgroup-v2.rst (io.max).",
     },
     judge: Judge::Alone(judge),
@@ -50,7 +51,7 @@ fn host(case: &Case<'_>) -> Result<Outcome, Missing> {
     let busiest = disks.tops().max_by(|a, b| a.operation_seconds().total_cmp(&b.operation_seconds()));
     let Some(disk) = device.or(busiest) else {
         let none = view.counter(metrics::host::DISK_OPERATIONS.name, &[], HOST)?;
-        return Ok(Outcome::Cleared(vec![none.evidence("0", "many", "no disk was asked for anything")]));
+        return Ok(Outcome::Cleared(vec![none.evidence("0", "many", "no disk did any I/O")]));
     };
     let asleep_ms = volume::of_requests(&waits, case, waits.disks_ms(disk.utilization))?;
     let asleep = waits.asleep.counted(
@@ -65,7 +66,7 @@ fn host(case: &Case<'_>) -> Result<Outcome, Missing> {
     let (mut evidence, weights, fix) = match &limit {
         Some(limit) => {
             let text = format!(
-                "the cgroup of {} may do {:.0} {}s a second on {}, and was at it for {} of the time",
+                "the cgroup of {} may do {:.0} {}s per second on {}, and reached that for {} of the time",
                 limit.source,
                 limit.limit,
                 limit.direction,
@@ -81,9 +82,9 @@ fn host(case: &Case<'_>) -> Result<Outcome, Missing> {
         None => match level(case, disk)? {
             Ok(at) => {
                 let text = format!(
-                    "Fewer operations, or a disk that may do more than {} a second: {} does most of them.",
+                    "Fewer operations, or a disk that may do more than {} per second: {} does most of them.",
                     thousands(at.binding.ceiling.level),
-                    who.name.as_deref().unwrap_or("find who (pidstat -d 1), who")
+                    who.name.as_deref().unwrap_or("the process that pidstat -d 1 shows")
                 );
                 let fix = Fix { text, command: None, keep: None, risk: None };
                 (level_evidence(&at), weights(&at.binding.ceiling), fix)
@@ -99,12 +100,12 @@ fn host(case: &Case<'_>) -> Result<Outcome, Missing> {
         evidence,
         weights,
         fixes: vec![fix],
-        prove: "Run the same scenario again: operations a second follow the load, and the queue is short.".to_owned(),
+        prove: "Run the same scenario again: operations per second follow the load, and the queue is short.".to_owned(),
         role: Role::Root,
     }))
 }
 
-/// The limit on operations that `disk` is at, or what shows that it is at none.
+/// The limit on operations that `disk` has reached, or evidence that it has reached none.
 fn level(case: &Case<'_>, disk: &Disk) -> Result<Result<AtCeiling, Vec<Evidence>>, Missing> {
     let view = case.slow();
     let labels = [("device", disk.device.as_str())];
@@ -207,7 +208,7 @@ mod tests {
         assert!(texts.join("\n").contains("It is the baseline of the gp3 volume (3,000 operations/s"), "{texts:?}");
         // The same number of who knows what is nobody's.
         let Ok(Outcome::Found(found)) = made.judge(&RULE) else { panic!("not found") };
-        assert!(found.evidence.iter().any(|e| e.text.contains("of unknown origin")));
+        assert!(found.evidence.iter().any(|e| e.text.contains("its origin is unknown")));
         assert_eq!(made.without("aws_disk_queue_depth").explains(&RULE), None, "without a queue a level says nothing");
     }
 }

@@ -1,4 +1,5 @@
-//! A liveness probe failed too often in a row, and whoever asks had the server killed and started again.
+//! A liveness probe failed too often in a row, and its supervisor had the server killed and
+//! restarted.
 
 use holdup_recording::Labels;
 use holdup_recording::rows::Request;
@@ -18,13 +19,13 @@ pub const RULE: Rule = Rule {
     cause: "liveness_probe_kill",
     doc: Doc {
         title: "A failed liveness probe got the server killed",
-        what: "A supervisor (Kubernetes, as a rule) asks the server at intervals whether it lives, over a new connection. After some failures in a row, three by default, it ends the server and starts it again. A probe that comes through the same door as everybody waits in the same queue, and fails when that is long, not when the server is dead.",
-        hurts: "What the server had under way is lost, nobody answers until it has started, and what comes meanwhile arrives all at once at a server that is cold: under the same load it drowns again. Its own figures have a hole at the very moment that matters.",
+        what: "A supervisor (usually Kubernetes) checks at intervals whether the server lives, over a new connection. After some failures in a row, three by default, it kills the server and restarts it. A probe through the common port waits in the same queue as all requests, and fails when that is long, not when the server is dead.",
+        hurts: "Requests in flight are lost, and none is answered until the server has started. Meanwhile requests accumulate and hit a cold server all at once: under the same load it fails again. Its own figures have a gap at the very moment that matters.",
         needs: "Probes and restarts: holdup's own probe (--watch probe:http://HOST:PORT/health, or probe: in the scenario) with --watch server:PORT for when the server stopped and started; or --watch kubernetes: (or holdup import of kubectl's output).",
         predicts: "The probe failed several times in a row, the server stopped right after, and another one listened some time later; requests of that time are reset, refused or wait.",
-        clears: "Probes did not fail in a row; or the server did not stop after they did; or none of the failed requests was under way then.",
-        looks_like: "A kill for want of memory, a crash or a deploy stop the server too, with no failed probe before them. Probes that fail after the server has stopped are a consequence.",
-        fix: "What the probe waits for: busy workers, as a rule. Then a probe that asks less of the service: a port and a thread of its own, a longer timeout, more failures. A readiness probe takes load off instead of killing.",
+        clears: "Probes did not fail in a row; or the server did not stop after they did; or none of the failed requests was in flight then.",
+        looks_like: "A kill for lack of memory, a crash or a deploy stop the server too, without a failed probe before. Probes that fail after the server has stopped are a consequence.",
+        fix: "What the probe waits for: usually busy workers. Then a probe that needs less of the service: a separate port and thread, a longer timeout, more failures. A readiness probe takes load off instead of killing.",
         prove: "The same load again: probes succeed, and nothing restarts.",
         references: "Kubernetes documentation: Liveness, Readiness, and Startup Probes; Configure Liveness, Readiness and Startup Probes; Google SRE Book, Addressing Cascading Failures.",
     },
@@ -32,7 +33,7 @@ pub const RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
-    // Probes fail before the kill, and requests after it.
+    // Probes fail before the kill, requests after it.
     let view = case.view(case.whole());
     let probe = Probe::of(&view)?;
     let kills = probe.kills(&view);
@@ -48,7 +49,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let failed = failures::failed_share(case, &holes)?;
     let explains_ms = waited_ms(case, &holes);
     let text = format!(
-        "{} of the failed requests were under way in the {gone:.1} s in which the server was gone, in {} restart{}",
+        "{} of the failed requests were in flight in the {gone:.1} s in which the server was gone, in {} restart{}",
         percent(failed),
         kills.len(),
         if kills.len() > 1 { "s" } else { "" }
@@ -56,7 +57,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let window = case.complaint.as_ref().map_or(view.window, |c| c.slow);
     evidence.push(Evidence::new("requests", "outcome", Labels::none(), window, percent(failed), "none", text));
     evidence.extend(probe::silences(&view, &holes));
-    // What nobody felt is no cause of what they felt; it has happened all the same.
+    // A kill that users did not feel does not explain their delay, but it happened.
     if failed < MATTERS && share(case, explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(evidence));
     }
@@ -71,14 +72,17 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     Ok(Outcome::Fails(found, failed))
 }
 
-/// Without a kill: the probe failed as often in a row as has a server killed, or it did not.
+/// Without a kill: whether the probe failed often enough in a row for one.
 fn seen_coming(case: &Case<'_>, probe: &Probe) -> Outcome {
     let mut evidence = probe.evidence();
     let Some(worst) = evidence.pop() else { return Outcome::Cleared(Vec::new()) };
     if probe.in_a_row_max < probe.failures {
         return Outcome::Cleared(vec![worst]);
     }
-    let text = format!("{}; whoever kills after {:.0} would have killed the server then", worst.text, probe.failures);
+    let text = format!(
+        "{}; a supervisor that kills after {:.0} would have killed the server then",
+        worst.text, probe.failures
+    );
     let expected = worst.expected.clone();
     if case.complaint.is_none() {
         return Outcome::Cleared(vec![worst.saying(expected, text)]);
@@ -103,7 +107,7 @@ fn waited_ms(case: &Case<'_>, holes: &[Window]) -> f64 {
     mean_over(rows.iter().copied(), within).unwrap_or(0.0)
 }
 
-/// A hole that ends with the recording at the latest.
+/// A hole, cut off at the end of the recording.
 fn bounded(hole: Window, case: &Case<'_>) -> Window {
     Window { to: hole.to.min(case.recording.manifest.ended_at.unwrap_or(hole.to)), ..hole }
 }
@@ -117,13 +121,13 @@ fn fixes(probe: &Probe) -> Vec<Fix> {
     };
     vec![
         fix(
-            "Let the probe ask something that needs no worker: a port with a thread of its own, or a readiness probe that takes load off instead of a liveness probe that kills.",
+            "Let the probe use a path without workers: a separate port and thread, or a readiness probe that takes load off instead of a liveness probe that kills.",
             None,
-            "A server whose workers are all stuck for good then lives on: the probe has to notice that.",
+            "A server whose workers are all stuck for good then survives: the probe has to detect that.",
         ),
         fix(
             &format!(
-                "Until the queue is gone give the probe more time: it waits {} and kills after {:.0} failures.",
+                "Until the queue is gone, give the probe more time: it waits {} and kills after {:.0} failures.",
                 ms(probe.timeout_s * 1e3),
                 probe.failures
             ),

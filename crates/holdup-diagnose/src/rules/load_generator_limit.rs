@@ -17,11 +17,11 @@ pub const RULE: Rule = Rule {
     cause: "load_generator_limit",
     doc: Doc {
         title: "The load generator is the limit",
-        what: "The machine or process that puts the load on can't keep up: it sends late, or its cap on requests in flight binds while the service still answers as fast as ever.",
-        hurts: "Every number of the run is then about the generator. A knee found this way is the knee of the wrong system.",
-        needs: "Request rows with intended start, moment a connection was free, and send; for the reason, the generator's own samples (busy time, run-queue wait, CPU quota). holdup's own runs have them.",
-        predicts: "Send lag (from connection free to sent) is a large part of response time; or requests wait for a free connection while service time stays what it is without load. Its loop never sleeps, waits for a CPU, or its CPU cgroup is out of quota.",
-        clears: "Send lag is a small share of what requests are too slow by, and where requests waited for a connection, the service itself had become slower.",
+        what: "The machine or process that generates the load can't keep up: it sends late, or its limit on requests in flight binds while the service still answers as fast as before.",
+        hurts: "Every number of the run then describes the generator. A knee found this way is the knee of the wrong system.",
+        needs: "Request rows with intended start, the moment a connection was free, and send; for the reason, the generator's own samples (busy time, run-queue wait, CPU quota). holdup's own runs have them.",
+        predicts: "Send lag (from connection free to sent) is a large part of response time; or requests wait for a free connection while service time is what it is without load. Its loop never sleeps, waits for a CPU, or its CPU cgroup is out of quota.",
+        clears: "Send lag is a small share of the excess, and if requests waited for a connection, the service itself had become slower.",
         looks_like: "A slow service: it too makes requests wait for the generator's connections, but its service time grows. A closed-model generator never shows the difference.",
         fix: "More connections (load.connections); another core (--loops, --cpus), a larger CPU quota, fewer processes beside it; its schedule split over machines (--shard).",
         prove: "Run again: send lag is a small share of response time and requests find a free connection.",
@@ -41,12 +41,12 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let evidence = |column: &str, observed: String, expected: &str, text: String| {
         Evidence::new("requests", column, Labels::none(), window, observed, expected, text)
     };
-    let lag_text = format!("holdup sent each request {} after it could, on average", ms(lag));
+    let lag_text = format!("holdup sent each request {} late, on average", ms(lag));
     let late = evidence("sent_at", ms(lag), "a small share of the delay", lag_text);
     let own = own_account(case);
 
     let slowed = service >= SERVICE_SLOWED * unloaded;
-    // A loop that can't keep up makes a queue of its own: it frees connections late.
+    // A loop that can't keep up causes its own queue: it frees connections late.
     let full = case.limited_ratio >= SPOILED
         && share(case, lag + queued) >= MATTERS
         && (!slowed || case.validity.limits().iter().any(|(_, r)| r.limit == Limit::Busy));
@@ -55,7 +55,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         let mut fixes = case.validity.fixes();
         if fixes.is_empty() {
             fixes.push(Fix {
-                text: "Give the generator a core of its own, or split the load over machines.".to_owned(),
+                text: "Give the generator a dedicated core, or split the load over machines.".to_owned(),
                 command: None,
                 keep: None,
                 risk: None,
@@ -65,12 +65,12 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             "ready_at",
             ms(queued),
             "0 ms",
-            format!("requests waited {} for a connection that it had not freed", ms(queued)),
+            format!("requests waited {} for a connection that the generator had not freed", ms(queued)),
         );
         if full && queued > lag { (lag + queued, vec![queue, late], fixes) } else { (lag, vec![late], fixes) }
     } else if capped {
         let text = format!(
-            "requests waited {} for one of {connections} connections while the service took {}, as ever ({} at its fastest)",
+            "requests waited {} for one of {connections} connections while the service took {}, as usual ({} at its fastest)",
             ms(queued),
             ms(service),
             ms(unloaded)
@@ -110,7 +110,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }))
 }
 
-/// What the generator says of itself, loop by loop, and every limit of its own that bound.
+/// The generator's own figures, loop by loop, and every limit of its own that bound.
 fn own_account(case: &Case<'_>) -> Vec<Evidence> {
     let view = case.slow();
     let mut own = Vec::new();

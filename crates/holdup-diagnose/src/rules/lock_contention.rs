@@ -17,12 +17,12 @@ pub const RULE: Rule = Rule {
     doc: Doc {
         title: "Statements wait for locks",
         what: "A transaction holds a row or table lock that others need. They wait until it commits or rolls back.",
-        hurts: "Everything that touches the hot row runs one after another, however idle the machine is.",
+        hurts: "All statements on the hot row run one after another, however idle the machine is.",
         needs: "Sampled sessions with their true state and blockers (MySQL, MariaDB, PostgreSQL), and the server's lock-wait counters; or at least the app's own timing of its statements, which bounds every wait inside the database.",
-        predicts: "Sessions are in lock wait, the server's lock-wait time grows by about what requests are too slow by, CPU and disk are idle.",
+        predicts: "Sessions are in lock wait, the server's lock-wait time grows by about the excess, CPU and disk are idle.",
         clears: "No session waits for a lock, or all time spent in the database is a small share of the delay.",
         looks_like: "A thread-pool queue (sessions show Sleep, not a lock wait), a connection pool (the wait is before the statement).",
-        fix: "Shorten the transaction that holds the lock, commit before calling others, spread the hot row, order updates alike.",
+        fix: "Shorten the transaction that holds the lock, commit before calling other services, spread the hot row, order updates alike.",
         prove: "The same load again: no session in lock wait, lock-wait time per request near zero.",
         references: "MariaDB documentation: InnoDB Lock Modes, INNODB_LOCK_WAITS; MySQL Reference Manual: InnoDB Locking; PostgreSQL documentation: pg_blocking_pids, lock_timeout, idle_in_transaction_session_timeout.",
     },
@@ -36,18 +36,18 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }
 }
 
-/// Nothing that waits inside the database can take longer than the app's own timing of its statements.
+/// No wait inside the database can exceed the app's own timing of its statements.
 fn clear_by_bound(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
     let app = timing::app_operations(&view)?;
     let per_request = app.ms * app.count / case.completed_in(view.window)?.max(1.0);
     if case.share_inside(per_request) >= MATTERS {
-        return Err(Missing::new("what the database's sessions wait for", "--watch mysql://USER@HOST:PORT"));
+        return Err(Missing::new("waits of the database's sessions", "--watch mysql://USER@HOST:PORT"));
     }
     Ok(Outcome::Cleared(vec![app.evidence(
         ms(per_request),
         "most of the delay",
-        format!("a request spent {} in the database, waits for locks included", ms(per_request)),
+        format!("a request spent {} in the database, including lock waits", ms(per_request)),
     )]))
 }
 
@@ -60,7 +60,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let completed = case.completed_in(view.window)?.max(1.0);
     // Little's law: waiters = rate x wait.
     let little = mean_waiting / (completed / view.window.seconds()) * 1e3;
-    // InnoDB books a wait when it ends, in milliseconds; a wait that still lasts is only in the sessions.
+    // InnoDB books a wait when it ends; an unfinished wait shows only in the sessions.
     let booked = view
         .counter(metrics::mysql::GLOBAL_STATUS_INNODB_ROW_LOCK_TIME.name, &[], "--watch mysql://USER@HOST:PORT")
         .map(|c| (c.delta / completed, c));
@@ -131,7 +131,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     }))
 }
 
-/// Who holds what most wait for: the session, its statement, for how long, and what it does meanwhile.
+/// The session that blocks most: its statement, hold time, and what it does meanwhile.
 fn holder_evidence(view: &View<'_>, blockers: &Blockers, first: &Holder) -> Evidence {
     let who = match (&first.user, &first.client) {
         (Some(user), Some(client)) => format!(" ({user} from {client})"),
@@ -148,18 +148,18 @@ fn holder_evidence(view: &View<'_>, blockers: &Blockers, first: &Holder) -> Evid
         None => String::new(),
     };
     let statement = match first.statement.as_str() {
-        "" => "; its statement is not known".to_owned(),
-        text if first.is_idle() => format!("; the last that it ran: {text}"),
+        "" => "; its statement is unknown".to_owned(),
+        text if first.is_idle() => format!("; the last statement it ran: {text}"),
         text => format!("; it ran: {text}"),
     };
     let chain = if blockers.longest_chain > 2 {
-        format!("; up to {} sessions waited in a row", blockers.longest_chain)
+        format!("; the longest chain of waiters had {} sessions", blockers.longest_chain)
     } else {
         String::new()
     };
     let others = match blockers.holders.len() - 1 {
         0 => String::new(),
-        n => format!("; {n} other sessions held as well"),
+        n => format!("; {n} other sessions held locks as well"),
     };
     let id = first.session_id;
     Evidence::new(
@@ -168,16 +168,16 @@ fn holder_evidence(view: &View<'_>, blockers: &Blockers, first: &Holder) -> Evid
         Labels::new([("true_state", "lock_wait")]),
         view.window,
         format!("session {id}"),
-        "nobody",
+        "none",
         format!(
-            "session {id}{who} held what {:.1} others waited for on average, in {} of the samples{held}{does}{statement}{chain}{others}",
+            "session {id}{who} blocked {:.1} others on average, in {} of the samples{held}{does}{statement}{chain}{others}",
             first.behind,
             percent(first.instants_ratio)
         ),
     )
 }
 
-/// The statement that most waiters ran.
+/// The statement of most waiters.
 fn most_waiters(view: &View<'_>, waiting: &[&Session]) -> Option<Evidence> {
     let mut by_text: BTreeMap<&str, usize> = BTreeMap::new();
     for text in waiting.iter().filter_map(|s| s.digest_text.as_deref()) {
@@ -186,11 +186,11 @@ fn most_waiters(view: &View<'_>, waiting: &[&Session]) -> Option<Evidence> {
     let (statement, count) = by_text.into_iter().max_by_key(|(_, n)| *n)?;
     let share = percent(count as f64 / waiting.len().max(1) as f64);
     let labels = Labels::new([("true_state", "lock_wait"), ("digest_text", statement)]);
-    let text = format!("{share} of those that waited ran: {statement}");
+    let text = format!("{share} of the waiters ran: {statement}");
     Some(Evidence::new("sessions", "digest_text", labels, view.window, share, "", text))
 }
 
-/// What to do about the transaction that holds.
+/// What to do about the holding transaction.
 fn shorten(first: &Holder) -> Fix {
     let statement = match first.statement.as_str() {
         "" => String::new(),
@@ -206,21 +206,21 @@ fn shorten(first: &Holder) -> Fix {
         } else {
             (
                 format!("KILL {};", first.session_id),
-                "idle_write_transaction_timeout=5 below [mysqld] (MariaDB 10.3 and later); in the app a transaction that commits before it calls others",
+                "idle_write_transaction_timeout=5 below [mysqld] (MariaDB 10.3 and later); in the app a transaction that commits before it calls other services",
             )
         };
         return Fix {
             text: format!(
-                "Commit at once: the transaction{statement} is left open while its session does nothing. For now end that session."
+                "Commit at once: the transaction{statement} stays open while its session does nothing. For now, kill that session."
             ),
             command: Some(command),
             keep: Some(keep.to_owned()),
-            risk: Some("What the transaction has changed is rolled back, and its app gets an error.".to_owned()),
+            risk: Some("The transaction is rolled back, and its app gets an error.".to_owned()),
         };
     }
     Fix {
         text: format!(
-            "Make the transaction{statement} shorter: the locking statement last, nothing else waited for before its commit."
+            "Make the transaction{statement} shorter: the locking statement last, and no other wait before its commit."
         ),
         command: None,
         keep: None,
@@ -228,7 +228,7 @@ fn shorten(first: &Holder) -> Fix {
     }
 }
 
-/// Waiters that fail fast instead of piling up.
+/// Makes waiters fail fast instead of piling up.
 fn bound(source: &str) -> Fix {
     let text = "Bound the wait, so that waiters fail fast instead of piling up.".to_owned();
     if source.starts_with("postgres") {
@@ -237,7 +237,7 @@ fn bound(source: &str) -> Fix {
             command: Some("ALTER SYSTEM SET lock_timeout = '5s'; SELECT pg_reload_conf();".to_owned()),
             keep: None,
             risk: Some(
-                "Statements that wait longer fail with SQLSTATE 55P03, maintenance as well; the app must retry."
+                "Statements that wait longer fail with SQLSTATE 55P03, maintenance included; the app must retry."
                     .to_owned(),
             ),
         };
@@ -297,10 +297,10 @@ mod tests {
         assert!((found.explains_ms - 360.0).abs() < 40.0, "{}", found.explains_ms);
         let text = found.evidence.iter().map(|e| e.text.as_str()).collect::<Vec<_>>().join("\n");
         for part in [
-            "session 7 (batch from 10.0.0.7:4711) held what 18.0 others waited for",
+            "session 7 (batch from 10.0.0.7:4711) blocked 18.0 others on average",
             "in 100 % of those it was idle",
             "the last that it ran: SELECT views FROM day FOR UPDATE",
-            "up to 19 sessions waited in a row",
+            "the longest chain of waiters had 19 sessions",
             "ran: UPDATE day SET views = ?",
         ] {
             assert!(text.contains(part), "{part}: {text}");

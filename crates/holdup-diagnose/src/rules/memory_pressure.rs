@@ -1,4 +1,4 @@
-//! Requests wait for memory: for pages to be freed before they get theirs, or for what was swapped out to come back.
+//! Requests wait for memory: for pages to be freed, or for swapped-out pages to come back.
 
 use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, bytes, ms, percent, thousands};
 use crate::case::Case;
@@ -16,27 +16,27 @@ pub const RULE: Rule = Rule {
     cause: "memory_pressure",
     doc: Doc {
         title: "Requests wait for memory",
-        what: "There is less free memory than is asked for, so that whoever needs a page has to free one first (direct reclaim), or finds that its own was swapped out.",
-        hurts: "Any touch of memory may take milliseconds, anywhere in the code; what looks like slow CPU or slow disks is the kernel making room.",
-        needs: "The host's paging counters and pressure stall information (--watch host; PSI needs Linux 4.20 and a kernel with it on), and for the place the thread states of the service's processes (--watch pid:N).",
-        predicts: "Something is stalled for memory for a large part of the time (PSI); allocations stall, or pages are swapped in; threads sleep in reclaim or swap-in.",
-        clears: "Hardly anything was stalled for memory; or what was stalled waited for pages of files that had been dropped, while no allocation had to wait and nothing came back from swap.",
-        looks_like: "A page cache that is too small for what is read stalls too, but for file pages: that is a working set that does not fit. Swap in use is no sign by itself: what is never needed again belongs there.",
-        fix: "Less memory for others on the machine, or more of it; free memory earlier (vm.min_free_kbytes); a higher limit of the cgroup.",
-        prove: "The same load again: no allocation stalls, nothing swapped in, next to no time stalled for memory.",
+        what: "The demand for memory exceeds what is free: a thread that needs a page has to free one first (direct reclaim), or finds its own swapped out.",
+        hurts: "Any access to memory may take milliseconds, anywhere in the code. What looks like a slow CPU or slow disks is the kernel freeing memory.",
+        needs: "The host's paging counters and pressure stall information (--watch host; PSI needs Linux 4.20 with it enabled), and for the place the thread states of the service's processes (--watch pid:N).",
+        predicts: "Tasks stall for memory for a large part of the time (PSI); allocations stall, or pages are swapped in; threads sleep in reclaim or swap-in.",
+        clears: "Hardly any task stalled for memory; or stalled tasks waited for dropped pages of files, while no allocation had to wait and nothing came back from swap.",
+        looks_like: "A page cache that is too small for the data read stalls too, but for file pages: that is a working set that does not fit. Used swap alone proves nothing: pages that are never needed again belong there.",
+        fix: "Less memory for other programs on the machine, or more of it; free memory earlier (vm.min_free_kbytes); a higher limit of the cgroup.",
+        prove: "The same load again: no allocation stalls, nothing swapped in, hardly any time stalled for memory.",
         references: "Linux: Documentation/accounting/psi.rst, admin-guide/sysctl/vm.rst (min_free_kbytes, watermark_scale_factor, swappiness), admin-guide/mm/concepts.rst (direct reclaim); /proc/vmstat: allocstall, pgscan_direct, pswpin.",
     },
     judge: Judge::Alone(judge),
 };
 
-/// Pages that an allocation that stalls frees before it goes on (the kernel's SWAP_CLUSTER_MAX).
+/// Pages that a stalled allocation frees before it continues (the kernel's SWAP_CLUSTER_MAX).
 const PAGES_A_STALL: f64 = 32.0;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
     let stall = view.memory_stall();
     let mean_ms = case.complaint.as_ref().map_or(0.0, |c| c.slow_mean_ms);
-    // At most: as if every request under way had stood still whenever anything did.
+    // At most: as if every request in flight stood still whenever any task stalled.
     let most = stall.as_ref().map(|stall| stall.rate().min(1.0) * mean_ms);
     let mut evidence = Vec::new();
     if let (Ok(stall), Ok(most)) = (&stall, &most) {
@@ -44,7 +44,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             format!("{} of the time", percent(stall.rate())),
             "most of it, if memory were the cause",
             format!(
-                "something was stalled for memory in {} of the time, which makes at most {} of a request",
+                "tasks stalled for memory in {} of the time: at most {} of a request",
                 percent(stall.rate()),
                 ms(*most)
             ),
@@ -74,19 +74,19 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     evidence.push(stalls.evidence(
         format!("{:.1} a second", stalls.rate()),
         "0",
-        format!("{} allocations a second had to free memory before they got theirs", thousands(stalls.rate())),
+        format!("{} allocations/s had to free memory first", thousands(stalls.rate())),
     ));
     if let Some(swapped) = &swapped {
         evidence.push(swapped.evidence(
             format!("{:.1} pages a second", swapped.rate()),
             "0",
-            format!("{} pages a second were read back from swap", thousands(swapped.rate())),
+            format!("{} pages/s were read back from swap", thousands(swapped.rate())),
         ));
     }
     if share(case, explains_ms) < MATTERS {
         if let Ok(refaults) = view.refaults(&memory, "file") {
             let text = format!(
-                "{} pages a second that were read are of files and had been dropped: what was stalled waited for those",
+                "{} pages/s of files were read again after they had been dropped: stalled tasks waited for those",
                 thousands(refaults.rate())
             );
             evidence.push(refaults.evidence(format!("{:.0} a second", refaults.rate()), "", text));
@@ -96,7 +96,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let mut weights = vec![STRONG, FAIR];
     if let Some(place) = waits.place(&[Wait::Reclaim, Wait::Swap]) {
         let text = format!(
-            "{:.1} threads of {} on average sleep in it ({})",
+            "{:.1} threads of {} on average slept in it ({})",
             place.mean,
             place.process,
             place.function().unwrap_or("?")
@@ -110,12 +110,13 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         evidence,
         weights,
         fixes: fixes(&view, &memory, back > made_room),
-        prove: "Run the same scenario again: no allocation stalls (allocstall in /proc/vmstat), nothing swapped in, next to no time stalled for memory.".to_owned(),
+        prove: "Run the same scenario again: no allocation stalls (allocstall in /proc/vmstat), nothing swapped in, hardly any time stalled for memory."
+            .to_owned(),
         role: Role::Root,
     }))
 }
 
-/// Pages that came back from swap; none if there is no swap.
+/// Pages read back from swap; none if there is no swap.
 fn swapped_in(view: &View<'_>) -> Result<Option<Counter>, Missing> {
     match view.counter(metrics::host::PAGING_OPERATIONS.name, &[("direction", "in")], HOST) {
         Ok(pages) => Ok(Some(pages)),
@@ -127,11 +128,11 @@ fn swapped_in(view: &View<'_>) -> Result<Option<Counter>, Missing> {
     }
 }
 
-/// How much could have been given out.
+/// How much memory was available.
 fn room(view: &View<'_>) -> Option<Evidence> {
     let available = view.gauge(metrics::host::MEMORY_AVAILABLE_BYTES.name, &[], HOST).ok()?;
     let total = view.gauge(metrics::host::MEMORY_TOTAL_BYTES.name, &[], HOST).ok()?;
-    let text = format!("of {} of memory {} or more were available", bytes(total.mean), bytes(available.min));
+    let text = format!("at least {1} of {0} of memory were available", bytes(total.mean), bytes(available.min));
     Some(available.evidence(bytes(available.min), "", text))
 }
 
@@ -146,13 +147,13 @@ fn fixes(view: &View<'_>, memory: &Memory, is_swapping: bool) -> Vec<Fix> {
     }
     largest.sort_by(|a, b| b.0.total_cmp(&a.0));
     let who = largest.first().map_or_else(String::new, |(size, name, pid)| {
-        format!(" Of the watched processes {name} (pid {pid}) has most: {}.", bytes(*size))
+        format!(" Of the watched processes, {name} (pid {pid}) uses most: {}.", bytes(*size))
     });
     let short = view.gauge(metrics::host::PAGING_USAGE_BYTES.name, &[("state", "used")], HOST).map_or(0.0, |g| g.max);
-    let by = if short > 0.0 { format!(" by {}, which are swapped out,", bytes(short)) } else { String::new() };
+    let by = if short > 0.0 { format!(" by the {} that are swapped out", bytes(short)) } else { String::new() };
     let whose = if memory.is_cgroup() { "the cgroup's limit" } else { "the machine" };
     let mut fixes = vec![Fix {
-        text: format!("Ask for less memory{by} or give {whose} more.{who}"),
+        text: format!("Use less memory{by}, or give {whose} more.{who}"),
         command: None,
         keep: None,
         risk: None,
@@ -161,7 +162,7 @@ fn fixes(view: &View<'_>, memory: &Memory, is_swapping: bool) -> Vec<Fix> {
     if let Some(now) = now.filter(|_| !is_swapping && !memory.is_cgroup()) {
         let to = 2.0 * now;
         fixes.push(Fix {
-            text: format!("Have the kernel free memory earlier, in the background: vm.min_free_kbytes is {now:.0}."),
+            text: format!("Let the kernel free memory earlier, in the background: vm.min_free_kbytes is {now:.0}."),
             command: Some(format!("sysctl -w vm.min_free_kbytes={to:.0}")),
             keep: Some(format!("echo 'vm.min_free_kbytes = {to:.0}' > /etc/sysctl.d/60-min-free.conf")),
             risk: Some(format!("Takes effect at once; {} more stay unused.", bytes(1024.0 * now))),

@@ -1,4 +1,4 @@
-//! A statement of the requests goes through many rows for each one that it needs, without an index.
+//! A statement of the requests reads many rows for each one that it needs, without an index.
 
 use super::parts::clearing;
 use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent, thousands};
@@ -16,38 +16,41 @@ pub const RULE: Rule = Rule {
     cause: "missing_index",
     doc: Doc {
         title: "A statement reads whole tables because an index is missing",
-        what: "No index fits what the statement asks for, so the server goes through every row of a table, each time.",
-        hurts: "Each execution takes CPU and buffer pool in proportion to the table, which grows. At some size the CPUs are full with it, and everything else waits.",
-        needs: "The server's counters by statement with rows examined and sent and executions without an index (--watch mysql://…, performance_schema on); of PostgreSQL its counters by statement and plans (--watch postgresql://…?plans=explain, or auto_explain in its log), with the size of tables; how many requests there were.",
-        predicts: "A statement that requests run examines many rows for each that it sends or changes, uses no index most times, and its execution is most of what requests are too slow by. On PostgreSQL its plan reads a table whole (Seq Scan) and throws most rows away. CPU per request is up, requests are not.",
-        clears: "No statement of the requests reads many rows for few without an index; or those that do take a small share of the delay; or they read as many rows a request when all was well.",
-        looks_like: "A spike (the same rows a request, more requests); a changed plan (an index was used before); a count or a report over a whole table, which no index helps; locks (their time is not execution).",
+        what: "No index fits the statement's conditions, so the server reads every row of a table, each time.",
+        hurts: "Each execution takes CPU and buffer pool in proportion to the table, which grows. At some size it fills the CPUs, and everything else waits.",
+        needs: "The server's counters by statement with rows examined and sent and executions without an index (--watch mysql://…, performance_schema on); for PostgreSQL its counters by statement and plans (--watch postgresql://…?plans=explain, or auto_explain in its log), with the size of tables; the number of requests.",
+        predicts: "A statement of the requests examines many rows per row that it sends or changes, mostly without an index, and its execution is most of the excess. On PostgreSQL its plan reads a whole table (Seq Scan) and discards most rows. CPU per request is up, the request rate is not.",
+        clears: "No statement of the requests reads many rows for few without an index; or those that do take a small share of the delay; or they read as many rows per request in the baseline window.",
+        looks_like: "A spike (the same rows per request, more requests); a changed plan (an index was used before); a count or a report over a whole table, which no index helps; locks (their time is not execution).",
         fix: "Look at its plan (EXPLAIN), then add the index that its conditions need.",
-        prove: "The same load again: rows examined a call near rows sent, the statement's time a fraction of what it was.",
+        prove: "The same load again: rows examined per call near rows sent, the statement's time a fraction of what it was.",
         references: "MySQL Reference Manual: Optimizing SELECT Statements, EXPLAIN Output Format, Performance Schema Statement Summary Tables (SUM_NO_INDEX_USED, SUM_ROWS_EXAMINED); PostgreSQL documentation: Using EXPLAIN, Examining Index Usage; MariaDB documentation: Building the best INDEX for a given SELECT.",
     },
     judge: Judge::Alone(judge),
 };
 
-/// Fewer rows than this an execution are read faster than an index would be worth: about 0.1 to 0.5 ms of CPU.
+/// Fewer rows per execution are read faster than an index pays off: about 0.1 to 0.5 ms of CPU.
 const ROWS: f64 = 1_000.0;
 
-/// Rows examined for each that is sent or changed, from which on an index would spare most of them.
+/// Rows examined per row sent or changed, from which an index would avoid most of them.
 const EXAMINED_PER_USED: f64 = 20.0;
 
-/// Share (0-1) of the executions that have to be without an index.
+/// Share (0-1) of the executions that must be without an index.
 const WITHOUT: f64 = 0.5;
 
-/// Most that reading a row from memory takes, milliseconds. InnoDB reads 1 to 5 million a second and CPU; this leaves a factor of ten
-/// or more for wide rows, joins and a CPU that is shared. What takes longer waits for something else, which has a rule of its own.
+/// The cost of an index, and what it does not help.
+const INDEX_COST: &str = "It takes disk space, and every change of a row must then maintain it. It does not help conditions with LIKE '%…' or functions of a column.";
+
+/// Most milliseconds to read a row from memory: ten times and more what InnoDB takes, for wide rows,
+/// joins and a shared CPU. Anything longer waits for something else, which has its own rule.
 const ROW_MS: f64 = 0.01;
 
-/// Rows a request have to be up by this factor against the calm stretch, if there is one: data grow slowly, and load varies.
+/// Least growth of rows per request since the baseline: data grow slowly, and load varies.
 const ROSE: f64 = 1.5;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     match from_server(case) {
-        Err(missing) => clearing::by_statements(case, "reading rows without an index included").ok_or(missing),
+        Err(missing) => clearing::by_statements(case, "including rows read without an index").ok_or(missing),
         outcome => outcome,
     }
 }
@@ -58,7 +61,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
     let all = view.executed(COLUMNS)?;
     let completed = case.completed_in(view.window)?.max(1.0);
-    // PostgreSQL does not count the rows that a statement examines: there it is for its plan to say.
+    // PostgreSQL does not count examined rows: its plans show them.
     let (planned, executed): (Vec<&Executed>, Vec<&Executed>) =
         all.iter().partition(|of| of.source.starts_with("postgresql"));
     if planned.is_empty() {
@@ -94,7 +97,7 @@ fn by_counters(case: &Case<'_>, view: &View<'_>, executed: &[&Executed], complet
         format!("{} a call", thousands(of.examined_each())),
         format!("about the {} that it sends or changes", thousands(of.rows_used / of.calls)),
         format!(
-            "a call examined {} rows to send or change {:.1}, {} of the calls without an index: {}",
+            "a call examined {} rows to send or change {:.1}, and {} of the calls used no index: {}",
             thousands(of.examined_each()),
             of.rows_used / of.calls,
             percent(of.no_index / of.calls),
@@ -107,7 +110,7 @@ fn by_counters(case: &Case<'_>, view: &View<'_>, executed: &[&Executed], complet
         format!("{} a request", ms(explains_ms)),
         "a small part of the delay, with an index",
         format!(
-            "it ran {:.2} times a request, {} each by the server's own timing, of which reading rows makes {} of a request",
+            "it ran {:.2} times per request, {} each by the server's own timing; reading rows accounts for {} of a request",
             of.calls / completed,
             ms(of.seconds / of.calls * 1e3),
             ms(explains_ms)
@@ -132,14 +135,14 @@ fn by_counters(case: &Case<'_>, view: &View<'_>, executed: &[&Executed], complet
         weights,
         fixes: fixes(of),
         prove: format!(
-            "Run the same scenario again: of {} rows examined a call next to none are left.",
+            "Run the same scenario again: hardly any of the {} rows examined per call are left.",
             thousands(of.examined_each())
         ),
         role: Role::Root,
     }))
 }
 
-/// Whether an index would spare most of the rows that it reads. Without a condition all rows are what it asks for.
+/// Whether an index would avoid most of its rows. Without a condition all rows are needed.
 fn reads_too_much(of: &Executed) -> bool {
     let text = of.text.to_uppercase();
     let has_condition = [" WHERE ", " JOIN ", " ON ", " LIMIT "].iter().any(|word| text.contains(word));
@@ -149,11 +152,11 @@ fn reads_too_much(of: &Executed) -> bool {
         && of.no_index >= WITHOUT * of.calls
 }
 
-/// What comes nearest, to clear by.
+/// The nearest candidate, for the evidence that clears.
 fn worst(view: &View<'_>, suspect: Option<&Executed>, executed: &[&Executed], completed: f64) -> Evidence {
     if let Some(of) = suspect {
         let text = format!(
-            "what reads most without an index ran {:.3} times a request: it is none of the requests' statements: {}",
+            "the statement that reads most without an index ran {:.3} times per request, so it is not one of the requests' own: {}",
             of.calls / completed,
             of.text
         );
@@ -162,7 +165,7 @@ fn worst(view: &View<'_>, suspect: Option<&Executed>, executed: &[&Executed], co
     let rows = executed.iter().map(|of| of.rows_examined).fold(0.0, |sum, n| sum + n);
     let first = executed.first();
     let text = format!(
-        "all statements together examined {} rows a request, and none of them many for few without an index",
+        "all statements together examined {} rows per request, and none reads many rows for few without an index",
         thousands(rows / completed)
     );
     match first {
@@ -176,7 +179,7 @@ fn worst(view: &View<'_>, suspect: Option<&Executed>, executed: &[&Executed], co
     }
 }
 
-/// By which factor rows examined a request rose against the calm stretch, if there is one.
+/// Growth factor of rows examined per request since the baseline window, if there is one.
 fn against_calm(case: &Case<'_>, of: &Executed, completed: f64) -> Option<(f64, Evidence)> {
     let calm = case.calm()?;
     let before = calm.executed(COLUMNS).ok()?;
@@ -186,23 +189,18 @@ fn against_calm(case: &Case<'_>, of: &Executed, completed: f64) -> Option<(f64, 
         .find(|b| b.digest == of.digest && b.database == of.database)
         .map_or(0.0, |b| b.rows_examined / served);
     let is = of.rows_examined / completed;
-    let text = format!("it examined {} rows a request, against {} in the calm stretch", thousands(is), thousands(was));
-    let told = calm_evidence(case, of, format!("{} a request", thousands(is)), thousands(was), text);
-    Some((is / was.max(1.0), told))
+    let text = format!("{} rows examined per request, {} at baseline", thousands(is), thousands(was));
+    Some((is / was.max(1.0), case.slow().digest_evidence(of, "rows_examined", thousands(is), thousands(was), text)))
 }
 
-fn calm_evidence(case: &Case<'_>, of: &Executed, observed: String, expected: String, text: String) -> Evidence {
-    case.slow().digest_evidence(of, "rows_examined", observed, expected, text)
-}
-
-/// CPU of a request, where processes or the host say it.
+/// CPU time per request, if processes or the host report it.
 fn cpu(view: &View<'_>, completed: f64) -> Option<Evidence> {
     let cpu = view.counter(metrics::process::CPU_TIME.name, &[], "").ok()?;
     let each = cpu.delta / completed * 1e3;
     Some(cpu.evidence(
         format!("{} a request", ms(each)),
         "",
-        format!("the watched processes used {} of CPU a request", ms(each)),
+        format!("the watched processes used {} of CPU per request", ms(each)),
     ))
 }
 
@@ -213,7 +211,7 @@ fn fixes(of: &Executed) -> Vec<Fix> {
     let columns = columns(&of.text);
     let mut fixes = vec![Fix {
         text: format!(
-            "See which table it reads whole (type ALL) with which condition: {table} in \"{}\". Put values for the ?.",
+            "See which table it reads whole (type ALL), and with which condition: {table} in \"{}\". Replace each ? by a value.",
             of.text
         ),
         command: Some(format!("{database}EXPLAIN {};", of.text.trim_end_matches(';'))),
@@ -222,25 +220,26 @@ fn fixes(of: &Executed) -> Vec<Fix> {
     }];
     if !columns.is_empty() {
         let name = format!("holdup_{}", columns.join("_"));
+        let alter = format!("{database}ALTER TABLE `{table}`");
         let list = columns.iter().map(|c| format!("`{c}`")).collect::<Vec<_>>().join(", ");
         fixes.push(Fix {
-            text: format!("If the plan says so, add an index on what it compares: {}.", columns.join(", ")),
-            command: Some(format!("{database}ALTER TABLE `{table}` ADD INDEX `{name}` ({list}), ALGORITHM=INPLACE, LOCK=NONE;")),
+            text: format!("If the plan confirms it, index the compared columns: {}.", columns.join(", ")),
+            command: Some(format!("{alter} ADD INDEX `{name}` ({list}), ALGORITHM=INPLACE, LOCK=NONE;")),
             keep: None,
-            risk: Some("Reads the whole table once and takes disk space; every change of a row keeps it up from then on. Conditions with LIKE '%…' or functions of a column are not helped by it.".to_owned()),
+            risk: Some(format!("Reads the whole table once. {INDEX_COST}")),
         });
     }
     fixes
 }
 
-/// Words of a statement, punctuation apart, quotes off names.
+/// Words of a statement without punctuation, and without quotes around names.
 fn words(text: &str) -> Vec<String> {
     let apart: String =
         text.chars().map(|c| if "(),=<>!;".contains(c) { format!(" {c} ") } else { c.to_string() }).collect();
     apart.split_whitespace().map(|w| w.replace('`', "")).collect()
 }
 
-/// Tables it names, without their schema.
+/// Its tables, without their schema.
 fn tables(text: &str) -> Vec<String> {
     let words = words(text);
     let is_before = |w: &str| matches!(w.to_uppercase().as_str(), "FROM" | "JOIN" | "UPDATE" | "INTO");
@@ -248,7 +247,7 @@ fn tables(text: &str) -> Vec<String> {
     pairs.map(|pair| pair[1].rsplit('.').next().unwrap_or_default().to_owned()).collect()
 }
 
-/// Columns that its first condition compares with a value, at most three; of one table, where several are joined, unless named.
+/// At most three columns that its first condition compares with a value; joined ones if qualified.
 fn columns(text: &str) -> Vec<String> {
     let words = words(text);
     let Some(at) = words.iter().position(|w| w.eq_ignore_ascii_case("where")) else { return Vec::new() };

@@ -1,10 +1,10 @@
-//! One cause a file, in one explicit, ordered list. To add one: `src/rules/<cause>.rs` with a `RULE`, and a
-//! line in [`ALL`].
+//! One cause per file, in one explicit, ordered list. To add one: `src/rules/<cause>.rs` with a
+//! `RULE`, and a line in [`ALL`].
 //!
-//! A rule says what it needs, what it predicts and what would clear it. It measures the cause by the
-//! milliseconds of a mean slow request it can account for: a cause that accounts for less than
-//! [`MATTERS`] of the excess is cleared by that very number, whatever utilisation says. Where the
-//! recording lacks what it needs it says `NotJudged` by returning what is missing.
+//! A rule says what it needs, what it predicts and what would clear it. It measures the cause by
+//! the milliseconds of a mean slow request that it can account for: a cause that accounts for less
+//! than [`MATTERS`] of the excess is cleared by that very number, whatever the utilization. If the
+//! recording lacks its facts, it returns what is missing and counts as `NotJudged`.
 
 pub mod accept_queue_overflow;
 pub mod atime_updates;
@@ -111,20 +111,20 @@ pub struct Rule {
 
 /// How a rule judges.
 pub enum Judge {
-    /// By the case and its resources.
+    /// From the case and its resources.
     Alone(fn(&Case<'_>) -> Result<Outcome, Missing>),
-    /// By what rules that judge alone say of the case, as well.
+    /// Also from the outcomes of the rules that judge alone.
     Beside(fn(&Case<'_>, &Others) -> Result<Outcome, Missing>),
 }
 
-/// What the rules that judge alone say of a case, by their causes.
+/// The outcomes of the rules that judge alone, by cause.
 pub type Others = BTreeMap<&'static str, Result<Outcome, Missing>>;
 
 impl Rule {
-    /// What this rule says of a case.
+    /// This rule's outcome for `case`.
     ///
     /// # Errors
-    /// What is missing to say it.
+    /// The facts missing to judge it.
     pub fn judge(&self, case: &Case<'_>) -> Result<Outcome, Missing> {
         match self.judge {
             Judge::Alone(judge) => judge(case),
@@ -133,7 +133,7 @@ impl Rule {
     }
 }
 
-/// What every rule says of a case, in the order of [`ALL`].
+/// The outcome of every rule for `case`, in the order of [`ALL`].
 pub(crate) fn judge_all(case: &Case<'_>) -> Vec<(&'static Rule, Result<Outcome, Missing>)> {
     let mut said = alone(case);
     let beside = ALL.iter().filter_map(|rule| match rule.judge {
@@ -153,7 +153,7 @@ fn alone(case: &Case<'_>) -> Others {
     ALL.iter().filter_map(judge).collect()
 }
 
-/// What everybody should know about a cause. Sections are the same for all.
+/// What to know about a cause. All causes have the same sections.
 pub struct Doc {
     /// Name in a sentence, e.g. `The connection pool is exhausted`.
     pub title: &'static str,
@@ -194,44 +194,45 @@ impl Doc {
     }
 }
 
-/// What a rule says if it can.
+/// A rule's outcome, if it can judge.
 pub enum Outcome {
-    /// It is so.
+    /// The cause is present.
     Found(Found),
-    /// It is so, and requests fail of it, whether they wait or not: with the share (0-1) of the failed requests that are its
-    /// doing. No wait explains a request that is refused.
+    /// The cause is present and makes requests fail, with its share (0-1) of the failed requests.
+    /// No wait explains a refused request.
     Fails(Found, f64),
-    /// It is not so, and this says why.
+    /// The cause is absent, with the evidence.
     Cleared(Vec<Evidence>),
 }
 
-/// What part a finding plays.
+/// The part that a finding plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Where it begins.
+    /// The root of the delay.
     Root,
     /// Adds to it.
     Contributor,
     /// Follows from the root.
     Symptom,
-    /// What will bind next once the root is fixed.
+    /// The next limit once the root is fixed.
     Next,
 }
 
-/// A cause that is so.
+/// A cause that is present.
 pub struct Found {
     /// Milliseconds of a mean slow request it accounts for.
     pub explains_ms: f64,
-    /// What says so.
+    /// The evidence.
     pub evidence: Vec<Evidence>,
-    /// What each of the first pieces of evidence is worth, in their order. Those of one source and mechanism count once.
+    /// The worth of each of the first pieces of evidence, in order. Pieces of one source and
+    /// mechanism count once.
     pub weights: Vec<Strength>,
     /// What to do, safest first.
     pub fixes: Vec<Fix>,
-    /// How to see that it helped.
+    /// How to verify that it helped.
     pub prove: String,
-    /// Its part, as far as the rule itself can tell; [`crate::chain`] settles it.
+    /// Its part, as far as the rule itself can tell; [`crate::chain`] decides.
     pub role: Role,
 }
 
@@ -240,14 +241,15 @@ pub fn by_cause(cause: &str) -> Option<&'static Rule> {
     ALL.iter().find(|rule| rule.cause == cause).copied()
 }
 
-/// The share (0-1) of the failed requests of `window` that this rule tells why, which `did` so.
+/// The share (0-1) of the failed requests of `window` that this rule explains, because they `did`
+/// so.
 pub(crate) fn of_failures(window: Window, failed: f64, did: &str) -> Evidence {
-    let expected = "requests fail at other times as well, if this were not why";
+    let expected = "failures at other times as well, if this were not the reason";
     let text = format!("{} of the failed requests {did}", percent(failed));
     Evidence::new("requests", "outcome", Labels::none(), window, percent(failed), expected, text)
 }
 
-/// What `cargo xtask new rule` writes.
+/// Output of `cargo xtask new rule`.
 #[cfg(test)]
 #[path = "../../../../xtask/stubs/rule.rs"]
 mod stub;

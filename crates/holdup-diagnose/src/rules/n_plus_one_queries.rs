@@ -1,4 +1,4 @@
-//! The app asks the database one by one for what it could ask at once.
+//! The app queries the database one by one for what a single query could return.
 
 use std::collections::HashMap;
 
@@ -17,20 +17,21 @@ pub const RULE: Rule = Rule {
     cause: "n_plus_one_queries",
     doc: Doc {
         title: "One request runs the same statement over and over",
-        what: "For each row of a list the app sends one more statement of the same kind (1 + N of them), mostly because an object mapper fetches related rows when they are first touched.",
+        what: "For each row of a list the app sends one more statement of the same kind (1 + N of them), usually because an object mapper fetches related rows on first access.",
         hurts: "Each is fast, and together they take as many round trips as there are rows: the request grows with its data, and every millisecond of network or queue counts N times. The server's slow log stays empty.",
         needs: "The app's spans with the statements' digests, or the server's own timing of statements with the request's trace id in them.",
-        predicts: "Many calls of one digest in one request, each fast, together most of what it takes; the time grows with their number.",
+        predicts: "Many calls of one digest in one request, each fast, together most of its time; the time grows with their number.",
         clears: "No statement runs often in a request, or all its calls together are a small share of the delay.",
-        looks_like: "A slow network or a queue in front of the database: the number of calls is what it was, and each is slower.",
-        fix: "Ask once: a join, an IN list, the mapper's eager or batch loading.",
-        prove: "The same load again: a handful of calls a request, and the database's parts of the ledger shrink with them.",
+        looks_like: "A slow network or a queue in front of the database: the number of calls is unchanged, and each is slower.",
+        fix: "Query once: a join, an IN list, the mapper's eager or batch loading.",
+        prove: "The same load again: a handful of calls per request, and the database's parts of the ledger shrink with them.",
         references: "M. Fowler, Patterns of Enterprise Application Architecture, Lazy Load (ripple loading); documentation of Hibernate (fetching), SQLAlchemy (select IN loading), Django (prefetch_related).",
     },
     judge: Judge::Alone(judge),
 };
 
-/// Calls of one digest in a mean request from which on it is a loop rather than a few questions: each of them could be one.
+/// From this many calls of one digest in a mean request it is a loop rather than a few queries: a
+/// single call could replace them.
 const LOOP: f64 = 5.0;
 
 const ENABLE: &str = "--watch otlp with the app's database spans, or --watch mysql://USER@HOST:PORT with the trace id in each statement (docs/trace-ids.md)";
@@ -40,16 +41,16 @@ struct Repeated {
     digest: String,
     text: String,
     calls: f64,
-    /// One call, median, milliseconds.
+    /// Median of one call, milliseconds.
     each_ms: f64,
-    /// Who said so.
+    /// The table it comes from.
     table: &'static str,
 }
 
-/// Clears by the number of calls alone: where a request makes few of any kind, none of them repeats.
+/// Clears by the number of calls alone: if a request makes few calls in all, none of them repeats.
 fn few_calls(case: &Case<'_>) -> Option<Outcome> {
     let (ms, calls, evidence) = statements::database_by_spans(case).filter(|(_, calls, _)| *calls < LOOP)?;
-    let text = format!("a request makes {calls:.1} calls of a database, {} in all", super::ms(ms));
+    let text = format!("a request makes {calls:.1} database calls, {} in all", super::ms(ms));
     Some(Outcome::Cleared(vec![evidence.saying(format!("{LOOP:.0} or more"), text)]))
 }
 
@@ -60,7 +61,8 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let repeated = most_repeated(case, case.accounts());
     let repeated = repeated.ok_or_else(|| Missing::new("the statements of single requests, by digest", ENABLE))?;
     let calm = case.calm_accounts().and_then(|calm| of_digest(case, calm, &repeated.digest));
-    // What one question instead of many would save; where it was calm with as many, their number is not what is new.
+    // The saving of one query instead of many; if the baseline window had as many, their number is
+    // not new.
     let (before, each_ms) = calm.map_or((1.0, repeated.each_ms), |calm| (calm.calls.max(1.0), calm.each_ms));
     let explains_ms = (repeated.calls - before).max(0.0) * each_ms;
     let labels = match repeated.table {
@@ -74,12 +76,12 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         repeated.text
     );
     let window = case.slow().window;
-    let calls = format!("{:.1} calls a request", repeated.calls);
+    let calls = format!("{:.1} calls per request", repeated.calls);
     let mut evidence = vec![Evidence::new(repeated.table, "digest", labels, window, calls, "1 or 2", text)];
     if repeated.calls < LOOP || share(case, explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(evidence));
     }
-    let said = format!("asked at once they would take {} less", ms(explains_ms));
+    let said = format!("as one query they would take {} less", ms(explains_ms));
     evidence.push(evidence[0].clone().saying("", said));
     let fix =
         |text: &str, risk: &str| Fix { text: text.to_owned(), command: None, keep: None, risk: Some(risk.to_owned()) };
@@ -90,21 +92,21 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         fixes: vec![
             fix(
                 "Fetch all of them with one statement: WHERE id IN (…), a join, or the object mapper's eager loading.",
-                "A long IN list wants an index on its column, and a bound on its length.",
+                "A long IN list needs an index on its column, and a bound on its length.",
             ),
             fix(
-                "Until then keep what was read for the length of a request, so that no row is asked for twice.",
+                "Until then cache rows for the duration of a request, so that none is queried twice.",
                 "Helps only where rows repeat.",
             ),
         ],
         prove:
-            "Run the same scenario again: a handful of calls a request, and the database's parts of the ledger shrink."
+            "Run the same scenario again: a handful of calls per request, and the database's parts of the ledger shrink."
                 .to_owned(),
         role: Role::Root,
     }))
 }
 
-/// Calls by digest: how many, and how long each, of how many requests.
+/// Calls by digest: how many, how long each, and in how many requests.
 #[derive(Default)]
 struct Digests<'a> {
     by_digest: HashMap<&'a str, Vec<(f64, u64)>>,

@@ -1,4 +1,4 @@
-//! An interface carries as many bytes a second as it may, and what is to be sent waits in front of it.
+//! An interface carries as many bytes per second as it may, and outgoing data waits in front of it.
 
 mod path;
 
@@ -18,14 +18,14 @@ pub const RULE: Rule = Rule {
     cause: "network_bandwidth",
     doc: Doc {
         title: "The network's bandwidth is exhausted",
-        what: "An interface, a shaper in front of it, or the path behind it, carries only so many bytes a second, in each direction. What is to be sent beyond that waits in a queue: of the interface (qdisc), or in the sockets of who sends.",
+        what: "An interface, a shaper in front of it, or the path behind it carries a limited number of bytes per second in each direction. The excess waits in a queue: the interface's (qdisc), or the sender's sockets.",
         hurts: "Responses trickle: their first byte comes soon and their last one late, large ones most of all. Server and client are idle meanwhile.",
-        needs: "The host's interfaces, in bytes a second, with speed and queue where the kernel tells (--watch host); the client's times of first and last byte, or its sockets' unacknowledged data. Between app and database also the packets on both ends (--watch wire:PORT).",
-        predicts: "Bytes a second of one direction stay at one level, at the speed or the shaper's rate where that is known, while bytes are queued or unacknowledged all the time; the time from first to last byte is what requests are too slow by.",
-        clears: "Bytes a second follow the load, or stay well below the known speed, with nothing queued; or what is queued, and the time from first to last byte, is a small share of the delay.",
-        looks_like: "A steady load is level too, with no queue. A server that makes its response slowly (the first byte is late, or it comes in pieces, with nothing queued). Lost packets (timers end; network_loss).",
-        fix: "Fewer bytes: compress, send less, cache nearer to the client; then more bandwidth, or a higher limit of the shaper.",
-        prove: "The same load again: bytes a second follow the load, and nothing is queued at the interface.",
+        needs: "The host's interfaces, in bytes per second, with speed and queue if the kernel reports them (--watch host); the client's times of first and last byte, or its sockets' unacknowledged data. Between app and database also the packets on both ends (--watch wire:PORT).",
+        predicts: "Bytes per second of one direction stay at one level, at the speed or the shaper's rate if known, while bytes are queued or unacknowledged all the time; the time from first to last byte makes up the excess.",
+        clears: "Bytes per second follow the load, or stay well below the known speed, with nothing queued; or the queue, and the time from first to last byte, is a small share of the delay.",
+        looks_like: "A steady load is level too, without a queue. A server that produces its response slowly (the first byte is late, or it comes in pieces, with nothing queued). Lost packets (timers expire; network_loss).",
+        fix: "Fewer bytes: compress, send less, cache closer to the client; then more bandwidth, or a higher limit of the shaper.",
+        prove: "The same load again: bytes per second follow the load, and nothing is queued at the interface.",
         references: "B. Gregg, Systems Performance, 2nd ed., ch. 10; tc(8), tc-tbf(8); Linux: Documentation/networking/statistics.rst, include/uapi/linux/gen_stats.h (gnet_stats_queue).",
     },
     judge: Judge::Alone(judge),
@@ -33,13 +33,13 @@ pub const RULE: Rule = Rule {
 
 const HOST: &str = "--watch host";
 
-/// Fewer bytes a request than one small packet are none of the requests' own.
+/// Fewer bytes per request than one small packet are not the requests' traffic.
 const LEAST_BYTES: f64 = 64.0;
 
-/// Share (0-1) of the speed from which on a link is full: headers and gaps between frames take the rest.
+/// Share (0-1) of the speed at which a link is full: headers and gaps take the rest.
 const FULL: f64 = 0.9;
 
-/// Share (0-1) of the samples in which something has to be queued.
+/// Share (0-1) of the samples that must have data queued.
 const QUEUED_THROUGH: f64 = 0.6;
 
 /// One direction of an interface.
@@ -47,9 +47,9 @@ struct Way {
     device: String,
     direction: &'static str,
     level: Plateau,
-    /// Bytes a second that it may carry, where that is known.
+    /// Its limit in bytes per second, if known.
     limit: Option<(f64, &'static str)>,
-    /// Bytes in its queue on average, and the share (0-1) of the samples with any.
+    /// Mean bytes in its queue, and the share (0-1) of the samples with any.
     backlog: Option<(f64, f64)>,
 }
 
@@ -59,7 +59,7 @@ impl Way {
         self.backlog.map_or(0.0, |(bytes, _)| bytes / self.level.level.max(1.0) * 1e3)
     }
 
-    /// Whether it carries all it may, as far as that can be told.
+    /// Whether it carries all it may, as far as can be told.
     fn is_full(&self) -> bool {
         match self.limit {
             Some((limit, _)) => self.level.level >= FULL * limit,
@@ -72,7 +72,7 @@ impl Way {
         let counter = view.counter(metrics::host::NETWORK_IO_BYTES.name, &labels, HOST)?;
         let limit = match self.limit {
             Some((limit, what)) => format!("; {what} is {}", bytes_per_second(limit)),
-            None => "; its limit is not known".to_owned(),
+            None => "; its limit is unknown".to_owned(),
         };
         let text = format!(
             "{} {}s {}, within 8 % in {} of {} intervals{limit}",
@@ -82,7 +82,7 @@ impl Way {
             percent(self.level.at_level_ratio),
             self.level.intervals
         );
-        Ok(counter.evidence(bytes_per_second(self.level.level), "as much as is to be sent", text))
+        Ok(counter.evidence(bytes_per_second(self.level.level), "as much as has to be sent", text))
     }
 
     fn queue_evidence(&self, view: &View<'_>) -> Option<Evidence> {
@@ -90,7 +90,7 @@ impl Way {
         let labels = [("device", self.device.as_str())];
         let backlog = view.gauge(metrics::host::NETWORK_QDISC_BACKLOG_BYTES.name, &labels, HOST).ok()?;
         let text = format!(
-            "{} stood in the queue of {} on average, in {} of the samples: {} for each byte that is sent",
+            "{} were in the queue of {} on average, in {} of the samples: {} for each byte sent",
             bytes(mean),
             self.device,
             percent(ratio),
@@ -118,7 +118,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
                 ));
             }
             None => format!(
-                "interfaces carried {} a request: none of it is the requests', or it stays within this host",
+                "interfaces carried {} per request: the requests' traffic does not use them, or stays within this host",
                 bytes(all.delta / completed)
             ),
         };
@@ -128,7 +128,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             text,
         )]));
     };
-    // A request and its response pass once each: what is queued delays one of them.
+    // A request and its response pass once each: a queue delays one of them.
     let explains_ms = fullest.queue_ms().max(transfer.as_ref().map_or(0.0, |t| t.0));
     let mut evidence = vec![fullest.evidence(&view)?];
     evidence.extend(fullest.queue_evidence(&view));
@@ -141,8 +141,8 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     if share(case, explains_ms) < MATTERS {
         if transfer_ms.is_none() && !knows_queue {
             return Err(Missing::new(
-                "what is queued in front of the interfaces (system_network_qdisc_backlog_bytes), or the client's times of first and last byte",
-                "--watch host of a newer holdup, on the machine that sends; or put the load on with holdup run",
+                "the queue in front of the interfaces (system_network_qdisc_backlog_bytes), or the client's times of first and last byte",
+                "--watch host of a newer holdup, on the machine that sends; or generate the load with holdup run",
             ));
         }
         return Ok(Outcome::Cleared(evidence));
@@ -151,9 +151,9 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         return Ok(Outcome::Cleared(evidence));
     }
     if !knows_queue && fullest.limit.is_none() {
-        // As level as a steady load is.
+        // A steady load is just as level.
         return Err(Missing::new(
-            "what is queued in front of the interfaces (system_network_qdisc_backlog_bytes) or unacknowledged in sockets",
+            "the queue in front of the interfaces (system_network_qdisc_backlog_bytes), or unacknowledged data in sockets",
             "--watch host of a newer holdup, on the machine that sends",
         ));
     }
@@ -169,14 +169,14 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         weights,
         fixes: fixes(fullest, all.delta / completed),
         prove: format!(
-            "Run the same scenario again: bytes a second of {} follow the load, and its queue is empty.",
+            "Run the same scenario again: bytes per second of {} follow the load, and its queue is empty.",
             fullest.device
         ),
         role: Role::Root,
     }))
 }
 
-/// What waits in front of it counts first, then how much it carries.
+/// The queue in front of it ranks first, then its throughput.
 fn rank(way: &Way) -> f64 {
     way.queue_ms() + way.level.level / 1e12
 }
@@ -191,7 +191,7 @@ fn ways(view: &View<'_>, completed: f64) -> Result<Vec<Way>, Missing> {
             |fact: &str| view.setting(&format!("net.{device}.{fact}"), HOST).ok().and_then(|v| v.parse::<f64>().ok());
         let shaper = number("shaper_bytes_per_second").filter(|v| *v > 0.0).map(|v| (v, "its shaper's rate"));
         let speed = number("speed_bits_per_second").filter(|v| *v > 0.0).map(|v| (v / 8.0, "its speed"));
-        // Within a host there is no limit but one that was made.
+        // Within a host there is no limit except a shaper.
         if device == "lo" && shaper.is_none() {
             continue;
         }
@@ -209,7 +209,7 @@ fn ways(view: &View<'_>, completed: f64) -> Result<Vec<Way>, Missing> {
                     "a longer run, or a shorter --interval",
                 ));
             };
-            // A queue stands in front of what is sent.
+            // A queue stands in front of outgoing data.
             let is_sent = direction == "transmit";
             let backlog =
                 view.gauge(metrics::host::NETWORK_QDISC_BACKLOG_BYTES.name, &of_device, HOST).ok().filter(|_| is_sent);
@@ -226,8 +226,7 @@ fn ways(view: &View<'_>, completed: f64) -> Result<Vec<Way>, Missing> {
     Ok(ways)
 }
 
-/// By how much longer than in the calm stretch, or than the quickest, requests took from first to last byte, milliseconds; none
-/// where nobody saw it.
+/// Excess of the time from first to last byte over the baseline, ms; none if not recorded.
 ///
 /// # Errors
 /// If the client's rows lack the column.
@@ -236,7 +235,7 @@ fn transfer(case: &Case<'_>) -> Result<Option<(f64, Evidence)>, Missing> {
     if requests.rows.is_empty() {
         return Ok(None);
     }
-    requests.with_columns(&["first_byte_at"]).map_err(|what| Missing::new(what, "put the load on with holdup run"))?;
+    requests.with_columns(&["first_byte_at"]).map_err(|what| Missing::new(what, "use holdup run"))?;
     let rows = case.slow_requests()?;
     let took = |r: &holdup_recording::rows::Request| Some((r.done_at - r.first_byte_at?).max(0) as f64 / 1e6);
     let Some(mean) = mean_over(rows.iter().copied(), took) else { return Ok(None) };
@@ -248,7 +247,7 @@ fn transfer(case: &Case<'_>) -> Result<Option<(f64, Evidence)>, Missing> {
     let each = mean_over(rows.iter().copied(), |r| Some(r.response_bytes as f64)).unwrap_or(0.0);
     let window = case.complaint.as_ref().map_or(case.whole(), |c| c.slow);
     let text = format!(
-        "a response of {} took {} from its first to its last byte, and {} when there was room",
+        "a response of {} took {} from its first to its last byte, and {} on an idle network",
         bytes(each),
         ms(mean),
         ms(usual)
@@ -257,11 +256,11 @@ fn transfer(case: &Case<'_>) -> Result<Option<(f64, Evidence)>, Missing> {
     Ok(Some(((mean - usual).max(0.0), evidence)))
 }
 
-/// Share (0-1) of the samples in which sockets had data that nobody has acknowledged.
+/// Share (0-1) of the samples in which sockets had unacknowledged data.
 fn unacked(view: &View<'_>) -> Option<(f64, Evidence)> {
     let gauge = view.gauge(metrics::tcp::UNACKED_SEGMENTS.name, &[], HOST).ok()?;
     let text = format!(
-        "{:.1} segments were on their way, or in front of it, on average, and in {} of the samples any",
+        "{:.1} segments on average were queued or in flight, and some in {} of the samples",
         gauge.mean,
         percent(gauge.positive_ratio)
     );
@@ -272,7 +271,7 @@ fn fixes(way: &Way, each: f64) -> Vec<Fix> {
     let device = &way.device;
     let mut fixes = vec![Fix {
         text: format!(
-            "Fewer bytes: interfaces carry {} a request. Compress responses (gzip, zstd), leave out what nobody reads, cache.",
+            "Fewer bytes: interfaces carry {} per request. Compress responses (gzip, zstd), drop unused fields, cache.",
             bytes(each)
         ),
         command: None,
@@ -281,14 +280,14 @@ fn fixes(way: &Way, each: f64) -> Vec<Fix> {
     }];
     if way.limit.is_some_and(|(_, what)| what.contains("shaper")) {
         fixes.push(Fix {
-            text: format!("Raise the rate of the shaper on {device}, to begin with to twice what it is."),
+            text: format!("Raise the rate of the shaper on {device}; start with twice the present one."),
             command: Some(format!(
                 "tc qdisc change dev {device} root tbf rate {:.0}bit burst 256kb latency 50ms",
                 way.level.level * 16.0
             )),
-            keep: Some("the same rate where the shaper is made.".to_owned()),
+            keep: Some("the same rate where the shaper is configured.".to_owned()),
             risk: Some(
-                "It may stand there for a reason: a smaller link behind it, whose own queue is then the long one."
+                "It may be there for a reason: a smaller link behind it, whose queue then becomes the long one."
                     .to_owned(),
             ),
         });

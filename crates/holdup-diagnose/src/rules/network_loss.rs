@@ -1,4 +1,4 @@
-//! Packets are lost, and who sent them waits 200 ms or more before it sends them again.
+//! Packets are lost, and the sender waits 200 ms or more before it resends them.
 
 use holdup_recording::{Labels, metrics};
 
@@ -15,14 +15,14 @@ pub const RULE: Rule = Rule {
     cause: "network_loss",
     doc: Doc {
         title: "Packets are lost and sent again",
-        what: "A segment, or what acknowledges it, got lost. Where nothing that follows tells so, TCP sends it again when a timer ends: 200 ms at the least, a second for a connection's first segment, twice as long each further time.",
+        what: "A segment, or its acknowledgement, got lost. If no later packet reveals that, TCP resends it when a timer expires: 200 ms at least, a second for a connection's first segment, twice as long each further time.",
         hurts: "A request that takes a millisecond takes 201 or 1,001, while both sides are idle and neither counts an error.",
-        needs: "The host's TCP counters (--watch host): segments sent again, and timers that ended (TCPTimeouts). With requests of the client the rule sees whether delays lie at multiples of the timer.",
-        predicts: "Timers that ended, times what they wait, are what requests are too slow by; response times lie in two heaps, with next to nothing between the quick ones and 200 ms.",
-        clears: "Segments sent again, each as a timer of 200 ms, amount to a small share of the delay; or hardly a request was slow by as much as one timer.",
-        looks_like: "A full accept queue (a SYN is dropped by the listener and sent again after 1 s: then listen drops are counted as well). A queue of 200 ms (times lie in one wide heap). Delayed acknowledgements of 40 ms (nothing is sent again).",
+        needs: "The host's TCP counters (--watch host): retransmitted segments, and expired timers (TCPTimeouts). With requests of the client the rule sees whether delays lie at multiples of the timer.",
+        predicts: "Expired timers, times their length, make up the excess; response times form two clusters, with hardly any between the fast ones and 200 ms.",
+        clears: "Retransmitted segments, at a timer of 200 ms each, are a small share of the delay; or hardly a request was slower by as much as one timer.",
+        looks_like: "A full accept queue (the listener drops a SYN, which is resent after 1 s: listen drops are then counted as well). A queue of 200 ms (times form one wide cluster). Delayed acknowledgements of 40 ms (nothing is resent).",
         fix: "Find where they are lost: the interface's errors and drops, the path (mtr), a full queue or a policer, conntrack.",
-        prove: "The same load again: tcp_retransmission_timeouts_total stands still, and the second heap is gone.",
+        prove: "The same load again: tcp_retransmission_timeouts_total does not grow, and the second cluster is gone.",
         references: "RFC 6298 (retransmission timer), RFC 8985 (tail loss probes); Linux: Documentation/networking/snmp_counter.rst (TcpRetransSegs, TcpExtTCPTimeouts, TcpExtTCPSynRetrans), include/net/tcp.h (TCP_RTO_MIN, TCP_TIMEOUT_INIT).",
     },
     judge: Judge::Alone(judge),
@@ -30,18 +30,17 @@ pub const RULE: Rule = Rule {
 
 const HOST: &str = "--watch host";
 
-/// The shortest timer of a segment and the first of a connection's first segment, milliseconds (TCP_RTO_MIN, TCP_TIMEOUT_INIT).
+/// Shortest timer of a segment, and of a first segment, ms (TCP_RTO_MIN, TCP_TIMEOUT_INIT).
 const TIMER_MS: f64 = 200.0;
 const SYN_TIMER_MS: f64 = 1_000.0;
 
-/// A request that is slower than the median by this much may have waited for a timer, milliseconds: timers end by the tick, and the
-/// median has waits of its own.
+/// A request slower than the median by this may have waited for a timer, milliseconds.
 const DELAYED_MS: f64 = 180.0;
 
-/// Beginning of what lies between the two heaps, milliseconds above the median.
+/// Start of the gap between the two clusters, milliseconds above the median.
 const BETWEEN_MS: f64 = 60.0;
 
-/// Requests between the heaps as a share (0-1) of the delayed ones, from which on it is one wide heap.
+/// Requests between the clusters, as a share (0-1) of delayed ones, that make one wide cluster.
 const WIDE: f64 = 0.5;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
@@ -54,15 +53,15 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let sent = view.counter(metrics::tcp::SENT_SEGMENTS.name, &[], HOST).ok().filter(|c| c.delta > 0.0);
     let of_sent = sent.map_or_else(String::new, |s| format!(" of {}", thousands(s.delta)));
     let counted = again.evidence(
-        format!("{} a request at most", ms(most_ms)),
+        format!("at most {} per request", ms(most_ms)),
         "near 0 ms",
         format!(
-            "{} segments{of_sent} were sent again: had each waited for a timer of 200 ms, {} a request",
+            "{} segments{of_sent} were retransmitted: at a timer of 200 ms each, {} per request",
             thousands(again.delta),
             ms(most_ms)
         ),
     );
-    // A timer of a connection's first segment is longer: it is told apart below.
+    // The timer of a connection's first segment is longer: it is told apart below.
     let first = view.counter(metrics::tcp::SYN_RETRANSMITS.name, &[], HOST).ok();
     let first_ms = first.as_ref().map_or(0.0, |c| c.delta * SYN_TIMER_MS / completed);
     if share(case, most_ms + first_ms) < MATTERS {
@@ -73,14 +72,14 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let heaps = Heaps::of(case);
     let mut explains_ms = waited.ms / completed;
     if let Some(heaps) = &heaps {
-        // No more than what requests were late by that were late by a timer.
+        // At most the lateness of the requests that were late by a timer.
         explains_ms = explains_ms.min(heaps.late_ms / completed);
     }
     let mut evidence = vec![timers.evidence(
         format!("{} a request", ms(explains_ms)),
         "near 0 ms",
         format!(
-            "{} timers ended without an acknowledgement{}: {} a request, at 200 ms each and 1 s for a connection's first",
+            "{} timers expired without an acknowledgement{}: {} per request, at 200 ms each and 1 s for a connection's first",
             thousands(timers.delta),
             waited.text,
             ms(waited.ms / completed)
@@ -103,29 +102,29 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         evidence,
         weights,
         fixes: fixes(&view),
-        prove: "Run the same scenario again: tcp_retransmission_timeouts_total stands still, and no request is late by 200 ms."
+        prove: "Run the same scenario again: tcp_retransmission_timeouts_total does not grow, and no request is late by 200 ms."
             .to_owned(),
         role: Role::Root,
     }))
 }
 
-/// What senders waited for timers.
+/// Time that senders waited for timers.
 struct Waited {
-    /// Milliseconds in all.
+    /// The sum, milliseconds.
     ms: f64,
-    /// What else is known of the timers.
+    /// Further facts about the timers.
     text: String,
 }
 
 impl Waited {
     fn of(view: &View<'_>, timers: &Counter, first: Option<&Counter>) -> Self {
         let first = first.map_or(0.0, |c| c.delta).min(timers.delta);
-        // What a listener drops for want of a place is sent again, too, and not lost.
+        // Segments dropped by a full listener are resent, too, but were not lost.
         let listeners = view.counter(metrics::tcp::LISTEN_DROPS.name, &[], HOST).map_or(0.0, |c| c.delta).min(first);
         let others = timers.delta - first;
         let text = if first > 0.0 {
             let full = if listeners > 0.0 {
-                format!(", {} of which a full listener had dropped", thousands(listeners))
+                format!(", {} of which a full accept queue had dropped", thousands(listeners))
             } else {
                 String::new()
             };
@@ -137,14 +136,14 @@ impl Waited {
     }
 }
 
-/// How response times lie about the median.
+/// How response times lie around the median.
 struct Heaps {
     median_ms: f64,
     /// Requests that were late by a timer or more.
     late: f64,
-    /// By how much they all were late, milliseconds.
+    /// The sum of their lateness, milliseconds.
     late_ms: f64,
-    /// Requests that lie between.
+    /// Requests in between.
     between: f64,
 }
 
@@ -163,7 +162,7 @@ impl Heaps {
         })
     }
 
-    /// Whether it is one wide heap.
+    /// Whether it is one wide cluster.
     fn is_one(&self) -> bool {
         self.between > WIDE * self.late
     }
@@ -172,7 +171,7 @@ impl Heaps {
         let window = case.complaint.as_ref().map_or(view.window, |c| c.slow);
         let share = percent(self.between / self.late.max(1.0));
         let text = format!(
-            "{} requests were slower than the median of {} by 180 ms or more, and for each hundred of them {:.0} lie between",
+            "{} requests were slower than the median of {} by 180 ms or more, with {:.0} in between for each hundred of them",
             thousands(self.late),
             ms(self.median_ms),
             100.0 * self.between / self.late.max(1.0)
@@ -190,7 +189,7 @@ fn dropped(view: &View<'_>) -> Option<Evidence> {
     ];
     let counters = metrics.iter().filter_map(|m| view.counter(m, &[], HOST).ok());
     let most = counters.filter(|c| c.delta > 0.0).max_by(|a, b| a.delta.total_cmp(&b.delta))?;
-    let text = format!("{} packets were dropped, or broken, at this host's own interfaces", thousands(most.delta));
+    let text = format!("{} packets were dropped or broken at this host's own interfaces", thousands(most.delta));
     Some(most.evidence(thousands(most.delta), "0", text))
 }
 
@@ -199,7 +198,7 @@ fn fixes(view: &View<'_>) -> Vec<Fix> {
     let text = if here {
         "Some are lost at this host's own interfaces: see which queue or cable (drops of the qdisc, errors of the interface)."
     } else {
-        "None are lost at this host's own interfaces: look at the other end, and at the way between (mtr shows the hop)."
+        "None are lost at this host's own interfaces: check the other end, and the path in between (mtr shows the hop)."
     };
     let command = if here {
         "tc -s qdisc show; ip -s -s link show"
@@ -209,7 +208,8 @@ fn fixes(view: &View<'_>) -> Vec<Fix> {
     vec![
         Fix { text: text.to_owned(), command: Some(command.to_owned()), keep: None, risk: None },
         Fix {
-            text: "A limit on packets or bandwidth that drops instead of queueing (a policer, a cloud instance's allowance, conntrack's table) looks like this: look at its counters.".to_owned(),
+            text: "A limit on packets or bandwidth that drops instead of queueing (a policer, a cloud instance's allowance, conntrack's table) looks like this: check its counters."
+                .to_owned(),
             command: Some("ethtool -S DEVICE | grep -iE 'drop|exceed|allowance'; conntrack -S".to_owned()),
             keep: None,
             risk: None,

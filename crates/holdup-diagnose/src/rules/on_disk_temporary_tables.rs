@@ -1,8 +1,8 @@
-//! Statements make temporary tables on a disk, and wait for its directory to take and give up their files.
+//! Statements create temporary tables on disk, and wait for its directory to handle the files.
 //!
-//! Where the kernel shows which file a thread's call is about, a thread belongs here if the file lies in `tmpdir`; where it shows
-//! only the function, if that is one that changes a directory; where it shows neither, the sleep that no I/O accounts
-//! for does, with less weight.
+//! If the kernel shows the file of a thread's call, the thread counts if the file lies in `tmpdir`.
+//! If it shows only the function, the thread counts if that changes a directory. If it shows
+//! neither, sleep without matching I/O counts, with less weight.
 
 use super::parts::clearing;
 use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent};
@@ -22,12 +22,12 @@ pub const RULE: Rule = Rule {
     doc: Doc {
         title: "Temporary tables are written to disk",
         what: "A statement whose GROUP BY, DISTINCT, ORDER BY or UNION needs an internal temporary table gets one on disk if it has BLOB or TEXT columns or is too large for memory. Each is two files in tmpdir, created and deleted within the statement.",
-        hurts: "Creating and deleting takes the directory's lock, and one thread at a time holds it while the file system writes its journal. With hundreds of sessions all others stand behind it in uninterruptible sleep: the load average is in the hundreds while CPUs are idle and the disk moves next to nothing.",
+        hurts: "Creating and deleting takes the directory's lock, and one thread at a time holds it while the file system writes its journal. With hundreds of sessions all others wait for it in uninterruptible sleep: the load average is in the hundreds while CPUs are idle and the disk moves hardly anything.",
         needs: "The server's counters and tmpdir (--watch mysql://…), the threads of its process (--watch pid:N), with their system calls and kernel stacks where holdup may read them (root, or CAP_SYS_PTRACE and CAP_SYS_ADMIN).",
-        predicts: "About one on-disk temporary table a request; the server's threads sleep uninterruptibly in unlink or open on files of tmpdir, for about what requests are too slow by; sessions say \"removing tmp table\", \"Creating tmp table\" or \"Sending data\", for no time at all.",
-        clears: "Hardly any on-disk temporary table is made; or they are, and threads hardly ever sleep in tmpdir, as when it is a tmpfs; or what sleeps, sleeps elsewhere.",
-        looks_like: "A saturated data disk makes threads sleep in reads, writes and fsync, not in unlink and open. Large temporary tables saturate the disk itself: then its bytes a second are at their limit. Locks of the database show in its sessions, and their threads sleep interruptibly.",
-        fix: "tmpdir on a tmpfs; no BLOB or TEXT columns in what is grouped or sorted; several tmpdirs, each with a lock of its own. A larger tmp_table_size helps only against tables that are too large, not against BLOB and TEXT columns.",
+        predicts: "About one on-disk temporary table per request; the server's threads sleep uninterruptibly in unlink or open on files of tmpdir, for about the excess; sessions show \"removing tmp table\", \"Creating tmp table\" or \"Sending data\" without progress.",
+        clears: "Hardly any on-disk temporary table is made; or they are made, and threads hardly ever sleep in tmpdir, as when it is a tmpfs; or the sleeping threads are elsewhere.",
+        looks_like: "A saturated data disk makes threads sleep in reads, writes and fsync, not in unlink and open. Large temporary tables saturate the disk itself: its bytes per second are then at their limit. Locks of the database show in its sessions, and their threads sleep interruptibly.",
+        fix: "tmpdir on a tmpfs; no BLOB or TEXT columns in grouped or sorted results; several tmpdirs, each with a separate lock. A larger tmp_table_size helps only against tables that are too large, not against BLOB and TEXT columns.",
         prove: "The same load again: as many temporary tables, no thread asleep in tmpdir, and the load average near the number of running threads.",
         references: "MySQL 5.6 Reference Manual: Internal Temporary Table Use in MySQL; Where MySQL Stores Temporary Files. MariaDB documentation: tmpdir, Internal Temporary Tables (Created_tmp_disk_tables, tmp_memory_table_size). Linux: Documentation/filesystems/directory-locking, tmpfs; proc_pid_stat(5) (state D), proc_pid_syscall(5); proc_loadavg(5).",
     },
@@ -36,21 +36,21 @@ pub const RULE: Rule = Rule {
 
 const ENABLE: &str = "--watch mysql://USER@HOST:PORT";
 
-/// What would show where threads sleep.
+/// What to record to see where threads sleep.
 const PLACES: &str = "--watch pid:N of the database as root, or with CAP_SYS_PTRACE (files, wait channels) and CAP_SYS_ADMIN (kernel stacks)";
 
 const CREATED: &str = metrics::mysql::GLOBAL_STATUS_CREATED_TMP_DISK_TABLES.name;
 
-/// Fewer on-disk temporary tables than this a request are not every request's own.
+/// With fewer on-disk temporary tables per request than this, not every request makes one.
 const PER_REQUEST: f64 = 0.5;
 
-/// Fewer than this a request are next to none.
+/// Fewer than this per request hardly matter.
 const HARDLY_ANY: f64 = 0.01;
 
-/// Rows have to be of this share (0-1) of the threads that were counted, to say where they slept.
+/// Share (0-1) of the counted threads that must have rows, to say where they slept.
 const LOCATED: f64 = 0.5;
 
-/// What sessions say while they make, fill or drop one, by MySQL 5.5 to 8 and MariaDB, in lower case.
+/// What sessions report meanwhile, in MySQL 5.5 to 8 and MariaDB, in lower case.
 const STATES: &[&str] = &[
     "removing tmp table",
     "creating tmp table",
@@ -63,7 +63,7 @@ const STATES: &[&str] = &[
     "sending data",
 ];
 
-/// How the place of a thread was told to be tmpdir.
+/// How a thread was found to be in tmpdir.
 #[derive(Clone, Copy, PartialEq)]
 enum By {
     File,
@@ -71,7 +71,7 @@ enum By {
     Nothing,
 }
 
-/// What sleeps in tmpdir.
+/// Threads asleep in tmpdir.
 struct InTmpdir {
     /// Threads on average.
     mean: f64,
@@ -80,8 +80,8 @@ struct InTmpdir {
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     match from_server(case) {
-        // Nothing inside the database takes longer than the app's own timing of its statements.
-        Err(missing) => clearing::by_statements(case, "temporary tables included").ok_or(missing),
+        // Nothing inside the database exceeds the app's own timing of its statements.
+        Err(missing) => clearing::by_statements(case, "including temporary tables").ok_or(missing),
         outcome => outcome,
     }
 }
@@ -110,7 +110,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         return Ok(Outcome::Cleared(vec![counted, elsewhere(&asleep, inside.mean, completed, &tmpdirs)]));
     }
     if inside.by != By::File && per_request < PER_REQUEST {
-        // Something else changes directories, or these few are large: only the files would tell.
+        // Something else changes directories, or the tables are large: only files show it.
         return Err(Missing::new("the files that the server's threads wait for (threads.path)", PLACES));
     }
     let busy = view.busy_sessions().ok();
@@ -122,7 +122,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         weights,
         fixes: advice::fixes(&view, &tmpdirs, mount.as_ref(), &created, at_once),
         prove: format!(
-            "Run the same scenario again: as many on-disk temporary tables, but no thread of {} asleep in tmpdir, and requests faster by about {}.",
+            "Run the same scenario again: as many on-disk temporary tables, but no thread of {} asleep in tmpdir, and requests are faster by about {}.",
             asleep.process().unwrap_or("the server"),
             ms(explains_ms)
         ),
@@ -132,18 +132,18 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
 
 fn made(view: &View<'_>, created: &Counter, per_request: f64) -> Evidence {
     let all = view.counter(metrics::mysql::GLOBAL_STATUS_CREATED_TMP_TABLES.name, &[], ENABLE);
-    let of = all.map_or_else(|_| String::new(), |all| format!(", of {:.0} temporary tables a second", all.rate()));
+    let of = all.map_or_else(|_| String::new(), |all| format!(", of {:.0} temporary tables per second", all.rate()));
     created.evidence(
         format!("{per_request:.2} a request"),
         "about none",
         format!(
-            "the server made {:.0} temporary tables a second on disk, {per_request:.2} a request{of}",
+            "the server made {:.0} temporary tables per second on disk, {per_request:.2} per request{of}",
             created.rate()
         ),
     )
 }
 
-/// That threads slept elsewhere, or not at all.
+/// Says that threads slept elsewhere, or not at all.
 fn elsewhere(asleep: &Asleep, inside: f64, completed: f64, tmpdirs: &[String]) -> Evidence {
     let here = asleep.per_request_ms(inside, completed);
     let all = asleep.per_request_ms(asleep.mean, completed);
@@ -151,7 +151,7 @@ fn elsewhere(asleep: &Asleep, inside: f64, completed: f64, tmpdirs: &[String]) -
         format!("{} a request", ms(here)),
         "most of the delay, if temporary tables were the cause",
         format!(
-            "threads slept uninterruptibly for {} per request, of which {} on files of tmpdir ({})",
+            "threads slept uninterruptibly for {} per request, {} of it on files of tmpdir ({})",
             ms(all),
             ms(here),
             tmpdirs.join(":")
@@ -159,7 +159,7 @@ fn elsewhere(asleep: &Asleep, inside: f64, completed: f64, tmpdirs: &[String]) -
     )
 }
 
-/// Which of the threads asleep are in tmpdir.
+/// Which of the sleeping threads are in tmpdir.
 fn in_tmpdir(
     case: &Case<'_>,
     view: &View<'_>,
@@ -181,13 +181,13 @@ fn in_tmpdir(
         });
     }
     if mount.is_some_and(Mount::is_in_memory) {
-        // Its directory locks are held for microseconds: nobody sleeps for long behind them.
+        // Its directory locks are held for microseconds: threads do not sleep behind them for long.
         return Ok(InTmpdir { mean: 0.0, by: By::Nothing });
     }
     if asleep.groups.iter().any(|place| place.function().is_some()) {
         return Ok(InTmpdir { mean: by_function, by: By::Function });
     }
-    // Nothing tells where they sleep. What waits for a disk is in the disk's queue; what waits for a directory's lock is not.
+    // Their places are unknown. Waits for a disk are in its queue; those for a lock are not.
     let io = view.counter(metrics::host::DISK_OPERATION_TIME.name, &[], "--watch host")?;
     if mount.is_none() {
         return Err(Missing::new("where the server's threads sleep (threads.wchan, threads.path)", PLACES));
@@ -200,12 +200,12 @@ fn in_tmpdir(
     Ok(InTmpdir { mean: beyond / asleep.per_request_ms(1.0, completed), by: By::Nothing })
 }
 
-/// Whether the file lies in one of `tmpdirs`: in it, not below it, where a data folder may be.
+/// Whether the file lies directly in one of `tmpdirs`; a data directory may be below it.
 fn is_in(place: &Place, tmpdirs: &[String]) -> bool {
     place.directory().is_some_and(|directory| tmpdirs.iter().any(|t| t == directory))
 }
 
-/// Most places that are told one by one.
+/// Most places to describe.
 const PLACES_TOLD: usize = 3;
 
 fn evidence(
@@ -222,7 +222,7 @@ fn evidence(
     let how = match inside.by {
         By::File => "on files of tmpdir",
         By::Function => "in calls that change a directory",
-        By::Nothing => "for no I/O that a disk knows of",
+        By::Nothing => "without matching I/O of a disk",
     };
     let mut evidence = vec![
         counted,
@@ -230,7 +230,7 @@ fn evidence(
             format!("{:.1} threads on average", inside.mean),
             "0",
             format!(
-                "{:.1} threads {} were in uninterruptible sleep on average, {:.0} at most: {} of them {how}",
+                "{:.1} threads {} were in uninterruptible sleep on average, {:.0} at most, {} of them {how}",
                 asleep.mean,
                 whose(asleep),
                 asleep.max,
@@ -262,7 +262,7 @@ fn evidence(
     (evidence, vec![place, FAIR * (per_request / PER_REQUEST), FAIR * says_so])
 }
 
-/// `of mariadbd`, or of this machine where no process of the service is watched.
+/// `of mariadbd`, or of this machine if no process of the service is watched.
 fn whose(asleep: &Asleep) -> String {
     match (asleep.process(), asleep.watched) {
         (Some(process), true) => format!("of {process}"),
@@ -271,7 +271,7 @@ fn whose(asleep: &Asleep) -> String {
     }
 }
 
-/// The innermost functions of a stack: what follows is the way in, which is the same for all.
+/// Innermost functions of a stack to show: the rest is the way in, which is always the same.
 const FUNCTIONS_TOLD: usize = 4;
 
 /// `88.0 threads slept in do_unlinkat, on /tmp/x/#sql_? (stack: …)`.
@@ -327,9 +327,14 @@ mod tests {
             .sessions(90, "removing tmp table");
         let found = found(&made);
         assert!((found.explains_ms - 900.0).abs() < 100.0, "{}", found.explains_ms);
-        for what in
-            ["do_unlinkat", "/t/tmp/#sql_?.MYI", "ext4 on vdb", "tmpdir is /t/tmp", "in vain", "removing tmp table"]
-        {
+        for what in [
+            "do_unlinkat",
+            "/t/tmp/#sql_?.MYI",
+            "ext4 on vdb",
+            "tmpdir is /t/tmp",
+            "would not help",
+            "removing tmp table",
+        ] {
             assert!(says(&found.evidence, what), "{what}: {:?}", found.evidence);
         }
         // 90 tables of 1 KB need next to nothing: the least that is sensible.

@@ -16,13 +16,13 @@ pub const RULE: Rule = Rule {
     cause: "out_of_memory_kill",
     doc: Doc {
         title: "The kernel killed a process because memory ran out",
-        what: "A cgroup was at its memory limit, or the host had none left, and nothing could be taken back: the kernel ended the process that held most.",
-        hurts: "Everything it had under way is lost, and until it has started again and is warm each request fails or waits. Nothing is in its own log: it gets no chance to write one.",
-        needs: "The kernel's count of such kills (--watch host, or the cgroup's own by --watch pid:N, server:PORT or cgroup:PATH), and whether a process of the service ended or restarted. Kubernetes says it outright (--watch kubernetes:).",
+        what: "A cgroup was at its memory limit, or the host had none left, and nothing could be reclaimed: the kernel killed the process that held most.",
+        hurts: "All its requests in flight are lost, and until it has restarted and is warm each request fails or waits. Its own log shows nothing: it has no chance to write.",
+        needs: "The kernel's count of such kills (--watch host, or the cgroup's own by --watch pid:N, server:PORT or cgroup:PATH), and whether a process of the service ended or restarted. Kubernetes reports it outright (--watch kubernetes:).",
         predicts: "The count grows; a watched process or server is gone or restarted at the same moment; requests fail from then on.",
-        clears: "The count did not grow; or it grew and every process of the service lives on.",
-        looks_like: "A process that was ended by a signal or crashed is gone too, with the count as it was. On a host that others use the killed process may be somebody else's.",
-        fix: "A limit above what it needs, or less memory used: smaller caches and buffers, fewer connections.",
+        clears: "The count did not grow; or it grew and every process of the service survived.",
+        looks_like: "A process ended by a signal or a crash is gone too, with the count unchanged. On a shared host the killed process may belong to another service.",
+        fix: "A limit above its need, or less memory used: smaller caches and buffers, fewer connections.",
         prove: "The same load again: the count does not grow, and nothing restarts.",
         references: "Kernel documentation: cgroup v2 (memory.max, memory.events), Memory Resource Controller; proc_pid_oom_score_adj(5).",
     },
@@ -34,20 +34,20 @@ const MIB: f64 = 1_048_576.0;
 const SERVICE: &str =
     "--watch pid:N for the app and the database, server:PORT, or cgroup:PATH; in Kubernetes kubernetes:";
 
-/// Events that say that a process or a server is not the one it was.
+/// Events that mean that a process or a server has ended or been replaced.
 const ENDS: &[&str] = &["process_gone", "restart", "server_stopped", "worker_exited", "container_restarted"];
 
 /// Kubernetes' word for it.
 const TOLD: &str = "OOMKilled";
 
-/// The counter and the event are read by different sources, each once a second: nanoseconds that they may be apart.
+/// Largest time between counter and event, nanoseconds: each is read once a second.
 const TOGETHER_NS: i64 = 3_000_000_000;
 
-/// How much more than its peak a limit should leave, as a factor.
+/// How much more than its peak a limit should allow, as a factor.
 const ROOM: f64 = 1.5;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
-    // The kill comes before what it causes.
+    // The kill comes before its consequences.
     let view = case.view(case.whole());
     let of_host = view.counter(metrics::host::OUT_OF_MEMORY_KILLS.name, &[], HOST);
     let of_cgroup = of_cgroup(&view);
@@ -56,12 +56,12 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     if !grew(&of_host) && !grew(&of_cgroup) && told.is_empty() {
         if let (Err(_), Ok(restarts)) = (&of_host, view.counter(metrics::kubernetes::RESTARTS.name, &[], SERVICE)) {
             let text =
-                format!("{:.0} containers restarted, none for want of memory by Kubernetes' word", restarts.delta);
+                format!("{:.0} containers restarted, none for lack of memory according to Kubernetes", restarts.delta);
             return Ok(Outcome::Cleared(vec![restarts.evidence("no OOMKilled", "1 or more", text)]));
         }
-        // The last sample of a process's own cgroup is from before it was killed: the host's count has to say no.
+        // A process's cgroup has no sample after the kill: only the host's count can rule it out.
         let count = of_host?;
-        let text = "the kernel killed nothing for want of memory on this host".to_owned();
+        let text = "the kernel killed no process for lack of memory on this host".to_owned();
         return Ok(Outcome::Cleared(vec![count.evidence("0 kills", "1 or more", text)]));
     }
     let mut kills = kill_times(&view);
@@ -79,7 +79,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let mut evidence = Vec::new();
     for count in of_host.iter().chain(&of_cgroup).filter(|c| c.delta > 0.0) {
         let text = format!(
-            "the kernel killed {:.0} process{} for want of memory",
+            "the kernel killed {:.0} process{} for lack of memory",
             count.delta,
             if count.delta > 1.0 { "es" } else { "" }
         );
@@ -87,22 +87,22 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }
     if !told.is_empty() {
         let text = format!(
-            "by Kubernetes' word {} restart{} for want of memory",
+            "according to Kubernetes, {} restart{} for lack of memory",
             told.len(),
             if told.len() > 1 { "s were" } else { " was" }
         );
         let labels = Labels::new([("kind", "container_restarted")]);
         evidence.push(Evidence::new("events", "labels", labels, view.window, TOLD, "no such event", text));
     }
-    // A worker that is killed leaves its parent alive: then the service's own cgroup counts it.
+    // A killed worker leaves its parent alive: the service's own cgroup counts it.
     if ended.is_empty() && !grew(&of_cgroup) {
         let _ = of_cgroup?;
         if view.processes_with(metrics::process::MEMORY_USAGE_BYTES.name).is_empty() {
             return Err(Missing::new("whether it was a process of the service", SERVICE));
         }
         let last = evidence.pop().map(|e| {
-            let text = e.text.clone() + ", none of those that are watched";
-            e.saying("one of the service's", text)
+            let text = e.text.clone() + ", which is not a watched one";
+            e.saying("a process of the service", text)
         });
         return Ok(Outcome::Cleared(last.into_iter().collect()));
     }
@@ -122,7 +122,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let failed = failures::failed_share(case, &after)?;
     let limited = limit(&view, &ended);
     evidence.extend(limited.as_ref().map(|l| l.evidence.clone()));
-    // What was under way then, and what waits for it to come back, is slow because of it.
+    // Requests in flight then, and those that wait for its return, are slow because of it.
     let slow = case.complaint.as_ref().is_some_and(|c| after.iter().any(|w| w.from < c.slow.to));
     let explains_ms = if slow { case.excess_ms() * failed } else { 0.0 };
     if failed < MATTERS && share(case, explains_ms) < MATTERS {
@@ -141,7 +141,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     Ok(Outcome::Fails(found, failed))
 }
 
-/// The count of the service's cgroup: of several that are watched, which may be one, that which counted most.
+/// The count of the service's cgroup: the largest of the watched ones, which may be one.
 fn of_cgroup(view: &View<'_>) -> Result<Counter, Missing> {
     const KILLS: &str = metrics::cgroup::OUT_OF_MEMORY_KILLS.name;
     let sources = view.sources_of(KILLS).into_iter().filter(|source| processes::is_service(source));
@@ -150,7 +150,7 @@ fn of_cgroup(view: &View<'_>) -> Result<Counter, Missing> {
     most.ok_or_else(|| Missing::new(format!("samples of {KILLS}"), SERVICE))
 }
 
-/// When Kubernetes said that it restarted a container which was killed for want of memory.
+/// When Kubernetes reported restarting a container killed for lack of memory.
 fn told(view: &View<'_>) -> Vec<i64> {
     let rows = view.recording.tables.events.with_columns(&["observed_at", "kind", "labels"]).unwrap_or_default();
     let is_one = |e: &&Event| e.kind == "container_restarted" && e.labels.get("reason") == Some(TOLD);
@@ -173,7 +173,7 @@ fn kill_times(view: &View<'_>) -> Vec<Window> {
         .collect()
 }
 
-/// The memory limit of what was killed.
+/// The memory limit of the killed process.
 struct Limit {
     name: String,
     source: String,
@@ -195,8 +195,8 @@ fn limit(view: &View<'_>, ended: &[&Event]) -> Option<Limit> {
     let most = |metric| view.gauge_where(|s| s == source, metric, &[], HOST).map(|g| g.max);
     let peak =
         most(metrics::cgroup::MEMORY_USAGE_BYTES.name).or_else(|_| most(metrics::process::MEMORY_USAGE_BYTES.name));
-    let had = peak.map_or_else(|_| String::new(), |b| format!("; it had up to {} in a sample", words::bytes(b)));
-    let text = format!("{name} was in a cgroup that may have {} of memory{had}", words::bytes(bytes));
+    let had = peak.map_or_else(|_| String::new(), |b| format!("; it used up to {} in a sample", words::bytes(b)));
+    let text = format!("{name} was in a cgroup limited to {} of memory{had}", words::bytes(bytes));
     let evidence = view.setting_evidence(source, LIMIT, "more than it needs", text);
     let path = view.cgroup_of(source, metrics::cgroup::MEMORY_USAGE_BYTES.name);
     let file = match view.setting_of(source, "cgroup.version") {
@@ -208,7 +208,9 @@ fn limit(view: &View<'_>, ended: &[&Event]) -> Option<Limit> {
 
 fn fixes(limit: Option<&Limit>) -> Vec<Fix> {
     let less = Fix {
-        text: "Let it use less: smaller caches and buffers, fewer connections and workers; see what grows while the load is on.".to_owned(),
+        text:
+            "Reduce its memory: smaller caches and buffers, fewer connections and workers; see what grows under load."
+                .to_owned(),
         command: limit
             .and_then(|l| l.source.strip_prefix("pid:"))
             .map(|pid| format!("grep -E 'VmHWM|VmRSS' /proc/{pid}/status")),
@@ -219,7 +221,7 @@ fn fixes(limit: Option<&Limit>) -> Vec<Fix> {
         return vec![
             less,
             Fix {
-                text: "Give the host more memory or swap, or move something else off it.".to_owned(),
+                text: "Give the host more memory or swap, or move other services away.".to_owned(),
                 command: Some("free -m; ps -eo rss,comm --sort=-rss | head".to_owned()),
                 keep: None,
                 risk: None,
@@ -231,7 +233,7 @@ fn fixes(limit: Option<&Limit>) -> Vec<Fix> {
     vec![
         Fix {
             text: format!(
-                "Raise the memory limit of {} from {} to {}, watch what it settles at, and set the limit half as high again.",
+                "Raise the memory limit of {} from {} to {}, watch where its use settles, and set the limit to 1.5 times that.",
                 limit.name,
                 words::bytes(limit.bytes),
                 words::bytes(bytes)
@@ -240,9 +242,7 @@ fn fixes(limit: Option<&Limit>) -> Vec<Fix> {
             keep: Some(format!(
                 "systemctl set-property UNIT MemoryMax={mebibytes:.0}M, docker update --memory {mebibytes:.0}m CONTAINER, or resources.limits.memory in Kubernetes"
             )),
-            risk: Some(
-                "What leaks is only killed later; what it uses more, others on the host have less of.".to_owned(),
-            ),
+            risk: Some("A leak is only killed later; other services on the host get less memory.".to_owned()),
         },
         less,
     ]

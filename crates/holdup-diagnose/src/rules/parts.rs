@@ -1,4 +1,4 @@
-//! What several rules are made of: none of it judges a case by itself.
+//! Parts shared by several rules: none of them judges a case by itself.
 
 pub(crate) mod ceiling;
 pub(crate) mod cgroup_limit;

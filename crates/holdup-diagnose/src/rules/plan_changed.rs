@@ -1,4 +1,4 @@
-//! The server goes about a statement in another way than before, and it takes longer.
+//! The server executes a statement with another plan than before, and it takes longer.
 
 use holdup_recording::plan::Node;
 
@@ -16,32 +16,31 @@ pub const RULE: Rule = Rule {
     cause: "plan_changed",
     doc: Doc {
         title: "A statement's plan changed",
-        what: "The planner chose another way to the same rows: a table is read whole where an index was used, tables are joined in another order or another way. An index is gone, statistics are old or new, a table has grown, a setting was changed, a generic plan took the place of those made for each value.",
-        hurts: "The same statement with the same values takes many times longer, from one moment on, and what it reads fills CPUs and disks for everybody.",
-        needs: "Plans of the statement from a calm and from the slow stretch (--watch postgresql://…?plans=explain or mysql://…?plans=explain; or auto_explain in PostgreSQL's log, with ?log=PATH), and the server's counters by statement.",
-        predicts: "The same statement has another shape of plan in the slow stretch than in the calm one, and its time a call rose as well. Other statements have theirs.",
-        clears: "The statements that take longer have the plans that they had: then their plans are not it, however much longer they take. Or statements do not take longer.",
-        looks_like: "The same plan that waits: for a disk at its limit, for locks, for a CPU. An index that was never there (missing_index). Other values, for which the same plan reads more.",
-        fix: "See what differs, at the node that is named: bring back the index, or the statistics (ANALYZE), or the setting.",
-        prove: "The same load again: the statement has its former shape, and takes as long as it did.",
+        what: "The planner chose another way to the same rows: a whole table is read where an index was used, or tables are joined in another order or by another method. An index is gone, statistics are outdated or new, a table has grown, a setting was changed, a generic plan replaced those made for each value.",
+        hurts: "The same statement with the same values suddenly takes many times longer, and its reads fill CPUs and disks for all others.",
+        needs: "Plans of the statement from the baseline window and from the episode (--watch postgresql://…?plans=explain or mysql://…?plans=explain; or auto_explain in PostgreSQL's log, with ?log=PATH), and the server's counters by statement.",
+        predicts: "The same statement has another plan shape in the episode than in the baseline window, and its time per call rose as well. Other statements keep their plans.",
+        clears: "The statements that take longer kept their plans, so plans are not the reason, however much longer they take. Or statements do not take longer.",
+        looks_like: "The same plan that waits: for a disk at its limit, for locks, for a CPU. An index that never existed (missing_index). Other values, for which the same plan reads more.",
+        fix: "See what differs at the named node: restore the index, the statistics (ANALYZE), or the setting.",
+        prove: "The same load again: the statement has its former shape, and takes as long as before.",
         references: "PostgreSQL documentation: Using EXPLAIN, auto_explain, Statistics Used by the Planner, plan_cache_mode; MySQL Reference Manual: EXPLAIN Output Format, Switchable Optimizations; MariaDB documentation: EXPLAIN FORMAT=JSON, Engine-Independent Table Statistics.",
     },
     judge: Judge::Alone(judge),
 };
 
-/// A statement takes longer if a mean execution takes this many times what it took: plans differ in more than that, or it does not
-/// matter which one it is.
+/// A statement takes longer from this factor: changed plans differ by more, or do not matter.
 const ROSE: f64 = 2.0;
 
-/// A shape that had at least this share (0-1) of the plans in the calm stretch is none that is new.
+/// A shape with at least this share (0-1) of the plans in the baseline window is not new.
 const WAS_USUAL: f64 = 0.25;
 
-/// Share (0-1) of the time that statements take longer of which the plans have to be known, before they are said to be the same.
+/// Share (0-1) of the additional time whose plans must be known before they can clear.
 const KNOWN: f64 = 0.5;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     match by_plans(case) {
-        Err(missing) => clearing::by_statements(case, "all that plans may cost included").ok_or(missing),
+        Err(missing) => clearing::by_statements(case, "including everything that plans may cost").ok_or(missing),
         outcome => outcome,
     }
 }
@@ -49,15 +48,15 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 /// A statement that takes longer.
 struct Slower<'e> {
     now: &'e Executed,
-    /// Milliseconds of a mean execution, then and now.
+    /// Milliseconds of a mean execution, before and now.
     each_ms: (f64, f64),
-    /// Milliseconds of a request that it takes longer.
+    /// Its additional milliseconds per request.
     extra_ms: f64,
 }
 
 fn by_plans(case: &Case<'_>) -> Result<Outcome, Missing> {
     let (slow, calm) = (case.slow(), case.calm());
-    let calm = calm.ok_or_else(|| Missing::calm(", whose plans those of the slow one are held against"))?;
+    let calm = calm.ok_or_else(|| Missing::calm(", for its plans to compare with"))?;
     let executed = slow.executed(&["digest_text"])?;
     let before = calm.executed(&["digest_text"])?;
     let completed = case.completed_in(slow.window)?.max(1.0);
@@ -67,12 +66,11 @@ fn by_plans(case: &Case<'_>) -> Result<Outcome, Missing> {
     if case.share_inside(all_ms) < MATTERS
         && let Some(first) = executed.first()
     {
-        let text = format!("all statements together take {} of a request longer than in the calm stretch", ms(all_ms));
+        let text = format!("all statements together take {} of a request longer than before", ms(all_ms));
         let told = slow.digest_evidence(first, "duration_ns", format!("{} a request", ms(all_ms)), "", text);
         return Ok(Outcome::Cleared(vec![told]));
     }
     let (theirs, former) = (slow.plans()?, calm.plans()?);
-    // Milliseconds of what takes longer with a plan that is known, and with the one that it had.
     let (mut known_ms, mut same_ms, mut same) = (0.0, 0.0, Vec::new());
     let mut statements = 0;
     for of in &slower {
@@ -102,7 +100,7 @@ fn by_plans(case: &Case<'_>) -> Result<Outcome, Missing> {
     {
         let ratio = of.each_ms.1 / of.each_ms.0.max(1e-6);
         let text = format!(
-            "the same plan in and out (shape {}: {in_calm} plans in the calm stretch, {in_slow} in the slow one; {} statements with the plan that they had, with {} of what \
+            "the same plan before and during (shape {}: {in_calm} plans in the baseline window, {in_slow} in the episode; {} statements with an unchanged plan, with {} of what \
              statements take longer), and {ratio:.1} times the time: {} a call, {} before: {}",
             shape.plan.shape,
             same.len(),
@@ -116,7 +114,7 @@ fn by_plans(case: &Case<'_>) -> Result<Outcome, Missing> {
     }
     Err(Missing::new(
         format!(
-            "plans, from both stretches, of the statements that take longer (known: {} of {}, with {} of the time)",
+            "plans before and during of the statements that take longer (known: {} of {}, with {} of the time)",
             statements,
             slower.len(),
             percent((known_ms / all_ms.max(1e-9)).min(1.0))
@@ -141,7 +139,7 @@ fn count(shapes: &[Shape<'_>]) -> usize {
 
 fn took(of: &Slower<'_>, view: &View<'_>) -> Evidence {
     let text = format!(
-        "a call takes {}, against {} in the calm stretch: {} of a request",
+        "a call takes {}, against {} in the baseline window: {} of a request",
         ms(of.each_ms.1),
         ms(of.each_ms.0),
         ms(of.extra_ms)
@@ -151,9 +149,9 @@ fn took(of: &Slower<'_>, view: &View<'_>) -> Evidence {
 
 fn found(of: &Slower<'_>, (calm, was): (&View<'_>, &Shape<'_>), (slow, is): (&View<'_>, &Shape<'_>)) -> Found {
     let parting = parting(&was.tree, &is.tree);
-    let differs = parting.map_or_else(|| "the trees differ in what is not told".to_owned(), |parting| parting.text());
+    let differs = parting.map_or_else(|| "the trees differ only in details".to_owned(), |parting| parting.text());
     let estimate = parting.and_then(|parting| parting.after).map(rows).unwrap_or_default();
-    let text = format!("{differs}{estimate}, in {} of the plans recorded of: {}", is.count, of.now.text);
+    let text = format!("{differs}{estimate}, in {} of the recorded plans of: {}", is.count, of.now.text);
     let shape = |shape: &Shape<'_>| format!("shape {}", shape.plan.shape);
     let mut evidence = vec![
         slow.plan_evidence(is, shape(is), shape(was), text),
@@ -161,7 +159,7 @@ fn found(of: &Slower<'_>, (calm, was): (&View<'_>, &Shape<'_>), (slow, is): (&Vi
             was,
             shape(was),
             "",
-            format!("in the calm stretch it was, {} times: {}", was.count, was.tree.structure()),
+            format!("in the baseline window it was, {} times: {}", was.count, was.tree.structure()),
         ),
         took(of, slow),
     ];
@@ -197,7 +195,7 @@ fn found(of: &Slower<'_>, (calm, was): (&View<'_>, &Shape<'_>), (slow, is): (&Vi
     }
 }
 
-/// What was expected of a node and what came, in words.
+/// Expected and actual rows of a node, in words.
 fn rows(node: &Node) -> String {
     let mut text = String::new();
     if let Some(expected) = node.rows_estimated {
@@ -207,7 +205,7 @@ fn rows(node: &Node) -> String {
         text.push_str(&format!(", {} came", thousands(came)));
     }
     if let Some(removed) = node.rows_removed {
-        text.push_str(&format!(" and {} were thrown away", thousands(removed)));
+        text.push_str(&format!(" and {} were discarded", thousands(removed)));
     }
     text
 }
@@ -235,16 +233,18 @@ fn fixes(of: &Executed, parting: Option<Parting<'_>>) -> Vec<Fix> {
             format!("SHOW INDEX FROM {table};")
         };
         fixes.push(Fix {
-            text: format!("See whether the index {index} is still there and valid. If it is gone, make it again (with CONCURRENTLY, or ALGORITHM=INPLACE, LOCK=NONE)."),
+            text: format!(
+                "Check that the index {index} still exists and is valid. If not, create it (with CONCURRENTLY, or ALGORITHM=INPLACE, LOCK=NONE)."
+            ),
             command: Some(command),
             keep: None,
-            risk: Some("To make an index reads the whole table once and takes disk space.".to_owned()),
+            risk: Some("Creating an index reads the whole table once and takes disk space.".to_owned()),
         });
     }
     if let Some(table) = &table {
         let command = if is_postgresql { format!("ANALYZE {table};") } else { format!("ANALYZE TABLE {table};") };
         fixes.push(Fix {
-            text: format!("Bring the statistics of {table} up to date: a planner that expects other rows than come takes the wrong way."),
+            text: format!("Update the statistics of {table}: wrong row estimates lead to wrong plans."),
             command: Some(command),
             keep: None,
             risk: Some("Reads a sample of the table. Plans of other statements may change, too.".to_owned()),
@@ -256,7 +256,7 @@ fn fixes(of: &Executed, parting: Option<Parting<'_>>) -> Vec<Fix> {
         format!("EXPLAIN FORMAT=JSON {};", of.text.trim_end_matches(';'))
     };
     fixes.push(Fix {
-        text: "See the plan with values for the ?, and compare settings of the planner with what they were.".to_owned(),
+        text: "See the plan with a value for each ?, and compare the planner's settings with earlier ones.".to_owned(),
         command: Some(command),
         keep: None,
         risk: None,

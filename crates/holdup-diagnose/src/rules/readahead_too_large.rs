@@ -1,4 +1,4 @@
-//! Random reads that each drag in far more than anybody asked for.
+//! Random reads that each pull in far more than was requested.
 
 use holdup_recording::{Labels, metrics};
 
@@ -20,30 +20,30 @@ pub const RULE: Rule = Rule {
     cause: "readahead_too_large",
     doc: Doc {
         title: "Readahead is too large for random reads",
-        what: "A page fault on a mapped file makes the kernel read a whole readahead window around the page. Where access is random, the rest of the window is never looked at.",
-        hurts: "The disk spends its bandwidth on data that nobody asked for, requests queue behind it, and what it drags in pushes out of memory what was in use.",
+        what: "A page fault on a mapped file makes the kernel read a whole readahead window around the page. If access is random, the rest of the window is never used.",
+        hurts: "The disk spends its bandwidth on unrequested data, requests queue behind it, and that data pushes useful pages out of memory.",
         needs: "The host's disk and paging counters and its block devices' settings (--watch host), and the thread states and read calls of the service's processes (--watch pid:N).",
-        predicts: "The device is at its limit while the service's threads sleep in page faults; a read is many times larger than what was asked for (page faults x page size, plus read calls) and about as large as the readahead window; each fault costs about one window.",
-        clears: "Reads are small, or about as large as what was asked for; a fault brings many windows, as it does for a sequential reader; the window is small already; the device has room; or threads hardly ever slept for reads.",
-        looks_like: "A working set that does not fit in memory makes as many reads, but small ones. A sequential scan or a backup makes large reads that are used. Random read calls (pread) are not read ahead by current kernels: only mapped files suffer.",
+        predicts: "The device is at its limit while the service's threads sleep in page faults; a read is many times larger than requested (page faults x page size, plus read calls) and about as large as the readahead window; each fault costs about one window.",
+        clears: "Reads are small, or about as large as requested; a fault brings many windows, as for a sequential reader; the window is already small; the device has room; or threads hardly ever slept for reads.",
+        looks_like: "A working set that does not fit in memory makes as many reads, but small ones. A sequential scan or a backup makes large reads that are used. Current kernels do not read ahead for random read calls (pread): only mapped files suffer.",
         fix: "Readahead near the size of a useful read (blockdev --setra), or tell the kernel that access is random (MADV_RANDOM; LMDB: MDB_NORDAHEAD).",
-        prove: "The same load again: reads as small as what is asked for, a short queue, a fraction of the bytes a second.",
+        prove: "The same load again: reads as small as requested, a short queue, a fraction of the bytes per second.",
         references: "Linux: blockdev(8), madvise(2), Documentation/ABI/stable/sysfs-block (read_ahead_kb), Documentation/admin-guide/iostats.rst; MongoDB manual: Production Notes, readahead of 8 to 32 sectors for WiredTiger; LMDB: MDB_NORDAHEAD in lmdb.h.",
     },
     judge: Judge::Alone(judge),
 };
 
-/// What would show whether reads follow one another.
+/// What to record to see whether reads are sequential.
 const TRACED: &str = "--watch tracepoints, as root";
 
-/// Reads of which this share (0-1) jump are random.
+/// Reads are random if this share (0-1) of them jump.
 const MOST_JUMP: f64 = 0.5;
 
-/// With fewer operations queued or served on average the device is not at its limit, and a smaller read would hardly be
-/// answered sooner.
+/// With fewer operations queued or in service on average, the device has room, and a smaller read
+/// would hardly be faster.
 const AT_LIMIT_QUEUE: f64 = 1.0;
 
-/// Bytes of the sector that `blockdev --setra` counts in.
+/// Bytes of the sectors that `blockdev --setra` counts.
 const SECTOR_BYTES: f64 = 512.0;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
@@ -79,7 +79,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         format!("{:.0}x", useful.ratio()),
         format!("below {AMPLIFIED:.0}x"),
         format!(
-            "{} read {} for every byte that was asked for: {} a read, of which {} were wanted",
+            "{} read {} for every byte requested: {} per read, of which {} were needed",
             disk.name(),
             format_args!("{:.0} bytes", useful.ratio()),
             bytes(useful.read_each()),
@@ -91,7 +91,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         format!("{} a fault", bytes(useful.read_per_fault())),
         format!("at most {}, if reads are random", bytes(WINDOWS_PER_FAULT * window)),
         format!(
-            "{} page faults a second had to read; each brought {}",
+            "{} page faults/s had to read; each brought {}",
             thousands(useful.faults.rate()),
             bytes(useful.read_per_fault())
         ),
@@ -130,7 +130,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             weights.push(STRONG);
             let share = percent(waits.mean_of(&[Wait::Fault]) / waits.asleep.mean.max(1e-9));
             let text = format!(
-                "{share} of the threads in uninterruptible sleep wait for a page of a mapped file ({})",
+                "{share} of the threads in uninterruptible sleep waited for a page of a mapped file ({})",
                 place.process
             );
             waits.asleep.at(place, share, "0 %", text)
@@ -154,16 +154,16 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }))
 }
 
-/// That most reads begin elsewhere than where one before them ended, where the kernel was asked (--watch tracepoints). A window
-/// larger than the device's largest request is read as several in a row: that few jump says nothing.
+/// Whether most reads start elsewhere than where an earlier one ended, if recorded (--watch
+/// tracepoints). A window larger than the device's largest request is read in several consecutive
+/// parts: few jumps then prove nothing.
 fn jumps(view: &View<'_>, disk: &Disk) -> Option<Evidence> {
     let labels = [("device", disk.device.as_str()), ("direction", "read")];
     let all = view.counter(metrics::tracepoints::DISK_REQUESTS.name, &labels, TRACED).ok()?;
     let in_order = view.counter(metrics::tracepoints::DISK_SEQUENTIAL_REQUESTS.name, &labels, TRACED).ok()?;
     let ratio = 1.0 - in_order.delta / all.delta.max(1.0);
     (ratio >= MOST_JUMP).then(|| {
-        let text =
-            format!("{} of {:.0} reads began elsewhere than where one before them ended", percent(ratio), all.delta);
+        let text = format!("{} of {:.0} reads did not start where an earlier one ended", percent(ratio), all.delta);
         in_order.evidence(percent(ratio), format!("below {}", percent(MOST_JUMP)), text)
     })
 }
@@ -172,10 +172,10 @@ fn window_kb(view: &View<'_>, disk: &Disk) -> Option<String> {
     view.setting(&window_setting(&disk.device), HOST).ok().map(str::to_owned)
 }
 
-/// The least power of two KB that holds a useful read; no less than a page.
+/// Smallest power of two in KiB that holds a useful read; at least a page.
 fn fitting_bytes(useful: &UsefulReads) -> f64 {
     let kb = (useful.useful_each() / 1024.0).max(4.0);
-    // A read that is wanted is a page and rarely a little of the next: that is still a page.
+    // A useful read is a page, and rarely slightly more: that still counts as a page.
     2_f64.powi((kb * 0.95).log2().ceil() as i32) * 1024.0
 }
 
@@ -194,12 +194,12 @@ fn fixes(disk: &Disk, useful: &UsefulReads) -> Vec<Fix> {
                 "echo 'ACTION==\"add|change\", KERNEL==\"{device}\", ATTR{{queue/read_ahead_kb}}=\"{kb:.0}\"' > /etc/udev/rules.d/60-readahead-{device}.rules"
             )),
             risk: Some(
-                "Takes effect at once, for files opened from then on too. Sequential scans, dumps and backups of this device become slower."
+                "Takes effect at once, also for files opened later. Sequential scans, dumps and backups of this device become slower."
                     .to_owned(),
             ),
         },
         Fix {
-            text: "Or have the store say that its reads are random, which leaves other files' readahead as it is: MADV_RANDOM on the map (LMDB: open the environment with MDB_NORDAHEAD)."
+            text: "Or have the store declare its reads random, which leaves other files' readahead alone: MADV_RANDOM on the map (LMDB: open the environment with MDB_NORDAHEAD)."
                 .to_owned(),
             command: None,
             keep: None,
@@ -256,7 +256,7 @@ mod tests {
                 made(330.0, 118_000.0, 335.0, "128").counter("tracepoints", "traced_disk_requests_total", &read, 300.0);
             found(&made.counter("tracepoints", "traced_disk_sequential_requests_total", &read, in_order))
         };
-        let said = |found: &Found| found.evidence.iter().any(|e| e.text.contains("began elsewhere"));
+        let said = |found: &Found| found.evidence.iter().any(|e| e.text.contains("did not start where"));
         assert!(said(&traced(9.0)) && !said(&traced(200.0)));
     }
 

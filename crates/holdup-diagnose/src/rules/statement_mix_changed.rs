@@ -1,4 +1,5 @@
-//! Other statements than before: one that is new, or many times as frequent, and whose time is what requests wait for.
+//! Other statements than before: one is new, or many times as frequent, and requests wait for its
+//! time.
 
 use super::parts::clearing;
 use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent, thousands};
@@ -14,23 +15,23 @@ pub const RULE: Rule = Rule {
     cause: "statement_mix_changed",
     doc: Doc {
         title: "The mix of statements changed",
-        what: "A statement that hardly ran before, or ran far more rarely, has joined the others: a batch job, a report, a deployment with a new query, retries of one call.",
-        hurts: "It takes CPUs, disks and locks from those who were there before; each of them is as it was and takes longer.",
-        needs: "Calls by statement in and out of the degraded stretches: the server's counters by digest (performance_schema, pg_stat_statements), or single executions, or what was seen on the wire.",
-        predicts: "Shares of the calls differ by more than chance gives; a statement is new or several times as frequent as outside, for as many requests, and the time of its further calls is a good part of the delay.",
-        clears: "The mix is the same, to within what chance gives; or what is new takes next to no time.",
-        looks_like: "A spike (more of the same: shares stay). A changed plan (the same calls, more time each). A scenario of holdup's that has phases: the mix is the question then.",
-        fix: "Find who sends it, and when it began: a job, a release. Move it, make it cheaper, or limit how many of it run at once.",
+        what: "A statement that hardly ran before, or ran far less often, was added: a batch job, a report, a deployment with a new query, retries of one call.",
+        hurts: "It takes CPUs, disks and locks from the existing statements; each of them is unchanged and takes longer.",
+        needs: "Calls by statement in and outside of episodes: the server's counters by digest (performance_schema, pg_stat_statements), or single executions, or packets.",
+        predicts: "Shares of the calls differ by more than chance gives; a statement is new or several times as frequent as outside, for the same number of requests, and the time of its additional calls is a large part of the delay.",
+        clears: "The mix is the same, within chance; or the new calls take hardly any time.",
+        looks_like: "A spike (more of the same: shares stay). A changed plan (the same calls, more time each). A holdup scenario with phases: there the mix is deliberate.",
+        fix: "Find what sends it, and when it began: a job, a release. Move it, make it cheaper, or limit how many run at once.",
         prove: "Without it the same load is as fast as before.",
         references: "B. Gregg, Systems Performance, 2nd edition, workload characterization; total variation distance: D. Levin, Y. Peres, Markov Chains and Mixing Times, ch. 4.",
     },
     judge: Judge::Alone(judge),
 };
 
-/// Times as frequent as outside, at least, from which on a statement has joined.
+/// Least factor over the time outside from which a statement counts as added.
 const TIMES: f64 = 3.0;
 
-/// A smaller part (0-1) of the calls than this is not another mix, however surely it differs.
+/// A smaller part (0-1) of the calls is not another mix, however significant its difference.
 const PART: f64 = 0.05;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
@@ -69,7 +70,7 @@ fn compare(case: &Case<'_>) -> Result<Outcome, Missing> {
     let per_second = completed / view.window.seconds().max(1e-9);
     let all: f64 = per_second * mix.recorded.0;
     let times_as_many = times_as_many(case, per_second, &outside);
-    // Milliseconds of a request that the calls take which there were not before, for as many requests.
+    // Milliseconds of a request spent in calls that are new for the same number of requests.
     let further_ms = |of: &Statement| {
         let before = mix.rates(of).1 * mix.recorded.0 * times_as_many;
         let more = (of.calls.0 - before).max(0.0) / of.calls.0.max(1.0);
@@ -82,9 +83,9 @@ fn compare(case: &Case<'_>) -> Result<Outcome, Missing> {
     let explains_ms = further_ms(of);
     let (now, before) = mix.rates(of);
     let is_new = of.calls.1 <= 0.0;
-    let was = if is_new { "never outside of it".to_owned() } else { format!("{} a second outside", rate(before)) };
+    let was = if is_new { "never outside".to_owned() } else { format!("{}/s outside", rate(before)) };
     let text = format!(
-        "{} calls a second, {was}; {} each, {} of a request: {}",
+        "{} calls/s, {was}; {} each, {} of a request: {}",
         rate(now),
         ms(of.seconds.0 / of.calls.0.max(1.0) * 1e3),
         ms(explains_ms),
@@ -107,7 +108,7 @@ fn compare(case: &Case<'_>) -> Result<Outcome, Missing> {
         weights: vec![STRONG, if is_new { FAIR } else { WEAK }],
         fixes: vec![Fix {
             text: format!(
-                "Find who sends it and what began {} s into the recording (a job, a release): {}",
+                "Find what sends it and what started {} s into the recording (a job, a release): {}",
                 thousands((view.window.from - case.recording.manifest.started_at) as f64 / 1e9),
                 of.text
             ),
@@ -115,13 +116,14 @@ fn compare(case: &Case<'_>) -> Result<Outcome, Missing> {
             keep: None,
             risk: None,
         }],
-        prove: "The same load without that statement: response time is that of the calm stretch.".to_owned(),
+        prove: "The same load without that statement: response time is that of the baseline window.".to_owned(),
         role: Role::Root,
     }))
 }
 
-/// How many times as many requests a second there are as in `outside`, at least 1: what requests call is called as many times as often,
-/// and has not joined for it. 1 where only statements are counted, whosever they are.
+/// Factor by which requests per second exceed those in `outside`, at least 1: statements of the
+/// requests are called more often by that factor, and are not new for it. 1 if only statements are
+/// counted.
 fn times_as_many(case: &Case<'_>, per_second: f64, outside: &[Window]) -> f64 {
     if !matches!(case.origin, Origin::Client | Origin::AppMetrics) {
         return 1.0;
@@ -131,17 +133,17 @@ fn times_as_many(case: &Case<'_>, per_second: f64, outside: &[Window]) -> f64 {
     (per_second * seconds / before.max(1.0)).max(1.0)
 }
 
-/// The mix in words: how far apart, and at what rates.
+/// The mix in words: the distance, and the rates.
 fn words(mix: &Mix) -> String {
     let (now, before) = mix.rate();
     let count = mix.statements.len();
-    let rates = format!("calls a second {} -> {}", rate(before), rate(now));
+    let rates = format!("calls/s {} -> {}", rate(before), rate(now));
     let most = 100.0 * mix.most_moved();
     if mix.distance <= mix.by_chance.1 || mix.distance < PART {
         return format!("the mix is the same: {count} statements, shares differ by at most {most:.1} points, {rates}");
     }
     format!(
-        "{} of the calls are other statements' than outside (chance gives up to {}): {count} statements, shares differ by up to {most:.1} points, {rates}",
+        "{} of the calls moved to other statements (chance gives up to {}): {count} statements, shares differ by up to {most:.1} points, {rates}",
         percent(mix.distance),
         percent(mix.by_chance.1)
     )
@@ -181,7 +183,7 @@ mod tests {
         let diagnosis = made.diagnose();
         assert_eq!(diagnosis.culprit.as_deref(), Some(RULE.cause), "{:#?}", diagnosis.findings);
         let text = &diagnosis.findings[0].evidence[0].text;
-        assert!(text.contains(" calls a second, never outside of it; 600 ms each"), "{text}");
+        assert!(text.contains(" calls/s, never outside; 600 ms each"), "{text}");
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Statements open and close tables instead of finding them open: the server's cache of open tables is too small.
+//! Statements open and close tables instead of finding them open: the server's cache of open tables
+//! is too small.
 
 use super::parts::clearing;
 use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent, thousands};
@@ -15,14 +16,14 @@ pub const RULE: Rule = Rule {
     cause: "table_cache_small",
     doc: Doc {
         title: "The cache of open tables is too small",
-        what: "Each statement needs an open handle of every table it names. The server keeps table_open_cache of them; beyond that it closes one to open another, and what is given back beyond it is closed for good.",
-        hurts: "Opening reads the table's definition and sets it up under locks that all sessions share, on every statement instead of once. It hides behind slower things, and shows when these are gone.",
+        what: "Each statement needs an open handle of every table it names. The server keeps table_open_cache of them. Beyond that it closes one to open another, and closes returned handles for good.",
+        hurts: "Opening reads the table's definition and sets it up under locks that all sessions share, on every statement instead of once. It hides behind slower things, and shows once these are gone.",
         needs: "The server's counters and settings, and its sampled sessions (--watch mysql://…).",
         predicts: "Opened_tables grows with every statement, the cache is full, and sessions are in \"Opening tables\" or \"closing tables\" for a part of each request.",
         clears: "Hardly any table is opened, or the cache has room, or few sessions are in those states.",
         looks_like: "Metadata locks (\"Waiting for table metadata lock\"). Many different tables, more than the cache could sensibly hold. FLUSH TABLES at short intervals: Opened_tables grows and the cache has room.",
-        fix: "table_open_cache of at least the statements that run at once times the tables of each, and the tables there are.",
-        prove: "The same load again: Opened_tables stands still, and no session is in those states.",
+        fix: "A table_open_cache of at least the concurrent statements times the tables of each, plus the number of tables.",
+        prove: "The same load again: Opened_tables does not grow, and no session is in those states.",
         references: "MySQL Reference Manual: How MySQL Opens and Closes Tables (table_open_cache, Opened_tables, open_files_limit); General Thread States. MariaDB documentation: Optimizing table_open_cache.",
     },
     judge: Judge::Alone(judge),
@@ -30,24 +31,25 @@ pub const RULE: Rule = Rule {
 
 const ENABLE: &str = "--watch mysql://USER@HOST:PORT, as an account with PROCESS";
 
-/// What sessions say while they open or close tables, by MySQL 5.1 to 8 and MariaDB, in lower case.
+/// What sessions report while they open or close tables, in MySQL 5.1 to 8 and MariaDB, in lower
+/// case.
 const STATES: &[&str] = &["opening tables", "opening table", "closing tables", "closing table"];
 
-/// Fewer tables opened than this a statement: the cache is missed rarely.
+/// With fewer tables opened per statement, the cache is missed rarely.
 const MISSED: f64 = 0.05;
 
-/// A cache that is filled to this share (0-1) or more is full: sessions close tables meanwhile.
+/// From this share (0-1) a cache is full: sessions close tables meanwhile.
 const FULL: f64 = 0.9;
 
-/// A cache is not made larger by less than this: a smaller step would be looked at again soon.
+/// Least factor to enlarge a cache by: a smaller step would soon be revised.
 const STEP: f64 = 2.0;
 
-/// The server's other files and connections, beside its tables.
+/// The server's other files and connections.
 const OTHER_FILES: f64 = 500.0;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     match from_server(case) {
-        Err(missing) => clearing::by_statements(case, "opening tables included").ok_or(missing),
+        Err(missing) => clearing::by_statements(case, "including opening tables").ok_or(missing),
         outcome => outcome,
     }
 }
@@ -62,7 +64,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let missed = opened.evidence(
         format!("{per_statement:.2} a statement"),
         "about none",
-        format!("the server opened {:.0} tables a second, {per_statement:.2} a statement", opened.rate()),
+        format!("the server opened {:.0} tables/s, {per_statement:.2} per statement", opened.rate()),
     );
     let filled = open.evidence(
         format!("{:.0} of {:.0}", open.mean, cache),
@@ -85,7 +87,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
             format!("{} a request", ms(explains_ms)),
             "a large part of the delay, if the cache were the cause",
             format!(
-                "of {:.1} busy sessions {mean:.1} opened or closed tables: {} per request",
+                "of {:.1} busy sessions, {mean:.1} opened or closed tables: {} per request",
                 busy.mean(),
                 ms(explains_ms)
             ),
@@ -100,7 +102,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         weights: vec![STRONG, FAIR * per_statement.min(1.0), FAIR * share.min(1.0)],
         fixes: vec![fix(&view, cache, wanted)],
         prove: format!(
-            "Run the same scenario again: Opened_tables stands still, and {} of sessions are no longer in \"Opening tables\" or \"closing tables\".",
+            "Run the same scenario again: Opened_tables does not grow, and {} of the sessions have left \"Opening tables\" and \"closing tables\".",
             percent(share)
         ),
         role: Role::Root,
@@ -112,24 +114,26 @@ fn number(view: &View<'_>, name: &str) -> Result<f64, Missing> {
     text.parse().map_err(|_| Missing::new(format!("setting {name} as a number"), ENABLE))
 }
 
-/// How many tables were closed because there was no room for them, where the server counts it (MySQL 5.6.6, MariaDB 10.1).
+/// How many tables were closed because the cache was full, if the server counts it (MySQL 5.6.6,
+/// MariaDB 10.1).
 fn overflows(view: &View<'_>) -> Option<Counter> {
     view.counter(metrics::mysql::GLOBAL_STATUS_TABLE_OPEN_CACHE_OVERFLOWS.name, &[], ENABLE).ok()
 }
 
 fn overflow(view: &View<'_>) -> Option<Evidence> {
     let overflows = overflows(view).filter(|c| c.delta > 0.0)?;
-    let text = format!("{:.0} tables a second were closed because the cache had no room for them", overflows.rate());
+    let text = format!("{:.0} tables/s were closed because the cache was full", overflows.rate());
     Some(overflows.evidence(format!("{:.0} a second", overflows.rate()), "0", text))
 }
 
-/// How large the cache has to be, and why.
+/// The needed size of the cache, and the reason.
 struct Wanted {
     entries: f64,
     why: String,
 }
 
-/// Statements that run at once times the tables that each opens, half as many again; beside them one of each table there is.
+/// Concurrent statements times the tables that each opens, half as many again, plus one of each
+/// table.
 fn wanted(view: &View<'_>, busy: &Busy, open: &Gauge, cache: f64) -> Wanted {
     let counter = |metric: Metric| view.counter(metric.name, &[], ENABLE).ok();
     let lookups: f64 =
@@ -148,7 +152,7 @@ fn wanted(view: &View<'_>, busy: &Busy, open: &Gauge, cache: f64) -> Wanted {
     let needed = at_once * each * 1.5 + tables;
     let entries = round_up(needed.max(STEP * cache.max(open.max)));
     let why = format!(
-        "{} statements at once x {each:.0} tables of each, half as many again, and one of each of {} tables",
+        "{} statements at once x {each:.0} tables each, half as many again, plus one of each of {} tables",
         thousands(at_once),
         thousands(tables)
     );
@@ -168,7 +172,7 @@ fn fix(view: &View<'_>, cache: f64, wanted: Wanted) -> Fix {
     let least = 2.0 * entries + number(view, "max_connections").unwrap_or(0.0) + OTHER_FILES;
     let limit = if files > 0.0 && files < least {
         format!(
-            " open_files_limit is {}, and so many tables may take {} files: raise it first (LimitNOFILE={} of the server's unit), or the server lowers table_open_cache when it starts.",
+            " open_files_limit is {}, and that many tables may take {} files: raise it first (LimitNOFILE={} of the server's unit), or the server lowers table_open_cache at startup.",
             thousands(files),
             thousands(least),
             least.ceil()
@@ -180,7 +184,7 @@ fn fix(view: &View<'_>, cache: f64, wanted: Wanted) -> Fix {
         text: format!("Raise table_open_cache from {} to {}: {why}.{limit}", thousands(cache), thousands(entries)),
         command: Some(format!("SET GLOBAL table_open_cache = {entries:.0};")),
         keep: Some(format!("table_open_cache={entries:.0} below [mysqld] in the option file.")),
-        risk: Some("Takes effect at once. Each open table takes some 10 to 100 KiB of memory and up to two files; hold it against open_files_limit.".to_owned()),
+        risk: Some("Takes effect at once. Each open table takes 10 to 100 KiB of memory and up to two files; check open_files_limit.".to_owned()),
     }
 }
 

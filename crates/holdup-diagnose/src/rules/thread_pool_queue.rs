@@ -1,4 +1,4 @@
-//! Statements wait in the database's thread pool before they execute, where no ordinary view counts them.
+//! Statements wait in the database's thread pool before execution, where no usual view shows them.
 use holdup_recording::metrics;
 
 mod gap;
@@ -22,14 +22,14 @@ pub const RULE: Rule = Rule {
     cause: "thread_pool_queue",
     doc: Doc {
         title: "Statements queue for the database's thread pool",
-        what: "With thread_handling=pool-of-threads a statement that has reached the server waits until its thread group has a free thread. Until then its connection is shown as Sleep, and the wait is in none of the server's timings.",
+        what: "With thread_handling=pool-of-threads a statement that has reached the server waits until its thread group has a free thread. Until then its connection is shown as Sleep, and none of the server's timings includes the wait.",
         hurts: "The client waits seconds for a statement that the server says took a millisecond; each side blames the other.",
-        needs: "Any one of: MariaDB's THREAD_POOL_GROUPS and THREAD_POOL_QUEUES (10.5 and later); the database's sockets with statements that nobody has read; the packets on the database's machine beside the server's own timing; the app's timing of its statements (spans or metrics) beside the server's own, where the network is known to be short. With fewer of them it is less sure; where network and queue can't be told apart it says so.",
+        needs: "Any one of: MariaDB's THREAD_POOL_GROUPS and THREAD_POOL_QUEUES (10.5 and later); the database's sockets with unread statements; the packets on the database's machine and the server's own timing; the app's timing of its statements (spans or metrics) and the server's own, if the network is known to be short. Fewer of them make it less certain; if network and queue can't be told apart it says so.",
         predicts: "Connections wait in the pool's queue, their statements unread in the socket; sessions with a queued statement show Sleep; the app's timing of a statement exceeds the server's by about queue length over statement rate (Little's law).",
-        clears: "One thread per connection is in use, or the queue is empty in every sample, or both accounts of a statement agree.",
-        looks_like: "A slow network (the gap is there, the queue is empty), a connection pool in the app (the wait is before the statement is sent), locks (the server's own timing is long too).",
+        clears: "One thread per connection is in use, or the queue is empty in every sample, or both timings of a statement agree.",
+        looks_like: "A slow network (the gap exists, the queue is empty), a connection pool in the app (the wait is before the statement is sent), locks (the server's own timing is long too).",
         fix: "More thread groups and a shorter stall limit; take long statements off the pool (a replica, another port); fewer of them at once.",
-        prove: "The same load again: queue length 0, and the app's timing of a statement is the server's own.",
+        prove: "The same load again: queue length 0, and the app's timing of a statement matches the server's.",
         references: "MariaDB documentation: Thread Pool in MariaDB, Information Schema THREAD_POOL_GROUPS and THREAD_POOL_QUEUES; MDEV on CONNECTION_ID being NULL before 10.5.13 and 10.6.5.",
     },
     judge: Judge::Alone(judge),
@@ -37,15 +37,15 @@ pub const RULE: Rule = Rule {
 
 const ENABLE: &str = "--watch mysql://USER@HOST:PORT with PROCESS, on MariaDB 10.5 or later";
 
-/// What would tell the queue from the network.
-const WIRE: &str = "--watch wire:PORT on the database's machine: it tells the network from what waits there";
+/// What to record to tell the queue from the network.
+const WIRE: &str = "--watch wire:PORT on the database's machine: it tells the network from the queue there";
 
-/// A network that takes up to this share (0-1) of the gap between both accounts is not what makes it.
+/// A network that takes at most this share (0-1) of the gap between both sides does not explain it.
 const NETWORK_ASIDE: f64 = 0.25;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
-    // Where sessions and settings were read they must be whole; where they were not, others may still tell.
+    // If sessions and settings were read they must be complete; if not, other sources may suffice.
     let tables = &view.recording.tables;
     if tables.sessions.present {
         view.sessions(&["observed_at", "true_state", "command"])?;
@@ -53,7 +53,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     tables.settings.with_columns(&["name", "value"]).map_err(|what| Missing::new(what, ENABLE))?;
     let handling = view.setting("thread_handling", ENABLE);
     if let Some(other) = handling.as_ref().ok().filter(|h| **h != "pool-of-threads") {
-        let text = format!("the server has thread_handling={other}: there is no pool to queue for");
+        let text = format!("the server has thread_handling={other}: statements cannot queue for a pool");
         return Ok(Outcome::Cleared(vec![Evidence::new(
             "settings",
             "value",
@@ -71,30 +71,30 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let app = gap::of_app(case, completed);
     let seen = Seen { handling: handling.is_ok(), queue: queue.as_ref().ok(), unread: unread.as_ref() };
 
-    // Statements a second, for Little's law; by whoever counts them.
+    // Statements per second, for Little's law, from the source that counts them.
     let questions = view.counter(metrics::mysql::GLOBAL_STATUS_QUESTIONS.name, &[], ENABLE).map(|c| c.rate());
     let rate = questions.unwrap_or(completed / view.window.seconds().max(1e-9)).max(1e-9);
     let per_request = statements::calls_per_request(case, completed).unwrap_or(1.0);
     let little = seen.waiting().map(|waiting| waiting / rate * 1e3 * per_request);
-    // The nearest account first: without a network in it, then with one, then by count alone.
+    // The closest source first: one without a network, then one with it, then counts alone.
     let gaps = wire.as_ref().or(app.as_ref()).map(|gap| gap.per_request_ms);
-    // Those are of all statements, also of others' than the requests; where single requests can be followed they are not.
+    // Counts cover all statements, including other users'; single requests do not.
     let followed = case.accounts().mean_ms(Owner::AdmissionQueue).filter(|ms| wire.is_some() || *ms > 0.0);
     let Some(explains_ms) = followed.or(gaps).or(little) else {
         let what = "the wait between app and database, seen from both sides";
-        return clearing::by_statements(case, "the pool's queue included").ok_or_else(|| Missing::new(what, ENABLE));
+        return clearing::by_statements(case, "including the pool's queue").ok_or_else(|| Missing::new(what, ENABLE));
     };
     if seen.is_empty_queue() || share(case, explains_ms) < MATTERS {
         let evidence = seen.evidence().into_iter().next();
         let evidence = evidence.or_else(|| Some(wire.as_ref().or(app.as_ref())?.evidence.first()?.clone()));
         return Ok(Outcome::Cleared(evidence.into_iter().collect()));
     }
-    // Two rivals make the same gap. Only where the network is bounded, or a queue was seen, is it the queue's.
+    // Two rivals make the same gap. A bounded network or a seen queue decides.
     if wire.is_none() && !seen.is_queue_seen() {
         let aside = gap::network_bound_ms(case).is_some_and(|ms| ms <= NETWORK_ASIDE * explains_ms);
         if !aside || !seen.handling {
             let what = format!(
-                "which of two it is: {} of a request lie between app and database, in the network or in a queue in front of execution",
+                "which of the two: {} of a request lie between app and database, in the network or in a queue in front of execution",
                 ms(explains_ms)
             );
             return Err(Missing::new(what, WIRE));
@@ -121,7 +121,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         evidence.push(longest.evidence(
             ms(longest.max * 1e3),
             "0 ms",
-            format!("the longest wait in the queue that was seen was {}", ms(longest.max * 1e3)),
+            format!("the longest wait seen in the queue was {}", ms(longest.max * 1e3)),
         ));
     }
     let fixes = fixes(&view);
@@ -135,16 +135,16 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }))
 }
 
-/// Who saw the queue itself.
+/// The sources that saw the queue itself.
 struct Seen<'g> {
-    /// Whether it is known that the server has a pool.
+    /// Whether the server is known to have a pool.
     handling: bool,
     queue: Option<&'g Gauge>,
     unread: Option<&'g Gauge>,
 }
 
 impl Seen<'_> {
-    /// How many statements waited on average, by the pool's own tables, else by the sockets.
+    /// Mean number of waiting statements, from the pool's own tables, else from the sockets.
     fn waiting(&self) -> Option<f64> {
         self.queue.or(self.unread.filter(|u| self.handling && u.max > 0.0)).map(|gauge| gauge.mean)
     }
@@ -167,7 +167,7 @@ impl Seen<'_> {
         };
         let queue = self.queue.map(|q| of(q, "statements waited in the thread pool's queue"));
         let unread = self.unread.filter(|u| u.max > 0.0);
-        let unread = unread.map(|u| of(u, "connections had a statement that the database had not read yet"));
+        let unread = unread.map(|u| of(u, "connections had an unread statement"));
         queue.into_iter().chain(unread).collect()
     }
 
@@ -190,7 +190,7 @@ fn client_p99(case: &Case<'_>) -> Option<Evidence> {
     ))
 }
 
-/// Sessions whose statement is queued and which the server itself calls `Sleep`.
+/// Sessions with a queued statement that the server itself shows as `Sleep`.
 fn asleep(view: &View<'_>) -> Result<Option<Evidence>, Missing> {
     let sessions = view.sessions(&["observed_at", "true_state", "command"])?;
     let queued = sessions.iter().filter(|s| s.true_state == "queued").count();
@@ -201,7 +201,7 @@ fn asleep(view: &View<'_>) -> Result<Option<Evidence>, Missing> {
     let share = asleep as f64 / queued as f64;
     let labels = Labels::new([("true_state", "queued"), ("command", "Sleep")]);
     let text = format!(
-        "{} of the sampled sessions with a queued statement are shown as Sleep ({} of {})",
+        "{} of the sampled sessions with a queued statement appear as Sleep ({} of {})",
         percent(share),
         thousands(asleep as f64),
         thousands(queued as f64)
@@ -218,10 +218,10 @@ fn fixes(view: &View<'_>) -> Vec<Fix> {
             text: format!("Let a group start another thread sooner: thread_pool_stall_limit is {stall} ms."),
             command: Some("SET GLOBAL thread_pool_stall_limit = 10;".to_owned()),
             keep: None,
-            risk: Some("Takes effect at once. More threads run at the same time; keep it in the option file too.".to_owned()),
+            risk: Some("Takes effect at once. More threads run at the same time; set it in the option file too.".to_owned()),
         },
         Fix {
-            text: format!("More thread groups, so that a long statement blocks fewer others: thread_pool_size is {size}."),
+            text: format!("Add thread groups, so that a long statement blocks fewer others: thread_pool_size is {size}."),
             command: Some("SET GLOBAL thread_pool_size = 16;".to_owned()),
             keep: None,
             risk: Some("Takes effect at once. With many more groups than cores the pool protects the server less.".to_owned()),

@@ -1,4 +1,5 @@
-//! Updates write large values anew that did not change: each leaves as many dead rows in the TOAST table as the value has chunks.
+//! Updates rewrite large values that did not change: each leaves as many dead rows in the TOAST
+//! table as the value has chunks.
 
 use super::parts::clearing::or_by_disk;
 use super::parts::vacuum_advice;
@@ -17,14 +18,14 @@ pub const RULE: Rule = Rule {
     cause: "toast_rewrite",
     doc: Doc {
         title: "Updates rewrite large values every time",
-        what: "PostgreSQL stores values above some 2 KiB out of line, in the table's TOAST table, 1,996 bytes a row. An update that leaves such a column out keeps them. An update that sets it writes all of its rows anew and leaves the old ones dead, even if the value is the same: the server does not compare.",
-        hurts: "An update of a row with a 10 KiB value leaves 1 + 6 dead rows rather than 1, and writes them to the log, to the table and once more when vacuum has been there. Reads and writes of that fill a disk that the updates themselves would not.",
-        needs: "Counters by table with the TOAST tables (--watch postgresql://…), what passes through the disk (--watch host, or a cloud's figures), and who waits for it; statements by digest name the one that does it.",
-        predicts: "Rows inserted into and deleted from the TOAST table are a fixed number for every update of its table, as many as the value has chunks, and their bytes are a good part of what the disk moves while it is what requests wait for.",
-        clears: "Updates write no rows of TOAST; or what they write is a small part of what the disk moves; or requests do not wait for the disk.",
-        looks_like: "Values that do change with every update: the counters are the same, so look at what the statement sets and whether the app changes it. Inserts of new values fill the TOAST table and leave nothing dead; rows that come and go (a queue) do both without an update, so what is theirs by the mean size of a value is left out.",
-        fix: "Set only the columns that changed (dirty tracking or dynamic updates of the object mapper); or keep the large value in a table of its own.",
-        prove: "The same load again: rows of TOAST an update near 0. What is dead already has to be vacuumed first.",
+        what: "PostgreSQL stores values above some 2 KiB out of line, in the table's TOAST table, 1,996 bytes per row. An update that leaves such a column out keeps them. An update that sets it writes all of its rows anew and leaves the old ones dead, even if the value is the same: the server does not compare.",
+        hurts: "An update of a row with a 10 KiB value leaves 1 + 6 dead rows rather than 1, and writes them to the log, to the table and once more during vacuum. This I/O fills a disk that the updates themselves would not.",
+        needs: "Counters by table with the TOAST tables (--watch postgresql://…), the disk's throughput (--watch host, or a cloud's figures), and the waits for it; statements by digest name the one responsible.",
+        predicts: "Rows inserted into and deleted from the TOAST table are a fixed number per update of its table, as many as the value has chunks, and their bytes are a large part of the throughput of the disk that requests wait for.",
+        clears: "Updates write no TOAST rows; or their bytes are a small part of the disk's throughput; or requests do not wait for the disk.",
+        looks_like: "Values that do change with every update: the counters are the same, so check what the statement sets and whether the app changes it. Inserts of new values fill the TOAST table and leave nothing dead; short-lived rows (a queue) do both without an update, so their part, by the mean size of a value, is left out.",
+        fix: "Set only the columns that changed (dirty tracking or dynamic updates of the object mapper); or keep the large value in a separate table.",
+        prove: "The same load again: TOAST rows per update near 0. Existing dead rows have to be vacuumed first.",
         references: "PostgreSQL documentation: TOAST (out-of-line, on-disk storage; \"during an UPDATE operation, values of unchanged fields are normally preserved as-is\"), pg_stat_all_tables, HOT.",
     },
     judge: Judge::Alone(judge),
@@ -50,7 +51,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         &most.toast,
         metrics::postgresql::STAT_TABLES_N_TUP_INS,
         bytes_per_second(most.bytes_per_second()),
-        "next to nothing, if only what changed were written",
+        "hardly anything, if only changes were written",
         format!(
             "that is at least {}, to the log and to the table: {}",
             bytes_per_second(most.bytes_per_second()),
@@ -67,9 +68,10 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         metrics::postgresql::STAT_TABLES_N_TUP_DEL,
         ms(explains_ms),
         "a small part of the delay",
-        format!("a request waits {} for {}, of which these bytes have their share", ms(waited), demand.flow.name),
+        format!("a request waits {} for {}, in part because of these bytes", ms(waited), demand.flow.name),
     );
-    // Its share of the bytes matters, if their wait does: what queues in front of the service for it comes on top of both.
+    // Its share of the bytes matters only if the wait for them does: what queues in front of the
+    // service comes on top of both.
     if case.share_inside(waited) < MATTERS {
         return Ok(Outcome::Cleared(vec![ratio, written, waits]));
     }
@@ -84,17 +86,17 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         weights: vec![STRONG, if statements.is_empty() { WEAK } else { STRONG }],
         fixes,
         prove: format!(
-            "The same load again: updates of {} write no rows of {}. Wait until vacuum has removed what is dead by then.",
+            "The same load again: updates of {} write no rows of {}. First wait until vacuum has removed the existing dead rows.",
             most.owner.table, most.toast.table
         ),
         role: Role::Root,
     }))
 }
 
-/// Rows of TOAST an update.
+/// TOAST rows per update.
 fn per_update(view: &View<'_>, of: &Toast) -> Evidence {
     let text = format!(
-        "{} updates of {} wrote {} rows of its TOAST table anew and left as many dead: {:.1} an update{}",
+        "{} updates of {} rewrote {} rows of its TOAST table and left as many dead: {:.1} per update{}",
         thousands(of.owner.updated),
         of.owner.table,
         thousands(of.rewritten()),
@@ -102,7 +104,7 @@ fn per_update(view: &View<'_>, of: &Toast) -> Evidence {
         if is_rewritten(of) {
             format!(", a value of up to {} each time", bytes(of.value_bytes()))
         } else {
-            ": values out of line were left as they are".to_owned()
+            ": values out of line were not rewritten".to_owned()
         }
     );
     view.table_evidence(
@@ -114,11 +116,11 @@ fn per_update(view: &View<'_>, of: &Toast) -> Evidence {
     )
 }
 
-/// That no table with values out of line was written.
+/// Evidence that no table with out-of-line values was written.
 fn nothing_of_it(view: &View<'_>) -> Result<Evidence, Missing> {
     let tables = view.table_writes()?;
     let most = tables.first().ok_or_else(|| Missing::new("tables", vacuum_advice::NEEDS))?;
-    let text = "of the tables that are written none has values out of line";
+    let text = "none of the written tables has values out of line";
     Ok(view.table_evidence(most, metrics::postgresql::STAT_TABLES_N_TUP_UPD, "none", "a TOAST table that grows", text))
 }
 
@@ -134,8 +136,8 @@ fn sets(view: &View<'_>, of: &Toast, statement: &Executed) -> Evidence {
     let columns = set_columns(&statement.text);
     let share = (statement.calls / of.owner.updated.max(1.0)).min(1.0);
     let text = format!(
-        "the value is written with every update, so the statement sends it each time, changed or not: it sets {} ({} of the updates): {}",
-        if columns.is_empty() { "columns that are not plain to see".to_owned() } else { columns.join(", ") },
+        "every update writes the value, so the statement sends it each time, changed or not: it sets {} ({} of the updates): {}",
+        if columns.is_empty() { "columns that its text does not show".to_owned() } else { columns.join(", ") },
         percent(share),
         statement.text
     );
@@ -149,14 +151,14 @@ fn leave_out(of: &Toast, statement: Option<&Executed>) -> Fix {
     };
     Fix {
         text: format!(
-            "Set only the columns that changed in updates of {}{which}: dirty tracking or dynamic updates of the object mapper, or a table of its own for the large value. Each update then leaves 1 dead row instead of {:.0}, and {} less to write.",
+            "Set only the columns that changed in updates of {}{which}: dirty tracking or dynamic updates of the object mapper, or a separate table for the large value. Each update then leaves 1 dead row instead of {:.0}, and {} less to write.",
             of.owner.table,
             1.0 + of.per_update(),
             bytes(of.per_update() * CHUNK_BYTES * 2.0)
         ),
         command: None,
         keep: None,
-        risk: Some("What is dead already is vacuumed first: until then it stays as slow as it is.".to_owned()),
+        risk: Some("Existing dead rows are vacuumed first: until then it stays slow.".to_owned()),
     }
 }
 

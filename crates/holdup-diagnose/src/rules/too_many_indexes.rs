@@ -1,4 +1,4 @@
-//! Each change of a row is a change of many indexes, some of which nobody reads.
+//! Each change of a row updates many indexes, some of which no statement reads.
 
 use holdup_recording::{Labels, metrics};
 
@@ -17,29 +17,29 @@ pub const RULE: Rule = Rule {
     cause: "too_many_indexes",
     doc: Doc {
         title: "Every change maintains many indexes",
-        what: "A row that is inserted gets an entry in every index of its table; one that is changed gets a new one in each, unless nothing that is indexed changed and its page has room (HOT). Indexes that no statement reads cost as much as others.",
-        hurts: "Pages of indexes are read, changed and logged for every change, at random places: of a table with ten indexes most of the I/O of writes is theirs. Vacuum goes through each of them, too.",
+        what: "An inserted row gets an entry in every index of its table; a changed row gets a new one in each, unless no indexed column changed and its page has room (HOT). Indexes that no statement reads cost as much as others.",
+        hurts: "Every change reads, changes and logs index pages at random places: on a table with ten indexes they are most of the I/O of writes. Vacuum goes through each of them, too.",
         needs: "PostgreSQL's tables and indexes with blocks read (--watch postgresql://…), and statements by digest for the time of those that write.",
-        predicts: "The table that is written most has many indexes, several of which were not read at all and need not be there; few of its updates are HOT; most blocks read for it are of indexes; and the statements that write it are a good part of the delay.",
+        predicts: "The most written table has many indexes, several of which were never read and are not needed for uniqueness; few of its updates are HOT; most blocks read for it belong to indexes; and the statements that write it are a large part of the delay.",
         clears: "Few indexes, or all are read; or most updates are HOT and rows are seldom inserted; or writes take a small share of the delay.",
-        looks_like: "A working set that does not fit in memory (reads wait as well). It is a state, not an event: it was there before, and shows when the indexes no longer fit in memory.",
-        fix: "Drop indexes that nobody reads, after looking at the replicas and at a whole business cycle; leave room in pages (fillfactor) so that updates can be HOT.",
-        prove: "The same load again: fewer blocks of indexes read for each change, and the writing statements take a fraction of the time.",
+        looks_like: "A working set that does not fit in memory (reads wait as well). This is a state, not an event: it existed before, and shows when the indexes no longer fit in memory.",
+        fix: "Drop indexes that no statement reads, after checking the replicas and a whole business cycle; leave room in pages (fillfactor) so that updates can be HOT.",
+        prove: "The same load again: fewer index blocks read per change, and the writing statements take a fraction of the time.",
         references: "PostgreSQL documentation: Heap-Only Tuples (HOT), pg_stat_all_indexes (idx_scan), pg_statio_all_tables; Index maintenance in Routine Vacuuming.",
     },
     judge: Judge::Alone(judge),
 };
 
-/// Indexes from which on a table has many.
+/// Number of indexes that counts as many.
 const MANY: f64 = 5.0;
 
-/// Indexes that were not read, from which on they are to blame.
+/// Number of unread indexes from which they are to blame.
 const UNREAD: usize = 2;
 
-/// Rows written a second, below which nothing comes of it.
+/// Least rows written per second that matter.
 const WRITTEN: f64 = 1.0;
 
-/// Share (0-1) of HOT updates from which on indexes are spared.
+/// Share (0-1) of HOT updates from which indexes are spared.
 const HOT: f64 = 0.8;
 
 /// An index, and whether it was read.
@@ -69,13 +69,13 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         return Ok(Outcome::Cleared(none.into_iter().collect()));
     };
     let indexes = indexes(case, table);
-    // As nobody looked at it ever, or at least not in this recording.
+    // Never read at all, or at least not in this recording.
     let unread: Vec<&Index> = indexes.iter().filter(|i| !i.unique && i.scans <= 0.0).collect();
     let hot_ratio = table.hot / table.updated.max(1.0);
     let spared = table.updated * hot_ratio / table.written().max(1.0);
     let names: Vec<&str> = unread.iter().map(|i| i.name.as_str()).collect();
     let text = format!(
-        "{}, which is written most ({} rows a second), has {} indexes, of which {} were not read{}; {} of its updates are HOT",
+        "{}, the most written table ({} rows/s), has {} indexes, of which {} were not read{}; {} of its updates are HOT",
         table.table,
         thousands(table.written() / table.seconds.max(1e-9)),
         indexes.len(),
@@ -93,7 +93,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     if (indexes.len() as f64) < MANY || unread.len() < UNREAD || spared >= HOT {
         return Ok(Outcome::Cleared(vec![seen]));
     }
-    // Of the blocks that were read for it those of indexes, and of these those of indexes that nobody reads.
+    // The index blocks among those read for it, and the blocks of unread indexes among these.
     let blocks = |kind: &str| blocks_read(&view, table, kind);
     let (heap, index) = (blocks("heap"), blocks("idx"));
     let of_indexes = index / (heap + index).max(1.0);
@@ -108,7 +108,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         ms(explains_ms),
         "a small part of the delay",
         format!(
-            "{} of the blocks read for it were of indexes; statements that write it take {} of a request longer than when all was well, of which indexes that nobody reads have {}",
+            "{} of the blocks read for it were index blocks; statements that write it take {} of a request longer than in the baseline window, {} of it for unread indexes",
             percent(of_indexes),
             ms(writes_ms),
             ms(explains_ms)
@@ -127,22 +127,22 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
             .take(3)
             .map(|i| Fix {
                 text: format!(
-                    "Drop {}, which was not read once ({} of the {} of such indexes): look at the server's replicas and at jobs of the month's end first.",
+                    "Drop {}, which was never read ({} of the {} of such indexes): check the server's replicas and month-end jobs first.",
                     i.name,
                     bytes(i.bytes),
                     bytes(all)
                 ),
                 command: Some(format!("DROP INDEX CONCURRENTLY {};", in_schema_of(table, &i.name))),
                 keep: None,
-                risk: Some("A statement that does need it, once a month, then reads the whole table. Keep its definition (pg_get_indexdef).".to_owned()),
+                risk: Some("A monthly statement that needs it then reads the whole table. Keep its definition (pg_get_indexdef).".to_owned()),
             })
             .collect(),
-        prove: "The same load again: fewer blocks of indexes for each change.".to_owned(),
+        prove: "The same load again: fewer index blocks per change.".to_owned(),
         role: Role::Root,
     }))
 }
 
-/// Indexes of `table`, each with how often it was read in the whole recording, and before it.
+/// Indexes of `table`, with how often each was read in the whole recording, and before it.
 fn indexes(case: &Case<'_>, table: &TableWrites) -> Vec<Index> {
     let view = case.view(case.whole());
     let same = [("database", table.database.as_str()), ("table", table.table.as_str())];
@@ -160,7 +160,7 @@ fn indexes(case: &Case<'_>, table: &TableWrites) -> Vec<Index> {
     .collect()
 }
 
-/// An index stands in the schema of its table.
+/// An index belongs to the schema of its table.
 fn in_schema_of(table: &TableWrites, index: &str) -> String {
     let schema = table.table.split_once('.').map(|(schema, _)| schema);
     identifier::table(&schema.map_or_else(|| index.to_owned(), |schema| format!("{schema}.{index}")))
@@ -172,7 +172,8 @@ fn blocks_read(view: &View<'_>, table: &TableWrites, kind: &str) -> f64 {
     view.counter_where(|s| s == table.source, &metric, &labels, "").map_or(0.0, |c| c.delta)
 }
 
-/// Milliseconds of a request that statements which write `table` take longer than in the calm stretch, and the one that takes most.
+/// Milliseconds of a request that statements writing `table` take longer than in the baseline
+/// window, and the one that takes most.
 fn writes(case: &Case<'_>, table: &TableWrites) -> Result<(f64, Option<Evidence>), Missing> {
     let each = |view: &View<'_>| -> Result<f64, Missing> {
         let completed = case.completed_in(view.window)?.max(1.0);

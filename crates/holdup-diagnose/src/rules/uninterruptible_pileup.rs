@@ -1,5 +1,5 @@
-//! Threads pile up in uninterruptible sleep: the load average is high and CPUs are idle. By itself it names no culprit: what
-//! they sleep for does.
+//! Threads pile up in uninterruptible sleep: the load average is high and CPUs are idle. This alone
+//! names no culprit; the reason for their sleep does.
 
 use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent};
 use crate::case::Case;
@@ -14,13 +14,13 @@ pub const RULE: Rule = Rule {
     cause: "uninterruptible_pileup",
     doc: Doc {
         title: "Threads pile up in uninterruptible sleep",
-        what: "Many threads at once are in state D: asleep in the kernel until a disk, a lock of a file system or memory is theirs. Linux counts them in the load average, beside those that run or could.",
+        what: "Many threads at once are in state D: asleep in the kernel until they get a disk, a file system's lock or memory. Linux counts them in the load average, like running and runnable ones.",
         hurts: "They do nothing meanwhile, and can't be interrupted. The load average is tens of times the number of CPUs, CPUs are idle, and no dashboard says why.",
         needs: "The state of every thread (--watch host or --watch pid:N); to name the place, wait channels, kernel stacks and system calls (root, or CAP_SYS_PTRACE and CAP_SYS_ADMIN).",
-        predicts: "More threads in D than half of the CPUs, on average, for a large part of what requests are too slow by; a load average far above the number of running threads; idle CPU time.",
-        clears: "Hardly any thread is in D on average, or what they sleep for is a small share of the delay.",
-        looks_like: "A high load average from threads that run or want to: then CPUs are busy. `procs_blocked` and iowait are no measure of it: both count only threads that wait for a disk's I/O, not those behind a lock.",
-        fix: "Whatever they sleep for: the finding that this one follows from.",
+        predicts: "More threads in D than half of the CPUs, on average, for a large part of the excess; a load average far above the number of running threads; idle CPU time.",
+        clears: "Hardly any thread is in D on average, or the reason for their sleep is a small share of the delay.",
+        looks_like: "A high load average from running or runnable threads: CPUs are then busy. `procs_blocked` and iowait do not measure this: both count only threads that wait for a disk's I/O, not those behind a lock.",
+        fix: "Fix what they sleep for: the finding that this one follows from.",
         prove: "The same load again: no thread in D on average, and a load average near the number of running threads.",
         references: "proc_loadavg(5); proc_pid_stat(5) (field 3, state); Linux: kernel/sched/loadavg.c; B. Gregg, Linux Load Averages: Solving the Mystery, 2017.",
     },
@@ -29,13 +29,14 @@ pub const RULE: Rule = Rule {
 
 const HOST: &str = "--watch host";
 
-/// Fewer threads in D than this on average are no pile-up, however few CPUs there are.
+/// Fewer threads in D on average are not a pile-up, however few CPUs there are.
 const LEAST: f64 = 2.0;
 
-/// As many for each CPU are one: with so many, sleeping threads are as much of the load as a half-busy machine is.
+/// This many per CPU are one: sleeping threads then make as much of the load as a half-busy
+/// machine.
 const PER_CPU: f64 = 0.5;
 
-/// Most places that are told.
+/// Most places to describe.
 const PLACES_TOLD: usize = 3;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
@@ -71,7 +72,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         evidence,
         weights: vec![STRONG, CERTAIN * idle_ratio],
         fixes: vec![Fix {
-            text: "It goes with what it follows from. Where that is not known, see where they sleep:".to_owned(),
+            text: "It disappears with its cause. If that is unknown, see where they sleep:".to_owned(),
             command: Some(
                 "ps -eLo state,pid,tid,comm,wchan:32 | awk '$1 == \"D\"' | sort -k5 | uniq -c -f4".to_owned(),
             ),
@@ -90,15 +91,16 @@ fn place_of(asleep: &Asleep, place: &Place) -> Evidence {
     asleep.at(place, format!("{:.1} threads", place.mean), "0", text)
 }
 
-/// The load average beside the threads that ran.
+/// The load average compared with the threads that ran.
 fn load(view: &View<'_>, asleep: &Asleep) -> Option<Evidence> {
     let load = view.gauge(metrics::host::LOAD_AVERAGE_1M.name, &[], HOST).ok()?;
     let running = view.gauge(metrics::host::THREADS.name, &[("state", "R")], HOST).ok();
-    let beside = running.map_or_else(String::new, |r| format!(", while {:.1} threads ran or could on average", r.mean));
+    let beside = running
+        .map_or_else(String::new, |r| format!(", while {:.1} threads were running or runnable on average", r.mean));
     Some(load.evidence(
         format!("{:.1}", load.max),
         "near the number of running threads",
-        format!("the load average (1 minute) rose to {:.1}{beside} and {:.1} slept", load.max, asleep.mean),
+        format!("the 1-minute load average rose to {:.1}{beside} and {:.1} slept", load.max, asleep.mean),
     ))
 }
 
@@ -111,7 +113,7 @@ fn idle(view: &View<'_>) -> Option<(f64, Evidence)> {
     let ratio = idle.delta / all.delta.max(1e-9) + waiting;
     let text =
         format!("{} of CPU time was idle, of which {} counted as waiting for I/O", percent(ratio), percent(waiting));
-    Some((ratio, idle.evidence(percent(ratio), "little, if the load were CPU's", text)))
+    Some((ratio, idle.evidence(percent(ratio), "little, if the load came from CPUs", text)))
 }
 
 #[cfg(test)]

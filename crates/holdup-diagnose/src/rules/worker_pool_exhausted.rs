@@ -18,23 +18,24 @@ pub const RULE: Rule = Rule {
     cause: "worker_pool_exhausted",
     doc: Doc {
         title: "All workers of the app server are busy",
-        what: "An app server takes as many requests at once as it has workers: threads, processes, or both. With N workers that are each held for H seconds it answers no more than N / H requests a second, whatever they are held by: a worker that waits for a neighbour or a database is as busy as one that computes.",
-        hurts: "Further requests wait in front of the app, most of them in the kernel's accept queue, where no metric of the app counts them. Its own timing stays fine, CPU and memory too. When the queue is full connections are refused or time out, and a liveness probe that comes through the same door has the server killed.",
-        needs: "How many workers are busy and how many there are (--watch puma:…, uwsgi:…, php-fpm:…, a JVM's prometheus:…), and what waits in front of them (--watch server:PORT). From outside alone both show once requests wait in the accept queue. The app's spans, or its http.server.request.duration, tell the wait as what the client waited beyond them.",
-        predicts: "All workers are busy at most instants; connections stand in the accept queue, or more are in the server's hands than it has workers; by Little's law that wait is a large part of what requests are too slow by.",
-        clears: "Workers were free at most instants, or what waited for one amounts to a small share of the delay.",
-        looks_like: "A slow neighbour or database, a CPU quota, saturated CPUs: each holds workers for longer, and the pool is a symptom of whatever makes up most of the time for which one is held; also where nobody saw that, if workers held for as long as in the calm stretch would have been enough. A server of fibres takes any number of requests at once: what waits then waits inside, for a pooled connection, a lock or the CPU, and neither its own figures nor the accept queue shows it; spans do. Puma's backlog stays 0 and its `running` counts threads that exist.",
-        fix: "More workers, as many as rate times hold time asks for, within memory and the database's budget of connections; where they mostly wait, fibres or another server that takes further requests meanwhile; deadlines for calls.",
+        what: "An app server takes as many requests at once as it has workers: threads, processes, or both. With N workers that are each held for H seconds it answers no more than N / H requests per second, whatever holds them: a worker that waits for a downstream service or a database is as busy as one that computes.",
+        hurts: "Further requests wait in front of the app, most of them in the kernel's accept queue, where no metric of the app counts them. Its own timing stays fine, CPU and memory too. When the queue is full connections are refused or time out, and a liveness probe in the same queue has the server killed.",
+        needs: "How many workers are busy and how many there are (--watch puma:…, uwsgi:…, php-fpm:…, a JVM's prometheus:…), and what waits in front of them (--watch server:PORT). From outside alone both show once requests wait in the accept queue. The app's spans, or its http.server.request.duration, give the wait as the client's time beyond them.",
+        predicts: "All workers are busy at most instants; connections stand in the accept queue, or the server has accepted more requests than it has workers; by Little's law that wait is a large part of the excess.",
+        clears: "Workers were free at most instants, or the requests waiting for one are a small share of the delay.",
+        looks_like: "A slow downstream service or database, a CPU quota, saturated CPUs: each holds workers longer, and the pool is a symptom of whatever makes up most of worker-hold time. It is a symptom even if that is not visible, provided that the hold time of the baseline window would have sufficed. A server of fibres takes any number of requests at once: they then wait inside, for a pooled connection, a lock or the CPU, and neither its own figures nor the accept queue shows it; spans do. Puma's backlog stays 0 and its `running` counts threads that exist.",
+        fix: "More workers, as many as rate times hold time needs, within memory and the database's budget of connections; if they mostly wait, fibres or another server that takes further requests meanwhile; deadlines for calls.",
         prove: "The same load again: workers are free at most instants, and the accept queue is empty.",
         references: "J. D. C. Little, A Proof for the Queuing Formula L = λW, 1961; listen(2), accept(2); Puma documentation: architecture, stats; uWSGI documentation: stats server; PHP manual: FPM status page; M. Nygard, Release It!, Blocked Threads.",
     },
     judge: Judge::Alone(judge),
 };
 
-/// At fewer instants than this share (0-1) all workers were never busy but by chance.
+/// Below this share (0-1) of instants, all workers were busy only by chance.
 const NOW_AND_THEN: f64 = 0.1;
 
-/// What the evidence is worth (0-1) where only the kernel tells of a server's workers, and nobody of what holds them.
+/// Worth (0-1) of the evidence if the kernel alone shows a server's workers, and no source what
+/// holds them.
 const UNTOLD: f64 = 0.5;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
@@ -46,7 +47,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let is_full = pool.is_full();
 
     let queued_ms = pool.accept_ms.unwrap_or(0.0) + pool.inside_ms.unwrap_or(0.0);
-    // What the app says that it took bounds the wait from above: transport is in it as well.
+    // The app's own timing bounds the wait from above, because the rest includes transport.
     let explains_ms = match &before_app {
         Some((ms, _)) if is_full && overflow_ms <= 0.0 => queued_ms.max(*ms),
         Some((ms, _)) if pool.most.is_none() => *ms,
@@ -56,7 +57,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let matters = share(case, explains_ms + overflow_ms) >= MATTERS;
     let failed = failed_share(case, &pool)?;
     match () {
-        // Requests wait inside, and nobody says for what.
+        // Requests wait inside, and no source shows for what.
         () if pool.most.is_none() && before_app.is_none() && !pool.is_standing() => {
             if let Some(missing) = pool.unsplit(case, held.as_ref()) {
                 return Err(missing);
@@ -65,21 +66,22 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             return Ok(Outcome::Cleared(evidence));
         }
         () if pool.most.is_some() && !is_full => {
-            // Its own figures may be seconds old, and it has none while it starts: they clear nothing where they say so now and then.
+            // Its own figures may be seconds old, and are missing while it starts: if they show
+            // busy workers now and then, they clear nothing.
             let now_and_then = pool.full_ratio.is_some_and(|ratio| ratio >= NOW_AND_THEN);
             if !pool.knows_hand() && (pool.is_standing() || now_and_then || pool.is_unseen()) {
                 return Err(Missing::new(
-                    "requests in the server's hands (samples of server_answering_connections): its own figures are seconds old",
+                    "accepted requests (samples of server_answering_connections), because the server's own figures are seconds old",
                     "--watch server:PORT of the app",
                 ));
             }
             evidence.rotate_left(1);
             return Ok(Outcome::Cleared(evidence));
         }
-        // Its own figures may say 0 of a queue that is the kernel's.
+        // Its own figures may show 0 for a queue that belongs to the kernel.
         () if is_full && !matters && pool.accept_ms.is_none() && before_app.is_none() => {
             return Err(Missing::new(
-                "what waits for a worker: the accept queue of the app's port",
+                "requests waiting for a worker: the accept queue of the app's port",
                 "--watch server:PORT of the app",
             ));
         }
@@ -95,12 +97,13 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let enough_at_ms = held.as_ref().zip(pool.most).and_then(|(held, most)| held.was_enough_at_ms(case, most));
     if let (Some(before), Some(held), Some(piece)) = (enough_at_ms, &held, evidence.first().cloned()) {
         let text = format!(
-            "in the calm stretch a worker was held for {} a request, at which they would be enough for all that were due: they are busy because each is held for longer",
+            "in the baseline window a request held a worker for {}, at which they would suffice for all due requests: they are busy because each is held longer",
             ms(before)
         );
         evidence.push(Evidence { observed: ms(held.ms), ..piece.saying(ms(before), text) });
     }
-    // A server that says nothing of its workers, held by what nobody tells: something inside may be what all of them wait for.
+    // If a server reports nothing about its workers and their holder is unknown, something inside
+    // may be what all of them wait for.
     let is_told = pool.workers.is_some() || held.as_ref().is_some_and(|held| held.known_ms() >= 0.5 * held.ms);
     let weights = [
         STRONG * pool.full_ratio.unwrap_or(0.5),
@@ -121,7 +124,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     Ok(Outcome::Fails(found, failed))
 }
 
-/// Of the failed requests the share (0-1) that got no answer while others waited for a worker.
+/// The share (0-1) of failed requests that got no answer while others waited for a worker.
 fn failed_share(case: &Case<'_>, pool: &Pool) -> Result<f64, Missing> {
     let windows = pool.waiting_windows();
     if windows.is_empty() {

@@ -1,4 +1,4 @@
-//! What requests need again and again does not fit in memory, so that they read it from a disk each time.
+//! Data that requests need repeatedly do not fit in memory, so they are read from a disk.
 
 mod postgresql;
 
@@ -18,27 +18,27 @@ pub const RULE: Rule = Rule {
     cause: "working_set_exceeds_memory",
     doc: Doc {
         title: "The working set does not fit in memory",
-        what: "Requests use more data than there is memory for it: what one of them brings in pushes out what the next one needs.",
+        what: "Requests use more data than fits in memory: each pushes out what the next one needs.",
         hurts: "A read that memory would answer in microseconds waits for a disk, and the disk serves the same data over and over.",
-        needs: "The host's disk, memory and paging counters (--watch host), the thread states and memory cgroup of the service's processes (--watch pid:N); of a database with a cache of its own also its status (--watch mysql://…, postgresql://… with the sizes of its tables).",
-        predicts: "Memory (the machine's, or the cgroup's) is full of file pages, or the database's own cache is full; threads sleep in reads; what is read had been in memory not long ago (refaults), in reads about as small as what was asked for.",
-        clears: "Memory has room; what is read is new; hardly any request has to read; threads hardly ever slept for reads; or most of what is read was never asked for, which is readahead's doing.",
-        looks_like: "Readahead that is too large pushes out what is needed as well: then reads are large and mostly unused. A cold cache after a restart reads as much, once. A full page cache alone is no sign: it is meant to be full.",
-        fix: "More memory for it (a higher cgroup limit, a larger buffer pool), less data touched (an index, a covering index, smaller rows), or a disk that is fast enough.",
+        needs: "The host's disk, memory and paging counters (--watch host), the thread states and memory cgroup of the service's processes (--watch pid:N); for a database with its own cache also its status (--watch mysql://…, postgresql://… with the sizes of its tables).",
+        predicts: "Memory (the machine's, or the cgroup's) is full of file pages, or the database's own cache is full; threads sleep in reads; the pages read had been in memory recently (refaults), in reads about as small as requested.",
+        clears: "Memory has room; reads are of new data; hardly any request has to read; threads hardly ever slept for reads; or most of the data read was never requested, which is readahead's doing.",
+        looks_like: "Readahead that is too large pushes out needed data as well: reads are then large and mostly unused. A cold cache after a restart reads as much, once. A full page cache alone proves nothing: it is meant to be full.",
+        fix: "More memory for it (a higher cgroup limit, a larger buffer pool), less data accessed (an index, a covering index, smaller rows), or a disk that is fast enough.",
         prove: "The same load again: hardly a major fault or a read per request.",
         references: "Linux: mm/workingset.c (refault distance), Documentation/admin-guide/cgroup-v2.rst (memory.stat: workingset_refault_file), cgroup-v1/memory.rst; MySQL and MariaDB manuals: innodb_buffer_pool_size, Innodb_buffer_pool_reads; LMDB: the map is the page cache.",
     },
     judge: Judge::Alone(judge),
 };
 
-/// Requests of which fewer have to read than this find what they need in memory.
+/// If fewer reads than this happen per request, requests find their data in memory.
 const READS_A_REQUEST: f64 = 0.3;
 
-/// Share (0-1) of the pages read that had been in memory not long ago, from which on reads are of what did not fit. The kernel
-/// forgets what has been gone for longer than memory is large, so it counts too few.
+/// Share (0-1) of the pages read that had been in memory recently, from which the data do not fit.
+/// The kernel forgets pages after a memory's worth of reads, so it undercounts.
 const READ_AGAIN: f64 = 0.2;
 
-/// A cache of which a smaller share (0-1) than this is free is full: servers keep a few per cent.
+/// A cache with a smaller share (0-1) free is full: servers keep a few per cent.
 const FREE_PAGES: f64 = 0.05;
 
 const SERVER: &str = "--watch mysql://USER@HOST:PORT";
@@ -89,14 +89,14 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 
 /// A cache that is full.
 struct Full {
-    /// Share (0-1) of the waits for reads that are its doing.
+    /// Its share (0-1) of the waits for reads.
     share: f64,
     evidence: Vec<Evidence>,
     weights: Vec<Strength>,
     fixes: Vec<Fix>,
 }
 
-/// The buffer pool of InnoDB, if it is full and requests read past it; none if it is not, or if no such server is watched.
+/// InnoDB's buffer pool, if it is full and requests read past it; none otherwise.
 fn own_cache(view: &View<'_>, disk: &Disk, completed: f64) -> Result<Option<Full>, Missing> {
     let any = [
         metrics::mysql::GLOBAL_STATUS_QUESTIONS,
@@ -114,14 +114,13 @@ fn own_cache(view: &View<'_>, disk: &Disk, completed: f64) -> Result<Option<Full
         return Ok(None);
     }
     let asked = view.counter(metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_READ_REQUESTS.name, &[], SERVER).ok();
-    let missed = asked.map_or_else(String::new, |asked| {
-        format!(", {} of what was asked of it", percent(reads.delta / asked.delta.max(1.0)))
-    });
+    let missed = asked
+        .map_or_else(String::new, |asked| format!(", {} of its requests", percent(reads.delta / asked.delta.max(1.0))));
     let evidence = vec![
         reads.evidence(
             format!("{a_request:.1} a request"),
             format!("below {READS_A_REQUEST}"),
-            format!("{a_request:.1} pages a request were not in the buffer pool{missed}"),
+            format!("{a_request:.1} pages per request were not in the buffer pool{missed}"),
         ),
         free.evidence(
             format!("{} free", percent(free_ratio)),
@@ -132,7 +131,8 @@ fn own_cache(view: &View<'_>, disk: &Disk, completed: f64) -> Result<Option<Full
     let page = view.setting("innodb_page_size", SERVER).ok().and_then(|v| v.parse::<f64>().ok()).unwrap_or(16_384.0);
     let now = total.mean * page;
     let available = view.gauge(metrics::host::MEMORY_AVAILABLE_BYTES.name, &[], HOST).map_or(0.0, |g| g.min);
-    // What was read in this time had room if the pool were larger by it; a fifth of what is available stays for others.
+    // A pool larger by the bytes read in this time would have had room for them; a fifth of the
+    // available memory stays for others.
     let to = now + (reads.delta * page).min(0.8 * available);
     let to = (to / (128.0 * 1048576.0)).ceil().max(1.0) * 128.0 * 1048576.0;
     let fix = Fix {
@@ -146,10 +146,13 @@ fn own_cache(view: &View<'_>, disk: &Disk, completed: f64) -> Result<Option<Full
         ),
         command: Some(format!("SET GLOBAL innodb_buffer_pool_size = {to:.0};")),
         keep: Some(format!("[mysqld] innodb_buffer_pool_size = {:.0}M", to / 1048576.0)),
-        risk: Some("Resized while the server runs (MySQL 5.7, MariaDB 10.2 and later; before that only by the option file and a restart); memory that others need must stay free.".to_owned()),
+        risk: Some(
+            "Takes effect live (MySQL 5.7, MariaDB 10.2 and later; before that only by the option file and a restart); memory that other processes need must stay free."
+                .to_owned(),
+        ),
     };
     Ok(Some(Full {
-        // Of operations or of bytes, whichever others do more of.
+        // By operations or by bytes, whichever others do more of.
         share: (reads.delta / disk.read.operations.max(1.0))
             .min(reads.delta * page / disk.read.bytes.max(1.0))
             .min(1.0),
@@ -159,7 +162,7 @@ fn own_cache(view: &View<'_>, disk: &Disk, completed: f64) -> Result<Option<Full
     }))
 }
 
-/// The kernel's page cache, or what clears it.
+/// The kernel's page cache, or the evidence that clears it.
 fn page_cache(
     view: &View<'_>,
     disk: &Disk,
@@ -191,7 +194,7 @@ fn page_cache(
         format!("{a_request:.2} a request"),
         format!("below {READS_A_REQUEST}"),
         format!(
-            "a request had to read {a_request:.2} times; {:.0} page faults a second waited for a disk",
+            "a request had to read {a_request:.2} times; {:.0} page faults/s waited for a disk",
             useful.faults.rate()
         ),
     );
@@ -202,12 +205,8 @@ fn page_cache(
     let ratio = (again.delta * PAGE_BYTES / useful.read_bytes.max(1.0)).min(1.0);
     let refaults = again.evidence(
         format!("{} read again", percent(ratio)),
-        "little, if it were read for the first time",
-        format!(
-            "{} of the pages read had been in memory not long before ({:.0} a second)",
-            percent(ratio),
-            again.rate()
-        ),
+        "little, if they were read for the first time",
+        format!("{} of the pages read had been in memory recently ({:.0}/s)", percent(ratio), again.rate()),
     );
     if ratio < READ_AGAIN {
         return Ok(Err(vec![refaults, in_use]));
@@ -217,13 +216,13 @@ fn page_cache(
     let labels = [("device", disk.device.as_str()), ("direction", "read")];
     let size = view.counter(metrics::host::DISK_IO_BYTES.name, &labels, HOST)?.evidence(
         format!("{} a read", bytes(useful.read_each())),
-        "about what was asked for",
+        "about as much as requested",
         format!(
-            "a read of {} was {}, of which {} were asked for{}",
+            "a read of {} was {}, of which {} were requested{}",
             disk.name(),
             bytes(useful.read_each()),
             bytes(useful.useful_each()),
-            if oversized { ": the rest is readahead's" } else { "" }
+            if oversized { ": the rest is readahead" } else { "" }
         ),
     );
     let mut fixes = vec![more_memory(view, disk, &memory, again.delta * PAGE_BYTES)];
@@ -238,7 +237,7 @@ fn page_cache(
 
 fn less_data() -> Fix {
     Fix {
-        text: "Or touch less: an index that covers the query, smaller rows, or leave rarely used data elsewhere."
+        text: "Or access less data: an index that covers the query, smaller rows, or rarely used data moved elsewhere."
             .to_owned(),
         command: None,
         keep: None,
@@ -246,8 +245,8 @@ fn less_data() -> Fix {
     }
 }
 
-/// Room for all that lies on the file system of `disk`, where that is known: then all of it stays. Else for what was read again,
-/// which is a beginning.
+/// Room for everything on the file system of `disk` if its size is known: all of it then stays.
+/// Else for what was read again, which is a start.
 fn more_memory(view: &View<'_>, disk: &Disk, memory: &Memory, read_again: f64) -> Fix {
     let now = memory.limit_bytes;
     let on_disk = stored(view, disk).filter(|(_, bytes)| *bytes > memory.file_bytes.unwrap_or(0.0));
@@ -257,14 +256,14 @@ fn more_memory(view: &View<'_>, disk: &Disk, memory: &Memory, read_again: f64) -
     let again = format!("{} were read again in these {seconds:.0} s", bytes(read_again));
     let text = match &on_disk {
         Some((path, all)) => format!(
-            "Give it {to:.0} MiB: there are {}, {again}, and {} lie on {path}. With as much all of it stays in memory; how much less would do, another run tells.",
+            "Give it {to:.0} MiB: it has {}, {again}, and {} lie on {path}. All of that then stays in memory; another run shows whether less would suffice.",
             bytes(now),
             bytes(*all)
         ),
-        None => format!("Give it {to:.0} MiB to begin with: there are {}, and {again}.", bytes(now)),
+        None => format!("Give it {to:.0} MiB to start with: it has {}, and {again}.", bytes(now)),
     };
     if !memory.is_cgroup() {
-        let text = format!("{text} It is the machine itself that needs more.");
+        let text = format!("{text} The machine itself needs more.");
         return Fix { text, command: None, keep: None, risk: None };
     }
     let path = view.cgroup_of(&memory.source, metrics::cgroup::MEMORY_USAGE_BYTES.name);
@@ -276,13 +275,13 @@ fn more_memory(view: &View<'_>, disk: &Disk, memory: &Memory, read_again: f64) -
         text,
         command: Some(format!("echo {:.0} > {file}", to * 1048576.0)),
         keep: Some(format!(
-            "the same limit where the cgroup is made: MemoryMax={to:.0}M of its systemd unit, or --memory {to:.0}m of its container"
+            "the same limit where the cgroup is configured: MemoryMax={to:.0}M of its systemd unit, or --memory {to:.0}m of its container"
         )),
-        risk: Some("Takes effect at once. The machine must have that much to give.".to_owned()),
+        risk: Some("Takes effect at once. The machine must have that much free.".to_owned()),
     }
 }
 
-/// Where the file system of `disk` is mounted, and bytes that lie on it.
+/// Mount point of the file system of `disk`, and the bytes on it.
 fn stored(view: &View<'_>, disk: &Disk) -> Option<(String, f64)> {
     let settings = view.recording.tables.settings.with_columns(&["name", "value"]).ok()?;
     let paths = settings.iter().filter_map(|s| s.name.strip_prefix("mount[")?.strip_suffix("].fstype"));

@@ -1,4 +1,4 @@
-//! Nothing is broken; there is more of it than before.
+//! Nothing is broken; there is more load than before.
 
 use holdup_recording::{Labels, metrics};
 
@@ -15,20 +15,20 @@ pub const RULE: Rule = Rule {
     cause: "workload_spike",
     doc: Doc {
         title: "The load increased",
-        what: "More requests arrive than in the calm stretch and each asks for the same work as ever. No part is broken; a resource that is named beside this has run out.",
+        what: "More requests arrive than in the baseline window and each needs the same work as before. No part is broken; a resource that is named beside this has run out.",
         hurts: "Looked at alone, every resource near its limit seems to be the culprit.",
-        needs: "A calm stretch, of the same recording or of one it is held against, and the rate of requests in both: the app's HTTP server metrics or the database's statement counter. Of a load by holdup its schedule, and what requests use of the resource that has run out.",
-        predicts: "The rate rises at the start of the degraded stretch; the work per request stays.",
-        clears: "The rate is what it was. A load by holdup is a question and clears it, unless its rate rose, a resource of the machine ran out (CPUs, a disk, the network), and a request used no more of it than in the calm stretch.",
+        needs: "A baseline window, in this recording or in the one it is compared with, and the rate of requests in both: the app's HTTP server metrics or the database's statement counter. For a load by holdup its schedule, and the use per request of the resource that ran out.",
+        predicts: "The rate rises at the start of the episode; the work per request stays.",
+        clears: "The rate is unchanged. A load by holdup is deliberate and clears it, unless its rate rose, a resource of the machine ran out (CPUs, a disk, the network), and a request used no more of it than in the baseline window.",
         looks_like: "Retries after a fault raise the rate too, but after the latency rose, not before.",
-        fix: "Admit less (rate limits, load shedding), or add what has run out.",
-        prove: "With the old rate response time is back.",
+        fix: "Admit less (rate limits, load shedding), or add the resource that ran out.",
+        prove: "With the old rate response time is back to normal.",
         references: "B. Gregg, The USE Method; the workload characterisation method.",
     },
     judge: Judge::Beside(judge),
 };
 
-/// A rate that grew by less than this factor is what noise and daily drift give.
+/// Noise and daily drift change a rate by less than this factor.
 const SPIKE_FACTOR: f64 = 1.5;
 
 fn arrivals(view: &View<'_>) -> Result<Counter, Missing> {
@@ -37,14 +37,15 @@ fn arrivals(view: &View<'_>) -> Result<Counter, Missing> {
         .or_else(|_| view.counter(TRANSACTIONS, &[], timing::APP_METRICS))
 }
 
-/// More work a request than this factor is not the same work as before: something became dearer.
+/// More work per request than this factor means that something became more expensive.
 const SAME_WORK: f64 = 1.5;
 
 /// The rules on CPUs and on the network.
 const CPUS: &str = "cpu_saturated";
 const NETWORK: &str = "network_bandwidth";
 
-/// What can run out where nothing is broken, by its rule, and what a request uses of it: the metric, and whose.
+/// Resources that can run out although nothing is broken: the rule, the metric of their use, and
+/// its name.
 const RESOURCES: [(&str, &str, &str); 5] = [
     (CPUS, metrics::process::CPU_TIME.name, "CPU time"),
     ("throughput_ceiling", metrics::host::DISK_IO_BYTES.name, "bytes of disks"),
@@ -60,7 +61,7 @@ fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
     let calm = case.calm().ok_or_else(|| Missing::calm(" to compare with"))?;
     let (before, now) = (arrivals(&calm)?, arrivals(&case.slow())?);
     let factor = now.rate() / before.rate().max(1e-9);
-    let text = format!("{:.0} requests a second, against {:.0} in the calm stretch", now.rate(), before.rate());
+    let text = format!("{:.0} requests/s, against {:.0} in the baseline window", now.rate(), before.rate());
     let evidence = vec![now.evidence(format!("{:.0}/s", now.rate()), format!("{:.0}/s", before.rate()), text)];
     if factor < SPIKE_FACTOR {
         return Ok(Outcome::Cleared(evidence));
@@ -68,9 +69,10 @@ fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
     Ok(Outcome::Found(found(case, factor, evidence, ran_out(case, others).ok().flatten())))
 }
 
-/// A load of holdup's own: its rate is a question, unless it rose and a resource ran out of which a request uses what it always did.
+/// A load of holdup's own: its rate is a question, unless it rose, a resource ran out, and requests
+/// use no more of it than before.
 fn scheduled(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
-    // Not what is still answered after the load has ended.
+    // Without what is still answered after the load has ended.
     let slow = case.complaint.as_ref().map_or(case.slow().window, |complaint| complaint.slow);
     let now = case.due_per_second(slow)?;
     let before = case.calm().and_then(|calm| case.due_per_second(calm.window).ok()).unwrap_or(0.0);
@@ -81,25 +83,27 @@ fn scheduled(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
     let is_searched = case.recording.search.is_some();
     let rose = factor >= SPIKE_FACTOR && !is_searched;
     if let Some(work) = if rose { ran_out(case, others)? } else { None } {
-        let text = format!("the schedule rose to {now:.0} requests a second, from {before:.0} in the calm stretch");
+        let text = format!("the schedule rose to {now:.0} requests/s, from {before:.0} in the baseline window");
         let rose = due(format!("{before:.0}/s"), text);
         return Ok(Outcome::Found(found(case, factor, vec![rose], Some(work))));
     }
-    let text = format!("the rate was holdup's own schedule, {now:.0}/s in this stretch: a question, not a spike");
+    let text = format!("the load was the one you asked for ({now:.0}/s), so there was no spike");
     Ok(Outcome::Cleared(vec![due("as scheduled".to_owned(), text)]))
 }
 
-/// A resource that has run out and of which a request uses no more than in the calm stretch, in evidence.
+/// Evidence of a resource that ran out although a request uses no more of it than in the baseline
+/// window.
 ///
 /// # Errors
-/// If nothing is known to have run out and it can't be told of CPUs or disks, or not what a request uses of what did.
+/// If none is known to have run out and CPUs or disks could not be judged, or if the use per
+/// request is unknown.
 fn ran_out(case: &Case<'_>, others: &Others) -> Result<Option<Evidence>, Missing> {
     let (slow, Some(calm)) = (case.slow(), case.calm()) else { return Ok(None) };
     let mut untold = None;
     for (rule, metric, what) in RESOURCES {
         match others.get(rule) {
             Some(Ok(Outcome::Found(_))) => {}
-            // The network is seldom judged, and seldom what runs out.
+            // The network is seldom judged, and seldom runs out.
             Some(Err(missing)) if rule != NETWORK => {
                 untold.get_or_insert_with(|| missing.clone());
                 continue;
@@ -115,15 +119,15 @@ fn ran_out(case: &Case<'_>, others: &Others) -> Result<Option<Evidence>, Missing
             continue;
         }
         let ratio = now / before.max(f64::MIN_POSITIVE);
-        let text = format!(
-            "a request used {ratio:.2} times the {what} that it used in the calm stretch: no part became dearer"
-        );
+        let text =
+            format!("a request used {ratio:.2} times the {what} of the baseline window: no part became more expensive");
         return Ok(Some(used.evidence(format!("{ratio:.2} times"), "more", text)));
     }
     untold.map_or(Ok(None), Err)
 }
 
-/// Whether most of the CPU time in use is the watched processes'. Of disks and network nobody knows.
+/// Whether the watched processes use most of the CPU time in use. For disks and network this is
+/// unknown.
 fn is_services_own(rule: &str, view: &View<'_>, own_seconds: f64) -> bool {
     let all = |modes: &[&str]| -> f64 {
         let of = |mode: &&str| view.counter(metrics::host::CPU_TIME.name, &[("cpu_mode", *mode)], "");
@@ -134,8 +138,9 @@ fn is_services_own(rule: &str, view: &View<'_>, own_seconds: f64) -> bool {
 
 fn found(case: &Case<'_>, factor: f64, mut evidence: Vec<Evidence>, work: Option<Evidence>) -> Found {
     let excess = case.excess_ms();
-    // At the old rate all was well: where nothing else changed all of it goes with the rate. Else more load is a reason for every queue,
-    // and which one is for the other rules to say: it takes the share by which demand grew.
+    // At the old rate all was well: if nothing else changed, the whole delay goes with the rate.
+    // Otherwise more load lengthens every queue, and other rules say which: this one takes the
+    // share by which demand grew.
     let explains_ms = if work.is_some() { excess } else { excess * (1.0 - 1.0 / factor) };
     let weights = if work.is_some() { vec![STRONG, STRONG] } else { vec![FAIR] };
     evidence.extend(work);
@@ -152,8 +157,8 @@ fn found(case: &Case<'_>, factor: f64, mut evidence: Vec<Evidence>, work: Option
             keep: None,
             risk: None,
         }],
-        prove: "With the old rate response time is back.".to_owned(),
-        // A root where the resource that has run out follows from nothing nearer, which its links settle.
+        prove: "With the old rate response time is back to normal.".to_owned(),
+        // A root if the exhausted resource follows from nothing closer, which its links decide.
         role: Role::Contributor,
     }
 }
@@ -237,6 +242,6 @@ mod tests {
             }
         });
         let spike = late.diagnose().findings.into_iter().find(|f| f.cause == RULE.cause).expect("found");
-        assert!(spike.evidence[0].text.contains("rose to 100 requests a second"), "{}", spike.evidence[0].text);
+        assert!(spike.evidence[0].text.contains("rose to 100 requests/s"), "{}", spike.evidence[0].text);
     }
 }

@@ -1,5 +1,5 @@
-//! What was fitted, as points of lines for a chart. No further than the steps themselves go: a line beyond them would promise
-//! what nobody saw.
+//! The fitted curves as points of lines for a chart. They end where the steps end: a longer line
+//! would promise what no step measured.
 
 use holdup_knee::{Curve, Finding, Held, Usl};
 
@@ -9,12 +9,13 @@ use holdup_recording::words::round;
 /// Points of a line.
 const POINTS: usize = 80;
 
-/// The fitted curve of mean response time, from the lowest rate offered to where it leaves the steps behind.
+/// The fitted curve of mean response time, from the lowest rate offered to where it leaves the
+/// range of the steps.
 pub(super) fn fitted(finding: &Finding) -> Vec<LinePoint> {
     let Some(curve) = finding.curve else { return Vec::new() };
     let lowest = finding.points.iter().map(|point| point.offered).fold(f64::MAX, f64::min);
     let highest = finding.points.iter().map(|point| point.offered).fold(0.0, f64::max);
-    // Close to the capacity it is steep: points lie the closer the closer they are to it.
+    // It is steep near the capacity: points get denser towards it.
     let rates = (0..POINTS).map(|i| {
         let near = 1.0 - i as f64 / (POINTS - 1) as f64;
         lowest + (curve.capacity * 0.9995 - lowest) * (1.0 - near * near)
@@ -29,7 +30,8 @@ fn response_ms(curve: &Curve, rate: f64) -> f64 {
     curve.base_ns / 1e6 * (1.0 + waiting)
 }
 
-/// The law with its line: the response time is by Little's law what is in the service over what leaves it in a second.
+/// The law with its line: by Little's law, response time is the number in the service over its
+/// throughput.
 pub(super) fn law(usl: &Usl, finding: &Finding) -> ScalabilityLaw {
     let throughput =
         |n: f64| usl.gamma.value * n / (1.0 + usl.alpha.value * (n - 1.0) + usl.beta.value * n * (n - 1.0)).max(1e-9);
@@ -53,7 +55,8 @@ pub(super) fn law(usl: &Usl, finding: &Finding) -> ScalabilityLaw {
     }
 }
 
-/// Those that are no slower than the slowest step: twice the slowest that held, if nothing else did.
+/// The points up to the response time of the slowest failed step, and at least up to twice that of
+/// the slowest step that held.
 fn within(line: impl Iterator<Item = (f64, f64)>, finding: &Finding) -> Vec<LinePoint> {
     let slowest = |held: bool| {
         let of = finding.points.iter().filter(|point| (point.held == Held::Yes) == held);

@@ -1,7 +1,8 @@
-//! What a search for the knee found, in the units and words of a verdict.
+//! The result of a search for the knee, in the units and words of a verdict.
 //!
-//! What the steps show is `holdup-knee`'s to say; here it becomes a part of the verdict: figures in milliseconds and seconds, points
-//! and lines for a chart, sentences, and what it makes of the headline. Nothing is measured or fitted here.
+//! `holdup-knee` interprets the steps; this module makes them a part of the verdict: figures in
+//! milliseconds and seconds, points and lines for a chart, sentences, and the headline. It measures
+//! and fits nothing.
 
 mod lines;
 mod words;
@@ -17,24 +18,24 @@ use holdup_recording::words::round;
 use holdup_signals::Window;
 pub(crate) use words::headline;
 
-/// More failed requests than this degrade a second without objectives, too.
+/// Share (0-1) of failed requests that degrades a second without objectives, too.
 const FAILS: f64 = 0.05;
 
-/// A search as it was played. The same shape as the engine's own.
+/// A search as it ran. The same shape as the engine's own.
 #[derive(Deserialize)]
 struct Searched {
     config: Config,
     steps: Vec<Step>,
 }
 
-/// What a search for the knee found. Rates are requests per second.
+/// The result of a search for the knee. Rates are requests per second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SearchReport {
     /// The offered rate from which response time grows faster than load.
     pub knee: Option<Interval>,
-    /// Where the service stops doing what it should.
+    /// Where the service stops meeting its goal.
     pub breaking_point: Option<BreakingPoint>,
-    /// The most that it completes for long.
+    /// The highest sustained throughput.
     pub capacity: Option<Interval>,
     /// Knee over capacity, 0-1.
     pub knee_of_capacity_ratio: Option<f64>,
@@ -44,19 +45,19 @@ pub struct SearchReport {
     pub usl: Option<ScalabilityLaw>,
     /// The fitted curve of mean response time that the knee was read from.
     pub curve: Vec<LinePoint>,
-    /// Why no knee is named though there was a load: something other than the service was the limit.
+    /// Why no knee is named despite a load: something other than the service was the limit.
     pub refused: Option<String>,
-    /// What could not be answered, in sentences.
+    /// Open questions, in sentences.
     pub unresolved: Vec<String>,
-    /// The steps in the order played.
+    /// The steps in order.
     pub points: Vec<StepReport>,
-    /// How many steps were played.
+    /// The number of steps.
     pub steps: usize,
-    /// Visits of the same rates agree, and the interval is about as narrow as was asked for.
+    /// Repeated steps at the same rate agree, and the interval is about as narrow as requested.
     pub stable: bool,
     /// From the start of the load to the end of the last step.
     pub elapsed_s: f64,
-    /// All of it in sentences, most important first.
+    /// A summary in sentences, most important first.
     pub text: Vec<String>,
 }
 
@@ -71,12 +72,12 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// Where the service stops doing what it should.
+/// Where the service stops meeting its goal.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BreakingPoint {
     /// Requests per second.
     pub rate: Interval,
-    /// What is missed from there on.
+    /// The goal missed from there.
     pub how: How,
 }
 
@@ -85,13 +86,13 @@ pub struct BreakingPoint {
 pub struct Recovery {
     /// Rate of the overload.
     pub overload_rate: f64,
-    /// The rate that it fell to.
+    /// The rate after it.
     pub recover_rate: f64,
-    /// Response time came back.
+    /// Whether response time returned to normal.
     pub recovered: bool,
-    /// So long after the overload ended.
+    /// How long after the end of the overload.
     pub after_s: Option<f64>,
-    /// Mean response time at the end over that at this rate before the overload.
+    /// Mean response time at the end over that at the same rate before the overload.
     pub response_ratio: f64,
 }
 
@@ -110,11 +111,11 @@ pub struct ScalabilityLaw {
     pub peak_rate: Option<Interval>,
     /// Share of the variance of throughput that it explains.
     pub r2: f64,
-    /// The steps determine its parameters.
+    /// Whether the steps determine its parameters.
     pub determined: bool,
     /// Why not.
     pub why_not: Option<String>,
-    /// The law as response time over throughput; empty if it is not determined.
+    /// The law as response time over throughput; empty if not determined.
     pub curve: Vec<LinePoint>,
 }
 
@@ -132,29 +133,29 @@ pub struct LinePoint {
 pub struct StepReport {
     /// Its start and end, seconds from the start of the load.
     pub from_s: f64,
-    /// See there.
+    /// End, in the same seconds.
     pub to_s: f64,
-    /// What it was played for: `explore`, `refine`, `confirm`, `overload`, `recover`, `curve`.
+    /// Its purpose: `explore`, `refine`, `confirm`, `overload`, `recover`, `curve`.
     pub purpose: Purpose,
-    /// Rate that was offered.
+    /// The offered rate.
     pub offered: f64,
-    /// Requests that ended well, per second.
+    /// Successful requests per second.
     pub achieved: f64,
     /// Mean response time of those.
     pub mean_ms: Option<f64>,
-    /// 99th percentile of all that ended, those that were given up at their age.
+    /// 99th percentile of all that ended; given-up ones at their age.
     pub p99_ms: Option<f64>,
     /// Share of requests that failed.
     pub error_ratio: f64,
-    /// Mean number of requests in the service or waiting to get there.
+    /// Mean number of requests in the service or waiting to reach it.
     pub in_system: f64,
-    /// Whether the service followed: `yes`, `no`, `unclear`, `generator_limited`.
+    /// Whether the service kept up: `yes`, `no`, `unclear`, `generator_limited`.
     pub held: String,
-    /// What was missed, if it did not.
+    /// The goal missed, if it did not.
     pub how: Option<How>,
 }
 
-/// What a search for the knee found. One that can't be read is none.
+/// The result of a search for the knee; none if it can't be read.
 pub(crate) fn report(recording: &Recording) -> Option<SearchReport> {
     let searched: Searched = serde_json::from_str(recording.search.as_deref()?).ok()?;
     let finding = holdup_knee::judge(&searched.steps, &searched.config);
@@ -201,8 +202,8 @@ impl SearchReport {
     }
 }
 
-/// Where a search names no knee because the generator was the limit: the stretch of those steps, from the first to the last, and the
-/// longest of those that the service followed. None of any other.
+/// If a search names no knee because the generator was the limit: the time of those steps, from
+/// first to last, and the longest step at which the service kept up. None otherwise.
 pub(crate) fn limited(recording: &Recording) -> Option<(Window, Option<Window>)> {
     let report = report(recording).filter(|report| report.refused.is_some())?;
     let start = recording.manifest.phases.first()?.from;
@@ -227,7 +228,7 @@ fn interval(estimate: Estimate, digits: i32) -> Interval {
     }
 }
 
-/// `WHAT: all 10 connections were in use …; the service followed …`, each reason once.
+/// `WHAT: all 10 connections were in use …; the service kept up …`, each reason once.
 fn with_reason(refused: &str, steps: &[Step]) -> String {
     let mut reasons: Vec<&str> = Vec::new();
     for reason in steps.iter().filter(|step| step.is_generator_limited).filter_map(|step| step.why_limited.as_deref()) {
@@ -242,7 +243,7 @@ fn with_reason(refused: &str, steps: &[Step]) -> String {
     format!("{what}: {}{rest}", reasons.join("; "))
 }
 
-/// The finding's points are of the steps that have seconds, in their order.
+/// Pairs the finding's points with the steps that have seconds, in order.
 fn points(finding: &Finding, steps: &[Step], p99: impl Fn(&Step) -> Option<f64>) -> Vec<StepReport> {
     let played = steps.iter().filter(|step| !step.seconds.is_empty());
     let ms = |ns: f64| round(ns / 1e6, 4);
@@ -274,17 +275,18 @@ fn points(finding: &Finding, steps: &[Step], p99: impl Fn(&Step) -> Option<f64>)
         .collect()
 }
 
-/// 99th percentile of what ended in the step, without its start, nanoseconds: exact, if the recording has its histograms.
+/// 99th percentile of the requests that ended in the step, without its start, nanoseconds: exact if
+/// the recording has histograms.
 fn p99(recording: &Recording, step: &Step) -> Option<f64> {
     let (from, to) = (step.from + step.settle.min((step.to - step.from).saturating_sub(SECOND)), step.to);
     let inside = recording.latencies.iter().filter(|slice| {
-        // A slice belongs to where most of it is: its ends are a little off the second.
+        // A slice belongs where most of it lies: its ends are slightly off the second.
         let middle = slice.since_start + SECOND / 2;
         slice.tag.ends_with(".response") && middle >= from && middle < to
     });
     let mut seconds = inside.map(|slice| hlog::merged([slice]));
     let mut all = seconds.next()??;
-    // Each second's histogram is as wide as its own longest time.
+    // Each second's histogram is only as wide as its longest time.
     all.auto(true);
     for second in seconds {
         all.add(second?).ok()?;

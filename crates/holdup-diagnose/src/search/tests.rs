@@ -78,12 +78,15 @@ fn an_answer_in_sentences() {
         [
             "The knee is at 198/s (190 to 205): from there on response time grows faster than load.",
             "The breaking point is at 202/s (199 to 204): fewer requests end than become due, so they pile up.",
-            "The most that it completes for long is 202/s (199 to 204); the knee is at 98 % of that: little varies, so hardly a request waits before the service is full.",
-            "It recovers: 2 s after an overload of 260/s had fallen to 150/s, response time was what it had been.",
-            "2 steps in 102 s; visits of the same rates agree, more of them would not change the answer.",
+            "The highest sustained throughput is 202/s (199 to 204); the knee is at 98 % of that: arrivals and service times vary little, so hardly a request waits before the service is full.",
+            "It recovers: 2 s after an overload of 260/s had fallen to 150/s, response time was back to normal.",
+            "2 steps in 102 s; repeated steps agree, so more of them would not change the answer.",
         ]
     );
-    assert_eq!(headline(&report), "The knee is at 198/s (190 to 205), it breaks at 202/s: fewer end than become due");
+    assert_eq!(
+        headline(&report),
+        "The knee is at 198/s (190 to 205), it breaks at 202/s: fewer requests end than become due"
+    );
     assert!(report.is_answered() && !report.fails_below());
     let last = &report.points[1];
     assert_eq!((last.held.as_str(), last.how), ("no", Some(How::AchievedBelowOffered)));
@@ -200,5 +203,5 @@ fn a_generator_that_asks_for_too_little_at_a_time_is_named_and_no_knee_is() {
     assert!(diagnosis.headline.starts_with("No knee is named, because"), "{}", diagnosis.headline);
     assert_eq!(diagnosis.culprit.as_deref(), Some("load_generator_limit"), "{:#?}", diagnosis.findings);
     let text = &diagnosis.findings[0].evidence[0].text;
-    assert!(text.contains("waited 400 ms for one of 8 connections while the service took 130 ms, as ever"), "{text}");
+    assert!(text.contains("waited 400 ms for one of 8 connections while the service took 130 ms, as usual"), "{text}");
 }

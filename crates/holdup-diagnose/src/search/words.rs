@@ -5,10 +5,10 @@ use holdup_knee::{Config, How};
 use super::{Interval, ScalabilityLaw, SearchReport};
 use holdup_recording::words::{ms, thousands};
 
-/// A knee that is less than this share of the capacity is explained by what varies.
+/// Variability explains a knee below this share (0-1) of the capacity.
 const FULL: f64 = 0.9;
 
-/// All that there is to say, most important first. Each is a whole sentence.
+/// All sentences, most important first.
 pub(super) fn sentences(report: &SearchReport, config: &Config) -> Vec<String> {
     let mut all = Vec::new();
     if let Some(refused) = &report.refused {
@@ -26,10 +26,10 @@ pub(super) fn sentences(report: &SearchReport, config: &Config) -> Vec<String> {
         let (from, to) = (per_second(h.overload_rate), per_second(h.recover_rate));
         match h.after_s {
             Some(after) if h.recovered => format!(
-                "It recovers: {after:.0} s after an overload of {from} had fallen to {to}, response time was what it had been."
+                "It recovers: {after:.0} s after an overload of {from} had fallen to {to}, response time was back to normal."
             ),
             _ => format!(
-                "It does not recover: after an overload of {from} had fallen to {to}, response time stayed at {:.1} times what it had been.",
+                "It does not recover: after an overload of {from} had fallen to {to}, response time stayed at {:.1} times its former value.",
                 h.response_ratio
             ),
         }
@@ -37,7 +37,7 @@ pub(super) fn sentences(report: &SearchReport, config: &Config) -> Vec<String> {
     all.extend(report.usl.as_ref().map(law));
     if report.steps > 0 {
         let stable = match (report.knee, report.stable) {
-            (Some(_), true) => "; visits of the same rates agree, more of them would not change the answer",
+            (Some(_), true) => "; repeated steps agree, so more of them would not change the answer",
             (Some(_), false) => "; more time could narrow or change the answer",
             (None, _) => "",
         };
@@ -47,13 +47,15 @@ pub(super) fn sentences(report: &SearchReport, config: &Config) -> Vec<String> {
     all
 }
 
-/// The headline of a search, without what limits the service beyond the knee.
+/// The headline of a search, without the limit beyond the knee.
 pub(crate) fn headline(report: &SearchReport) -> String {
     if let Some(refused) = &report.refused {
         return format!("No knee is named, because {refused}");
     }
     let breaks = |b: &super::BreakingPoint| match b.how {
-        How::AchievedBelowOffered => format!("breaks at {}: fewer end than become due", per_second(b.rate.value)),
+        How::AchievedBelowOffered => {
+            format!("breaks at {}: fewer requests end than become due", per_second(b.rate.value))
+        }
         How::Errors => format!("breaks at {}: requests fail", per_second(b.rate.value)),
         How::Objective => format!("misses its objective from {} on", per_second(b.rate.value)),
     };
@@ -84,11 +86,11 @@ fn missed(how: How, config: &Config) -> String {
 
 fn capacity(report: &SearchReport) -> Option<String> {
     let capacity = report.capacity.as_ref()?;
-    let text = format!("The most that it completes for long is {}", between(capacity));
+    let text = format!("The highest sustained throughput is {}", between(capacity));
     Some(match report.knee_of_capacity_ratio {
         None => text + ".",
         Some(ratio) if ratio >= FULL => format!(
-            "{text}; the knee is at {:.0} % of that: little varies, so hardly a request waits before the service is full.",
+            "{text}; the knee is at {:.0} % of that: arrivals and service times vary little, so hardly a request waits before the service is full.",
             100.0 * ratio
         ),
         Some(ratio) => format!(
@@ -114,7 +116,7 @@ fn law(usl: &ScalabilityLaw) -> String {
         _ => "throughput grows with concurrency and does not fall again".to_owned(),
     };
     format!(
-        "By the Universal Scalability Law {peak}: contention {}, coherency {:.4}% ({:.4} to {:.4}), {} with one request at a time; it explains {:.1} % of what was seen.",
+        "By the Universal Scalability Law {peak}: contention {}, coherency {:.4}% ({:.4} to {:.4}), {} with one request at a time; it explains {:.1} % of the variance.",
         of(&usl.alpha),
         100.0 * usl.beta.value,
         100.0 * usl.beta.low,
@@ -142,7 +144,7 @@ fn number(value: f64) -> String {
     }
 }
 
-/// Up to three decimals, and none that say nothing.
+/// Up to three decimals, without trailing zeros.
 fn thousandths(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

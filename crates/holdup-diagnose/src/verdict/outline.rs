@@ -1,39 +1,42 @@
-//! The answer's outline as data: episodes, what is still to be worked off, and the chain of causes. How they come about is `links`'.
+//! The answer's outline as data: episodes, the work left, and the chain of causes. `links` computes
+//! it.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Role, Span};
 
-/// The recording that the judged one was held against.
+/// The baseline recording that the judged one is compared with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgainstReport {
-    /// What it is called.
+    /// Its name.
     pub recording: String,
-    /// Its calm time, seconds from its start.
+    /// Its baseline window, seconds from its start.
     pub window: Span,
     /// Mean response time in it, milliseconds.
     pub response_ms: f64,
-    /// Kinds of sources that it lacks, e.g. `mysql`: what they say of the judged one is held against nothing.
+    /// Kinds of sources that it lacks, e.g. `mysql`: such figures of the judged recording have no
+    /// baseline.
     pub lacks: Vec<String>,
     /// In words.
     pub text: String,
 }
 
-/// What would tell causes apart that the recording does not tell apart.
+/// The measurement that would tell apart causes that the recording cannot.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SplitReport {
     /// The causes, the likeliest first.
     pub rivals: Vec<String>,
     /// What to measure, in words.
     pub measure: String,
-    /// The command that would; none if it takes a change and no reading.
+    /// Its command; none if it takes a change rather than a measurement.
     pub command: Option<String>,
-    /// The source to watch, as `--watch` has it, with `USER`, `HOST`, `PORT`, `N` and `APP` to be filled in; none if watching does
-    /// not tell. `holdup doctor --for-verdict` takes it where that is safe.
+    /// The source to watch, as `--watch` has it, with `USER`, `HOST`, `PORT`, `N` and `APP` to be
+    /// filled in; none if watching does not help. `holdup doctor --for-verdict` takes it where that
+    /// is safe.
     pub watch: Option<String>,
 }
 
-/// A degraded stretch beside what was calm.
+/// An episode compared with the baseline window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EpisodeReport {
     /// Start, seconds from the start of the recording.
@@ -44,13 +47,13 @@ pub struct EpisodeReport {
     pub requests: u64,
     /// Their mean response time, milliseconds.
     pub response_ms: f64,
-    /// The same of the calm stretch; 0 without one.
+    /// The same in the baseline window; 0 without one.
     pub calm_ms: f64,
-    /// Whether it is the one that causes are looked for in.
+    /// Whether it is the episode in which causes are judged.
     pub judged: bool,
 }
 
-/// What a database still has to work off: dead rows, vacuums under way, a checkpoint.
+/// Work that a database still has to do: dead rows, running vacuums, a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DebtReport {
     /// In words.
@@ -59,26 +62,27 @@ pub struct DebtReport {
     pub tables: Vec<TableDebtReport>,
     /// Whether a checkpoint was writing.
     pub checkpoint: bool,
-    /// Seconds until the vacuums under way have been through their tables, at their present pace; none where that is not known.
+    /// Seconds until the running vacuums have passed their tables, at their present pace; none if
+    /// unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
 }
 
-/// A table with dead rows to be removed.
+/// A table with dead rows to remove.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TableDebtReport {
     /// `schema.name`.
     pub table: String,
-    /// Of a TOAST table the one whose values it holds.
+    /// For a TOAST table, the table whose values it holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub toast_of: Option<String>,
     /// Dead rows.
     pub dead_rows: f64,
-    /// Dead rows at which vacuum begins.
+    /// Dead rows at which vacuum starts.
     pub fires_at_rows: f64,
-    /// Dead rows made a second at the end.
+    /// New dead rows per second at the end.
     pub made_per_second: f64,
-    /// Whether a vacuum of it was under way.
+    /// Whether a vacuum of it was running.
     pub under_way: bool,
 }
 
@@ -91,6 +95,6 @@ pub struct ChainLink {
     pub role: Role,
     /// What it leads to: another cause of the chain, or `latency`.
     pub leads_to: String,
-    /// What would be so if it were absent.
+    /// What would change if it were absent.
     pub without: String,
 }

@@ -56,7 +56,7 @@ fn the_fixed_run_stands_for_the_healthy_time() {
     assert!(pointed > 0, "nothing points into the healthy recording");
 }
 
-/// What was slow from its first second to its last has no calm stretch, and rules that need one can't judge it.
+/// What was slow from its first second to its last has no baseline window, and rules that need one can't judge it.
 #[test]
 fn what_was_never_calm_is_judged_with_the_others_calm() {
     let whole = fixture("throughput-ceiling-decoy-index");
@@ -64,7 +64,7 @@ fn what_was_never_calm_is_judged_with_the_others_calm() {
     let (start, s) = (whole.manifest.started_at, 1e9);
     let window =
         holdup_signals::Window { from: start + (episode.from_s * s) as i64, to: start + (episode.to_s * s) as i64 };
-    let open = |d: &Diagnosis| d.not_judged.iter().any(|n| n.missing.contains("calm stretch"));
+    let open = |d: &Diagnosis| d.not_judged.iter().any(|n| n.missing.contains("baseline window"));
     assert!(open(&diagnose(&whole, Some(window))));
     let diagnosis = diagnose_against(&whole, Some(window), &fixture("throughput-ceiling-fixed")).unwrap();
     assert!(!open(&diagnosis), "{:?}", diagnosis.not_judged);
@@ -115,7 +115,7 @@ fn what_has_nothing_to_do_with_it_is_refused() {
     asked.tables.requests.rows.iter_mut().for_each(|r| r.operation = "checkout".to_owned());
     assert_eq!(refused(&asked), Incomparable::Operations("search".to_owned(), "checkout".to_owned()));
 
-    // Slow itself: its own calm stretch would do, were there one.
+    // Slow itself: its own baseline window would do if it had one.
     let mut slow = fixed.clone();
     slow.latencies.clear();
     for row in &mut slow.tables.requests.rows {

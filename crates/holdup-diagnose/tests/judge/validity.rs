@@ -135,7 +135,10 @@ fn a_culprit_stands_where_connections_ran_out_and_no_rate_is_called_a_limit() {
     assert_eq!(d.culprit.as_deref(), Some("connection_pool_exhausted"), "{}", d.headline);
     assert_eq!((d.load.validity.capped_s, limits(&d)), (5.0, vec![Limit::InFlight]));
     let text = &d.load.validity.reasons[0].text;
-    assert!(text.contains("limit of 600 bound in 5 of 15 s") && text.contains("no limit of the service"), "{text}");
+    assert!(
+        text.contains("limit of 600 bound in 5 of 15 s") && text.contains("does not show the service's limit"),
+        "{text}"
+    );
     let healthy = diagnose(&with("demo-fixed", |s| second(180.0, 180.0, 0.3, if s >= 10 { 60.0 } else { 0.0 })), None);
     assert_eq!(healthy.verdict, Answer::Healthy);
     assert!(healthy.headline.contains("600 requests in flight bound"), "{}", healthy.headline);
@@ -152,7 +155,7 @@ fn health_is_said_with_its_caveat_and_only_of_what_was_put_on() {
     }
     let d = diagnose(&recording, None);
     assert_eq!(d.verdict, Answer::Healthy);
-    assert!(d.headline.contains("hold a delay of the load generator's own"), "{}", d.headline);
+    assert!(d.headline.contains("include the load generator's own delay"), "{}", d.headline);
     assert!(d.load.generator_limited && limits(&d) == [Limit::RunQueue]);
     // Half of it was not.
     let d = diagnose(&with("demo-fixed", |_| second(180.0, 90.0, 1.0, 0.0)), None);

@@ -156,8 +156,7 @@ impl Validity {
         }
         if fixes.is_empty() && has(Limit::SendLag) {
             fixes.push(fix(
-                "The generator's counters do not explain it: it was woken late. Give it dedicated CPUs, and \
-                    watch the host to see whether a hypervisor took them."
+                "The generator's counters do not explain it: it was woken late. Give it dedicated CPUs, and watch the host to see whether a hypervisor took them."
                     .to_owned(),
                 Some("holdup run --watch host …"),
             ));

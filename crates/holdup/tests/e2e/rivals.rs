@@ -19,7 +19,7 @@ fn a_healthy_recording_is_named_and_a_wrong_one_refused() {
     let fixed = fixture("hidden-queue-fixed");
     let done = diagnose("hidden-queue-faulty", &["--against", fixed.to_str().unwrap()]);
     assert_eq!(done.code(), Some(0), "{}", done.stderr);
-    for words in [": thread_pool_queue  very likely", "It was held against fixed", "What to do"] {
+    for words in [": thread_pool_queue  very likely", "It was compared with fixed", "What to do"] {
         assert!(done.stdout.contains(words), "does not say \"{words}\": {}", done.stdout);
     }
     let whole = diagnose("hidden-queue-faulty", &["--against", fixed.to_str().unwrap(), "--verbose"]);

@@ -1,24 +1,25 @@
-//! Requests that were sent before those in front of them on the same connection were answered (pipelining): from when on a
-//! server could take each up. A server answers the requests of a connection in their order, one at a time.
+//! Pipelining: when the server could start on a request that was sent before earlier ones on the
+//! same connection were answered. A server answers the requests of a connection in order, one at a
+//! time.
 
 use std::collections::HashMap;
 
 use holdup_recording::rows::Exchange;
 
-/// What a request found in front of it on its connection.
+/// The request in front of another on its connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Front {
-    /// Nothing.
+    /// None.
     #[default]
     Free,
     /// Another request, whose response ended then.
     Until(i64),
-    /// Another request, of which there is no row.
+    /// Another request without a row.
     Unknown,
 }
 
 impl Front {
-    /// The later of `at` and the end of what was in front.
+    /// The later of `at` and the end of the request in front.
     pub fn later(self, at: i64) -> i64 {
         match self {
             Self::Until(end) => at.max(end),
@@ -28,7 +29,7 @@ impl Front {
 }
 
 type Connection<'a> = (&'a str, &'a str, &'a str);
-/// Ends of responses on one connection, in their order.
+/// Ends of responses on one connection, in order.
 type Ends = Vec<(i64, i64, i64)>;
 
 /// Connections on which requests were pipelined.
@@ -41,7 +42,7 @@ fn connection(row: &Exchange) -> Connection<'_> {
     (row.side.as_str(), row.client.as_str(), row.server.as_str())
 }
 
-/// Several responses may end in one packet: then the requests stood in this order.
+/// Several responses may end in one packet: the requests then have this order.
 fn place(row: &Exchange) -> (i64, i64, i64) {
     (row.done_at, row.request_at, row.ahead)
 }
@@ -70,7 +71,8 @@ impl<'a> Fronts<'a> {
         let ends = self.by_connection.get(&connection(row)).map_or(&[][..], Vec::as_slice);
         let before = ends.partition_point(|end| *end < place(row));
         let last = before.checked_sub(1).and_then(|i| ends.get(i));
-        // It was unanswered when this one came: what ended earlier was another.
+        // It was unanswered when this request came; a response that ended earlier belongs to
+        // another.
         last.filter(|(done_at, ..)| *done_at >= row.request_at)
             .map_or(Front::Unknown, |(done_at, ..)| Front::Until(*done_at))
     }

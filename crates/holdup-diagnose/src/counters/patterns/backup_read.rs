@@ -1,7 +1,7 @@
 //! A backup or an export reads the whole database and sends it away.
 //!
-//! Rows are scanned and bytes leave in bulk, read from files ahead of what the pool is asked for, while changes and log
-//! stay flat or stop. More rows changed refute it: a restore reads, too.
+//! Rows are scanned and bytes leave in bulk, read from files beyond what the pool requests, while
+//! changes and log stay flat or stop. More changed rows refute it: a restore reads, too.
 
 use super::Pattern;
 use super::quantities::{CHANGED, LOG, READ_AHEAD, SCANNED, SENT, SENT_PER_COMMIT, SERVER_READS};
@@ -13,7 +13,7 @@ pub const PATTERN: Pattern = Pattern {
     cause: "backup_or_bulk_load",
     title: "a backup or an export reads everything",
     fix: Some(
-        "Take it from a replica, or at a quiet time, or slower: --single-transaction with --quick, --throttle of xtrabackup, a LIMIT by key in an export. innodb_old_blocks_time keeps what is read once from pushing out what is read often.",
+        "Take it from a replica, or at a quiet time, or slower: --single-transaction with --quick, --throttle of xtrabackup, a LIMIT by key in an export. innodb_old_blocks_time keeps pages that are read once from pushing out pages that are read often.",
     ),
     doc: None,
     account,

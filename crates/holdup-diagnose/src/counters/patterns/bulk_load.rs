@@ -1,7 +1,8 @@
-//! A restore, an import, clients that insert many rows a transaction.
+//! A restore or an import: clients insert many rows per transaction.
 //!
-//! Rows inserted and changed rise with the log, or clients send more for what they get back. A transaction weighs more, and the
-//! log *a changed row* does not grow: a row costs what it always cost.
+//! Inserted and changed rows rise with the log, or clients send more per byte they receive. A
+//! transaction gets heavier, but the log *per changed row* does not grow: a row costs what it did
+//! before.
 
 use super::quantities::{
     CHANGED, CHANGED_PER_COMMIT, COMMITS, INSERTED, INSERTED_PER_COMMIT, LOG, LOG_PER_CHANGE, LOG_PER_COMMIT, PER_SENT,
@@ -14,9 +15,9 @@ use crate::counters::view::{View, all, any, group};
 pub const PATTERN: Pattern = Pattern {
     name: "bulk_load",
     cause: "backup_or_bulk_load",
-    title: "many rows a transaction are written",
+    title: "many rows are written per transaction",
     fix: Some(
-        "Load in smaller pieces with a pause between them, at a quiet time, or elsewhere first. Where it must be now: indexes after the data, a larger log, and a limit of its rate.",
+        "Load in smaller pieces with a pause between them, at a quiet time, or elsewhere first. If it must be now: indexes after the data, a larger log, and a rate limit.",
     ),
     doc: None,
     account,
@@ -30,12 +31,12 @@ fn account(seen: &View) -> Account {
     Account::new()
         .defines(
             3.0,
-            "rows inserted and changed rise, or clients send more for what they get",
+            "inserted and changed rows rise, or clients send more per byte they receive",
             any([rows, sent, heavier]),
         )
         .supports(2.0, "the log rises with them", seen.up(&LOG, 1.0))
         .gates(
-            "a transaction weighs more",
+            "a transaction is heavier",
             any([
                 seen.up(&CHANGED_PER_COMMIT, 1.0),
                 all([seen.began(&INSERTED_PER_COMMIT, 0.0, 1.0), seen.up(&RECEIVED_PER_COMMIT, 0.5)]),
@@ -43,7 +44,7 @@ fn account(seen: &View) -> Account {
                 seen.up(&RECEIVED_PER_COMMIT, 1.0),
             ]),
         )
-        .supports(1.0, "transactions are not more", seen.steady(&COMMITS, 1.0))
+        .supports(1.0, "there are no more transactions than before", seen.steady(&COMMITS, 1.0))
         .refutes(1.0, "a changed row costs more log", seen.up(&LOG_PER_CHANGE, 1.0))
-        .refutes(3.0, "sessions wait for row locks, as they did not before", piled_up_at_rows(seen))
+        .refutes(3.0, "sessions wait for row locks more than before", piled_up_at_rows(seen))
 }

@@ -1,7 +1,8 @@
-//! Somebody else on the machine takes the CPU: a batch job, a backup's compression, another tenant.
+//! Another process on the machine takes the CPU: a batch job, a backup's compression, another
+//! tenant.
 //!
-//! It must leave no idle CPU while the server's own use stays flat or falls, and threads queue for a CPU. A server that
-//! uses more CPU itself refutes it: then the CPU is short because of what is asked of the server.
+//! It must leave no CPU idle while the server's own use stays flat or falls, and threads queue for
+//! a CPU. A server that uses more CPU itself refutes it: its own work then makes the CPU short.
 
 use super::Pattern;
 use super::quantities::{BUSY, IDLE, RUN_QUEUE, SERVER_CPU, SERVER_SHARE};
@@ -11,9 +12,9 @@ use crate::counters::view::{View, all, group};
 pub const PATTERN: Pattern = Pattern {
     name: "cpu_taken_by_others",
     cause: "cpu_saturated",
-    title: "the CPU is used by something beside the database",
+    title: "another process uses the CPU",
     fix: Some(
-        "Find who it is (holdup watch --watch host --watch pid:N, or top sorted by CPU), move it to another machine or another time, or give the database a share of its own: CPUAffinity= or CPUWeight= of its systemd unit, a cpuset, another node for the pod.",
+        "Find the process (holdup watch --watch host --watch pid:N, or top sorted by CPU), move it to another machine or another time, or reserve CPUs for the database: CPUAffinity= or CPUWeight= of its systemd unit, a cpuset, another node for the pod.",
     ),
     doc: None,
     account,
@@ -21,7 +22,8 @@ pub const PATTERN: Pattern = Pattern {
 
 fn account(seen: &View) -> Account {
     Account::new()
-        // A quarter idle is what queues of a busy but sound machine leave; a twentieth is within a sample's error of none.
+        // A busy but healthy machine is idle for a quarter of the time; a twentieth is within a
+        // sample's error of none.
         .defines(
             3.0,
             "the CPU has no idle time left",
@@ -30,6 +32,6 @@ fn account(seen: &View) -> Account {
         .supports(2.0, "the server's share of the CPU in use falls", seen.down(&SERVER_SHARE, 1.0))
         .supports(1.0, "threads queue for a CPU", seen.up(&RUN_QUEUE, 1.0))
         .refutes(3.0, "the server itself uses more CPU", seen.up(&SERVER_CPU, 1.0))
-        // A fifth more: less is within what a busy machine does by itself.
+        // A fifth more: a busy machine varies by less.
         .gates("more of the CPU is in use than normally", all([seen.up(&BUSY, 0.25)]))
 }

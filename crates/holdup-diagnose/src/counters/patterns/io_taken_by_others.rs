@@ -1,7 +1,8 @@
-//! Somebody else on the machine takes the disk: a copy, a log shipper, another tenant.
+//! Another process on the machine takes the disk: a copy, a log shipper, another tenant.
 //!
-//! Disks must write more than the server can account for, and unused CPU time turns into waits for them. Writes of the
-//! server that explain the traffic refute it. That a disk is busy proves nothing: on a loaded database it always is.
+//! Disks must write more than the server accounts for, and unused CPU time turns into waits for
+//! them. Writes of the server that explain the traffic refute it. A busy disk proves nothing: on a
+//! loaded database it always is.
 
 use super::Pattern;
 use super::quantities::{
@@ -14,9 +15,9 @@ use crate::counters::view::{View, all, any};
 pub const PATTERN: Pattern = Pattern {
     name: "io_taken_by_others",
     cause: "disk_saturated",
-    title: "the disk is used by something beside the database",
+    title: "another process uses the disk",
     fix: Some(
-        "Find who it is (holdup watch --watch host --watch pid:N: bytes by process, or iotop), move it to another volume or another time, or limit it: IOWriteBandwidthMax= of its systemd unit, io.max of its cgroup, ionice.",
+        "Find the process (holdup watch --watch host --watch pid:N: bytes by process, or iotop), move it to another volume or another time, or limit it: IOWriteBandwidthMax= of its systemd unit, io.max of its cgroup, ionice.",
     ),
     doc: None,
     account,
@@ -29,7 +30,7 @@ fn account(seen: &View) -> Account {
     Account::new()
         .defines(
             3.0,
-            "disks write more than the server can account for, or the kernel works for nobody who is connected",
+            "disks write more than the server accounts for, or the kernel works without matching client traffic",
             any([bytes, operations, kernel]),
         )
         .supports(3.0, "unused CPU time turns into waits for disks", seen.up(&IOWAIT_OF_UNUSED, 0.5))

@@ -1,7 +1,8 @@
 //! Transactions wait for each other's rows.
 //!
-//! Most of the running sessions wait for row locks, the resources idle, and yet clients go on talking: bytes are not down
-//! as they are when the network delays everybody (which makes waits for locks longer, too).
+//! Most of the running sessions wait for row locks and the resources idle, but clients keep
+//! talking: bytes do not fall as they do when the network delays all clients (which lengthens lock
+//! waits, too).
 
 use super::Pattern;
 use super::quantities::{IDLE, RECEIVED, SERVER_CPU, WAITING, WAITING_OF_RUNNING, WORKING};
@@ -32,8 +33,8 @@ fn account(seen: &View) -> Account {
         .supports(1.0, "the machine has idle time", seen.level_from_to(&IDLE, 0.1, 0.5))
         .refutes(
             2.0,
-            "clients say less, and waiters don't explain it",
+            "clients send less, and waiters don't explain it",
             all([seen.down(&RECEIVED, 1.0), seen.up(&WAITING_OF_RUNNING, 1.0).map(Reading::inverse)]),
         )
-        .refutes(2.0, "more sessions do something else, too", seen.up(&WORKING, 1.0))
+        .refutes(2.0, "more sessions do other work, too", seen.up(&WORKING, 1.0))
 }

@@ -1,7 +1,8 @@
 //! More clients that commit a row at a time.
 //!
-//! A few more sessions are there, each transaction weighs what it did or less, and neither the CPU nor the run queue say that
-//! more work is asked for. What clients send grows no faster than what they get: that would be rows in bulk.
+//! There are a few more sessions, each transaction is as heavy as before or lighter, and neither
+//! the CPU nor the run queue show more work. What clients send grows no faster than what they
+//! receive: that would be rows in bulk.
 
 use super::quantities::{
     BUSY, CONNECTED, IDLE_SESSIONS, PER_SENT, RECEIVED_PER_COMMIT, RUN_QUEUE, RUNNING, SWITCHES_PER_COMMIT,
@@ -15,7 +16,7 @@ pub const PATTERN: Pattern = Pattern {
     cause: "commit_log_bound",
     title: "many clients commit a row at a time",
     fix: Some(
-        "Put the rows of one piece of work into one transaction, or let several sessions' commits share a flush (binlog_group_commit_sync_delay, commit_delay). Where losing the last second is allowed: innodb_flush_log_at_trx_commit=2, synchronous_commit=off.",
+        "Put the rows of one piece of work into one transaction, or let several sessions' commits share a flush (binlog_group_commit_sync_delay, commit_delay). If losing the last second is acceptable: innodb_flush_log_at_trx_commit=2, synchronous_commit=off.",
     ),
     doc: None,
     account,
@@ -24,11 +25,11 @@ pub const PATTERN: Pattern = Pattern {
 fn account(seen: &View) -> Account {
     let sessions = |from, to| any([seen.up_from_to(&CONNECTED, from, to), seen.up_from_to(&RUNNING, from, to)]);
     Account::new()
-        // A twelfth to a sixth more: fewer are what slower work keeps waiting.
-        .defines(3.0, "some more sessions are there", sessions(0.1, 0.2))
+        // A twelfth to a sixth more: slower work alone keeps fewer waiting.
+        .defines(3.0, "there are some more sessions", sessions(0.1, 0.2))
         .supports(
             2.0,
-            "a transaction weighs what it did, or less",
+            "a transaction is as heavy as before, or lighter",
             any([
                 all([
                     seen.steady(&RECEIVED_PER_COMMIT, 1.0),
@@ -38,10 +39,10 @@ fn account(seen: &View) -> Account {
                 lighter(seen),
             ]),
         )
-        .refutes(3.0, "some of them do nothing", seen.up(&IDLE_SESSIONS, 0.5))
-        // Half again as many are a spike.
-        .gates("they are not as many as in a spike", sessions(0.5, 0.75).map(Reading::inverse))
-        .refutes(3.0, "clients send more for what they get", seen.up(&PER_SENT, 1.0))
+        .refutes(3.0, "some of them are idle", seen.up(&IDLE_SESSIONS, 0.5))
+        // Half again as many would be a spike.
+        .gates("there are fewer of them than in a spike", sessions(0.5, 0.75).map(Reading::inverse))
+        .refutes(3.0, "clients send more per byte they receive", seen.up(&PER_SENT, 1.0))
         .refutes(3.0, "the machine has more to do", any([seen.up(&BUSY, 2.0), seen.up(&RUN_QUEUE, 2.0)]))
-        .refutes(3.0, "sessions wait for row locks, as they did not before", piled_up_at_rows(seen))
+        .refutes(3.0, "sessions wait for row locks more than before", piled_up_at_rows(seen))
 }

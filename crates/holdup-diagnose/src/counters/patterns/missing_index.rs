@@ -1,7 +1,8 @@
 //! A query reads far more rows than it returns: an index is missing, or a join has no condition.
 //!
-//! The server uses more CPU, and more a transaction; rows scanned a transaction are far up; transactions are not more.
-//! A spike is refuted by CPU a transaction, which it leaves as it was.
+//! The server uses more CPU in all and per transaction, and scans far more rows per transaction;
+//! the number of transactions stays. A spike is refuted by the CPU per transaction, which it does not
+//! change.
 
 use super::Pattern;
 use super::quantities::{
@@ -26,8 +27,8 @@ fn account(seen: &View) -> Account {
     let cpu = all([seen.up(&SERVER_CPU, 1.0), seen.up(&CPU_PER_COMMIT, 1.0)]);
     let machine = all([seen.up(&BUSY, 1.0), seen.up(&BUSY_PER_COMMIT, 1.0)]);
     Account::new()
-        .defines(3.0, "rows or pages read a transaction are far up", any([rows, pages]))
-        .supports(3.0, "the server uses more CPU, and more a transaction", cpu.or(machine))
-        .supports(1.0, "transactions are not more", seen.steady(&COMMITS, 1.0))
-        .refutes(2.0, "more is sent to clients: it is read to be given away", seen.up(&SENT, 1.0))
+        .defines(3.0, "far more rows or pages are read per transaction", any([rows, pages]))
+        .supports(3.0, "the server uses more CPU, in all and per transaction", cpu.or(machine))
+        .supports(1.0, "there are no more transactions than before", seen.steady(&COMMITS, 1.0))
+        .refutes(2.0, "more is sent to clients: the rows are read for them", seen.up(&SENT, 1.0))
 }

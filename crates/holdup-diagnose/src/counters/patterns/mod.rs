@@ -1,5 +1,5 @@
-//! The patterns that causes leave in counters: a file each, and a line in [`ALL`]. One cause may leave several, as a backup that
-//! reads and a load that writes do.
+//! The patterns that causes leave in counters: a file each, and a line in [`ALL`]. One cause may
+//! leave several, such as a backup that reads and a load that writes.
 
 mod backup_read;
 mod bulk_load;
@@ -25,33 +25,33 @@ use crate::counters::view::{Normal, Reading, View, all};
 pub struct Pattern {
     /// Its own name.
     pub name: &'static str,
-    /// The cause that leaves it: a rule's, or one that only counters show and that has a [`Doc`] here.
+    /// The cause that leaves it: a rule's, or one that only counters show, with its [`Doc`] here.
     pub cause: &'static str,
-    /// The pattern in a line.
+    /// The pattern in one line.
     pub title: &'static str,
-    /// What to do, where that is more than the rule of the cause says.
+    /// What to do, if that is more than the rule of the cause says.
     pub fix: Option<&'static str>,
-    /// The documentation of a cause that has no rule.
+    /// The documentation of a cause without a rule.
     pub doc: Option<Doc>,
-    /// Takes the account of an episode.
+    /// Votes on an episode.
     pub account: fn(&View) -> Account,
 }
 
-/// The documentation of a cause that has no rule. Its account says what is looked for in counters.
+/// The documentation of a cause without a rule. Its account says what counters must show.
 #[derive(Debug, Clone, Copy)]
 pub struct Doc {
     /// What it is.
     pub what: &'static str,
     /// Why it hurts.
     pub hurts: &'static str,
-    /// What else looks like it, and how that differs.
+    /// What else looks like it, and the difference.
     pub looks_like: &'static str,
     /// References.
     pub references: &'static str,
 }
 
 impl Pattern {
-    /// What is looked for in counters: the parts that a mechanism has, and each in words.
+    /// What counters must show: the parts of a mechanism, each in words.
     #[must_use]
     pub fn looks_for(&self) -> Vec<(Part, &'static str)> {
         let nothing = Frame::new(0, 1.0);
@@ -77,14 +77,14 @@ pub const ALL: &[Pattern] = &[
     io_taken_by_others::PATTERN,
 ];
 
-/// Transactions have become more, and each lighter: those that came are smaller than those that were there. An event, so it is
-/// asked of the run's own time alone: other runs may just do other work.
+/// There are more transactions, each lighter: the new ones are smaller than the old ones. This is
+/// an event, so it is judged within the run's own time: other runs may just do other work.
 fn lighter(seen: &View) -> Option<Reading> {
     all([seen.began(&quantities::COMMITS, 0.0, 0.5), seen.began(&quantities::COMMITS_PER_REQUEST, 0.0, 0.5)])
 }
 
-/// Sessions wait for row locks as they did not before: their share of those that run has doubled and is not small. What
-/// they do then is not what they ask for.
+/// Sessions wait for row locks more than before: their share of the running sessions has doubled
+/// and is not small. Their work then does not reflect the demand.
 fn piled_up_at_rows(seen: &View) -> Option<Reading> {
     let share = &quantities::WAITING_OF_RUNNING;
     all([seen.up(share, 1.0), seen.level_from_to(share, 0.25, 0.75)])

@@ -1,7 +1,8 @@
-//! The network between clients and the server delays what they say: congestion, loss, a slow link.
+//! The network between clients and the server is slow: congestion, loss, a slow link.
 //!
-//! Bytes both ways, the server's work and what it writes fall together while the machine goes idle: nothing reaches it.
-//! It is refuted by whatever goes on inside while clients hear nothing: page writes, scans, log, answers that grow.
+//! Bytes both ways, the server's work and its writes fall together while the machine goes idle:
+//! nothing reaches it. Whatever continues inside while clients hear nothing refutes it: page
+//! writes, scans, log, growing answers.
 
 use super::quantities::{COMMITS, IDLE, LOG, PAGES, RECEIVED, REQUESTS, SCANNED, SENT, SERVER_CPU};
 use super::{Doc, Pattern};
@@ -13,12 +14,12 @@ pub const PATTERN: Pattern = Pattern {
     cause: "network_delay",
     title: "the network between clients and the server is slow",
     fix: Some(
-        "Measure the path from where the clients are (holdup watch --watch host there: retransmissions, and the time a connection takes), look for a changed route, a full link or a bad port. Fewer statements a transaction make a service need less of the network.",
+        "Measure the path from the clients' side (holdup watch --watch host there: retransmissions, and connect times), look for a changed route, a full link or a bad port. With fewer statements per transaction, a service depends less on the network.",
     ),
     doc: Some(Doc {
-        what: "What clients send reaches the server late, and its answers them: loss, congestion, a slow link, a path through another region.",
+        what: "Clients' statements reach the server late, and its answers reach them late: loss, congestion, a slow link, a path through another region.",
         hurts: "A transaction of many statements pays the delay for each of them, and holds its rows meanwhile. The server itself goes idle.",
-        looks_like: "Clients that ask for less (then nobody waits), a lock over the whole server (then pages go on being written), row locks (the delay makes waits for them longer, too).",
+        looks_like: "Clients with less demand (no statement then waits), a lock over the whole server (pages are then still written), row locks (the delay lengthens waits for them, too).",
         references: "Linux kernel documentation: /proc/net/snmp, ip-sysctl (tcp_retries); ss(8).",
     }),
     account,
@@ -36,7 +37,7 @@ fn account(seen: &View) -> Account {
         .supports(1.0, "the machine goes idle", seen.up(&IDLE, 0.5))
         .refutes(
             2.0,
-            "something goes on inside",
+            "work continues inside the server",
             any([seen.up(&SCANNED, 2.0), seen.up(&LOG, 1.0), seen.up(&SENT, 1.0), seen.up(&PAGES, 1.0)]),
         )
         .refutes(1.0, "the CPU has less idle time", seen.down(&IDLE, 1.0))

@@ -1,7 +1,8 @@
-//! Every change keeps more indexes than it needs up to date.
+//! Every change maintains more indexes than needed.
 //!
-//! A changed row costs more log and more pages than the same row elsewhere, while rows changed are flat or down and the
-//! log as a whole is not down: in a stall anything a row grows without bound. A weak signal: a state, not an event.
+//! A changed row costs more log and more pages than in other runs, while changed rows are flat or
+//! down and the log as a whole is not down: in a stall, any figure per row grows without bound. A
+//! weak signal: a state, not an event.
 
 use super::Pattern;
 use super::quantities::{
@@ -14,14 +15,15 @@ use crate::counters::view::{Reading, View, all, any, group};
 pub const PATTERN: Pattern = Pattern {
     name: "too_many_indexes",
     cause: "too_many_indexes",
-    title: "changes keep too many indexes",
+    title: "every change maintains too many indexes",
     fix: None,
     doc: None,
     account,
 };
 
 fn account(seen: &View) -> Account {
-    // Writes that take longer keep up to a sixth more sessions busy, all the time; clients that came are more, or came.
+    // Slower writes keep up to a sixth more sessions busy, all the time; new clients would be more,
+    // or would arrive.
     let state = all([
         seen.higher_from_to(&CONNECTED, 0.02, 0.05),
         seen.began(&CONNECTED, 0.02, 0.1).or_else(|| seen.higher_from_to(&CONNECTED, 0.2, 0.3)).map(Reading::inverse),
@@ -29,15 +31,15 @@ fn account(seen: &View) -> Account {
     Account::new()
         .defines(
             3.0,
-            "a changed row costs more log, or a few more sessions are there all the time",
+            "a changed row costs more log, or there are a few more sessions all the time",
             any([seen.up(&LOG_PER_CHANGE, 0.5), state]),
         )
         .supports(1.0, "and more pages", group([seen.up(&PAGES_PER_CHANGE, 0.5), seen.up(&REQUESTS_PER_CHANGE, 0.5)]))
-        .supports(1.0, "rows changed are not more", seen.steady(&CHANGED, 0.5))
+        .supports(1.0, "no more rows are changed than before", seen.steady(&CHANGED, 0.5))
         .gates("the log as a whole is not down", seen.not_down(&LOG, 1.0))
         .refutes(
             3.0,
-            "pages or rows read a transaction are far up: it is reads",
+            "far more pages or rows are read per transaction: it is reads",
             any([seen.up(&SCANNED_PER_COMMIT, 2.0), seen.up(&REQUESTS_PER_COMMIT, 2.0)]),
         )
 }

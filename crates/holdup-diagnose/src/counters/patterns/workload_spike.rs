@@ -1,7 +1,7 @@
-//! There is just more of everything: more clients, the same transactions.
+//! There is more of everything: more clients, the same transactions.
 //!
-//! Sessions rise while what one transaction costs stays as it was. Demand that something else keeps out is seen when it
-//! is let in: as a backlog right after the episode.
+//! Sessions rise while the cost of a transaction stays the same. Demand that something else holds
+//! back shows when it is let in: as a backlog right after the episode.
 
 use super::quantities::{
     COMMITS, CONNECTED, CPU_PER_COMMIT, KEYED_PER_COMMIT, LOG_PER_COMMIT, REQUESTS_PER_COMMIT, RUNNING, SERVER_CPU,
@@ -23,13 +23,13 @@ fn account(seen: &View) -> Account {
     Account::new()
         .defines(
             3.0,
-            "more sessions are there",
+            "there are more sessions",
             any([seen.up(&CONNECTED, 1.0), seen.up(&RUNNING, 1.0), seen.up_since_before(&RUNNING, 1.0)]),
         )
         .supports(1.0, "more is done", seen.up(&COMMITS, 1.0))
         .supports(
             1.0,
-            "a transaction costs what it did",
+            "a transaction costs the same as before",
             group([
                 seen.flat(&CPU_PER_COMMIT, 1.0),
                 seen.flat(&KEYED_PER_COMMIT, 1.0),
@@ -39,9 +39,9 @@ fn account(seen: &View) -> Account {
         )
         .refutes(
             2.0,
-            "the server uses more CPU, and more a transaction",
+            "the server uses more CPU, in all and per transaction",
             all([seen.up(&SERVER_CPU, 1.0), seen.up(&CPU_PER_COMMIT, 1.0)]),
         )
-        .refutes(2.0, "transactions are more and lighter", lighter(seen))
-        .refutes(2.0, "they wait for row locks, as they did not before", piled_up_at_rows(seen))
+        .refutes(2.0, "there are more transactions, and lighter ones", lighter(seen))
+        .refutes(2.0, "they wait for row locks more than before", piled_up_at_rows(seen))
 }

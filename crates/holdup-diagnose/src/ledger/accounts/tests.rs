@@ -152,7 +152,7 @@ fn a_tail_sample_is_not_the_whole() {
         tables.spans.rows.retain(|s| !fast.contains(&s.trace_id));
     });
     let accounts = tail.diagnose().accounts.unwrap();
-    assert!(accounts.sampling.as_ref().is_some_and(|s| s.contains("kept for being slow")), "{accounts:?}");
+    assert!(accounts.sampling.as_ref().is_some_and(|s| s.contains("tail sampling kept the slow ones")), "{accounts:?}");
     let head = made(injected, ALL).tables(|tables| {
         let kept = |trace: &str| i64::from_str_radix(&trace[24..], 16).unwrap() % 4 == 0;
         tables.spans.rows.retain(|s| kept(&s.trace_id));

@@ -1,6 +1,6 @@
-//! What is asked of a disk or volume, and how much of it is whose: the flow that binds or has the longest queue, what the load
-//! would move if all of it were served, and the parts that rewritten TOAST values and vacuum have in it. With a part taken away
-//! the rest is held against the level: whether that alone would be enough.
+//! The demand on a disk or volume and its parts: the flow that binds or has the longest queue, what
+//! the load would move if all of it were served, and the parts of rewritten TOAST values and of
+//! vacuum. Without one part, the rest is compared with the level: would that alone be enough?
 
 use super::level::{self, rate};
 use crate::case::Case;
@@ -12,28 +12,28 @@ use holdup_signals::throttle::Unit;
 use holdup_signals::vacuum::{Run, Vacuum};
 use holdup_signals::yardstick::MATTERS;
 
-/// An update that writes fewer rows of TOAST than this writes no value out of line most times.
+/// An update that writes fewer TOAST rows than this mostly writes no value out of line.
 pub const REWRITES: f64 = 0.5;
 
-/// A level is reached by a demand of this share (0-1) of it: at it, queues are long already.
+/// A level is reached by a demand of this share (0-1) of it: queues are long by then.
 const REACHES: f64 = 0.95;
 
-/// Times the level from which on more passed before.
+/// Factor above the level that counts as more.
 const MORE: f64 = 1.1;
 
-/// The flow of the degraded stretch.
+/// The flow of the episode.
 pub struct Demand {
-    /// What passes through the volume.
+    /// The volume's throughput.
     pub flow: Flow,
-    /// Bytes a second that were moved.
+    /// Bytes per second moved.
     pub moved: f64,
-    /// Bytes a second that all of the offered load would have moved.
+    /// Bytes per second that all of the offered load would have moved.
     pub offered: f64,
-    /// The level at which bytes stand, if they do.
+    /// The level that bytes stay at, if they do.
     pub level: Option<f64>,
 }
 
-/// What is asked of the volume that binds, or else of the one with the longest queue.
+/// The demand on the volume that binds, else on the one with the longest queue.
 ///
 /// # Errors
 /// If no disk was recorded.
@@ -50,7 +50,7 @@ pub fn demand(case: &Case<'_>) -> Result<Demand, Missing> {
             let queued = |f: &Flow| f.queued(slow).unwrap_or(0.0);
             let single = flows.into_iter().filter(|f| !f.is_of_several());
             let longest = single.max_by(|a, b| queued(a).total_cmp(&queued(b)));
-            (longest.ok_or_else(|| Missing::new("what passed through a disk", "--watch host"))?, None)
+            (longest.ok_or_else(|| Missing::new("throughput of a disk", "--watch host"))?, None)
         }
     };
     let moved = flow.mean(Unit::Bytes, slow).unwrap_or(0.0);
@@ -58,14 +58,16 @@ pub fn demand(case: &Case<'_>) -> Result<Demand, Missing> {
     Ok(Demand { flow, moved, offered, level })
 }
 
-/// Whether the level is one that was not there before: a burst ended, more was done before and never again, or more passed when all
-/// was well than it lets through now. What was asked for all along is then not what changed.
+/// Whether the level is new: a burst ended, a higher rate existed before and never returned, or the
+/// baseline window had a higher rate than it lets through now. A demand that existed all along is
+/// then not the change.
 pub fn came_down(case: &Case<'_>) -> bool {
     [Counted::Cloud, Counted::Host].into_iter().any(|counted| {
         let Ok((_, all)) = level::at_ceiling(case, counted) else { return false };
         let Some(at) = all.first() else { return false };
         let (unit, level) = (at.binding.unit, at.binding.ceiling.level);
-        // Another recording may be of another disk: that more passed there lowers no limit here.
+        // The baseline recording may have another disk: its higher rate does not show a lowered
+        // limit here.
         let calm = case.calm().filter(|calm| !case.is_of_other(calm.window));
         let before = calm.and_then(|calm| at.flow.mean(unit, calm.window));
         at.burst().is_some() || at.freer().is_some() || before.is_some_and(|before| before > MORE * level)
@@ -73,7 +75,7 @@ pub fn came_down(case: &Case<'_>) -> bool {
 }
 
 impl Demand {
-    /// Share (0-1) of what was moved that `bytes` a second are.
+    /// `bytes` per second as a share (0-1) of what was moved.
     pub fn share(&self, bytes: f64) -> f64 {
         if self.moved > 0.0 { (bytes / self.moved).min(1.0) } else { 0.0 }
     }
@@ -81,19 +83,20 @@ impl Demand {
     /// Milliseconds of a mean request that wait for the volume.
     ///
     /// # Errors
-    /// If nobody tells of waits for it.
+    /// If no source shows waits for it.
     pub fn waited_ms(&self, case: &Case<'_>) -> Result<f64, Missing> {
         level::disk_ms(case, &self.flow)
     }
 
-    /// What would be left to ask for without a part of `share` (0-1), and whether that is below the level: in words.
+    /// The demand without a part of `share` (0-1), and whether that is below the level: in words.
     pub fn without(&self, share: f64) -> String {
         let left = self.offered * (1.0 - share);
-        let of = format!("{} of {} would be asked for", rate(Unit::Bytes, left), rate(Unit::Bytes, self.offered));
+        let of =
+            format!("the demand would be {} instead of {}", rate(Unit::Bytes, left), rate(Unit::Bytes, self.offered));
         match self.level {
             Some(level) if left < REACHES * level => {
                 format!(
-                    "{of}, which the level of {} lets through: for this load that alone is enough",
+                    "{of}, which the level of {} lets through: for this load that alone would suffice",
                     rate(Unit::Bytes, level)
                 )
             }
@@ -103,7 +106,7 @@ impl Demand {
     }
 }
 
-/// What would be left to ask of the volume without the contributor `cause`, in words; none if that is not known.
+/// The demand on the volume without the contributor `cause`, in words; none if unknown.
 pub fn without(case: &Case<'_>, cause: &str) -> Option<String> {
     let demand = demand(case).ok()?;
     let bytes = match cause {
@@ -118,7 +121,8 @@ pub fn without(case: &Case<'_>, cause: &str) -> Option<String> {
     (share > 0.0).then(|| demand.without(share))
 }
 
-/// Bytes a second that vacuum had to do with what such updates left dead: it would not be needed without them.
+/// Bytes per second of vacuum's work on rows that such updates left dead: it would not be needed
+/// without them.
 fn cleaned_bytes(case: &Case<'_>, toasts: &[Toast], demand: &Demand) -> f64 {
     let Ok(vacuum) = case.slow().vacuum() else { return 0.0 };
     let Some(all) = vacuum_bytes(&vacuum, demand) else { return 0.0 };
@@ -130,17 +134,17 @@ fn cleaned_bytes(case: &Case<'_>, toasts: &[Toast], demand: &Demand) -> f64 {
     if every > 0.0 { all * theirs / every } else { 0.0 }
 }
 
-/// Bytes a second that were written for values that updates wrote anew, at least.
+/// Bytes per second written for values that updates rewrote, at least.
 pub fn rewritten_bytes(toasts: &[Toast]) -> f64 {
     toasts.iter().filter(|t| is_rewritten(t)).map(Toast::bytes_per_second).fold(0.0, |sum, b| sum + b)
 }
 
-/// Whether updates of the table write values out of line anew most times.
+/// Whether most updates of the table rewrite values out of line.
 pub fn is_rewritten(toast: &Toast) -> bool {
     toast.owner.updated > 0.0 && toast.per_update() >= REWRITES
 }
 
-/// Bytes a second that vacuum read and wrote, no more than there were.
+/// Bytes per second that vacuum read and wrote, at most all there were.
 pub fn vacuum_bytes(vacuum: &Vacuum, demand: &Demand) -> Option<f64> {
     vacuum.bytes_per_second.map(|(bytes, _)| bytes.min(demand.moved))
 }
@@ -197,7 +201,7 @@ mod tests {
         made(9e6).with(|case| {
             let demand = demand(case).unwrap();
             assert!((demand.level.unwrap() - 6e6).abs() < 0.2e6, "{:?}", demand.level);
-            assert!(demand.without(0.5).ends_with("that alone is enough"), "{}", demand.without(0.5));
+            assert!(demand.without(0.5).ends_with("that alone would suffice"), "{}", demand.without(0.5));
             let more = Demand { offered: 20e6, ..demand };
             assert!(more.without(0.5).contains("still above the level of 6 MB/s"), "{}", more.without(0.5));
         });

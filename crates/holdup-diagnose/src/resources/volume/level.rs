@@ -1,4 +1,5 @@
-//! A flow that stands at a level: that of a disk, or of a cloud's volume, for how long requests wait for it, and what queues.
+//! A flow that stays at a level, of a disk or of a cloud's volume: how long requests wait for it,
+//! and what queues.
 
 use std::borrow::Cow;
 
@@ -11,10 +12,10 @@ use holdup_signals::{Missing, Window};
 
 use crate::case::Case;
 
-/// What records the disks of a cloud's database.
+/// What to record for the disks of a cloud's database.
 pub const CLOUD: &str = "figures of CloudWatch (read and write throughput, IOPS, queue depth) imported";
 
-/// Fewer samples of the degraded stretch than this show no level.
+/// Least number of samples in the episode to show a level.
 const LEAST_SAMPLES: usize = 8;
 
 /// `213 MB/s` , `12,000 operations/s`.
@@ -25,23 +26,23 @@ pub fn rate(unit: Unit, value: f64) -> String {
     }
 }
 
-/// A flow that stands at a level.
+/// A flow that stays at a level.
 pub struct AtCeiling {
-    /// What flows.
+    /// The flow.
     pub flow: Flow,
     /// The level, and how it binds.
     pub binding: Binding,
 }
 
 impl AtCeiling {
-    /// The ends of bursts by which the level of the degraded stretch was reached.
+    /// The ends of bursts that led to the episode's level.
     pub fn falls(&self) -> Vec<Fall> {
         let here = |f: &Fall| (f.to - self.binding.ceiling.level).abs() < 1e-9 * f.to.max(1.0);
         falls(&self.binding.all).into_iter().filter(here).collect()
     }
 
-    /// What was done above the level before it, where no level of the burst's own shows: less was asked for than it would have let
-    /// through.
+    /// The higher rate before the level, if the burst has no level of its own: the demand was below
+    /// what the burst would have allowed.
     pub fn freer(&self) -> Option<Freer> {
         let freer = self.flow.freer_before(self.binding.unit, &self.binding.ceiling);
         freer.filter(|_| self.burst().is_none())
@@ -54,11 +55,12 @@ impl AtCeiling {
     }
 }
 
-/// The flows of that kind of source, and of them those that stand at a level in the degraded stretch, the longest queue first. All
-/// disks together count where none of them is at a level: with one that is, their sum is that one's and what others add to it.
+/// The flows of that kind of source, and those that stay at a level in the episode, the longest
+/// queue first. All disks together count only if none of them is at a level: otherwise their sum is
+/// that one's plus what others add to it.
 ///
 /// # Errors
-/// If nothing of it was recorded, or too little to tell a level.
+/// If nothing of it was recorded, or too little to show a level.
 pub fn at_ceiling(case: &Case<'_>, counted: Counted) -> Result<(Vec<Flow>, Vec<AtCeiling>), Missing> {
     let slow = case.slow().window;
     let flows: Vec<Flow> = case.view(case.whole()).flows()?.into_iter().filter(|f| f.counted == counted).collect();
@@ -84,14 +86,14 @@ pub fn at_ceiling(case: &Case<'_>, counted: Counted) -> Result<(Vec<Flow>, Vec<A
     Ok((flows, found))
 }
 
-/// Milliseconds that a mean request of the degraded stretch waits longer for the volume than one of the calm stretch: Little's law
-/// over what is in flight there.
+/// Milliseconds that a mean request of the episode waits longer for the volume than one of the
+/// baseline window: Little's law over the operations in flight.
 ///
 /// # Errors
-/// If nobody counted requests.
+/// If no source counted requests.
 pub fn waited_ms(case: &Case<'_>, flow: &Flow) -> Result<f64, Missing> {
     if case.origin == Origin::Volume {
-        // What is to be explained is this volume's own wait.
+        // The excess is this volume's own wait.
         return Ok(case.excess_ms());
     }
     let each = |window: Window| -> Result<f64, Missing> {
@@ -103,7 +105,7 @@ pub fn waited_ms(case: &Case<'_>, flow: &Flow) -> Result<f64, Missing> {
     Ok((each(case.slow().window)? - calm.unwrap_or(0.0)).max(0.0))
 }
 
-/// The same place in the recording that `window` is of; none if that does not know it.
+/// The same place in the recording that `window` belongs to; none if it is not there.
 fn in_recording_of<'f>(case: &Case<'_>, flow: &'f Flow, window: Window) -> Option<Cow<'f, Flow>> {
     if !case.is_of_other(window) {
         return Some(Cow::Borrowed(flow));
@@ -112,11 +114,11 @@ fn in_recording_of<'f>(case: &Case<'_>, flow: &'f Flow, window: Window) -> Optio
     flows.into_iter().find(|f| f.counted == flow.counted && f.name == flow.name).map(Cow::Owned)
 }
 
-/// The same by whoever tells of it best: of a cloud's volume by what is in flight there; of a host's disk by the threads and sessions
-/// that wait for it.
+/// The same from the best source: for a cloud's volume the operations in flight; for a host's disk
+/// the threads and sessions that wait for it.
 ///
 /// # Errors
-/// If nobody tells of waits.
+/// If no source shows waits.
 pub fn disk_ms(case: &Case<'_>, flow: &Flow) -> Result<f64, Missing> {
     if flow.counted == Counted::Cloud {
         return waited_ms(case, flow);
@@ -128,7 +130,7 @@ pub fn disk_ms(case: &Case<'_>, flow: &Flow) -> Result<f64, Missing> {
     super::of_requests(&waits, case, waits.disks_ms(busy))
 }
 
-/// Requests that were due for each that was served, at least 1: what queued would have asked for as much.
+/// Due requests per served one, at least 1: the queued requests would have had the same demand.
 pub fn backlog(case: &Case<'_>, slow: Window) -> f64 {
     if case.origin == Origin::Volume {
         return 1.0;

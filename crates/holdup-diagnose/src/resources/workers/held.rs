@@ -1,5 +1,6 @@
-//! What a worker is held for: its time a request, and how much of that it waits for neighbours, waits for the database, or computes.
-//! That says what more workers would do, and what would be the limit without the waits.
+//! Worker-hold time: how long a request holds a worker, and how much of that is waiting for
+//! downstream services, waiting for the database, or computing. It shows what more workers would
+//! achieve, and what would be the limit without the waits.
 
 use super::Pool;
 use super::pool::{self, stretch};
@@ -13,21 +14,22 @@ use holdup_signals::app_server::{Neighbour, waited_ms};
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Counter, View, timing};
 
-/// Workers are held for longer than in the calm stretch from this share (0-1) more on: less is what any two stretches differ by.
+/// Worker-hold time counts as longer from this share (0-1) above the baseline window: any two
+/// windows differ by less.
 const GREW: f64 = 0.25;
 
-/// Up to this share (0-1) of what its workers carry a pool hardly makes anybody wait: from there on the queue of a pool of some tens grows
-/// without bound (Erlang's C formula).
+/// Up to this share (0-1) of its capacity a pool makes requests wait hardly at all; above it the
+/// queue of a pool of some tens grows without bound (Erlang's C formula).
 const ENOUGH: f64 = 0.8;
 
-/// A worker's time a request.
+/// Worker-hold time of a request.
 #[derive(Clone, Debug)]
 pub struct Held {
     /// All of it, milliseconds.
     pub ms: f64,
-    /// Waits for neighbours; none if nobody tells.
+    /// Waits for downstream services; none if not reported.
     pub neighbours_ms: Option<f64>,
-    /// Waits for databases; none if nobody tells.
+    /// Waits for databases; none if not reported.
     pub database_ms: Option<f64>,
     /// CPU time; none if it was not recorded.
     pub cpu_ms: Option<f64>,
@@ -36,7 +38,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// By Little's law: busy workers over requests a second. None if either is not known.
+    /// By Little's law: busy workers over requests per second. None if either is unknown.
     pub fn of(case: &Case<'_>, pool: &Pool) -> Option<Self> {
         let busy = pool.busy.filter(|_| pool.per_second > 0.0)?;
         let view = stretch(case);
@@ -62,8 +64,8 @@ impl Held {
         })
     }
 
-    /// What a cause is held against that is to be why workers are held for so long, milliseconds: what that grew by against the calm
-    /// stretch, if it did; else all of it.
+    /// What a cause must explain to be why workers are held so long, milliseconds: the growth since
+    /// the baseline window if there is any; else all of it.
     pub fn to_explain_ms(&self, case: &Case<'_>) -> f64 {
         let calm = case.calm().and_then(|calm| pool::held_in(case, &calm));
         calm.map(|calm| (self.ms - calm, calm))
@@ -71,42 +73,44 @@ impl Held {
             .map_or(self.ms, |(grown, _)| grown)
     }
 
-    /// Where all of `most` workers are busy only because each is held for longer than in the calm stretch, what one was held for then,
-    /// milliseconds: held for as long, they would have been enough for what was asked for. Whatever makes it longer is why, also where
-    /// nobody saw what that is.
+    /// If all of `most` workers are busy only because each is held longer than in the baseline
+    /// window: the hold time of then, milliseconds, at which they would suffice for the load.
+    /// Whatever lengthens it is the reason, even if no source shows what that is.
     pub fn was_enough_at_ms(&self, case: &Case<'_>, most: f64) -> Option<f64> {
         let before = pool::held_in(case, &case.calm()?)?;
         let needed = case.peak_offered_per_second() * before / 1e3;
         (self.ms >= (1.0 + GREW) * before && needed <= ENOUGH * most).then_some(before)
     }
 
-    /// Its own time, milliseconds: neither waiting for others, as far as that is known, nor on a CPU. None if either is not known.
+    /// Time without waiting for others, as far as known, and without a CPU, milliseconds. None if
+    /// either is unknown.
     pub fn stalled_ms(&self) -> Option<f64> {
         self.neighbours_ms.or(self.database_ms)?;
         Some((self.ms - self.known_ms()).max(0.0)).filter(|_| self.cpu_ms.is_some())
     }
 
-    /// What is known of it, milliseconds.
+    /// The explained part, milliseconds.
     pub fn known_ms(&self) -> f64 {
         self.waits_ms() + self.cpu_ms.unwrap_or(0.0)
     }
 
-    /// Waits for others, as far as they are known.
+    /// Waits for others, as far as known.
     pub fn waits_ms(&self) -> f64 {
         self.neighbours_ms.unwrap_or(0.0) + self.database_ms.unwrap_or(0.0)
     }
 
-    /// Share (0-1) of it that is waiting for others.
+    /// Share (0-1) of it spent waiting for others.
     pub fn waits_ratio(&self) -> f64 {
         (self.waits_ms() / self.ms.max(1e-9)).clamp(0.0, 1.0)
     }
 
-    /// The neighbour that is waited for longest.
+    /// The downstream service with the longest wait.
     pub fn slowest(&self) -> Option<&Neighbour> {
         self.neighbours.iter().find(|n| !n.is_database)
     }
 
-    /// Requests a second that `most` workers carry now, and without waits for others: no more than `cpus` compute.
+    /// Requests per second that `most` workers carry now, and without waits for others: at most
+    /// what `cpus` compute.
     pub fn capacity(&self, most: f64, cpus: f64) -> (f64, f64) {
         let own_ms = (self.ms - self.waits_ms()).max(0.0);
         let by_cpu = self.cpu_ms.filter(|ms| *ms > 0.0).map_or(f64::MAX, |ms| cpus / ms * 1e3);
@@ -124,7 +128,7 @@ impl Held {
             );
         };
         let slowest = self.slowest().map_or_else(String::new, |n| format!(", most for {}", n.name));
-        add(self.neighbours_ms, format!("for neighbours{slowest}"));
+        add(self.neighbours_ms, format!("for downstream services{slowest}"));
         add(self.database_ms, "for the database".to_owned());
         add(self.cpu_ms, "on a CPU".to_owned());
         let split = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
@@ -133,13 +137,13 @@ impl Held {
         let cpus = usable_cpus(&view, pool);
         let (now, without) = self.capacity(most, cpus);
         let text = format!(
-            "a worker is held for {} a request{split}; {most:.0} of them so carry {now:.0} requests a second, no more",
+            "a request holds a worker for {}{split}; {most:.0} of them therefore carry at most {now:.0} requests/s",
             ms(self.ms)
         );
         evidence.push(pointer.clone().saying("", text));
         if without > now {
             let text = format!(
-                "with a handler that waited for nobody they would carry at most {} a second, by their own time and the {cpus:.1} CPUs they can use: what such a test carries beyond {now:.0} is what the waits cost",
+                "without the waits they would carry at most {}/s, by their own time and the {cpus:.1} CPUs they can use: anything a test without waits carries beyond {now:.0}/s is the cost of the waits",
                 thousands(without)
             );
             evidence.push(pointer.saying("", text));
@@ -147,7 +151,7 @@ impl Held {
         for neighbour in self.neighbours.iter().take(2).filter(|n| n.pending > 0.0) {
             let wait = waited_ms(neighbour.pending, pool.per_second);
             let text = format!(
-                "{:.1} answers of {} were awaited on average: {} a request, by Little's law",
+                "on average {:.1} answers of {} were pending: {} per request, by Little's law",
                 neighbour.pending,
                 neighbour.name,
                 ms(wait)
@@ -168,14 +172,15 @@ impl Held {
 
     fn cpu_evidence(&self, view: &View<'_>) -> Option<Evidence> {
         let cpu = self.cpu.as_ref()?;
-        // Of several processes, some of which ended: none has run for all of it.
+        // Some of the processes ended: none has run all the time.
         let used = cpu.delta / view.window.seconds().max(1e-9);
         let text = format!("its processes used {used:.2} CPUs together");
         Some(cpu.evidence(format!("{used:.2} CPUs"), "", text))
     }
 }
 
-/// CPUs that its processes can use at most: the host's, their quota, and of an interpreter with a lock one each.
+/// CPUs that its processes can use at most: the host's, their quota, and one each for an
+/// interpreter with a lock.
 fn usable_cpus(view: &View<'_>, pool: &Pool) -> f64 {
     let source = pool.outside.as_ref().map(|o| o.source.as_str()).unwrap_or_default();
     let host = view.gauge(metrics::host::CPU_LOGICAL_COUNT.name, &[], "").map_or(1.0, |cpus| cpus.max);
@@ -190,7 +195,7 @@ fn cpu_of(view: &View<'_>, source: &str) -> Option<Counter> {
     view.counter_where(|s| s == source, metrics::server::THREAD_CPU_TIME.name, &[], super::ENABLE).ok()
 }
 
-/// How many threads ran, where they were counted by state.
+/// How many threads ran, if they were counted by state.
 fn threads(view: &View<'_>, pool: &Pool) -> Option<Evidence> {
     let source = &pool.outside.as_ref()?.source;
     let of = |labels: &[(&str, &str)]| {
@@ -198,6 +203,7 @@ fn threads(view: &View<'_>, pool: &Pool) -> Option<Evidence> {
     };
     let all = of(&[])?;
     let running = of(&[("state", "R")]).map_or(0.0, |r| r.mean);
-    let text = format!("of {:.0} threads {running:.1} ran or could on average; the others waited", all.mean);
+    let text =
+        format!("of {:.0} threads {running:.1} were running or runnable on average; the others waited", all.mean);
     Some(all.evidence(format!("{running:.1} of {:.0}", all.mean), "", text))
 }

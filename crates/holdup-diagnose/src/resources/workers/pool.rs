@@ -1,5 +1,5 @@
-//! Workers and what waits in front of them, put together: by the server's own figures, from outside, and by what the app says that
-//! its requests took.
+//! Workers and the queue in front of them: from the server's own figures, from outside, and from
+//! the app's timing of its requests.
 
 use std::sync::Arc;
 
@@ -16,35 +16,36 @@ use holdup_signals::evidence::Evidence;
 use holdup_signals::yardstick::MATTERS;
 use holdup_signals::{Missing, View, Window, timing};
 
-/// An app's count of requests and the client's are of the same ones if they differ by no more than this factor: what clients gave up
-/// on is served as well.
+/// The app and the client count the same requests if their counts differ by at most this factor:
+/// requests that clients gave up are served as well.
 const SAME_REQUESTS: f64 = 2.0;
 
-/// Workers and their queue over the degraded stretch.
+/// Workers and their queue over the episode.
 pub struct Pool {
     /// Requests that the server answers, per second.
     pub per_second: f64,
-    /// By the server's own figures; none if it tells none.
+    /// From the server's own figures; none without them.
     pub workers: Option<Workers>,
-    /// As the kernel sees it; none if nobody looked.
+    /// As the kernel sees it; none if that was not recorded.
     pub outside: Option<Outside>,
-    /// Workers at most; none if that shows nowhere.
+    /// Most workers; none if unknown.
     pub most: Option<f64>,
     /// Busy ones on average.
     pub busy: Option<f64>,
     /// Share (0-1) of instants at which all were busy.
     pub full_ratio: Option<f64>,
-    /// Milliseconds of a request in the accept queue; none if that was not read.
+    /// Milliseconds of a request in the accept queue; none if not read.
     pub accept_ms: Option<f64>,
-    /// Milliseconds of a request that the server has in hand while no worker has taken it; none if that is not known.
+    /// Milliseconds of a request that the server has accepted and no worker has taken; none if
+    /// unknown.
     pub inside_ms: Option<f64>,
 }
 
 impl Pool {
-    /// Of the degraded stretch, or of everything if nothing is degraded.
+    /// For the episode, or for everything if nothing is degraded.
     ///
     /// # Errors
-    /// If nobody tells of workers, or of requests.
+    /// If no source shows workers, or requests.
     pub fn of(case: &Case<'_>) -> Result<Arc<Self>, Missing> {
         case.measured(Self::measure)
     }
@@ -53,7 +54,7 @@ impl Pool {
         let view = stretch(case);
         let workers = view.workers();
         let outside = view.outside();
-        // The host counts the queues of all ports; who takes connections out of them it does not know.
+        // The host counts the queues of all ports, without the processes that accept from them.
         let knows_holder = outside.as_ref().is_ok_and(|o| o.has_processes() && o.answering.is_some());
         if workers.is_none() && !knows_holder {
             return Err(Missing::new("how many workers of the app server are busy", super::ENABLE));
@@ -62,12 +63,13 @@ impl Pool {
         let per_second = answered_per_second(case, &view).ok_or_else(|| {
             Missing::new(
                 "how many requests were answered",
-                "put the load on with holdup run, or watch the app's metrics",
+                "generate the load with holdup run, or watch the app's metrics",
             )
         })?;
         let most = workers.as_ref().map(|w| w.most).or_else(|| outside.as_ref().and_then(|o| o.takes_at_once));
         let answering = outside.as_ref().and_then(|o| o.answering);
-        // A server's own figures may be seconds old, and say nothing just after a restart: what is in its hands is of now.
+        // A server's own figures may be seconds old, and say nothing just after a restart; accepted
+        // requests are counted now.
         let in_hand = answering.map(|answering| answering.min(most.unwrap_or(f64::MAX)));
         let busy = workers.as_ref().map(|w| w.busy).into_iter().chain(in_hand).reduce(f64::max);
         let told = workers.as_ref().and_then(|w| Some((w.queue?, w.queue_is_kernels)));
@@ -91,7 +93,7 @@ impl Pool {
         })
     }
 
-    /// Busy workers as a share (0-1) of all; 0 if either is not known.
+    /// Busy workers as a share (0-1) of all; 0 if either is unknown.
     pub fn busy_ratio(&self) -> f64 {
         self.busy.zip(self.most).map_or(0.0, |(busy, most)| busy / most.max(1e-9))
     }
@@ -101,13 +103,13 @@ impl Pool {
         self.full_ratio.is_some_and(|ratio| ratio >= super::MOSTLY) || self.busy_ratio() >= super::BUSY
     }
 
-    /// Whether it is known what the server has in its hands.
+    /// Whether it is known how many requests the server has accepted.
     pub fn knows_hand(&self) -> bool {
         self.outside.as_ref().is_some_and(|o| o.answering.is_some())
     }
 
-    /// Whether nobody but the server's own figures tells anything, and those are such as its workers send when they come to it: one that
-    /// is stopped says it is idle, for as long as it is stopped.
+    /// Whether the only source is the server's own figures, and its workers send these when they
+    /// get to it: a stopped worker then keeps looking idle.
     pub fn is_unseen(&self) -> bool {
         self.accept_ms.is_none() && self.workers.as_ref().is_some_and(|workers| workers.is_self_reported)
     }
@@ -117,27 +119,28 @@ impl Pool {
         self.standing_ratio() >= super::MOSTLY
     }
 
-    /// Share (0-1) of instants at which something stood in the accept queue.
+    /// Share (0-1) of instants with a connection in the accept queue.
     pub fn standing_ratio(&self) -> f64 {
         self.outside.as_ref().map_or(0.0, |o| o.waiting.positive_ratio)
     }
 
-    /// When requests waited in front of workers: connections stood in the accept queue, or where that was not read, all were busy.
+    /// When requests waited in front of workers: connections stood in the accept queue, or if that
+    /// was not read, all workers were busy.
     pub fn waiting_windows(&self) -> Vec<Window> {
         let full = || self.workers.as_ref().map_or_else(Vec::new, |w| w.full.clone());
         self.outside.as_ref().map_or_else(full, |o| o.standing.clone())
     }
 
-    /// What was seen of workers and queues.
+    /// Evidence of workers and queues.
     pub fn evidence(&self) -> Vec<Evidence> {
         let mut evidence = Vec::new();
         let by_hand = self.outside.as_ref().zip(self.most).and_then(|(o, most)| Some((o, most, o.full_ratio(most)?)));
         let by_hand = by_hand.filter(|(.., ratio)| self.workers.as_ref().is_none_or(|w| *ratio > w.full_ratio));
         match (&self.workers, by_hand) {
-            // Its own figures may be seconds old, and it has none just after a restart.
+            // Its own figures may be seconds old, and are missing just after a restart.
             (Some(workers), Some((outside, most, ratio))) => {
                 let text = format!(
-                    "the server had requests in hand for all {most:.0} workers of {} at {} of the instants, for {:.1} on average (by its own figures, which are seconds old, all were busy at {})",
+                    "the server had accepted requests for all {most:.0} workers of {} at {} of the instants, for {:.1} on average (by its own figures, which are seconds old, all were busy at {})",
                     workers.server,
                     percent(ratio),
                     self.busy.unwrap_or(0.0),
@@ -163,7 +166,7 @@ impl Pool {
             && let Some(most) = self.most
         {
             let text = format!(
-                "the server of port {} had {most:.1} requests in hand whenever others waited in front of it: as many as it takes at once",
+                "the server on port {} had {most:.1} accepted requests whenever others waited in front of it: it takes that many at once",
                 outside.port
             );
             evidence.push(outside.hand_evidence(format!("{most:.1}"), "", text));
@@ -173,31 +176,31 @@ impl Pool {
         evidence.push(outside.queue_evidence("0", text));
         if let Some(workers) = self.workers.as_ref().filter(|w| w.queue == Some(0.0) && outside.waiting.mean >= 1.0) {
             let text = format!(
-                "by the own account of {} nothing waits: the queue is the kernel's, which it does not see",
+                "by its own figures, {} has no queue: the queue is in the kernel, where the server does not see it",
                 workers.server
             );
             evidence.push(workers.evidence("", text));
         }
         if let Some(inside_ms) = self.inside_ms.filter(|ms| *ms > 0.0) {
-            let text = format!("more requests were in its hands than it has workers: {} a request", ms(inside_ms));
+            let text = format!("it had accepted more requests than it has workers: {} per request", ms(inside_ms));
             evidence.push(outside.hand_evidence(ms(inside_ms), "none", text));
         }
         evidence
     }
 
-    /// What was in the server's hands, where it is not known how many it takes at once.
+    /// The accepted requests, if the number of workers is unknown.
     pub fn answering_evidence(&self) -> Option<Evidence> {
         let outside = self.outside.as_ref()?;
         let answering = outside.answering?;
         let text = format!(
-            "{answering:.1} requests were in the server's hands on average, {} each, and nothing stood in front of it",
+            "the server was working on {answering:.1} requests on average, {} each, and nothing waited in front of it",
             ms(waited_ms(answering, self.per_second))
         );
         Some(outside.hand_evidence(format!("{answering:.1}"), "", text))
     }
 
-    /// Of a server that takes any number of requests at once, and holds them for long: that nobody says what they wait for inside. None
-    /// if what is known of its waits leaves next to nothing.
+    /// For a server that takes any number of requests at once and holds them long: no source shows
+    /// what they wait for inside. None if its known waits leave hardly any time.
     pub fn unsplit(&self, case: &Case<'_>, held: Option<&Held>) -> Option<Missing> {
         let inside_ms = waited_ms(self.outside.as_ref()?.answering?, self.per_second);
         let known_ms = held.map_or(0.0, Held::known_ms);
@@ -205,20 +208,20 @@ impl Pool {
         (share(case, rest_ms) >= MATTERS).then(|| {
             Missing::new(
                 format!(
-                    "what requests wait for inside the server: it held each for {}, of which neighbours, database and CPU are {}; the rest may be a wait for a worker, a pooled connection or a lock",
+                    "what requests wait for inside the server: it held each for {}, of which downstream services, database and CPU take {}; the rest may be a wait for a worker, a pooled connection or a lock",
                     ms(inside_ms),
                     ms(known_ms)
                 ),
-                "--watch otlp, with the app's server span and spans of its waits for a connection (resource pool): what is in front of the span waits for a worker, what is inside for a connection",
+                "--watch otlp, with the app's server span and spans of its waits for a connection (resource pool): time before the span is a wait for a worker, time inside a wait for a connection",
             )
         })
     }
 
-    /// What requests took beyond what the app says that they took, and who says so: the wait before it took them up, with transport.
-    /// None if the app does not tell, or not of these requests.
+    /// Response time beyond the app's own timing, and its source: the wait before the app picks a
+    /// request up, with transport. None if the app reports no timing, or not of these requests.
     pub fn before_app_ms(&self, case: &Case<'_>) -> Option<(f64, Evidence)> {
         let view = case.slow();
-        let said = |waited: f64| format!("clients waited {} beyond what the app says that a request took", ms(waited));
+        let said = |waited: f64| format!("clients waited {} beyond the app's own timing of a request", ms(waited));
         let accounts = case.accounts();
         if accounts.all.iter().any(|a| a.has_app)
             && let Some(waited) = accounts.mean_ms_of_app(Owner::Network)
@@ -237,20 +240,22 @@ impl Pool {
     }
 }
 
-/// The degraded stretch as it is: what stands somewhere is counted there and then, while what queued drains after it.
+/// The episode itself: waiting requests are counted while they wait, although the queue drains
+/// later.
 pub fn stretch<'c>(case: &'c Case<'_>) -> View<'c> {
     case.view(case.complaint.as_ref().map_or(case.whole(), |c| c.slow))
 }
 
-/// How long a worker is held for a request in `view`, milliseconds; none where that is not known.
+/// How long a request holds a worker in `view`, milliseconds; none if unknown.
 pub(super) fn held_in(case: &Case<'_>, view: &View<'_>) -> Option<f64> {
     let in_hand = view.outside().ok().and_then(|o| o.answering);
     let busy = in_hand.or_else(|| view.workers().map(|w| w.busy))?;
     answered_per_second(case, view).filter(|n| *n > 0.0).map(|per_second| waited_ms(busy, per_second))
 }
 
-/// Requests a second that the server answers in `view`: by its own count, since what clients gave up on is worked on as well, or those
-/// that clients had an answer to, whichever are more. None if nothing counts them.
+/// Requests per second that the server answers in `view`: by its own count, which includes those
+/// that clients gave up, or those that clients got answered, whichever are more. None if nothing
+/// counts them.
 pub fn answered_per_second(case: &Case<'_>, view: &View<'_>) -> Option<f64> {
     let counted = view.workers().and_then(|w| w.served_per_second);
     let is_answered =
@@ -267,7 +272,7 @@ pub fn answered_per_second(case: &Case<'_>, view: &View<'_>) -> Option<f64> {
     counted.into_iter().chain(answered).reduce(f64::max)
 }
 
-/// Processes that answer requests: the parent of several holds the listener too, and answers nothing.
+/// Processes that answer requests: a parent of several also has the listener, and answers none.
 pub fn processes(view: &View<'_>, pool: &Pool) -> f64 {
     let source = pool.outside.as_ref().map(|o| o.source.as_str()).unwrap_or_default();
     let holders = view.levels(source, metrics::server::PROCESSES.name, &[]).into_values().fold(0.0, f64::max);

@@ -6,13 +6,13 @@ use holdup_signals::client::{mean_over, service_ms};
 use super::{Held, Pool};
 use crate::case::Case;
 
-/// A connection that was dropped is asked for again after this long, milliseconds, and after twice as long each further time
-/// (TCP_TIMEOUT_INIT).
+/// The client resends a dropped connection request after this long, milliseconds, and after twice
+/// as long each further time (TCP_TIMEOUT_INIT).
 const AGAIN_MS: f64 = 1_000.0;
 
-/// Milliseconds of a mean request that it waited because the queue was full: what connecting took longer than in the calm stretch, and
-/// what is left of its time with the service beyond the queue and its worker, each bounded by what was dropped, at a second apiece. 0
-/// where nothing overflowed.
+/// Milliseconds that a mean request waited because the queue was full: connecting time beyond the
+/// baseline window's, plus its time with the service beyond the queue and its worker, each limited
+/// to one second per dropped connection. 0 if nothing overflowed.
 pub fn dropped_ms(case: &Case<'_>, pool: Option<&Pool>) -> f64 {
     let view = case.slow();
     let overflows = view.outside().ok().and_then(|o| o.overflows).map_or(0.0, |c| c.delta);
@@ -32,7 +32,7 @@ pub fn dropped_ms(case: &Case<'_>, pool: Option<&Pool>) -> f64 {
     (connecting + unanswered).min(overflows * AGAIN_MS / completed.max(1.0))
 }
 
-/// Milliseconds that a request stands in the accept queue; none where that was not recorded.
+/// Milliseconds that a request stands in the accept queue; none if not recorded.
 pub fn queued_ms(case: &Case<'_>) -> Option<f64> {
     Pool::of(case).ok()?.accept_ms
 }

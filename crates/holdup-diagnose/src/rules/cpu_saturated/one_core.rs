@@ -1,5 +1,5 @@
-//! A process whose interpreter runs one thread at a time, and that uses all of a CPU: more threads do not make it faster, whatever the
-//! other CPUs do.
+//! A process whose interpreter runs one thread at a time and uses all of a CPU: more threads do not
+//! make it faster, even if other CPUs are idle.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,23 @@ use holdup_recording::metrics;
 use holdup_signals::View;
 use holdup_signals::evidence::Evidence;
 
-/// CPUs that such a process uses when it can use no more: a little is lost to handing over the lock, a little is done without it.
+/// CPUs that such a process uses at its limit: handing over the lock costs a little, and a little
+/// runs without it.
 const ALL_OF_ONE: (f64, f64) = (0.9, 1.15);
 
-/// Share (0-1) of its CPU that it is taken to use at most: from here on a queue is without end anyway.
+/// Assumed most use (0-1) of its CPU: from here the queue has no end.
 const MOST_BUSY: f64 = 0.995;
 
 pub(super) struct OneCore {
-    /// Processes that use a CPU each.
+    /// Processes that use a whole CPU.
     pub processes: usize,
-    /// Milliseconds of a request that waiting for the lock makes, as a queue of processor sharing at this utilization.
+    /// Milliseconds of a request spent waiting for the lock, as a processor-sharing queue at this
+    /// utilization.
     pub explains_ms: f64,
     pub evidence: Evidence,
 }
 
-/// The processes that use a CPU each, if there are any.
+/// The processes that use a whole CPU, if there are any.
 pub(super) fn of(view: &View<'_>, completed: f64) -> Option<OneCore> {
     let mut used: BTreeMap<(&str, String), f64> = BTreeMap::new();
     for (metric, label) in [(metrics::server::THREAD_CPU_TIME.name, "pid"), (metrics::process::CPU_TIME.name, "")] {
@@ -51,7 +53,7 @@ pub(super) fn of(view: &View<'_>, completed: f64) -> Option<OneCore> {
     let a_request_ms = full.iter().sum::<f64>() * seconds / completed * 1e3;
     let explains_ms = a_request_ms * busy / (1.0 - busy);
     let text = format!(
-        "{} process{} of an interpreter that runs one thread at a time used {busiest:.2} of the one CPU that it can: at {} of CPU a request, waiting for its lock makes up to {}, with other CPUs idle",
+        "{} process{} of an interpreter that runs one thread at a time used {busiest:.2} of its one CPU: at {} of CPU per request, waiting for its lock takes up to {}, while other CPUs are idle",
         full.len(),
         if full.len() > 1 { "es" } else { "" },
         ms(a_request_ms),
@@ -65,11 +67,11 @@ pub(super) fn of(view: &View<'_>, completed: f64) -> Option<OneCore> {
 pub(super) fn fix(processes: usize) -> Fix {
     Fix {
         text: format!(
-            "Run more processes than {processes}: threads of one share one CPU. As many as there are CPUs; then less CPU work a request."
+            "Run more processes than {processes}, up to the number of CPUs: threads of one process share one CPU. Then reduce the CPU work per request."
         ),
         command: None,
         keep: None,
-        risk: Some("Each process has its own memory, and its own connections to the database.".to_owned()),
+        risk: Some("Each process takes memory and connections to the database.".to_owned()),
     }
 }
 

@@ -1,4 +1,5 @@
-//! The wait for neighbours without a word of the app's: its connections on which an answer is awaited, by Little's law.
+//! The wait for downstream services without a report from the app: its connections that await an
+//! answer, by Little's law.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use crate::strength::STRONG;
 use holdup_signals::View;
 use holdup_signals::app_server::{Neighbour, waited_ms};
 
-/// Neighbours that are no databases, with requests a second. None where nobody looked.
+/// Downstream services that are not databases, with requests per second. None if not recorded.
 fn seen(case: &Case<'_>, view: &View<'_>) -> Option<(Vec<Neighbour>, f64)> {
     let source = view.outside().ok().filter(|o| o.has_processes())?.source;
     let mut neighbours = view.neighbours(&source)?;
@@ -19,7 +20,7 @@ fn seen(case: &Case<'_>, view: &View<'_>) -> Option<(Vec<Neighbour>, f64)> {
     (per_second > 0.0).then_some((neighbours, per_second))
 }
 
-/// What requests wait for all of them; none where nobody looked.
+/// Waits of requests for all of them; none if not recorded.
 pub(super) fn waited(case: &Case<'_>) -> Option<Waited> {
     let (neighbours, per_second) = seen(case, &stretch(case))?;
     let of = |neighbours: &[Neighbour], per_second| waited_ms(neighbours.iter().map(|n| n.pending).sum(), per_second);
@@ -29,7 +30,7 @@ pub(super) fn waited(case: &Case<'_>) -> Option<Waited> {
     Some(Waited { ms: waited, calm_ms: calm.map(|(all, rate)| of(&all, rate)), evidence, weight: STRONG })
 }
 
-/// By neighbour: milliseconds of a mean request beyond the calm stretch's.
+/// By downstream service: milliseconds of a mean request beyond the baseline window's.
 pub(super) fn growth(case: &Case<'_>) -> BTreeMap<String, f64> {
     let by_name = |view: &View<'_>| -> BTreeMap<String, f64> {
         let Some((neighbours, per_second)) = seen(case, view) else { return BTreeMap::new() };

@@ -1,5 +1,6 @@
-//! The same of PostgreSQL: a checkpoint that has to write its pages in a hurry, since the log has grown to max_wal_size before its time
-//! was up, while sessions pile up. Until version 16 the background writer's view counts checkpoints, from 17 on one of its own.
+//! The same for PostgreSQL: a checkpoint has to write its pages in a hurry, because the log has
+//! reached max_wal_size early, and sessions pile up. Until version 16 the background writer's view
+//! counts checkpoints, from 17 on a separate one.
 
 use super::{ALWAYS, Found, MATTERS, Outcome, SLOWER, bytes, pile_up, thousands};
 use crate::case::Case;
@@ -12,10 +13,11 @@ use holdup_signals::memory_setting::bytes_of;
 use holdup_signals::vacuum::PAGE_BYTES;
 use holdup_signals::{Counter, Growth, Missing, View, Window};
 
-/// What records a server.
+/// What to record for a server.
 const POSTGRESQL: &str = "--watch postgresql://USER@HOST:PORT";
 
-/// Pages that checkpoints wrote, and how many were made because of the log and because of time; new names first.
+/// Pages that checkpoints wrote, checkpoints due to the log's size, and those due to time; new
+/// names first.
 const NAMES: [[&str; 3]; 2] = [
     [
         metrics::postgresql::STAT_CHECKPOINTER_BUFFERS_WRITTEN.name,
@@ -29,18 +31,18 @@ const NAMES: [[&str; 3]; 2] = [
     ],
 ];
 
-/// The log as it grows: all versions, by its position.
+/// Growth of the log: in all versions by its position.
 const LOG: &str = metrics::postgresql::WAL_POSITION_BYTES.name;
 
-/// A checkpoint writes if it writes this many pages a second; fewer is what the background writer does as well.
+/// A checkpoint is writing at this many pages per second; the background writer alone writes fewer.
 const WRITES: f64 = 50.0;
 
-/// Whether a PostgreSQL is watched, and how its counters are called.
+/// Whether a PostgreSQL is watched, and the names of its counters.
 pub(super) fn names(view: &View<'_>) -> Option<[&'static str; 3]> {
     NAMES.into_iter().find(|names| !view.sources_of(names[0]).is_empty())
 }
 
-/// Judges it by checkpoints.
+/// Judges it from checkpoints.
 ///
 /// # Errors
 /// If a counter or sessions were not recorded.
@@ -48,7 +50,7 @@ pub(super) fn judge(case: &Case<'_>, [written, requested, timed]: [&'static str;
     let view = case.slow();
     let pages = view.counter(written, &[], POSTGRESQL)?;
     let (requested, timed) = (view.counter(requested, &[], POSTGRESQL)?, view.counter(timed, &[], POSTGRESQL)?);
-    // What was read at the end of an interval is of it, what was read at its begin of the one before.
+    // A reading at the end of an interval belongs to it, one at its start to the interval before.
     let shifted = |w: Window| Window { from: w.from + 1, to: w.to + 1 };
     let growths = view.growths(|_| true, written, &[]);
     let storms: Vec<Window> = growths.iter().filter(|g| g.rate() >= WRITES).map(|g| shifted(g.window)).collect();
@@ -56,7 +58,7 @@ pub(super) fn judge(case: &Case<'_>, [written, requested, timed]: [&'static str;
         format!("{} pages", thousands(pages.delta)),
         "few at a time",
         format!(
-            "checkpoints wrote {} pages, {} began because of the log's size and {} because of time",
+            "checkpoints wrote {} pages; {} started because of the log's size and {} because of time",
             thousands(pages.delta),
             thousands(requested.delta),
             thousands(timed.delta)
@@ -69,7 +71,8 @@ pub(super) fn judge(case: &Case<'_>, [written, requested, timed]: [&'static str;
     let completed = case.completed_in(view.window)?.max(1.0);
     let explains_ms = piled.more * piled.ratio / (completed / view.window.seconds()) * 1e3;
     let sessions = piled.evidence(&view, explains_ms);
-    // One that never ends is spread over its time, as it should be: nothing is compared then.
+    // A checkpoint that never ends is spread over its time, as it should be: there is nothing to
+    // compare.
     if case.share_inside(explains_ms) < MATTERS || piled.ratio >= ALWAYS {
         return Ok(Outcome::Cleared(vec![counted].into_iter().chain(sessions).collect()));
     }
@@ -89,13 +92,13 @@ pub(super) fn judge(case: &Case<'_>, [written, requested, timed]: [&'static str;
         evidence,
         weights,
         fixes: fixes(&view, &requested),
-        prove: "Run the same scenario again: checkpoints begin because of time, and sessions do not pile up while one writes."
+        prove: "Run the same scenario again: checkpoints start because of time, and sessions do not pile up while one writes."
             .to_owned(),
         role: Role::Root,
     }))
 }
 
-/// Whether changes went on slower while checkpoints wrote: the log grew less.
+/// Whether changes were slower while checkpoints wrote: the log grew less.
 fn log_meanwhile(view: &View<'_>, storms: &[Window]) -> Option<(bool, Evidence)> {
     let growths = view.growths(|_| true, LOG, &[]);
     let middle = |g: &Growth| g.window.from + (g.window.to - g.window.from) / 2;
@@ -121,19 +124,19 @@ fn fixes(view: &View<'_>, requested: &Counter) -> Vec<Fix> {
         let more = 4.0 * size;
         fixes.push(Fix {
             text: format!(
-                "Let the log grow to {} instead of {} between two checkpoints, so that time begins them and they are spread.",
+                "Let the log grow to {} instead of {} between two checkpoints, so that they start because of time and are spread out.",
                 bytes(more),
                 bytes(size)
             ),
             command: Some(format!("ALTER SYSTEM SET max_wal_size = '{:.0}MB'; SELECT pg_reload_conf();", more / 1_048_576.0)),
             keep: None,
-            risk: Some("Takes so much disk. Recovery after a crash reads more log, and takes longer.".to_owned()),
+            risk: Some("Takes that much disk. Recovery after a crash reads more log and takes longer.".to_owned()),
         });
     }
     let target = view.setting("checkpoint_completion_target", POSTGRESQL).unwrap_or("0.5");
     if target.parse::<f64>().is_ok_and(|t| t < 0.85) {
         fixes.push(Fix {
-            text: format!("Spread what a checkpoint writes over its time: checkpoint_completion_target is {target}."),
+            text: format!("Spread a checkpoint's writes over its interval: checkpoint_completion_target is {target}."),
             command: Some("ALTER SYSTEM SET checkpoint_completion_target = 0.9; SELECT pg_reload_conf();".to_owned()),
             keep: None,
             risk: None,
@@ -141,7 +144,7 @@ fn fixes(view: &View<'_>, requested: &Counter) -> Vec<Fix> {
     }
     fixes.push(Fix {
         text: format!(
-            "Make checkpoints rarer (checkpoint_timeout), so that pages which change again and again are written once; a full image of each page of {} goes to the log after every one.",
+            "Make checkpoints rarer (checkpoint_timeout), so that frequently changed pages are written once; after each checkpoint, a full image of each changed page of {} goes to the log.",
             bytes(PAGE_BYTES)
         ),
         command: None,

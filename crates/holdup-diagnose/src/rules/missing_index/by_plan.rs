@@ -1,10 +1,9 @@
-//! The rule on PostgreSQL, which does not count the rows that a statement examines: what its plan reads and throws away, and what the
-//! server counts of reading tables whole.
+//! The rule on PostgreSQL, from plans and counters of sequential scans: it does not count rows.
 
 use holdup_recording::metrics;
 use holdup_recording::plan::Node;
 
-use super::{EXAMINED_PER_USED, ROSE, ROW_MS, ROWS, columns};
+use super::{EXAMINED_PER_USED, INDEX_COST, ROSE, ROW_MS, ROWS, columns};
 use crate::case::Case;
 use crate::resources::statements;
 use crate::rules::parts::identifier;
@@ -14,19 +13,19 @@ use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::plans::{PLANS, Shape, shapes};
 use holdup_signals::{Executed, Missing, View};
 
-/// Share (0-1) of the statements' time of which the plans have to be known, before they are said to read nothing in vain.
+/// Share (0-1) of the statements' time for which plans must be known before they can clear.
 const KNOWN: f64 = 0.5;
 
 const SEQUENTIAL: &str = metrics::postgresql::STAT_TABLES_SEQ_TUP_READ.name;
 
-/// A table that is read whole.
+/// A table read as a whole.
 struct Scan {
     node: Node,
-    /// Rows that one execution reads of it.
+    /// Rows that one execution reads.
     examined: f64,
     /// Rows that pass the filter.
     kept: f64,
-    /// How that is known.
+    /// The source of the figures.
     known: &'static str,
 }
 
@@ -42,7 +41,7 @@ pub(super) fn judge(case: &Case<'_>, executed: &[&Executed], completed: f64) -> 
     for of in executed {
         all += of.seconds;
         let by_kind = shapes(&plans, of);
-        // What was executed knows more than what was only planned.
+        // An executed plan knows more than one that was only planned.
         let Some(shape) = ["auto_explain", "analyze", "explain"].iter().find_map(|kind| by_kind.get(kind)?.first())
         else {
             continue;
@@ -67,13 +66,13 @@ pub(super) fn judge(case: &Case<'_>, executed: &[&Executed], completed: f64) -> 
     let evidence = match &nearest {
         Some((of, shape, scan)) => {
             let text = format!(
-                "of what reads a table whole, what reads most is {}: {} rows a call, of which {} are kept: {}",
+                "the largest reader of whole tables is {}: {} rows per call, of which it keeps {}: {}",
                 scan.node.name(),
                 thousands(scan.examined),
                 thousands(scan.kept),
                 of.text
             );
-            view.plan_evidence(shape, format!("{} rows a call", thousands(scan.examined)), "", text)
+            view.plan_evidence(shape, format!("{} rows per call", thousands(scan.examined)), "", text)
         }
         None => {
             let plan = plans.iter().find_map(|plan| {
@@ -82,7 +81,7 @@ pub(super) fn judge(case: &Case<'_>, executed: &[&Executed], completed: f64) -> 
             });
             let Some(shape) = plan else { return Err(Missing::new("plans of the statements", PLANS)) };
             let text = format!(
-                "none of the {} plans, of statements with {} of the time, reads a table whole to throw rows away",
+                "none of the {} plans, which cover {} of the statements' time, reads a whole table to discard rows",
                 plans.len(),
                 percent(known / all.max(1e-9))
             );
@@ -92,22 +91,22 @@ pub(super) fn judge(case: &Case<'_>, executed: &[&Executed], completed: f64) -> 
     Ok(Outcome::Cleared(vec![evidence]))
 }
 
-/// Where next to nothing is read by scans, no index is missing, whatever the plans are.
+/// If sequential scans read hardly anything, no index is missing, whatever the plans.
 fn without_plans(view: &View<'_>, completed: f64) -> Option<Outcome> {
     let read = view.counter(SEQUENTIAL, &[], PLANS).ok()?;
     let each = read.delta / completed;
-    let text = format!("sequential scans of all tables together read {} rows a request", thousands(each));
-    let told = read.evidence(format!("{} rows a request", thousands(each)), "", text);
+    let text = format!("sequential scans of all tables together read {} rows per request", thousands(each));
+    let told = read.evidence(format!("{} rows per request", thousands(each)), "", text);
     (each < ROWS).then(|| Outcome::Cleared(vec![told]))
 }
 
-/// The scan of a plan that reads most in vain.
+/// The scan of a plan that discards most rows.
 fn worst(view: &View<'_>, plan: &Node) -> Option<Scan> {
     let scans = plan.all().into_iter().filter(|node| throws_away(node));
     scans.filter_map(|node| scan(view, node)).max_by(|a, b| (a.examined - a.kept).total_cmp(&(b.examined - b.kept)))
 }
 
-/// Whether it reads a table whole and keeps a part of the rows.
+/// Whether it reads a whole table and keeps only a part of the rows.
 fn throws_away(node: &Node) -> bool {
     node.kind.ends_with("Seq Scan") && node.filter.is_some()
 }
@@ -147,7 +146,7 @@ fn told(case: &Case<'_>, view: &View<'_>, of: &Executed, shape: &Shape<'_>, scan
     let each_ms = of.seconds / of.calls * 1e3;
     let explains_ms = (of.seconds * 1e3).min(of.calls * scan.examined * ROW_MS) / completed;
     let text = format!(
-        "{} reads {} rows a call ({}) and keeps {} of them: {}",
+        "{} reads {} rows per call ({}) and keeps {} of them: {}",
         scan.node.name(),
         thousands(scan.examined),
         scan.known,
@@ -155,14 +154,14 @@ fn told(case: &Case<'_>, view: &View<'_>, of: &Executed, shape: &Shape<'_>, scan
         of.text
     );
     let mut evidence = vec![
-        view.plan_evidence(shape, format!("{} rows a call", thousands(scan.examined)), "about those that it keeps", text),
+        view.plan_evidence(shape, format!("{} rows per call", thousands(scan.examined)), "about as many as it keeps", text),
         view.digest_evidence(
             of,
             "duration_ns",
             format!("{} a request", ms(explains_ms)),
             "a small part of the delay, with an index",
             format!(
-                "it ran {:.2} times a request, {} each by the server's own timing, of which reading rows makes {} of a request",
+                "it ran {:.2} times per request, {} each by the server's own timing; reading rows accounts for {} of a request",
                 of.calls / completed,
                 ms(each_ms),
                 ms(explains_ms)
@@ -186,14 +185,14 @@ fn told(case: &Case<'_>, view: &View<'_>, of: &Executed, shape: &Shape<'_>, scan
         weights,
         fixes: fixes(of, scan),
         prove: format!(
-            "Run the same scenario again: of {} rows read a call next to none are left, and seq_tup_read of the table stands still.",
+            "Run the same scenario again: hardly any of the {} rows read per call are left, and seq_tup_read of the table does not grow.",
             thousands(scan.examined)
         ),
         role: Role::Root,
     })
 }
 
-/// By which factor the rows read of the table rose a request, against the calm stretch, if there is one of which it is known.
+/// Growth factor of the table's rows read per request since the baseline window, if known there.
 fn against_calm(case: &Case<'_>, of: &Executed, scan: &Scan, completed: f64) -> Option<(f64, Evidence)> {
     let calm = case.calm()?;
     let before = calm.executed(super::COLUMNS).ok()?;
@@ -205,7 +204,7 @@ fn against_calm(case: &Case<'_>, of: &Executed, scan: &Scan, completed: f64) -> 
     let read = worst(&calm, &shape.tree).filter(|then| then.node.relation == scan.node.relation);
     let (was, is) =
         (read.map_or(0.0, |read| read.examined * then.calls / served), scan.examined * of.calls / completed);
-    let text = format!("it read {} rows a request, against {} in the calm stretch", thousands(is), thousands(was));
+    let text = format!("it read {} rows per request, against {} in the baseline window", thousands(is), thousands(was));
     let told = calm.plan_evidence(shape, format!("{} a request", thousands(is)), thousands(was), text);
     Some((is / was.max(1.0), told))
 }
@@ -218,17 +217,17 @@ fn fixes(of: &Executed, scan: &Scan) -> Vec<Fix> {
     let of_filter = columns(&format!("x WHERE {}", scan.node.filter.as_deref().unwrap_or_default()));
     let list = if of_filter.is_empty() { columns(&of.text) } else { of_filter };
     let mut fixes = vec![Fix {
-        text: format!("See how many rows of {table} its filter throws away. Put values for the ?."),
+        text: format!("See how many rows of {table} its filter discards. Replace each ? by a value."),
         command: Some(format!("EXPLAIN (ANALYZE, BUFFERS) {};", of.text.trim_end_matches(';'))),
         keep: None,
         risk: Some("It executes the statement.".to_owned()),
     }];
     if !list.is_empty() {
         fixes.push(Fix {
-            text: format!("Add an index on what it compares: {}.", list.join(", ")),
+            text: format!("Add an index on the compared columns: {}.", list.join(", ")),
             command: Some(format!("CREATE INDEX CONCURRENTLY ON {table} ({});", list.join(", "))),
             keep: None,
-            risk: Some("Reads the whole table twice and takes disk space; every change of a row keeps it up from then on. Conditions with LIKE '%…' or functions of a column are not helped by it.".to_owned()),
+            risk: Some(format!("Reads the whole table twice. {INDEX_COST}")),
         });
     }
     fixes

@@ -1,5 +1,6 @@
-//! The way from the database to the app, by packets on both of its ends: wherever on it the narrow place is, and whoever's
-//! interfaces are not full. It finds or says nothing; clearing is the interfaces'.
+//! The path from the database to the app, by packets on both ends: this finds a bottleneck anywhere
+//! on it, even if no interface of either host is full. It finds or stays silent; clearing is left
+//! to the interfaces.
 
 use holdup_recording::Labels;
 use holdup_recording::rows::Exchange;
@@ -13,19 +14,22 @@ use crate::rules::percent;
 use crate::strength::{FAIR, STRONG};
 use holdup_signals::evidence::{Evidence, Fix};
 
-/// Smaller responses are on their way in one go, whatever the bandwidth: TCP's first window is ten segments of some 1.4 kB (RFC 6928).
+/// Smaller responses arrive in one go, whatever the bandwidth: TCP's first window is ten segments
+/// of some 1.4 kB (RFC 6928).
 const LARGE_BYTES: i64 = 20_000;
 
-/// Fewer large responses say nothing.
+/// Least number of large responses.
 const LEAST: usize = 20;
 
-/// A way that is full lets all pass equally fast: the quickest tenth at most so much faster than the slowest.
+/// On a full path all large responses are equally fast: the quickest tenth is at most this many
+/// times as fast as the slowest.
 const LEVEL: f64 = 1.5;
 
-/// Share (0-1) of the network's time that has to lie between first and last byte. What lies before it is distance, or loss.
+/// Share (0-1) of the network's time that must lie between first and last byte. Time before the
+/// first byte is distance, or loss.
 const IN_TRANSFER: f64 = 0.7;
 
-/// What takes less is no transfer that could be timed, milliseconds.
+/// Shortest transfer that can be timed, milliseconds.
 const LEAST_MS: f64 = 1.0;
 
 struct Transfer<'a> {
@@ -79,7 +83,7 @@ pub(super) fn judge(case: &Case<'_>) -> Option<Outcome> {
                 bytes_per_second(rate),
                 "as fast as the server sends",
                 format!(
-                    "responses of {} came from the database at {}, eight of ten of them between {} and {}",
+                    "responses of {} arrived from the database at {}, eight of ten of them between {} and {}",
                     bytes(each),
                     bytes_per_second(rate),
                     bytes_per_second(slowest),
@@ -90,7 +94,7 @@ pub(super) fn judge(case: &Case<'_>) -> Option<Outcome> {
                 ms(network_ms),
                 "a round trip",
                 format!(
-                    "of a request {} were on the way between app and database, by packets on both ends; {} of {} large responses had segments sent again",
+                    "{} of a request were spent between app and database, by packets on both ends; {} of {} large responses had retransmitted segments",
                     ms(network_ms),
                     percent(again.min(transfers.len() as i64) as f64 / transfers.len() as f64),
                     transfers.len()
@@ -110,7 +114,7 @@ pub(super) fn judge(case: &Case<'_>) -> Option<Outcome> {
             },
             Fix {
                 text: format!(
-                    "More bandwidth between app and database than {}: the limit of an instance, a shaper, a VPN or a smaller link on the way.",
+                    "More bandwidth between app and database than {}: the limit may be an instance's, a shaper, a VPN or a smaller link on the path.",
                     bytes_per_second(rate)
                 ),
                 command: None,

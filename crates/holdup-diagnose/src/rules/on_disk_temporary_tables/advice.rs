@@ -1,5 +1,5 @@
-//! What to do about temporary tables on a disk, worked out from what was measured: how much memory a tmpfs needs, and whether
-//! a larger tmp_table_size would help at all.
+//! What to do about temporary tables on disk, from the measurements: how much memory a tmpfs needs,
+//! and whether a larger tmp_table_size would help at all.
 
 use holdup_recording::{Labels, metrics};
 
@@ -8,16 +8,17 @@ use super::{CREATED, ENABLE};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Counter, Mount, View};
 
-/// Where the tmpfs goes; nothing else is there.
+/// Where to mount the tmpfs; nothing else is there.
 const DIRECTORY: &str = "/var/lib/mysql-tmpdir";
 
-/// The least size of the tmpfs: 64 MiB. Statements that sort or alter a table put files there, too.
+/// Least size of the tmpfs: 64 MiB. Statements that sort or alter a table put files there, too.
 const LEAST_BYTES: f64 = 64.0 * 1024.0 * 1024.0;
 
-/// Temporary tables differ in size: room for so many times the mean.
+/// Temporary tables differ in size: room for this many times the mean.
 const ROOM: f64 = 4.0;
 
-/// A table that takes less than this share of what may stay in memory was not put on disk for its size.
+/// A table that takes less than this share (0-1) of the memory limit was not put on disk for its
+/// size.
 const SMALL: f64 = 0.5;
 
 /// Evidence that points at setting `name` of `source`.
@@ -39,8 +40,8 @@ pub(super) fn source_of(view: &View<'_>, name: &str) -> String {
     rows.iter().rev().find(|r| r.name == name).map(|r| r.source.clone()).unwrap_or_default()
 }
 
-/// Bytes that a temporary table takes, at most: what the server's process wrote, or what was written to tmpdir's device, for
-/// each that was made. Both have other writes in them, too.
+/// Bytes of a temporary table at most: what the server's process wrote, or what was written to
+/// tmpdir's device, per table. Both include other writes.
 fn table_bytes(view: &View<'_>, mount: Option<&Mount>, created: &Counter) -> Option<f64> {
     let calls = view.counter(metrics::process::IO_CALLS_BYTES.name, &[("direction", "write")], ENABLE).ok();
     let device = mount.and_then(|m| {
@@ -51,14 +52,14 @@ fn table_bytes(view: &View<'_>, mount: Option<&Mount>, created: &Counter) -> Opt
     rates.min_by(f64::total_cmp).filter(|_| created.rate() > 0.0).map(|rate| rate / created.rate())
 }
 
-/// Bytes up to which a temporary table may stay in memory: the lesser of both limits.
+/// Largest temporary table that stays in memory, bytes: the lesser of both limits.
 fn memory_limit(view: &View<'_>) -> Option<f64> {
     let number = |name| view.setting(name, ENABLE).ok()?.parse::<f64>().ok();
     let sizes = [number("tmp_memory_table_size").or(number("tmp_table_size")), number("max_heap_table_size")];
     sizes.into_iter().flatten().min_by(f64::total_cmp)
 }
 
-/// That a larger tmp_table_size would be in vain, or not, by the size of the tables.
+/// Whether a larger tmp_table_size would be useless, by the size of the tables.
 pub(super) fn in_vain(view: &View<'_>) -> Option<Evidence> {
     let limit = memory_limit(view)?;
     let created = view.counter(CREATED, &[], ENABLE).ok()?;
@@ -66,13 +67,13 @@ pub(super) fn in_vain(view: &View<'_>) -> Option<Evidence> {
         table_bytes(view, view.server_directories("tmpdir").first().and_then(|t| view.mount_of(t)).as_ref(), &created)?;
     let text = if each < SMALL * limit {
         format!(
-            "raising tmp_table_size or max_heap_table_size would be in vain: a table takes {} at most, of the {} that may stay in memory, so it is not on disk for its size but for its columns (BLOB or TEXT)",
+            "raising tmp_table_size or max_heap_table_size would not help: a table takes at most {}, and {} may stay in memory, so it is on disk for its columns (BLOB or TEXT) and not for its size",
             bytes(each),
             bytes(limit)
         )
     } else {
         format!(
-            "up to {} were written for each table, and {} may stay in memory: some may be too large for it",
+            "up to {} were written per table, and {} may stay in memory: some tables may be too large for it",
             bytes(each),
             bytes(limit)
         )
@@ -81,7 +82,7 @@ pub(super) fn in_vain(view: &View<'_>) -> Option<Evidence> {
     (!source.is_empty()).then(|| setting(view, &source, "tmp_table_size", &bytes(limit), "", text))
 }
 
-/// What to do, safest first; `at_once` is how many tables there were at one moment, at most.
+/// What to do, safest first; `at_once` is the most tables at one moment.
 pub(super) fn fixes(
     view: &View<'_>,
     tmpdirs: &[String],
@@ -94,12 +95,12 @@ pub(super) fn fixes(
     let mebibytes = ((size / 1024.0 / 1024.0).ceil() as u64).next_power_of_two();
     let why = match each {
         Some(each) => format!(
-            "{} tables at once x {} at most each, {ROOM:.0} times over, and at least {}",
+            "{} tables at once x at most {} each x {ROOM:.0} as reserve, and at least {}",
             thousands(at_once.ceil()),
             bytes(each),
             bytes(LEAST_BYTES)
         ),
-        None => "the least that is sensible; how large the tables are was not recorded (--watch host, --watch pid:N)"
+        None => "the least that is sensible; the size of the tables was not recorded (--watch host, --watch pid:N)"
             .to_owned(),
     };
     let mut fixes = vec![Fix {
@@ -118,26 +119,32 @@ pub(super) fn fixes(
         let option = if mount.has_option("dirsync") { "dirsync" } else { "sync" };
         fixes.push(Fix {
             text: format!(
-                "Mount {} without {option}: each create and delete waits for the disk because of it. Remounting does not change it, so it takes a fresh mount.",
+                "Mount {} without {option}: because of it, each create and delete waits for the disk. A remount does not change it, so unmount and mount again.",
                 mount.path
             ),
             command: Some(format!("umount {0} && mount -o defaults /dev/{1} {0}", mount.path, mount.device)),
             keep: Some(format!("Take {option} out of the line of {} in /etc/fstab.", mount.path)),
-            risk: Some("The server must be stopped meanwhile. Directory entries made within the last seconds before a crash may be lost; of temporary tables none is missed.".to_owned()),
+            risk: Some(
+                "The server must be stopped meanwhile. Directory entries of the last seconds before a crash may be lost, which does not matter for temporary tables."
+                    .to_owned(),
+            ),
         });
     }
     fixes.push(Fix {
         text: format!(
-            "Have the statement{} make no table on disk: no BLOB or TEXT column in GROUP BY, DISTINCT or UNION. Group by a key, a hash, or LEFT(column, 200) cast to CHAR instead.",
+            "Avoid the statement's table on disk{}: no BLOB or TEXT column in GROUP BY, DISTINCT or UNION. Group by a key, a hash, or LEFT(column, 200) cast to CHAR instead.",
             statement(view).map_or_else(String::new, |s| format!(" ({s})"))
         ),
         command: None,
         keep: None,
-        risk: Some("The statement's result must stay the same: values that differ only beyond what is grouped by become one.".to_owned()),
+        risk: Some(
+            "The statement's result must stay the same: values that differ only beyond the grouped part become one."
+                .to_owned(),
+        ),
     });
     fixes.push(Fix {
         text: format!(
-            "Without a tmpfs: several tmpdirs (now {}), each with a directory lock of its own; the server takes them in turn.",
+            "Without a tmpfs: several tmpdirs (now {}), each with a separate directory lock; the server uses them in turn.",
             tmpdirs.join(":")
         ),
         command: Some("tmpdir=/var/tmp/m1:/var/tmp/m2:/var/tmp/m3:/var/tmp/m4   # below [mysqld], then restart the server".to_owned()),
@@ -147,7 +154,7 @@ pub(super) fn fixes(
     fixes
 }
 
-/// The statement that most busy sessions run.
+/// The statement of most busy sessions.
 fn statement(view: &View<'_>) -> Option<String> {
     let busy = view.busy_sessions().ok()?;
     busy.groups.into_iter().find(|g| !g.statement.is_empty()).map(|g| g.statement)

@@ -1,5 +1,4 @@
-//! What the rules on ceilings have in common: which flow stands at a level and of what unit, how long requests wait for it, whose
-//! limit the level is, and what to say of it.
+//! What the rules on ceilings share: the flow at a level, the wait for it, and whose limit it is.
 
 use crate::case::Case;
 use crate::resources::share;
@@ -14,24 +13,24 @@ use holdup_signals::plateau::{Ceiling, Demand};
 use holdup_signals::throttle::Unit;
 use holdup_signals::{Missing, Window};
 
-/// That disks were looked at and none was asked for anything, if it is so.
+/// The outcome if disks were recorded and none did any I/O.
 pub(crate) fn no_disk_was_asked(case: &Case<'_>) -> Option<Outcome> {
     let view = case.slow();
     let is_idle = view.disks().is_ok_and(|disks| disks.tops().next().is_none());
     let none = view.counter(metrics::host::DISK_OPERATIONS.name, &[], "--watch host").ok().filter(|_| is_idle)?;
-    Some(Outcome::Cleared(vec![none.evidence("0", "many", "no disk was asked for anything")]))
+    Some(Outcome::Cleared(vec![none.evidence("0", "many", "no disk did any I/O")]))
 }
 
-/// What shows the level and the demand beyond it.
+/// Evidence of the level and of the demand beyond it.
 pub(crate) fn level_evidence(at: &AtCeiling) -> Vec<Evidence> {
     let (flow, unit, ceiling) = (&at.flow, at.binding.unit, &at.binding.ceiling);
     let demand = match ceiling.demand {
         Demand::Longer => "and each waited longer than in quieter intervals",
-        Demand::Insensitive => "and their number went up and down while the rate did not",
+        Demand::Insensitive => "and their number varied while the rate did not",
         Demand::Standing => "all the time",
     };
     let text = format!(
-        "reads and writes of {} together stood at {} in {} of {} intervals in which as much was asked for, with {:.1} \
+        "reads and writes of {} together stayed at {} in {} of {} intervals with as much demand, with {:.1} \
          operations in flight, {demand}",
         flow.name,
         rate(unit, ceiling.level),
@@ -45,11 +44,11 @@ pub(crate) fn level_evidence(at: &AtCeiling) -> Vec<Evidence> {
         let from = c.stretches.first().map_or(0, |s| s.from);
         Window { from, to: c.stretches.last().map_or(from, |s| s.to) }
     };
-    evidence.push(flow.evidence(unit, stretch(ceiling), observed, "as much as is asked for".into(), text));
+    evidence.push(flow.evidence(unit, stretch(ceiling), observed, "as much as the demand".into(), text));
     if let (Some(burst), Some(fall)) = (at.burst(), at.falls().last()) {
         let last = burst.stretches.iter().rfind(|s| s.from < fall.at).copied().unwrap_or(stretch(burst));
         let text = format!(
-            "until then it stood at {} for {} s: a burst that ended",
+            "until then it stayed at {} for {} s: a burst that ended",
             rate(unit, burst.level),
             thousands(last.seconds())
         );
@@ -57,7 +56,7 @@ pub(crate) fn level_evidence(at: &AtCeiling) -> Vec<Evidence> {
     }
     if let Some(freer) = at.freer() {
         let text = format!(
-            "before, it did more than that in {} intervals, up to {}, and from the end of them on never: a burst that ended, or a \
+            "before, it exceeded that in {} intervals, up to {}, and never afterwards: a burst that ended, or a \
              limit that was lowered",
             freer.intervals,
             rate(unit, freer.most)
@@ -67,7 +66,7 @@ pub(crate) fn level_evidence(at: &AtCeiling) -> Vec<Evidence> {
     evidence
 }
 
-/// The other unit, beside its limit if that is known.
+/// The other unit, with its limit if known.
 pub(crate) fn other_unit(case: &Case<'_>, flow: &Flow, unit: Unit) -> Option<Evidence> {
     let slow = case.slow().window;
     let (mean, most) = (flow.mean(unit, slow)?, flow.most(unit));
@@ -86,13 +85,13 @@ pub(crate) fn other_unit(case: &Case<'_>, flow: &Flow, unit: Unit) -> Option<Evi
     Some(flow.evidence(unit, slow, rate(unit, most), "a level, if it were the limit".into(), text))
 }
 
-/// Whose limit the level is: a documented one of the instance or volume that is known, or of unknown origin.
+/// Whose limit the level is: a documented one of the instance or volume, or unknown.
 pub(crate) fn origin(case: &Case<'_>, at: &AtCeiling) -> String {
     let (unit, level) = (at.binding.unit, at.binding.ceiling.level);
     let known = case.slow().known_limits();
     if at.flow.counted == Counted::Host && !known.is_told || known.what.is_none() {
-        return "The limit is of unknown origin: neither instance nor volume is known (holdup diagnose --on instance:CLASS, \
-                --on volume:TYPE:SIZE), and a number alone is nobody's."
+        return "The limit's origin is unknown, because neither instance nor volume is known (holdup diagnose --on instance:CLASS, \
+                --on volume:TYPE:SIZE); a number alone matches many limits."
             .into();
     }
     if let Some(limit) = known.matching(unit, level) {
@@ -101,17 +100,17 @@ pub(crate) fn origin(case: &Case<'_>, at: &AtCeiling) -> String {
     let documented: Vec<String> = known.of_unit(unit).map(|d| format!("{} {}", d.of, rate(unit, d.limit))).collect();
     let what = known.what.unwrap_or_default();
     if documented.is_empty() {
-        return format!("The limit is of unknown origin: no figures of {what} are at hand.");
+        return format!("The limit's origin is unknown: holdup has no figures for {what}.");
     }
     let restart = if what.contains("r5.") || what.contains("m5.") {
         " Instances started before 3 December 2019 have less until they are stopped and started."
     } else {
         ""
     };
-    format!("The limit is none of those documented for it ({}): of unknown origin.{restart}", documented.join(", "))
+    format!("It is none of the documented limits ({}): its origin is unknown.{restart}", documented.join(", "))
 }
 
-/// What a cloud's figures say of a limit on `unit`, if they find one; else what this host's counters say, as far as there are any.
+/// The outcome from a cloud's figures on `unit` if they show a limit; else from this host's.
 pub(crate) fn judge(
     case: &Case<'_>,
     unit: Unit,
@@ -127,7 +126,7 @@ pub(crate) fn judge(
     }
 }
 
-/// What the cloud's figures say of limits on `unit`; none if there are none.
+/// The outcome from the cloud's figures on `unit`; none without them.
 fn cloud(case: &Case<'_>, unit: Unit) -> Option<Result<Outcome, Missing>> {
     let (flows, at) = match at_ceiling(case, Counted::Cloud) {
         Ok(both) => both,
@@ -147,7 +146,7 @@ fn cloud_outcome(case: &Case<'_>, unit: Unit, flows: &[Flow], at: Vec<AtCeiling>
     let mut evidence = level_evidence(&at);
     let slow = case.slow().window;
     let waits = format!(
-        "{:.1} operations were in flight on average: {} of each request more than when it was calm. {}",
+        "{:.1} operations were in flight on average: {} per request more than in the baseline window. {}",
         at.flow.queued(slow).unwrap_or(0.0),
         ms(explains_ms),
         origin(case, &at)
@@ -163,7 +162,7 @@ fn cloud_outcome(case: &Case<'_>, unit: Unit, flows: &[Flow], at: Vec<AtCeiling>
         evidence,
         weights: weights(&at.binding.ceiling),
         fixes: vec![raise(case, &at)],
-        prove: format!("The same load again: {} of {} follow the load, and few wait.", word(unit), at.flow.name),
+        prove: format!("The same load again: the {} of {} follow the load, and few wait.", word(unit), at.flow.name),
         role: Role::Root,
     }))
 }
@@ -180,24 +179,23 @@ pub(crate) fn word(unit: Unit) -> &'static str {
     if unit == Unit::Bytes { "bytes a second" } else { "operations a second" }
 }
 
-/// Less of it, or more room: the next class up, if the class is known.
+/// Less I/O, or more room: the next class up, if the class is known.
 pub(crate) fn raise(case: &Case<'_>, at: &AtCeiling) -> Fix {
     let (room, risk) = sizing(case, &at.flow, at.binding.unit, at.binding.ceiling.level);
-    let text =
-        format!("Less of it first (what reads and writes most: vacuum, resent values, missing indexes); then {room}.");
+    let text = format!("Reduce the I/O first (vacuum, unchanged values sent again, missing indexes); then {room}.");
     Fix { text, command: None, keep: None, risk }
 }
 
-/// How much room this load needs, and where it is to be had: what was moved for each request that was served, times all that were
-/// due; the next class up where the class is known, and how much of it would be in use. And what that costs.
+/// The room this load needs and the class that provides it: throughput per served request times all
+/// due requests. Also what that costs.
 pub(crate) fn sizing(case: &Case<'_>, flow: &Flow, unit: Unit, level: f64) -> (String, Option<String>) {
     let slow = case.slow().window;
     let asked = flow.mean(unit, slow).unwrap_or(level) * backlog(case, slow);
     let needed = asked.max(level);
     let load = if needed > 1.01 * level {
-        format!("this load asks for {}, what queued included", rate(unit, asked))
+        format!("this load needs {}, including the queue", rate(unit, asked))
     } else {
-        format!("this load asks for {} at least", rate(unit, level))
+        format!("this load needs at least {}", rate(unit, level))
     };
     let known = case.slow().known_limits();
     if flow.counted == Counted::Host && !known.is_told || known.what.is_none() {
@@ -206,13 +204,13 @@ pub(crate) fn sizing(case: &Case<'_>, flow: &Flow, unit: Unit, level: f64) -> (S
     let what = known.what.clone().unwrap_or_default();
     let documented = known.of_unit(unit).filter(|d| !d.of.starts_with("burst")).map(|d| d.limit);
     let Some((class, baseline)) = known.next_up(unit, documented.fold(needed, f64::max)) else {
-        return (format!("more than {what} has: the limit has to be at least {}, as {load}", rate(unit, needed)), None);
+        return (format!("more than {what} allows: at least {}, as {load}", rate(unit, needed)), None);
     };
     let buys = format!(
-        "{:.1} times as much as now, of which this load takes {}",
+        "{:.1} times the present limit, of which this load uses {}",
         baseline / level.max(1.0),
         percent((needed / baseline).min(1.0))
     );
-    let text = format!("the next one up, {class} ({} all the time): {buys}; {load}", rate(unit, baseline));
-    (text, Some("A higher one costs more, and a change of an instance's class restarts it.".to_owned()))
+    let text = format!("the next one up, {class} ({} sustained): {buys}; {load}", rate(unit, baseline));
+    (text, Some("A larger one costs more, and changing an instance's class restarts it.".to_owned()))
 }

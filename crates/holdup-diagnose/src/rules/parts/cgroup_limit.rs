@@ -6,7 +6,7 @@ use holdup_signals::throttle::{Throttle, Unit};
 
 use holdup_signals::evidence::Fix;
 
-/// The limit that would let through what sleeps now as well.
+/// The limit that would also let through the operations that wait now.
 pub(crate) fn raise(view: &View<'_>, throttle: &Throttle) -> Fix {
     let path = view.cgroup_of(&throttle.source, metrics::cgroup::DISK_OPERATIONS.name);
     let v2 = view.setting_of(&throttle.source, "cgroup.version") == Some("2");
@@ -28,15 +28,15 @@ pub(crate) fn raise(view: &View<'_>, throttle: &Throttle) -> Fix {
     let direction = if throttle.direction == "read" { "Read" } else { "Write" };
     Fix {
         text: format!(
-            "Raise the cgroup's limit, to begin with to twice what it is ({to:.0}), or take it away (0 in version 1, max in version 2)."
+            "Raise the cgroup's limit, starting with twice the present one ({to:.0}), or remove it (0 in version 1, max in version 2)."
         ),
         command: Some(command),
         keep: Some(format!(
-            "the same limit where the cgroup is made: IO{direction}{systemd}Max=/dev/{} {to:.0} of its systemd unit, or the options of its container",
+            "the same limit where the cgroup is configured: IO{direction}{systemd}Max=/dev/{} {to:.0} of its systemd unit, or the options of its container",
             throttle.device
         )),
         risk: Some(
-            "Takes effect at once. Others on the same disk get less of it: that may be what the limit is for."
+            "Takes effect at once. Other services on the same disk get less of it: that may be what the limit is for."
                 .to_owned(),
         ),
     }

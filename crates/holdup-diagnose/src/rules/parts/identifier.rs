@@ -1,8 +1,8 @@
-//! Names of tables, columns and indexes as commands need them. A name is whatever somebody has called it: a command that is copied
-//! must mean that table, whatever signs are in it.
+//! Names of tables, columns and indexes for use in commands. A name may contain any character: a
+//! copied command must mean exactly that table.
 
-/// Words that PostgreSQL takes for its own where a name should stand (its manual, appendix "SQL Key Words": reserved); MySQL reserves
-/// most of them, and takes any name in its quotes.
+/// Words that PostgreSQL reserves (its manual, appendix "SQL Key Words": reserved). MySQL reserves
+/// most of them, and accepts any name in its quotes.
 #[rustfmt::skip]
 const RESERVED: &[&str] = &[
     "all", "analyse", "analyze", "and", "any", "array", "as", "asc", "asymmetric", "authorization", "between", "binary", "both",
@@ -18,7 +18,7 @@ const RESERVED: &[&str] = &[
     "where", "window", "with", "write",
 ];
 
-/// A name, in `quote` (PostgreSQL's `"`, MySQL's `` ` ``) where it needs that.
+/// A name, in `quote` (PostgreSQL's `"`, MySQL's `` ` ``) if it needs that.
 pub(crate) fn quoted(name: &str, quote: char) -> String {
     let is_plain = name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
         && name.chars().all(|char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '_')
@@ -30,7 +30,7 @@ pub(crate) fn quoted(name: &str, quote: char) -> String {
     format!("{quote}{doubled}{quote}")
 }
 
-/// `schema.name` as PostgreSQL's collector has it, for a command: the schema ends at the first dot.
+/// `schema.name` from PostgreSQL's collector, for a command: the schema ends at the first dot.
 pub(crate) fn table(name: &str) -> String {
     match name.split_once('.') {
         Some((schema, name)) => format!("{}.{}", quoted(schema, '"'), quoted(name, '"')),
@@ -38,7 +38,7 @@ pub(crate) fn table(name: &str) -> String {
     }
 }
 
-/// A name as the string that `::regclass` is made of.
+/// A name as a string literal for `::regclass`.
 pub(crate) fn string(name: &str) -> String {
     format!("'{}'", name.replace('\'', "''"))
 }

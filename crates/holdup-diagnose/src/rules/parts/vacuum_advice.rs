@@ -1,5 +1,6 @@
-//! Which settings of autovacuum a table should have by what becomes of its rows, with the arithmetic: at how many dead rows a run
-//! begins, how often that is at the measured rate, and how much a run has to go through.
+//! Which autovacuum settings suit a table, by what happens to its rows, with the arithmetic: at how
+//! many dead rows a run starts, how often that is at the measured rate, and how much a run has to
+//! process.
 
 use super::identifier;
 use crate::rules::{bytes, thousands};
@@ -9,18 +10,18 @@ use holdup_signals::evidence::Fix;
 use holdup_signals::tables::{POSTGRESQL, TableWrites};
 use holdup_signals::vacuum::PAGE_BYTES;
 
-/// How the rows of a table live.
+/// The lifetime of a table's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Profile {
-    /// They stay, and are changed again and again.
+    /// They stay, and are updated again and again.
     Updated,
-    /// They are inserted and deleted soon.
+    /// They are inserted and soon deleted.
     ShortLived,
     /// Neither.
     Other,
 }
 
-/// How the rows of `table` live; of a TOAST table those of its owner tell.
+/// The lifetime of the rows of `table`; for a TOAST table, that of its owner's rows.
 pub(crate) fn profile(table: &TableWrites) -> Profile {
     if table.deleted > 0.0 && table.deleted >= 0.5 * table.inserted && table.inserted >= table.updated {
         Profile::ShortLived
@@ -31,7 +32,8 @@ pub(crate) fn profile(table: &TableWrites) -> Profile {
     }
 }
 
-/// When a run should begin for rows that live so: values that a large service with such tables has settled on.
+/// When a run should start for such rows: values that a large service with such tables has settled
+/// on.
 fn suiting(profile: Profile) -> Fires {
     match profile {
         Profile::Updated => Fires { scale: 0.01, threshold: 50.0 },
@@ -49,11 +51,11 @@ fn how_often(fires: Fires, live: f64, per_second: f64) -> String {
     } else {
         format!("{} min", thousands(every / 60.0))
     };
-    format!("at {} dead rows, every {every} at the measured {} a second", thousands(at), thousands(per_second))
+    format!("at {} dead rows, every {every} at the measured {} per second", thousands(at), thousands(per_second))
 }
 
-/// Settings for `table`, if its rows live in a way that the present ones do not suit. `owner` is the table whose rows it holds: itself,
-/// or of a TOAST table the one whose values it has.
+/// Settings for `table`, if the present ones do not suit its rows. `owner` is the table that the
+/// rows belong to: itself, or for a TOAST table the one whose values it holds.
 pub(crate) fn advise(view: &View<'_>, table: &TableWrites, owner: &TableWrites) -> Option<Fix> {
     let profile = profile(owner);
     let (now, then) = (Fires::set(view, table), suiting(profile));
@@ -62,17 +64,17 @@ pub(crate) fn advise(view: &View<'_>, table: &TableWrites, owner: &TableWrites) 
         return None;
     }
     let lives = match profile {
-        Profile::Updated => "are changed again and again and stay",
-        _ => "are deleted soon after they came",
+        Profile::Updated => "are updated again and again and stay",
+        _ => "are deleted soon after their insert",
     };
-    // A dead row a page at worst; of a TOAST table four in each.
+    // One dead row per page at worst; in a TOAST table four in each.
     let a_page = if table.toast_of.is_some() { 4.0 } else { 1.0 };
     let touched = |fires: Fires| {
         let pages = fires.at(live) / a_page;
         view.table_bytes(table).map_or(pages * PAGE_BYTES, |all| (pages * PAGE_BYTES).min(all))
     };
     let text = format!(
-        "Let autovacuum come to {} sooner, in smaller portions: its rows {lives}. With scale factor {} and threshold {} it comes {} and goes through up to {} of pages with dead rows; with {} and {} {}, through up to {}.",
+        "Start autovacuum of {} sooner, in smaller portions: its rows {lives}. With scale factor {} and threshold {} it starts {} and processes up to {} of pages with dead rows; with {} and {} {}, up to {}.",
         table.name(),
         now.scale,
         thousands(now.threshold),
@@ -92,12 +94,12 @@ pub(crate) fn advise(view: &View<'_>, table: &TableWrites, owner: &TableWrites) 
             then.scale,
             then.threshold
         )),
-        keep: Some("It is kept with the table.".to_owned()),
-        risk: Some("More runs, each of which goes through all indexes of the table as well; waits for running transactions on it when it is set.".to_owned()),
+        keep: Some("It is stored with the table.".to_owned()),
+        risk: Some("More runs, each of which also reads all indexes of the table; setting it waits for running transactions on the table.".to_owned()),
     })
 }
 
-/// Where the arithmetic's figures come from.
+/// What to record for the arithmetic's figures.
 pub(crate) const NEEDS: &str = POSTGRESQL;
 
 #[cfg(test)]

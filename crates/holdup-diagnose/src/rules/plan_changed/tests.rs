@@ -86,8 +86,8 @@ fn the_same_plan_and_a_hundred_times_the_time_clears_it() {
     let Ok(Outcome::Cleared(evidence)) = made.judge(&RULE) else { panic!("{:?}", made.explains(&RULE)) };
     let told = &evidence[0].text;
     assert!(
-        told.contains("the same plan in and out")
-            && told.contains("4 plans in the calm stretch")
+        told.contains("the same plan before and during")
+            && told.contains("4 plans in the baseline window")
             && told.contains("100.0 times the time"),
         "{told}"
     );

@@ -1,4 +1,4 @@
-//! The time that statements spend in front of execution, by whichever two accounts there are of it.
+//! The time of statements in front of execution, from any two sources that bound it.
 
 use std::collections::BTreeSet;
 
@@ -11,18 +11,18 @@ use crate::rules::{ms, thousands, timing};
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Gauge, View};
 
-/// Fewer statements of which both are known say nothing.
+/// Least number of statements known to both sources.
 const LEAST: usize = 20;
 
-/// What two accounts leave between them.
+/// The time between two sources.
 pub(super) struct Gap {
     /// Milliseconds of a mean request.
     pub per_request_ms: f64,
-    /// What says so.
+    /// The evidence.
     pub evidence: Vec<Evidence>,
 }
 
-/// The packets on the server's machine against the server's own timing: no network is in it.
+/// Packets on the server's machine compared with the server's own timing: without the network.
 pub(super) fn of_wire(case: &Case<'_>, completed: f64) -> Option<Gap> {
     let window = case.slow().window;
     let calls = case.sources().calls().all();
@@ -43,32 +43,32 @@ pub(super) fn of_wire(case: &Case<'_>, completed: f64) -> Option<Gap> {
         ms(served),
         format!("about {}", ms(executed)),
         format!(
-            "the database's machine had each of {} statements for {} from its arrival to the response, {} of it before it was taken up, and the server says that it took {} to execute them",
+            "each of {} statements spent {} at the database's machine from arrival to response, {} of it before execution, and the server timed their execution at {}",
             thousands(count),
             ms(served),
             ms(waited),
             ms(executed)
         ),
     );
-    // The history may have lost executions: those that are there stand for all statements that the packets show.
+    // The history may have lost executions: those present stand for all statements in the packets.
     Some(Gap { per_request_ms: waited * seen().count() as f64 / completed, evidence: vec![evidence] })
 }
 
-/// The app's account of its calls against the server's own timing: the network is in it, too.
+/// The app's timing of its calls compared with the server's own: includes the network.
 pub(super) fn of_app(case: &Case<'_>, completed: f64) -> Option<Gap> {
     let view = case.slow();
     let server = timing::server_timing(&view, completed).ok()?;
     let took = server.evidence(
         "most of the client's time, if execution were slow",
         format!(
-            "by the server's own timing {} of the same statements took {} at p50 and {} at p99",
+            "by the server's own timing, {} of the same statements took {} at p50 and {} at p99",
             thousands(server.count as f64),
             ms(server.p50_ms),
             ms(server.p99_ms)
         ),
     );
     let said = |app_ms: f64| {
-        format!("the app waits {} for a statement, the server says it takes {}", ms(app_ms), ms(server.mean_ms))
+        format!("the app waits {} for a statement, and the server times it at {}", ms(app_ms), ms(server.mean_ms))
     };
     if let Ok(app) = timing::app_operations(&view) {
         let evidence = app.evidence(ms(app.ms), format!("about {}", ms(server.mean_ms)), said(app.ms));
@@ -81,7 +81,7 @@ pub(super) fn of_app(case: &Case<'_>, completed: f64) -> Option<Gap> {
     Some(Gap { per_request_ms: (each - server.mean_ms).max(0.0) * calls, evidence: vec![app, took] })
 }
 
-/// Connections to the database whose request nobody has read yet; none if sockets were not looked at.
+/// Connections to the database with an unread request; none if sockets were not recorded.
 pub(super) fn unread(view: &View<'_>, ports: &BTreeSet<String>) -> Option<Gauge> {
     let of_port = |port: &String| {
         let new = view.gauge(metrics::tcp::CONNECTIONS_UNREAD.name, &[("port", port), ("side", "server")], "");
@@ -90,8 +90,8 @@ pub(super) fn unread(view: &View<'_>, ports: &BTreeSet<String>) -> Option<Gauge>
     ports.iter().filter_map(of_port).max_by(|a, b| a.mean.total_cmp(&b.mean))
 }
 
-/// Milliseconds of a request that the network between app and database can take at most; none if nothing bounds it. On one
-/// machine there is none that could.
+/// Most milliseconds of a request that the network between app and database can take; none if
+/// nothing bounds it. Zero on a single machine.
 pub(super) fn network_bound_ms(case: &Case<'_>) -> Option<f64> {
     let view = case.slow();
     let ports = holdup_signals::ports::database_ports(&view);

@@ -49,7 +49,7 @@ fn a_level_of_the_sum_is_a_limit_though_its_parts_are_ragged() {
     assert_eq!(made.explains(&super::super::iops_ceiling::RULE), Some(0.0), "requests are large");
     let Ok(Outcome::Found(found)) = made.judge(&RULE) else { panic!("not found") };
     assert!(found.evidence[0].text.contains("12 MB/s"), "{:?}", found.evidence[0]);
-    assert!(found.evidence[1].text.contains("of unknown origin"), "{:?}", found.evidence[1]);
+    assert!(found.evidence[1].text.contains("origin is unknown"), "{:?}", found.evidence[1]);
 }
 
 #[test]
@@ -166,15 +166,15 @@ fn the_incident_is_named_with_its_level_and_burst_and_no_wrong_limit() {
     let texts: Vec<&str> = found.evidence.iter().map(|e| e.text.as_str()).collect();
     let all = texts.join("\n");
     for part in [
-        "none of those documented for it (baseline of db.r5.2xlarge 288 MB/s, burst of db.r5.2xlarge 594 MB/s",
-        "of unknown origin",
+        "none of the documented limits (baseline of db.r5.2xlarge 288 MB/s, burst of db.r5.2xlarge 594 MB/s",
+        "its origin is unknown",
         "3 December 2019",
         "the limit (provisioned of the io1 volume) is 30,000 operations/s",
     ] {
         assert!(all.contains(part), "{part}: {all}");
     }
     // From 213 to 593.75 MB/s; with its burst the load moved 271 on average.
-    let sizing = "r5.4xlarge (594 MB/s all the time): 2.8 times as much as now, of which this load takes 46 %";
+    let sizing = "r5.4xlarge (594 MB/s sustained): 2.8 times the present limit, of which this load uses 46 %";
     assert!(found.fixes[0].text.contains(sizing), "{:?}", found.fixes);
     // The burst is marked from its first minute to its last.
     let burst = found.evidence.iter().find(|e| e.text.contains("a burst that ended")).unwrap();

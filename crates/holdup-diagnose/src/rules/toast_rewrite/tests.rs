@@ -84,12 +84,13 @@ fn the_limit_is_the_root_and_what_asks_more_of_it_contributes() {
     assert_eq!(chain[..3], expected[..], "{:#?}", diagnosis.chain);
     // 6.1 of 12 MB/s are the values', 3 are vacuum's, which has nothing else to do.
     assert!(
-        diagnosis.chain[0].without.contains("2.9 MB/s of 12 MB/s") && diagnosis.chain[0].without.contains("enough"),
+        diagnosis.chain[0].without.contains("2.9 MB/s instead of 12 MB/s")
+            && diagnosis.chain[0].without.contains("suffice"),
         "{:#?}",
         diagnosis.chain
     );
     let text = rewrite.evidence.iter().map(|e| e.text.as_str()).collect::<Vec<_>>().join("\n");
-    assert!(text.contains("6.0 an update") && text.contains("it sets body, hits (100 % of the updates)"), "{text}");
+    assert!(text.contains("6.0 per update") && text.contains("it sets body, hits (100 % of the updates)"), "{text}");
     assert!(
         rewrite
             .fixes

@@ -1,4 +1,5 @@
-//! What to do about workers that are all busy: how many the load asks for, and what limits their number.
+//! What to do about workers that are all busy: how many the load needs, and what limits their
+//! number.
 
 use crate::case::Case;
 use crate::resources::workers::{Held, Pool, processes, stretch};
@@ -6,16 +7,16 @@ use crate::rules::{Fix, bytes, ms, percent, thousands};
 use holdup_recording::metrics;
 use holdup_signals::View;
 
-/// Share (0-1) of time for which workers should be busy: what comes unevenly needs the rest.
+/// Share (0-1) of time for which workers should be busy: the rest is for uneven arrivals.
 const WELL_USED: f64 = 0.7;
 
-/// From this share (0-1) of a worker's time on it mostly waits.
+/// From this share (0-1) of its time a worker mostly waits.
 const MOSTLY_WAITS: f64 = 0.5;
 
-/// Settings that say how many connections a database takes.
+/// Settings that limit a database's connections.
 const BUDGETS: &[&str] = &["max_connections"];
 
-/// Safest first.
+/// Fixes, safest first.
 pub(super) fn fixes(case: &Case<'_>, pool: &Pool, held: Option<&Held>) -> Vec<Fix> {
     let view = stretch(case);
     let fix = |text: String, risk: Option<&str>| Fix { text, command: None, keep: None, risk: risk.map(str::to_owned) };
@@ -25,7 +26,7 @@ pub(super) fn fixes(case: &Case<'_>, pool: &Pool, held: Option<&Held>) -> Vec<Fi
         let at_once = offered * held.ms / 1e3;
         let needed = (at_once / WELL_USED).ceil().max((most + 1.0).ceil());
         let text = format!(
-            "Raise the workers from {most:.0} to {}: {offered:.0} requests a second that each hold one for {} are {at_once:.1} at once by Little's law, and what comes unevenly needs room.{}",
+            "Raise the workers from {most:.0} to {}: {offered:.0} requests/s that each hold one for {} are {at_once:.1} at once by Little's law, and uneven arrivals need room.{}",
             thousands(needed),
             ms(held.ms),
             limits(&view, pool, most, needed)
@@ -41,21 +42,22 @@ pub(super) fn fixes(case: &Case<'_>, pool: &Pool, held: Option<&Held>) -> Vec<Fi
         if held.waits_ratio() >= MOSTLY_WAITS {
             fixes.push(fix(
                 format!(
-                    "Or let a worker take further requests while it waits, which it does for {} of its time: fibres (Falcon), async workers, virtual threads.",
+                    "Or let a worker take further requests while it waits, which is {} of its time: fibres (Falcon), async workers, virtual threads.",
                     percent(held.waits_ratio())
                 ),
-                Some("The queue then moves inside: connections to the database and calls of neighbours need limits and deadlines of their own."),
+                Some("The queue then moves inside: connections to the database and calls of downstream services need their own limits and deadlines."),
             ));
         }
     }
-    let name = held.and_then(Held::slowest).map_or_else(|| "neighbours".to_owned(), |n| n.name.clone());
+    let name = held.and_then(Held::slowest).map_or_else(|| "downstream services".to_owned(), |n| n.name.clone());
     fixes.push(fix(
-        format!("Give calls of {name} and statements a deadline: a worker is held for no longer than that."),
+        format!("Give calls of {name} and statements a deadline: it bounds the time that a worker is held."),
         Some("Some requests are then answered with an error."),
     ));
     fixes.push(fix(
-        "Answer early what can't be served in time: a shorter accept queue, and the liveness probe on a port of its own.".to_owned(),
-        Some("Clients see refusals sooner; they have to try again later, not at once."),
+        "Reject early what can't be served in time: a shorter accept queue, and the liveness probe on a separate port."
+            .to_owned(),
+        Some("Clients see refusals sooner; they have to retry later, not at once."),
     ));
     fixes
 }
@@ -81,7 +83,7 @@ fn limits(view: &View<'_>, pool: &Pool, most: f64, needed: f64) -> String {
     text
 }
 
-/// How the server is told.
+/// How to configure the server.
 fn command(server: &str, needed: f64, processes: f64) -> Option<String> {
     let each = (needed / processes.max(1.0)).ceil();
     Some(match server {

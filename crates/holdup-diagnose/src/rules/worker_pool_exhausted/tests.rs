@@ -71,17 +71,17 @@ fn busy_workers_with_a_queue_in_front_of_them_are_the_cause() {
     let said = |what: &str| finding.evidence.iter().any(|e| e.text.contains(what));
     for what in [
         "all 10 workers of Puma were busy",
-        "45.0 connections on average stood in the accept queue of port 8080",
-        "the queue is the kernel's",
-        "a worker is held for 100 ms a request: 60.0 ms (60 %) for neighbours, most for 10.0.0.5:9300, 20.0 ms (20 %) for the database",
-        "8.00 ms (8 %) on a CPU; 10 of them so carry 100 requests a second, no more",
-        "they would carry at most 125 a second, by their own time and the 1.0 CPUs they can use",
+        "45.0 connections on average waited in the accept queue of port 8080",
+        "the queue is in the kernel",
+        "a request holds a worker for 100 ms: 60.0 ms (60 %) for downstream services, most for 10.0.0.5:9300, 20.0 ms (20 %) for the database",
+        "8.00 ms (8 %) on a CPU; 10 of them therefore carry at most 100 requests/s",
+        "they would carry at most 125/s, by their own time and the 1.0 CPUs they can use",
     ] {
         assert!(said(what), "{what}: {:#?}", finding.evidence);
     }
     let fix = &finding.fixes[0];
     assert!(
-        fix.text.starts_with("Raise the workers from 10 to 15: 100 requests a second that each hold one for 100 ms"),
+        fix.text.starts_with("Raise the workers from 10 to 15: 100 requests/s that each hold one for 100 ms"),
         "{}",
         fix.text
     );
@@ -178,7 +178,7 @@ fn a_quota_that_stops_workers_is_the_root() {
     let pool = unseen.findings.iter().find(|f| f.cause == RULE.cause).unwrap();
     assert_eq!((pool.role, pool.follows_from.as_deref()), (Role::Symptom, None));
     assert!(
-        pool.evidence.iter().any(|e| e.text.contains("in the calm stretch a worker was held for 30.0 ms")),
+        pool.evidence.iter().any(|e| e.text.contains("in the baseline window a request held a worker for 30.0 ms")),
         "{pool:?}"
     );
 }

@@ -1,5 +1,6 @@
-//! PostgreSQL's share in it: its own cache (shared_buffers) and the kernel's behind it, against the tables and indexes that it has. A
-//! block that is in neither is read from the disk; vacuum's reads are not those of requests.
+//! PostgreSQL's part: its own cache (shared_buffers) and the kernel's behind it, compared with its
+//! tables and indexes. A block in neither is read from the disk; vacuum's reads do not count as the
+//! requests'.
 
 use super::{Full, READS_A_REQUEST, bytes, less_data, percent};
 use crate::strength::FAIR;
@@ -11,10 +12,11 @@ use holdup_signals::{Disk, Missing, View};
 
 const SERVER: &str = "--watch postgresql://USER@HOST:PORT";
 
-/// PostgreSQL's caches, if requests read past them and all that it stores has no room in them; none if not, or if none is watched.
+/// PostgreSQL's caches, if requests read past them and its data do not fit in them; none otherwise,
+/// or if none is watched.
 ///
 /// # Errors
-/// If the size of what is stored, or of the cache, was not recorded.
+/// If the size of its data or of the cache was not recorded.
 pub(super) fn cache(view: &View<'_>, disk: &Disk, completed: f64) -> Result<Option<Full>, Missing> {
     const READ: &str = metrics::postgresql::STAT_DATABASE_BLKS_READ.name;
     if view.sources_of(READ).is_empty() {
@@ -29,7 +31,8 @@ pub(super) fn cache(view: &View<'_>, disk: &Disk, completed: f64) -> Result<Opti
     let own = bytes_of(own, PAGE_BYTES).ok_or_else(|| Missing::new("setting shared_buffers as a size", SERVER))?;
     let stored = stored(view).ok_or_else(|| Missing::new("sizes of tables (postgresql_table_size_bytes)", SERVER))?;
     let memory = view.memory()?;
-    // The kernel keeps files in what processes leave; its part of shared_buffers is a process's memory.
+    // The kernel caches files in what processes leave; its part of shared_buffers is a process's
+    // memory.
     let kept = memory.file_bytes.unwrap_or((memory.limit_bytes - own).max(0.0));
     let room = own + kept;
     let hits = view.counter(metrics::postgresql::STAT_DATABASE_BLKS_HIT.name, &[], SERVER).map_or(0.0, |c| c.delta);
@@ -39,7 +42,7 @@ pub(super) fn cache(view: &View<'_>, disk: &Disk, completed: f64) -> Result<Opti
             format!("{a_request:.1} a request"),
             format!("below {READS_A_REQUEST}"),
             format!(
-                "{a_request:.1} blocks a request were not in shared_buffers, {} of what was asked of it",
+                "{a_request:.1} blocks per request were not in shared_buffers, {} of its requests",
                 percent(missed)
             ),
         ),
@@ -48,7 +51,7 @@ pub(super) fn cache(view: &View<'_>, disk: &Disk, completed: f64) -> Result<Opti
             format!("{} for {}", bytes(room), bytes(stored)),
             "room for all of it",
             format!(
-                "tables and indexes that were seen have {}, shared_buffers {} and the files that memory keeps {}",
+                "the known tables and indexes have {}, shared_buffers {} and cached files {}",
                 bytes(stored),
                 bytes(own),
                 bytes(kept)
@@ -58,7 +61,7 @@ pub(super) fn cache(view: &View<'_>, disk: &Disk, completed: f64) -> Result<Opti
     if stored <= room || !memory.is_full() {
         return Ok(None);
     }
-    // Of what the disk read, what vacuum read is nobody's working set.
+    // Vacuum's reads from the disk do not belong to any working set.
     let vacuum = view.vacuum().ok().and_then(|v| v.bytes_per_second).map_or(0.0, |(rate, _)| rate * disk.seconds);
     let of_requests = (1.0 - vacuum / disk.read.bytes.max(1.0)).clamp(0.0, 1.0);
     let share = (reads.delta * PAGE_BYTES / disk.read.bytes.max(1.0)).min(1.0) * of_requests;
@@ -70,7 +73,7 @@ pub(super) fn cache(view: &View<'_>, disk: &Disk, completed: f64) -> Result<Opti
         fixes: vec![
             Fix {
                 text: format!(
-                    "Give it {} more memory, or so much of it as the busiest tables need: {} of blocks were read past shared_buffers in these {:.0} s.",
+                    "Give it {} more memory, or as much as the busiest tables need: {} of blocks were read past shared_buffers in these {:.0} s.",
                     bytes(more),
                     bytes(reads.delta * PAGE_BYTES),
                     view.window.seconds()
