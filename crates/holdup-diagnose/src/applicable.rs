@@ -15,7 +15,7 @@ const OF_POSTGRESQL: &[&str] = &["toast_rewrite", "autovacuum_pressure"];
 
 /// The causes among `open` that the databases of `recording` can have.
 pub(crate) fn among(open: Vec<NotJudged>, recording: &Recording) -> Vec<NotJudged> {
-    let watched = Watched::of(recording);
+    let watched = Watched::from_recording(recording);
     open.into_iter().filter(|one| watched.can_have(&one.cause)).collect()
 }
 
@@ -28,7 +28,7 @@ struct Watched {
 
 impl Watched {
     /// The kinds in `recording`, from the sources that could be read.
-    fn of(recording: &Recording) -> Self {
+    fn from_recording(recording: &Recording) -> Self {
         let has = |scheme: &str| {
             let read = |state: CoverageState| state != CoverageState::Absent;
             recording.manifest.coverage.iter().any(|entry| entry.source.starts_with(scheme) && read(entry.state))

@@ -11,7 +11,7 @@ use holdup_signals::timing;
 const MUCH: f64 = 0.5;
 
 /// The possible causes of a stretch of time between two sources.
-pub(crate) struct Between {
+pub(crate) struct UnsplitTime {
     /// In a sentence: how much it is, its possible causes, what would tell them apart.
     pub text: String,
     /// The causes.
@@ -35,7 +35,7 @@ const ANYWHERE: &[&str] = &["thread_pool_queue", "lock_contention", "missing_ind
 const SERVER: &str = "mysql://USER@HOST:PORT";
 
 /// The possible causes, if most of the excess lies between two sources.
-pub(crate) fn between(case: &Case<'_>) -> Option<Between> {
+pub(crate) fn between(case: &Case<'_>) -> Option<UnsplitTime> {
     let accounts = case.accounts();
     let told = accounts.all.iter().filter(|a| a.has_app || a.is_joined || a.has_wire).count();
     if (told as f64) < SPEAKS * accounts.all.len() as f64 || told == 0 {
@@ -44,7 +44,7 @@ pub(crate) fn between(case: &Case<'_>) -> Option<Between> {
     let (unsplit, unexplained, executed) = means(accounts);
     let (has_wire, has_server) = (accounts.all.iter().any(|a| a.has_wire), accounts.all.iter().any(|a| a.has_server));
     match () {
-        () if case.share(unsplit) >= MUCH && has_wire => Some(Between {
+        () if case.share(unsplit) >= MUCH && has_wire => Some(UnsplitTime {
             text: format!(
                 "{} of a request lie between its arrival on the database's machine and the response: in a queue in front of execution, in locks, or in execution itself. Turn on --watch mysql://USER@HOST:PORT with performance_schema's statement history to tell them apart",
                 ms(unsplit)
@@ -54,7 +54,7 @@ pub(crate) fn between(case: &Case<'_>) -> Option<Between> {
             watch: SERVER,
         }),
         () if case.share(unsplit) >= MUCH => Some(one_sided(unsplit)),
-        () if case.share(unexplained) >= MUCH && has_server && executed < unexplained => Some(Between {
+        () if case.share(unexplained) >= MUCH && has_server && executed < unexplained => Some(UnsplitTime {
             text: format!(
                 "{} of a request lie between app and database: in the network or in a queue in front of execution. Turn on --watch wire:PORT on the database's machine to tell them apart",
                 ms(unexplained)
@@ -74,7 +74,7 @@ fn means(accounts: &Accounts<'_>) -> (f64, f64, f64) {
 }
 
 /// Without single requests: only the app's metrics.
-fn by_metrics(case: &Case<'_>) -> Option<Between> {
+fn by_metrics(case: &Case<'_>) -> Option<UnsplitTime> {
     let view = case.slow();
     let (per_request, ..) = statements::database_of_app(case)?;
     let completed = case.completed_in(view.window).ok()?.max(1.0);
@@ -82,8 +82,8 @@ fn by_metrics(case: &Case<'_>) -> Option<Between> {
     (case.share(per_request) >= MUCH && !is_server_known).then(|| one_sided(per_request))
 }
 
-fn one_sided(per_request_ms: f64) -> Between {
-    Between {
+fn one_sided(per_request_ms: f64) -> UnsplitTime {
+    UnsplitTime {
         text: format!(
             "{} of a request lie between app and database: in the network, in a queue in front of execution, or in execution. Turn on --watch mysql://USER@HOST:PORT (or postgresql://), or --watch wire:PORT on the database's machine, to tell them apart",
             ms(per_request_ms)

@@ -10,18 +10,18 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use holdup_recording::rows::Request;
 use holdup_recording::{Recording, metrics};
 
-pub(crate) use self::against::Against;
+pub(crate) use self::against::BaselineRecording;
 pub use self::against::Incomparable;
 use crate::accounts::{Accounts, Sources};
 use crate::search;
 use holdup_signals::client::{client_queue_ms, is_latency, mean_over, service_ms, unloaded_ms};
-use holdup_signals::complaint;
+use holdup_signals::degradation;
 use holdup_signals::latency::{self, Origin};
 use holdup_signals::objectives::{Objective, Run};
 use holdup_signals::operations::{self, Operation};
 use holdup_signals::view::Index;
 use holdup_signals::yardstick::SERVICE_SLOWED;
-use holdup_signals::{ClientView, Complaint, Distribution, Missing, Validity, View, WarmUp, Window, timing};
+use holdup_signals::{ClientView, Degradation, Distribution, Missing, Validity, View, WarmUp, Window, timing};
 
 /// Smallest excess that counts: users cannot feel less, and it cannot be measured across processes.
 const LEAST_EXCESS_MS: f64 = 1.0;
@@ -53,13 +53,13 @@ pub struct Case<'a> {
     /// Whether the generator was fit to measure.
     pub validity: Validity,
     /// The symptom to explain, if any.
-    pub complaint: Option<Complaint>,
+    pub degradation: Option<Degradation>,
     /// Share (0-1) of the episode, or without one of the load, that the generator spoiled.
     pub limited_ratio: f64,
     /// Parts of the symptom's window that do not count.
     pub left_out: Vec<Window>,
     /// The baseline recording, if one was named.
-    pub(crate) against: Option<Against<'a>>,
+    pub(crate) against: Option<BaselineRecording<'a>>,
     index: Index,
     whole: Window,
     sources: OnceLock<Sources<'a>>,
@@ -86,24 +86,24 @@ impl<'a> Case<'a> {
         window: Option<Window>,
         healthy: &'a Recording,
     ) -> Result<Self, Incomparable> {
-        let case = Self::laid_out(recording, window, Some(Against::of(recording, healthy)?));
+        let case = Self::laid_out(recording, window, Some(BaselineRecording::new(recording, healthy)?));
         case.against.as_ref().map_or(Ok(()), |against| against.fits(&case))?;
         Ok(case)
     }
 
-    fn laid_out(recording: &'a Recording, window: Option<Window>, against: Option<Against<'a>>) -> Self {
+    fn laid_out(recording: &'a Recording, window: Option<Window>, against: Option<BaselineRecording<'a>>) -> Self {
         let manifest = &recording.manifest;
         let whole = window.unwrap_or(Window { from: manifest.started_at, to: manifest.ended_at.unwrap_or(i64::MAX) });
         let rows = recording.tables.requests.with_columns(COLUMNS).unwrap_or_default();
         let requests: Vec<&Request> =
             rows.iter().filter(|r| window.is_none_or(|w| w.contains(r.intended_at))).collect();
-        let index = Index::of(&recording.tables);
+        let index = Index::new(&recording.tables);
         let (mut client, measured_by) = latency::best(&requests, &index, whole);
         // A request for a part of the run means exactly that part.
-        let warm_up = WarmUp::of(manifest, &requests, window.is_none());
+        let warm_up = WarmUp::find(manifest, &requests, window.is_none());
         client.seconds.retain(|s| s.window.from >= warm_up.measured_from());
-        let operations = operations::of(recording, &requests, window, warm_up.measured_from());
-        let validity = Validity::of(manifest, &index, &requests, whole);
+        let operations = operations::summarize(recording, &requests, window, warm_up.measured_from());
+        let validity = Validity::judge(manifest, &index, &requests, whole);
 
         let objectives = Run {
             recording,
@@ -116,11 +116,11 @@ impl<'a> Case<'a> {
 
         let other = against.as_ref().map(|a| &a.calm);
         let find = |client: &ClientView| {
-            let complaint = Complaint::find(client, &operations, &objectives, other).or_else(|| {
+            let degradation = Degradation::find(client, &operations, &objectives, other).or_else(|| {
                 let limited = search::limited(recording).filter(|_| window.is_none())?;
-                Complaint::of_generator(client, limited)
+                Degradation::of_generator(client, limited)
             })?;
-            Some(Complaint { text: measured_by.qualify(&complaint.text), ..complaint })
+            Some(Degradation { text: measured_by.qualify(&degradation.text), ..degradation })
         };
         let mut found = find(&client);
         // A quick volume says nothing about requests.
@@ -137,8 +137,8 @@ impl<'a> Case<'a> {
             let overlaps = |s: Window| limited.iter().any(|l| l.from < s.to && s.from < l.to);
             let mut rest = client.clone();
             rest.seconds.retain(|s| !overlaps(s.window));
-            match find(&rest).filter(|_| complaint::is_any_degraded(&rest, &objectives, other)) {
-                Some(complaint) => (found, left_out) = (Some(complaint), limited),
+            match find(&rest).filter(|_| degradation::is_any_degraded(&rest, &objectives, other)) {
+                Some(degradation) => (found, left_out) = (Some(degradation), limited),
                 // The generator causes the whole symptom.
                 None => limited_ratio = 1.0,
             }
@@ -151,7 +151,7 @@ impl<'a> Case<'a> {
             objectives,
             warm_up,
             validity,
-            complaint: found,
+            degradation: found,
             limited_ratio,
             left_out,
             against,
@@ -192,12 +192,12 @@ impl<'a> Case<'a> {
 
     /// Everything that reports single requests, by trace id.
     pub(crate) fn sources(&self) -> &Sources<'a> {
-        self.sources.get_or_init(|| Sources::of(self.recording))
+        self.sources.get_or_init(|| Sources::new(self.recording))
     }
 
     /// The accounts of the requests of the episode, or of all if nothing is degraded.
     pub fn accounts(&self) -> &Accounts<'a> {
-        let make = || Accounts::of(self.sources(), self.slow_requests().unwrap_or_default(), &self.slow());
+        let make = || Accounts::join(self.sources(), self.slow_requests().unwrap_or_default(), &self.slow());
         self.accounts.get_or_init(make)
     }
 
@@ -206,7 +206,7 @@ impl<'a> Case<'a> {
         let make = || {
             let calm = self.calm()?;
             let requests = self.requests_in(calm.window).ok()?;
-            Some(Accounts::of(self.at(calm.window).sources(), &requests, &calm))
+            Some(Accounts::join(self.at(calm.window).sources(), &requests, &calm))
         };
         self.calm_accounts.get_or_init(make).as_ref()
     }
@@ -215,20 +215,20 @@ impl<'a> Case<'a> {
     /// degraded. A wait is booked when it ends, so the metrics of slow requests come after their
     /// start.
     pub fn slow(&self) -> View<'_> {
-        let Some(complaint) = &self.complaint else { return self.view(self.whole) };
+        let Some(degradation) = &self.degradation else { return self.view(self.whole) };
         let ended = || self.slow_requests().ok().and_then(|rows| rows.iter().map(|r| r.done_at).max());
         let ended = *self.slow_ended.get_or_init(ended);
-        self.view(Window { to: ended.unwrap_or(complaint.slow.to).max(complaint.slow.to), ..complaint.slow })
+        self.view(Window { to: ended.unwrap_or(degradation.slow.to).max(degradation.slow.to), ..degradation.slow })
     }
 
     /// The baseline window, if there is one.
     pub fn calm(&self) -> Option<View<'_>> {
-        self.complaint.as_ref().and_then(|c| c.calm).map(|w| self.view(w))
+        self.degradation.as_ref().and_then(|c| c.calm).map(|w| self.view(w))
     }
 
     /// All episodes, in time order; empty if nothing is degraded.
     pub fn episodes(&self) -> &[Window] {
-        self.complaint.as_ref().map_or(&[], |c| &c.episodes)
+        self.degradation.as_ref().map_or(&[], |c| &c.episodes)
     }
 
     /// The time outside of all episodes, in order: without the warm-up, and starting a second after
@@ -272,7 +272,7 @@ impl<'a> Case<'a> {
         let seconds = &self.client.seconds;
         let slow = Window { from: seconds.first()?.window.from, to: seconds.last()?.window.to };
         let times = Distribution::merged(seconds.iter().map(|s| &s.response_ms));
-        self.complaint = Some(Complaint {
+        self.degradation = Some(Degradation {
             text: String::new(),
             is_slow: true,
             slow,
@@ -299,7 +299,7 @@ impl<'a> Case<'a> {
     /// If requests, or a column that every rule needs, were not recorded.
     pub fn slow_requests(&self) -> Result<&[&'a Request], Missing> {
         let find = || {
-            let mut rows = self.requests_in(self.complaint.as_ref().map_or(self.whole, |c| c.slow))?;
+            let mut rows = self.requests_in(self.degradation.as_ref().map_or(self.whole, |c| c.slow))?;
             let measured_from = self.warm_up.measured_from();
             rows.retain(|r| r.intended_at >= measured_from && !self.left_out.iter().any(|w| w.contains(r.intended_at)));
             Ok(rows)
@@ -361,14 +361,14 @@ impl<'a> Case<'a> {
 
     /// Most requests due in any second of the episode, per second.
     pub fn peak_offered_per_second(&self) -> f64 {
-        let window = self.complaint.as_ref().map_or(self.whole, |c| c.slow);
+        let window = self.degradation.as_ref().map_or(self.whole, |c| c.slow);
         let seconds = self.client.seconds.iter().filter(|s| window.contains(s.window.from));
         seconds.map(|s| s.offered as f64 / s.window.seconds().max(1e-9)).fold(0.0, f64::max)
     }
 
     /// Milliseconds of a mean slow request to explain; 0 without a symptom.
     pub fn excess_ms(&self) -> f64 {
-        self.complaint.as_ref().map_or(0.0, Complaint::excess_ms)
+        self.degradation.as_ref().map_or(0.0, Degradation::excess_ms)
     }
 
     /// Whether users feel a delay: false without a symptom, or if requests fail but are not slower.
@@ -410,11 +410,11 @@ impl<'a> Case<'a> {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
 
     /// 100 requests a second of 900 ms, `queued` of them in front of the service; a fifth is served in 10 ms.
     fn share(queued: i64) -> f64 {
-        let made = Made::new(20).requests(100, 900).each_request(move |n, r| {
+        let made = SyntheticRecording::new(20).requests(100, 900).each_request(move |n, r| {
             let wait = queued * 1_000_000;
             (r.ready_at, r.sent_at) = (Some(r.intended_at + wait), Some(r.intended_at + wait));
             if n % 5 == 0 {

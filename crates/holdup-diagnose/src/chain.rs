@@ -38,7 +38,7 @@ use crate::case::Case;
 use crate::resources::volume::demand;
 use crate::resources::{locks, probe, statements, workers};
 use crate::rules::Role;
-use crate::rules::{Found, Rule};
+use crate::rules::{Rule, RuleFinding};
 use holdup_signals::client::{client_queue_ms, mean_over};
 
 /// A cause leads to another if it makes up at least this share (0-1) of it: most of it would go
@@ -124,7 +124,7 @@ struct Mechanism {
     causes: &'static [&'static [&'static str]],
     /// Milliseconds of a request of which a cause must make up the share [`BRINGS_ABOUT`]; none if
     /// unknown.
-    magnitude: fn(&Found, &Case<'_>) -> Option<f64>,
+    magnitude: fn(&RuleFinding, &Case<'_>) -> Option<f64>,
     /// Whether the consequence's time comes on top of its cause's, in front of it, rather than
     /// being the same time seen again.
     is_added: bool,
@@ -253,7 +253,7 @@ const MECHANISMS: &[Mechanism] = &[
     },
 ];
 
-fn its_own(consequence: &Found, _: &Case<'_>) -> Option<f64> {
+fn its_own(consequence: &RuleFinding, _: &Case<'_>) -> Option<f64> {
     Some(consequence.explains_ms)
 }
 
@@ -271,7 +271,7 @@ pub(crate) fn is_outside(cause: &str) -> bool {
 /// Makes symptoms of the findings that follow from others and contributors of those that add to
 /// others, and returns the links of each. A finding that may follow from one of the `not_judged`
 /// causes becomes less certain.
-pub(crate) fn link(found: &mut [(&'static Rule, Found)], not_judged: &[&str], case: &Case<'_>) -> Vec<Link> {
+pub(crate) fn link(found: &mut [(&'static Rule, RuleFinding)], not_judged: &[&str], case: &Case<'_>) -> Vec<Link> {
     let mut follows = vec![None; found.len()];
     let came_down = found.iter().any(|(rule, _)| CEILINGS.contains(&rule.cause)) && demand::came_down(case);
     for mechanism in MECHANISMS {
@@ -341,7 +341,7 @@ pub(crate) fn link(found: &mut [(&'static Rule, Found)], not_judged: &[&str], ca
 }
 
 /// Whether the spike is the only change: at the old rate the whole delay would be gone.
-fn is_all(spike: &Found, case: &Case<'_>) -> bool {
+fn is_all(spike: &RuleFinding, case: &Case<'_>) -> bool {
     spike.explains_ms >= case.excess_ms()
 }
 
@@ -349,7 +349,7 @@ fn is_all(spike: &Found, case: &Case<'_>) -> bool {
 /// nothing else changed; unchanged sizes then do not.
 fn nearest(
     mechanism: &Mechanism,
-    found: &[(&'static Rule, Found)],
+    found: &[(&'static Rule, RuleFinding)],
     of: usize,
     least: f64,
     case: &Case<'_>,
@@ -365,14 +365,14 @@ fn nearest(
 /// Lowers the evidence for a finding without a found cause by what its unjudged causes may be
 /// worth. If a cause's time comes before the finding's own, that time was measured, and bounds what
 /// there is to find.
-fn doubt(found: &mut Found, mechanism: &Mechanism, not_judged: &[&str]) {
+fn doubt(found: &mut RuleFinding, mechanism: &Mechanism, not_judged: &[&str]) {
     let causes = mechanism.causes.iter().copied().flatten();
     let unseen = if mechanism.is_added { 0 } else { causes.filter(|cause| not_judged.contains(cause)).count() };
     found.weights.iter_mut().for_each(|weight| *weight = *weight * UNSEEN.powi(unseen as i32));
 }
 
 /// The finding of `tier` that explains most, if that is at least `least` milliseconds.
-fn strongest(found: &[(&'static Rule, Found)], of: usize, tier: &[&str], least: f64) -> Option<usize> {
+fn strongest(found: &[(&'static Rule, RuleFinding)], of: usize, tier: &[&str], least: f64) -> Option<usize> {
     let overflows = found.iter().any(|(rule, _)| rule.cause == OVERFLOW);
     let is_behind = |cause: &str| !(IN_FRONT.contains(&cause) || overflows && cause == SEEN_AS);
     let is_in =
@@ -391,11 +391,11 @@ fn strongest(found: &[(&'static Rule, Found)], of: usize, tier: &[&str], least: 
 mod tests {
     use super::*;
     use crate::rules;
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
     use holdup_recording::rows::Session;
 
     /// 50 requests of 400 ms a second: session 7 is in `state` and holds what 18 others wait for; a flush takes 15 ms.
-    fn locked(true_state: &str, state: &str) -> Made {
+    fn locked(true_state: &str, state: &str) -> SyntheticRecording {
         let row = |second: i64, id: i64| Session {
             observed_at: second * 1_000_000_000,
             source: "mysql://db".into(),
@@ -406,7 +406,7 @@ mod tests {
             ..Session::default()
         };
         let disk = [("device", "vda")];
-        Made::new(12)
+        SyntheticRecording::new(12)
             .requests(50, 400)
             .session_rows((0..=12).flat_map(|s| (0..18).map(move |i| row(s, 100 + i)).chain([row(s, 7)])).collect())
             // Two more commit at any time, so that commits are a tenth of the delay by themselves.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::rules::Found;
+use crate::rules::RuleFinding;
 use holdup_signals::evidence::Evidence;
 
 /// Families of names: one of these plus the next two words is one mechanism.
@@ -24,7 +24,7 @@ const WORDS: usize = 2;
 
 /// The chance (0-1) that not all of the evidence of `found` misleads. The weights match its first
 /// pieces in order.
-pub(crate) fn of(found: &Found) -> f64 {
+pub(crate) fn combine(found: &RuleFinding) -> f64 {
     let mut strongest: BTreeMap<String, f64> = BTreeMap::new();
     for (i, weight) in found.weights.iter().map(|strength| strength.chance()).enumerate() {
         // A weight without a piece belongs to something that no row shows, and forms its own
@@ -56,13 +56,13 @@ mod tests {
     use crate::strength::{FAIR, STRONG, Strength, WEAK};
     use holdup_signals::Window;
 
-    fn found(pieces: &[(&str, &str, Strength)]) -> Found {
+    fn found(pieces: &[(&str, &str, Strength)]) -> RuleFinding {
         let window = Window { from: 0, to: 1 };
         let piece = |(table, metric, _): &(&str, &str, Strength)| {
             let labels = if metric.is_empty() { Labels::none() } else { Labels::new([("metric", *metric)]) };
             Evidence::new(table, "value", labels, window, "", "", "")
         };
-        Found {
+        RuleFinding {
             explains_ms: 1.0,
             evidence: pieces.iter().map(piece).collect(),
             weights: pieces.iter().map(|(.., weight)| *weight).collect(),
@@ -80,15 +80,15 @@ mod tests {
     fn what_one_source_says_of_one_mechanism_counts_once() {
         let wait = ("samples", "db_client_connection_wait_time_seconds_sum", STRONG);
         let used = ("samples", "db_client_connection_count", FAIR);
-        close(of(&found(&[wait, used])), 0.75);
+        close(combine(&found(&[wait, used])), 0.75);
         // Another's account of it, or another mechanism, is more.
-        close(of(&found(&[wait, used, ("sessions", "", FAIR)])), 1.0 - 0.25 * 0.45);
+        close(combine(&found(&[wait, used, ("sessions", "", FAIR)])), 1.0 - 0.25 * 0.45);
         let disk = ("samples", "system_disk_in_flight", FAIR);
         let cpu = ("samples", "system_cpu_time_seconds_total", FAIR);
-        close(of(&found(&[disk, cpu])), 1.0 - 0.45 * 0.45);
+        close(combine(&found(&[disk, cpu])), 1.0 - 0.45 * 0.45);
         let of_locks = ("samples", "mysql_global_status_innodb_row_lock_time", FAIR);
-        close(of(&found(&[of_locks, ("samples", "mysql_global_status_innodb_row_lock_waits", WEAK)])), 0.55);
-        close(of(&found(&[of_locks, ("samples", "mysql_global_status_threads_running", WEAK)])), 1.0 - 0.45 * 0.7);
-        close(of(&found(&[])), 0.0);
+        close(combine(&found(&[of_locks, ("samples", "mysql_global_status_innodb_row_lock_waits", WEAK)])), 0.55);
+        close(combine(&found(&[of_locks, ("samples", "mysql_global_status_threads_running", WEAK)])), 1.0 - 0.45 * 0.7);
+        close(combine(&found(&[])), 0.0);
     }
 }

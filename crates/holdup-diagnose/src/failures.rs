@@ -32,7 +32,7 @@ fn share_of_failed(case: &Case<'_>, windows: &[Window], is_meant: impl Fn(&Reque
     let rows = case.slow_requests()?;
     let count = |wanted: &dyn Fn(&Request) -> bool| rows.iter().filter(|r| wanted(r)).map(|r| r.count()).sum::<u64>();
     let (all, bad) = (count(&|_| true), count(&|r| failed(r)));
-    if case.complaint.is_none() || (bad as f64) < FAILURES_MATTER * all as f64 || bad == 0 {
+    if case.degradation.is_none() || (bad as f64) < FAILURES_MATTER * all as f64 || bad == 0 {
         return Ok(0.0);
     }
     let under_way = |r: &Request| windows.iter().any(|w| r.intended_at < w.to && w.from <= r.done_at);

@@ -49,7 +49,7 @@ const RATES: &[Rate] = &[
 ];
 
 /// Every indicator that was recorded.
-pub fn of(case: &Case<'_>) -> Vec<Reading> {
+pub fn collect(case: &Case<'_>) -> Vec<Reading> {
     let view = judged(case);
     let mut readings = Readings(Vec::new());
     let cpus = view.gauge(metrics::host::CPU_LOGICAL_COUNT.name, &[], "").map_or(1.0, |g| g.mean.max(1.0));
@@ -118,7 +118,7 @@ fn statements_per_second(view: &View<'_>) -> Option<f64> {
 /// The episode, or without one the time in which requests were due.
 fn judged<'c>(case: &'c Case<'_>) -> View<'c> {
     let seconds = &case.client.seconds;
-    match (&case.complaint, seconds.first(), seconds.last()) {
+    match (&case.degradation, seconds.first(), seconds.last()) {
         (None, Some(first), Some(last)) => case.view(Window { from: first.window.from, to: last.window.to }),
         _ => case.slow(),
     }

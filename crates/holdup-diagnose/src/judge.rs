@@ -7,7 +7,7 @@ use holdup_recording::objective::{Judgement, State, Unit};
 use holdup_recording::{Recording, clock};
 
 use crate::case::{Case, Incomparable, SPOILED};
-use crate::counters::Counted;
+use crate::counters::CounterJudgement;
 use crate::ledger::{self, ledger};
 use crate::load::{self, LoadReport};
 use crate::resources::share;
@@ -52,7 +52,7 @@ pub fn diagnose_against(
 }
 
 fn judged(case: Case<'_>) -> Diagnosis {
-    let mut diagnosis = Judged::of(&case).answer(&case);
+    let mut diagnosis = Outcomes::judge(&case).answer(&case);
     if diagnosis.verdict != Answer::Undecided {
         diagnosis.next = next(case, &diagnosis.findings);
     }
@@ -63,7 +63,7 @@ fn judged(case: Case<'_>) -> Diagnosis {
 /// Findings of the first pass, outside causes and mere consequences are not next.
 fn next(case: Case<'_>, known: &[Finding]) -> Option<Finding> {
     let case = case.laid_open()?;
-    let findings = Judged::of(&case).rank(&case).into_iter();
+    let findings = Outcomes::judge(&case).rank(&case).into_iter();
     let open = findings.filter(|f| f.role != Role::Symptom && !chain::is_outside(&f.cause));
     let mut next = open
         .filter(|f| f.explains_ratio >= rules::MATTERS && !known.iter().any(|k| k.cause == f.cause))
@@ -89,8 +89,8 @@ fn place(evidence: &mut [Evidence], case: &Case<'_>) {
 }
 
 #[derive(Default)]
-struct Judged {
-    found: Vec<(&'static Rule, rules::Found)>,
+struct Outcomes {
+    found: Vec<(&'static Rule, rules::RuleFinding)>,
     /// Share (0-1) of the failed requests by cause, for causes that make requests fail.
     fails: BTreeMap<&'static str, f64>,
     cleared: Vec<Cleared>,
@@ -99,8 +99,8 @@ struct Judged {
     claims: Vec<&'static str>,
 }
 
-impl Judged {
-    fn of(case: &Case<'_>) -> Self {
+impl Outcomes {
+    fn judge(case: &Case<'_>) -> Self {
         let mut judged = Self::default();
         // Without a measured delay, no cause can be cleared of it.
         let unmeasured = || Missing::new("response time, by any source", NO_LATENCY);
@@ -150,7 +150,7 @@ impl Judged {
         for ((rule, found), link) in found {
             let explains_ratio = ratio(rule, found.explains_ms);
             // The chance that not all of the evidence misleads; then how much is left unexplained.
-            let confidence = confidence::of(&found) * (0.5 + 0.5 * (explains_ratio / 0.8).min(1.0))
+            let confidence = confidence::combine(&found) * (0.5 + 0.5 * (explains_ratio / 0.8).min(1.0))
                 - UNJUDGED_PENALTY * unjudged
                 - rivals::upstream_penalty(rule.cause, &self.not_judged);
             let role = match found.role {
@@ -179,15 +179,15 @@ impl Judged {
 
     fn answer(mut self, case: &Case<'_>) -> Diagnosis {
         let mut findings = self.rank(case);
-        let counted = Counted::of(case);
+        let counted = CounterJudgement::judge(case);
         let is_measured = !case.client.seconds.is_empty();
         if !is_measured {
-            findings = counted.as_ref().map_or_else(Vec::new, Counted::findings);
+            findings = counted.as_ref().map_or_else(Vec::new, CounterJudgement::findings);
             self.not_judged.retain(|n| findings.iter().all(|f| f.cause != n.cause));
         }
         let carries = |f: &&Finding| f.role == Role::Root && (f.explains_ratio >= CULPRIT_RATIO || !is_measured);
         let root = findings.iter().position(|f| carries(&f));
-        let rival = root.and_then(|i| rivals::of(&findings[i], &findings, &self.claims)).cloned();
+        let rival = root.and_then(|i| rivals::find_rival(&findings[i], &findings, &self.claims)).cloned();
         // If the evidence for another cause of the same time is as strong, no name is given.
         let tied = root.zip(rival.as_ref()).filter(|(i, rival)| rival.confidence >= findings[*i].confidence);
         let tied = tied.map(|(i, rival)| rivals::tied(&findings[i], rival));
@@ -205,11 +205,11 @@ impl Judged {
         };
         // A search overloads on purpose: if it has an answer, that is not a symptom.
         let is_fit = case.limited_ratio < SPOILED
-            && case.complaint.as_ref().is_none_or(|c| disturbance.share_of(c.slow) <= DISTURBED);
+            && case.degradation.as_ref().is_none_or(|c| disturbance.share_of(c.slow) <= DISTURBED);
         let ledger = ledger(case);
         let split = match (verdict, root.map(|i| &findings[i])) {
             (Answer::Healthy, _) => None,
-            _ if !is_measured => counted.as_ref().and_then(Counted::rivals).map(rivals::of_counters),
+            _ if !is_measured => counted.as_ref().and_then(CounterJudgement::rivals).map(rivals::of_counters),
             _ if !is_fit => None,
             (_, Some(root)) => match &rival {
                 Some(rival) => Some(rivals::of_two(root, rival, &self.not_judged)),
@@ -217,7 +217,7 @@ impl Judged {
             },
             (_, None) => rivals::of_none(between::between(case).as_ref(), &ledger, &findings, &self.not_judged),
         };
-        let complaint = case.complaint.as_ref().filter(|_| search.is_none() || verdict != Answer::Healthy);
+        let complaint = case.degradation.as_ref().filter(|_| search.is_none() || verdict != Answer::Healthy);
         let culprit = culprit.filter(|_| verdict == Answer::Found).map(|f| f.cause.clone());
         let start = case.recording.manifest.started_at;
         findings.iter_mut().for_each(|f| place(&mut f.evidence, case));
@@ -235,7 +235,7 @@ impl Judged {
             against: links::against(case),
             episodes: complaint.map_or_else(Vec::new, |c| links::episodes(case, c)),
             debt: links::debt(case),
-            chain: links::of(case, &findings),
+            chain: links::chain(case, &findings),
             findings,
             cleared: self.cleared,
             not_judged: applicable::among(self.not_judged, case.recording),
@@ -243,11 +243,11 @@ impl Judged {
             next: None,
             notes,
             host_load: host_load::explain(case),
-            indicators: indicators::of(case),
+            indicators: indicators::collect(case),
             ledger,
             accounts: ledger::accounts::report(case),
             by_counters: counted.as_ref().map(|c| c.report(case)),
-            objectives: case.objectives.iter().map(|o| ObjectiveReport::of(o, &case.recording.manifest)).collect(),
+            objectives: case.objectives.iter().map(|o| ObjectiveReport::new(o, &case.recording.manifest)).collect(),
             search,
             load: LoadReport { disturbed: disturbance.text(), ..load },
             coverage: case.recording.manifest.coverage.iter().map(CoverageEntry::from).collect(),
@@ -268,10 +268,10 @@ fn of_search(
         // If the generator is the culprit, it is also why the search has no answer.
         return (if is_generator { Answer::Found } else { Answer::Undecided }, format!("{headline}."));
     }
-    let disturbed = case.complaint.as_ref().is_some_and(|c| disturbance.share_of(c.slow) > DISTURBED);
+    let disturbed = case.degradation.as_ref().is_some_and(|c| disturbance.share_of(c.slow) > DISTURBED);
     let is_spoiled = disturbed || case.limited_ratio >= SPOILED && !is_generator;
     let is_missed = case.objectives.iter().any(|o| o.judgement.state == State::Missed);
-    match (&case.complaint, culprit) {
+    match (&case.degradation, culprit) {
         (Some(_), Some(f)) if !is_spoiled => (Answer::Found, format!("{headline}; beyond it {}.", f.cause)),
         _ if is_spoiled && !report.stable => {
             let why = disturbance.text().filter(|_| disturbed);
@@ -291,7 +291,7 @@ fn of_search(
 }
 
 /// The answer if no source measured response time: from counters alone, if they are strong enough.
-fn by_counters(case: &Case<'_>, counted: Option<&Counted>, culprit: Option<&Finding>) -> (Answer, String) {
+fn by_counters(case: &Case<'_>, counted: Option<&CounterJudgement>, culprit: Option<&Finding>) -> (Answer, String) {
     match (counted, culprit) {
         (Some(counted), Some(f)) => {
             let headline = format!(
@@ -319,9 +319,9 @@ fn answer(
     tied: Option<&str>,
     disturbance: &Disturbance,
 ) -> (Answer, String) {
-    let disturbed = case.complaint.as_ref().is_some_and(|c| disturbance.share_of(c.slow) > DISTURBED);
+    let disturbed = case.degradation.as_ref().is_some_and(|c| disturbance.share_of(c.slow) > DISTURBED);
     let is_generator = culprit.is_some_and(|f| f.cause == rules::load_generator_limit::RULE.cause);
-    match (&case.complaint, culprit) {
+    match (&case.degradation, culprit) {
         (Some(_), _) if disturbed => {
             let what = capital(&disturbance.text().unwrap_or_default());
             (Answer::Undecided, format!("{what}: those measurements do not show the service. Run it again."))
@@ -376,7 +376,7 @@ fn answer(
 fn limited(case: &Case<'_>) -> String {
     // The first limit is the cause of the others, if any is.
     let reason = case.validity.sentences().into_iter().find(|(limit, ..)| limit.is_generators());
-    let whose = match &case.complaint {
+    let whose = match &case.degradation {
         Some(_) => "it is unknown whether the service was slow",
         None => "the achieved rate is its own limit, and the service may carry more",
     };

@@ -90,8 +90,8 @@ pub fn ledger(case: &Case<'_>) -> Vec<LedgerRow> {
     let in_front = by_outside::parts(case, !parts.is_empty());
     parts.splice(0..0, in_front);
     let cpu_ms = by_metrics::app_cpu_ms(case);
-    let measured = Measured { parts, all_answered };
-    let joined = Joined::of(case.accounts());
+    let measured = MeasuredParts { parts, all_answered };
+    let joined = Joined::new(case.accounts());
     let operations: BTreeSet<&str> = requests.iter().map(|r| r.operation.as_str()).collect();
     let mut rows = Vec::new();
     for operation in operations {
@@ -118,7 +118,7 @@ pub fn ledger(case: &Case<'_>) -> Vec<LedgerRow> {
     rows
 }
 
-fn row(operation: &str, band: &str, requests: &[&Request], cpu_ms: Option<f64>, measured: &Measured) -> LedgerRow {
+fn row(operation: &str, band: &str, requests: &[&Request], cpu_ms: Option<f64>, measured: &MeasuredParts) -> LedgerRow {
     let exact = |f: fn(&Request) -> f64| mean_over(requests.iter().copied(), |r| Some(f(r))).unwrap_or(0.0);
     let [client_queue, connect, send_lag] = OF_CLIENT;
     let mut parts = vec![
@@ -126,7 +126,7 @@ fn row(operation: &str, band: &str, requests: &[&Request], cpu_ms: Option<f64>, 
         (connect, exact(connect_ms), 0.0),
         (send_lag, exact(|r| send_lag_ms(r).unwrap_or(0.0)), 0.0),
     ];
-    let found: Vec<(Vec<(f64, f64)>, u64)> = requests.iter().map(|r| (measured.of(r), r.count())).collect();
+    let found: Vec<(Vec<(f64, f64)>, u64)> = requests.iter().map(|r| (measured.split_request(r), r.count())).collect();
     for (i, (name, _)) in measured.parts.iter().enumerate() {
         let mean = |of: fn(&(f64, f64)) -> f64| mean_of(found.iter().map(|(parts, n)| (of(&parts[i]), *n)));
         parts.push((name, mean(|part| part.0).unwrap_or(0.0), mean(|part| part.1).unwrap_or(0.0)));
@@ -151,17 +151,17 @@ fn row(operation: &str, band: &str, requests: &[&Request], cpu_ms: Option<f64>, 
 }
 
 /// The measurements of the app, its database and the kernel.
-struct Measured {
+struct MeasuredParts {
     parts: Vec<(&'static str, Intervals)>,
     /// Whether the app has answered all that it received: requests without an answer never reached
     /// it.
     all_answered: bool,
 }
 
-impl Measured {
+impl MeasuredParts {
     /// Milliseconds of each part in a request, with their errors. What waits in front of the app
     /// lies between client and app: if the app reported its time, at most the rest.
-    fn of(&self, request: &Request) -> Vec<(f64, f64)> {
+    fn split_request(&self, request: &Request) -> Vec<(f64, f64)> {
         // A request that never reached the service has no part in the service's measurements.
         let Some(service_ms) = service_ms(request) else { return vec![(0.0, 0.0); self.parts.len()] };
         let is_network = |name: &str| name == NETWORK;
@@ -218,7 +218,7 @@ mod tests {
     use holdup_recording::rows::Session;
 
     use super::{LedgerRow, ledger};
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
 
     const APP: &str = "prometheus:app";
 
@@ -226,8 +226,8 @@ mod tests {
 
     /// 50 a second of 400 ms, on port 8080, of an app that is busy with each for `app_ms`, of which it calls its database for
     /// `calls_ms`; it counts `per_second`.
-    fn made(per_second: f64, app_ms: f64, calls_ms: f64) -> Made {
-        let histogram = |made: Made, name: &str, ms: f64| {
+    fn made(per_second: f64, app_ms: f64, calls_ms: f64) -> SyntheticRecording {
+        let histogram = |made: SyntheticRecording, name: &str, ms: f64| {
             made.counter(APP, &format!("{name}_count"), &[], per_second).counter(
                 APP,
                 &format!("{name}_sum"),
@@ -235,12 +235,12 @@ mod tests {
                 per_second * ms / 1e3,
             )
         };
-        let made = Made::new(SECONDS).requests(50, 400).target("http://127.0.0.1:8080");
+        let made = SyntheticRecording::new(SECONDS).requests(50, 400).target("http://127.0.0.1:8080");
         let made = histogram(made, "http_server_request_duration_seconds", app_ms);
         histogram(made, "db_client_operation_duration_seconds", calls_ms)
     }
 
-    fn row(made: &Made, band: &str) -> LedgerRow {
+    fn row(made: &SyntheticRecording, band: &str) -> LedgerRow {
         made.with(ledger).into_iter().find(|row| row.band == band).expect("a row")
     }
 
@@ -267,8 +267,9 @@ mod tests {
     #[test]
     fn requests_that_an_app_has_not_had_waited_in_front_of_it() {
         // Every second one is given up after 400 ms; the app answers the others in 300.
-        let unanswered =
-            |made: Made| made.each_request(|number, row| row.outcome = ["ok", "timeout"][number as usize % 2].into());
+        let unanswered = |made: SyntheticRecording| {
+            made.each_request(|number, row| row.outcome = ["ok", "timeout"][number as usize % 2].into())
+        };
         let all = row(&unanswered(made(25.0, 300.0, 300.0)), "all");
         near(part(&all, "network"), 250.0);
         near(part(&all, "database"), 150.0);

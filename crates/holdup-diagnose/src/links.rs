@@ -11,10 +11,10 @@ use crate::verdict::{
 use holdup_recording::words::{ms, thousands};
 use holdup_signals::client::Second;
 use holdup_signals::debt::TableDebt;
-use holdup_signals::{Complaint, Distribution, Window};
+use holdup_signals::{Degradation, Distribution, Window};
 
 /// Every episode as data, if there are several.
-pub fn episodes(case: &Case<'_>, complaint: &Complaint) -> Vec<EpisodeReport> {
+pub fn episodes(case: &Case<'_>, degradation: &Degradation) -> Vec<EpisodeReport> {
     let start = case.recording.manifest.started_at;
     let at = |t: i64| round((t - start) as f64 / 1e9, 3);
     let report = |window: &Window| {
@@ -25,11 +25,11 @@ pub fn episodes(case: &Case<'_>, complaint: &Complaint) -> Vec<EpisodeReport> {
             to_s: at(window.to),
             requests: seconds.iter().map(|s| s.offered).sum(),
             response_ms: round(times.mean().unwrap_or(0.0), 1),
-            calm_ms: round(complaint.calm_mean_ms, 1),
-            judged: *window == complaint.slow,
+            calm_ms: round(degradation.calm_mean_ms, 1),
+            judged: *window == degradation.slow,
         }
     };
-    let several = complaint.episodes.iter().filter(|_| complaint.episodes.len() > 1);
+    let several = degradation.episodes.iter().filter(|_| degradation.episodes.len() > 1);
     several.map(report).collect()
 }
 
@@ -100,7 +100,7 @@ pub fn debt(case: &Case<'_>) -> Option<DebtReport> {
 const LATENCY: &str = "latency";
 
 /// The links of the chain of `findings`, first cause first; empty if nothing is linked.
-pub fn of(case: &Case<'_>, findings: &[Finding]) -> Vec<ChainLink> {
+pub fn chain(case: &Case<'_>, findings: &[Finding]) -> Vec<ChainLink> {
     let is_linked = |f: &Finding| {
         let names = |of: &Option<String>| of.as_deref() == Some(f.cause.as_str());
         f.follows_from.is_some()

@@ -158,7 +158,7 @@ pub struct Percentiles {
 
 impl Percentiles {
     /// From values in milliseconds.
-    pub fn of(values: &Distribution) -> Self {
+    pub fn from_distribution(values: &Distribution) -> Self {
         let q = |q| values.quantile(q);
         let (p50, p90, p95) = (q(0.5), q(0.9), q(0.95));
         let mean = values.mean().map(|mean| round(mean, 6));
@@ -173,7 +173,7 @@ pub(crate) fn report(case: &Case<'_>, found: &[&str]) -> LoadReport {
     let Ok(requests) = case.requests_in(whole) else {
         return LoadReport { objectives_missed, aborted: aborted(case), ..LoadReport::default() };
     };
-    let demand = Demand::of(manifest, &requests, whole);
+    let demand = Demand::from_requests(manifest, &requests, whole);
     let (offered_s, until) = (demand.offered_s, |last: Option<i64>| demand.until(last));
     let operations = case.operations.iter().map(|operation| {
         let mine = requests.iter().filter(|r| r.operation == operation.name);
@@ -218,9 +218,9 @@ fn operation_report(operation: &Operation, offered_s: f64, achieved_s: f64) -> O
         completed: operation.completed,
         errors: operation.failed(),
         errors_by_kind: operation.errors.clone(),
-        response_ms: Percentiles::of(&operation.response_ms),
-        service_ms: Percentiles::of(&operation.service_ms),
-        send_lag_ms: Percentiles::of(&operation.send_lag_ms),
+        response_ms: Percentiles::from_distribution(&operation.response_ms),
+        service_ms: Percentiles::from_distribution(&operation.service_ms),
+        send_lag_ms: Percentiles::from_distribution(&operation.send_lag_ms),
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::between::Between;
+use crate::between::UnsplitTime;
 use crate::chain;
 use crate::ledger::{LedgerRow, OF_CLIENT, WHOLE_BAND};
 use crate::verdict::{Finding, NotJudged, Role, SplitReport};
@@ -40,7 +40,7 @@ const RESPONSE_TIME: &str = "--watch prometheus:http://APP/metrics";
 
 /// The finding that competes for the time of `root`, if any: not its consequence, not a
 /// contributor, and large enough.
-pub(crate) fn of<'f>(root: &Finding, findings: &'f [Finding], claims: &[&str]) -> Option<&'f Finding> {
+pub(crate) fn find_rival<'f>(root: &Finding, findings: &'f [Finding], claims: &[&str]) -> Option<&'f Finding> {
     if chain::is_outside(&root.cause) {
         return None;
     }
@@ -114,7 +114,7 @@ pub(crate) fn of_root(root: &Finding, not_judged: &[NotJudged]) -> Option<SplitR
 /// The measurement that would name a culprit if there is none: on the time between two sources,
 /// else with the source that most causes lack, among those where the ledger shows the time.
 pub(crate) fn of_none(
-    between: Option<&Between>,
+    between: Option<&UnsplitTime>,
     ledger: &[LedgerRow],
     findings: &[Finding],
     not_judged: &[NotJudged],
@@ -226,10 +226,10 @@ mod tests {
         let near = finding("lock_contention", 0.7, 0.8);
         let all = [root.clone(), near.clone(), finding("cpu_saturated", 0.9, 0.3), finding("workload_spike", 0.9, 0.9)];
         let claims = ["disk_saturated", "lock_contention", "cpu_saturated", "workload_spike"];
-        assert_eq!(of(&root, &all, &claims).map(|f| f.cause.as_str()), Some("lock_contention"));
-        assert!(of(&root, &all, &[]).is_none(), "a contributor by its own rule claims nothing");
+        assert_eq!(find_rival(&root, &all, &claims).map(|f| f.cause.as_str()), Some("lock_contention"));
+        assert!(find_rival(&root, &all, &[]).is_none(), "a contributor by its own rule claims nothing");
         let added = Finding { adds_to: Some("disk_saturated".into()), ..near.clone() };
-        assert!(of(&root, &[root.clone(), added], &claims).is_none());
+        assert!(find_rival(&root, &[root.clone(), added], &claims).is_none());
         assert!((shared(0.8, 0.8) - 0.4).abs() < 1e-9 && shared(0.9, 0.1) > 0.8);
         // Nothing open would tell: the fix of one does.
         let split = of_two(&root, &near, &[]);

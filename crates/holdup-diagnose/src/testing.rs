@@ -24,7 +24,7 @@ pub(crate) trait Judged {
     fn explains(&self, rule: &Rule) -> Option<f64>;
 }
 
-impl Judged for Made {
+impl Judged for SyntheticRecording {
     fn diagnose(&self) -> Diagnosis {
         crate::diagnose(self.recording(), None)
     }

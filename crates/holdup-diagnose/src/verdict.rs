@@ -264,7 +264,7 @@ pub struct ObjectiveReport {
 }
 
 impl ObjectiveReport {
-    pub(crate) fn of(objective: &Objective, manifest: &Manifest) -> Self {
+    pub(crate) fn new(objective: &Objective, manifest: &Manifest) -> Self {
         let judgement = &objective.judgement;
         let span = |stretch: Option<Stretch>| {
             stretch.map(|s| {

@@ -39,7 +39,7 @@ fn frame(fault: &[(Signal, f64)]) -> Frame {
     for (place, (signal, usual)) in USUAL.iter().enumerate() {
         let factor = fault.iter().find(|(moved, _)| moved == signal).map_or(1.0, |(_, factor)| *factor);
         let value = |row: usize| {
-            let noise = Jitter::new(7, 1.05).of(&format!("{place}/{row}"), 1.0);
+            let noise = Jitter::new(7, 1.05).apply(&format!("{place}/{row}"), 1.0);
             usual * noise * if FAULT.contains(&row) { factor } else { 1.0 }
         };
         frame.set(*signal, (0..150).map(value).collect());

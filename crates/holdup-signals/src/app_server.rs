@@ -10,7 +10,7 @@
 //! It judges nothing. Little's law turns the mean number of waiting requests into milliseconds of a
 //! request: [`waited_ms`].
 
-mod neighbours;
+mod downstream;
 mod outside;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,7 @@ use holdup_recording::{Labels, metrics};
 
 use super::{View, Window};
 use crate::Evidence;
-pub use neighbours::Neighbour;
+pub use downstream::DownstreamService;
 pub use outside::Outside;
 
 /// What to record to learn how busy workers are.
@@ -238,9 +238,9 @@ impl View<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::Made;
+    use crate::testing::SyntheticRecording;
 
-    fn workers(made: &Made) -> Option<(&'static str, f64, f64, f64)> {
+    fn workers(made: &SyntheticRecording) -> Option<(&'static str, f64, f64, f64)> {
         made.seen(|view| view.workers().map(|w| (w.server, w.busy, w.most, w.full_ratio)))
     }
 
@@ -249,7 +249,7 @@ mod tests {
         let worker = |n: &'static str| [("worker", n), ("pid", n)];
         let puma = |spare: f64| {
             let source = "puma:127.0.0.1:9293";
-            ["0", "1"].into_iter().fold(Made::new(10), |made, n| {
+            ["0", "1"].into_iter().fold(SyntheticRecording::new(10), |made, n| {
                 made.gauge(source, "puma_max_threads", &worker(n), 5.0)
                     .gauge(source, "puma_pool_capacity", &worker(n), spare)
                     // Threads that exist: they may all be idle.
@@ -259,33 +259,30 @@ mod tests {
         };
         assert_eq!(workers(&puma(0.0)), Some(("Puma", 10.0, 10.0, 1.0)));
         assert_eq!(workers(&puma(4.0)), Some(("Puma", 2.0, 10.0, 0.0)));
-        let uwsgi = Made::new(10).gauge("uwsgi:app", "uwsgi_worker_busy", &worker("1"), 1.0).gauge(
+        let uwsgi = SyntheticRecording::new(10).gauge("uwsgi:app", "uwsgi_worker_busy", &worker("1"), 1.0).gauge(
             "uwsgi:app",
             "uwsgi_worker_busy",
             &worker("2"),
             0.0,
         );
         assert_eq!(workers(&uwsgi), Some(("uWSGI", 1.0, 2.0, 0.0)));
-        let fpm = Made::new(10).gauge("php-fpm:app", "php_fpm_active_processes", &[("pool", "www")], 4.0).counted(
-            "php-fpm:app",
-            "php_fpm_total_processes",
-            &[("pool", "www")],
-            |s| if s < 5 { 2.0 } else { 8.0 },
-        );
+        let fpm = SyntheticRecording::new(10)
+            .gauge("php-fpm:app", "php_fpm_active_processes", &[("pool", "www")], 4.0)
+            .counted("php-fpm:app", "php_fpm_total_processes", &[("pool", "www")], |s| if s < 5 { 2.0 } else { 8.0 });
         assert_eq!(workers(&fpm), Some(("PHP-FPM", 4.0, 8.0, 0.0)));
         assert_eq!(
             workers(&fpm.setting("php-fpm:app", "pm.max_children", "4")),
             Some(("PHP-FPM", 4.0, 4.0, 1.0)),
             "what is set goes before what was seen"
         );
-        assert_eq!(workers(&Made::new(10)), None);
+        assert_eq!(workers(&SyntheticRecording::new(10)), None);
         // Without how many there are, nobody knows whether all are busy.
         assert_eq!(workers(&puma(0.0).without("puma_max_threads")), None);
     }
 
     #[test]
     fn a_restart_does_not_undo_what_was_served() {
-        let made = Made::new(10)
+        let made = SyntheticRecording::new(10)
             .gauge("puma:app", "puma_max_threads", &[], 5.0)
             .gauge("puma:app", "puma_pool_capacity", &[], 0.0)
             .counted("puma:app", "puma_requests_total", &[], |s| {

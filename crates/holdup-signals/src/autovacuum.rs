@@ -5,14 +5,14 @@ use crate::tables::TableWrites;
 
 /// The threshold of autovacuum: scale factor and constant.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Fires {
+pub struct VacuumThreshold {
     /// Share (0-1) of the live rows.
     pub scale: f64,
     /// Rows added to it.
     pub threshold: f64,
 }
 
-impl Fires {
+impl VacuumThreshold {
     /// PostgreSQL's own defaults.
     pub const BY_DEFAULT: Self = Self { scale: 0.2, threshold: 50.0 };
 
@@ -44,5 +44,5 @@ impl Fires {
 
 /// Dead rows at which a run on `table` starts, by its options or the server's settings.
 pub fn fires_at(view: &View<'_>, table: &TableWrites) -> f64 {
-    Fires::set(view, table).at(table.live.unwrap_or(0.0))
+    VacuumThreshold::set(view, table).at(table.live.unwrap_or(0.0))
 }

@@ -55,7 +55,7 @@ pub struct Blockers {
 }
 
 #[derive(Default)]
-struct Seen<'a> {
+struct Sampled<'a> {
     rows: Vec<&'a Session>,
     instants: Vec<i64>,
     behind: usize,
@@ -74,7 +74,7 @@ impl View<'_> {
         for row in &rows {
             by_instant.entry((&row.source, row.observed_at)).or_default().insert(row.session_id, row);
         }
-        let mut seen: BTreeMap<(&str, i64), Seen<'_>> = BTreeMap::new();
+        let mut seen: BTreeMap<(&str, i64), Sampled<'_>> = BTreeMap::new();
         let mut blockers = Blockers::default();
         for ((source, at), sessions) in &by_instant {
             let mut behind: BTreeMap<i64, usize> = BTreeMap::new();
@@ -111,7 +111,7 @@ fn last_of(sessions: &BTreeMap<i64, &Session>, waiter: &Session) -> Option<(i64,
     None
 }
 
-fn holder(source: &str, session_id: i64, of: &Seen<'_>, instants: &[i64], all: f64) -> Holder {
+fn holder(source: &str, session_id: i64, of: &Sampled<'_>, instants: &[i64], all: f64) -> Holder {
     let mut did: BTreeMap<String, f64> = BTreeMap::new();
     for row in &of.rows {
         let words = match row.state.as_deref().filter(|s| !s.is_empty()) {
@@ -151,7 +151,7 @@ fn longest_run(held: &[i64], instants: &[i64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Made;
+    use crate::testing::SyntheticRecording;
 
     fn session(second: i64, id: i64, true_state: &str, blocked_by: Option<i64>) -> Session {
         Session {
@@ -172,7 +172,7 @@ mod tests {
             let wait = |id, by| session(s, id, if held { "lock_wait" } else { "idle" }, held.then_some(by));
             [session(s, 1, "idle_in_transaction", None), wait(2, 1), wait(3, 2), wait(4, 9)]
         });
-        let made = Made::new(10).session_rows(rows.collect());
+        let made = SyntheticRecording::new(10).session_rows(rows.collect());
         let blockers = made.seen(|view| view.blockers().unwrap());
         assert_eq!((blockers.longest_chain, blockers.holders.len()), (3, 2));
         let first = &blockers.holders[0];
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn a_circle_has_no_end() {
         let rows = (0..5).flat_map(|s| [session(s, 2, "lock_wait", Some(3)), session(s, 3, "lock_wait", Some(2))]);
-        let made = Made::new(5).session_rows(rows.collect());
+        let made = SyntheticRecording::new(5).session_rows(rows.collect());
         assert_eq!(made.seen(|view| view.blockers().unwrap()).holders, []);
     }
 }

@@ -42,7 +42,7 @@ pub fn distribution<'r>(
     rows: impl IntoIterator<Item = &'r Request>,
     value: impl Fn(&Request) -> Option<f64>,
 ) -> Distribution {
-    Distribution::of(rows.into_iter().filter_map(|row| Some((value(row)?, row.count()))))
+    Distribution::from_counts(rows.into_iter().filter_map(|row| Some((value(row)?, row.count()))))
 }
 
 /// Response time of a request, milliseconds: from the intended start; for an unfinished one its
@@ -107,7 +107,7 @@ pub struct ClientView {
 
 impl ClientView {
     /// Groups `requests` by second.
-    pub fn of<'r>(requests: impl IntoIterator<Item = &'r Request> + Clone) -> Self {
+    pub fn from_requests<'r>(requests: impl IntoIterator<Item = &'r Request> + Clone) -> Self {
         let bounds = requests.clone().into_iter().map(|r| r.intended_at);
         let Some((first, last)) =
             bounds.fold(None, |b, at| b.map_or(Some((at, at)), |(a, z): (i64, i64)| Some((a.min(at), z.max(at)))))
@@ -137,7 +137,7 @@ impl ClientView {
             window: window(i),
             offered,
             errors,
-            response_ms: Distribution::of(times),
+            response_ms: Distribution::from_counts(times),
             waiting_ms: oldest.filter(|_| offered == 0).map(|at| (window(i).to - at) as f64 / 1e6),
         });
         Self { seconds: seconds.collect() }
@@ -153,8 +153,8 @@ mod tests {
         let request =
             |outcome: &str, ms: i64| Request { done_at: ms * 1_000_000, outcome: outcome.into(), ..Request::default() };
         let rows = [request("ok", 40), request("http_status", 1), request("timeout", 900), request("unfinished", 5)];
-        let view = ClientView::of(&rows);
-        assert_eq!(view.seconds[0].response_ms, Distribution::of([(5.0, 1), (40.0, 1), (900.0, 1)]));
+        let view = ClientView::from_requests(&rows);
+        assert_eq!(view.seconds[0].response_ms, Distribution::from_counts([(5.0, 1), (40.0, 1), (900.0, 1)]));
         assert_eq!((view.seconds[0].offered, view.seconds[0].errors), (4, 2));
     }
 
@@ -167,7 +167,7 @@ mod tests {
             ..Request::default()
         };
         let rows = [row("ok", 10, 90), row("ok", 50, 9), row("timeout", 900, 0), row("http_status", 1, 20)];
-        let second = &ClientView::of(&rows).seconds[0];
+        let second = &ClientView::from_requests(&rows).seconds[0];
         assert_eq!((second.offered, second.errors), (120, 21));
         assert_eq!(
             (second.quantile(0.9), second.quantile(0.99), second.quantile(1.0)),

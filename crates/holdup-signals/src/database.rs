@@ -16,7 +16,7 @@ const DIGESTS: &str =
 
 /// Growth of one statement's counters in a window.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Executed {
+pub struct DigestUse {
     /// The server.
     pub source: String,
     /// Identity of the statement.
@@ -39,7 +39,7 @@ pub struct Executed {
     pub no_index: f64,
 }
 
-impl Executed {
+impl DigestUse {
     /// Rows examined by a mean call.
     pub fn examined_each(&self) -> f64 {
         self.rows_examined / self.calls.max(1.0)
@@ -84,7 +84,7 @@ impl View<'_> {
     ///
     /// # Errors
     /// If counters by digest were not recorded, or lack one of `columns`.
-    pub fn executed(&self, columns: &[&'static str]) -> Result<Vec<Executed>, Missing> {
+    pub fn executed(&self, columns: &[&'static str]) -> Result<Vec<DigestUse>, Missing> {
         let all = ["observed_at", "source", "kind", "digest", "calls", "duration_ns"];
         let wanted: Vec<&'static str> = all.into_iter().chain(columns.iter().copied()).collect();
         let missing = |what: String| Missing::new(what, DIGESTS);
@@ -95,7 +95,7 @@ impl View<'_> {
         }
         let mut executed = Vec::new();
         for total in totals {
-            let mut of = Executed {
+            let mut of = DigestUse {
                 source: total.source.clone(),
                 digest: total.digest.clone(),
                 text: total.text.clone(),
@@ -137,7 +137,7 @@ impl View<'_> {
     /// Evidence that points at the counters of one statement.
     pub fn digest_evidence(
         &self,
-        of: &Executed,
+        of: &DigestUse,
         column: &str,
         observed: impl Into<String>,
         expected: impl Into<String>,
@@ -150,17 +150,18 @@ impl View<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::Made;
+    use crate::testing::SyntheticRecording;
 
     #[test]
     fn counters_grow_within_the_window_and_restarts_say_nothing() {
-        let made = Made::new(10).digest("SELECT 1", |second| (10 * second, 20 * second, 0, 0, 0));
+        let made = SyntheticRecording::new(10).digest("SELECT 1", |second| (10 * second, 20 * second, 0, 0, 0));
         let executed = made.seen(|view| view.executed(&[]).unwrap());
         assert_eq!((executed.len(), executed[0].calls), (1, 100.0));
         assert!((executed[0].seconds - 0.2).abs() < 1e-9, "{executed:?}");
-        let restarted = Made::new(10).digest("SELECT 1", |second| (10 * (second % 6), 20 * (second % 6), 0, 0, 0));
+        let restarted =
+            SyntheticRecording::new(10).digest("SELECT 1", |second| (10 * (second % 6), 20 * (second % 6), 0, 0, 0));
         let executed = restarted.seen(|view| view.executed(&[]).unwrap());
         assert_eq!(executed[0].calls, 90.0);
-        assert!(Made::new(10).seen(|view| view.executed(&[]).is_err()));
+        assert!(SyntheticRecording::new(10).seen(|view| view.executed(&[]).is_err()));
     }
 }

@@ -107,15 +107,15 @@ impl View<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::Made;
+    use crate::testing::SyntheticRecording;
 
     const DB: &str = "postgresql://db";
 
-    fn made(dead: f64, pages: f64) -> Made {
+    fn made(dead: f64, pages: f64) -> SyntheticRecording {
         let labels = [("database", "app"), ("table", "public.article")];
         let run = [("pid", "9"), ("table", "public.article"), ("phase", "scanning heap"), ("worker", "autovacuum")];
         let metric = |column: &str| format!("postgresql_stat_tables_{column}");
-        Made::new(40)
+        SyntheticRecording::new(40)
             .gauge(DB, "postgresql_activity_sessions", &[("backend_type", "client backend")], 3.0)
             .counter(DB, &metric("n_tup_upd"), &labels, 10.0)
             .gauge(DB, &metric("n_live_tup"), &labels, 100_000.0)
@@ -140,6 +140,6 @@ mod tests {
         let none = made(900.0, 0.0).without("postgresql_progress_vacuum_heap_blks_total");
         let none = none.without("postgresql_progress_vacuum_heap_blks_scanned");
         assert!(!none.seen(|view| view.debt()).is_any());
-        assert!(!Made::new(5).seen(|view| view.debt()).is_any(), "no PostgreSQL");
+        assert!(!SyntheticRecording::new(5).seen(|view| view.debt()).is_any(), "no PostgreSQL");
     }
 }

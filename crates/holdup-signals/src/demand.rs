@@ -15,7 +15,7 @@ pub struct Demand {
 
 impl Demand {
     /// The demand of `requests`, all of which lie within `whole`.
-    pub fn of(manifest: &Manifest, requests: &[&Request], whole: Window) -> Self {
+    pub fn from_requests(manifest: &Manifest, requests: &[&Request], whole: Window) -> Self {
         let first_due = requests.iter().map(|r| r.intended_at).min().unwrap_or(0);
         let first = manifest.phases.first().map_or(first_due, |p| p.from.max(whole.from).min(first_due));
         let last_due = requests.iter().map(|r| r.intended_at).max().unwrap_or(first);

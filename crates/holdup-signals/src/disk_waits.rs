@@ -226,7 +226,7 @@ impl View<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Made;
+    use crate::testing::SyntheticRecording;
 
     fn place(wchan: Option<&str>, stack: Option<&str>) -> Place {
         let text = |t: Option<&str>| t.map(str::to_owned);
@@ -247,9 +247,9 @@ mod tests {
     }
 
     /// 150 requests a second of 1.6 s, 240 threads of which sleep in faults, before a device that reads 128 at once.
-    fn piled_up(reads: f64) -> Made {
+    fn piled_up(reads: f64) -> SyntheticRecording {
         let fault = "folio_wait_bit_common < filemap_fault < __do_fault < exc_page_fault";
-        Made::new(12)
+        SyntheticRecording::new(12)
             .requests(150, 1_600)
             .disk("loop0", (reads, 119_000.0, 128.0 / 206.0 * 1e3), (0.0, 0.0, 0.0))
             .asleep(240, "folio_wait_bit_common", fault, None)
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn who_waits_for_a_tag_of_a_device_that_never_rests_waits_for_its_reads() {
-        let reading = |made: &Made| {
+        let reading = |made: &SyntheticRecording| {
             made.seen(|view| {
                 let waits = view.disk_waits(&view.disks().unwrap(), 150.0 * view.window.seconds()).unwrap();
                 waits.reading_ms()

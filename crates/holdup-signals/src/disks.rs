@@ -244,13 +244,14 @@ impl<'a> View<'a> {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::Made;
+    use crate::testing::SyntheticRecording;
 
     const NONE: (f64, f64, f64) = (0.0, 0.0, 0.0);
 
     #[test]
     fn rates_waits_and_queue_are_iostats() {
-        let made = Made::new(10).disk("vda", (200.0, 8192.0, 10.0), (50.0, 4096.0, 4.0)).disk("vdb", NONE, NONE);
+        let made =
+            SyntheticRecording::new(10).disk("vda", (200.0, 8192.0, 10.0), (50.0, 4096.0, 4.0)).disk("vdb", NONE, NONE);
         let disks = made.seen(|view| view.disks().unwrap());
         assert_eq!(disks.all.len(), 1, "vdb was asked for nothing");
         let vda = &disks.all[0];
@@ -260,7 +261,7 @@ mod tests {
 
     #[test]
     fn levels_of_a_stack_are_not_added_up() {
-        let made = Made::new(10)
+        let made = SyntheticRecording::new(10)
             .disk("dm-0", (100.0, 4096.0, 10.0), NONE)
             .disk("loop3", (100.0, 4096.0, 9.0), NONE)
             .disk("vda", (100.0, 4096.0, 8.0), (100.0, 4096.0, 2.0))
@@ -279,7 +280,7 @@ mod tests {
 
     #[test]
     fn without_a_counter_nothing_is_said() {
-        let made = Made::new(10).disk("vda", (1.0, 1.0, 1.0), NONE);
+        let made = SyntheticRecording::new(10).disk("vda", (1.0, 1.0, 1.0), NONE);
         for metric in [
             "system_disk_operations_total",
             "system_disk_io_bytes_total",

@@ -11,7 +11,7 @@ pub struct Distribution {
 
 impl Distribution {
     /// Builds it from values with their frequency, in any order.
-    pub fn of(values: impl IntoIterator<Item = (f64, u64)>) -> Self {
+    pub fn from_counts(values: impl IntoIterator<Item = (f64, u64)>) -> Self {
         let mut steps: Vec<(f64, u64)> = values.into_iter().filter(|(_, count)| *count > 0).collect();
         steps.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
         steps.dedup_by(|next, kept| {
@@ -30,7 +30,7 @@ impl Distribution {
 
     /// All values of `parts` together.
     pub fn merged<'d>(parts: impl IntoIterator<Item = &'d Self>) -> Self {
-        Self::of(parts.into_iter().flat_map(Self::values))
+        Self::from_counts(parts.into_iter().flat_map(Self::values))
     }
 
     /// Values in ascending order with their frequency.
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn quantiles_are_of_values_that_occurred() {
-        let plain = Distribution::of((1..=100).map(|v| (f64::from(v), 1)));
+        let plain = Distribution::from_counts((1..=100).map(|v| (f64::from(v), 1)));
         assert_eq!(
             (plain.quantile(0.99), plain.quantile(0.5), plain.quantile(0.0)),
             (Some(99.0), Some(50.0), Some(1.0))
@@ -92,13 +92,13 @@ mod tests {
 
     #[test]
     fn a_value_counts_as_often_as_it_occurred() {
-        let weighted = Distribution::of([(9.0, 1), (1.0, 98), (5.0, 1), (7.0, 0)]);
+        let weighted = Distribution::from_counts([(9.0, 1), (1.0, 98), (5.0, 1), (7.0, 0)]);
         assert_eq!(
             (weighted.quantile(0.98), weighted.quantile(0.99), weighted.max()),
             (Some(1.0), Some(5.0), Some(9.0))
         );
         assert_eq!(weighted.mean(), Some(1.12));
-        let both = Distribution::merged([&weighted, &Distribution::of([(1.0, 100)])]);
+        let both = Distribution::merged([&weighted, &Distribution::from_counts([(1.0, 100)])]);
         assert_eq!((both.count(), both.values().next()), (200, Some((1.0, 198))));
         assert_eq!((both.quantile(0.99), both.quantile(0.995)), (Some(1.0), Some(5.0)));
     }

@@ -121,7 +121,7 @@ mod tests {
         recorder.sink().push(holdup_recording::Batch { samples, ..Default::default() });
         recorder.finish(manifest, RunState::Complete).unwrap();
         let recording = Recording::open(&dir).unwrap();
-        let (index, window) = (Index::of(&recording.tables), Window { from: 0, to: i64::MAX });
+        let (index, window) = (Index::new(&recording.tables), Window { from: 0, to: i64::MAX });
         let found = Disturbance::find(&View { recording: &recording, index: &index, window });
         assert_eq!(found.intervals.len(), 3);
         assert!((found.share_of(Window { from: 0, to: 6_000_000_000 }) - 2.0 / 6.0).abs() < 1e-6);

@@ -2,7 +2,7 @@
 //! and operations of reads and writes added up, with the queue, interval by interval. Also which
 //! limit binds. Cloud limits apply to the sum: neither part has to be flat.
 
-use super::plateau::{Asked, Ceiling, Freer, ceilings, freer_before, sum};
+use super::plateau::{Ceiling, Freer, QueuedRate, ceilings, freer_before, sum};
 use super::throttle::Unit;
 use super::{Missing, View, Window};
 use crate::Evidence;
@@ -29,7 +29,7 @@ const LEAST_SPREAD: f64 = 0.005;
 
 /// The source of the figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counted {
+pub enum FlowSource {
     /// The kernel's counters of devices.
     Host,
     /// CloudWatch's gauges of a database instance.
@@ -42,11 +42,11 @@ pub struct Flow {
     /// A device, `all disks`, or a database instance.
     pub name: String,
     /// The source of its figures.
-    pub counted: Counted,
+    pub counted: FlowSource,
     /// Bytes read and written.
-    pub bytes: Vec<Asked>,
+    pub bytes: Vec<QueuedRate>,
     /// Reads and writes.
-    pub operations: Vec<Asked>,
+    pub operations: Vec<QueuedRate>,
     /// Device or instance as a label; none for several devices.
     label: Option<(&'static str, String)>,
 }
@@ -68,7 +68,7 @@ impl Flow {
         self.label.is_none()
     }
 
-    fn series(&self, unit: Unit) -> &[Asked] {
+    fn series(&self, unit: Unit) -> &[QueuedRate] {
         match unit {
             Unit::Bytes => &self.bytes,
             Unit::Operations => &self.operations,
@@ -78,10 +78,10 @@ impl Flow {
     /// Metric of the throughput.
     fn metric(&self, unit: Unit) -> &'static str {
         match (self.counted, unit) {
-            (Counted::Host, Unit::Bytes) => metrics::host::DISK_IO_BYTES.name,
-            (Counted::Host, Unit::Operations) => metrics::host::DISK_OPERATIONS.name,
-            (Counted::Cloud, Unit::Bytes) => metrics::aws::READ_THROUGHPUT_BYTES_PER_SECOND.name,
-            (Counted::Cloud, Unit::Operations) => metrics::aws::READ_IOPS.name,
+            (FlowSource::Host, Unit::Bytes) => metrics::host::DISK_IO_BYTES.name,
+            (FlowSource::Host, Unit::Operations) => metrics::host::DISK_OPERATIONS.name,
+            (FlowSource::Cloud, Unit::Bytes) => metrics::aws::READ_THROUGHPUT_BYTES_PER_SECOND.name,
+            (FlowSource::Cloud, Unit::Operations) => metrics::aws::READ_IOPS.name,
         }
     }
 
@@ -177,7 +177,7 @@ impl Flow {
     }
 }
 
-fn mean(series: &[Asked], window: Window, of: impl Fn(&Asked) -> f64) -> Option<f64> {
+fn mean(series: &[QueuedRate], window: Window, of: impl Fn(&QueuedRate) -> f64) -> Option<f64> {
     let parts = || series.iter().map(|i| (overlap(i.window, window), i));
     let seconds: f64 = parts().map(|(s, _)| s).sum();
     (seconds > 0.0).then(|| parts().map(|(s, i)| s * of(i)).sum::<f64>() / seconds)
@@ -240,7 +240,7 @@ impl View<'_> {
         let label = (devices.len() == 1).then(|| ("device", name.clone()));
         let of = |metric| growing(&totals(metric), &waited);
         let (bytes, operations) = (of(metrics::host::DISK_IO_BYTES.name), of(metrics::host::DISK_OPERATIONS.name));
-        Flow { name, counted: Counted::Host, bytes, operations, label }
+        Flow { name, counted: FlowSource::Host, bytes, operations, label }
     }
 
     fn cloud_flows(&self) -> Vec<Flow> {
@@ -263,7 +263,7 @@ impl View<'_> {
         }
         let of = |rates: &[(i64, f64)]| standing(rates, &queue);
         let (bytes, operations) = (of(&bytes), of(&operations));
-        Flow { label: Some((label, name.clone())), name, counted: Counted::Cloud, bytes, operations }
+        Flow { label: Some((label, name.clone())), name, counted: FlowSource::Cloud, bytes, operations }
     }
 
     /// Operations in flight by Little's law: operations per second times the seconds that each
@@ -284,39 +284,39 @@ impl View<'_> {
 
 /// Intervals between samples of a counter and of the queueing time of operations. A fall is a
 /// restart, and that interval is left out.
-fn growing(done: &[(i64, f64)], waited: &[(i64, f64)]) -> Vec<Asked> {
+fn growing(done: &[(i64, f64)], waited: &[(i64, f64)]) -> Vec<QueuedRate> {
     let at = |t: i64| waited.binary_search_by_key(&t, |(at, _)| *at).ok().map(|i| waited[i].1);
     let between = |pair: &[(i64, f64)]| {
         let ((from, before), (to, after)) = (pair[0], pair[1]);
         let (seconds, waited) = ((to - from) as f64 / 1e9, at(to)? - at(from)?);
         let is_usable = after >= before && waited >= 0.0 && seconds > 0.0;
         let window = Window { from, to };
-        is_usable.then(|| Asked { window, done: (after - before) / seconds, queued: waited / seconds })
+        is_usable.then(|| QueuedRate { window, done: (after - before) / seconds, queued: waited / seconds })
     };
     done.windows(2).filter_map(between).collect()
 }
 
 /// Gauges over periods: a sample stands in the middle of its period, and periods are as long as the
 /// usual step.
-fn standing(rates: &[(i64, f64)], queue: &[(i64, f64)]) -> Vec<Asked> {
+fn standing(rates: &[(i64, f64)], queue: &[(i64, f64)]) -> Vec<QueuedRate> {
     let mut steps: Vec<i64> = rates.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
     steps.sort_unstable();
     let Some(step) = steps.get(steps.len() / 2).copied() else { return Vec::new() };
     let queued = |t: i64| queue.binary_search_by_key(&t, |(at, _)| *at).ok().map(|i| queue[i].1);
     let asked = |&(at, done): &(i64, f64)| {
-        Some(Asked { window: Window { from: at - step / 2, to: at + step / 2 }, done, queued: queued(at)? })
+        Some(QueuedRate { window: Window { from: at - step / 2, to: at + step / 2 }, done, queued: queued(at)? })
     };
     rates.iter().filter_map(asked).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::Made;
+    use crate::testing::SyntheticRecording;
 
     #[test]
     fn a_sample_that_a_part_lacks_is_a_gap_of_the_sum() {
         let at = |s: i64| s * 1_000_000_000;
-        let made = Made::new(6).disk("vda", (100.0, 4_096.0, 10.0), (50.0, 4_096.0, 10.0));
+        let made = SyntheticRecording::new(6).disk("vda", (100.0, 4_096.0, 10.0), (50.0, 4_096.0, 10.0));
         let made = made.tables(|tables| {
             tables.samples.rows.retain(|row| {
                 let is_read = row.metric == "system_disk_io_bytes_total" && row.labels.get("direction") == Some("read");
@@ -334,7 +334,7 @@ mod tests {
     #[test]
     fn where_no_queue_is_told_latency_tells_it() {
         let labels = [("db_instance", "db")];
-        let mut made = Made::new(6);
+        let mut made = SyntheticRecording::new(6);
         for (direction, rate, seconds) in [("read", 1_000.0, 0.02), ("write", 500.0, 0.06)] {
             made = made
                 .gauge("cw", &format!("aws_{direction}_iops"), &labels, rate)

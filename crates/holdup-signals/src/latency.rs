@@ -63,7 +63,7 @@ impl Origin {
 /// The best available measurement in `whole`.
 pub fn best(requests: &[&Request], index: &Index, whole: Window) -> (ClientView, Origin) {
     if !requests.is_empty() {
-        return (ClientView::of(requests.iter().copied()), Origin::Client);
+        return (ClientView::from_requests(requests.iter().copied()), Origin::Client);
     }
     let app = from_histogram(index, whole);
     if !app.seconds.is_empty() {
@@ -111,12 +111,12 @@ fn from_volume(index: &Index, whole: Window) -> ClientView {
     let second = |(at, (seconds, rate)): (i64, (f64, f64))| {
         let window = Window { from: at - step / 2, to: at + step / 2 };
         let offered = (rate * window.seconds()).round() as u64;
-        let is_told = offered > 0 && whole.contains(at);
-        is_told.then(|| Second {
+        let has_requests = offered > 0 && whole.contains(at);
+        has_requests.then(|| Second {
             window,
             offered,
             errors: 0,
-            response_ms: Distribution::of([(seconds * 1e3, offered)]),
+            response_ms: Distribution::from_counts([(seconds * 1e3, offered)]),
             waiting_ms: None,
         })
     };
@@ -149,7 +149,7 @@ fn from_histogram(index: &Index, whole: Window) -> ClientView {
             below = cumulative.max(below);
             lower = upper;
         }
-        let response_ms = Distribution::of(counts);
+        let response_ms = Distribution::from_counts(counts);
         let window = Window { from: *from, to: *to };
         (!response_ms.is_empty()).then(|| Second {
             window,
@@ -190,7 +190,7 @@ fn from_sessions(index: &Index, whole: Window) -> ClientView {
             let ms = mean_waiting / (statements / ((to - from) as f64 / 1e9)) * 1e3;
             // The value stands for as many statements, so that a mean over intervals is Little's law over all of them.
             let offered = statements as u64;
-            let response_ms = Distribution::of([(ms, offered)]);
+            let response_ms = Distribution::from_counts([(ms, offered)]);
             seconds.push(Second { window: Window { from, to }, offered, errors: 0, response_ms, waiting_ms: None });
         }
     }
@@ -231,7 +231,7 @@ fn from_processes(index: &Index, whole: Window) -> ClientView {
         let mean = seen.iter().sum::<f64>() / seen.len() as f64;
         let offered = transactions as u64;
         let ms = mean / (transactions / ((to - from) as f64 / 1e9)) * 1e3;
-        let response_ms = Distribution::of([(ms, offered)]);
+        let response_ms = Distribution::from_counts([(ms, offered)]);
         Some(Second { window: Window { from, to }, offered, errors: 0, response_ms, waiting_ms: None })
     };
     ClientView { seconds: instants.windows(2).filter_map(second).collect() }
@@ -264,7 +264,7 @@ mod tests {
             rows.push(sample(at, metric, &[("le", "1")], slow));
             rows.push(sample(at, metric, &[("le", "+Inf")], slow));
         }
-        let (view, origin) = best(&[], &Index::of_samples(&rows), Window { from: 0, to: i64::MAX });
+        let (view, origin) = best(&[], &Index::from_samples(&rows), Window { from: 0, to: i64::MAX });
         assert_eq!((view.seconds.len(), view.seconds[0].offered, origin), (2, 100, Origin::AppMetrics));
         let (p50, p99) = (view.seconds[1].quantile(0.5).unwrap(), view.seconds[1].quantile(0.99).unwrap());
         assert!(p50 < 100.0 && p99 > 300.0 && p99 <= 1_000.0, "{p50} {p99}");
@@ -278,9 +278,9 @@ mod tests {
             rows.push(sample(at, "mysql_sessions", &[("true_state", "queued")], 50.0));
             rows.push(sample(at, "mysql_sessions", &[("true_state", "executing")], 900.0));
         }
-        let (view, origin) = best(&[], &Index::of_samples(&rows), Window { from: 0, to: i64::MAX });
+        let (view, origin) = best(&[], &Index::from_samples(&rows), Window { from: 0, to: i64::MAX });
         assert_eq!((view.seconds.len(), origin), (3, Origin::DatabaseSessions));
-        assert_eq!(view.seconds[0].response_ms, Distribution::of([(500.0, 100)]));
+        assert_eq!(view.seconds[0].response_ms, Distribution::from_counts([(500.0, 100)]));
     }
 
     #[test]
@@ -294,9 +294,9 @@ mod tests {
             rows.push(sample(at, "postgresql_activity_sessions", &labels("IO"), if slow(at) { 20.0 } else { 0.2 }));
             rows.push(sample(at, "postgresql_activity_sessions", &labels("Client"), 900.0));
         }
-        let (view, origin) = best(&[], &Index::of_samples(&rows), Window { from: 0, to: i64::MAX });
+        let (view, origin) = best(&[], &Index::from_samples(&rows), Window { from: 0, to: i64::MAX });
         assert_eq!((view.seconds.len(), origin), (199, Origin::DatabaseSessions));
-        assert_eq!(view.seconds[60].response_ms, Distribution::of([(200.0, 100)]));
+        assert_eq!(view.seconds[60].response_ms, Distribution::from_counts([(200.0, 100)]));
         let found = super::super::episodes::find(&view.seconds);
         assert_eq!(found.len(), 2, "{found:?}");
         assert!((found[0].level_ms - 200.0).abs() < 5.0 && (found[0].calm_ms - 2.0).abs() < 0.1, "{found:?}");

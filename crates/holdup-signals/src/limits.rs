@@ -45,16 +45,16 @@ pub struct Documented {
 
 /// What is known about the instance and volume that a database runs on.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Known {
+pub struct KnownLimits {
     /// The instance's class or the volume's type, if either is known.
     pub what: Option<String>,
     /// Whether the user said what this host's disk is; otherwise a cloud's figures did.
-    pub is_told: bool,
+    pub is_from_user: bool,
     /// Its limits.
     pub limits: Vec<Documented>,
 }
 
-impl Known {
+impl KnownLimits {
     /// The documented limit that `level` matches, if any.
     pub fn matching(&self, unit: Unit, level: f64) -> Option<&Documented> {
         let off = |d: &Documented| (d.limit - level).abs() / d.limit;
@@ -103,7 +103,7 @@ const SOURCES: [&str; 2] = ["told", "aws"];
 
 impl View<'_> {
     /// What is known about the instance and its volume.
-    pub fn known_limits(&self) -> Known {
+    pub fn known_limits(&self) -> KnownLimits {
         let settings = self.recording.tables.settings.with_columns(&["source", "name", "value"]).unwrap_or_default();
         let of = |source: &str, name: &str| {
             settings.iter().rev().find(|s| s.source == source && s.name == name).map(|s| s.value.as_str())
@@ -130,15 +130,15 @@ impl View<'_> {
                 number("volume.throughput_bytes_per_second"),
             )
         }));
-        let is_told = ["instance.class", "volume.type"].iter().any(|name| of("told", name).is_some());
-        Known { what: class.or(kind).map(str::to_owned), is_told, limits }
+        let is_from_user = ["instance.class", "volume.type"].iter().any(|name| of("told", name).is_some());
+        KnownLimits { what: class.or(kind).map(str::to_owned), is_from_user, limits }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Made;
+    use crate::testing::SyntheticRecording;
 
     fn limit(limits: &[Documented], of: &str, unit: Unit) -> Option<f64> {
         limits.iter().find(|d| d.of.starts_with(of) && d.unit == unit).map(|d| d.limit)
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_number_alone_matches_nothing() {
-        let nobody = Made::new(3);
+        let nobody = SyntheticRecording::new(3);
         let known = nobody.seen(|view| view.known_limits());
         assert_eq!((known.matching(Unit::Bytes, 287.5e6), known.what.as_deref()), (None, None));
         let known = nobody.setting("aws", "instance.class", "db.r5.2xlarge").seen(|view| view.known_limits());
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(known.matching(Unit::Operations, 287.5e6), None);
         assert_eq!(known.next_up(Unit::Bytes, 213e6).unwrap().0, "db.r5.2xlarge");
         assert_eq!(known.next_up(Unit::Bytes, 287.5e6).unwrap(), ("db.r5.4xlarge".to_owned(), 593.75e6));
-        let described = Made::new(3).setting("aws", "instance.class", "db.r7g.2xlarge").setting(
+        let described = SyntheticRecording::new(3).setting("aws", "instance.class", "db.r7g.2xlarge").setting(
             "aws",
             "instance.ebs_baseline_throughput_bytes_per_second",
             "312500000",
@@ -182,11 +182,13 @@ mod tests {
 
     #[test]
     fn who_says_what_the_disk_is_is_believed() {
-        let made = Made::new(3).setting("aws", "volume.type", "gp2").setting("told", "volume.type", "P30");
+        let made =
+            SyntheticRecording::new(3).setting("aws", "volume.type", "gp2").setting("told", "volume.type", "P30");
         let known = made.seen(|view| view.known_limits());
-        assert_eq!((known.what.as_deref(), known.is_told), (Some("P30"), true));
+        assert_eq!((known.what.as_deref(), known.is_from_user), (Some("P30"), true));
         assert_eq!(known.matching(Unit::Bytes, 199e6).unwrap().of, "most of the P30 disk");
-        let provisioned = Made::new(3).setting("told", "volume.type", "pd-ssd").setting("told", "volume.iops", "9000");
+        let provisioned =
+            SyntheticRecording::new(3).setting("told", "volume.type", "pd-ssd").setting("told", "volume.iops", "9000");
         let known = provisioned.seen(|view| view.known_limits());
         assert_eq!(known.matching(Unit::Operations, 8_900.0).unwrap().source, "as it was described");
         assert!(knows_volume("gp3") && knows_volume("pd-balanced") && knows_volume("P10") && !knows_volume("floppy"));

@@ -156,11 +156,11 @@ impl View<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::Made;
+    use crate::testing::SyntheticRecording;
 
     #[test]
     fn the_fullest_memory_is_the_one_that_matters() {
-        let made = Made::new(10)
+        let made = SyntheticRecording::new(10)
             .gauge("host", "system_memory_total_bytes", &[], 8e9)
             .gauge("host", "system_memory_usage_bytes", &[("state", "free")], 4e9)
             .gauge("host", "system_memory_usage_bytes", &[("state", "cached")], 3e9)
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn a_cgroups_refaults_are_not_added_to_the_hosts() {
         let file = [("type", "file")];
-        let made = Made::new(10)
+        let made = SyntheticRecording::new(10)
             .counter("host", "cgroup_memory_refaults_total", &file, 7.0)
             .counter("pid:7", "cgroup_memory_refaults_total", &file, 5.0)
             .counter("host", "system_paging_refaults_total", &file, 100.0)

@@ -127,7 +127,7 @@ impl View<'_> {
                 windows.iter().for_each(|window| counted(&View { window: *window, ..*through }, add));
             };
             let recorded = (seconds(inside), seconds(outside));
-            let mix = Mix::of(|add| of(self, inside, add), |add| of(calm, outside, add), recorded, table);
+            let mix = Mix::compare(|add| of(self, inside, add), |add| of(calm, outside, add), recorded, table);
             if mix.calls.0 >= LEAST_CALLS && mix.calls.1 >= LEAST_CALLS {
                 return Ok(mix);
             }
@@ -171,7 +171,7 @@ fn by_exchanges(view: &View<'_>, add: Add<'_>) {
 }
 
 impl Mix {
-    fn of(
+    fn compare(
         inside: impl Fn(Add<'_>),
         outside: impl Fn(Add<'_>),
         recorded: (f64, f64),
@@ -221,16 +221,16 @@ impl Mix {
 #[cfg(test)]
 mod tests {
     use crate::Window;
-    use crate::testing::Made;
+    use crate::testing::SyntheticRecording;
 
     const S: i64 = 1_000_000_000;
     const IN: [Window; 1] = [Window { from: 20 * S, to: 40 * S }];
     const OUT: [Window; 2] = [Window { from: 0, to: 20 * S }, Window { from: 40 * S, to: 60 * S }];
 
     /// Two statements at 150 and 100 calls a second, and a third at `more` calls a second from 20 to 40 s.
-    fn made(more: i64) -> Made {
+    fn made(more: i64) -> SyntheticRecording {
         let grown = move |s: i64| more * (s - 20).clamp(0, 20);
-        Made::new(60)
+        SyntheticRecording::new(60)
             .digest("SELECT 1", |s| (150 * s, s, 0, 0, 0))
             .digest("SELECT 2", |s| (100 * s, s, 0, 0, 0))
             .digest("SELECT 3", move |s| (grown(s), grown(s), 0, 0, 0))
@@ -251,6 +251,6 @@ mod tests {
         assert!(mix.more_often(new) > 100.0, "{}", mix.more_often(new));
         assert!(mix.more_often(&mix.statements[0]) < 1.0);
         assert!(made(0).seen(|view| view.mix(&IN, view, &[]).is_err()), "nothing outside");
-        assert!(Made::new(9).seen(|view| view.mix(&IN, view, &OUT).is_err()));
+        assert!(SyntheticRecording::new(9).seen(|view| view.mix(&IN, view, &OUT).is_err()));
     }
 }

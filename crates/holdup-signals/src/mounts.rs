@@ -113,10 +113,10 @@ impl View<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::Made;
+    use crate::testing::SyntheticRecording;
 
-    fn with(rows: &[(&str, &str, &str)]) -> Made {
-        rows.iter().fold(Made::new(1), |made, (source, name, value)| made.setting(source, name, value))
+    fn with(rows: &[(&str, &str, &str)]) -> SyntheticRecording {
+        rows.iter().fold(SyntheticRecording::new(1), |made, (source, name, value)| made.setting(source, name, value))
     }
 
     #[test]

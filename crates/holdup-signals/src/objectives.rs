@@ -12,7 +12,7 @@ use holdup_recording::objective::{Judgement, Metric, State, Stretch};
 use holdup_recording::rows::Request;
 
 use super::Window;
-use super::complaint::failures;
+use super::degradation::failures;
 use super::distribution::Distribution;
 use super::operations::Operation;
 use crate::demand::Demand;
@@ -112,7 +112,7 @@ impl Run<'_> {
             Metric::Rate => {
                 let (completed, offered) = covered.fold((0, 0), |(c, all), o| (c + o.completed, all + o.offered));
                 let mine = self.requests.iter().filter(|r| threshold.covers(&r.operation));
-                let demand = Demand::of(&self.recording.manifest, self.requests, self.whole_window());
+                let demand = Demand::from_requests(&self.recording.manifest, self.requests, self.whole_window());
                 let seconds = demand.until(mine.map(|r| r.done_at).max());
                 (offered > 0).then(|| completed as f64 / seconds)
             }

@@ -40,7 +40,12 @@ impl Operation {
 
 /// Operations of `requests` of `recording` in the scenario's order: all of it, or what was due in
 /// `window`. Times count from `measured_from` (nanoseconds since the Unix epoch).
-pub fn of(recording: &Recording, requests: &[&Request], window: Option<Window>, measured_from: i64) -> Vec<Operation> {
+pub fn summarize(
+    recording: &Recording,
+    requests: &[&Request],
+    window: Option<Window>,
+    measured_from: i64,
+) -> Vec<Operation> {
     let groups = by_operation(requests.iter().copied());
     let Some(load) = recording.manifest.load.as_ref().filter(|_| window.is_none()) else {
         return groups.iter().map(|(name, rows)| timed(counted(name, rows), rows, measured_from)).collect();
@@ -82,7 +87,7 @@ pub fn of(recording: &Recording, requests: &[&Request], window: Option<Window>, 
 }
 
 /// Operations from `rows` alone.
-pub fn of_rows<'r>(rows: impl IntoIterator<Item = &'r Request>, measured_from: i64) -> Vec<Operation> {
+pub fn summarize_rows<'r>(rows: impl IntoIterator<Item = &'r Request>, measured_from: i64) -> Vec<Operation> {
     by_operation(rows).iter().map(|(name, rows)| timed(counted(name, rows), rows, measured_from)).collect()
 }
 
@@ -138,7 +143,7 @@ impl Times {
             };
             let sum = hlog::merged(slices.iter().copied())?;
             let values = sum.iter_recorded().map(|v| (v.value_iterated_to() as f64 / 1e6, v.count_at_value()));
-            Some(Distribution::of(values))
+            Some(Distribution::from_counts(values))
         };
         let (response_ms, service_ms, send_lag_ms) = (times("response")?, times("service")?, times("send_lag")?);
         (!response_ms.is_empty()).then_some(Self { response_ms, service_ms, send_lag_ms })

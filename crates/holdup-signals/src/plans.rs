@@ -7,7 +7,7 @@ use holdup_recording::Labels;
 use holdup_recording::plan::Node;
 use holdup_recording::rows::Plan;
 
-use super::{Executed, Missing, View};
+use super::{DigestUse, Missing, View};
 use crate::Evidence;
 
 /// What to record for plans.
@@ -54,7 +54,7 @@ impl<'a> View<'a> {
 }
 
 /// Shapes of the plans of `of` by kind of plan (`explain`, `auto_explain`, …), most frequent first.
-pub fn shapes<'a>(plans: &[&'a Plan], of: &Executed) -> BTreeMap<&'a str, Vec<Shape<'a>>> {
+pub fn shapes<'a>(plans: &[&'a Plan], of: &DigestUse) -> BTreeMap<&'a str, Vec<Shape<'a>>> {
     let mut by_kind: BTreeMap<&str, Vec<Shape<'_>>> = BTreeMap::new();
     for plan in plans.iter().filter(|plan| plan.source == of.source && plan.digest == of.digest) {
         let shapes = by_kind.entry(plan.kind.as_str()).or_default();

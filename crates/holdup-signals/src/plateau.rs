@@ -7,7 +7,7 @@
 
 mod ceilings;
 
-pub use ceilings::{Asked, Ceiling, Demand, Fall, Freer, ceilings, falls, freer_before, sum};
+pub use ceilings::{Ceiling, Demand, Fall, Freer, QueuedRate, ceilings, falls, freer_before, sum};
 
 use super::Growth;
 
@@ -42,7 +42,7 @@ pub struct Plateau {
 impl Plateau {
     /// How level `rates` (per second) are; none if they are too few. The first and the last should
     /// be left out, because load begins and ends in them: see [`inner`].
-    pub fn of(rates: &[f64]) -> Option<Self> {
+    pub fn from_rates(rates: &[f64]) -> Option<Self> {
         if rates.len() < LEAST_INTERVALS {
             return None;
         }
@@ -75,19 +75,19 @@ mod tests {
     #[test]
     fn a_level_is_seen_through_an_outlier() {
         let mut rates = vec![500.0, 505.0, 498.0, 470.0, 520.0, 501.0, 499.0, 503.0, 500.0];
-        let flat = Plateau::of(&rates).unwrap();
+        let flat = Plateau::from_rates(&rates).unwrap();
         assert!(flat.is_flat() && flat.level == 500.0, "{flat:?}");
         rates[0] = 90.0;
-        assert!(Plateau::of(&rates).unwrap().is_flat());
+        assert!(Plateau::from_rates(&rates).unwrap().is_flat());
         // A machine that stalls now and then falls short of a limit, and never exceeds it.
         let stalled: Vec<f64> = (0..20).map(|i| if i % 4 == 0 { 100.0 } else { 190.0 }).collect();
-        assert!(Plateau::of(&stalled).unwrap().is_flat());
+        assert!(Plateau::from_rates(&stalled).unwrap().is_flat());
         let bursts: Vec<f64> = (0..20).map(|i| if i % 4 == 0 { 300.0 } else { 190.0 }).collect();
-        assert!(!Plateau::of(&bursts).unwrap().is_flat());
+        assert!(!Plateau::from_rates(&bursts).unwrap().is_flat());
         let rising: Vec<f64> = (0..20).map(|i| 100.0 + 20.0 * f64::from(i)).collect();
-        assert!(!Plateau::of(&rising).unwrap().is_flat());
-        assert!(!Plateau::of(&[0.0; 9]).unwrap().is_flat());
-        assert_eq!(Plateau::of(&rates[..7]), None);
+        assert!(!Plateau::from_rates(&rising).unwrap().is_flat());
+        assert!(!Plateau::from_rates(&[0.0; 9]).unwrap().is_flat());
+        assert_eq!(Plateau::from_rates(&rates[..7]), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::{Missing, View};
 
 /// The state of an active session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum At {
+pub enum SessionWait {
     /// Reads or writes a file, or flushes one.
     Disk,
     /// Waits for what another session holds only while it reads, writes or flushes: a page being
@@ -44,14 +44,14 @@ const BEHIND: &[&str] = &[
 ];
 
 /// The state behind wait event `state` (`TYPE:EVENT`, empty if it waits for nothing).
-pub fn at(state: &str) -> At {
+pub fn at(state: &str) -> SessionWait {
     let state = state.to_ascii_lowercase();
     match state.split_once(':').map_or(state.as_str(), |(kind, _)| kind) {
-        "" => At::Running,
-        "io" => At::Disk,
-        _ if BEHIND.contains(&state.as_str()) => At::Behind,
-        "lock" => At::Lock,
-        _ => At::Elsewhere,
+        "" => SessionWait::Running,
+        "io" => SessionWait::Disk,
+        _ if BEHIND.contains(&state.as_str()) => SessionWait::Behind,
+        "lock" => SessionWait::Lock,
+        _ => SessionWait::Elsewhere,
     }
 }
 
@@ -99,10 +99,10 @@ impl View<'_> {
         for row in rows.filter(|row| row.command == "active") {
             waits.active += one;
             match at(row.state.as_deref().unwrap_or_default()) {
-                At::Disk => waits.disk += one,
-                At::Behind => waits.behind += one,
-                At::Running => waits.running += one,
-                At::Lock | At::Elsewhere => {}
+                SessionWait::Disk => waits.disk += one,
+                SessionWait::Behind => waits.behind += one,
+                SessionWait::Running => waits.running += one,
+                SessionWait::Lock | SessionWait::Elsewhere => {}
             }
         }
         Ok(Some(waits))
@@ -116,7 +116,14 @@ mod tests {
     #[test]
     fn who_waits_behind_a_flush_waits_for_the_disk_as_far_as_those_in_front_do() {
         let events = ["IO:WALSync", "LWLock:WALWrite", "Lock:extend", "Lock:transactionid", "", "Client:ClientRead"];
-        let are = [At::Disk, At::Behind, At::Behind, At::Lock, At::Running, At::Elsewhere];
+        let are = [
+            SessionWait::Disk,
+            SessionWait::Behind,
+            SessionWait::Behind,
+            SessionWait::Lock,
+            SessionWait::Running,
+            SessionWait::Elsewhere,
+        ];
         assert_eq!(events.map(at), are);
         let waits = ServerWaits { active: 20.0, disk: 3.0, behind: 12.0, running: 1.0 };
         assert_eq!(waits.for_disk(), 12.0);

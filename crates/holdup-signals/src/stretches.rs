@@ -13,7 +13,7 @@ pub struct Stretches(Vec<(i64, i64)>);
 
 impl Stretches {
     /// Indexes `rows` by the time `at`.
-    pub fn of<R>(rows: &[R], at: impl Fn(&R) -> i64) -> Self {
+    pub fn new<R>(rows: &[R], at: impl Fn(&R) -> i64) -> Self {
         let stretch = |chunk: &[R]| {
             let times = || chunk.iter().map(&at);
             (times().min().unwrap_or_default(), times().max().unwrap_or_default())
@@ -73,7 +73,7 @@ mod tests {
         let series: Vec<(i64, f64)> = (0..300).map(|i| (i * 7 % 900 / 3, i as f64)).collect();
         let mut ordered = series.clone();
         ordered.sort_by_key(|(at, _)| *at);
-        let stretches = Stretches::of(&series, |p| p.0);
+        let stretches = Stretches::new(&series, |p| p.0);
         for (from, to) in [(0, 50), (3, 4), (-9, 1_000), (100, 100), (250, 90), (299, 300), (i64::MIN, i64::MAX)] {
             let window = Window { from, to };
             let is_in = |p: &&(i64, f64)| window.contains(p.0);

@@ -221,7 +221,7 @@ impl View<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Made;
+    use crate::testing::SyntheticRecording;
 
     const DB: &str = "postgresql://db";
 
@@ -255,7 +255,7 @@ mod tests {
         let owner = [("database", "app"), ("table", "public.article")];
         let toast = [("database", "app"), ("table", "pg_toast.pg_toast_7"), ("toast_of", "public.article")];
         let metric = |column: &str| format!("postgresql_stat_tables_{column}");
-        let made = Made::new(10)
+        let made = SyntheticRecording::new(10)
             .counter(DB, &metric("n_tup_upd"), &owner, 100.0)
             .counter(DB, &metric("n_tup_hot_upd"), &owner, 40.0)
             .counter(DB, &metric("n_tup_del"), &owner, 5.0)
@@ -271,6 +271,6 @@ mod tests {
             assert_eq!((toasts.len(), toasts[0].per_update()), (1, 6.0));
             assert_eq!(toasts[0].bytes_per_second(), 2.0 * 600.0 * 2_048.0);
         });
-        assert!(Made::new(10).seen(|view| view.table_writes().is_err()));
+        assert!(SyntheticRecording::new(10).seen(|view| view.table_writes().is_err()));
     }
 }

@@ -11,16 +11,16 @@ use crate::view::{Index, View};
 const S: i64 = 1_000_000_000;
 
 /// An event: second, source, kind, labels.
-pub type Happened<'a> = (i64, &'a str, &'a str, &'a [(&'a str, &'a str)]);
+pub type EventRow<'a> = (i64, &'a str, &'a str, &'a [(&'a str, &'a str)]);
 
 /// A recording under construction: a sample a second, from 0 to its length.
 #[derive(Clone)]
-pub struct Made {
+pub struct SyntheticRecording {
     seconds: i64,
     recording: Recording,
 }
 
-impl Made {
+impl SyntheticRecording {
     /// A recording of `seconds` with nothing in it.
     pub fn new(seconds: i64) -> Self {
         let mut manifest = Manifest::starting("made", 0, Host::default());
@@ -282,7 +282,7 @@ impl Made {
     }
 
     /// The given events.
-    pub fn events(mut self, events: &[Happened<'_>]) -> Self {
+    pub fn events(mut self, events: &[EventRow<'_>]) -> Self {
         self.recording.tables.events.present = true;
         self.recording.tables.events.rows.extend(events.iter().map(|(second, source, kind, labels)| Event {
             observed_at: second * S,
@@ -313,7 +313,7 @@ impl Made {
 
     /// The result of `look` on the whole of it.
     pub fn seen<T>(&self, look: impl FnOnce(&View<'_>) -> T) -> T {
-        let index = Index::of(&self.recording.tables);
+        let index = Index::new(&self.recording.tables);
         let window = Window { from: self.recording.manifest.started_at, to: self.seconds * S };
         look(&View { recording: &self.recording, index: &index, window })
     }

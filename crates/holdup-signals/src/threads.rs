@@ -293,7 +293,7 @@ fn spread(mut places: Vec<Place>) -> Vec<Place> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Made;
+    use crate::testing::SyntheticRecording;
 
     fn place(wchan: Option<&str>, stack: Option<&str>, path: Option<&str>, mean: f64) -> Place {
         let text = |t: Option<&str>| t.map(str::to_owned);
@@ -339,7 +339,7 @@ mod tests {
             ..Thread::default()
         };
         let mean = |watched: Option<f64>, rows: Vec<Thread>| {
-            let mut made = Made::new(1).gauge("host", "system_threads", &[("state", "D")], 90.0);
+            let mut made = SyntheticRecording::new(1).gauge("host", "system_threads", &[("state", "D")], 90.0);
             if let Some(n) = watched {
                 made = made.gauge("pid:7", "process_threads", &[("state", "D")], n);
             }

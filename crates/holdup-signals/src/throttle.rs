@@ -122,13 +122,13 @@ impl View<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::Made;
+    use crate::testing::SyntheticRecording;
 
     #[test]
     fn a_limit_that_is_reached_is_told_from_one_that_is_not() {
         let read = [("device", "vda"), ("direction", "read")];
         let write = [("device", "vda"), ("direction", "write")];
-        let made = Made::new(12)
+        let made = SyntheticRecording::new(12)
             .setting("pid:7", "cgroup.disk_limit[vda].read_bytes_per_second", "10000000")
             .setting("pid:7", "cgroup.disk_limit[vda].write_bytes_per_second", "10000000")
             .counter("pid:7", "cgroup_disk_io_bytes_total", &read, 9_900_000.0)

@@ -100,7 +100,7 @@ pub fn server_timing(view: &View<'_>, completed: f64) -> Result<ServerTiming, Mi
     let of_requests = digests_of_requests(view, completed)?;
     let digest = of_requests.iter().max_by_key(|(_, count)| **count).map_or("", |(digest, _)| *digest).to_owned();
     let executions = view.executions(TIMED)?.filter(|e| of_requests.contains_key(e.digest));
-    let durations = Distribution::of(executions.map(|e| (e.duration_ns as f64 / 1e6, 1)));
+    let durations = Distribution::from_counts(executions.map(|e| (e.duration_ns as f64 / 1e6, 1)));
     let q = |q| durations.quantile(q).unwrap_or(0.0);
     let (p50_ms, p99_ms) = (q(0.5), q(0.99));
     let evidence = Evidence::new(

@@ -34,7 +34,7 @@ const OPERATIONS: [Metric; 3] =
 
 /// Source of what vacuum read and wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Measured {
+pub enum IoSource {
     /// pg_stat_io, of autovacuum workers.
     Counters,
     /// The server's log, for runs that ended; for others their progress.
@@ -80,7 +80,7 @@ pub struct Vacuum {
     /// By table, longest first.
     pub runs: Vec<Run>,
     /// Bytes read and written per second over the window, and the source; none if unknown.
-    pub bytes_per_second: Option<(f64, Measured)>,
+    pub bytes_per_second: Option<(f64, IoSource)>,
     /// Share (0-1) of the window in which at least one ran.
     pub running_ratio: f64,
     /// Mean number of autovacuum workers that waited for a read or write.
@@ -99,7 +99,7 @@ impl Vacuum {
 
 /// A run as reported at successive instants.
 #[derive(Default)]
-struct Reported {
+struct ReportedRun {
     automatic: bool,
     toast_of: Option<String>,
     /// The table's name in the samples.
@@ -192,7 +192,7 @@ impl View<'_> {
         let by_samples = at_all.len() as f64 / instants.len().max(1) as f64;
         let running_ratio = runs.first().map_or(0.0, |r| r.running_ratio).max(by_samples.min(1.0));
         let by_log = self.by_log(&logged);
-        let how = if by_progress > by_log { Measured::Progress } else { Measured::Log };
+        let how = if by_progress > by_log { IoSource::Progress } else { IoSource::Log };
         let told = (by_log + by_progress > 0.0).then_some((by_log + by_progress, how));
         let bytes_per_second = self.by_counters().or(told.filter(|_| !is_open)).filter(|_| running_ratio > 0.0);
         Ok(Vacuum { runs, bytes_per_second, running_ratio, waiting: self.workers_waiting(instants.len()), evidence })
@@ -215,8 +215,8 @@ impl View<'_> {
     }
 
     /// Runs by source, process and table. The phase is a label, so one run is several series.
-    fn reported(&self) -> BTreeMap<(String, String, String), Reported> {
-        let mut runs: BTreeMap<(String, String, String), Reported> = BTreeMap::new();
+    fn reported(&self) -> BTreeMap<(String, String, String), ReportedRun> {
+        let mut runs: BTreeMap<(String, String, String), ReportedRun> = BTreeMap::new();
         for (which, metric) in [TOTAL, SCANNED, VACUUMED].into_iter().enumerate() {
             for ((source, labels), series) in self.index.series(metric, &[]) {
                 let label = |name: &str| labels.get(name).unwrap_or_default().to_owned();
@@ -273,7 +273,7 @@ impl View<'_> {
     }
 
     /// pg_stat_io of autovacuum workers: bytes (18), or operations of a page each (16 and 17).
-    fn by_counters(&self) -> Option<(f64, Measured)> {
+    fn by_counters(&self) -> Option<(f64, IoSource)> {
         let labels = [("backend_type", "autovacuum worker")];
         let rate = |metric: Metric| self.counter(metric.name, &labels, "").ok();
         let bytes: Vec<_> = BYTES.into_iter().filter_map(rate).collect();
@@ -283,7 +283,7 @@ impl View<'_> {
             (bytes, 1.0)
         };
         let all: f64 = counters.iter().map(|c| c.rate() * each).sum();
-        (!counters.is_empty() && all > 0.0).then_some((all, Measured::Counters))
+        (!counters.is_empty() && all > 0.0).then_some((all, IoSource::Counters))
     }
 
     /// Bytes per second: for the part of each run in the window, pages read from outside memory,

@@ -21,8 +21,8 @@ use super::Window;
 use super::client;
 use super::disturbance;
 use super::view::Index;
-use judging::Judging;
-use reading::{Loop, Reading};
+use judging::SliceJudge;
+use reading::{Loop, LoopSeries};
 pub use words::seconds;
 
 /// A slice is capped if this share (0-1) of the requests due in it found every connection busy: one
@@ -170,16 +170,16 @@ pub struct Validity {
 
 impl Validity {
     /// Judges the load of `manifest` within `whole`; empty without a load.
-    pub fn of(manifest: &Manifest, index: &Index, requests: &[&Request], whole: Window) -> Self {
+    pub fn judge(manifest: &Manifest, index: &Index, requests: &[&Request], whole: Window) -> Self {
         let Some(load) = &manifest.load else { return Self::default() };
         let Some(span) = span(manifest, requests, whole) else { return Self::default() };
         let begun = manifest.phases.first().map_or(span.from, |p| p.from);
         let loops = Loop::all(index, begun);
-        let process = Reading::of(index, metrics::load::THROTTLED.name);
+        let process = LoopSeries::of_process(index, metrics::load::THROTTLED.name);
         let mut rows: Vec<&Request> = requests.to_vec();
         rows.sort_unstable_by_key(|r| r.intended_at);
         let quantum_ms = load.wake_quantum_ns as f64 / 1e6;
-        let judging = Judging {
+        let judging = SliceJudge {
             loops: &loops,
             throttled: process.as_ref(),
             rows: &rows,

@@ -31,20 +31,20 @@ pub struct Index {
 
 impl Index {
     /// Indexes `tables`.
-    pub fn of(tables: &Tables) -> Self {
+    pub fn new(tables: &Tables) -> Self {
         Self {
             condensed: tables.condensed.clone().unwrap_or_else(|| Arc::new(Condensed::from_tables(tables))),
-            sessions: Stretches::of(&tables.sessions.rows, |r| r.observed_at),
-            requests: Stretches::of(&tables.requests.rows, |r| r.intended_at),
+            sessions: Stretches::new(&tables.sessions.rows, |r| r.observed_at),
+            requests: Stretches::new(&tables.requests.rows, |r| r.intended_at),
         }
     }
 
     /// An index of samples only.
     #[cfg(test)]
-    pub fn of_samples(samples: &[Sample]) -> Self {
+    pub fn from_samples(samples: &[Sample]) -> Self {
         let mut tables = Tables::default();
         tables.samples.rows = samples.to_vec();
-        Self::of(&tables)
+        Self::new(&tables)
     }
 
     /// Requests that were due in `window`, from `rows`, which are all requests.
@@ -205,19 +205,19 @@ impl<'a> View<'a> {
         self.samples_readable()?;
         let mut delta = 0.0;
         let mut seconds: f64 = 0.0;
-        let mut is_told = false;
+        let mut is_recorded = false;
         for (_, series) in self.index.series(metric, labels).filter(|((source, _), _)| is_source(source)) {
             let mut covered = 0.0;
             for ((a_at, a), (b_at, b)) in pairs(series, self.window) {
                 if b >= a {
                     delta += b - a;
                     covered += (b_at - a_at) as f64 / 1e9;
-                    is_told = true;
+                    is_recorded = true;
                 }
             }
             seconds = seconds.max(covered);
         }
-        if !is_told {
+        if !is_recorded {
             return Err(Missing::new(format!("samples of {metric}"), enable));
         }
         Ok(Counter { delta, seconds, origin: self.origin(metric, labels) })

@@ -82,7 +82,7 @@ impl WarmUp {
     }
 
     /// What the scenario asks for; if it asks for nothing and `look` is true, what `requests` show.
-    pub fn of(manifest: &Manifest, requests: &[&Request], look: bool) -> Self {
+    pub fn find(manifest: &Manifest, requests: &[&Request], look: bool) -> Self {
         let (Some(load), Some(from)) = (&manifest.load, manifest.phases.first().map(|p| p.from)) else {
             return Self::default();
         };
@@ -102,7 +102,7 @@ impl WarmUp {
 
     /// Looks for one at the start of `stretch`.
     fn look(stretch: Window, requests: &[&Request]) -> Self {
-        let Some(bins) = Bins::of(stretch, requests) else { return Self::default() };
+        let Some(bins) = Bins::new(stretch, requests) else { return Self::default() };
         let medians = &bins.medians;
         let longest = (LONGEST * medians.len() as f64).floor() as usize;
         // The steady state is first taken from the bins that can't be warm-up, then from all later
@@ -152,7 +152,7 @@ impl WarmUp {
 
 /// The upper bound of what `rest` varies by.
 fn settled(rest: &[f64]) -> f64 {
-    let rest = Distribution::of(rest.iter().map(|m| (*m, 1)));
+    let rest = Distribution::from_counts(rest.iter().map(|m| (*m, 1)));
     let greatest = |q: f64| rest.quantile(q).unwrap_or(f64::INFINITY);
     greatest(SETTLED_QUANTILE).max(SETTLED_WITHIN * greatest(0.5))
 }
@@ -164,7 +164,7 @@ fn leading(medians: &[f64], limit: f64) -> usize {
 }
 
 fn middle(medians: &[f64]) -> f64 {
-    Distribution::of(medians.iter().map(|m| (*m, 1))).quantile(0.5).unwrap_or(0.0)
+    Distribution::from_counts(medians.iter().map(|m| (*m, 1))).quantile(0.5).unwrap_or(0.0)
 }
 
 /// The stretch of constant demand at the start of the load: all of a closed model.
@@ -185,7 +185,7 @@ struct Bins {
 }
 
 impl Bins {
-    fn of(stretch: Window, requests: &[&Request]) -> Option<Self> {
+    fn new(stretch: Window, requests: &[&Request]) -> Option<Self> {
         let mine: Vec<&Request> =
             requests.iter().copied().filter(|r| stretch.contains(r.intended_at) && is_latency(r)).collect();
         // A stopped run has a shorter one.
@@ -203,7 +203,8 @@ impl Bins {
                 bin.push((response_ms(request), request.count()));
             }
         }
-        let found: Vec<Option<f64>> = bins.into_iter().map(|bin| Distribution::of(bin).quantile(0.5)).collect();
+        let found: Vec<Option<f64>> =
+            bins.into_iter().map(|bin| Distribution::from_counts(bin).quantile(0.5)).collect();
         let mut last = found.iter().flatten().next().copied()?;
         let medians = found.into_iter().map(|median| {
             last = median.unwrap_or(last);
@@ -262,7 +263,7 @@ mod tests {
     }
 
     fn found(manifest: &Manifest, rows: &[Request]) -> WarmUp {
-        WarmUp::of(manifest, &rows.iter().collect::<Vec<_>>(), true)
+        WarmUp::find(manifest, &rows.iter().collect::<Vec<_>>(), true)
     }
 
     #[test]

@@ -411,7 +411,7 @@ impl Plot<'_> {
     }
 
     fn latency(&self) -> Vec<Series> {
-        let seconds = ClientView::of(&self.recording.tables.requests.rows).seconds;
+        let seconds = ClientView::from_requests(&self.recording.tables.requests.rows).seconds;
         [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0)]
             .iter()
             .map(|(name, q)| self.series(name, seconds.iter().map(|s| (s.window.from, s.quantile(*q))).collect()))

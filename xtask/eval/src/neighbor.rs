@@ -22,7 +22,7 @@ pub fn features(frame: &Frame, episode: &BTreeSet<usize>, normal: &BTreeSet<usiz
 /// log2 of a signal's mean.
 fn mean_of(over: &[Signal; 1], rows: &holdup_diagnose::counters::Rows) -> Option<f64> {
     let signal = Signal::ALL.iter().position(|signal| *signal == over[0])?;
-    let quantity = Quantity::of(over[0].name(), &Signal::ALL[signal..=signal]);
+    let quantity = Quantity::sum(over[0].name(), &Signal::ALL[signal..=signal]);
     Some((mean(&quantity, rows)? + nothing(&quantity)).log2())
 }
 

@@ -4,7 +4,7 @@ use holdup_knee::scaling::Proportion;
 
 use super::*;
 use holdup_diagnose::search::BreakingPoint;
-use holdup_signals::testing::Made;
+use holdup_signals::testing::SyntheticRecording;
 
 fn interval_of(value: f64) -> Interval {
     Interval { value, low: 0.97 * value, high: 1.03 * value }
@@ -132,7 +132,7 @@ fn where_something_else_binds_it_is_said() {
 #[test]
 fn what_was_used_up_and_what_is_open_is_read_from_the_recording() {
     let at_port = [("peer_port", "5432"), ("peer", "127.0.0.1")];
-    let made = Made::new(10)
+    let made = SyntheticRecording::new(10)
         .setting("cgroup:/app", "cgroup.cpu_quota_us_per_period_us", "40000 100000")
         .counter("cgroup:/app", "cgroup_cpu_usage_seconds_total", &[("cgroup", "/app")], 0.39)
         .counter("cgroup:/app", "cgroup_cpu_periods_total", &[("cgroup", "/app")], 10.0)
@@ -143,7 +143,7 @@ fn what_was_used_up_and_what_is_open_is_read_from_the_recording() {
         .setting("postgresql://db", "max_connections", "100")
         .setting("postgresql://db", "superuser_reserved_connections", "3")
         .requests(100, 10);
-    let read = |made: &Made| {
+    let read = |made: &SyntheticRecording| {
         let diagnosis = holdup_diagnose::diagnose(made.recording(), None);
         run(made.recording(), &diagnosis, Some(0.4), 1, "a")
     };
@@ -160,7 +160,7 @@ fn what_was_used_up_and_what_is_open_is_read_from_the_recording() {
     let less = less.counter("cgroup:/app", "server_thread_cpu_time_seconds_total", &processes, 0.38);
     assert_eq!(read(&less).cpu.unwrap().ratio, Some(0.95));
     let busy = |mode| [("cpu", "0"), ("cpu_mode", mode)];
-    let elsewhere = Made::new(10)
+    let elsewhere = SyntheticRecording::new(10)
         .setting("cgroup:/app", "cgroup.cpu_quota_us_per_period_us", "40000 100000")
         .counter("cgroup:/app", "cgroup_cpu_usage_seconds_total", &[("cgroup", "/app")], 0.2)
         .gauge("host", "system_cpu_logical_count", &[], 2.0)
@@ -171,6 +171,7 @@ fn what_was_used_up_and_what_is_open_is_read_from_the_recording() {
     assert_eq!((cpu.source.as_str(), cpu.ratio), ("host", Some(0.95)));
     let pool = read(&made.clone().gauge("prometheus:x", "db_client_connection_max", &[], 20.0));
     assert_eq!(pool.connections.map(|connections| connections.count), Some(20.0));
-    let unlimited = read(&Made::new(10).gauge("host", "system_cpu_logical_count", &[], 2.0).requests(100, 10));
+    let unlimited =
+        read(&SyntheticRecording::new(10).gauge("host", "system_cpu_logical_count", &[], 2.0).requests(100, 10));
     assert!(unlimited.cpu.is_none() && unlimited.connections.is_none(), "what was not read is not there");
 }

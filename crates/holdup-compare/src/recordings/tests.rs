@@ -1,13 +1,13 @@
 //! Comparisons of made-up pairs whose difference is known, and of pairs that cannot be compared.
 
 use super::*;
-use holdup_signals::testing::Made;
+use holdup_signals::testing::SyntheticRecording;
 
 const MS: i64 = 1_000_000;
 
 /// 20 s of 50 requests a second that take `ms`, one in ten of them twice as long, by a process that spends `cpu_ms` on each.
-fn made(ms: i64, cpu_ms: f64) -> Made {
-    Made::new(20)
+fn made(ms: i64, cpu_ms: f64) -> SyntheticRecording {
+    SyntheticRecording::new(20)
         .requests(50, ms)
         .each_request(|n, r| {
             let more = if n % 10 == 0 { r.done_at - r.intended_at } else { n % 7 * MS / 10 };
@@ -17,16 +17,16 @@ fn made(ms: i64, cpu_ms: f64) -> Made {
         .gauge("pid:7", "process_memory_usage_bytes", &[], 50.0 * 1_048_576.0)
 }
 
-fn group(name: &str, runs: &[Made]) -> Group {
+fn group(name: &str, runs: &[SyntheticRecording]) -> Group {
     let round = |i: usize| (runs.len() > 1).then_some(i as u32 + 1);
-    let run = |(i, made): (usize, &Made)| {
+    let run = |(i, made): (usize, &SyntheticRecording)| {
         let diagnosis = holdup_diagnose::diagnose(made.recording(), None);
         Run::from_recording(format!("{name}-{i}"), made.recording(), &diagnosis, round(i))
     };
     Group { name: name.to_owned(), runs: runs.iter().enumerate().map(run).collect() }
 }
 
-fn compared(groups_: &[(&str, &[Made])]) -> Comparison {
+fn compared(groups_: &[(&str, &[SyntheticRecording])]) -> Comparison {
     let all: Vec<Group> = groups_.iter().map(|(name, runs)| group(name, runs)).collect();
     groups(&all, Options::default())
 }
@@ -62,7 +62,8 @@ fn twice_as_fast_and_twice_as_dear() {
 fn a_tenth_needs_repeats() {
     let one = compared(&[("A", &[made(20, 2.0)]), ("B", &[made(22, 2.0)])]);
     assert_eq!(against(&one, "response time p95", 1).verdict, Change::NoDifference);
-    let (a, b): (Vec<Made>, Vec<Made>) = (0..5).map(|_| (made(20, 2.0), made(22, 2.0))).unzip();
+    let (a, b): (Vec<SyntheticRecording>, Vec<SyntheticRecording>) =
+        (0..5).map(|_| (made(20, 2.0), made(22, 2.0))).unzip();
     let five = compared(&[("A", &a), ("B", &b)]);
     assert_eq!(against(&five, "response time p95", 1).verdict, Change::Worse);
     assert_eq!(five.columns[1].recordings, 5);
@@ -72,7 +73,7 @@ fn a_tenth_needs_repeats() {
 #[test]
 fn other_loads_and_survivors_are_not_compared() {
     let base = || made(20, 2.0);
-    let rate = compared(&[("A", &[base()]), ("B", &[Made::new(20).requests(80, 20)])]);
+    let rate = compared(&[("A", &[base()]), ("B", &[SyntheticRecording::new(20).requests(80, 20)])]);
     assert!(why(&rate, "response time p95").contains("offered rates differ: 50.0/s against 80.0/s"));
     let failing = base().each_request(|n, r| {
         if n % 3 == 0 {
@@ -116,7 +117,8 @@ fn a_machine_with_other_cpus_is_compared_where_that_is_meant() {
 
 #[test]
 fn recordings_that_something_else_spoiled_are_left_out_while_others_are_there() {
-    let (a, b): (Vec<Made>, Vec<Made>) = (0..3).map(|_| (made(20, 2.0), made(10, 2.0))).unzip();
+    let (a, b): (Vec<SyntheticRecording>, Vec<SyntheticRecording>) =
+        (0..3).map(|_| (made(20, 2.0), made(10, 2.0))).unzip();
     let (a, mut b) = (group("A", &a), group("B", &b));
     b.runs[1].facts.spoiled = Some("the generator could not keep up".into());
     let some = groups(&[a.clone(), b.clone()], Options::default());
@@ -134,7 +136,7 @@ fn recordings_that_something_else_spoiled_are_left_out_while_others_are_there() 
 }
 
 /// A search of `made`'s service: its knee with an interval of 4 %, or none and the rate that it carried.
-fn searched(name: &str, made: &Made, knee: Option<f64>, carried: f64) -> Group {
+fn searched(name: &str, made: &SyntheticRecording, knee: Option<f64>, carried: f64) -> Group {
     let interval = knee.map(|k| serde_json::json!({"value": k, "low": k * 0.98, "high": k * 1.02}));
     let point = serde_json::json!({"from_s": 0.0, "to_s": 5.0, "purpose": "explore", "offered": carried, "achieved": carried,
         "mean_ms": 9.0, "p99_ms": 9.0, "error_ratio": 0.0, "in_system": 1.0, "held": "yes", "how": null});
@@ -185,7 +187,7 @@ fn settings_that_differ_are_named_but_not_those_that_move_by_themselves() {
 #[test]
 fn what_a_cgroup_used_is_that_of_the_innermost() {
     let used = |cpu: f64| {
-        Made::new(20)
+        SyntheticRecording::new(20)
             .requests(50, 20)
             .counter("cgroup:/a/b", "cgroup_cpu_usage_seconds_total", &[("cgroup", "/a/b")], cpu)
             .counter("cgroup:/a/b", "cgroup_cpu_usage_seconds_total", &[("cgroup", "/a")], 9.0)

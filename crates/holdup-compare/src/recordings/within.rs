@@ -148,7 +148,7 @@ mod tests {
                     (i, state.exp(), 1)
                 })
                 .collect();
-            let all = Distribution::of(rows.iter().map(|(_, v, n)| (*v, *n)));
+            let all = Distribution::from_counts(rows.iter().map(|(_, v, n)| (*v, *n)));
             let (value, error) = percentile(&rows, &[], &all, q).unwrap();
             held += i32::from((value.ln() - truth).abs() <= REACH * error.unwrap());
         }
@@ -167,7 +167,7 @@ mod tests {
     fn what_the_schedule_does_is_no_luck() {
         let mut random = Random::new(9);
         let rows: Vec<Timed> = (0..5_000).map(|i| (i, 2.0 + (i / 1_000) as f64 + random.uniform(), 1)).collect();
-        let all = Distribution::of(rows.iter().map(|(_, v, n)| (*v, *n)));
+        let all = Distribution::from_counts(rows.iter().map(|(_, v, n)| (*v, *n)));
         let error = |phases: &[i64]| percentile(&rows, phases, &all, 0.5).unwrap().1.unwrap();
         let (blind, told) = (error(&[]), error(&[0, 1_000, 2_000, 3_000, 4_000]));
         assert!(told < 0.02 && blind > 5.0 * told, "{blind} {told}");
@@ -184,6 +184,6 @@ mod tests {
         let rows: Vec<Timed> = (0..400).map(|i| (i, f64::from(i % 10 == 0), 2)).collect();
         let (share, error) = share(&rows, &[], |v| v > 0.5).unwrap();
         assert!((share - 0.1).abs() < 1e-9 && error.unwrap() < 0.02);
-        assert_eq!(percentile(&rows[..3], &[], &Distribution::of([(1.0, 3)]), 0.5), Some((1.0, None)));
+        assert_eq!(percentile(&rows[..3], &[], &Distribution::from_counts([(1.0, 3)]), 0.5), Some((1.0, None)));
     }
 }

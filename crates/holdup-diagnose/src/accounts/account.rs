@@ -7,10 +7,10 @@
 
 use holdup_recording::rows::Request;
 
-use super::around::Around;
 use super::calls::Call;
+use super::context::Context;
 use super::owner::{Amounts, Owner};
-use super::split::{self, Asked};
+use super::split::{self, CallTime};
 use super::waits::{AppAccount, Resource};
 use holdup_signals::client::{client_queue_ms, connect_ms, response_ms, send_lag_ms, service_ms};
 
@@ -76,7 +76,7 @@ pub(crate) fn account<'a>(
     app: Option<&AppAccount<'_>>,
     calls: &[&Call<'_>],
     sessions: &[&holdup_recording::rows::Session],
-    around: &Around,
+    around: &Context,
 ) -> Account<'a> {
     let mut amounts = Amounts::default();
     amounts.add(Owner::ClientQueue, client_queue_ms(request), 0.0);
@@ -95,22 +95,22 @@ pub(crate) fn account<'a>(
         asked_ms: 0.0,
     };
     let Some(service_ms) = service_ms(request) else { return known };
-    let queued = Queued {
+    let queued = QueueSighting {
         sampled: sessions.iter().any(|s| s.true_state == "queued"),
         seen: around.is_queued(request.sent_at.unwrap_or(request.intended_at), request.done_at),
     };
     // The longest lock wait among the sampled sessions: a lower bound.
     let locked = sessions.iter().filter(|s| s.true_state == "lock_wait").filter_map(|s| s.age_ns).max();
     let locked_ms = locked.unwrap_or(0) as f64 / 1e6;
-    let split = |asked: Asked| split::split(asked, calls, queued.is_so(), locked_ms, around);
+    let split = |asked: CallTime| split::split(asked, calls, queued.is_so(), locked_ms, around);
     let Some(app) = app else {
-        let asked = if around.client_is_app { Asked::whole(service_ms) } else { Asked::unknown() };
+        let asked = if around.client_is_app { CallTime::whole(service_ms) } else { CallTime::unknown() };
         known.amounts.add_all(&split(asked), 1.0);
         known.asked_ms = if around.client_is_app { service_ms } else { split(asked).sum() };
         known.is_joined = around.client_is_app && (has_server || has_wire);
         return known;
     };
-    let asked = Asked::by_app(app, calls, shift_ns(request, app));
+    let asked = CallTime::by_app(app, calls, shift_ns(request, app));
     known.calls = known.calls.max(asked.calls);
     known.is_joined = has_server || has_wire || asked.calls == 0 && around.app_times_database;
     let waits = [
@@ -122,7 +122,7 @@ pub(crate) fn account<'a>(
     let mut waited_ms = 0.0;
     for (owner, resource) in waits {
         let ms = app.waited_ms(resource);
-        known.amounts.add(owner, ms, app.of(resource).count() as f64 * SPAN_MS);
+        known.amounts.add(owner, ms, app.waits_for(resource).count() as f64 * SPAN_MS);
         waited_ms += ms;
     }
     let database = split(asked);
@@ -145,14 +145,14 @@ pub(crate) fn account<'a>(
 }
 
 /// Whether its statements waited in front of the database.
-struct Queued {
+struct QueueSighting {
     /// One of its own sessions was seen queueing.
     sampled: bool,
     /// Other statements were seen queueing at that time.
     seen: bool,
 }
 
-impl Queued {
+impl QueueSighting {
     fn is_so(&self) -> bool {
         self.sampled || self.seen
     }

@@ -15,7 +15,7 @@ pub(crate) struct ByTrace<'a, T> {
 
 impl<'a, T> ByTrace<'a, T> {
     /// Sorts rows, each with its trace id and time.
-    pub fn of(rows: impl Iterator<Item = (Option<u128>, i64, &'a T)>) -> Self {
+    pub fn new(rows: impl Iterator<Item = (Option<u128>, i64, &'a T)>) -> Self {
         let mut rows: Vec<_> = rows.filter_map(|(trace, at, row)| Some((trace?, at, row))).collect();
         rows.sort_unstable_by_key(|(trace, at, _)| (*trace, *at));
         Self { rows }
@@ -39,7 +39,7 @@ mod tests {
             assert_eq!(trace_number(text), None, "{text}");
         }
         let rows = [(Some(2), 9), (Some(1), 5), (None, 1), (Some(2), 3)];
-        let by_trace = ByTrace::of(rows.iter().map(|row| (row.0, row.1, row)));
+        let by_trace = ByTrace::new(rows.iter().map(|row| (row.0, row.1, row)));
         assert_eq!(by_trace.get(2).map(|r| r.1).collect::<Vec<_>>(), [3, 9]);
         assert_eq!(by_trace.get(3).count(), 0);
     }

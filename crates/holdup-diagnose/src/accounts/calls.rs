@@ -137,16 +137,16 @@ pub(crate) struct Calls<'a> {
 
 impl<'a> Calls<'a> {
     /// Joins the rows of `recording`.
-    pub fn of(recording: &'a Recording) -> Self {
+    pub fn new(recording: &'a Recording) -> Self {
         let tables = &recording.tables;
         let is_whole = |e: &&Exchange| matches!(e.outcome.as_str(), "ok" | "error") && e.kind != "login";
         // Without a known side, the time may or may not include the network.
         let answered = |e: &&Exchange| is_whole(e) && matches!(e.side.as_str(), "server" | "client" | "loopback");
-        let fronts = Fronts::of(&tables.exchanges.rows);
+        let fronts = Fronts::new(&tables.exchanges.rows);
         let (on_client, on_server): (Vec<&Exchange>, Vec<&Exchange>) =
             tables.exchanges.rows.iter().filter(answered).partition(|e| e.side == "client");
-        let mut clients = Sightings::of(&on_client);
-        let mut executions = Executions::of(recording);
+        let mut clients = Sightings::new(&on_client);
+        let mut executions = Executions::new(recording);
         let mut calls: Vec<Call<'a>> = Vec::new();
         for server in on_server {
             let (execution, client) = (executions.of_exchange(server), clients.of_exchange(server));
@@ -165,7 +165,7 @@ impl<'a> Calls<'a> {
         by_trace.sort_unstable();
         let sessions = tables.sessions.rows.iter();
         let sessions = sessions.map(|s| (s.trace_id.as_deref().and_then(trace_number), s.observed_at, s));
-        Self { calls, by_trace, sessions: ByTrace::of(sessions) }
+        Self { calls, by_trace, sessions: ByTrace::new(sessions) }
     }
 
     /// The calls of one trace, in order of time.
@@ -194,7 +194,7 @@ struct Sightings<'a> {
 }
 
 impl<'a> Sightings<'a> {
-    fn of(rows: &[&'a Exchange]) -> Self {
+    fn new(rows: &[&'a Exchange]) -> Self {
         let mut rows = rows.to_vec();
         rows.sort_by_key(|e| e.request_at);
         let mut by_connection: HashMap<_, Vec<usize>> = HashMap::new();
@@ -239,7 +239,7 @@ struct Executions<'a> {
 }
 
 impl<'a> Executions<'a> {
-    fn of(recording: &'a Recording) -> Self {
+    fn new(recording: &'a Recording) -> Self {
         let tables = &recording.tables;
         let mut rows: Vec<&Statement> = tables.statements.rows.iter().filter(|s| s.kind == "execution").collect();
         rows.sort_by_key(|s| s.observed_at);

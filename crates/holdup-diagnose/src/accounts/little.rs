@@ -34,9 +34,9 @@ pub struct Check {
 }
 
 /// How waiting is counted: part, gauge, labels, and its name.
-type Counted = (Owner, &'static str, &'static [(&'static str, &'static str)], &'static str);
+type CountSource = (Owner, &'static str, &'static [(&'static str, &'static str)], &'static str);
 
-const COUNTED: [Counted; 4] = [
+const COUNTED: [CountSource; 4] = [
     (
         Owner::PoolWait,
         metrics::app::DB_CLIENT_CONNECTION_PENDING_REQUESTS.name,
@@ -71,7 +71,7 @@ pub(crate) fn checks(accounts: &Accounts<'_>, view: &View<'_>) -> Vec<Check> {
     if accounts.joined_ratio() < super::SPEAKS {
         return Vec::new();
     }
-    let check = |(owner, metric, labels, name): Counted| {
+    let check = |(owner, metric, labels, name): CountSource| {
         let sampled = view.gauge(metric, labels, "").ok()?.mean;
         let ms = mean(joined(), |a| a.amounts.ms(owner));
         let expected = ms / 1e3 * rate;

@@ -3,20 +3,20 @@
 //!
 //! - `by_trace`, `waits`, `calls`: the rows of one request, the app's side, the database's side.
 //! - `split`, [`account`]: both compared, within the client's time.
-//! - `around`: what only the stretch as a whole shows, such as a queue's length.
-//! - `kept`: whether the traces that were kept are all, some, or only the slow ones.
+//! - `context`: what only the stretch as a whole shows, such as a queue's length.
+//! - `sampling`: whether the traces that were kept are all, some, or only the slow ones.
 //! - `little`: the amounts compared with sampled counts, by Little's law.
 //!
 //! It does not judge; rules do. A request without a trace id, or whose trace no source reported,
 //! has only the client's part. The ledger then uses the means of sampling intervals.
 
 pub mod account;
-mod around;
 mod by_trace;
 mod calls;
-mod kept;
+mod context;
 pub(crate) mod little;
 pub mod owner;
+mod sampling;
 mod split;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -26,12 +26,12 @@ use holdup_recording::Recording;
 use holdup_recording::rows::{Request, Span};
 
 pub use account::Account;
-pub(crate) use around::Around;
 use by_trace::ByTrace;
 pub(crate) use by_trace::trace_number;
 pub(crate) use calls::Calls;
-pub use kept::Kept;
+pub(crate) use context::Context;
 pub use owner::{Amounts, Owner};
+pub use sampling::TraceSampling;
 use waits::{AppAccount, account_of};
 pub(crate) use waits::{Resource, Wait};
 
@@ -46,11 +46,11 @@ pub(crate) struct Sources<'a> {
 
 impl<'a> Sources<'a> {
     /// Indexes a recording. Rows without a trace id belong to no request.
-    pub fn of(recording: &'a Recording) -> Self {
+    pub fn new(recording: &'a Recording) -> Self {
         let needed = &["trace_id", "resource", "started_at", "duration_ns"];
         let spans = recording.tables.spans.with_columns(needed).unwrap_or_default();
         let spans = spans.iter().map(|s| (trace_number(&s.trace_id), s.started_at, s));
-        Self { spans: ByTrace::of(spans), calls: Calls::of(recording) }
+        Self { spans: ByTrace::new(spans), calls: Calls::new(recording) }
     }
 
     /// All database calls.
@@ -63,7 +63,7 @@ impl<'a> Sources<'a> {
         account_of(self.spans.get(trace))
     }
 
-    pub fn account(&self, request: &'a Request, around: &Around) -> Account<'a> {
+    pub fn account(&self, request: &'a Request, around: &Context) -> Account<'a> {
         let Some(trace) = trace_of(request) else { return account::account(request, None, &[], &[], around) };
         let sessions: Vec<_> = self.calls.sessions_of(trace).collect();
         account::account(request, self.app(trace).as_ref(), &self.calls.of_trace(trace), &sessions, around)
@@ -80,7 +80,7 @@ pub struct Accounts<'a> {
     /// One for each request with a response time, in the order of rows.
     pub all: Vec<Account<'a>>,
     /// Which traces the app kept.
-    pub kept: Kept,
+    pub sampling: TraceSampling,
     /// Sources that reported any of them, in words.
     pub sources: Vec<&'static str>,
     has_both_sides: bool,
@@ -88,8 +88,8 @@ pub struct Accounts<'a> {
 
 impl<'a> Accounts<'a> {
     /// The accounts of `requests` in `view`.
-    pub(crate) fn of(sources: &Sources<'a>, requests: &[&'a Request], view: &View<'_>) -> Self {
-        let around = Around::of(view);
+    pub(crate) fn join(sources: &Sources<'a>, requests: &[&'a Request], view: &View<'_>) -> Self {
+        let around = Context::collect(view);
         let with_time = requests.iter().copied().filter(|r| is_latency(r));
         let all: Vec<Account<'a>> = with_time.map(|request| sources.account(request, &around)).collect();
         let told = [
@@ -99,7 +99,7 @@ impl<'a> Accounts<'a> {
         ];
         let named = told.iter().filter(|(_, has)| *has).map(|(name, _)| *name).collect();
         let has_both_sides = sources.calls.all().iter().any(|c| c.served_ms().is_some() && c.called_ms().is_some());
-        Self { kept: Kept::of(&all, view.recording), all, sources: named, has_both_sides }
+        Self { sampling: TraceSampling::classify(&all, view.recording), all, sources: named, has_both_sides }
     }
 
     /// Share (0-1) of joined requests; 0 without any.
@@ -122,7 +122,7 @@ impl<'a> Accounts<'a> {
     /// anything but the database.
     pub fn mean_ms_of_app(&self, owner: Owner) -> Option<f64> {
         let told = || self.all.iter().filter(|a| a.has_app);
-        (self.kept.ratio >= SPEAKS).then(|| mean(told(), |a| a.amounts.ms(owner)))
+        (self.sampling.ratio >= SPEAKS).then(|| mean(told(), |a| a.amounts.ms(owner)))
     }
 
     /// The slow ones that took at least `from_ms`, slowest first.

@@ -7,8 +7,8 @@
 //! far as one was measured. The rest belongs to the queue if a queue was seen in front of execution
 //! at the time; otherwise it has no owner.
 
-use super::around::Around;
 use super::calls::Call;
+use super::context::Context;
 use super::owner::{Amounts, Owner};
 use super::waits::{AppAccount, Resource, Wait};
 
@@ -19,7 +19,7 @@ const PACKET_MS: f64 = 0.05;
 
 /// The time in database calls, as the calling side reports it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct CallTime {
     /// Calls; 0 if not counted.
     pub calls: u64,
     /// Counted time of all calls, milliseconds.
@@ -32,7 +32,7 @@ pub(crate) struct Asked {
     is_timed: bool,
 }
 
-impl Asked {
+impl CallTime {
     /// The target is the database itself: the request is the call.
     pub fn whole(ms: f64) -> Self {
         Self { calls: 1, counted_ms: ms, covered_ms: ms, counted_ratio: 1.0, is_timed: true }
@@ -45,7 +45,7 @@ impl Asked {
 
     /// From the app's side; `shift_ns` maps its clock to the client's.
     pub fn by_app(app: &AppAccount<'_>, calls: &[&Call<'_>], shift_ns: i64) -> Self {
-        let waits: Vec<&Wait<'_>> = app.of(Resource::Database).collect();
+        let waits: Vec<&Wait<'_>> = app.waits_for(Resource::Database).collect();
         if waits.is_empty() {
             return Self::unknown();
         }
@@ -83,7 +83,7 @@ fn covered_ms(waits: &[&Wait<'_>], calls: &[&Call<'_>], shift_ns: i64) -> f64 {
 
 /// Splits the time in calls. `queued` says whether a queue was seen at the time, `locked_ms` how
 /// long at least one of its sessions was seen waiting for a lock.
-pub(crate) fn split(asked: Asked, calls: &[&Call<'_>], queued: bool, locked_ms: f64, around: &Around) -> Amounts {
+pub(crate) fn split(asked: CallTime, calls: &[&Call<'_>], queued: bool, locked_ms: f64, around: &Context) -> Amounts {
     let mut inside = Amounts::default();
     let mut executions_ms = 0.0;
     for call in calls {

@@ -3,7 +3,7 @@
 
 use holdup_recording::rows::{Exchange, Request, Session, Span, Statement};
 
-use crate::testing::Made;
+use crate::testing::SyntheticRecording;
 
 const MS: f64 = 1e6;
 const S: i64 = 1_000_000_000;
@@ -46,7 +46,7 @@ pub(crate) const NONE: Injected = Injected {
 
 /// Who tells.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Told {
+pub(crate) struct ReportingSources {
     pub spans: bool,
     pub executions: bool,
     /// Packets of the server's side, and of the client's.
@@ -56,8 +56,13 @@ pub(crate) struct Told {
     pub trace_in_statements: bool,
 }
 
-pub(crate) const ALL: Told =
-    Told { spans: true, executions: true, wire: (true, true), pool_tables: true, trace_in_statements: true };
+pub(crate) const ALL: ReportingSources = ReportingSources {
+    spans: true,
+    executions: true,
+    wire: (true, true),
+    pool_tables: true,
+    trace_in_statements: true,
+};
 
 pub(crate) fn trace(i: i64) -> String {
     format!("{:032x}", 0xabc0_0000 + i as u128)
@@ -93,7 +98,7 @@ impl Line<'_> {
 }
 
 /// The recording.
-pub(crate) fn made(injected: Injected, told: Told) -> Made {
+pub(crate) fn made(injected: Injected, told: ReportingSources) -> SyntheticRecording {
     let slow = |second: i64| if second >= CALM_S { injected } else { Injected::default() };
     let (mut requests, mut spans, mut statements, mut exchanges, mut sessions) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -200,7 +205,7 @@ pub(crate) fn made(injected: Injected, told: Told) -> Made {
     }
     let source = "mysql://db:3306";
     let per_s = |second: i64, ms: f64| (second - CALM_S).max(0) as f64 * ms * RATE as f64;
-    let mut made = Made::new(SECONDS)
+    let mut made = SyntheticRecording::new(SECONDS)
         // With an objective that what nothing is injected into meets.
         .requests(RATE, 100)
         .setting(source, "thread_handling", "pool-of-threads")

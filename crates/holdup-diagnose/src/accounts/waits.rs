@@ -27,7 +27,7 @@ pub(crate) enum Resource {
 }
 
 impl Resource {
-    fn of(name: &str) -> Option<Self> {
+    fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "database" => Self::Database,
             "pool" => Self::Pool,
@@ -68,11 +68,11 @@ impl<'a> AppAccount<'a> {
 
     /// Counted milliseconds of waits for `resource`.
     pub fn waited_ms(&self, resource: Resource) -> f64 {
-        self.of(resource).map(|wait| wait.counted_ms).sum()
+        self.waits_for(resource).map(|wait| wait.counted_ms).sum()
     }
 
     /// The waits for `resource`.
-    pub fn of(&self, resource: Resource) -> impl Iterator<Item = &Wait<'a>> {
+    pub fn waits_for(&self, resource: Resource) -> impl Iterator<Item = &Wait<'a>> {
         self.waits.iter().filter(move |wait| wait.resource == resource)
     }
 }
@@ -117,9 +117,9 @@ pub(crate) fn account_of<'a>(spans: impl Iterator<Item = &'a Span>) -> Option<Ap
     let request = requests.max_by_key(|s| (s.kind != "consumer", s.duration_ns));
     let mut waits = Vec::new();
     for span in spans {
-        let Some(resource) = Resource::of(&span.resource) else { continue };
+        let Some(resource) = Resource::from_name(&span.resource) else { continue };
         let above = outer(span);
-        let is_inner = above.iter().any(|s| Resource::of(&s.resource).is_some());
+        let is_inner = above.iter().any(|s| Resource::from_name(&s.resource).is_some());
         let is_orphan = above.last().map_or(span.parent_id.is_some(), |top| top.parent_id.is_some());
         // Its parents were lost or never kept: only its service name shows whether it is the app's
         // own wait.
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(account.request_ms(), Some(100.0));
         // 10-30 alone, 30-50 together, 50-70 alone.
         assert_eq!((account.waited_ms(Resource::Database), account.waited_ms(Resource::Http)), (30.0, 30.0));
-        assert_eq!(account.of(Resource::Database).map(|w| w.ms).collect::<Vec<_>>(), [40.0]);
+        assert_eq!(account.waits_for(Resource::Database).map(|w| w.ms).collect::<Vec<_>>(), [40.0]);
     }
 
     #[test]

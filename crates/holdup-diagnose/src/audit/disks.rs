@@ -1,7 +1,7 @@
 //! Advice on disks and file systems: readahead, access times, I/O scheduler, where temporary tables lie.
 
 use super::facts::{Facts, Product, Server};
-use super::{Check, Set};
+use super::{Check, Deviation};
 use holdup_signals::evidence::Fix;
 
 const MONGODB_CHECKLIST: &str = "MongoDB Manual: Operations Checklist, Operating System Configuration, Linux (https://www.mongodb.com/docs/manual/administration/production-checklist-operations/)";
@@ -85,10 +85,10 @@ pub(super) const CHECKS: &[Check] = &[
 /// Most that the advice allows, KB: 32 sectors.
 const READAHEAD_KB: u64 = 16;
 
-fn readahead(facts: &Facts<'_>, server: &Server<'_>) -> Vec<Set> {
+fn readahead(facts: &Facts<'_>, server: &Server<'_>) -> Vec<Deviation> {
     let of = |device: &str| {
         let kilobytes = facts.host(&format!("block.{device}.read_ahead_kb"))?.parse::<u64>().ok()?;
-        (kilobytes > READAHEAD_KB).then(|| Set {
+        (kilobytes > READAHEAD_KB).then(|| Deviation {
             subject: device.to_owned(),
             observed: format!("{kilobytes} KiB ({} sectors)", kilobytes * 2),
             fix: Some(Fix {
@@ -105,12 +105,12 @@ fn readahead(facts: &Facts<'_>, server: &Server<'_>) -> Vec<Set> {
     facts.devices(server).into_iter().filter_map(of).collect()
 }
 
-fn atime(facts: &Facts<'_>, server: &Server<'_>) -> Vec<Set> {
+fn atime(facts: &Facts<'_>, server: &Server<'_>) -> Vec<Deviation> {
     let of = |path: &str| {
         let options = facts.mount(server, path, "options")?;
         let has = |option: &str| options.split(',').any(|o| o == option);
         let kind = if has("relatime") { "relatime" } else { "every read is recorded" };
-        (!has("noatime") && !has("ro")).then(|| Set {
+        (!has("noatime") && !has("ro")).then(|| Deviation {
             subject: path.to_owned(),
             observed: kind.to_owned(),
             fix: Some(Fix {
@@ -125,10 +125,10 @@ fn atime(facts: &Facts<'_>, server: &Server<'_>) -> Vec<Set> {
     facts.mounts(server).into_iter().filter_map(|(path, _)| of(path)).collect()
 }
 
-fn scheduler(facts: &Facts<'_>, server: &Server<'_>, advised: &str, fine: &[&str]) -> Vec<Set> {
+fn scheduler(facts: &Facts<'_>, server: &Server<'_>, advised: &str, fine: &[&str]) -> Vec<Deviation> {
     let of = |device: &str| {
         let chosen = facts.host(&format!("block.{device}.scheduler"))?;
-        (!fine.contains(&chosen)).then(|| Set {
+        (!fine.contains(&chosen)).then(|| Deviation {
             subject: device.to_owned(),
             observed: chosen.to_owned(),
             fix: Some(Fix {
@@ -145,14 +145,14 @@ fn scheduler(facts: &Facts<'_>, server: &Server<'_>, advised: &str, fine: &[&str
     facts.devices(server).into_iter().filter_map(of).collect()
 }
 
-fn tmpdir(facts: &Facts<'_>, server: &Server<'_>) -> Vec<Set> {
+fn tmpdir(facts: &Facts<'_>, server: &Server<'_>) -> Vec<Deviation> {
     let Some(list) = facts.own(server, "tmpdir") else { return Vec::new() };
     let of = |directory: &str| {
         let parts = directory.match_indices('/').map(|(i, _)| &directory[..i.max(1)]);
         let mut above: Vec<&str> = parts.chain([directory]).collect();
         above.sort_by_key(|path| std::cmp::Reverse(path.len()));
         let kind = above.iter().find_map(|path| facts.mount(server, path, "fstype"))?;
-        (kind != "tmpfs").then(|| Set {
+        (kind != "tmpfs").then(|| Deviation {
             subject: directory.to_owned(),
             observed: format!("tmpdir is on {kind}"),
             // How large it must be is worked out by the rule, from what was seen.

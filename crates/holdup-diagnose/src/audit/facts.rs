@@ -76,7 +76,7 @@ pub(crate) struct Facts<'a> {
 
 impl<'a> Facts<'a> {
     /// From recorded settings; `processes` are names of processes from other sources.
-    pub fn of(settings: &'a [Setting], processes: &[&'a str]) -> Self {
+    pub fn new(settings: &'a [Setting], processes: &[&'a str]) -> Self {
         let mut by_source = BTreeMap::<&str, BTreeMap<&str, &str>>::new();
         for setting in settings {
             by_source.entry(&setting.source).or_default().insert(&setting.name, &setting.value);
@@ -203,7 +203,7 @@ mod tests {
             setting("pid:8", "comm", "java"),
             setting("pid:8", "cgroup.path", "/system.slice/elasticsearch.service"),
         ];
-        let facts = Facts::of(&settings, &["mysqld", "postgres"]);
+        let facts = Facts::new(&settings, &["mysqld", "postgres"]);
         let found: Vec<(Product, Option<&str>)> = facts.servers.iter().map(|s| (s.product, s.process)).collect();
         let expected = [
             (Product::MariaDb, Some("pid:7")),
@@ -227,7 +227,7 @@ mod tests {
             setting("mysql://a:1", "datadir", "/data/mysql/"),
             setting("pid:9", "comm", "mongod"),
         ];
-        let facts = Facts::of(&settings, &[]);
+        let facts = Facts::new(&settings, &[]);
         let of = |product| facts.servers.iter().find(|s| s.product == product).unwrap();
         assert_eq!(facts.devices(of(Product::MySql)), ["vdb"]);
         assert_eq!(facts.devices(of(Product::MongoDb)), ["vda", "vdb"]);

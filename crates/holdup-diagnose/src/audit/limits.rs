@@ -1,7 +1,7 @@
 //! Advice on limits, the network and the clock: open files, processes, listen queues, ephemeral ports, clock source.
 
 use super::facts::{Facts, Product, Server};
-use super::{Check, Set, sysctl, sysctl_against};
+use super::{Check, Deviation, sysctl, sysctl_against};
 use holdup_signals::evidence::Fix;
 
 const MONGODB_ULIMIT: &str = "MongoDB Manual: UNIX ulimit Settings, Recommended ulimit Settings (https://www.mongodb.com/docs/manual/reference/ulimit/)";
@@ -101,7 +101,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-fn limit(facts: &Facts<'_>, server: &Server<'_>, name: &str, of_systemd: &str, least: u64) -> Vec<Set> {
+fn limit(facts: &Facts<'_>, server: &Server<'_>, name: &str, of_systemd: &str, least: u64) -> Vec<Deviation> {
     let value = facts.process(server, name).and_then(|v| v.parse::<u64>().ok()).filter(|v| *v < least);
     let fix = || Fix {
         text: format!("Let {} have {least}.", server.name),
@@ -113,7 +113,7 @@ fn limit(facts: &Facts<'_>, server: &Server<'_>, name: &str, of_systemd: &str, l
         keep: Some(format!("Limit{of_systemd}={least} in its systemd unit (systemctl edit UNIT)")),
         risk: None,
     };
-    let set = |value: u64| Set {
+    let set = |value: u64| Deviation {
         subject: server.name.to_owned(),
         observed: value.to_string(),
         fix: Some(fix()),
@@ -125,7 +125,7 @@ fn limit(facts: &Facts<'_>, server: &Server<'_>, name: &str, of_systemd: &str, l
 /// Clocks that are read without a system call (the vDSO has them).
 const FAST_CLOCKS: &[&str] = &["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
 
-fn clock(facts: &Facts<'_>, _: &Server<'_>) -> Vec<Set> {
+fn clock(facts: &Facts<'_>, _: &Server<'_>) -> Vec<Deviation> {
     let slow = facts.host("clock_source").filter(|v| !FAST_CLOCKS.contains(v));
     let fix = || Fix {
         text: "Use the CPU's own counter, if the kernel offers it.".to_owned(),
@@ -133,19 +133,19 @@ fn clock(facts: &Facts<'_>, _: &Server<'_>) -> Vec<Set> {
         keep: Some("clocksource=tsc on the kernel's command line".to_owned()),
         risk: Some("If the kernel found the counter unstable, time jumps: check dmesg first.".to_owned()),
     };
-    slow.map(|value| Set::of_host("clock_source", value, Some(fix()))).into_iter().collect()
+    slow.map(|value| Deviation::of_host("clock_source", value, Some(fix()))).into_iter().collect()
 }
 
 /// Ports that the kernel's default range has.
 const DEFAULT_PORTS: i64 = 60_999 - 32_768 + 1;
 
-fn ports(facts: &Facts<'_>, _: &Server<'_>) -> Vec<Set> {
+fn ports(facts: &Facts<'_>, _: &Server<'_>) -> Vec<Deviation> {
     const NAME: &str = "net.ipv4.ip_local_port_range";
     let Some(value) = facts.host(NAME) else { return Vec::new() };
     let mut bounds = value.split_ascii_whitespace().filter_map(|v| v.parse::<i64>().ok());
     match (bounds.next(), bounds.next()) {
         (Some(low), Some(high)) if high - low + 1 < DEFAULT_PORTS => {
-            vec![Set::of_host(NAME, &format!("{low} to {high}"), sysctl(NAME, "\"32768 60999\""))]
+            vec![Deviation::of_host(NAME, &format!("{low} to {high}"), sysctl(NAME, "\"32768 60999\""))]
         }
         _ => Vec::new(),
     }

@@ -1,7 +1,7 @@
 //! Advice on memory: transparent and explicit huge pages, swapping, overcommit, NUMA, memory maps, dirty pages.
 
 use super::facts::{Facts, Product, Server};
-use super::{Check, Set, sysctl, sysctl_against};
+use super::{Check, Deviation, sysctl, sysctl_against};
 use holdup_signals::evidence::Fix;
 
 const MONGODB_CHECKLIST: &str = "MongoDB Manual: Operations Checklist, Operating System Configuration, Linux (https://www.mongodb.com/docs/manual/administration/production-checklist-operations/)";
@@ -137,7 +137,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-fn huge_always(facts: &Facts<'_>, _: &Server<'_>) -> Vec<Set> {
+fn huge_always(facts: &Facts<'_>, _: &Server<'_>) -> Vec<Deviation> {
     const NAME: &str = "transparent_hugepage.enabled";
     let always = facts.host(NAME).filter(|v| *v == "always");
     let fix = || Fix {
@@ -148,11 +148,11 @@ fn huge_always(facts: &Facts<'_>, _: &Server<'_>) -> Vec<Set> {
             "Applies to everything on this host; restart the server to release the huge pages it has.".to_owned(),
         ),
     };
-    always.map(|value| Set::of_host(NAME, value, Some(fix()))).into_iter().collect()
+    always.map(|value| Deviation::of_host(NAME, value, Some(fix()))).into_iter().collect()
 }
 
 /// Without swap there is nothing to set.
-fn swappiness(facts: &Facts<'_>, _: &Server<'_>) -> Vec<Set> {
+fn swappiness(facts: &Facts<'_>, _: &Server<'_>) -> Vec<Deviation> {
     if facts.host("swap_total_bytes") == Some("0") {
         return Vec::new();
     }
@@ -166,7 +166,7 @@ fn is_large(facts: &Facts<'_>) -> bool {
     facts.host("memory_total_bytes").and_then(|v| v.parse::<f64>().ok()).is_some_and(|b| b >= LARGE_MEMORY_BYTES)
 }
 
-fn huge_pages(facts: &Facts<'_>, _: &Server<'_>) -> Vec<Set> {
+fn huge_pages(facts: &Facts<'_>, _: &Server<'_>) -> Vec<Deviation> {
     let none = facts.host("vm.nr_hugepages").filter(|v| *v == "0" && is_large(facts));
     let fix = || Fix {
         text: "Ask the server how many it needs, then reserve them.".to_owned(),
@@ -174,10 +174,10 @@ fn huge_pages(facts: &Facts<'_>, _: &Server<'_>) -> Vec<Set> {
         keep: Some("vm.nr_hugepages = THAT-NUMBER in a file of /etc/sysctl.d/".to_owned()),
         risk: Some("Nothing else can use the reserved memory; the server has to be restarted.".to_owned()),
     };
-    none.map(|value| Set::of_host("vm.nr_hugepages", value, Some(fix()))).into_iter().collect()
+    none.map(|value| Deviation::of_host("vm.nr_hugepages", value, Some(fix()))).into_iter().collect()
 }
 
-fn numa_interleave(facts: &Facts<'_>, server: &Server<'_>) -> Vec<Set> {
+fn numa_interleave(facts: &Facts<'_>, server: &Server<'_>) -> Vec<Deviation> {
     let nodes = facts.host("numa_nodes").and_then(|v| v.parse::<u32>().ok()).unwrap_or(1);
     let off = facts.own(server, "innodb_numa_interleave").filter(|v| *v == "OFF" && nodes > 1);
     let fix = || Fix {
@@ -186,15 +186,15 @@ fn numa_interleave(facts: &Facts<'_>, server: &Server<'_>) -> Vec<Set> {
         keep: Some("innodb_numa_interleave = ON in the [mysqld] section".to_owned()),
         risk: Some("Needs a restart.".to_owned()),
     };
-    off.map(|value| Set::of_host("innodb_numa_interleave", value, Some(fix()))).into_iter().collect()
+    off.map(|value| Deviation::of_host("innodb_numa_interleave", value, Some(fix()))).into_iter().collect()
 }
 
 /// Only on a host so large that these shares far exceed the advised bytes.
-fn dirty(facts: &Facts<'_>, _: &Server<'_>) -> Vec<Set> {
+fn dirty(facts: &Facts<'_>, _: &Server<'_>) -> Vec<Deviation> {
     let by_share = |name: &str| facts.host(name).and_then(|v| v.parse::<i64>().ok()).filter(|v| *v > 0);
     let Some(share) = by_share("vm.dirty_background_ratio").filter(|_| is_large(facts)) else { return Vec::new() };
     let observed =
         format!("vm.dirty_background_ratio {share}, vm.dirty_ratio {}", by_share("vm.dirty_ratio").unwrap_or(0));
     let fix = sysctl("vm.dirty_background_bytes", "67108864");
-    vec![Set { subject: "vm.dirty_background_ratio".to_owned(), observed, fix, word: String::new() }]
+    vec![Deviation { subject: "vm.dirty_background_ratio".to_owned(), observed, fix, word: String::new() }]
 }

@@ -28,7 +28,7 @@ pub(crate) struct Check {
     /// Whose advice it is.
     product: Product,
     /// Settings that deviate from the advice.
-    against: fn(&Facts<'_>, &Server<'_>) -> Vec<Set>,
+    against: fn(&Facts<'_>, &Server<'_>) -> Vec<Deviation>,
     /// The advice.
     advised: &'static str,
     /// Why, as the beginning of a sentence.
@@ -40,7 +40,7 @@ pub(crate) struct Check {
 }
 
 /// A setting that deviates from the advice.
-pub(crate) struct Set {
+pub(crate) struct Deviation {
     /// Its subject, e.g. a device or a mount.
     subject: String,
     /// Its value.
@@ -52,7 +52,7 @@ pub(crate) struct Set {
     word: String,
 }
 
-impl Set {
+impl Deviation {
     /// A setting of the whole host.
     fn of_host(name: &str, observed: &str, fix: Option<Fix>) -> Self {
         Self { subject: name.to_owned(), observed: observed.to_owned(), fix, word: String::new() }
@@ -70,9 +70,9 @@ fn sysctl(name: &str, value: &str) -> Option<Fix> {
 }
 
 /// The value of sysctl `name` if `is_against` rejects it, with the advised one as the fix.
-fn sysctl_against(facts: &Facts<'_>, name: &str, advised: &str, is_against: impl Fn(i64) -> bool) -> Vec<Set> {
+fn sysctl_against(facts: &Facts<'_>, name: &str, advised: &str, is_against: impl Fn(i64) -> bool) -> Vec<Deviation> {
     let value = facts.host(name).and_then(|v| v.parse::<i64>().ok().filter(|n| is_against(*n)));
-    value.map(|v| Set::of_host(name, &v.to_string(), sysctl(name, advised))).into_iter().collect()
+    value.map(|v| Deviation::of_host(name, &v.to_string(), sysctl(name, advised))).into_iter().collect()
 }
 
 /// Settings of the recorded host that deviate from advice; `findings` show which of them matter.
@@ -83,7 +83,7 @@ pub fn notes(case: &Case<'_>, findings: &[Finding]) -> Vec<Note> {
     let mut processes: Vec<&str> = threads.iter().map(|t| t.process.as_str()).collect();
     processes.sort_unstable();
     processes.dedup();
-    let mut notes = of(&Facts::of(settings, &processes), |check, set| match finding(check, set, findings) {
+    let mut notes = compare(&Facts::new(settings, &processes), |check, set| match finding(check, set, findings) {
         Some(found) => (format!("it matters here: {found} was found"), Some(found.to_owned())),
         None => ("no measurement shows that it matters here".to_owned(), None),
     });
@@ -96,10 +96,12 @@ pub fn notes(case: &Case<'_>, findings: &[Finding]) -> Vec<Note> {
 
 /// Settings that deviate from advice, without any measurement.
 pub fn of_settings(settings: &[Setting]) -> Vec<Note> {
-    of(&Facts::of(settings, &[]), |_, _| ("only a measurement under load shows whether it matters".to_owned(), None))
+    compare(&Facts::new(settings, &[]), |_, _| {
+        ("only a measurement under load shows whether it matters".to_owned(), None)
+    })
 }
 
-fn of(facts: &Facts<'_>, judged: impl Fn(&Check, &Set) -> (String, Option<String>)) -> Vec<Note> {
+fn compare(facts: &Facts<'_>, judged: impl Fn(&Check, &Deviation) -> (String, Option<String>)) -> Vec<Note> {
     let mut notes: Vec<Note> = Vec::new();
     for check in [memory::CHECKS, disks::CHECKS, limits::CHECKS, servers::CHECKS].into_iter().flatten() {
         for server in facts.servers.iter().filter(|s| s.product == check.product) {
@@ -128,7 +130,7 @@ fn of(facts: &Facts<'_>, judged: impl Fn(&Check, &Set) -> (String, Option<String
 }
 
 /// The finding that shows that it matters.
-fn finding<'f>(check: &Check, set: &Set, findings: &'f [Finding]) -> Option<&'f str> {
+fn finding<'f>(check: &Check, set: &Deviation, findings: &'f [Finding]) -> Option<&'f str> {
     let names = |f: &Finding| {
         let is = |text: &str| text.split(|c: char| !c.is_alphanumeric() && !"/_-.".contains(c)).any(|w| w == set.word);
         set.word.is_empty()
@@ -229,7 +231,7 @@ mod tests {
             fixes: Vec::new(),
             prove: String::new(),
         };
-        let facts = Facts::of(&settings, &[]);
+        let facts = Facts::new(&settings, &[]);
         let check = disks::CHECKS.iter().find(|c| c.check == "readahead").unwrap();
         let set = (check.against)(&facts, &facts.servers[0]).remove(0);
         assert_eq!(finding(check, &set, &[found("vdb")]), Some("readahead_too_large"));

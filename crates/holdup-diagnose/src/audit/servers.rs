@@ -2,7 +2,7 @@
 //! and what a crash may cost.
 
 use super::facts::{Facts, Product, Server};
-use super::{Check, Set};
+use super::{Check, Deviation};
 use crate::case::Case;
 use crate::verdict::Note;
 use holdup_recording::metrics;
@@ -61,7 +61,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-fn files(facts: &Facts<'_>, server: &Server<'_>) -> Vec<Set> {
+fn files(facts: &Facts<'_>, server: &Server<'_>) -> Vec<Deviation> {
     let number = |name: &str| facts.own(server, name).and_then(|v| v.parse::<f64>().ok());
     let (Some(files), Some(connections)) = (number("open_files_limit"), number("max_connections")) else {
         return Vec::new();
@@ -78,7 +78,7 @@ fn files(facts: &Facts<'_>, server: &Server<'_>) -> Vec<Set> {
         )),
         risk: None,
     };
-    vec![Set {
+    vec![Deviation {
         subject: "open_files_limit".to_owned(),
         observed: format!("{} for max_connections {}", thousands(files), thousands(connections)),
         fix: Some(fix),
@@ -86,11 +86,11 @@ fn files(facts: &Facts<'_>, server: &Server<'_>) -> Vec<Set> {
     }]
 }
 
-fn durability(facts: &Facts<'_>, server: &Server<'_>) -> Vec<Set> {
+fn durability(facts: &Facts<'_>, server: &Server<'_>) -> Vec<Deviation> {
     let own = |name: &str| facts.own(server, name);
     let mut found = Vec::new();
     let mut put = |name: &str, value: &str| {
-        found.push(Set {
+        found.push(Deviation {
             subject: name.to_owned(),
             observed: value.to_owned(),
             fix: Some(Fix {
@@ -155,12 +155,12 @@ fn capacity(view: &View<'_>) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
 
     const DB: &str = "mysql://127.0.0.1:3306";
 
-    fn server(files: &str, at_commit: &str, sync_binlog: &str) -> Made {
-        Made::new(12)
+    fn server(files: &str, at_commit: &str, sync_binlog: &str) -> SyntheticRecording {
+        SyntheticRecording::new(12)
             .requests(50, 5)
             .setting(DB, "version", "8.0.36")
             .setting(DB, "max_connections", "500")
@@ -172,7 +172,7 @@ mod tests {
             .setting(DB, "innodb_redo_log_capacity", "104857600")
     }
 
-    fn checks(made: &Made) -> Vec<(String, String)> {
+    fn checks(made: &SyntheticRecording) -> Vec<(String, String)> {
         made.diagnose().notes.into_iter().map(|n| (n.check, n.subject)).collect()
     }
 

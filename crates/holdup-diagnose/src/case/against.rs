@@ -13,18 +13,18 @@ use holdup_recording::{Manifest, Recording};
 
 use super::{Case, SPOILED};
 use holdup_signals::Window;
-use holdup_signals::complaint::{CALM_SECONDS, Calm};
+use holdup_signals::degradation::{Baseline, CALM_SECONDS};
 use holdup_signals::disturbance::{DISTURBED, Disturbance};
 
 /// Tables that every recording has.
 const OF_ANYTHING: [&str; 3] = ["events", "samples", "settings"];
 
 /// The baseline recording, and its baseline window.
-pub(crate) struct Against<'a> {
+pub(crate) struct BaselineRecording<'a> {
     /// All of it, laid out.
     pub healthy: Box<Case<'a>>,
     /// Its baseline window.
-    pub calm: Calm,
+    pub calm: Baseline,
     /// Kinds of sources that only the judged recording has, e.g. `mysql`: their figures have no
     /// baseline.
     pub lacks: Vec<String>,
@@ -103,12 +103,12 @@ impl fmt::Display for Incomparable {
 
 impl std::error::Error for Incomparable {}
 
-impl<'a> Against<'a> {
+impl<'a> BaselineRecording<'a> {
     /// `healthy` as the baseline of `judged`.
     ///
     /// # Errors
     /// Why that makes no sense.
-    pub fn of(judged: &'a Recording, healthy: &'a Recording) -> Result<Self, Incomparable> {
+    pub fn new(judged: &'a Recording, healthy: &'a Recording) -> Result<Self, Incomparable> {
         let (a, b) = (&judged.manifest, &healthy.manifest);
         let end = |m: &Manifest| m.ended_at.unwrap_or(i64::MAX);
         if a.started_at == b.started_at && end(a) == end(b) {
@@ -156,11 +156,11 @@ impl<'a> Against<'a> {
 }
 
 /// The baseline window of a recording: all of it if it has no symptom.
-fn calm(case: &Case<'_>) -> Result<Calm, Incomparable> {
+fn calm(case: &Case<'_>) -> Result<Baseline, Incomparable> {
     let (Some(first), Some(last)) = (case.client.seconds.first(), case.client.seconds.last()) else {
         return Err(Incomparable::NoResponseTime);
     };
-    let window = match &case.complaint {
+    let window = match &case.degradation {
         None => Window { from: first.window.from, to: last.window.to },
         Some(complaint) => complaint.calm.ok_or_else(|| Incomparable::NotHealthy(complaint.text.clone()))?,
     };
@@ -177,7 +177,7 @@ fn calm(case: &Case<'_>) -> Result<Calm, Incomparable> {
     if window.seconds() < CALM_SECONDS as f64 || seconds.iter().all(|s| s.response_ms.mean().is_none()) {
         return Err(Incomparable::Short);
     }
-    Ok(Calm { window, seconds })
+    Ok(Baseline { window, seconds })
 }
 
 /// Kinds of sources that reported something: `host`, `mysql`, `pid`.

@@ -43,9 +43,9 @@ pub fn detect(frame: &Frame, jitter: Jitter) -> Vec<Range<usize>> {
         reason = "counts of rows"
     )]
     let shortest =
-        (jitter.of("detect/shortest", SHORTEST_S) / (frame.period_s() * block as f64)).ceil().max(2.0) as usize;
+        (jitter.apply("detect/shortest", SHORTEST_S) / (frame.period_s() * block as f64)).ceil().max(2.0) as usize;
     let Some((found, differs)) = epidemic(&columns, count, shortest) else { return Vec::new() };
-    if differs < jitter.of("detect/differs", DIFFERS) {
+    if differs < jitter.apply("detect/differs", DIFFERS) {
         return Vec::new();
     }
     let rows = active.start + found.start * block..(active.start + found.end * block).min(active.end);
@@ -56,7 +56,7 @@ pub fn detect(frame: &Frame, jitter: Jitter) -> Vec<Range<usize>> {
     let within = inner(&first);
     let after = first.end..active.end;
     let later = within.end..count;
-    let told_apart = differ(&columns, &(0..within.start), &later) >= jitter.of("detect/differs", DIFFERS);
+    let told_apart = differ(&columns, &(0..within.start), &later) >= jitter.apply("detect/differs", DIFFERS);
     let long = |blocks: &Range<usize>| blocks.len() >= 2 * shortest;
     if long(&(0..within.start)) && long(&later) && told_apart && slower(frame, &(active.start..first.start), &after) {
         return vec![first, after];
@@ -82,7 +82,7 @@ fn differ(columns: &[Vec<f64>], one: &Range<usize>, other: &Range<usize>) -> f64
 /// not over, and the next stretch is a phase of it. More sessions are a backlog being drained.
 fn slower(frame: &Frame, before: &Range<usize>, after: &Range<usize>) -> bool {
     let time = Quantity::per("time in the system", &[Signal::SessionsRunning], &[Signal::Commits]);
-    let sessions = Quantity::of("sessions", &[Signal::SessionsRunning]);
+    let sessions = Quantity::sum("sessions", &[Signal::SessionsRunning]);
     let ratio = |quantity: &Quantity| {
         Some(
             mean(quantity, &frame.range(after.clone()))?
@@ -129,8 +129,8 @@ fn column(frame: &Frame, signal: Signal, rows: Range<usize>, block: usize, jitte
     let middle = percentile(&logs, 0.5)?;
     let steps: Vec<f64> = logs.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
     // The median of |difference of two normal values| is 0.954 standard deviations.
-    let scale = (percentile(&steps, 0.5)? / 0.954).max(jitter.of("detect/scale", SCALE_MIN));
-    let clip = jitter.of("detect/clip", CLIP);
+    let scale = (percentile(&steps, 0.5)? / 0.954).max(jitter.apply("detect/scale", SCALE_MIN));
+    let clip = jitter.apply("detect/clip", CLIP);
     let mut moves = false;
     for log in &mut logs {
         *log = if log.is_finite() { ((*log - middle) / scale).clamp(-clip, clip) } else { 0.0 };
@@ -193,7 +193,7 @@ fn oriented(frame: &Frame, active: &Range<usize>, rows: Range<usize>) -> Range<u
         return rows;
     };
     let time = Quantity::per("time in the system", &[Signal::SessionsRunning], &[Signal::Commits]);
-    let latency = Quantity::of("latency", &[Signal::Latency]);
+    let latency = Quantity::sum("latency", &[Signal::Latency]);
     let slow = |rows: &Range<usize>| {
         let rows = frame.range(rows.clone());
         mean(&time, &rows).or_else(|| mean(&latency, &rows))

@@ -24,7 +24,7 @@ pub struct Quantity {
 impl Quantity {
     /// The sum of signals.
     #[must_use]
-    pub const fn of(name: &'static str, over: &'static [Signal]) -> Self {
+    pub const fn sum(name: &'static str, over: &'static [Signal]) -> Self {
         Self { name, over, less: &[], per: &[], bursts: false }
     }
 

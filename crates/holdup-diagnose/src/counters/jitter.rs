@@ -22,7 +22,7 @@ impl Jitter {
 
     /// The constant to use for the one written at this place.
     #[must_use]
-    pub fn of(self, place: &str, constant: f64) -> f64 {
+    pub fn apply(self, place: &str, constant: f64) -> f64 {
         if self.factor <= 1.0 {
             return constant;
         }
@@ -52,10 +52,10 @@ mod tests {
     #[test]
     fn stays_within_its_factor_and_does_not_wander() {
         let jitter = Jitter::new(7, 1.3);
-        let moved: Vec<f64> = (0..200).map(|place| jitter.of(&place.to_string(), 2.0)).collect();
+        let moved: Vec<f64> = (0..200).map(|place| jitter.apply(&place.to_string(), 2.0)).collect();
         assert!(moved.iter().all(|value| (2.0 / 1.3..=2.0 * 1.3).contains(value)));
         assert!(moved.iter().any(|value| *value < 1.7) && moved.iter().any(|value| *value > 2.4));
-        assert!((jitter.of("a", 2.0) - jitter.of("a", 2.0)).abs() < f64::EPSILON);
-        assert!((Jitter::NONE.of("a", 2.0) - 2.0).abs() < f64::EPSILON);
+        assert!((jitter.apply("a", 2.0) - jitter.apply("a", 2.0)).abs() < f64::EPSILON);
+        assert!((Jitter::NONE.apply("a", 2.0) - 2.0).abs() < f64::EPSILON);
     }
 }

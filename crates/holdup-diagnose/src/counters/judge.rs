@@ -5,7 +5,7 @@
 use crate::counters::frame::Rows;
 use crate::counters::jitter::Jitter;
 use crate::counters::patterns::{self, Pattern};
-use crate::counters::view::{Normal, Reading, View};
+use crate::counters::view::{Normal, Observation, View};
 
 /// Score from which a cause is named: half of the weight of everything its mechanism must do.
 pub const NAMED: f64 = 0.5;
@@ -37,16 +37,16 @@ pub struct Vote {
     /// The expectation, as a sentence.
     pub what: &'static str,
     /// The observation; `None` if the telemetry is missing.
-    pub reading: Option<Reading>,
+    pub reading: Option<Observation>,
 }
 
 /// All votes on one cause, as its file lists them.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Account {
+pub struct Votes {
     votes: Vec<Vote>,
 }
 
-impl Account {
+impl Votes {
     /// An account without votes.
     #[must_use]
     pub fn new() -> Self {
@@ -55,25 +55,25 @@ impl Account {
 
     /// The mechanism itself.
     #[must_use]
-    pub fn defines(self, weight: f64, what: &'static str, reading: Option<Reading>) -> Self {
+    pub fn defines(self, weight: f64, what: &'static str, reading: Option<Observation>) -> Self {
         self.vote(Part::Defines, weight, what, reading)
     }
 
     /// A side effect of the mechanism.
     #[must_use]
-    pub fn supports(self, weight: f64, what: &'static str, reading: Option<Reading>) -> Self {
+    pub fn supports(self, weight: f64, what: &'static str, reading: Option<Observation>) -> Self {
         self.vote(Part::Supports, weight, what, reading)
     }
 
     /// What the mechanism cannot do.
     #[must_use]
-    pub fn refutes(self, weight: f64, what: &'static str, reading: Option<Reading>) -> Self {
+    pub fn refutes(self, weight: f64, what: &'static str, reading: Option<Observation>) -> Self {
         self.vote(Part::Refutes, weight, what, reading)
     }
 
     /// What must hold before anything else counts.
     #[must_use]
-    pub fn gates(self, what: &'static str, reading: Option<Reading>) -> Self {
+    pub fn gates(self, what: &'static str, reading: Option<Observation>) -> Self {
         self.vote(Part::Gates, 1.0, what, reading)
     }
 
@@ -82,7 +82,7 @@ impl Account {
         self.votes.iter()
     }
 
-    fn vote(mut self, part: Part, weight: f64, what: &'static str, reading: Option<Reading>) -> Self {
+    fn vote(mut self, part: Part, weight: f64, what: &'static str, reading: Option<Observation>) -> Self {
         self.votes.push(Vote { part, weight, what, reading });
         self
     }
@@ -91,7 +91,7 @@ impl Account {
     /// refutes it, times the gates. `None` if nothing that defines the cause was recorded.
     #[must_use]
     pub fn score(&self, jitter: Jitter, pattern: &str) -> Option<f64> {
-        let weight = |vote: &Vote| jitter.of(&format!("{pattern}/{}", vote.what), vote.weight);
+        let weight = |vote: &Vote| jitter.apply(&format!("{pattern}/{}", vote.what), vote.weight);
         let (mut found, mut looked_for, mut refuted, mut gate) = (0.0, 0.0, 0.0, 1.0);
         let mut defined: Option<f64> = None;
         for vote in &self.votes {
@@ -130,7 +130,7 @@ pub struct Suspect {
 impl Suspect {
     /// Judges a pattern of a cause by its account.
     #[must_use]
-    pub fn new(pattern: &'static str, cause: &'static str, account: Account, jitter: Jitter) -> Self {
+    pub fn new(pattern: &'static str, cause: &'static str, account: Votes, jitter: Jitter) -> Self {
         Self { pattern, cause, score: account.score(jitter, pattern), votes: account.votes }
     }
 }
@@ -145,7 +145,7 @@ pub struct Ranking {
 impl Ranking {
     /// Ranks patterns; equal scores keep their order.
     #[must_use]
-    pub fn of(mut suspects: Vec<Suspect>) -> Self {
+    pub fn new(mut suspects: Vec<Suspect>) -> Self {
         suspects.sort_by(|a, b| b.score.unwrap_or(f64::NEG_INFINITY).total_cmp(&a.score.unwrap_or(f64::NEG_INFINITY)));
         Self { suspects }
     }
@@ -175,5 +175,5 @@ pub fn judge_by(patterns: &[Pattern], episode: &Rows, normal: &Normal, jitter: J
         let account = (pattern.account)(&View::new(episode, normal, jitter, pattern.name));
         Suspect::new(pattern.name, pattern.cause, account, jitter)
     });
-    Ranking::of(suspects.collect())
+    Ranking::new(suspects.collect())
 }

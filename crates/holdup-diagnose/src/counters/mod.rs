@@ -37,38 +37,39 @@ const APART: usize = 1;
 const LEAST_NORMAL: usize = 5;
 
 /// The counters' judgement of a case.
-pub(crate) struct Counted {
+pub(crate) struct CounterJudgement {
     /// The table judged.
     pub table: Table,
     /// Judged stretches, the most conspicuous first.
-    pub episodes: Vec<Judged>,
+    pub episodes: Vec<JudgedEpisode>,
     /// How they were found.
     pub found_by: FoundBy,
 }
 
 /// One stretch.
-pub(crate) struct Judged {
+pub(crate) struct JudgedEpisode {
     /// When.
     pub window: Window,
     /// The causes, the likeliest first.
     pub ranking: Ranking,
 }
 
-impl Counted {
+impl CounterJudgement {
     /// Judges `case`; none without counters, or if response time was measured and shows no symptom.
-    pub fn of(case: &Case<'_>) -> Option<Self> {
+    pub fn judge(case: &Case<'_>) -> Option<Self> {
         let is_measured = !case.client.seconds.is_empty();
-        if is_measured && case.complaint.is_none() {
+        if is_measured && case.degradation.is_none() {
             return None;
         }
-        let mut table = Table::of(case)?;
+        let mut table = Table::for_case(case)?;
         if is_measured {
             table.frame.set(Signal::Latency, latencies(case, &table));
         }
-        let other = case.against.as_ref().and_then(|against| Some((Table::of(&against.healthy)?, against.calm.window)));
+        let other =
+            case.against.as_ref().and_then(|against| Some((Table::for_case(&against.healthy)?, against.calm.window)));
         let other = other.as_ref().map(|(of, calm)| of.frame.pick(of.rows(*calm)));
         let all = 0..table.frame.rows();
-        let (ranges, found_by): (Vec<Vec<usize>>, FoundBy) = match (&case.complaint, &other) {
+        let (ranges, found_by): (Vec<Vec<usize>>, FoundBy) = match (&case.degradation, &other) {
             (Some(_), _) => (vec![table.rows(case.slow().window)], FoundBy::ResponseTime),
             (None, Some(_)) => (vec![all.clone().collect()], FoundBy::Recording),
             (None, None) => {
@@ -87,12 +88,12 @@ impl Counted {
             return None;
         }
         let normal = Normal::own(normal);
-        let mut episodes: Vec<Judged> = ranges
+        let mut episodes: Vec<JudgedEpisode> = ranges
             .into_iter()
             .filter(|rows| !rows.is_empty())
             .map(|rows| {
                 let window = Window { from: table.steps[rows[0]].from, to: table.steps[rows[rows.len() - 1]].to };
-                Judged { window, ranking: judge(&table.frame.pick(rows), &normal) }
+                JudgedEpisode { window, ranking: judge(&table.frame.pick(rows), &normal) }
             })
             .collect();
         episodes.sort_by(|a, b| score(b.first()).total_cmp(&score(a.first())));
@@ -100,7 +101,7 @@ impl Counted {
     }
 }
 
-impl Counted {
+impl CounterJudgement {
     /// Its likeliest causes; none if nothing stands out.
     pub fn rivals(&self) -> Option<Vec<String>> {
         let likely =
@@ -115,7 +116,7 @@ impl Counted {
     }
 }
 
-impl Judged {
+impl JudgedEpisode {
     /// The likeliest cause, named or not.
     pub fn first(&self) -> Option<&Suspect> {
         self.ranking.first()

@@ -7,7 +7,7 @@ use crate::counters::Signal;
 
 /// Source of the samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Whose {
+pub(super) enum SampleOrigin {
     /// The machine's.
     Host,
     /// The database server's processes'.
@@ -20,7 +20,7 @@ pub(super) enum Whose {
 
 /// How samples become values.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Take {
+pub(super) enum Conversion {
     /// A counter's growth per second, times this.
     Rate(f64),
     /// A counter's growth as a share (0-1) of that of all series of the metric.
@@ -33,247 +33,306 @@ pub(super) enum Take {
 
 /// Samples of a signal, or of a part of it.
 pub(super) struct Term {
-    pub whose: Whose,
+    pub whose: SampleOrigin,
     pub metric: &'static str,
     /// Only series with one of these values of the label; all if the list is empty.
     pub only: (&'static str, &'static [&'static str]),
-    pub take: Take,
+    pub take: Conversion,
 }
 
 /// A signal, and the terms to add up.
-pub(super) struct Made {
+pub(super) struct SignalSource {
     pub signal: Signal,
     pub of: &'static [Term],
 }
 
 const ALL: (&str, &[&str]) = ("", &[]);
 
-const fn rate(whose: Whose, metric: &'static str) -> Term {
-    Term { whose, metric, only: ALL, take: Take::Rate(1.0) }
+const fn rate(whose: SampleOrigin, metric: &'static str) -> Term {
+    Term { whose, metric, only: ALL, take: Conversion::Rate(1.0) }
 }
 
 /// Pages of PostgreSQL's usual size, as bytes.
 const fn pages(metric: &'static str) -> Term {
-    Term { whose: Whose::Postgres, metric, only: ALL, take: Take::Rate(8_192.0) }
+    Term { whose: SampleOrigin::Postgres, metric, only: ALL, take: Conversion::Rate(8_192.0) }
 }
 
-const fn level(whose: Whose, metric: &'static str) -> Term {
-    Term { whose, metric, only: ALL, take: Take::Level }
+const fn level(whose: SampleOrigin, metric: &'static str) -> Term {
+    Term { whose, metric, only: ALL, take: Conversion::Level }
 }
 
 const fn cpu(modes: &'static [&'static str]) -> Term {
-    Term { whose: Whose::Host, metric: metrics::host::CPU_TIME.name, only: ("cpu_mode", modes), take: Take::Share }
+    Term {
+        whose: SampleOrigin::Host,
+        metric: metrics::host::CPU_TIME.name,
+        only: ("cpu_mode", modes),
+        take: Conversion::Share,
+    }
 }
 
 const fn toward(metric: &'static str, direction: &'static [&'static str]) -> Term {
-    Term { whose: Whose::Host, metric, only: ("direction", direction), take: Take::Rate(1.0) }
+    Term { whose: SampleOrigin::Host, metric, only: ("direction", direction), take: Conversion::Rate(1.0) }
 }
 
 /// For a signal with several definitions, the first one that was recorded and counted anything.
-pub(super) const SIGNALS: &[Made] = &[
-    Made { signal: Signal::CpuUser, of: &[cpu(&["user", "nice"])] },
-    Made { signal: Signal::CpuSystem, of: &[cpu(&["system", "interrupt", "softirq"])] },
-    Made { signal: Signal::CpuIdle, of: &[cpu(&["idle"])] },
-    Made { signal: Signal::CpuIowait, of: &[cpu(&["iowait"])] },
-    Made {
+pub(super) const SIGNALS: &[SignalSource] = &[
+    SignalSource { signal: Signal::CpuUser, of: &[cpu(&["user", "nice"])] },
+    SignalSource { signal: Signal::CpuSystem, of: &[cpu(&["system", "interrupt", "softirq"])] },
+    SignalSource { signal: Signal::CpuIdle, of: &[cpu(&["idle"])] },
+    SignalSource { signal: Signal::CpuIowait, of: &[cpu(&["iowait"])] },
+    SignalSource {
         signal: Signal::RunQueue,
-        of: &[Term { only: ("state", &["R"]), ..level(Whose::Host, metrics::host::THREADS.name) }],
+        of: &[Term { only: ("state", &["R"]), ..level(SampleOrigin::Host, metrics::host::THREADS.name) }],
     },
-    Made { signal: Signal::RunQueue, of: &[level(Whose::Host, metrics::host::PROCESSES_RUNNABLE.name)] },
-    Made {
+    SignalSource { signal: Signal::RunQueue, of: &[level(SampleOrigin::Host, metrics::host::PROCESSES_RUNNABLE.name)] },
+    SignalSource {
         signal: Signal::BlockedThreads,
-        of: &[Term { only: ("state", &["D"]), ..level(Whose::Host, metrics::host::THREADS.name) }],
+        of: &[Term { only: ("state", &["D"]), ..level(SampleOrigin::Host, metrics::host::THREADS.name) }],
     },
-    Made { signal: Signal::ContextSwitches, of: &[rate(Whose::Host, metrics::host::CONTEXT_SWITCHES.name)] },
+    SignalSource {
+        signal: Signal::ContextSwitches,
+        of: &[rate(SampleOrigin::Host, metrics::host::CONTEXT_SWITCHES.name)],
+    },
     // In percent of a CPU, like `top`: the signal's negligible amount is in that unit.
-    Made {
+    SignalSource {
         signal: Signal::ServerCpu,
-        of: &[Term { take: Take::Rate(100.0), ..rate(Whose::Server, metrics::process::CPU_TIME.name) }],
+        of: &[Term { take: Conversion::Rate(100.0), ..rate(SampleOrigin::Server, metrics::process::CPU_TIME.name) }],
     },
-    Made { signal: Signal::DiskReadBytes, of: &[toward(metrics::host::DISK_IO_BYTES.name, &["read"])] },
-    Made { signal: Signal::DiskWriteBytes, of: &[toward(metrics::host::DISK_IO_BYTES.name, &["write"])] },
-    Made { signal: Signal::DiskReads, of: &[toward(metrics::host::DISK_OPERATIONS.name, &["read"])] },
-    Made { signal: Signal::DiskWrites, of: &[toward(metrics::host::DISK_OPERATIONS.name, &["write"])] },
-    Made {
+    SignalSource { signal: Signal::DiskReadBytes, of: &[toward(metrics::host::DISK_IO_BYTES.name, &["read"])] },
+    SignalSource { signal: Signal::DiskWriteBytes, of: &[toward(metrics::host::DISK_IO_BYTES.name, &["write"])] },
+    SignalSource { signal: Signal::DiskReads, of: &[toward(metrics::host::DISK_OPERATIONS.name, &["read"])] },
+    SignalSource { signal: Signal::DiskWrites, of: &[toward(metrics::host::DISK_OPERATIONS.name, &["write"])] },
+    SignalSource {
         signal: Signal::DiskUtilization,
-        of: &[Term { take: Take::Busiest, ..rate(Whose::Host, metrics::host::DISK_IO_TIME.name) }],
+        of: &[Term { take: Conversion::Busiest, ..rate(SampleOrigin::Host, metrics::host::DISK_IO_TIME.name) }],
     },
-    Made { signal: Signal::NetReceivedBytes, of: &[toward(metrics::host::NETWORK_IO_BYTES.name, &["receive"])] },
-    Made { signal: Signal::NetSentBytes, of: &[toward(metrics::host::NETWORK_IO_BYTES.name, &["transmit"])] },
-    Made { signal: Signal::MinorFaults, of: &[rate(Whose::Server, metrics::process::MINOR_FAULTS.name)] },
-    Made { signal: Signal::FileHandles, of: &[level(Whose::Host, metrics::host::FILE_HANDLES.name)] },
+    SignalSource {
+        signal: Signal::NetReceivedBytes,
+        of: &[toward(metrics::host::NETWORK_IO_BYTES.name, &["receive"])],
+    },
+    SignalSource { signal: Signal::NetSentBytes, of: &[toward(metrics::host::NETWORK_IO_BYTES.name, &["transmit"])] },
+    SignalSource {
+        signal: Signal::MinorFaults,
+        of: &[rate(SampleOrigin::Server, metrics::process::MINOR_FAULTS.name)],
+    },
+    SignalSource { signal: Signal::FileHandles, of: &[level(SampleOrigin::Host, metrics::host::FILE_HANDLES.name)] },
     // MySQL and MariaDB.
-    Made {
+    SignalSource {
         signal: Signal::ConnectionsOpened,
-        of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_CONNECTIONS.name)],
+        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_CONNECTIONS.name)],
     },
-    Made {
+    SignalSource {
         signal: Signal::SessionsConnected,
-        of: &[level(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_THREADS_CONNECTED.name)],
+        of: &[level(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_THREADS_CONNECTED.name)],
     },
-    Made {
+    SignalSource {
         signal: Signal::SessionsRunning,
-        of: &[level(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_THREADS_RUNNING.name)],
+        of: &[level(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_THREADS_RUNNING.name)],
     },
-    Made {
+    SignalSource {
         signal: Signal::LockWaiting,
-        of: &[level(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_ROW_LOCK_CURRENT_WAITS.name)],
+        of: &[level(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_ROW_LOCK_CURRENT_WAITS.name)],
     },
-    Made {
+    SignalSource {
         signal: Signal::LockWaits,
-        of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_ROW_LOCK_WAITS.name)],
+        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_ROW_LOCK_WAITS.name)],
     },
     // The counter is in milliseconds: seconds waited per second.
-    Made {
+    SignalSource {
         signal: Signal::LockWaitTime,
         of: &[Term {
-            take: Take::Rate(1e-3),
-            ..rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_ROW_LOCK_TIME.name)
+            take: Conversion::Rate(1e-3),
+            ..rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_ROW_LOCK_TIME.name)
         }],
     },
-    Made { signal: Signal::Commits, of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_COM_COMMIT.name)] },
+    SignalSource {
+        signal: Signal::Commits,
+        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_COM_COMMIT.name)],
+    },
     // With autocommit there are no COMMIT statements.
-    Made { signal: Signal::Commits, of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_HANDLER_COMMIT.name)] },
-    Made { signal: Signal::Rollbacks, of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_COM_ROLLBACK.name)] },
-    Made {
+    SignalSource {
+        signal: Signal::Commits,
+        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_HANDLER_COMMIT.name)],
+    },
+    SignalSource {
+        signal: Signal::Rollbacks,
+        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_COM_ROLLBACK.name)],
+    },
+    SignalSource {
         signal: Signal::RowsInserted,
-        of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_ROWS_INSERTED.name)],
+        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_ROWS_INSERTED.name)],
     },
-    Made { signal: Signal::RowsInserted, of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_HANDLER_WRITE.name)] },
-    Made {
+    SignalSource {
+        signal: Signal::RowsInserted,
+        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_HANDLER_WRITE.name)],
+    },
+    SignalSource {
         signal: Signal::RowsChanged,
         of: &[
-            rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_ROWS_INSERTED.name),
-            rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_ROWS_UPDATED.name),
-            rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_ROWS_DELETED.name),
+            rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_ROWS_INSERTED.name),
+            rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_ROWS_UPDATED.name),
+            rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_ROWS_DELETED.name),
         ],
     },
-    Made {
+    SignalSource {
         signal: Signal::RowsChanged,
         of: &[
-            rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_HANDLER_WRITE.name),
-            rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_HANDLER_UPDATE.name),
-            rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_HANDLER_DELETE.name),
+            rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_HANDLER_WRITE.name),
+            rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_HANDLER_UPDATE.name),
+            rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_HANDLER_DELETE.name),
         ],
     },
-    Made {
+    SignalSource {
         signal: Signal::RowsScanned,
-        of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_HANDLER_READ_RND_NEXT.name)],
+        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_HANDLER_READ_RND_NEXT.name)],
     },
-    Made { signal: Signal::RowsNext, of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_HANDLER_READ_NEXT.name)] },
-    Made { signal: Signal::RowsKeyed, of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_HANDLER_READ_KEY.name)] },
-    Made {
+    SignalSource {
+        signal: Signal::RowsNext,
+        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_HANDLER_READ_NEXT.name)],
+    },
+    SignalSource {
+        signal: Signal::RowsKeyed,
+        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_HANDLER_READ_KEY.name)],
+    },
+    SignalSource {
         signal: Signal::LogBytes,
-        of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_OS_LOG_WRITTEN.name)],
+        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_OS_LOG_WRITTEN.name)],
     },
-    Made { signal: Signal::LogWrites, of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_LOG_WRITES.name)] },
-    Made {
+    SignalSource {
+        signal: Signal::LogWrites,
+        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_LOG_WRITES.name)],
+    },
+    SignalSource {
         signal: Signal::LogSyncs,
-        of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_OS_LOG_FSYNCS.name)],
+        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_OS_LOG_FSYNCS.name)],
     },
-    Made {
+    SignalSource {
         signal: Signal::PagesWritten,
-        of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_PAGES_WRITTEN.name)],
+        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_PAGES_WRITTEN.name)],
     },
-    Made {
+    SignalSource {
         signal: Signal::ServerWriteBytes,
-        of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_DATA_WRITTEN.name)],
+        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_DATA_WRITTEN.name)],
     },
-    Made {
+    SignalSource {
         signal: Signal::ServerReadBytes,
-        of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_DATA_READ.name)],
+        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_DATA_READ.name)],
     },
-    Made {
+    SignalSource {
         signal: Signal::ServerReads,
-        of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_DATA_READS.name)],
+        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_DATA_READS.name)],
     },
-    Made {
+    SignalSource {
         signal: Signal::PoolRequests,
-        of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_READ_REQUESTS.name)],
+        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_READ_REQUESTS.name)],
     },
-    Made {
+    SignalSource {
         signal: Signal::PoolMisses,
-        of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_READS.name)],
+        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_READS.name)],
     },
-    Made {
+    SignalSource {
         signal: Signal::DirtyPages,
-        of: &[level(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_PAGES_DIRTY.name)],
+        of: &[level(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_PAGES_DIRTY.name)],
     },
     // PostgreSQL.
-    Made { signal: Signal::SessionsConnected, of: &[level(Whose::Postgres, metrics::postgresql::SESSIONS.name)] },
-    Made {
+    SignalSource {
+        signal: Signal::SessionsConnected,
+        of: &[level(SampleOrigin::Postgres, metrics::postgresql::SESSIONS.name)],
+    },
+    SignalSource {
         signal: Signal::SessionsRunning,
-        of: &[Term { only: ("state", &["active"]), ..level(Whose::Postgres, metrics::postgresql::SESSIONS.name) }],
+        of: &[Term {
+            only: ("state", &["active"]),
+            ..level(SampleOrigin::Postgres, metrics::postgresql::SESSIONS.name)
+        }],
     },
-    Made { signal: Signal::Commits, of: &[rate(Whose::Postgres, metrics::postgresql::STAT_DATABASE_XACT_COMMIT.name)] },
-    Made {
+    SignalSource {
+        signal: Signal::Commits,
+        of: &[rate(SampleOrigin::Postgres, metrics::postgresql::STAT_DATABASE_XACT_COMMIT.name)],
+    },
+    SignalSource {
         signal: Signal::Rollbacks,
-        of: &[rate(Whose::Postgres, metrics::postgresql::STAT_DATABASE_XACT_ROLLBACK.name)],
+        of: &[rate(SampleOrigin::Postgres, metrics::postgresql::STAT_DATABASE_XACT_ROLLBACK.name)],
     },
-    Made {
+    SignalSource {
         signal: Signal::RowsInserted,
-        of: &[rate(Whose::Postgres, metrics::postgresql::STAT_DATABASE_TUP_INSERTED.name)],
+        of: &[rate(SampleOrigin::Postgres, metrics::postgresql::STAT_DATABASE_TUP_INSERTED.name)],
     },
-    Made {
+    SignalSource {
         signal: Signal::RowsChanged,
         of: &[
-            rate(Whose::Postgres, metrics::postgresql::STAT_DATABASE_TUP_INSERTED.name),
-            rate(Whose::Postgres, metrics::postgresql::STAT_DATABASE_TUP_UPDATED.name),
-            rate(Whose::Postgres, metrics::postgresql::STAT_DATABASE_TUP_DELETED.name),
+            rate(SampleOrigin::Postgres, metrics::postgresql::STAT_DATABASE_TUP_INSERTED.name),
+            rate(SampleOrigin::Postgres, metrics::postgresql::STAT_DATABASE_TUP_UPDATED.name),
+            rate(SampleOrigin::Postgres, metrics::postgresql::STAT_DATABASE_TUP_DELETED.name),
         ],
     },
-    Made {
+    SignalSource {
         signal: Signal::RowsUpdated,
-        of: &[rate(Whose::Postgres, metrics::postgresql::STAT_DATABASE_TUP_UPDATED.name)],
+        of: &[rate(SampleOrigin::Postgres, metrics::postgresql::STAT_DATABASE_TUP_UPDATED.name)],
     },
-    Made {
+    SignalSource {
         signal: Signal::RowsDeleted,
-        of: &[rate(Whose::Postgres, metrics::postgresql::STAT_DATABASE_TUP_DELETED.name)],
+        of: &[rate(SampleOrigin::Postgres, metrics::postgresql::STAT_DATABASE_TUP_DELETED.name)],
     },
-    Made {
+    SignalSource {
         signal: Signal::TempBytes,
-        of: &[rate(Whose::Postgres, metrics::postgresql::STAT_DATABASE_TEMP_BYTES.name)],
+        of: &[rate(SampleOrigin::Postgres, metrics::postgresql::STAT_DATABASE_TEMP_BYTES.name)],
     },
-    Made { signal: Signal::DeadRows, of: &[level(Whose::Postgres, metrics::postgresql::STAT_TABLES_N_DEAD_TUP.name)] },
-    Made {
+    SignalSource {
+        signal: Signal::DeadRows,
+        of: &[level(SampleOrigin::Postgres, metrics::postgresql::STAT_TABLES_N_DEAD_TUP.name)],
+    },
+    SignalSource {
         signal: Signal::RowsScanned,
-        of: &[rate(Whose::Postgres, metrics::postgresql::STAT_DATABASE_TUP_RETURNED.name)],
+        of: &[rate(SampleOrigin::Postgres, metrics::postgresql::STAT_DATABASE_TUP_RETURNED.name)],
     },
-    Made {
+    SignalSource {
         signal: Signal::RowsKeyed,
-        of: &[rate(Whose::Postgres, metrics::postgresql::STAT_DATABASE_TUP_FETCHED.name)],
+        of: &[rate(SampleOrigin::Postgres, metrics::postgresql::STAT_DATABASE_TUP_FETCHED.name)],
     },
-    Made { signal: Signal::LogBytes, of: &[rate(Whose::Postgres, metrics::postgresql::STAT_WAL_WAL_BYTES.name)] },
-    Made { signal: Signal::LogBytes, of: &[rate(Whose::Postgres, metrics::postgresql::WAL_POSITION_BYTES.name)] },
-    Made { signal: Signal::LogWrites, of: &[rate(Whose::Postgres, metrics::postgresql::STAT_WAL_WAL_WRITE.name)] },
-    Made { signal: Signal::LogSyncs, of: &[rate(Whose::Postgres, metrics::postgresql::STAT_WAL_WAL_SYNC.name)] },
-    Made {
+    SignalSource {
+        signal: Signal::LogBytes,
+        of: &[rate(SampleOrigin::Postgres, metrics::postgresql::STAT_WAL_WAL_BYTES.name)],
+    },
+    SignalSource {
+        signal: Signal::LogBytes,
+        of: &[rate(SampleOrigin::Postgres, metrics::postgresql::WAL_POSITION_BYTES.name)],
+    },
+    SignalSource {
+        signal: Signal::LogWrites,
+        of: &[rate(SampleOrigin::Postgres, metrics::postgresql::STAT_WAL_WAL_WRITE.name)],
+    },
+    SignalSource {
+        signal: Signal::LogSyncs,
+        of: &[rate(SampleOrigin::Postgres, metrics::postgresql::STAT_WAL_WAL_SYNC.name)],
+    },
+    SignalSource {
         signal: Signal::PagesWritten,
         of: &[
-            rate(Whose::Postgres, metrics::postgresql::STAT_BGWRITER_BUFFERS_CHECKPOINT.name),
-            rate(Whose::Postgres, metrics::postgresql::STAT_BGWRITER_BUFFERS_CLEAN.name),
-            rate(Whose::Postgres, metrics::postgresql::STAT_BGWRITER_BUFFERS_BACKEND.name),
+            rate(SampleOrigin::Postgres, metrics::postgresql::STAT_BGWRITER_BUFFERS_CHECKPOINT.name),
+            rate(SampleOrigin::Postgres, metrics::postgresql::STAT_BGWRITER_BUFFERS_CLEAN.name),
+            rate(SampleOrigin::Postgres, metrics::postgresql::STAT_BGWRITER_BUFFERS_BACKEND.name),
         ],
     },
     // Pages of 8 KiB, and the log: this misses other paths through the kernel's cache.
-    Made {
+    SignalSource {
         signal: Signal::ServerWriteBytes,
         of: &[
             pages(metrics::postgresql::STAT_BGWRITER_BUFFERS_CHECKPOINT.name),
             pages(metrics::postgresql::STAT_BGWRITER_BUFFERS_CLEAN.name),
             pages(metrics::postgresql::STAT_BGWRITER_BUFFERS_BACKEND.name),
-            rate(Whose::Postgres, metrics::postgresql::STAT_WAL_WAL_BYTES.name),
+            rate(SampleOrigin::Postgres, metrics::postgresql::STAT_WAL_WAL_BYTES.name),
         ],
     },
-    Made {
+    SignalSource {
         signal: Signal::PoolRequests,
         of: &[
-            rate(Whose::Postgres, metrics::postgresql::STAT_DATABASE_BLKS_HIT.name),
-            rate(Whose::Postgres, metrics::postgresql::STAT_DATABASE_BLKS_READ.name),
+            rate(SampleOrigin::Postgres, metrics::postgresql::STAT_DATABASE_BLKS_HIT.name),
+            rate(SampleOrigin::Postgres, metrics::postgresql::STAT_DATABASE_BLKS_READ.name),
         ],
     },
-    Made {
+    SignalSource {
         signal: Signal::PoolMisses,
-        of: &[rate(Whose::Postgres, metrics::postgresql::STAT_DATABASE_BLKS_READ.name)],
+        of: &[rate(SampleOrigin::Postgres, metrics::postgresql::STAT_DATABASE_BLKS_READ.name)],
     },
 ];

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::counters::{Frame, Signal};
 use holdup_recording::{Labels, metrics};
 
-use super::names::{SIGNALS, Take, Term, Whose};
+use super::names::{Conversion, SIGNALS, SampleOrigin, Term};
 use crate::case::Case;
 use holdup_signals::{Growth, View, Window, memory_setting};
 
@@ -46,9 +46,9 @@ struct Piece {
 
 impl Table {
     /// The counters of `case`; none without those of a database.
-    pub fn of(case: &Case<'_>) -> Option<Self> {
+    pub fn for_case(case: &Case<'_>) -> Option<Self> {
         let view = case.view(case.whole());
-        let sources = Sources::of(&view);
+        let sources = Sources::find(&view);
         // These causes are about a database: a host alone does not suffice.
         sources.database()?;
         let steps = steps(&view, &sources)?;
@@ -93,7 +93,7 @@ struct Sources<'a> {
 }
 
 impl<'a> Sources<'a> {
-    fn of(view: &View<'a>) -> Self {
+    fn find(view: &View<'a>) -> Self {
         let mysql = busiest(view, metrics::mysql::GLOBAL_STATUS_QUESTIONS.name);
         // A table of two databases would describe one that does not exist.
         let postgres = busiest(view, metrics::postgresql::STAT_DATABASE_XACT_COMMIT.name).filter(|_| mysql.is_none());
@@ -107,12 +107,12 @@ impl<'a> Sources<'a> {
         }
     }
 
-    fn of_whom(&self, whose: Whose) -> &[&'a str] {
+    fn of_whom(&self, whose: SampleOrigin) -> &[&'a str] {
         match whose {
-            Whose::Host => &self.host,
-            Whose::Server => &self.server,
-            Whose::Mysql => &self.mysql,
-            Whose::Postgres => &self.postgres,
+            SampleOrigin::Host => &self.host,
+            SampleOrigin::Server => &self.server,
+            SampleOrigin::Mysql => &self.mysql,
+            SampleOrigin::Postgres => &self.postgres,
         }
     }
 
@@ -191,13 +191,13 @@ fn series(view: &View<'_>, sources: &Sources<'_>, term: &Term, steps: &[Window])
         pieces.iter().filter(|of| !of.is_empty()).map(|of| on_steps(of, steps)).collect()
     };
     match term.take {
-        Take::Rate(factor) => added(&placed(selected())).map(|all| all.iter().map(|v| v * factor).collect()),
-        Take::Busiest => greatest(&placed(selected())).map(|all| all.iter().map(|v| v.min(1.0)).collect()),
-        Take::Share => {
+        Conversion::Rate(factor) => added(&placed(selected())).map(|all| all.iter().map(|v| v * factor).collect()),
+        Conversion::Busiest => greatest(&placed(selected())).map(|all| all.iter().map(|v| v.min(1.0)).collect()),
+        Conversion::Share => {
             let (part, all) = (added(&placed(selected()))?, added(&placed(growths(&[])))?);
             Some(part.iter().zip(&all).map(|(part, all)| if *all > 0.0 { part / all } else { f64::NAN }).collect())
         }
-        Take::Level => {
+        Conversion::Level => {
             let is_it = |l: &Labels| values.is_empty() || l.get(label).is_some_and(|v| values.contains(&v));
             let pieces = held(&levels(view, of, term.metric, is_it));
             (!pieces.is_empty()).then(|| on_steps(&pieces, steps))

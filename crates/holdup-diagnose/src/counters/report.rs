@@ -8,7 +8,7 @@ use crate::counters::{Family, Signal};
 use holdup_recording::Labels;
 use serde::{Deserialize, Serialize};
 
-use super::{Counted, Judged, causes};
+use super::{CounterJudgement, JudgedEpisode, causes};
 use crate::case::Case;
 use crate::finding::Finding;
 use crate::rules;
@@ -105,14 +105,14 @@ pub struct Figure {
 /// What to record to measure response time.
 const MEASURE: &str = "response time: holdup run, --watch prometheus:http://APP/metrics, or otlp";
 
-impl Counted {
+impl CounterJudgement {
     /// As data.
     pub fn report(&self, case: &Case<'_>) -> CountersReport {
         let start = case.recording.manifest.started_at;
         let families: BTreeSet<&str> = self.table.frame.signals().map(|s| s.family().name()).collect();
         let lacking = Family::ALL.iter().filter(|f| **f != Family::Latency && !families.contains(f.name()));
         let at = |t: i64| round((t - start) as f64 / 1e9, 3);
-        let episode = |of: &Judged| CountersEpisode {
+        let episode = |of: &JudgedEpisode| CountersEpisode {
             from_s: at(of.window.from),
             to_s: at(of.window.to),
             named: causes(of.named().into_iter()).into_iter().map(str::to_owned).collect(),
@@ -169,7 +169,7 @@ impl Counted {
         suspects.map(|(i, suspect)| self.finding(worst, suspect, i == 0)).collect()
     }
 
-    fn finding(&self, of: &Judged, suspect: &Suspect, is_first: bool) -> Finding {
+    fn finding(&self, of: &JudgedEpisode, suspect: &Suspect, is_first: bool) -> Finding {
         let seen = suspect.votes.iter().filter(|v| strength(v) >= 0.5 && v.part != Part::Refutes);
         let fix = fix(suspect).map(|text| Fix { text: text.to_owned(), command: None, keep: None, risk: None });
         Finding {

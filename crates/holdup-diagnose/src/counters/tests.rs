@@ -3,7 +3,7 @@
 use crate::counters::Signal;
 
 use super::recorded::Table;
-use crate::testing::{Judged as _, Made};
+use crate::testing::{Judged as _, SyntheticRecording};
 use crate::verdict::Answer;
 
 /// Length, and the stretch in which something happens, seconds.
@@ -28,14 +28,14 @@ fn grown(calm: f64, stretch: f64) -> impl Fn(i64) -> f64 {
 const DB: &str = "mysql://db";
 
 /// A host of two CPUs and a MySQL server on it, `hog` CPUs of which somebody takes for a while.
-fn watched(hog: f64) -> Made {
+fn watched(hog: f64) -> SyntheticRecording {
     let mode = |mode| [("cpu_mode", mode)];
     let idle = 1.2 - hog.min(1.15);
     let server = if hog > 0.0 { 0.5 } else { 0.7 };
-    let status = |made: Made, name: &str, calm: f64, stretch: f64| {
+    let status = |made: SyntheticRecording, name: &str, calm: f64, stretch: f64| {
         made.counted(DB, &format!("mysql_global_status_{name}"), &[], grown(calm, stretch))
     };
-    let mut made = Made::new(LENGTH)
+    let mut made = SyntheticRecording::new(LENGTH)
         .setting("pid:7", "comm", "mysqld")
         .counted("host", "system_cpu_time_seconds_total", &mode("user"), grown(0.7, 0.7 + hog))
         .counted("host", "system_cpu_time_seconds_total", &mode("system"), grown(0.1, 0.1))
@@ -96,7 +96,7 @@ fn restarts_and_holes_are_blank() {
         });
     });
     made.with(|case| {
-        let table = Table::of(case).unwrap();
+        let table = Table::for_case(case).unwrap();
         let values = table.frame.get(Signal::LogWrites).unwrap();
         assert!((values[10] - 1_000.0).abs() < 1e-6, "{}", values[10]);
         assert!(values[39].is_nan(), "a fall is a restart: {}", values[39]);

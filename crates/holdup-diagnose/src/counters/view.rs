@@ -104,7 +104,7 @@ impl<'a> Normal<'a> {
 
 /// What a change is measured against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Against {
+pub enum Reference {
     /// Healthy time of the same run if known, else healthy runs of the same system.
     Nearest,
     /// Healthy runs of the same system if known, else healthy time of the same run.
@@ -126,14 +126,14 @@ pub struct Change {
 
 /// One answer: how far it holds, from 0 to 1, and the quantities behind it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reading {
+pub struct Observation {
     /// 0 not at all, 1 fully.
     pub strength: f64,
     /// The figures: a quantity's name, its usual value and its value in the episode.
     pub figures: Vec<(&'static str, f64, f64)>,
 }
 
-impl Reading {
+impl Observation {
     /// The opposite.
     #[must_use]
     pub fn inverse(mut self) -> Self {
@@ -161,7 +161,7 @@ impl<'a> View<'a> {
     /// A constant of a cause: the one written there, unless robustness is being tested.
     #[must_use]
     pub fn constant(&self, name: &str, value: f64) -> f64 {
-        self.jitter.of(&format!("{}/{name}", self.place), value)
+        self.jitter.apply(&format!("{}/{name}", self.place), value)
     }
 
     /// The mean of a quantity in the episode.
@@ -172,12 +172,12 @@ impl<'a> View<'a> {
 
     /// How much a quantity differs from normal.
     #[must_use]
-    pub fn change(&self, quantity: &Quantity, against: Against) -> Option<Change> {
+    pub fn change(&self, quantity: &Quantity, against: Reference) -> Option<Change> {
         let own = || self.against_own(quantity);
         let peers = || self.against_peers(quantity);
         match against {
-            Against::Nearest => own().or_else(peers),
-            Against::Peers => peers().or_else(own),
+            Reference::Nearest => own().or_else(peers),
+            Reference::Peers => peers().or_else(own),
         }
     }
 
@@ -233,7 +233,7 @@ impl<'a> View<'a> {
 
     fn changed(&self, quantity: &Quantity, normal_log: f64, episode: f64, error: f64) -> Change {
         let octaves = (episode + nothing(quantity)).log2() - normal_log;
-        let chance = self.jitter.of("chance", CHANCE) * error;
+        let chance = self.jitter.apply("chance", CHANCE) * error;
         Change {
             normal: normal_log.exp2() - nothing(quantity),
             episode,
@@ -244,21 +244,21 @@ impl<'a> View<'a> {
 
     /// How far a quantity rose, fully at `octaves`.
     #[must_use]
-    pub fn up(&self, quantity: &Quantity, octaves: f64) -> Option<Reading> {
-        self.moved(quantity, octaves, Against::Nearest, 1.0)
+    pub fn up(&self, quantity: &Quantity, octaves: f64) -> Option<Observation> {
+        self.moved(quantity, octaves, Reference::Nearest, 1.0)
     }
 
     /// How far a quantity rose: not at all at `from` octaves, fully at `to`.
     #[must_use]
-    pub fn up_from_to(&self, quantity: &Quantity, from: f64, to: f64) -> Option<Reading> {
-        let change = self.change(quantity, Against::Nearest)?;
+    pub fn up_from_to(&self, quantity: &Quantity, from: f64, to: f64) -> Option<Observation> {
+        let change = self.change(quantity, Reference::Nearest)?;
         Some(self.between(quantity, change, from, to))
     }
 
     /// How far a quantity rose with the episode, against healthy time of the same run only: an
     /// event, not a state. Not at all at `from` octaves, fully at `to`.
     #[must_use]
-    pub fn began(&self, quantity: &Quantity, from: f64, to: f64) -> Option<Reading> {
+    pub fn began(&self, quantity: &Quantity, from: f64, to: f64) -> Option<Observation> {
         let change = self.against_own(quantity)?;
         Some(self.between(quantity, change, from, to))
     }
@@ -266,14 +266,14 @@ impl<'a> View<'a> {
     /// How far a quantity exceeds healthy runs of the same system: not at all at `from` octaves,
     /// fully at `to`.
     #[must_use]
-    pub fn higher_from_to(&self, quantity: &Quantity, from: f64, to: f64) -> Option<Reading> {
-        let change = self.change(quantity, Against::Peers)?;
+    pub fn higher_from_to(&self, quantity: &Quantity, from: f64, to: f64) -> Option<Observation> {
+        let change = self.change(quantity, Reference::Peers)?;
         Some(self.between(quantity, change, from, to))
     }
 
-    fn between(&self, quantity: &Quantity, change: Change, from: f64, to: f64) -> Reading {
+    fn between(&self, quantity: &Quantity, change: Change, from: f64, to: f64) -> Observation {
         let (from, to) = (self.constant(&format!("{} from", quantity.name), from), self.constant(quantity.name, to));
-        Reading {
+        Observation {
             strength: ((change.effect - from) / (to - from).max(f64::EPSILON)).clamp(0.0, 1.0),
             figures: vec![(quantity.name, change.normal, change.episode)],
         }
@@ -281,40 +281,40 @@ impl<'a> View<'a> {
 
     /// How far a quantity fell, fully at `octaves`.
     #[must_use]
-    pub fn down(&self, quantity: &Quantity, octaves: f64) -> Option<Reading> {
-        self.moved(quantity, octaves, Against::Nearest, -1.0)
+    pub fn down(&self, quantity: &Quantity, octaves: f64) -> Option<Observation> {
+        self.moved(quantity, octaves, Reference::Nearest, -1.0)
     }
 
     /// How far a quantity exceeds healthy runs of the same system, fully at `octaves`.
     #[must_use]
-    pub fn higher(&self, quantity: &Quantity, octaves: f64) -> Option<Reading> {
-        self.moved(quantity, octaves, Against::Peers, 1.0)
+    pub fn higher(&self, quantity: &Quantity, octaves: f64) -> Option<Observation> {
+        self.moved(quantity, octaves, Reference::Peers, 1.0)
     }
 
     /// How far a quantity falls short of healthy runs of the same system, fully at `octaves`.
     #[must_use]
-    pub fn lower(&self, quantity: &Quantity, octaves: f64) -> Option<Reading> {
-        self.moved(quantity, octaves, Against::Peers, -1.0)
+    pub fn lower(&self, quantity: &Quantity, octaves: f64) -> Option<Observation> {
+        self.moved(quantity, octaves, Reference::Peers, -1.0)
     }
 
     /// Whether a quantity did not rise: fully if it fell or stayed, not at all from `octaves` up.
     #[must_use]
-    pub fn steady(&self, quantity: &Quantity, octaves: f64) -> Option<Reading> {
-        self.up(quantity, octaves).map(Reading::inverse)
+    pub fn steady(&self, quantity: &Quantity, octaves: f64) -> Option<Observation> {
+        self.up(quantity, octaves).map(Observation::inverse)
     }
 
     /// Whether a quantity did not fall: fully if it rose or stayed, not at all from `octaves` down.
     #[must_use]
-    pub fn not_down(&self, quantity: &Quantity, octaves: f64) -> Option<Reading> {
-        self.down(quantity, octaves).map(Reading::inverse)
+    pub fn not_down(&self, quantity: &Quantity, octaves: f64) -> Option<Observation> {
+        self.down(quantity, octaves).map(Observation::inverse)
     }
 
     /// Whether a quantity stayed: not at all from `octaves` to either side.
     #[must_use]
-    pub fn flat(&self, quantity: &Quantity, octaves: f64) -> Option<Reading> {
-        let change = self.change(quantity, Against::Nearest)?;
+    pub fn flat(&self, quantity: &Quantity, octaves: f64) -> Option<Observation> {
+        let change = self.change(quantity, Reference::Nearest)?;
         let full = self.constant(quantity.name, octaves);
-        Some(Reading {
+        Some(Observation {
             strength: 1.0 - (change.effect.abs() / full).clamp(0.0, 1.0),
             figures: vec![(quantity.name, change.normal, change.episode)],
         })
@@ -324,7 +324,7 @@ impl<'a> View<'a> {
     /// fully at `octaves`. What an episode held back or left behind makes the time after it
     /// unusable as normal.
     #[must_use]
-    pub fn up_since_before(&self, quantity: &Quantity, octaves: f64) -> Option<Reading> {
+    pub fn up_since_before(&self, quantity: &Quantity, octaves: f64) -> Option<Observation> {
         let own = self.normal.own.as_ref()?;
         let (first, last) = (*self.episode.numbers().first()?, *self.episode.numbers().last()?);
         let frame = self.episode.frame();
@@ -340,10 +340,10 @@ impl<'a> View<'a> {
         any([over(self.episode), over(&after)])
     }
 
-    fn moved(&self, quantity: &Quantity, octaves: f64, against: Against, sign: f64) -> Option<Reading> {
+    fn moved(&self, quantity: &Quantity, octaves: f64, against: Reference, sign: f64) -> Option<Observation> {
         let change = self.change(quantity, against)?;
         let full = self.constant(quantity.name, octaves);
-        Some(Reading {
+        Some(Observation {
             strength: (sign * change.effect / full).clamp(0.0, 1.0),
             figures: vec![(quantity.name, change.normal, change.episode)],
         })
@@ -352,11 +352,11 @@ impl<'a> View<'a> {
     /// Whether a quantity's level is high: not at all at `from`, fully at `to` (below `from` for a
     /// low level).
     #[must_use]
-    pub fn level_from_to(&self, quantity: &Quantity, from: f64, to: f64) -> Option<Reading> {
+    pub fn level_from_to(&self, quantity: &Quantity, from: f64, to: f64) -> Option<Observation> {
         let level = self.level(quantity)?;
         let (from, to) = (self.constant(&format!("{} from", quantity.name), from), self.constant(quantity.name, to));
-        let normal = self.change(quantity, Against::Nearest).map_or(f64::NAN, |change| change.normal);
-        Some(Reading {
+        let normal = self.change(quantity, Reference::Nearest).map_or(f64::NAN, |change| change.normal);
+        Some(Observation {
             strength: ((level - from) / (to - from)).clamp(0.0, 1.0),
             figures: vec![(quantity.name, normal, level)],
         })
@@ -365,13 +365,13 @@ impl<'a> View<'a> {
 
 /// The strongest known answer: several ways to see one thing.
 #[must_use]
-pub fn any<const N: usize>(readings: [Option<Reading>; N]) -> Option<Reading> {
+pub fn any<const N: usize>(readings: [Option<Observation>; N]) -> Option<Observation> {
     joined(readings, |strengths| strengths.iter().copied().fold(0.0, f64::max))
 }
 
 /// The weakest answer, for things that must hold together; unknown if one of them is.
 #[must_use]
-pub fn all<const N: usize>(readings: [Option<Reading>; N]) -> Option<Reading> {
+pub fn all<const N: usize>(readings: [Option<Observation>; N]) -> Option<Observation> {
     if readings.iter().any(Option::is_none) {
         return None;
     }
@@ -380,17 +380,17 @@ pub fn all<const N: usize>(readings: [Option<Reading>; N]) -> Option<Reading> {
 
 /// The mean of the known answers: correlated counters count as one vote together.
 #[must_use]
-pub fn group<const N: usize>(readings: [Option<Reading>; N]) -> Option<Reading> {
+pub fn group<const N: usize>(readings: [Option<Observation>; N]) -> Option<Observation> {
     joined(readings, plain_mean)
 }
 
-fn joined<const N: usize>(readings: [Option<Reading>; N], join: impl Fn(&[f64]) -> f64) -> Option<Reading> {
-    let known: Vec<Reading> = readings.into_iter().flatten().collect();
+fn joined<const N: usize>(readings: [Option<Observation>; N], join: impl Fn(&[f64]) -> f64) -> Option<Observation> {
+    let known: Vec<Observation> = readings.into_iter().flatten().collect();
     if known.is_empty() {
         return None;
     }
     let strengths: Vec<f64> = known.iter().map(|reading| reading.strength).collect();
-    Some(Reading {
+    Some(Observation {
         strength: join(&strengths),
         figures: known.into_iter().flat_map(|reading| reading.figures).collect(),
     })

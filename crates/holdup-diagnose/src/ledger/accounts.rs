@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Part;
 use crate::accounts::little::{self, Check};
-use crate::accounts::{Account, Accounts, Around, Owner, Resource, Wait, account, trace_number, trace_of};
+use crate::accounts::{Account, Accounts, Context, Owner, Resource, Wait, account, trace_number, trace_of};
 use crate::case::Case;
 use holdup_recording::words::round;
 use holdup_signals::client::{service_ms, unloaded_ms};
@@ -84,7 +84,7 @@ pub struct WaitReport {
 
 /// Response time from which a request of `case` is slow, milliseconds.
 pub(crate) fn slow_from_ms(case: &Case<'_>) -> f64 {
-    let calm = case.complaint.as_ref().and_then(|c| c.calm).and_then(|w| case.requests_in(w).ok());
+    let calm = case.degradation.as_ref().and_then(|c| c.calm).and_then(|w| case.requests_in(w).ok());
     let rows = calm
         .filter(|rows| !rows.is_empty())
         .or_else(|| case.slow_requests().ok().map(<[_]>::to_vec))
@@ -113,7 +113,7 @@ pub(crate) fn report(case: &Case<'_>) -> Option<AccountsReport> {
         joined: of_joined,
         assigned_ratio: round(assigned_ratio, 4),
         sources: accounts.sources.iter().map(|s| (*s).to_owned()).collect(),
-        sampling: accounts.kept.text.clone(),
+        sampling: accounts.sampling.text.clone(),
         text,
         checks: little::checks(accounts, &case.slow()),
         examples: slow
@@ -159,7 +159,7 @@ pub fn request(case: &Case<'_>, trace_id: &str) -> Option<RequestReport> {
     let wanted = trace_number(trace_id.trim().to_ascii_lowercase().as_str())?;
     let rows = case.requests_in(case.whole()).ok()?;
     let row = rows.into_iter().find(|r| trace_of(r) == Some(wanted))?;
-    let around = Around::of(&case.slow());
+    let around = Context::collect(&case.slow());
     Some(of_request(case, &case.sources().account(row, &around)))
 }
 

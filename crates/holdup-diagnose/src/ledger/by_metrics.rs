@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use holdup_recording::metrics;
 use holdup_recording::rows::Request;
 
-use super::by_sessions::{self, Standing};
+use super::by_sessions::{self, SessionShares};
 use super::{Intervals, NETWORK};
 use crate::case::Case;
 use holdup_signals::client::service_ms;
@@ -124,8 +124,8 @@ pub(super) fn parts(case: &Case<'_>, all_answered: bool) -> Vec<(&'static str, I
         let fit = if waited_ms > app_ms { app_ms / waited_ms } else { 1.0 };
         waits.iter_mut().for_each(|(_, ms)| ms[i] *= fit);
         network.push(if has_app { interval.service_ms - app_ms } else { 0.0 });
-        let is_told = has_app && is_timed;
-        other.push(if is_told { (app_ms - waited_ms * fit - cpu_ms).max(0.0) } else { 0.0 });
+        let is_app_timed = has_app && is_timed;
+        other.push(if is_app_timed { (app_ms - waited_ms * fit - cpu_ms).max(0.0) } else { 0.0 });
     }
     let named = std::iter::once((NETWORK, network)).chain(waits.drain(..2)).chain([("app_other", other)]);
     let named: Vec<(&'static str, Vec<f64>)> = named.collect();
@@ -141,7 +141,7 @@ pub(super) fn parts(case: &Case<'_>, all_answered: bool) -> Vec<(&'static str, I
 fn by_standing(case: &Case<'_>, served: &[Served], calls_ms: &[f64]) -> Vec<(&'static str, Vec<f64>)> {
     let mut rest = calls_ms.to_vec();
     let mut parts = by_sessions::PARTS.map(|name| (name, vec![0.0; served.len()]));
-    if let Some(standing) = Standing::of(case) {
+    if let Some(standing) = SessionShares::measure(case) {
         for (i, interval) in served.iter().enumerate() {
             let of_service = calls_ms[i] / interval.service_ms.max(1e-6);
             let shares = standing.shares((interval.from, interval.to), of_service.min(1.0));

@@ -9,7 +9,7 @@
 //! have sent and that neither the queue nor the server has are in front of the queue.
 
 use super::Intervals;
-use super::by_sessions::Standing;
+use super::by_sessions::SessionShares;
 use super::instants::{self, Instant};
 use crate::case::Case;
 use holdup_recording::metrics;
@@ -46,7 +46,7 @@ pub(super) fn parts(case: &Case<'_>, has_app: bool) -> Vec<(&'static str, Interv
         (true, false) => PARTS.len(),
     };
     let parts = instants::parts(&instants, &PARTS[..wanted]);
-    let standing = if wanted == PARTS.len() { Standing::of(case) } else { None };
+    let standing = if wanted == PARTS.len() { SessionShares::measure(case) } else { None };
     let Some(standing) = standing else { return parts };
     let split = |(name, shares)| if name == "database" { standing.split(name, shares) } else { vec![(name, shares)] };
     parts.into_iter().flat_map(split).collect()
@@ -58,7 +58,7 @@ fn sampled(case: &Case<'_>, view: &View<'_>, outside: &Outside) -> Option<Vec<In
     let waiting =
         view.levels(&outside.source, metrics::tcp::ACCEPT_QUEUE_LENGTH.name, &[("port", outside.port.as_str())]);
     let answering = view.levels(&outside.source, metrics::server::ANSWERING_CONNECTIONS.name, &[]);
-    let neighbours = view.neighbours(&outside.source).unwrap_or_default();
+    let neighbours = view.downstream_services(&outside.source).unwrap_or_default();
     let awaited = |is_database: bool| {
         let mut sum = Levels::new();
         for neighbour in neighbours.iter().filter(|n| n.is_database == is_database) {
@@ -104,14 +104,14 @@ fn dropping(view: &View<'_>, outside: &Outside) -> Vec<Window> {
 #[cfg(test)]
 mod tests {
     use crate::ledger::ledger;
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
 
     #[test]
     fn what_stands_where_is_what_time_went_to() {
         // 50 a second of 400 ms: 20 with the service at any moment.
         let server = "server:8080";
         let peer = |port: &'static str| [("peer_port", port), ("peer", "10.0.0.5")];
-        let made = Made::new(12)
+        let made = SyntheticRecording::new(12)
             .requests(50, 400)
             .target("http://127.0.0.1:8080")
             .gauge(server, "tcp_accept_queue_length", &[("port", "8080")], 10.0)
@@ -132,7 +132,7 @@ mod tests {
     fn what_is_awaited_of_a_database_is_what_its_sessions_are_at() {
         // Of 20 with the service nine await the database, where two run and five are at the disk.
         let server = "server:8080";
-        let made = Made::new(12)
+        let made = SyntheticRecording::new(12)
             .requests(50, 400)
             .target("http://127.0.0.1:8080")
             .gauge(server, "tcp_accept_queue_length", &[("port", "8080")], 0.0)
@@ -149,7 +149,7 @@ mod tests {
     }
 
     /// Milliseconds of `part` in the row `all`.
-    fn part(made: &Made, part: &str) -> f64 {
+    fn part(made: &SyntheticRecording, part: &str) -> f64 {
         let rows = made.with(ledger);
         let all = rows.iter().find(|row| row.band == "all").expect("a row");
         let sum: f64 = all.parts.iter().map(|p| p.ms).sum();
@@ -161,7 +161,7 @@ mod tests {
     fn what_was_sent_to_a_queue_that_drops_is_in_front_of_it() {
         // Of 20 with the service ten are in the queue and four in hand.
         let server = "server:8080";
-        let made = Made::new(12)
+        let made = SyntheticRecording::new(12)
             .requests(50, 400)
             .target("http://127.0.0.1:8080")
             .gauge(server, "tcp_accept_queue_length", &[("port", "8080")], 10.0)
@@ -177,7 +177,7 @@ mod tests {
     fn a_host_tells_of_the_queue_of_the_port_that_is_asked() {
         let made = |port: &str| {
             let labels = [("port", port)];
-            let made = Made::new(12).requests(50, 400).target("http://127.0.0.1:8080");
+            let made = SyntheticRecording::new(12).requests(50, 400).target("http://127.0.0.1:8080");
             part(&made.gauge("host", "tcp_accept_queue_length", &labels, 10.0), "accept_queue")
         };
         assert!((made("8080") - 200.0).abs() < 25.0, "{}", made("8080"));

@@ -14,7 +14,7 @@ pub(crate) struct Joined<'x, 'a>(HashMap<*const Request, &'x Account<'a>>);
 
 impl<'x, 'a> Joined<'x, 'a> {
     /// Indexes `accounts`.
-    pub fn of(accounts: &'x Accounts<'a>) -> Self {
+    pub fn new(accounts: &'x Accounts<'a>) -> Self {
         let joined = accounts.all.iter().filter(|a| a.is_joined);
         Self(joined.map(|a| (std::ptr::from_ref(a.request), a)).collect())
     }

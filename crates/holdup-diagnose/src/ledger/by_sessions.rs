@@ -10,7 +10,7 @@ use super::Intervals;
 use super::instants::{self, Instant};
 use crate::case::Case;
 use holdup_signals::View;
-use holdup_signals::server_waits::{self, At};
+use holdup_signals::server_waits::{self, SessionWait};
 
 pub(super) const PARTS: [&str; 5] = [
     "database_admission_queue",
@@ -32,11 +32,11 @@ pub(super) fn parts(case: &Case<'_>) -> Vec<(&'static str, Intervals)> {
 }
 
 /// The states of sessions while an app waited for them.
-pub(super) struct Standing(Vec<Instant<{ PARTS.len() }>>);
+pub(super) struct SessionShares(Vec<Instant<{ PARTS.len() }>>);
 
-impl Standing {
+impl SessionShares {
     /// None if no sessions were sampled.
-    pub fn of(case: &Case<'_>) -> Option<Self> {
+    pub fn measure(case: &Case<'_>) -> Option<Self> {
         let requests = case.requests_in(case.whole()).ok()?;
         let instants = sampled(&case.view(case.whole()), &requests);
         instants.iter().any(|i| i.counts.iter().sum::<f64>() > 0.0).then_some(Self(instants))
@@ -76,15 +76,15 @@ fn sampled(view: &View<'_>, requests: &[&Request]) -> Vec<Instant<{ PARTS.len() 
     for row in rows {
         let part = match row.true_state.as_str() {
             "queued" => 0,
-            "lock_wait" if server_waits::at(row.state.as_deref().unwrap_or_default()) == At::Behind => 2,
+            "lock_wait" if server_waits::at(row.state.as_deref().unwrap_or_default()) == SessionWait::Behind => 2,
             "lock_wait" => 1,
             "executing" if row.source.starts_with("postgres") && row.command != "active" => continue,
             "executing" if row.source.starts_with("postgres") => {
                 match server_waits::at(row.state.as_deref().unwrap_or_default()) {
-                    At::Disk | At::Behind => 2,
-                    At::Lock => 1,
-                    At::Running => 3,
-                    At::Elsewhere => 4,
+                    SessionWait::Disk | SessionWait::Behind => 2,
+                    SessionWait::Lock => 1,
+                    SessionWait::Running => 3,
+                    SessionWait::Elsewhere => 4,
                 }
             }
             "executing" => 3,
@@ -101,13 +101,13 @@ fn sampled(view: &View<'_>, requests: &[&Request]) -> Vec<Instant<{ PARTS.len() 
 #[cfg(test)]
 mod tests {
     use crate::ledger::ledger;
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
 
     /// 50 statements a second of 400 ms, so 20 with the server: twelve write their log or wait for who does, four run, two wait for a
     /// lock, and two are between client and server.
-    fn made() -> Made {
+    fn made() -> SyntheticRecording {
         let events = &[("IO:WALSync", 2), ("LWLock:WALWrite", 10), ("", 4), ("Lock:transactionid", 2)];
-        Made::new(12).requests(50, 400).waiting(events)
+        SyntheticRecording::new(12).requests(50, 400).waiting(events)
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use holdup_recording::{Labels, metrics};
 use holdup_signals::View;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::server_waits::{At, at};
+use holdup_signals::server_waits::{SessionWait, at};
 
 /// Programs that copy whole files or databases.
 const PROGRAMS: &[&str] = &[
@@ -121,7 +121,7 @@ fn statements(view: &View<'_>) -> Vec<Copying> {
     let tells = executing().next().is_some() && executing().all(|row| row.source.starts_with("postgresql"));
     let mut all = 0.0;
     for row in executing() {
-        let waits = matches!(at(row.state.as_deref().unwrap_or_default()), At::Disk | At::Behind);
+        let waits = matches!(at(row.state.as_deref().unwrap_or_default()), SessionWait::Disk | SessionWait::Behind);
         let counts = f64::from(u8::from(!tells || waits));
         all += counts;
         let text = row.digest_text.as_deref().unwrap_or_default();

@@ -63,7 +63,7 @@ pub fn what_it_does(disk: &Disk) -> String {
 
 /// The process that does the I/O.
 #[derive(Default)]
-pub struct Who {
+pub struct IoOwner {
     /// Its name, with its number.
     pub name: Option<String>,
     /// Its share (0-1) of all bytes.
@@ -74,7 +74,7 @@ pub struct Who {
 
 /// The watched process that did most of the I/O of `disk`. If all watched ones together did less
 /// than half, the evidence is the sleeping processes of the machine.
-pub fn who(view: &View<'_>, disk: &Disk) -> Who {
+pub fn who(view: &View<'_>, disk: &Disk) -> IoOwner {
     const METRIC: &str = metrics::process::DISK_IO_BYTES.name;
     let all = disk.read.bytes + disk.write.bytes;
     let mut processes: Vec<(String, f64)> = Vec::new();
@@ -84,7 +84,7 @@ pub fn who(view: &View<'_>, disk: &Disk) -> Who {
         }
     }
     processes.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let mut who = Who::default();
+    let mut who = IoOwner::default();
     let watched: f64 = processes.iter().map(|(_, done)| done).sum();
     if let (Some((name, done)), Ok(counter)) = (processes.first(), view.counter(METRIC, &[], HOST)) {
         let share = (done / all.max(1.0)).min(1.0);

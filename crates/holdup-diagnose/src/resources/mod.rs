@@ -10,9 +10,9 @@ pub mod cpu;
 pub mod disk;
 pub mod locks;
 pub mod probe;
+mod statement_owner;
 pub mod statements;
 pub mod volume;
-mod whose;
 pub mod workers;
 
 use holdup_signals::yardstick::MATTERS;
@@ -41,10 +41,13 @@ mod stub;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
 
     #[test]
     fn a_resource_that_is_new_is_not_measured_yet() {
-        assert!(Made::new(3).with(|case| stub::Measured::of(case).map(|measured| measured.waited_ms).is_err()));
+        assert!(
+            SyntheticRecording::new(3)
+                .with(|case| stub::Measured::of(case).map(|measured| measured.waited_ms).is_err())
+        );
     }
 }

@@ -62,14 +62,14 @@ pub struct Kill {
     /// From when the server stopped answering until it answered again.
     pub hole: Window,
     /// Whether the supervisor itself names the probe as the reason.
-    pub is_told: bool,
+    pub is_explicit: bool,
     stopped: Event,
     probes: Option<(i64, f64)>,
 }
 
 impl Probe {
     /// The probe of holdup, or of Kubernetes.
-    pub fn of(view: &View<'_>) -> Result<Self, Missing> {
+    pub fn find(view: &View<'_>) -> Result<Self, Missing> {
         let needed = &["observed_at", "source", "kind", "labels"];
         let events = view.recording.tables.events.with_columns(needed);
         let events = events.map_err(|what| Missing::new(what, "record again; this recording lacks it"))?;
@@ -142,23 +142,23 @@ impl Probe {
         let mut kills: Vec<Kill> = Vec::new();
         for stop in stops {
             let says = |text: &str| text.to_lowercase().contains("liveness");
-            let is_told =
+            let is_explicit =
                 stop.kind == "container_killed" && (says(&stop.text) || stop.labels.get("why").is_some_and(says));
-            if !is_told && is_anothers(view, stop) {
+            if !is_explicit && is_anothers(view, stop) {
                 continue;
             }
             let probes = self.before(stop.observed_at);
-            if !is_told && probes.is_none() {
+            if !is_explicit && probes.is_none() {
                 continue;
             }
             let hole = self.hole(events, stop);
             match kills.last_mut() {
                 // Several sources saw the same one.
                 Some(last) if hole.from < last.hole.to => {
-                    last.is_told |= is_told;
+                    last.is_explicit |= is_explicit;
                     last.hole.to = last.hole.to.min(hole.to);
                 }
-                _ => kills.push(Kill { hole, is_told, stopped: stop.clone(), probes }),
+                _ => kills.push(Kill { hole, is_explicit, stopped: stop.clone(), probes }),
             }
         }
         kills
@@ -288,7 +288,7 @@ pub fn silences(view: &View<'_>, holes: &[Window]) -> Vec<Evidence> {
 /// in the shared queue for at least half the timeout; else as long as the timeout. None without a
 /// probe.
 pub fn timeout_ms(case: &Case<'_>) -> Option<f64> {
-    let probe = Probe::of(&case.view(case.whole())).ok()?;
+    let probe = Probe::find(&case.view(case.whole())).ok()?;
     let timeout_ms = (probe.timeout_s * 1e3).min(case.excess_ms());
     let in_front_ms = workers::in_front_ms(case).unwrap_or(0.0);
     Some(if in_front_ms >= timeout_ms / 2.0 { 0.0 } else { timeout_ms })

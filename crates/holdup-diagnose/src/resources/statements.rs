@@ -2,7 +2,7 @@
 
 use holdup_recording::{Labels, metrics};
 
-use super::whose;
+use super::statement_owner;
 use crate::accounts::{self, Account, SPEAKS};
 use crate::case::Case;
 use holdup_recording::words::ms;
@@ -10,7 +10,7 @@ use holdup_signals::evidence::Evidence;
 use holdup_signals::latency::{Origin, TRANSACTIONS};
 use holdup_signals::plans::PLANS;
 use holdup_signals::timing::{APP_METRICS, POOL_USE, app_operations};
-use holdup_signals::{Executed, View};
+use holdup_signals::{DigestUse, View};
 
 /// The app's timing of its database calls, from its metrics or else its spans: milliseconds of a
 /// mean request, calls, and the evidence.
@@ -29,7 +29,7 @@ pub fn database_by_spans(case: &Case<'_>) -> Option<(f64, f64, Evidence)> {
     }
     let accounts = case.accounts();
     let told: Vec<&Account<'_>> = accounts.all.iter().filter(|a| a.has_app).collect();
-    if accounts.kept.ratio < SPEAKS {
+    if accounts.sampling.ratio < SPEAKS {
         return None;
     }
     let per_request = accounts::mean(told.iter().copied(), |a| a.database_ms());
@@ -71,8 +71,8 @@ const PER_STATEMENT: f64 = 0.1;
 
 /// Whether requests run it, if they can be followed into the database; else whether it runs as
 /// often as requests of an operation that take at least as long.
-pub fn is_of_requests(case: &Case<'_>, view: &View<'_>, of: &Executed, completed: f64) -> bool {
-    if let Some(is_theirs) = whose::is_of_requests(case, &of.digest) {
+pub fn is_of_requests(case: &Case<'_>, view: &View<'_>, of: &DigestUse, completed: f64) -> bool {
+    if let Some(is_theirs) = statement_owner::is_of_requests(case, &of.digest) {
         return is_theirs;
     }
     let each_ms = of.seconds / of.calls * 1e3;

@@ -1,7 +1,7 @@
 //! Workers of an app server: how many are busy, how long a request holds each, and what waits in
 //! front of them.
 
-mod held;
+mod hold;
 mod pool;
 mod queue;
 
@@ -11,7 +11,7 @@ use holdup_signals::app_server;
 use holdup_signals::yardstick::MATTERS;
 
 use crate::case::Case;
-pub use held::Held;
+pub use hold::WorkerHold;
 pub use pool::{Pool, answered_per_second, processes, stretch};
 pub use queue::{dropped_ms, queued_ms};
 
@@ -23,13 +23,13 @@ const BUSY: f64 = 0.9;
 
 /// What a cause must explain to be why all workers are busy, milliseconds of a request.
 pub fn held_ms(case: &Case<'_>) -> Option<f64> {
-    let pool = Pool::of(case).ok()?;
-    Held::of(case, &pool).map(|held| held.to_explain_ms(case))
+    let pool = Pool::for_case(case).ok()?;
+    WorkerHold::measure(case, &pool).map(|held| held.to_explain_ms(case))
 }
 
 /// Milliseconds of a request in front of the server: in its queue, or dropped from it.
 pub fn in_front_ms(case: &Case<'_>) -> Option<f64> {
-    let pool = Pool::of(case).ok()?;
+    let pool = Pool::for_case(case).ok()?;
     let queued_ms = pool.accept_ms.unwrap_or(0.0) + pool.inside_ms.unwrap_or(0.0);
     Some(queued_ms + queue::dropped_ms(case, Some(&pool)))
 }
@@ -37,13 +37,13 @@ pub fn in_front_ms(case: &Case<'_>) -> Option<f64> {
 /// Worker-hold time, if requests wait for a worker long enough to matter; else none. What waits in
 /// front then does not measure what holds workers up: causes count in proportion to worker-hold
 /// time.
-pub fn waits_for_workers(case: &Case<'_>) -> Option<Held> {
+pub fn waits_for_workers(case: &Case<'_>) -> Option<WorkerHold> {
     /// None if requests do not wait for a worker.
-    struct Waited(Option<Held>);
+    struct QueuedHold(Option<WorkerHold>);
     let measure = |case: &Case<'_>| {
-        let pool = Pool::of(case)?;
+        let pool = Pool::for_case(case)?;
         let matters = case.excess_ms() > 0.0 && in_front_ms(case).unwrap_or(0.0) >= MATTERS * case.excess_ms();
-        Ok::<_, Missing>(Waited(Held::of(case, &pool).filter(|_| matters && pool.most.is_some())))
+        Ok::<_, Missing>(QueuedHold(WorkerHold::measure(case, &pool).filter(|_| matters && pool.most.is_some())))
     };
     case.measured(measure).ok()?.0.clone()
 }
@@ -51,7 +51,7 @@ pub fn waits_for_workers(case: &Case<'_>) -> Option<Held> {
 /// Milliseconds that a request's connection stands in the accept queue although the server has free
 /// workers. None if all are busy, or if unknown.
 pub fn untaken_ms(case: &Case<'_>) -> Option<f64> {
-    let pool = Pool::of(case).ok()?;
+    let pool = Pool::for_case(case).ok()?;
     let has_workers = pool.most.is_some() && pool.knows_hand() && !pool.is_full();
     pool.accept_ms.filter(|_| has_workers && pool.is_standing())
 }

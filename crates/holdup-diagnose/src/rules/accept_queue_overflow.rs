@@ -2,7 +2,7 @@
 
 use holdup_recording::{Labels, metrics};
 
-use super::{Doc, Fix, Found, Judge, MATTERS, Others, Outcome, Role, Rule, ms, of_failures, thousands};
+use super::{Doc, Fix, Judge, MATTERS, Others, Outcome, Role, Rule, RuleFinding, ms, of_failures, thousands};
 use crate::case::Case;
 use crate::failures;
 use crate::resources::share;
@@ -58,7 +58,7 @@ fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
     if overflows.delta <= 0.0 && outside.at_limit.is_empty() {
         return Ok(Outcome::Cleared(vec![dropped, queue]));
     }
-    let pool = Pool::of(case).ok();
+    let pool = Pool::for_case(case).ok();
     let explains_ms = workers::dropped_ms(case, pool.as_deref());
     let failed = failed_share(case, &outside, &overflows)?;
     if share(case, explains_ms) < MATTERS && failed < MATTERS {
@@ -68,12 +68,12 @@ fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
     evidence.extend(connects(case));
     if failed > 0.0 {
         evidence.push(of_failures(
-            case.complaint.as_ref().map_or(view.window, |c| c.slow),
+            case.degradation.as_ref().map_or(view.window, |c| c.slow),
             failed,
             "got no answer while the queue was full",
         ));
     }
-    let found = Found {
+    let found = RuleFinding {
         explains_ms,
         evidence,
         weights: vec![
@@ -160,14 +160,14 @@ fn fixes(outside: &Outside, limit: f64) -> Vec<Fix> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
 
     const SERVER: &str = "server:8080";
     const PORT: [(&str, &str); 1] = [("port", "8080")];
 
     /// 50 requests a second, of which every second one needs a second to connect; `overflows` a second at a queue of `waiting` of 64.
-    fn made(waiting: f64, overflows: f64) -> Made {
-        Made::new(12)
+    fn made(waiting: f64, overflows: f64) -> SyntheticRecording {
+        SyntheticRecording::new(12)
             .requests(50, 30)
             .each_request(|n, r| {
                 if n % 2 == 0 {
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_queue_that_overflows_with_nobody_seeing_who_accepts_is_no_root() {
-        let role = |made: &Made| match made.judge(&RULE) {
+        let role = |made: &SyntheticRecording| match made.judge(&RULE) {
             Ok(Outcome::Fails(found, _)) => found.role,
             _ => panic!("not found"),
         };
@@ -230,7 +230,7 @@ mod tests {
                 }
             })
         };
-        let share = |made: &Made| match made.judge(&RULE) {
+        let share = |made: &SyntheticRecording| match made.judge(&RULE) {
             Ok(Outcome::Fails(_, share)) => share,
             _ => 0.0,
         };

@@ -1,6 +1,6 @@
 //! Every read of a file also writes its access time.
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent};
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent};
 use crate::case::Case;
 use crate::resources::disk::{what_it_does, who};
 use crate::resources::{share, volume};
@@ -75,7 +75,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }
     let mut evidence = vec![options, asked, does];
     evidence.extend(who(&view, disk).evidence);
-    Ok(Outcome::Found(Found {
+    Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
         weights: vec![FAIR, FAIR * unasked],
@@ -117,11 +117,11 @@ fn mounts(view: &View<'_>) -> Result<Vec<Mount>, Missing> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
 
-    fn made(options: &str, own_writes: f64) -> Made {
+    fn made(options: &str, own_writes: f64) -> SyntheticRecording {
         let read = "folio_wait_bit_common < filemap_update_page < filemap_read < vfs_read";
-        Made::new(12)
+        SyntheticRecording::new(12)
             .requests(100, 200)
             .disk("vda", (100.0, 4096.0, 40.0), (300.0, 4096.0, 50.0))
             .asleep(19, "folio_wait_bit_common", read, None)

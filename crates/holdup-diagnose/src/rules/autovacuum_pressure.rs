@@ -2,14 +2,14 @@
 
 use super::parts::clearing::or_by_disk;
 use super::parts::vacuum_advice;
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent, thousands};
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::volume::demand::{Demand, demand, share_text, vacuum_bytes};
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::tables::TableWrites;
-use holdup_signals::vacuum::{Measured, Vacuum};
+use holdup_signals::vacuum::{IoSource, Vacuum};
 use holdup_signals::{Missing, View};
 
 /// The rule.
@@ -78,7 +78,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         evidence.push(dead_rows(&view, table, made));
     }
     evidence.extend(worker_waits(&view));
-    Ok(Outcome::Found(Found {
+    Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
         weights: vec![
@@ -96,9 +96,9 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
 fn share(view: &View<'_>, vacuum: &Vacuum, demand: &Demand) -> Result<(f64, String), Missing> {
     if let (Some((_, measured)), Some(bytes_per_second)) = (vacuum.bytes_per_second, vacuum_bytes(vacuum, demand)) {
         let by = match measured {
-            Measured::Counters => "by pg_stat_io",
-            Measured::Log => "by the server's log of the runs that ended",
-            Measured::Progress => "by the pages that it passed",
+            IoSource::Counters => "by pg_stat_io",
+            IoSource::Log => "by the server's log of the runs that ended",
+            IoSource::Progress => "by the pages that it passed",
         };
         let share = demand.share(bytes_per_second);
         return Ok((

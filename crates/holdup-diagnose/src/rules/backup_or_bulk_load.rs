@@ -2,7 +2,7 @@
 //! slow.
 
 use super::parts::clearing::or_by_disk;
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, bytes_per_second, ms, percent};
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, bytes_per_second, ms, percent};
 use crate::case::Case;
 use crate::resources::copies::{Copying, THREADS, copying};
 use crate::resources::volume::demand::{demand, share_text};
@@ -100,8 +100,8 @@ fn from_records(case: &Case<'_>) -> Result<Outcome, Missing> {
     Ok(Outcome::Found(found(most, explains_ms, told)))
 }
 
-fn found(most: &Copying, explains_ms: f64, told: Evidence) -> Found {
-    Found {
+fn found(most: &Copying, explains_ms: f64, told: Evidence) -> RuleFinding {
+    RuleFinding {
         explains_ms,
         evidence: vec![told],
         weights: vec![STRONG, if most.bytes_per_second.is_some() { STRONG } else { WEAK }],
@@ -122,21 +122,21 @@ fn found(most: &Copying, explains_ms: f64, told: Evidence) -> Found {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
 
     const DB: &str = "postgresql://db";
     const READ: &str = "io_schedule < __iomap_dio_rw < vfs_read";
 
     /// 100 requests a second of 400 ms that wait for a disk of 10 MB/s.
-    fn disk() -> Made {
-        Made::new(30)
+    fn disk() -> SyntheticRecording {
+        SyntheticRecording::new(30)
             .requests(100, 400)
             .asleep(40, "io_schedule", READ, None)
             .disk("vda", (60.0, 100e3, 100.0), (40.0, 100e3, 100.0))
             .gauge(DB, "postgresql_activity_sessions", &[("backend_type", "client backend")], 40.0)
     }
 
-    fn backup(made: Made, bytes: f64) -> Made {
+    fn backup(made: SyntheticRecording, bytes: f64) -> SyntheticRecording {
         let labels = [("pid", "44"), ("phase", "streaming database files")];
         made.counter(DB, "postgresql_progress_basebackup_backup_streamed", &labels, bytes)
     }

@@ -1,13 +1,13 @@
 //! A burst has ended: a disk that was fast for a while is back at its baseline.
 
 use super::parts::ceiling::{self, level_evidence};
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, percent};
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, percent};
 use crate::case::Case;
 use crate::resources::volume::level::{self, AtCeiling, at_ceiling, rate};
 use crate::strength::{CERTAIN, FAIR, STRONG, WEAK};
 use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::flows::Counted;
+use holdup_signals::flows::FlowSource;
 use holdup_signals::{Gauge, Missing};
 
 /// The rule.
@@ -42,8 +42,8 @@ const USED_UP: f64 = 0.05;
 const LEFT: f64 = 0.5;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
-    let cloud = at_ceiling(case, Counted::Cloud).map(|(_, at)| at);
-    let host = at_ceiling(case, Counted::Host).map(|(_, at)| at);
+    let cloud = at_ceiling(case, FlowSource::Cloud).map(|(_, at)| at);
+    let host = at_ceiling(case, FlowSource::Host).map(|(_, at)| at);
     let all: Vec<AtCeiling> = match (cloud, host) {
         (Err(_), Err(missing)) => return ceiling::no_disk_was_asked(case).ok_or(missing),
         (cloud, host) => cloud.into_iter().chain(host).flatten().collect(),
@@ -82,7 +82,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         (None, None) => WEAK,
     }];
     weights.push(if used_up.is_some() { CERTAIN } else { WEAK });
-    Ok(Outcome::Found(Found {
+    Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
         weights,
@@ -130,12 +130,13 @@ fn cleared(case: &Case<'_>, all: &[AtCeiling], balances: &[(&str, Gauge)]) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
 
     /// 200 requests a second that wait for a disk of 60 MB/s, and for one of 20 after 30 s.
-    fn made(after: f64) -> Made {
+    fn made(after: f64) -> SyntheticRecording {
         let bytes = move |s: i64| if s < 30 { 60e6 * s as f64 } else { 60e6 * 30.0 + after * (s - 30) as f64 };
-        let mut made = Made::new(80).requests(200, 400).asleep(60, "io_schedule", "io_schedule < vfs_read", None);
+        let mut made =
+            SyntheticRecording::new(80).requests(200, 400).asleep(60, "io_schedule", "io_schedule < vfs_read", None);
         for direction in ["read", "write"] {
             let labels = [("device", "vda"), ("direction", direction)];
             let share = if direction == "read" { 0.7 } else { 0.3 };

@@ -1,7 +1,7 @@
 //! Statements wait at their commit until the log is on the disk.
 
 use super::parts::clearing;
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent};
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent};
 use crate::case::Case;
 use crate::strength::STRONG;
 use holdup_recording::metrics;
@@ -97,7 +97,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         weights.push(STRONG * flush.busy_ratio.min(1.0));
     }
     evidence.extend(grouped(&view));
-    Ok(Outcome::Found(Found {
+    Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
         weights,
@@ -289,21 +289,21 @@ fn fixes(view: &View<'_>, is_postgresql: bool) -> Vec<Fix> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
 
     const DB: &str = "mysql://db";
     const NONE: (f64, f64, f64) = (0.0, 0.0, 0.0);
     const WRITES: (f64, f64, f64) = (20.0, 4096.0, 0.2);
 
     /// 50 requests of 400 ms a second, `count` sessions in `state`, a disk whose flushes take `flush_ms`.
-    fn server(count: i64, state: &str, flush_ms: f64) -> Made {
+    fn server(count: i64, state: &str, flush_ms: f64) -> SyntheticRecording {
         on_disk(NONE, WRITES, flush_ms).sessions(count, state)
     }
 
     /// A server whose disk reads, writes and flushes like that, without its sessions.
-    fn on_disk(read: (f64, f64, f64), write: (f64, f64, f64), flush_ms: f64) -> Made {
+    fn on_disk(read: (f64, f64, f64), write: (f64, f64, f64), flush_ms: f64) -> SyntheticRecording {
         let labels = [("device", "vda")];
-        Made::new(12)
+        SyntheticRecording::new(12)
             .requests(50, 400)
             .setting(DB, "innodb_flush_log_at_trx_commit", "1")
             .setting(DB, "log_bin", "OFF")
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_disk_that_is_busy_with_reads_is_not_busy_for_the_log() {
-        let weight = |made: Made| {
+        let weight = |made: SyntheticRecording| {
             let diagnosis = made.sessions(15, "Commit").diagnose();
             diagnosis.findings.into_iter().find(|f| f.cause == RULE.cause).map_or(0.0, |f| f.confidence)
         };
@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn postgresql_says_it_by_its_wait_events() {
         let made = |commit: &str| {
-            Made::new(12).requests(50, 400).sessions(15, "IO:WALSync").setting(
+            SyntheticRecording::new(12).requests(50, 400).sessions(15, "IO:WALSync").setting(
                 "postgresql://db",
                 "synchronous_commit",
                 commit,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use holdup_recording::rows::Event;
 use holdup_recording::{Labels, metrics};
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, of_failures, thousands, timing};
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, of_failures, thousands, timing};
 use crate::case::Case;
 use crate::failures;
 use crate::resources::share;
@@ -106,7 +106,7 @@ fn mysql(view: &View<'_>) -> Result<Vec<Limit>, Missing> {
         setting: "max_connections",
         most,
         had: connected.max,
-        connected: connected.evidence(of(&connected, most), format!("below {}", thousands(most)), text),
+        connected: connected.evidence(count_text(&connected, most), format!("below {}", thousands(most)), text),
         refused: Some(refused),
         reached,
         is_postgresql: false,
@@ -191,7 +191,7 @@ fn postgresql(view: &View<'_>) -> Result<Limit, Missing> {
         setting: "max_connections",
         most,
         had: connected.max,
-        connected: connected.evidence(of(&connected, most), format!("below {}", thousands(most)), text),
+        connected: connected.evidence(count_text(&connected, most), format!("below {}", thousands(most)), text),
         refused,
         reached,
         is_postgresql: true,
@@ -206,7 +206,7 @@ fn refusals(view: &View<'_>) -> Vec<(i64, f64)> {
     here.map(|e| (e.observed_at, e.labels.get("count").and_then(|n| n.parse().ok()).unwrap_or(1.0))).collect()
 }
 
-fn of(connected: &Gauge, most: f64) -> String {
+fn count_text(connected: &Gauge, most: f64) -> String {
     format!("{} of {}", thousands(connected.max), thousands(most))
 }
 
@@ -242,7 +242,7 @@ fn of_limit(case: &Case<'_>, view: &View<'_>, limit: &Limit) -> Result<Outcome, 
     }
     if failed > 0.0 {
         evidence.push(of_failures(
-            case.complaint.as_ref().map_or(view.window, |c| c.slow),
+            case.degradation.as_ref().map_or(view.window, |c| c.slow),
             failed,
             "were in flight while the limit was reached, with a refused connection for each",
         ));
@@ -254,7 +254,7 @@ fn of_limit(case: &Case<'_>, view: &View<'_>, limit: &Limit) -> Result<Outcome, 
     ));
     let explains_ms = waited.as_ref().map_or(0.0, |w| w.0);
     evidence.extend(waited.map(|w| w.1));
-    let found = Found {
+    let found = RuleFinding {
         explains_ms,
         evidence,
         weights: vec![if refused.is_some_and(|r| r.0 > 0.0) { CERTAIN } else { FAIR }, STRONG * failed, WEAK],
@@ -336,13 +336,13 @@ fn fixes(view: &View<'_>, limit: &Limit) -> Vec<Fix> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
 
     const DB: &str = "mysql://db";
 
     /// 50 requests of 20 ms a second, of which every second one fails; `connected` of 20 connections, `refused` a second.
-    fn server(connected: f64, refused: f64) -> Made {
-        Made::new(12)
+    fn server(connected: f64, refused: f64) -> SyntheticRecording {
+        SyntheticRecording::new(12)
             .requests(50, 20)
             .each_request(|n, r| r.outcome = if n % 2 == 0 { "ok" } else { "http_status" }.into())
             .gauge(DB, "mysql_global_status_threads_connected", &[], connected)
@@ -385,7 +385,7 @@ mod tests {
     #[test]
     fn a_pool_that_cannot_grow_makes_its_requests_wait() {
         let app = "prometheus:http://app";
-        let made = Made::new(12)
+        let made = SyntheticRecording::new(12)
             .requests(50, 400)
             .gauge(DB, "mysql_global_status_threads_connected", &[], 20.0)
             .counter(DB, "mysql_global_status_connection_errors_max_connections", &[], 5.0)
@@ -425,7 +425,7 @@ mod tests {
         );
 
         let pg = |count| {
-            Made::new(12)
+            SyntheticRecording::new(12)
                 .requests(50, 20)
                 .each_request(|n, r| r.outcome = if n % 2 == 0 { "ok" } else { "http_status" }.into())
                 .gauge("postgresql://db", "postgresql_sessions", &[("true_state", "idle")], count)

@@ -2,7 +2,7 @@
 
 use holdup_recording::{Labels, metrics};
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent, timing};
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent, timing};
 use crate::accounts::Owner;
 use crate::case::Case;
 use crate::resources::share;
@@ -87,7 +87,7 @@ fn by_spans(case: &Case<'_>) -> Option<Outcome> {
     if share(case, waited) < MATTERS {
         return Some(Outcome::Cleared(vec![evidence]));
     }
-    Some(Outcome::Found(Found {
+    Some(Outcome::Found(RuleFinding {
         explains_ms: waited,
         evidence: vec![evidence],
         weights: vec![STRONG],
@@ -188,7 +188,7 @@ fn by_metrics(case: &Case<'_>, names: &Names) -> Result<Outcome, Missing> {
     let longer = longer.or_else(|| idle_in_use(case, held.as_ref()?, completed, used.mean, max.mean));
     let role = if longer.is_some() { Role::Symptom } else { Role::Root };
     evidence.extend(longer);
-    Ok(Outcome::Found(Found {
+    Ok(Outcome::Found(RuleFinding {
         explains_ms: per_request,
         evidence,
         weights,
@@ -233,7 +233,7 @@ fn held_longer(case: &Case<'_>, names: &Names, held: &Mean, most: f64) -> Option
 fn from_outside(case: &Case<'_>, most: f64) -> Option<Evidence> {
     let view = case.slow();
     let source = view.outside().ok().filter(|o| o.has_processes())?.source;
-    let database = view.neighbours(&source)?.into_iter().find(|n| n.is_database)?;
+    let database = view.downstream_services(&source)?.into_iter().find(|n| n.is_database)?;
     let open = database.connections_max.filter(|open| *open >= most)?;
     let text = format!(
         "its processes had at most {open:.0} connections open to {}, as many as the pool allows, and {:.1} of them awaited an answer",
@@ -245,7 +245,7 @@ fn from_outside(case: &Case<'_>, most: f64) -> Option<Evidence> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::accounts::testing::{ALL, Injected, Told, made};
+    use crate::accounts::testing::{ALL, Injected, ReportingSources, made};
     use crate::testing::Judged as _;
 
     #[test]
@@ -253,7 +253,7 @@ mod tests {
         let pool = [("pool", "shop")];
         let app = "prometheus:http://app";
         let made = |pending: f64, waited: f64| {
-            crate::testing::Made::new(12)
+            crate::testing::SyntheticRecording::new(12)
                 .requests(50, 400)
                 .gauge(app, "hikaricp_connections_active", &pool, 10.0)
                 .gauge(app, "hikaricp_connections_max", &pool, 10.0)
@@ -289,7 +289,7 @@ mod tests {
         let app = "prometheus:http://app";
         let made = |calm_s: f64, slow_s: f64| {
             let grows = move |calm: f64, slow: f64| move |s: i64| calm * s.min(6) as f64 + slow * (s - 6).max(0) as f64;
-            crate::testing::Made::new(12)
+            crate::testing::SyntheticRecording::new(12)
                 .requests(50, 400)
                 .each_request(|_, r| {
                     let ms = if r.intended_at < 6_000_000_000 { 20 } else { 1_500 };
@@ -303,7 +303,7 @@ mod tests {
                 .counted(app, "hikaricp_connections_usage_seconds_sum", &[], grows(50.0 * calm_s, 50.0 * slow_s))
                 .counted(app, "hikaricp_connections_usage_seconds_count", &[], grows(50.0, 50.0))
         };
-        let role = |made: &crate::testing::Made| match made.judge(&RULE) {
+        let role = |made: &crate::testing::SyntheticRecording| match made.judge(&RULE) {
             Ok(Outcome::Found(found)) => found.role,
             _ => panic!("not found"),
         };
@@ -322,6 +322,6 @@ mod tests {
         assert_eq!(made(waits, ALL).diagnose().culprit.as_deref(), Some("connection_pool_exhausted"));
         let other = Injected { app: 50.0, ..Injected::default() };
         assert_eq!(made(other, ALL).explains(&RULE), Some(0.0));
-        assert_eq!(made(waits, Told { spans: false, ..ALL }).explains(&RULE), None);
+        assert_eq!(made(waits, ReportingSources { spans: false, ..ALL }).explains(&RULE), None);
     }
 }

@@ -5,7 +5,7 @@ mod one_core;
 use holdup_recording::manifest::Model;
 use holdup_recording::{Labels, metrics};
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent};
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent};
 use crate::accounts::Owner;
 use crate::case::Case;
 use crate::resources::{cpu, share};
@@ -98,10 +98,10 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         evidence.push(piece);
     }
     // Threads that wait for an interpreter's lock sleep: the run queue does not show them.
-    let one_core = one_core::of(&view, completed).filter(|one| share(case, one.explains_ms) >= MATTERS);
+    let one_core = one_core::find(&view, completed).filter(|one| share(case, one.explains_ms) >= MATTERS);
     if let Some(one) = one_core.filter(|one| one.explains_ms > explains_ms) {
         evidence.push(one.evidence);
-        return Ok(Outcome::Found(Found {
+        return Ok(Outcome::Found(RuleFinding {
             explains_ms: one.explains_ms,
             evidence,
             weights: vec![STRONG],
@@ -132,7 +132,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             format!("load average was up to {normalised:.1} per CPU"),
         ));
     }
-    Ok(Outcome::Found(Found {
+    Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
         weights: vec![STRONG * busy, STRONG],
@@ -161,7 +161,7 @@ const KEEPS_UP: f64 = 0.95;
 /// # Errors
 /// If it is unknown which processes used the CPU time.
 fn overloaded(case: &Case<'_>, busy: f64, busy_seconds: f64) -> Result<Option<[Evidence; 2]>, Missing> {
-    let Some(complaint) = case.complaint.as_ref().filter(|c| c.is_slow && busy >= ALL_BUSY) else { return Ok(None) };
+    let Some(complaint) = case.degradation.as_ref().filter(|c| c.is_slow && busy >= ALL_BUSY) else { return Ok(None) };
     let (view, window) = (case.slow(), complaint.slow);
     let Ok(requests) = case.requests_in(view.window) else { return Ok(None) };
     let answered = requests.iter().filter(|r| r.outcome == "ok" && window.contains(r.done_at));
@@ -197,9 +197,8 @@ fn overloaded(case: &Case<'_>, busy: f64, busy_seconds: f64) -> Result<Option<[E
 /// Users queue for CPUs with this many requests in flight per CPU.
 const QUEUED: f64 = 2.0;
 
-/// Whether users who each wait for their response queue. In this model a new request starts only
-/// when one ends, so all due requests are answered, and more users only make responses later.
-/// Returns the expectation and the observation.
+/// Whether users who each wait for their response queue: a new request starts only when one ends,
+/// so all due requests are answered, later. Returns the expectation and the observation.
 fn queue_of_users(case: &Case<'_>, answered: f64) -> Option<(String, String)> {
     let view = case.slow();
     let cpus = view.gauge(metrics::host::CPU_LOGICAL_COUNT.name, &[], HOST).ok()?.mean.max(1.0);
@@ -260,10 +259,10 @@ mod tests {
 
     use super::RULE;
     use crate::accounts::testing::{ALL, Injected, NONE, made};
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
 
     /// A machine that others keep busy, and 20 statements at a time in PostgreSQL, `running` of them without a wait.
-    fn busy(running: i64) -> Made {
+    fn busy(running: i64) -> SyntheticRecording {
         let row = |second: i64, id: i64| Session {
             observed_at: second * 1_000_000_000,
             source: "postgresql://db".into(),
@@ -275,7 +274,7 @@ mod tests {
         };
         let rows = (0..=12).flat_map(|second| (0..20).map(move |id| row(second, id)));
         let cpu = |mode| [("cpu_mode", mode)];
-        Made::new(12)
+        SyntheticRecording::new(12)
             .requests(50, 400)
             .by_protocol("postgresql")
             .session_rows(rows.collect())
@@ -286,7 +285,7 @@ mod tests {
 
     /// Requests that wait `waits.pool` ms for a connection on a machine whose CPUs others keep busy, and threads of the app's that
     /// wait for a CPU for half a second each second.
-    fn busy_beside(waits: Injected) -> Made {
+    fn busy_beside(waits: Injected) -> SyntheticRecording {
         let cpu = |mode| [("cpu_mode", mode)];
         made(waits, ALL)
             .counter("host", "system_cpu_time_seconds_total", &cpu("user"), 1.99)
@@ -306,9 +305,9 @@ mod tests {
     }
 
     /// 50 requests a second are due, of which every `answered`th is; the service uses `own` of two CPUs, others what is left.
-    fn overload(answered: i64, own: f64) -> Made {
+    fn overload(answered: i64, own: f64) -> SyntheticRecording {
         let cpu = |mode| [("cpu_mode", mode)];
-        Made::new(12)
+        SyntheticRecording::new(12)
             .requests(50, 400)
             .each_request(|number, row| row.outcome = if number % answered == 0 { "ok" } else { "timeout" }.into())
             .counter("host", "system_cpu_time_seconds_total", &cpu("user"), 1.98)

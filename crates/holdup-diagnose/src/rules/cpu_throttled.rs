@@ -1,6 +1,6 @@
 //! A CPU limit of the service's cgroup stops it for the rest of each period.
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent, timing};
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent, timing};
 use crate::case::Case;
 use crate::resources::{share, workers};
 use crate::strength::{CERTAIN, STRONG};
@@ -46,11 +46,11 @@ const PERIOD_MICROS: f64 = 100_000.0;
 const BY_USE: f64 = 0.8;
 
 /// What a quota did to one source.
-struct Throttled<'a> {
+struct ThrottledSource<'a> {
     process: Process<'a>,
     quota: CpuQuota,
     /// Whether the quota was read, not inferred from what the group could use.
-    is_told: bool,
+    is_recorded: bool,
     periods: Counter,
     stopped: Counter,
     stopped_seconds: Counter,
@@ -76,7 +76,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         return Ok(Outcome::Cleared(unlimited));
     }
     let completed = case.completed_in(view.window)?.max(1.0);
-    let mut worst: Option<(f64, Throttled<'_>)> = None;
+    let mut worst: Option<(f64, ThrottledSource<'_>)> = None;
     for one in throttled {
         let explains = one.explains_ms(&view, completed).max(one.stalls_workers_ms(case));
         if worst.as_ref().is_none_or(|(ms, _)| explains > *ms) {
@@ -87,7 +87,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let mut evidence = one.evidence(&view, completed, explains_ms);
     if share(case, explains_ms) < MATTERS {
         // The used part of the quota tells an endless queue from harmless stops.
-        let workers = workers::Pool::of(case);
+        let workers = workers::Pool::for_case(case);
         // Stopped workers, or a server stopped before it accepts, delay requests in front of it.
         let is_hidden = one.process.source.starts_with("server:")
             && one.stopped.delta >= MOSTLY * one.periods.delta
@@ -111,11 +111,11 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             format!("{} of the host's CPU time was idle meanwhile", percent(idle_share)),
         ));
     }
-    Ok(Outcome::Found(Found {
+    Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
         weights: [CERTAIN * share, STRONG * one.busy().unwrap_or(0.5)]
-            .map(|weight| if one.is_told { weight } else { weight * BY_USE })
+            .map(|weight| if one.is_recorded { weight } else { weight * BY_USE })
             .to_vec(),
         fixes: fixes(case, &view, &one, completed),
         prove: "Run the same scenario again: cgroup_cpu_throttled_periods_total hardly grows.".to_owned(),
@@ -125,7 +125,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 
 /// What is throttled, and evidence for what has no limit. holdup's own cgroup counts only if no
 /// process is watched: in a container it is the service's as well.
-fn limited<'a>(view: &View<'a>) -> Result<(Vec<Throttled<'a>>, Vec<Evidence>), Missing> {
+fn limited<'a>(view: &View<'a>) -> Result<(Vec<ThrottledSource<'a>>, Vec<Evidence>), Missing> {
     const QUOTA: &str = quota::SETTING;
     const PERIODS: &str = metrics::cgroup::CPU_PERIODS.name;
     let mut processes = view.processes_with(metrics::process::CPU_TIME.name);
@@ -170,10 +170,10 @@ fn limited<'a>(view: &View<'a>) -> Result<(Vec<Throttled<'a>>, Vec<Evidence>), M
         };
         let by_use = || quota_by_use(used?, &periods, &stopped);
         let Some(quota) = read.or_else(by_use) else { continue };
-        throttled.push(Throttled {
+        throttled.push(ThrottledSource {
             process: process.clone(),
             quota,
-            is_told: read.is_some(),
+            is_recorded: read.is_some(),
             periods,
             stopped,
             stopped_seconds,
@@ -190,7 +190,7 @@ fn limited<'a>(view: &View<'a>) -> Result<(Vec<Throttled<'a>>, Vec<Evidence>), M
     Ok((throttled, unlimited))
 }
 
-impl Throttled<'_> {
+impl ThrottledSource<'_> {
     /// Share (0-1) of the quota that was used.
     fn busy(&self) -> Option<f64> {
         Some((self.used? / self.periods.seconds.max(1e-9) / self.quota.cpus()).clamp(0.0, 1.0))
@@ -250,7 +250,7 @@ impl Throttled<'_> {
         let name = self.process.name;
         let (stopped, periods) = (self.stopped.delta, self.periods.delta);
         let expected = "max, or more than it needs";
-        let quota = if self.is_told {
+        let quota = if self.is_recorded {
             let text = format!("{name} may use {:.2} CPUs", self.quota.cpus());
             view.setting_evidence(self.process.source, quota::SETTING, expected, text)
         } else {
@@ -290,7 +290,7 @@ impl Throttled<'_> {
 }
 
 /// The quota that the load would use to [`WELL_USED`]: CPU time per request times due requests.
-fn fixes(case: &Case<'_>, view: &View<'_>, one: &Throttled<'_>, completed: f64) -> Vec<Fix> {
+fn fixes(case: &Case<'_>, view: &View<'_>, one: &ThrottledSource<'_>, completed: f64) -> Vec<Fix> {
     let used = one.used.unwrap_or(one.quota.cpus() * one.periods.seconds);
     // Given-up requests were processed as well: the app's own count is better.
     let served = view.counter(&format!("{}_count", timing::HTTP_SERVER), &[], timing::APP_METRICS);
@@ -333,12 +333,12 @@ fn fixes(case: &Case<'_>, view: &View<'_>, one: &Throttled<'_>, completed: f64) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
 
     #[test]
     fn a_server_watched_by_its_port_and_a_cgroup_by_its_path_are_throttled_as_well() {
         for source in ["server:8080", "cgroup:/shop", "pid:7"] {
-            let made = Made::new(12)
+            let made = SyntheticRecording::new(12)
                 .requests(50, 900)
                 .setting(source, "cgroup.cpu_quota_us_per_period_us", "20000 100000")
                 .setting("kubernetes:shop/orders", "container.app.cpu_limit_millicores", "200")
@@ -365,7 +365,7 @@ mod tests {
     #[test]
     fn a_group_that_is_stopped_in_most_periods_has_a_quota_whether_it_was_read_or_not() {
         let made = |stopped: f64| {
-            Made::new(12)
+            SyntheticRecording::new(12)
                 .requests(50, 900)
                 .counter("pid:7", "cgroup_cpu_periods_total", &[], 10.0)
                 .counter("pid:7", "cgroup_cpu_throttled_periods_total", &[], stopped)
@@ -389,7 +389,7 @@ mod tests {
         // 30 in its queue, and 5 of ten workers busy.
         let server = "server:8080";
         let made = |stopped: f64, answering: f64| {
-            Made::new(12)
+            SyntheticRecording::new(12)
                 .requests(50, 900)
                 .target("http://127.0.0.1:8080")
                 .setting(server, "cgroup.cpu_quota_us_per_period_us", "20000 100000")

@@ -1,7 +1,7 @@
 //! Requests wait for a disk that can't keep up.
 
 use super::parts::cgroup_limit;
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, bytes_per_second, ms, percent};
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, bytes_per_second, ms, percent};
 use crate::case::Case;
 use crate::resources::disk::{what_it_does, who};
 use crate::resources::volume;
@@ -85,7 +85,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         disk.operations_per_second(),
         bytes_per_second(disk.bytes_per_second()),
     );
-    Ok(Outcome::Found(Found {
+    Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
         // Unwatched threads may belong to the service or to others.
@@ -147,7 +147,7 @@ fn throttled(
         evidence.extend(who(view, disk).evidence);
     }
     evidence.extend(place_evidence(waits));
-    Ok(Outcome::Found(Found {
+    Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
         weights: vec![CERTAIN * throttle.reached_ratio, STRONG],
@@ -181,16 +181,20 @@ fn idle_text(disk: &Disk) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
 
     const READ: &str = "io_schedule < __iomap_dio_rw < ext4_file_read_iter < vfs_read < __x64_sys_pread64";
     const IDLE: (f64, f64, f64) = (10.0, 4096.0, 0.5);
 
-    fn base() -> Made {
-        Made::new(12).requests(100, 200).setting("host", "cgroup.path", "/").setting("pid:7", "cgroup.path", "/db")
+    fn base() -> SyntheticRecording {
+        SyntheticRecording::new(12).requests(100, 200).setting("host", "cgroup.path", "/").setting(
+            "pid:7",
+            "cgroup.path",
+            "/db",
+        )
     }
 
-    fn text(made: &Made) -> (String, String) {
+    fn text(made: &SyntheticRecording) -> (String, String) {
         match made.judge(&RULE) {
             Ok(Outcome::Found(found)) => {
                 let texts: Vec<&str> = found.evidence.iter().map(|e| e.text.as_str()).collect();

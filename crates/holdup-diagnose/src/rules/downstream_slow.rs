@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use holdup_recording::Labels;
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent, timing};
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent, timing};
 use crate::accounts::{Accounts, Owner, Resource, trace_of};
 use crate::case::Case;
 use crate::resources::{share, workers};
@@ -43,7 +43,7 @@ const HALF: f64 = 0.5;
 const ENABLE: &str = "--watch server:PORT of the app; --watch otlp with the app's OpenTelemetry exporter pointed at it, or --watch prometheus:http://APP/metrics with http.client.request.duration";
 
 /// How long requests wait for downstream services.
-struct Waited {
+struct DownstreamWait {
     /// Milliseconds of a mean request.
     ms: f64,
     /// The same in the baseline window, if there was one.
@@ -55,7 +55,7 @@ struct Waited {
 
 /// The source of the wait.
 #[derive(Clone, Copy, PartialEq)]
-enum Told {
+enum WaitSource {
     Spans,
     Metrics,
     Outside,
@@ -63,10 +63,10 @@ enum Told {
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let (told, waited) = match by_spans(case) {
-        Some(waited) => (Told::Spans, waited),
+        Some(waited) => (WaitSource::Spans, waited),
         None => match by_metrics(case) {
-            Ok(waited) => (Told::Metrics, waited),
-            Err(missing) => (Told::Outside, outside::waited(case).ok_or(missing)?),
+            Ok(waited) => (WaitSource::Metrics, waited),
+            Err(missing) => (WaitSource::Outside, outside::waited(case).ok_or(missing)?),
         },
     };
     let explains_ms = (waited.ms - waited.calm_ms.unwrap_or(0.0)).max(0.0);
@@ -89,9 +89,9 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }
     let mut weights = vec![waited.weight];
     let by_neighbour = match told {
-        Told::Spans => growth_by_spans(case),
-        Told::Metrics => growth_by_metrics(case),
-        Told::Outside => outside::growth(case),
+        WaitSource::Spans => growth_by_spans(case),
+        WaitSource::Metrics => growth_by_metrics(case),
+        WaitSource::Outside => outside::growth(case),
     };
     let most = by_neighbour.iter().max_by(|a, b| a.1.total_cmp(b.1)).filter(|(name, _)| !name.is_empty());
     if let Some((name, of_it)) = most {
@@ -102,7 +102,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }
     let name = most.map_or("the downstream service", |(name, _)| name.as_str());
     let fix = |text: String, risk: Option<&str>| Fix { text, command: None, keep: None, risk: risk.map(str::to_owned) };
-    Ok(Outcome::Found(Found {
+    Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
         weights,
@@ -129,14 +129,14 @@ fn slow_by_itself_ms(case: &Case<'_>) -> f64 {
 }
 
 /// From single requests, if most of them can be followed.
-fn by_spans(case: &Case<'_>) -> Option<Waited> {
+fn by_spans(case: &Case<'_>) -> Option<DownstreamWait> {
     let has_any = case.recording.tables.spans.rows.iter().any(|s| s.resource == "http");
     let ms = case.accounts().mean_ms_of_app(Owner::Downstream).filter(|_| has_any)?;
     let calm = case.calm_accounts();
     let calm_ms = calm.and_then(|a| a.mean_ms_of_app(Owner::Downstream));
     let labels = Labels::new([("resource", "http")]);
     let evidence = Evidence::new("spans", "duration_ns", labels, case.slow().window, super::ms(ms), "", "");
-    Some(Waited { ms, calm_ms, evidence, weight: CERTAIN })
+    Some(DownstreamWait { ms, calm_ms, evidence, weight: CERTAIN })
 }
 
 /// By downstream service: milliseconds of a mean request beyond the baseline window's.
@@ -156,7 +156,7 @@ fn neighbours(case: &Case<'_>, accounts: &Accounts<'_>) -> BTreeMap<String, f64>
         let Some(app) = trace_of(account.request).and_then(|trace| case.sources().app(trace)) else { continue };
         let count = account.request.count() as f64;
         requests += count;
-        for wait in app.of(Resource::Http) {
+        for wait in app.waits_for(Resource::Http) {
             let name = wait.span.system.as_deref().or(wait.span.peer.as_deref()).unwrap_or(&wait.span.name);
             match sums.get_mut(name) {
                 Some(sum) => *sum += wait.counted_ms * count,
@@ -172,13 +172,13 @@ fn neighbours(case: &Case<'_>, accounts: &Accounts<'_>) -> BTreeMap<String, f64>
 const NAMES: [&str; 3] = ["server_address", "net_peer_name", "http_host"];
 
 /// From the app's metrics.
-fn by_metrics(case: &Case<'_>) -> Result<Waited, Missing> {
+fn by_metrics(case: &Case<'_>) -> Result<DownstreamWait, Missing> {
     let view = case.slow();
     let mean = view.mean(timing::HTTP_CLIENT, &[], ENABLE)?;
     let ms = per_request(case, &view, &[]).unwrap_or(0.0);
     let calm_ms = case.calm().and_then(|calm| per_request(case, &calm, &[]));
     let evidence = mean.evidence(super::ms(ms), "", "");
-    Ok(Waited { ms, calm_ms, evidence, weight: STRONG })
+    Ok(DownstreamWait { ms, calm_ms, evidence, weight: STRONG })
 }
 
 /// Milliseconds of a mean request in `view`, from the app's metrics with `labels`.
@@ -205,7 +205,7 @@ fn growth_by_metrics(case: &Case<'_>) -> BTreeMap<String, f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::accounts::testing::{ALL, Injected, NONE, Told, made};
+    use crate::accounts::testing::{ALL, Injected, NONE, ReportingSources, made};
     use crate::testing::Judged as _;
 
     const SLOW: Injected = Injected { downstream: 60.0, ..NONE };
@@ -223,12 +223,12 @@ mod tests {
     fn others_are_cleared_by_number_and_nobody_without_an_account() {
         let other = Injected { downstream: 0.0, pool: 60.0, ..SLOW };
         assert_eq!(made(other, ALL).explains(&RULE), Some(0.0));
-        assert_eq!(made(SLOW, Told { spans: false, ..ALL }).explains(&RULE), None);
+        assert_eq!(made(SLOW, ReportingSources { spans: false, ..ALL }).explains(&RULE), None);
     }
 
     #[test]
     fn metrics_tell_without_spans() {
-        let untold = made(SLOW, Told { spans: false, ..ALL });
+        let untold = made(SLOW, ReportingSources { spans: false, ..ALL });
         let rate = crate::accounts::testing::RATE as f64;
         let labels = [("server_address", "stock.example")];
         let told = untold

@@ -1,6 +1,6 @@
 //! A process has reached its limit of open files, so it can't accept connections or open files.
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, of_failures, thousands};
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, of_failures, thousands};
 use crate::case::Case;
 use crate::failures;
 use crate::resources::share;
@@ -38,7 +38,7 @@ const AT_LIMIT: f64 = 0.95;
 const SAMPLE_REACH_NS: i64 = 1_000_000_000;
 
 /// A process compared with its limit.
-struct Held<'a> {
+struct DescriptorUse<'a> {
     process: Process<'a>,
     open: Gauge,
     limit: f64,
@@ -49,7 +49,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let Some(fullest) = fullest(&view)? else {
         return Err(Missing::new("the limit of open files of any watched process (settings, limit.nofile)", PROCESS));
     };
-    let Held { process, open, limit } = &fullest;
+    let DescriptorUse { process, open, limit } = &fullest;
     let mut evidence = vec![open.evidence(
         format!("{} of {}", thousands(open.max), thousands(*limit)),
         "well below the limit",
@@ -92,14 +92,14 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }
     if failed > 0.0 {
         evidence.push(of_failures(
-            case.complaint.as_ref().map_or(view.window, |c| c.slow),
+            case.degradation.as_ref().map_or(view.window, |c| c.slow),
             failed,
             "were in flight while it was at its limit",
         ));
     }
     let weights = vec![STRONG, FAIR * queue.as_ref().map_or(0.0, |q| q.positive_ratio), FAIR * failed];
     let most = open.max + queue.map_or(0.0, |q| q.max);
-    let found = Found {
+    let found = RuleFinding {
         explains_ms: waited,
         evidence,
         weights,
@@ -112,13 +112,13 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 }
 
 /// The process closest to its limit; none if no limit is known.
-fn fullest<'a>(view: &View<'a>) -> Result<Option<Held<'a>>, Missing> {
+fn fullest<'a>(view: &View<'a>) -> Result<Option<DescriptorUse<'a>>, Missing> {
     const METRIC: &str = metrics::process::OPEN_FILE_DESCRIPTORS.name;
     let processes = view.processes_with(METRIC);
     if processes.is_empty() {
         return Err(Missing::new("open file descriptors of the service's processes", PROCESS));
     }
-    let mut fullest: Option<Held<'_>> = None;
+    let mut fullest: Option<DescriptorUse<'_>> = None;
     for process in processes {
         let Some(limit) = view.setting_of(process.source, "limit.nofile").and_then(|v| v.parse::<f64>().ok()) else {
             continue;
@@ -126,14 +126,14 @@ fn fullest<'a>(view: &View<'a>) -> Result<Option<Held<'a>>, Missing> {
         // A process that had ended before held none.
         let Ok(open) = view.gauge_where(|s| s == process.source, METRIC, &[], PROCESS) else { continue };
         if limit > 0.0 && fullest.as_ref().is_none_or(|f| open.max / limit > f.open.max / f.limit) {
-            fullest = Some(Held { process, open, limit });
+            fullest = Some(DescriptorUse { process, open, limit });
         }
     }
     Ok(fullest)
 }
 
 /// When it was at its limit.
-fn at_limit(view: &View<'_>, held: &Held<'_>) -> Vec<Window> {
+fn at_limit(view: &View<'_>, held: &DescriptorUse<'_>) -> Vec<Window> {
     let series = view.index.series(metrics::process::OPEN_FILE_DESCRIPTORS.name, &[]);
     series
         .filter(|((source, _), _)| source == held.process.source)
@@ -144,8 +144,8 @@ fn at_limit(view: &View<'_>, held: &Held<'_>) -> Vec<Window> {
 }
 
 /// Twice the most it needed, as a power of two.
-fn fixes(view: &View<'_>, held: &Held<'_>, most: f64) -> Vec<Fix> {
-    let Held { process, limit, .. } = held;
+fn fixes(view: &View<'_>, held: &DescriptorUse<'_>, most: f64) -> Vec<Fix> {
+    let DescriptorUse { process, limit, .. } = held;
     let enough = ((2.0 * most).max(1024.0) as u64).next_power_of_two();
     let hard = view.setting_of(process.source, "limit.nofile_hard").and_then(|v| v.parse::<u64>().ok());
     let hard = hard.map_or(enough, |hard| hard.max(enough));

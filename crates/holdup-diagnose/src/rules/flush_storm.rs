@@ -3,7 +3,7 @@
 mod checkpoints;
 
 use super::parts::clearing;
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, bytes, ms, percent, thousands};
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, bytes, ms, percent, thousands};
 use crate::case::Case;
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_recording::metrics;
@@ -123,7 +123,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     if wait_free.delta > 0.0 {
         weights.push(WEAK);
     }
-    Ok(Outcome::Found(Found {
+    Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
         weights,
@@ -282,14 +282,14 @@ fn is_live_in(version: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
     use holdup_recording::rows::Session;
 
     const DB: &str = "mysql://db";
 
     /// 50 requests of 400 ms a second. In every second half of eight seconds the age is `high` of 100 MB, `piled` sessions execute
     /// and the log grows by `log` a second; else 20 MB, 2 sessions and 10 MB.
-    fn server(high: f64, piled: i64, log: f64) -> Made {
+    fn server(high: f64, piled: i64, log: f64) -> SyntheticRecording {
         let storm = |s: i64| s % 8 >= 4;
         let rows = (0..=24).flat_map(|s| {
             (0..if storm(s) { piled } else { 2 }).map(move |i| Session {
@@ -302,7 +302,7 @@ mod tests {
             })
         });
         let grown = move |s: i64| (1..=s).map(|t| if storm(t) { log } else { 10e6 }).sum::<f64>();
-        Made::new(24)
+        SyntheticRecording::new(24)
             .requests(50, 400)
             .session_rows(rows.collect())
             .counted(DB, "mysql_innodb_checkpoint_age_bytes", &[], move |s| if storm(s) { high } else { 20e6 })

@@ -3,7 +3,7 @@
 
 use super::parts::ceiling::{self, level_evidence, weights};
 use super::parts::cgroup_limit;
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, bytes, ms, percent, thousands};
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, bytes, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::disk::{what_it_does, who};
 use crate::resources::volume;
@@ -11,7 +11,7 @@ use crate::resources::volume::level::{AtCeiling, at_ceiling};
 use crate::strength::{CERTAIN, STRONG};
 use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::flows::{Counted, SMALL_BYTES};
+use holdup_signals::flows::{FlowSource, SMALL_BYTES};
 use holdup_signals::throttle::{Throttle, Unit};
 use holdup_signals::{Disk, Missing};
 
@@ -95,7 +95,7 @@ fn host(case: &Case<'_>) -> Result<Outcome, Missing> {
     evidence.push(view.disk_evidence(disk, "below 1", what_it_does(disk))?);
     evidence.push(asleep);
     evidence.extend(who.evidence);
-    Ok(Outcome::Found(Found {
+    Ok(Outcome::Found(RuleFinding {
         explains_ms: asleep_ms,
         evidence,
         weights,
@@ -118,7 +118,7 @@ fn level(case: &Case<'_>, disk: &Disk) -> Result<Result<AtCeiling, Vec<Evidence>
     if disk.bytes_each() > SMALL_BYTES {
         return Ok(Err(vec![size]));
     }
-    let (flows, at) = at_ceiling(case, Counted::Host)?;
+    let (flows, at) = at_ceiling(case, FlowSource::Host)?;
     let here = at.into_iter().find(|a| a.binding.unit == Unit::Operations && a.flow.name == disk.device);
     Ok(here.ok_or_else(|| {
         let flow = flows.iter().find(|f| f.name == disk.device);
@@ -129,17 +129,15 @@ fn level(case: &Case<'_>, disk: &Disk) -> Result<Result<AtCeiling, Vec<Evidence>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
 
     const READ: &str = "io_schedule < __iomap_dio_rw < vfs_read";
 
-    fn made(bytes: f64, await_ms: f64) -> Made {
-        Made::new(14).requests(100, 200).disk("vda", (400.0, bytes, await_ms), (100.0, bytes, await_ms)).asleep(
-            20,
-            "io_schedule",
-            READ,
-            None,
-        )
+    fn made(bytes: f64, await_ms: f64) -> SyntheticRecording {
+        SyntheticRecording::new(14)
+            .requests(100, 200)
+            .disk("vda", (400.0, bytes, await_ms), (100.0, bytes, await_ms))
+            .asleep(20, "io_schedule", READ, None)
     }
 
     #[test]
@@ -165,7 +163,7 @@ mod tests {
     #[test]
     fn a_cgroups_limit_is_known() {
         let read = [("device", "vda"), ("direction", "read")];
-        let made = Made::new(14)
+        let made = SyntheticRecording::new(14)
             .requests(100, 200)
             .disk("vda", (200.0, 4096.0, 0.3), (1.0, 4096.0, 0.3))
             .asleep(20, "io_schedule", READ, None)
@@ -192,7 +190,8 @@ mod tests {
     #[test]
     fn a_clouds_volume_is_known_by_its_provision() {
         let labels = [("db_instance", "db")];
-        let mut made = Made::new(60).requests(100, 500).gauge("cw", "aws_disk_queue_depth", &labels, 45.0);
+        let mut made =
+            SyntheticRecording::new(60).requests(100, 500).gauge("cw", "aws_disk_queue_depth", &labels, 45.0);
         for (direction, share) in [("read", 0.8), ("write", 0.2)] {
             made = made.gauge("cw", &format!("aws_{direction}_iops"), &labels, share * 3_000.0).counted(
                 "cw",

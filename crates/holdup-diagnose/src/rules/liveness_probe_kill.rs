@@ -4,7 +4,7 @@
 use holdup_recording::Labels;
 use holdup_recording::rows::Request;
 
-use super::{Doc, Fix, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent};
+use super::{Doc, Fix, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent};
 use crate::case::Case;
 use crate::failures;
 use crate::resources::probe::{self, Probe};
@@ -35,7 +35,7 @@ pub const RULE: Rule = Rule {
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     // Probes fail before the kill, requests after it.
     let view = case.view(case.whole());
-    let probe = Probe::of(&view)?;
+    let probe = Probe::find(&view)?;
     let kills = probe.kills(&view);
     if kills.is_empty() {
         return Ok(seen_coming(case, &probe));
@@ -54,17 +54,17 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         kills.len(),
         if kills.len() > 1 { "s" } else { "" }
     );
-    let window = case.complaint.as_ref().map_or(view.window, |c| c.slow);
+    let window = case.degradation.as_ref().map_or(view.window, |c| c.slow);
     evidence.push(Evidence::new("requests", "outcome", Labels::none(), window, percent(failed), "none", text));
     evidence.extend(probe::silences(&view, &holes));
     // A kill that users did not feel does not explain their delay, but it happened.
     if failed < MATTERS && share(case, explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(evidence));
     }
-    let found = Found {
+    let found = RuleFinding {
         explains_ms,
         evidence,
-        weights: vec![if kills.iter().any(|k| k.is_told) { CERTAIN } else { STRONG }, FAIR * failed],
+        weights: vec![if kills.iter().any(|k| k.is_explicit) { CERTAIN } else { STRONG }, FAIR * failed],
         fixes: fixes(&probe),
         prove: "Run the same scenario again: probe_success stays 1, and the server does not stop.".to_owned(),
         role: Role::Root,
@@ -84,10 +84,10 @@ fn seen_coming(case: &Case<'_>, probe: &Probe) -> Outcome {
         worst.text, probe.failures
     );
     let expected = worst.expected.clone();
-    if case.complaint.is_none() {
+    if case.degradation.is_none() {
         return Outcome::Cleared(vec![worst.saying(expected, text)]);
     }
-    Outcome::Found(Found {
+    Outcome::Found(RuleFinding {
         explains_ms: 0.0,
         evidence: vec![worst.saying(expected, text)],
         weights: vec![FAIR],

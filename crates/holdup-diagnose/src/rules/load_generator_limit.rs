@@ -3,7 +3,7 @@
 use holdup_recording::rows::Request;
 use holdup_recording::{Labels, metrics};
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, SERVICE_SLOWED, ms, percent};
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, SERVICE_SLOWED, ms, percent};
 use crate::case::{Case, SPOILED};
 use crate::resources::share;
 use crate::strength::CERTAIN;
@@ -99,7 +99,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         return Ok(Outcome::Cleared(cleared));
     };
     evidence.extend(own);
-    Ok(Outcome::Found(Found {
+    Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
         weights: vec![CERTAIN],

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use holdup_recording::rows::Session;
 use holdup_recording::{Labels, metrics};
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent, timing};
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent, timing};
 use crate::case::Case;
 use crate::strength::{CERTAIN, FAIR, STRONG};
 use holdup_signals::evidence::{Evidence, Fix};
@@ -121,7 +121,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         });
     }
     fixes.push(bound(waiting.first().map_or("", |s| s.source.as_str())));
-    Ok(Outcome::Found(Found {
+    Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
         weights,
@@ -256,7 +256,7 @@ fn bound(source: &str) -> Fix {
 mod tests {
     use super::*;
     use crate::resources::locks::held_ms;
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
 
     /// A session of `source` at a second.
     fn session(source: &str, second: i64, id: i64, true_state: &str, blocked_by: Option<i64>) -> Session {
@@ -276,13 +276,13 @@ mod tests {
     }
 
     /// 50 requests of 400 ms a second; session 7 holds what `waiters` wait for, one behind the other.
-    fn server(source: &str, waiters: i64, holder: &str) -> Made {
+    fn server(source: &str, waiters: i64, holder: &str) -> SyntheticRecording {
         let rows = (0..=12).flat_map(|s| {
             let waits = (0..waiters)
                 .map(move |i| session(source, s, 100 + i, "lock_wait", Some(if i == 0 { 7 } else { 99 + i })));
             std::iter::once(session(source, s, 7, holder, None)).chain(waits).collect::<Vec<_>>()
         });
-        Made::new(12).requests(50, 400).session_rows(rows.collect()).gauge(
+        SyntheticRecording::new(12).requests(50, 400).session_rows(rows.collect()).gauge(
             source,
             "mysql_global_status_threads_connected",
             &[],

@@ -1,6 +1,6 @@
 //! Requests wait for memory: for pages to be freed, or for swapped-out pages to come back.
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, bytes, ms, percent, thousands};
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, bytes, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::share;
 use crate::resources::volume;
@@ -35,7 +35,7 @@ const PAGES_A_STALL: f64 = 32.0;
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
     let stall = view.memory_stall();
-    let mean_ms = case.complaint.as_ref().map_or(0.0, |c| c.slow_mean_ms);
+    let mean_ms = case.degradation.as_ref().map_or(0.0, |c| c.slow_mean_ms);
     // At most: as if every request in flight stood still whenever any task stalled.
     let most = stall.as_ref().map(|stall| stall.rate().min(1.0) * mean_ms);
     let mut evidence = Vec::new();
@@ -105,7 +105,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         weights.push(FAIR);
     }
     evidence.extend(room(&view));
-    Ok(Outcome::Found(Found {
+    Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
         weights,
@@ -174,13 +174,13 @@ fn fixes(view: &View<'_>, memory: &Memory, is_swapping: bool) -> Vec<Fix> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
 
     const PSI: [(&str, &str); 2] = [("resource", "memory"), ("kind", "some")];
 
-    fn made(stalled: f64, stalls: f64, swapped: f64, refaults: f64) -> Made {
+    fn made(stalled: f64, stalls: f64, swapped: f64, refaults: f64) -> SyntheticRecording {
         let reclaim = "reclaim_throttle < shrink_node < try_to_free_pages < filemap_fault";
-        let base = Made::new(12)
+        let base = SyntheticRecording::new(12)
             .requests(100, 200)
             .disk("vda", (100.0, 4096.0, 1.0), (0.0, 0.0, 0.0))
             .counter("host", "system_pressure_seconds_total", &PSI, stalled)

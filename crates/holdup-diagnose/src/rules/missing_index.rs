@@ -1,13 +1,13 @@
 //! A statement of the requests reads many rows for each one that it needs, without an index.
 
 use super::parts::clearing;
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent, thousands};
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::statements;
 use crate::strength::{FAIR, STRONG};
 use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::{Executed, Missing, View};
+use holdup_signals::{DigestUse, Missing, View};
 
 mod by_plan;
 
@@ -62,7 +62,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let all = view.executed(COLUMNS)?;
     let completed = case.completed_in(view.window)?.max(1.0);
     // PostgreSQL does not count examined rows: its plans show them.
-    let (planned, executed): (Vec<&Executed>, Vec<&Executed>) =
+    let (planned, executed): (Vec<&DigestUse>, Vec<&DigestUse>) =
         all.iter().partition(|of| of.source.starts_with("postgresql"));
     if planned.is_empty() {
         return by_counters(case, &view, &executed, completed);
@@ -80,12 +80,12 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     }
 }
 
-fn by_counters(case: &Case<'_>, view: &View<'_>, executed: &[&Executed], completed: f64) -> Result<Outcome, Missing> {
-    let own_ms = |of: &Executed| {
+fn by_counters(case: &Case<'_>, view: &View<'_>, executed: &[&DigestUse], completed: f64) -> Result<Outcome, Missing> {
+    let own_ms = |of: &DigestUse| {
         let took_ms = (of.seconds - of.lock_seconds).max(0.0) * 1e3;
         took_ms.min(of.rows_examined * ROW_MS) / completed
     };
-    let mut suspects: Vec<&Executed> = executed.iter().copied().filter(|of| reads_too_much(of)).collect();
+    let mut suspects: Vec<&DigestUse> = executed.iter().copied().filter(|of| reads_too_much(of)).collect();
     suspects.sort_by(|a, b| own_ms(b).total_cmp(&own_ms(a)));
     let Some(of) = suspects.iter().copied().find(|of| statements::is_of_requests(case, view, of, completed)) else {
         return Ok(Outcome::Cleared(vec![worst(view, suspects.first().copied(), executed, completed)]));
@@ -129,7 +129,7 @@ fn by_counters(case: &Case<'_>, view: &View<'_>, executed: &[&Executed], complet
         weights.push(STRONG);
     }
     evidence.extend(cpu(view, completed));
-    Ok(Outcome::Found(Found {
+    Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
         weights,
@@ -143,7 +143,7 @@ fn by_counters(case: &Case<'_>, view: &View<'_>, executed: &[&Executed], complet
 }
 
 /// Whether an index would avoid most of its rows. Without a condition all rows are needed.
-fn reads_too_much(of: &Executed) -> bool {
+fn reads_too_much(of: &DigestUse) -> bool {
     let text = of.text.to_uppercase();
     let has_condition = [" WHERE ", " JOIN ", " ON ", " LIMIT "].iter().any(|word| text.contains(word));
     has_condition
@@ -153,7 +153,7 @@ fn reads_too_much(of: &Executed) -> bool {
 }
 
 /// The nearest candidate, for the evidence that clears.
-fn worst(view: &View<'_>, suspect: Option<&Executed>, executed: &[&Executed], completed: f64) -> Evidence {
+fn worst(view: &View<'_>, suspect: Option<&DigestUse>, executed: &[&DigestUse], completed: f64) -> Evidence {
     if let Some(of) = suspect {
         let text = format!(
             "the statement that reads most without an index ran {:.3} times per request, so it is not one of the requests' own: {}",
@@ -180,7 +180,7 @@ fn worst(view: &View<'_>, suspect: Option<&Executed>, executed: &[&Executed], co
 }
 
 /// Growth factor of rows examined per request since the baseline window, if there is one.
-fn against_calm(case: &Case<'_>, of: &Executed, completed: f64) -> Option<(f64, Evidence)> {
+fn against_calm(case: &Case<'_>, of: &DigestUse, completed: f64) -> Option<(f64, Evidence)> {
     let calm = case.calm()?;
     let before = calm.executed(COLUMNS).ok()?;
     let served = case.completed_in(calm.window).ok().filter(|n| *n > 0.0)?;
@@ -204,7 +204,7 @@ fn cpu(view: &View<'_>, completed: f64) -> Option<Evidence> {
     ))
 }
 
-fn fixes(of: &Executed) -> Vec<Fix> {
+fn fixes(of: &DigestUse) -> Vec<Fix> {
     let database = of.database.as_deref().map_or_else(String::new, |d| format!("USE `{d}`; "));
     let tables = tables(&of.text);
     let table = tables.first().map_or("the table", String::as_str);
@@ -269,14 +269,14 @@ fn columns(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::accounts::testing::{ALL, CALM_S, Injected, RATE, Told, made};
-    use crate::testing::{Judged as _, Made};
+    use crate::accounts::testing::{ALL, CALM_S, Injected, RATE, ReportingSources, made};
+    use crate::testing::{Judged as _, SyntheticRecording};
 
     const TEXT: &str = "SELECT id, total FROM shop.orders WHERE customer = ? AND state IN (...) ORDER BY id LIMIT ?";
 
     /// 50 requests of 400 ms a second; a statement of `each_ms` that examines `examined` rows for `sent`, `calls` a second.
-    fn server(calls: i64, each_ms: i64, examined: i64, sent: i64, no_index: bool) -> Made {
-        Made::new(12).requests(50, 400).digest(TEXT, move |s| {
+    fn server(calls: i64, each_ms: i64, examined: i64, sent: i64, no_index: bool) -> SyntheticRecording {
+        SyntheticRecording::new(12).requests(50, 400).digest(TEXT, move |s| {
             let n = calls * s;
             (n, n * each_ms, n * examined, n * sent, if no_index { n } else { 0 })
         })
@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(server(1, 350, 2_000_000, 1, true).explains(&RULE), Some(0.0), "a report beside the requests");
         assert_eq!(server(50, 2, 2_000, 3, true).explains(&RULE), Some(0.0), "it takes 2 ms");
         assert_eq!(server(50, 350, 2_000, 3, true).explains(&RULE), Some(0.0), "350 ms are not for 2,000 rows");
-        let whole = Made::new(12)
+        let whole = SyntheticRecording::new(12)
             .requests(50, 400)
             .digest("SELECT COUNT(*) FROM orders", |s| (50 * s, 17_500 * s, 10_000_000 * s, 50 * s, 50 * s));
         assert_eq!(whole.explains(&RULE), Some(0.0), "no index helps it");
@@ -314,7 +314,7 @@ mod tests {
     fn somebody_elses_scans_are_not_the_requests_however_often_they_run() {
         let waits = Injected { admission: 60.0, ..Injected::default() };
         // As many as there are requests, of 55 ms, from when requests are slow.
-        let scans = |recorded: Made| {
+        let scans = |recorded: SyntheticRecording| {
             recorded.digest(TEXT, |s| {
                 let n = RATE * (s - CALM_S).max(0);
                 (n, n * 55, n * 200_000, n, n)
@@ -322,7 +322,7 @@ mod tests {
         };
         assert_eq!(scans(made(waits, ALL)).explains(&RULE), Some(0.0));
         // By their rate alone they might be theirs; and what requests run is.
-        let untold = Told { executions: false, wire: (false, false), ..ALL };
+        let untold = ReportingSources { executions: false, wire: (false, false), ..ALL };
         assert!(scans(made(waits, untold)).explains(&RULE).is_some_and(|ms| ms > 40.0));
         let theirs = made(waits, ALL).tables(|tables| {
             tables.statements.rows.iter_mut().for_each(|row| row.digest = TEXT.into());

@@ -197,10 +197,10 @@ impl Doc {
 /// A rule's outcome, if it can judge.
 pub enum Outcome {
     /// The cause is present.
-    Found(Found),
+    Found(RuleFinding),
     /// The cause is present and makes requests fail, with its share (0-1) of the failed requests.
     /// No wait explains a refused request.
-    Fails(Found, f64),
+    Fails(RuleFinding, f64),
     /// The cause is absent, with the evidence.
     Cleared(Vec<Evidence>),
 }
@@ -220,7 +220,7 @@ pub enum Role {
 }
 
 /// A cause that is present.
-pub struct Found {
+pub struct RuleFinding {
     /// Milliseconds of a mean slow request it accounts for.
     pub explains_ms: f64,
     /// The evidence.
@@ -257,11 +257,11 @@ mod stub;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
 
     #[test]
     fn a_rule_that_is_new_judges_nothing_yet() {
-        assert!(Made::new(3).judge(&stub::RULE).is_err());
+        assert!(SyntheticRecording::new(3).judge(&stub::RULE).is_err());
     }
 
     #[test]

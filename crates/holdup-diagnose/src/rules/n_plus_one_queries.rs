@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use holdup_recording::Labels;
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms};
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms};
 use crate::accounts::{Accounts, Resource, SPEAKS, trace_of};
 use crate::case::Case;
 use crate::resources::{share, statements};
@@ -37,7 +37,7 @@ const LOOP: f64 = 5.0;
 const ENABLE: &str = "--watch otlp with the app's database spans, or --watch mysql://USER@HOST:PORT with the trace id in each statement (docs/trace-ids.md)";
 
 /// One statement's calls in a mean request.
-struct Repeated {
+struct RepeatedStatement {
     digest: String,
     text: String,
     calls: f64,
@@ -85,7 +85,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     evidence.push(evidence[0].clone().saying("", said));
     let fix =
         |text: &str, risk: &str| Fix { text: text.to_owned(), command: None, keep: None, risk: Some(risk.to_owned()) };
-    Ok(Outcome::Found(Found {
+    Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
         weights: vec![CERTAIN, WEAK],
@@ -121,12 +121,12 @@ impl<'a> Digests<'a> {
         self.texts.entry(digest).or_insert(text);
     }
 
-    fn of(case: &'a Case<'_>, accounts: &'a Accounts<'_>) -> Option<Self> {
+    fn new(case: &'a Case<'_>, accounts: &'a Accounts<'_>) -> Option<Self> {
         Self::by_app(case, accounts).or_else(|| Self::by_server(case, accounts))
     }
 
     fn by_app(case: &'a Case<'_>, accounts: &'a Accounts<'_>) -> Option<Self> {
-        if accounts.kept.ratio < SPEAKS {
+        if accounts.sampling.ratio < SPEAKS {
             return None;
         }
         let mut digests = Self { table: "spans", ..Self::default() };
@@ -134,7 +134,7 @@ impl<'a> Digests<'a> {
             let Some(app) = trace_of(account.request).and_then(|trace| case.sources().app(trace)) else { continue };
             let count = account.request.count();
             digests.requests += count;
-            for wait in app.of(Resource::Database) {
+            for wait in app.waits_for(Resource::Database) {
                 let Some(digest) = wait.span.digest.as_deref() else { continue };
                 let calls = wait.span.calls.max(1).unsigned_abs();
                 let text = wait.span.digest_text.as_deref().unwrap_or("");
@@ -157,10 +157,10 @@ impl<'a> Digests<'a> {
         (!digests.by_digest.is_empty()).then_some(digests)
     }
 
-    fn repeated(self, digest: &str) -> Option<Repeated> {
+    fn repeated(self, digest: &str) -> Option<RepeatedStatement> {
         let calls = self.by_digest.get(digest)?;
-        let times = Distribution::of(calls.iter().copied());
-        Some(Repeated {
+        let times = Distribution::from_counts(calls.iter().copied());
+        Some(RepeatedStatement {
             digest: digest.to_owned(),
             text: self.texts.get(digest).copied().unwrap_or("").to_owned(),
             calls: times.count() as f64 / self.requests.max(1) as f64,
@@ -171,29 +171,29 @@ impl<'a> Digests<'a> {
 }
 
 /// The statement that runs most often in a request.
-fn most_repeated(case: &Case<'_>, accounts: &Accounts<'_>) -> Option<Repeated> {
-    let digests = Digests::of(case, accounts)?;
+fn most_repeated(case: &Case<'_>, accounts: &Accounts<'_>) -> Option<RepeatedStatement> {
+    let digests = Digests::new(case, accounts)?;
     let count = |calls: &[(f64, u64)]| calls.iter().map(|(_, n)| n).sum::<u64>();
     let most = digests.by_digest.iter().max_by_key(|(digest, calls)| (count(calls), **digest))?.0.to_string();
     digests.repeated(&most)
 }
 
-fn of_digest(case: &Case<'_>, accounts: &Accounts<'_>, digest: &str) -> Option<Repeated> {
-    Digests::of(case, accounts)?.repeated(digest)
+fn of_digest(case: &Case<'_>, accounts: &Accounts<'_>, digest: &str) -> Option<RepeatedStatement> {
+    Digests::new(case, accounts)?.repeated(digest)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::accounts::testing::{ALL, Injected, NONE, Told, made};
+    use crate::accounts::testing::{ALL, Injected, NONE, ReportingSources, made};
     use crate::testing::Judged as _;
 
     const LOOPING: Injected = Injected { calls: 30, ..NONE };
 
     #[test]
     fn a_loop_of_statements_is_found_by_the_app_and_by_the_server() {
-        let no_wire = Told { wire: (false, false), pool_tables: false, ..ALL };
-        for told in [ALL, no_wire, Told { spans: false, ..no_wire }] {
+        let no_wire = ReportingSources { wire: (false, false), pool_tables: false, ..ALL };
+        for told in [ALL, no_wire, ReportingSources { spans: false, ..no_wire }] {
             let ms = made(LOOPING, told).explains(&RULE).unwrap();
             // 29 of 30 calls that take 1.9 ms, 2 with the way there and back.
             assert!((50.0..60.0).contains(&ms), "{told:?}: {ms}");
@@ -205,7 +205,7 @@ mod tests {
     fn a_few_calls_clear_and_silence_does_not() {
         let few = Injected { calls: 2, admission: 60.0, ..LOOPING };
         assert_eq!(made(few, ALL).explains(&RULE), Some(0.0));
-        let silent = Told { spans: false, executions: false, ..ALL };
+        let silent = ReportingSources { spans: false, executions: false, ..ALL };
         assert_eq!(made(LOOPING, silent).explains(&RULE), None);
     }
 }

@@ -4,7 +4,7 @@ mod path;
 
 use holdup_recording::{Labels, metrics};
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, bytes, bytes_per_second, ms, percent};
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, bytes, bytes_per_second, ms, percent};
 use crate::case::Case;
 use crate::resources::share;
 use crate::strength::{FAIR, NONE, STRONG};
@@ -43,7 +43,7 @@ const FULL: f64 = 0.9;
 const QUEUED_THROUGH: f64 = 0.6;
 
 /// One direction of an interface.
-struct Way {
+struct InterfaceDirection {
     device: String,
     direction: &'static str,
     level: Plateau,
@@ -53,7 +53,7 @@ struct Way {
     backlog: Option<(f64, f64)>,
 }
 
-impl Way {
+impl InterfaceDirection {
     /// Milliseconds that a byte stands in the queue: Little's law.
     fn queue_ms(&self) -> f64 {
         self.backlog.map_or(0.0, |(bytes, _)| bytes / self.level.level.max(1.0) * 1e3)
@@ -163,7 +163,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         if is_queued { STRONG } else { NONE },
         if transfer_ms.is_some_and(|ms| share(case, ms) >= MATTERS) { FAIR } else { NONE },
     ];
-    Ok(Outcome::Found(Found {
+    Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
         weights,
@@ -177,12 +177,12 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 }
 
 /// The queue in front of it ranks first, then its throughput.
-fn rank(way: &Way) -> f64 {
+fn rank(way: &InterfaceDirection) -> f64 {
     way.queue_ms() + way.level.level / 1e12
 }
 
 /// Every direction of every interface that carries the requests.
-fn ways(view: &View<'_>, completed: f64) -> Result<Vec<Way>, Missing> {
+fn ways(view: &View<'_>, completed: f64) -> Result<Vec<InterfaceDirection>, Missing> {
     const METRIC: &str = metrics::host::NETWORK_IO_BYTES.name;
     let mut ways = Vec::new();
     for device in view.label_values(METRIC, "device") {
@@ -203,7 +203,7 @@ fn ways(view: &View<'_>, completed: f64) -> Result<Vec<Way>, Missing> {
             }
             let growths = view.growths(|_| true, METRIC, &labels);
             let rates: Vec<f64> = inner(&growths).iter().map(|g| g.rate()).collect();
-            let Some(level) = Plateau::of(&rates) else {
+            let Some(level) = Plateau::from_rates(&rates) else {
                 return Err(Missing::new(
                     "at least ten samples of the interfaces while requests were slow",
                     "a longer run, or a shorter --interval",
@@ -214,7 +214,7 @@ fn ways(view: &View<'_>, completed: f64) -> Result<Vec<Way>, Missing> {
             let backlog =
                 view.gauge(metrics::host::NETWORK_QDISC_BACKLOG_BYTES.name, &of_device, HOST).ok().filter(|_| is_sent);
             let shaper = shaper.filter(|_| is_sent);
-            ways.push(Way {
+            ways.push(InterfaceDirection {
                 device: device.clone(),
                 direction,
                 level,
@@ -239,13 +239,13 @@ fn transfer(case: &Case<'_>) -> Result<Option<(f64, Evidence)>, Missing> {
     let rows = case.slow_requests()?;
     let took = |r: &holdup_recording::rows::Request| Some((r.done_at - r.first_byte_at?).max(0) as f64 / 1e6);
     let Some(mean) = mean_over(rows.iter().copied(), took) else { return Ok(None) };
-    let calm = case.complaint.as_ref().and_then(|c| c.calm).and_then(|w| case.requests_in(w).ok());
+    let calm = case.degradation.as_ref().and_then(|c| c.calm).and_then(|w| case.requests_in(w).ok());
     let usual = calm
         .and_then(|rows| mean_over(rows, took))
         .or_else(|| holdup_signals::client::distribution(rows.iter().copied(), took).quantile(0.05))
         .unwrap_or(0.0);
     let each = mean_over(rows.iter().copied(), |r| Some(r.response_bytes as f64)).unwrap_or(0.0);
-    let window = case.complaint.as_ref().map_or(case.whole(), |c| c.slow);
+    let window = case.degradation.as_ref().map_or(case.whole(), |c| c.slow);
     let text = format!(
         "a response of {} took {} from its first to its last byte, and {} on an idle network",
         bytes(each),
@@ -267,7 +267,7 @@ fn unacked(view: &View<'_>) -> Option<(f64, Evidence)> {
     Some((gauge.positive_ratio, gauge.evidence(format!("{:.1} segments", gauge.mean), "few, now and then", text)))
 }
 
-fn fixes(way: &Way, each: f64) -> Vec<Fix> {
+fn fixes(way: &InterfaceDirection, each: f64) -> Vec<Fix> {
     let device = &way.device;
     let mut fixes = vec![Fix {
         text: format!(
@@ -308,12 +308,12 @@ fn fixes(way: &Way, each: f64) -> Vec<Fix> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
 
     /// 50 requests of 400 ms a second whose bytes trickle for `transfer_ms`; eth0 sends 12.5 MB a second and queues `backlog` bytes.
-    fn host(transfer_ms: i64, backlog: f64) -> Made {
+    fn host(transfer_ms: i64, backlog: f64) -> SyntheticRecording {
         let labels = |direction| [("device", "eth0"), ("direction", direction)];
-        Made::new(14)
+        SyntheticRecording::new(14)
             .requests(50, 400)
             .each_request(move |n, r| {
                 r.response_bytes = 250_000;
@@ -353,7 +353,7 @@ mod tests {
     fn what_stays_within_the_host_has_no_limit_but_a_shaper() {
         let lo = [("device", "lo"), ("direction", "transmit")];
         let back = [("device", "lo"), ("direction", "receive")];
-        let made = Made::new(14)
+        let made = SyntheticRecording::new(14)
             .requests(50, 400)
             .counter("host", "system_network_io_bytes_total", &lo, 12.5e6)
             .counter("host", "system_network_io_bytes_total", &back, 12.5e6)

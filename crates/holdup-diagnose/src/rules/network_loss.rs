@@ -2,7 +2,7 @@
 
 use holdup_recording::{Labels, metrics};
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent, thousands};
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::share;
 use crate::strength::{FAIR, STRONG};
@@ -68,8 +68,8 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         return Ok(Outcome::Cleared(vec![counted]));
     }
     let timers = view.counter(metrics::tcp::RETRANSMISSION_TIMEOUTS.name, &[], HOST)?;
-    let waited = Waited::of(&view, &timers, first.as_ref());
-    let heaps = Heaps::of(case);
+    let waited = TimerWait::new(&view, &timers, first.as_ref());
+    let heaps = Heaps::new(case);
     let mut explains_ms = waited.ms / completed;
     if let Some(heaps) = &heaps {
         // At most the lateness of the requests that were late by a timer.
@@ -97,7 +97,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         None => {}
     }
     evidence.extend(dropped(&view));
-    Ok(Outcome::Found(Found {
+    Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
         weights,
@@ -109,15 +109,15 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 }
 
 /// Time that senders waited for timers.
-struct Waited {
+struct TimerWait {
     /// The sum, milliseconds.
     ms: f64,
     /// Further facts about the timers.
     text: String,
 }
 
-impl Waited {
-    fn of(view: &View<'_>, timers: &Counter, first: Option<&Counter>) -> Self {
+impl TimerWait {
+    fn new(view: &View<'_>, timers: &Counter, first: Option<&Counter>) -> Self {
         let first = first.map_or(0.0, |c| c.delta).min(timers.delta);
         // Segments dropped by a full listener are resent, too, but were not lost.
         let listeners = view.counter(metrics::tcp::LISTEN_DROPS.name, &[], HOST).map_or(0.0, |c| c.delta).min(first);
@@ -148,7 +148,7 @@ struct Heaps {
 }
 
 impl Heaps {
-    fn of(case: &Case<'_>) -> Option<Self> {
+    fn new(case: &Case<'_>) -> Option<Self> {
         let rows = case.slow_requests().ok()?;
         let times: Vec<(f64, f64)> = rows.iter().filter_map(|r| Some((service_ms(r)?, r.count() as f64))).collect();
         let median_ms = holdup_signals::client::distribution(rows.iter().copied(), service_ms).quantile(0.5)?;
@@ -168,7 +168,7 @@ impl Heaps {
     }
 
     fn evidence(&self, view: &View<'_>, case: &Case<'_>) -> Evidence {
-        let window = case.complaint.as_ref().map_or(view.window, |c| c.slow);
+        let window = case.degradation.as_ref().map_or(view.window, |c| c.slow);
         let share = percent(self.between / self.late.max(1.0));
         let text = format!(
             "{} requests were slower than the median of {} by 180 ms or more, with {:.0} in between for each hundred of them",
@@ -220,11 +220,11 @@ fn fixes(view: &View<'_>) -> Vec<Fix> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
 
     /// 100 requests a second of 5 ms, of which every fourth takes `late_ms` more; `timers` a second end.
-    fn host(timers: f64, late_ms: i64) -> Made {
-        Made::new(12)
+    fn host(timers: f64, late_ms: i64) -> SyntheticRecording {
+        SyntheticRecording::new(12)
             .requests(100, 5)
             .each_request(|n, r| r.done_at += if n % 4 == 0 { late_ms * 1_000_000 } else { 0 })
             .counter("host", "tcp_sent_segments_total", &[], 1_000.0)

@@ -5,7 +5,7 @@
 //! neither, sleep without matching I/O counts, with less weight.
 
 use super::parts::clearing;
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent};
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent};
 use crate::case::Case;
 use crate::resources::share;
 use crate::strength::{CERTAIN, FAIR, Strength, WEAK};
@@ -65,17 +65,17 @@ const STATES: &[&str] = &[
 
 /// How a thread was found to be in tmpdir.
 #[derive(Clone, Copy, PartialEq)]
-enum By {
+enum PlaceEvidence {
     File,
     Function,
     Nothing,
 }
 
 /// Threads asleep in tmpdir.
-struct InTmpdir {
+struct TmpdirSleep {
     /// Threads on average.
     mean: f64,
-    by: By,
+    by: PlaceEvidence,
 }
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
@@ -109,14 +109,14 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     if share(case, explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(vec![counted, elsewhere(&asleep, inside.mean, completed, &tmpdirs)]));
     }
-    if inside.by != By::File && per_request < PER_REQUEST {
+    if inside.by != PlaceEvidence::File && per_request < PER_REQUEST {
         // Something else changes directories, or the tables are large: only files show it.
         return Err(Missing::new("the files that the server's threads wait for (threads.path)", PLACES));
     }
     let busy = view.busy_sessions().ok();
     let (evidence, weights) = evidence(&view, &asleep, &inside, counted, per_request, busy.as_ref(), mount.as_ref());
     let at_once = asleep.max.max(busy.as_ref().map_or(0.0, |b| b.max));
-    Ok(Outcome::Found(Found {
+    Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
         weights,
@@ -167,7 +167,7 @@ fn in_tmpdir(
     tmpdirs: &[String],
     mount: Option<&Mount>,
     completed: f64,
-) -> Result<InTmpdir, Missing> {
+) -> Result<TmpdirSleep, Missing> {
     let located = asleep.mean_where(|_| true);
     if located < LOCATED * asleep.mean {
         return Err(Missing::new("rows of the threads asleep (threads)", PLACES));
@@ -175,17 +175,17 @@ fn in_tmpdir(
     let by_file = asleep.mean_where(|place| is_in(place, tmpdirs));
     let by_function = asleep.mean_where(|place| place.path.is_none() && wait_of(place) == Wait::Directory);
     if asleep.groups.iter().any(|place| place.path.is_some()) {
-        return Ok(InTmpdir {
+        return Ok(TmpdirSleep {
             mean: by_file + by_function,
-            by: if by_file >= by_function { By::File } else { By::Function },
+            by: if by_file >= by_function { PlaceEvidence::File } else { PlaceEvidence::Function },
         });
     }
     if mount.is_some_and(Mount::is_in_memory) {
         // Its directory locks are held for microseconds: threads do not sleep behind them for long.
-        return Ok(InTmpdir { mean: 0.0, by: By::Nothing });
+        return Ok(TmpdirSleep { mean: 0.0, by: PlaceEvidence::Nothing });
     }
     if asleep.groups.iter().any(|place| place.function().is_some()) {
-        return Ok(InTmpdir { mean: by_function, by: By::Function });
+        return Ok(TmpdirSleep { mean: by_function, by: PlaceEvidence::Function });
     }
     // Their places are unknown. Waits for a disk are in its queue; those for a lock are not.
     let io = view.counter(metrics::host::DISK_OPERATION_TIME.name, &[], "--watch host")?;
@@ -197,7 +197,7 @@ fn in_tmpdir(
     if share(case, beyond) < MATTERS {
         return Err(Missing::new("where the server's threads sleep (threads.wchan, threads.path)", PLACES));
     }
-    Ok(InTmpdir { mean: beyond / asleep.per_request_ms(1.0, completed), by: By::Nothing })
+    Ok(TmpdirSleep { mean: beyond / asleep.per_request_ms(1.0, completed), by: PlaceEvidence::Nothing })
 }
 
 /// Whether the file lies directly in one of `tmpdirs`; a data directory may be below it.
@@ -211,7 +211,7 @@ const PLACES_TOLD: usize = 3;
 fn evidence(
     view: &View<'_>,
     asleep: &Asleep,
-    inside: &InTmpdir,
+    inside: &TmpdirSleep,
     counted: Evidence,
     per_request: f64,
     busy: Option<&Busy>,
@@ -220,9 +220,9 @@ fn evidence(
     let tmpdirs = view.server_directories("tmpdir");
     let share = (inside.mean / asleep.mean.max(1e-9)).min(1.0);
     let how = match inside.by {
-        By::File => "on files of tmpdir",
-        By::Function => "in calls that change a directory",
-        By::Nothing => "without matching I/O of a disk",
+        PlaceEvidence::File => "on files of tmpdir",
+        PlaceEvidence::Function => "in calls that change a directory",
+        PlaceEvidence::Nothing => "without matching I/O of a disk",
     };
     let mut evidence = vec![
         counted,
@@ -255,9 +255,9 @@ fn evidence(
     evidence.extend(states.map(|(_, evidence)| evidence));
     evidence.extend(advice::in_vain(view));
     let place = match inside.by {
-        By::File => CERTAIN,
-        By::Function => FAIR,
-        By::Nothing => WEAK,
+        PlaceEvidence::File => CERTAIN,
+        PlaceEvidence::Function => FAIR,
+        PlaceEvidence::Nothing => WEAK,
     };
     (evidence, vec![place, FAIR * (per_request / PER_REQUEST), FAIR * says_so])
 }
@@ -286,16 +286,16 @@ fn describe(place: &Place) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
     use crate::verdict::Answer;
 
     const UNLINK: &str = "do_unlinkat < __x64_sys_unlink < do_syscall_64";
     const FSYNC: &str = "jbd2_log_wait_commit < ext4_sync_file < __x64_sys_fsync";
 
     /// A server that makes `created` tables a second on disk for 100 requests of a second each.
-    fn server(created: f64, fstype: &str) -> Made {
+    fn server(created: f64, fstype: &str) -> SyntheticRecording {
         let db = "mysql://db";
-        Made::new(10)
+        SyntheticRecording::new(10)
             .requests(100, 1_000)
             .counter(db, CREATED, &[], created)
             .counter("pid:7", "process_io_calls_bytes_total", &[("direction", "write")], created * 1_024.0)
@@ -308,7 +308,7 @@ mod tests {
             .setting("pid:7", "mount[/t].device", "vdb")
     }
 
-    fn found(made: &Made) -> Found {
+    fn found(made: &SyntheticRecording) -> RuleFinding {
         match made.judge(&RULE) {
             Ok(Outcome::Found(found)) => found,
             Err(missing) => panic!("not judged: {missing:?}"),
@@ -371,7 +371,7 @@ mod tests {
     #[test]
     fn without_places_it_is_less_sure_and_without_a_count_it_is_not_judged() {
         let made = server(100.0, "ext4").asleep(90, "do_unlinkat", UNLINK, Some("/t/tmp/#sql_?.MYI"));
-        let sure = |made: &Made| found(made).weights[0];
+        let sure = |made: &SyntheticRecording| found(made).weights[0];
         let by_function = server(100.0, "ext4").asleep(90, "do_unlinkat", UNLINK, None);
         let by_nothing = server(100.0, "ext4").asleep_somewhere(90);
         assert!(sure(&made) > sure(&by_function) && sure(&by_function) > sure(&by_nothing));

@@ -3,7 +3,7 @@
 use holdup_recording::rows::Event;
 use holdup_recording::{Labels, metrics, words};
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, of_failures};
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, of_failures};
 use crate::case::Case;
 use crate::failures;
 use crate::resources::share;
@@ -123,13 +123,13 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let limited = limit(&view, &ended);
     evidence.extend(limited.as_ref().map(|l| l.evidence.clone()));
     // Requests in flight then, and those that wait for its return, are slow because of it.
-    let slow = case.complaint.as_ref().is_some_and(|c| after.iter().any(|w| w.from < c.slow.to));
+    let slow = case.degradation.as_ref().is_some_and(|c| after.iter().any(|w| w.from < c.slow.to));
     let explains_ms = if slow { case.excess_ms() * failed } else { 0.0 };
     if failed < MATTERS && share(case, explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(evidence));
     }
-    evidence.push(of_failures(case.complaint.as_ref().map_or(view.window, |c| c.slow), failed, "failed after it"));
-    let found = Found {
+    evidence.push(of_failures(case.degradation.as_ref().map_or(view.window, |c| c.slow), failed, "failed after it"));
+    let found = RuleFinding {
         explains_ms,
         evidence,
         weights: vec![STRONG, if ended.is_empty() { WEAK } else { STRONG }, FAIR * failed],
@@ -251,11 +251,11 @@ fn fixes(limit: Option<&Limit>) -> Vec<Fix> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
 
     /// Every second request fails from second 8 on.
-    fn made() -> Made {
-        Made::new(20).requests(50, 30).each_request(|n, r| {
+    fn made() -> SyntheticRecording {
+        SyntheticRecording::new(20).requests(50, 30).each_request(|n, r| {
             if n >= 8 * 50 && n % 2 == 0 {
                 r.outcome = "connect_failed".into();
             }

@@ -3,13 +3,13 @@
 use holdup_recording::plan::Node;
 
 use super::parts::{clearing, identifier};
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent, thousands};
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::statements;
 use crate::strength::{FAIR, STRONG};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::plans::{Parting, Shape, misestimate, parting, shapes};
-use holdup_signals::{Executed, Missing, View};
+use holdup_signals::{DigestUse, Missing, View};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -46,8 +46,8 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 }
 
 /// A statement that takes longer.
-struct Slower<'e> {
-    now: &'e Executed,
+struct Slowdown<'e> {
+    now: &'e DigestUse,
     /// Milliseconds of a mean execution, before and now.
     each_ms: (f64, f64),
     /// Its additional milliseconds per request.
@@ -60,7 +60,7 @@ fn by_plans(case: &Case<'_>) -> Result<Outcome, Missing> {
     let executed = slow.executed(&["digest_text"])?;
     let before = calm.executed(&["digest_text"])?;
     let completed = case.completed_in(slow.window)?.max(1.0);
-    let mut slower: Vec<Slower<'_>> = executed.iter().filter_map(|now| Slower::of(now, &before, completed)).collect();
+    let mut slower: Vec<_> = executed.iter().filter_map(|now| Slowdown::between(now, &before, completed)).collect();
     slower.sort_by(|a, b| b.extra_ms.total_cmp(&a.extra_ms));
     let all_ms: f64 = slower.iter().map(|of| of.extra_ms).fold(0.0, |sum, ms| sum + ms);
     if case.share_inside(all_ms) < MATTERS
@@ -123,9 +123,9 @@ fn by_plans(case: &Case<'_>) -> Result<Outcome, Missing> {
     ))
 }
 
-impl<'e> Slower<'e> {
-    fn of(now: &'e Executed, before: &[Executed], completed: f64) -> Option<Self> {
-        let same = |of: &&Executed| of.digest == now.digest && of.database == now.database && of.source == now.source;
+impl<'e> Slowdown<'e> {
+    fn between(now: &'e DigestUse, before: &[DigestUse], completed: f64) -> Option<Self> {
+        let same = |of: &&DigestUse| of.digest == now.digest && of.database == now.database && of.source == now.source;
         let then = before.iter().find(same)?;
         let each_ms = (then.seconds / then.calls * 1e3, now.seconds / now.calls * 1e3);
         let extra_ms = (each_ms.1 - each_ms.0) * now.calls / completed;
@@ -137,7 +137,7 @@ fn count(shapes: &[Shape<'_>]) -> usize {
     shapes.iter().map(|shape| shape.count).sum()
 }
 
-fn took(of: &Slower<'_>, view: &View<'_>) -> Evidence {
+fn took(of: &Slowdown<'_>, view: &View<'_>) -> Evidence {
     let text = format!(
         "a call takes {}, against {} in the baseline window: {} of a request",
         ms(of.each_ms.1),
@@ -147,7 +147,7 @@ fn took(of: &Slower<'_>, view: &View<'_>) -> Evidence {
     view.digest_evidence(of.now, "duration_ns", format!("{} a call", ms(of.each_ms.1)), ms(of.each_ms.0), text)
 }
 
-fn found(of: &Slower<'_>, (calm, was): (&View<'_>, &Shape<'_>), (slow, is): (&View<'_>, &Shape<'_>)) -> Found {
+fn found(of: &Slowdown<'_>, (calm, was): (&View<'_>, &Shape<'_>), (slow, is): (&View<'_>, &Shape<'_>)) -> RuleFinding {
     let parting = parting(&was.tree, &is.tree);
     let differs = parting.map_or_else(|| "the trees differ only in details".to_owned(), |parting| parting.text());
     let estimate = parting.and_then(|parting| parting.after).map(rows).unwrap_or_default();
@@ -181,7 +181,7 @@ fn found(of: &Slower<'_>, (calm, was): (&View<'_>, &Shape<'_>), (slow, is): (&Vi
         ));
         weights.push(FAIR);
     }
-    Found {
+    RuleFinding {
         explains_ms: of.extra_ms,
         evidence,
         weights,
@@ -210,7 +210,7 @@ fn rows(node: &Node) -> String {
     text
 }
 
-fn fixes(of: &Executed, parting: Option<Parting<'_>>) -> Vec<Fix> {
+fn fixes(of: &DigestUse, parting: Option<Parting<'_>>) -> Vec<Fix> {
     let is_postgresql = of.source.starts_with("postgresql");
     let (before, after) = parting.map_or((None, None), |parting| (parting.before, parting.after));
     let schema = [after, before].into_iter().flatten().find_map(|node| node.schema.clone());

@@ -2,7 +2,7 @@
 
 use holdup_recording::{Labels, metrics};
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, bytes, ms, percent, thousands};
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, bytes, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::disk::{
     AMPLIFIED, LARGE_READ_BYTES, WINDOWS_PER_FAULT, is_oversized, read_device, what_it_does, who,
@@ -140,7 +140,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             asleep
         }
     });
-    Ok(Outcome::Found(Found {
+    Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
         weights,
@@ -211,14 +211,14 @@ fn fixes(disk: &Disk, useful: &UsefulReads) -> Vec<Fix> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
 
     const FAULT: &str = "folio_wait_bit_common < filemap_fault < __do_fault < exc_page_fault";
 
     /// 250 requests a second of 100 ms; 24 threads of the store sleep in page faults, behind reads of `size` bytes.
-    fn made(reads: f64, size: f64, faults: f64, window_kb: &str) -> Made {
+    fn made(reads: f64, size: f64, faults: f64, window_kb: &str) -> SyntheticRecording {
         let reading = (reads, size, 24.0 / reads * 1e3);
-        Made::new(12)
+        SyntheticRecording::new(12)
             .requests(250, 100)
             .disk("loop0", reading, (0.0, 0.0, 0.0))
             .disk("vda", (1.0, 4096.0, 1.0), (5.0, 4096.0, 1.0))
@@ -230,7 +230,7 @@ mod tests {
             .setting("host", "block.loop0.read_ahead_kb", window_kb)
     }
 
-    fn found(made: &Made) -> Found {
+    fn found(made: &SyntheticRecording) -> RuleFinding {
         match made.judge(&RULE) {
             Ok(Outcome::Found(found)) => found,
             Ok(Outcome::Cleared(evidence)) => panic!("cleared: {evidence:?}"),
@@ -256,7 +256,7 @@ mod tests {
                 made(330.0, 118_000.0, 335.0, "128").counter("tracepoints", "traced_disk_requests_total", &read, 300.0);
             found(&made.counter("tracepoints", "traced_disk_sequential_requests_total", &read, in_order))
         };
-        let said = |found: &Found| found.evidence.iter().any(|e| e.text.contains("did not start where"));
+        let said = |found: &RuleFinding| found.evidence.iter().any(|e| e.text.contains("did not start where"));
         assert!(said(&traced(9.0)) && !said(&traced(200.0)));
     }
 

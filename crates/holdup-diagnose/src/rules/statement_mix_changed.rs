@@ -2,7 +2,7 @@
 //! time.
 
 use super::parts::clearing;
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent, thousands};
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
 use crate::case::Case;
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_signals::evidence::Fix;
@@ -42,7 +42,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 }
 
 fn compare(case: &Case<'_>) -> Result<Outcome, Missing> {
-    if case.complaint.is_none() {
+    if case.degradation.is_none() {
         let executed = case.slow().executed(&["digest_text"])?;
         let calls: f64 = executed.iter().map(|of| of.calls).sum();
         let text = format!("{} statements ran {} times, and nothing was slow", executed.len(), thousands(calls));
@@ -102,7 +102,7 @@ fn compare(case: &Case<'_>) -> Result<Outcome, Missing> {
     if case.share_inside(explains_ms) < MATTERS || !is_another {
         return Ok(Outcome::Cleared(vec![told, whole]));
     }
-    Ok(Outcome::Found(Found {
+    Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence: vec![told, whole],
         weights: vec![STRONG, if is_new { FAIR } else { WEAK }],
@@ -157,14 +157,14 @@ fn rate(per_second: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
 
     /// 100 requests a second that take 10 ms, and 400 from 30 to 60 s of 90; a statement of 1 ms for each, and another at `more` a second
     /// of `ms` from then on.
-    fn made(more: i64, ms: i64) -> Made {
+    fn made(more: i64, ms: i64) -> SyntheticRecording {
         let slow = |second: i64| (30..60).contains(&second);
         let grown = |s: i64| (s - 30).clamp(0, 30);
-        Made::new(90)
+        SyntheticRecording::new(90)
             .requests(100, 400)
             .each_request(move |n, r| {
                 if !slow(n / 100) {
@@ -204,7 +204,7 @@ mod tests {
         // A hundred times as many requests, each with a call of 20 ms, beside a call every tenth of a second of something else.
         let per_second = |second: i64| if (30..60).contains(&second) { 100 } else { 1 };
         let calls = move |s: i64| (0..s).map(per_second).sum::<i64>();
-        let spike = Made::new(90)
+        let spike = SyntheticRecording::new(90)
             .requests(100, 400)
             .each_request(move |n, r| {
                 if per_second(n / 100) == 1 {
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn without_a_fact_it_is_not_judged() {
         assert_eq!(made(50, 600).tables(|t| t.statements.rows.clear()).explains(&RULE), None);
-        let always_slow = Made::new(30).requests(100, 400).digest("SELECT 1", |s| (100 * s, s, 0, 0, 0));
+        let always_slow = SyntheticRecording::new(30).requests(100, 400).digest("SELECT 1", |s| (100 * s, s, 0, 0, 0));
         assert_eq!(always_slow.explains(&RULE), None, "nothing to compare with");
     }
 }

@@ -2,7 +2,7 @@
 //! is too small.
 
 use super::parts::clearing;
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent, thousands};
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::share;
 use crate::strength::{FAIR, STRONG};
@@ -96,7 +96,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     };
     let share = mean / busy.mean().max(1e-9);
     let wanted = wanted(&view, &busy, &open, cache);
-    Ok(Outcome::Found(Found {
+    Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence: [states, missed, filled].into_iter().chain(overflow(&view)).collect(),
         weights: vec![STRONG, FAIR * per_statement.min(1.0), FAIR * share.min(1.0)],
@@ -127,14 +127,14 @@ fn overflow(view: &View<'_>) -> Option<Evidence> {
 }
 
 /// The needed size of the cache, and the reason.
-struct Wanted {
+struct CacheSize {
     entries: f64,
     why: String,
 }
 
 /// Concurrent statements times the tables that each opens, half as many again, plus one of each
 /// table.
-fn wanted(view: &View<'_>, busy: &Busy, open: &Gauge, cache: f64) -> Wanted {
+fn wanted(view: &View<'_>, busy: &Busy, open: &Gauge, cache: f64) -> CacheSize {
     let counter = |metric: Metric| view.counter(metric.name, &[], ENABLE).ok();
     let lookups: f64 =
         [metrics::mysql::GLOBAL_STATUS_TABLE_OPEN_CACHE_HITS, metrics::mysql::GLOBAL_STATUS_TABLE_OPEN_CACHE_MISSES]
@@ -156,7 +156,7 @@ fn wanted(view: &View<'_>, busy: &Busy, open: &Gauge, cache: f64) -> Wanted {
         thousands(at_once),
         thousands(tables)
     );
-    Wanted { entries, why }
+    CacheSize { entries, why }
 }
 
 /// The next of 100, 200, 400, 500, 1,000, 2,000, ….
@@ -165,8 +165,8 @@ fn round_up(value: f64) -> f64 {
     [1.0, 2.0, 4.0, 5.0, 10.0].into_iter().map(|m| m * power).find(|v| *v >= value).unwrap_or(value)
 }
 
-fn fix(view: &View<'_>, cache: f64, wanted: Wanted) -> Fix {
-    let Wanted { entries, why } = wanted;
+fn fix(view: &View<'_>, cache: f64, wanted: CacheSize) -> Fix {
+    let CacheSize { entries, why } = wanted;
     let files = number(view, "open_files_limit").unwrap_or(0.0);
     // A table takes a file or two; connections take one each.
     let least = 2.0 * entries + number(view, "max_connections").unwrap_or(0.0) + OTHER_FILES;
@@ -191,12 +191,12 @@ fn fix(view: &View<'_>, cache: f64, wanted: Wanted) -> Fix {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
 
     /// 50 requests of 400 ms a second, each a statement that opens `opened` tables; `open` of 100 are open.
-    fn server(opened: f64, open: f64) -> Made {
+    fn server(opened: f64, open: f64) -> SyntheticRecording {
         let db = "mysql://db";
-        Made::new(10)
+        SyntheticRecording::new(10)
             .requests(50, 400)
             .counter(db, "mysql_global_status_questions", &[], 50.0)
             .counter(db, "mysql_global_status_opened_tables", &[], 50.0 * opened)

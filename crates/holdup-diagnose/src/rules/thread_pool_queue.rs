@@ -8,7 +8,7 @@ mod tests;
 use holdup_recording::Labels;
 
 use super::parts::clearing;
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent, thousands};
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
 use crate::accounts::Owner;
 use crate::case::Case;
 use crate::resources::{share, statements};
@@ -69,7 +69,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let unread = gap::unread(&view, &holdup_signals::ports::database_ports(&view));
     let wire = gap::of_wire(case, completed);
     let app = gap::of_app(case, completed);
-    let seen = Seen { handling: handling.is_ok(), queue: queue.as_ref().ok(), unread: unread.as_ref() };
+    let seen = QueueSources { handling: handling.is_ok(), queue: queue.as_ref().ok(), unread: unread.as_ref() };
 
     // Statements per second, for Little's law, from the source that counts them.
     let questions = view.counter(metrics::mysql::GLOBAL_STATUS_QUESTIONS.name, &[], ENABLE).map(|c| c.rate());
@@ -125,7 +125,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         ));
     }
     let fixes = fixes(&view);
-    Ok(Outcome::Found(Found {
+    Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
         weights,
@@ -136,14 +136,14 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 }
 
 /// The sources that saw the queue itself.
-struct Seen<'g> {
+struct QueueSources<'g> {
     /// Whether the server is known to have a pool.
     handling: bool,
     queue: Option<&'g Gauge>,
     unread: Option<&'g Gauge>,
 }
 
-impl Seen<'_> {
+impl QueueSources<'_> {
     /// Mean number of waiting statements, from the pool's own tables, else from the sockets.
     fn waiting(&self) -> Option<f64> {
         self.queue.or(self.unread.filter(|u| self.handling && u.max > 0.0)).map(|gauge| gauge.mean)
@@ -178,7 +178,7 @@ impl Seen<'_> {
 }
 
 fn client_p99(case: &Case<'_>) -> Option<Evidence> {
-    let complaint = case.complaint.as_ref().filter(|_| case.origin == Origin::Client)?;
+    let complaint = case.degradation.as_ref().filter(|_| case.origin == Origin::Client)?;
     Some(Evidence::new(
         "requests",
         "done_at",

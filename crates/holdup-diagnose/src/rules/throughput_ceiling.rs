@@ -1,14 +1,14 @@
 //! A disk or volume moves all the bytes that it may, reads and writes together.
 
 use super::parts::ceiling::{self, level_evidence, origin, raise, weights};
-use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms};
+use super::{Doc, Judge, MATTERS, Outcome, Rule, RuleFinding, ms};
 use crate::case::Case;
 use crate::resources::disk::{what_it_does, who};
 use crate::resources::volume;
 use crate::resources::volume::level::{at_ceiling, rate};
 use crate::rules::Role;
 use holdup_signals::Missing;
-use holdup_signals::flows::Counted;
+use holdup_signals::flows::FlowSource;
 use holdup_signals::throttle::Unit;
 
 /// The rule.
@@ -41,7 +41,7 @@ fn host(case: &Case<'_>) -> Result<Outcome, Missing> {
     if let Some(cleared) = ceiling::no_disk_was_asked(case) {
         return Ok(cleared);
     }
-    let (flows, at) = at_ceiling(case, Counted::Host)?;
+    let (flows, at) = at_ceiling(case, FlowSource::Host)?;
     let Some(at) = at.into_iter().find(|a| a.binding.unit == Unit::Bytes) else {
         let slow = view.window;
         let queued = |f: &&holdup_signals::flows::Flow| f.queued(slow).unwrap_or(0.0);
@@ -71,7 +71,7 @@ fn host(case: &Case<'_>) -> Result<Outcome, Missing> {
         }
         evidence.extend(who.evidence);
     }
-    Ok(Outcome::Found(Found {
+    Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
         weights: weights(&at.binding.ceiling),

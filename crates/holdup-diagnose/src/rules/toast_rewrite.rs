@@ -3,7 +3,7 @@
 
 use super::parts::clearing::or_by_disk;
 use super::parts::vacuum_advice;
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, bytes, bytes_per_second, ms, percent, thousands};
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, bytes, bytes_per_second, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::volume::demand::{demand, is_negligible, is_rewritten, rewritten_bytes, share_text};
 use crate::strength::{STRONG, WEAK};
@@ -11,7 +11,7 @@ use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::tables::{CHUNK_BYTES, Toast};
 use holdup_signals::written::{Change, changes, set_columns};
-use holdup_signals::{Executed, Missing, View};
+use holdup_signals::{DigestUse, Missing, View};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -80,7 +80,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     evidence.extend(statements.first().map(|of| sets(&view, most, of)));
     let mut fixes = vec![leave_out(most, statements.first())];
     fixes.extend(vacuum_advice::advise(&view, &most.toast, &most.owner));
-    Ok(Outcome::Found(Found {
+    Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
         weights: vec![STRONG, if statements.is_empty() { WEAK } else { STRONG }],
@@ -125,14 +125,14 @@ fn nothing_of_it(view: &View<'_>) -> Result<Evidence, Missing> {
 }
 
 /// Statements that update the table, most calls first.
-fn statements(view: &View<'_>, of: &Toast) -> Vec<Executed> {
+fn statements(view: &View<'_>, of: &Toast) -> Vec<DigestUse> {
     let mut all = view.executed(&["digest_text"]).unwrap_or_default();
     all.retain(|s| changes(&s.text, Change::Update, &of.owner.table));
     all.sort_by(|a, b| b.calls.total_cmp(&a.calls));
     all
 }
 
-fn sets(view: &View<'_>, of: &Toast, statement: &Executed) -> Evidence {
+fn sets(view: &View<'_>, of: &Toast, statement: &DigestUse) -> Evidence {
     let columns = set_columns(&statement.text);
     let share = (statement.calls / of.owner.updated.max(1.0)).min(1.0);
     let text = format!(
@@ -144,7 +144,7 @@ fn sets(view: &View<'_>, of: &Toast, statement: &Executed) -> Evidence {
     view.digest_evidence(statement, "calls", percent(share), "", text)
 }
 
-fn leave_out(of: &Toast, statement: Option<&Executed>) -> Fix {
+fn leave_out(of: &Toast, statement: Option<&DigestUse>) -> Fix {
     let which = match statement.map(|s| set_columns(&s.text)).unwrap_or_default().as_slice() {
         [] | [_] => String::new(),
         several => format!(" (it sets {})", several.join(", ")),

@@ -4,7 +4,7 @@ use holdup_recording::{Labels, metrics};
 
 use super::parts::clearing::or_by_disk;
 use super::parts::identifier;
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, bytes, ms, percent, thousands};
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, bytes, ms, percent, thousands};
 use crate::case::Case;
 use crate::strength::{FAIR, WEAK};
 use holdup_signals::evidence::{Evidence, Fix};
@@ -118,7 +118,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         return Ok(Outcome::Cleared(vec![seen, read]));
     }
     let all: f64 = unread.iter().map(|i| i.bytes).sum();
-    Ok(Outcome::Found(Found {
+    Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence: [Some(seen), Some(read), statement].into_iter().flatten().collect(),
         weights: vec![FAIR, WEAK],
@@ -200,15 +200,15 @@ fn writes_to(text: &str, table: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
 
     const DB: &str = "postgresql://db";
     const TABLE: [(&str, &str); 2] = [("database", "app"), ("table", "public.item")];
 
     /// 100 requests a second of 400 ms, each an update of an item with eight indexes of which `read` are read; of the updates `hot`
     /// a second are HOT; of the blocks read nine in ten are of indexes.
-    fn made(read: usize, hot: f64) -> Made {
-        let mut made = Made::new(30)
+    fn made(read: usize, hot: f64) -> SyntheticRecording {
+        let mut made = SyntheticRecording::new(30)
             .requests(100, 400)
             .counter(DB, "postgresql_stat_tables_n_tup_upd", &TABLE, 100.0)
             .counter(DB, "postgresql_stat_tables_n_tup_hot_upd", &TABLE, hot)

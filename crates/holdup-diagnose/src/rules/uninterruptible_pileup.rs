@@ -1,7 +1,7 @@
 //! Threads pile up in uninterruptible sleep: the load average is high and CPUs are idle. This alone
 //! names no culprit; the reason for their sleep does.
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent};
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent};
 use crate::case::Case;
 use crate::resources::share;
 use crate::strength::{CERTAIN, STRONG};
@@ -67,7 +67,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let idle = idle(&view);
     let idle_ratio = idle.as_ref().map_or(0.5, |(ratio, _)| *ratio);
     evidence.extend(idle.map(|(_, evidence)| evidence));
-    Ok(Outcome::Found(Found {
+    Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
         weights: vec![STRONG, CERTAIN * idle_ratio],
@@ -119,11 +119,11 @@ fn idle(view: &View<'_>) -> Option<(f64, Evidence)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
     use crate::verdict::Answer;
 
-    fn made(asleep: i64) -> Made {
-        Made::new(10).requests(100, 1_000).gauge("host", "system_cpu_logical_count", &[], 8.0).asleep(
+    fn made(asleep: i64) -> SyntheticRecording {
+        SyntheticRecording::new(10).requests(100, 1_000).gauge("host", "system_cpu_logical_count", &[], 8.0).asleep(
             asleep,
             "rwsem_down_write_slowpath",
             "rwsem_down_write_slowpath < down_write",

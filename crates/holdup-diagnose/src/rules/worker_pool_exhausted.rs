@@ -4,11 +4,11 @@ mod advice;
 #[cfg(test)]
 mod tests;
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, of_failures};
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, of_failures};
 use crate::case::Case;
 use crate::failures;
 use crate::resources::share;
-use crate::resources::workers::{self, Held, Pool, stretch};
+use crate::resources::workers::{self, Pool, WorkerHold, stretch};
 use crate::strength::{FAIR, NONE, STRONG};
 use holdup_signals::Missing;
 use holdup_signals::evidence::Evidence;
@@ -39,8 +39,8 @@ const NOW_AND_THEN: f64 = 0.1;
 const UNTOLD: f64 = 0.5;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
-    let pool = Pool::of(case)?;
-    let held = Held::of(case, &pool);
+    let pool = Pool::for_case(case)?;
+    let held = WorkerHold::measure(case, &pool);
     let overflow_ms = workers::dropped_ms(case, Some(&pool));
     let before_app = pool.before_app_ms(case);
     let mut evidence = pool.evidence();
@@ -104,15 +104,15 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }
     // If a server reports nothing about its workers and their holder is unknown, something inside
     // may be what all of them wait for.
-    let is_told = pool.workers.is_some() || held.as_ref().is_some_and(|held| held.known_ms() >= 0.5 * held.ms);
+    let is_explained = pool.workers.is_some() || held.as_ref().is_some_and(|held| held.known_ms() >= 0.5 * held.ms);
     let weights = [
         STRONG * pool.full_ratio.unwrap_or(0.5),
         if pool.accept_ms.is_some() { STRONG * pool.standing_ratio() } else { NONE },
         if before_app.is_some_and(|(ms, _)| share(case, ms) >= MATTERS) { FAIR } else { NONE },
     ]
-    .map(|weight| if is_told { weight } else { weight * UNTOLD })
+    .map(|weight| if is_explained { weight } else { weight * UNTOLD })
     .to_vec();
-    let found = Found {
+    let found = RuleFinding {
         explains_ms,
         evidence,
         weights,

@@ -2,7 +2,7 @@
 
 mod postgresql;
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, bytes, ms, percent};
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, bytes, ms, percent};
 use crate::case::Case;
 use crate::resources::disk::{is_oversized, read_device, what_it_does};
 use crate::resources::volume;
@@ -76,7 +76,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let mut evidence = full.evidence;
     evidence.push(view.disk_evidence(disk, "a short queue", what_it_does(disk))?);
     evidence.push(asleep);
-    Ok(Outcome::Found(Found {
+    Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
         weights: full.weights,
@@ -88,7 +88,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 }
 
 /// A cache that is full.
-struct Full {
+struct FullCache {
     /// Its share (0-1) of the waits for reads.
     share: f64,
     evidence: Vec<Evidence>,
@@ -97,7 +97,7 @@ struct Full {
 }
 
 /// InnoDB's buffer pool, if it is full and requests read past it; none otherwise.
-fn own_cache(view: &View<'_>, disk: &Disk, completed: f64) -> Result<Option<Full>, Missing> {
+fn own_cache(view: &View<'_>, disk: &Disk, completed: f64) -> Result<Option<FullCache>, Missing> {
     let any = [
         metrics::mysql::GLOBAL_STATUS_QUESTIONS,
         metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_READS,
@@ -151,7 +151,7 @@ fn own_cache(view: &View<'_>, disk: &Disk, completed: f64) -> Result<Option<Full
                 .to_owned(),
         ),
     };
-    Ok(Some(Full {
+    Ok(Some(FullCache {
         // By operations or by bytes, whichever others do more of.
         share: (reads.delta / disk.read.operations.max(1.0))
             .min(reads.delta * page / disk.read.bytes.max(1.0))
@@ -168,7 +168,7 @@ fn page_cache(
     disk: &Disk,
     waits: &DiskWaits,
     completed: f64,
-) -> Result<Result<Full, Vec<Evidence>>, Missing> {
+) -> Result<Result<FullCache, Vec<Evidence>>, Missing> {
     let memory = view.memory()?;
     let whose = if memory.is_cgroup() { "the cgroup's memory" } else { "the machine's memory" };
     let in_use = memory.evidence(
@@ -227,7 +227,7 @@ fn page_cache(
     );
     let mut fixes = vec![more_memory(view, disk, &memory, again.delta * PAGE_BYTES)];
     fixes.push(less_data());
-    Ok(Ok(Full {
+    Ok(Ok(FullCache {
         share,
         evidence: vec![faults, refaults, in_use, size],
         weights: vec![STRONG, STRONG * ratio.max(0.5), FAIR],
@@ -294,14 +294,14 @@ fn stored(view: &View<'_>, disk: &Disk) -> Option<(String, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
     use holdup_signals::memory::LIMIT;
 
     const FAULT: &str = "folio_wait_bit_common < filemap_fault < __do_fault < exc_page_fault";
 
     /// 250 requests a second of 100 ms, with 24 threads asleep behind small reads; memory of the cgroup in use by `used`.
-    fn made(used: f64, refaults: f64) -> Made {
-        Made::new(12)
+    fn made(used: f64, refaults: f64) -> SyntheticRecording {
+        SyntheticRecording::new(12)
             .requests(250, 100)
             .disk("loop0", (2_000.0, 8_192.0, 12.0), (0.0, 0.0, 0.0))
             .asleep(24, "folio_wait_bit_common", FAULT, None)

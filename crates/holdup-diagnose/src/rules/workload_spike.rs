@@ -2,7 +2,7 @@
 
 use holdup_recording::{Labels, metrics};
 
-use super::{Doc, Found, Judge, Others, Outcome, Role, Rule, percent, timing};
+use super::{Doc, Judge, Others, Outcome, Role, Rule, RuleFinding, percent, timing};
 use crate::case::Case;
 use crate::resources::cpu;
 use crate::strength::{FAIR, STRONG};
@@ -73,7 +73,7 @@ fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
 /// use no more of it than before.
 fn scheduled(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
     // Without what is still answered after the load has ended.
-    let slow = case.complaint.as_ref().map_or(case.slow().window, |complaint| complaint.slow);
+    let slow = case.degradation.as_ref().map_or(case.slow().window, |complaint| complaint.slow);
     let now = case.due_per_second(slow)?;
     let before = case.calm().and_then(|calm| case.due_per_second(calm.window).ok()).unwrap_or(0.0);
     let factor = if before > 0.0 { now / before } else { 1.0 };
@@ -136,7 +136,7 @@ fn is_services_own(rule: &str, view: &View<'_>, own_seconds: f64) -> bool {
     rule != CPUS || own_seconds >= cpu::OWN * all(&["user", "nice", "system"])
 }
 
-fn found(case: &Case<'_>, factor: f64, mut evidence: Vec<Evidence>, work: Option<Evidence>) -> Found {
+fn found(case: &Case<'_>, factor: f64, mut evidence: Vec<Evidence>, work: Option<Evidence>) -> RuleFinding {
     let excess = case.excess_ms();
     // At the old rate all was well: if nothing else changed, the whole delay goes with the rate.
     // Otherwise more load lengthens every queue, and other rules say which: this one takes the
@@ -144,7 +144,7 @@ fn found(case: &Case<'_>, factor: f64, mut evidence: Vec<Evidence>, work: Option
     let explains_ms = if work.is_some() { excess } else { excess * (1.0 - 1.0 / factor) };
     let weights = if work.is_some() { vec![STRONG, STRONG] } else { vec![FAIR] };
     evidence.extend(work);
-    Found {
+    RuleFinding {
         explains_ms,
         evidence,
         weights,
@@ -167,7 +167,7 @@ fn found(case: &Case<'_>, factor: f64, mut evidence: Vec<Evidence>, work: Option
 mod tests {
     use super::RULE;
     use crate::rules::Role;
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
     use crate::verdict::Answer;
 
     /// Second from which on the schedule is four times as high.
@@ -175,7 +175,7 @@ mod tests {
 
     /// 40 s of a schedule that rises from 25 to 100 requests a second, which the service, at `each_ms` of CPU time a request, then
     /// carries no more; `others` CPUs are used by somebody else all along. Two CPUs.
-    fn rising(each_ms: (f64, f64), others: f64) -> Made {
+    fn rising(each_ms: (f64, f64), others: f64) -> SyntheticRecording {
         let grown = |before: f64, after: f64| {
             move |second: i64| before * second.min(ROSE) as f64 + after * (second - ROSE).max(0) as f64
         };
@@ -184,7 +184,7 @@ mod tests {
         let used = (own.0 + others, own.1 + others);
         let mode = |mode| [("cpu_mode", mode)];
         let s = 1_000_000_000;
-        Made::new(40)
+        SyntheticRecording::new(40)
             .requests(100, 900)
             .each_request(move |n, r| {
                 if r.intended_at < ROSE * s {
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_schedule_that_stays_is_a_question() {
-        let steady = Made::new(20).requests(100, 900).explains(&RULE);
+        let steady = SyntheticRecording::new(20).requests(100, 900).explains(&RULE);
         assert_eq!(steady, Some(0.0));
         // It rose, and no resource of the machine ran out.
         let idle = || rising((5.0, 5.0), 0.0).tables(|t| t.samples.rows.retain(|r| !r.metric.contains("run_queue")));

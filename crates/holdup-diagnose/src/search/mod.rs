@@ -23,7 +23,7 @@ const FAILS: f64 = 0.05;
 
 /// A search as it ran. The same shape as the engine's own.
 #[derive(Deserialize)]
-struct Searched {
+struct SearchRecord {
     config: Config,
     steps: Vec<Step>,
 }
@@ -157,13 +157,13 @@ pub struct StepReport {
 
 /// The result of a search for the knee; none if it can't be read.
 pub(crate) fn report(recording: &Recording) -> Option<SearchReport> {
-    let searched: Searched = serde_json::from_str(recording.search.as_deref()?).ok()?;
+    let searched: SearchRecord = serde_json::from_str(recording.search.as_deref()?).ok()?;
     let finding = holdup_knee::judge(&searched.steps, &searched.config);
-    Some(SearchReport::of(&finding, &searched.steps, &searched.config, |step| p99(recording, step)))
+    Some(SearchReport::new(&finding, &searched.steps, &searched.config, |step| p99(recording, step)))
 }
 
 impl SearchReport {
-    fn of(finding: &Finding, steps: &[Step], config: &Config, p99: impl Fn(&Step) -> Option<f64>) -> Self {
+    fn new(finding: &Finding, steps: &[Step], config: &Config, p99: impl Fn(&Step) -> Option<f64>) -> Self {
         let mut report = Self {
             knee: finding.knee.map(rate),
             breaking_point: finding.breaking_point.map(|b| BreakingPoint { rate: rate(b.rate), how: b.how }),
@@ -192,8 +192,8 @@ impl SearchReport {
 
     /// Whether the question was answered: by a rate, or by "not up to here".
     pub fn is_answered(&self) -> bool {
-        let is_told = self.knee.is_some() || self.breaking_point.is_some();
-        self.refused.is_none() && (is_told || self.points.iter().any(|point| point.held == "yes"))
+        let is_named = self.knee.is_some() || self.breaking_point.is_some();
+        self.refused.is_none() && (is_named || self.points.iter().any(|point| point.held == "yes"))
     }
 
     /// Whether many requests fail at rates that count as carried.

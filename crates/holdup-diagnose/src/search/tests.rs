@@ -66,7 +66,7 @@ fn found() -> (Finding, Vec<Step>) {
 }
 
 fn report_of(finding: &Finding, steps: &[Step]) -> SearchReport {
-    SearchReport::of(finding, steps, &Config::default(), |step| Some(step.offered * 1e6))
+    SearchReport::new(finding, steps, &Config::default(), |step| Some(step.offered * 1e6))
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn what_varies_does_not_recover_or_misses_its_objective_is_said() {
     finding.unresolved = vec!["visits disagree at 150 requests/s".to_owned()];
     finding.is_stable = false;
     let objective = Some(holdup_knee::Objective { quantile: 0.99, below_ns: 5e8 });
-    let report = SearchReport::of(&finding, &steps, &Config { objective, ..Config::default() }, |_| None);
+    let report = SearchReport::new(&finding, &steps, &Config { objective, ..Config::default() }, |_| None);
     let text = report.text.join("\n");
     for said in [
         "p99 is over 500 ms beyond it",
@@ -178,10 +178,10 @@ fn lines_go_no_further_than_the_steps() {
 /// A search whose last step asked for more at a time than it may have under way, while the service was as fast as ever.
 #[test]
 fn a_generator_that_asks_for_too_little_at_a_time_is_named_and_no_knee_is() {
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
     // Two steps of 10 s: at 40/s requests take 130 ms, at 80/s they wait 400 ms for one of eight connections besides.
     let ms = |n: i64| if n < 400 { 0 } else { 400_000_000 };
-    let mut made = Made::new(15).requests(40, 130).each_request(|n, r| {
+    let mut made = SyntheticRecording::new(15).requests(40, 130).each_request(|n, r| {
         // 40 a second, then 80.
         r.intended_at = if n < 400 { n * 25_000_000 } else { 10_000_000_000 + (n - 400) * 12_500_000 };
         (r.ready_at, r.sent_at) = (Some(r.intended_at + ms(n)), Some(r.intended_at + ms(n)));

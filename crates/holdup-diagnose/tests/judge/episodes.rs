@@ -110,7 +110,7 @@ fn episodes_are_found_and_noise_is_none() {
             let count = if i % 3 == 0 { 0 } else { 1 + (i % 4) as i64 };
             let truth = truth(&mut chance, seconds, count);
             let rows = requests(&mut chance, kind, seconds, &truth);
-            let found: Vec<Episode> = find(&ClientView::of(&rows).seconds);
+            let found: Vec<Episode> = find(&ClientView::from_requests(&rows).seconds);
             let mut hits = 0;
             for (from, to, _) in &truth {
                 let is = Window { from: from * S, to: to * S };

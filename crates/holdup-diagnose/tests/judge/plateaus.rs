@@ -5,7 +5,7 @@
 //! To see precision and recall: `cargo xtask test -p holdup-diagnose plateaus --no-capture`
 
 use holdup_signals::Window;
-use holdup_signals::plateau::{Asked, ceilings, falls, sum};
+use holdup_signals::plateau::{QueuedRate, ceilings, falls, sum};
 
 use crate::chance::Chance;
 
@@ -56,7 +56,7 @@ fn daily(i: usize, period: f64, least: f64, most: f64) -> f64 {
 }
 
 /// The same as the detector gets it: split into parts by shares that wander, with samples of parts missing, then added up.
-fn seen(chance: &mut Chance, simulated: &Simulated, parts: usize, missing: f64) -> Vec<Asked> {
+fn seen(chance: &mut Chance, simulated: &Simulated, parts: usize, missing: f64) -> Vec<QueuedRate> {
     let mut weights: Vec<f64> = (0..parts).map(|_| chance.between(0.5, 2.0)).collect();
     let mut series = vec![Vec::new(); parts];
     for (i, (done, _)) in simulated.iter().enumerate() {
@@ -69,12 +69,15 @@ fn seen(chance: &mut Chance, simulated: &Simulated, parts: usize, missing: f64) 
         }
     }
     let at = |i: i64| Window { from: i * 1_000_000_000, to: (i + 1) * 1_000_000_000 };
-    sum(&series).into_iter().map(|(i, done)| Asked { window: at(i), done, queued: simulated[i as usize].1 }).collect()
+    sum(&series)
+        .into_iter()
+        .map(|(i, done)| QueuedRate { window: at(i), done, queued: simulated[i as usize].1 })
+        .collect()
 }
 
 /// A series and what is to be found in it: ceilings in time order, and the interval of the fall if there is one.
 struct Known {
-    series: Vec<Asked>,
+    series: Vec<QueuedRate>,
     bound: Option<f64>,
     levels: Vec<f64>,
     falls_at: Option<usize>,

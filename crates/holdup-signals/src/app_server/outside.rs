@@ -176,13 +176,13 @@ fn takes_at_once(waiting: &Levels, in_hand: &Levels) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::Made;
+    use crate::testing::SyntheticRecording;
 
     const SERVER: &str = "server:8080";
     const PORT: [(&str, &str); 1] = [("port", "8080")];
 
-    fn made(waiting: f64) -> Made {
-        Made::new(10)
+    fn made(waiting: f64) -> SyntheticRecording {
+        SyntheticRecording::new(10)
             .gauge(SERVER, "tcp_accept_queue_length", &PORT, waiting)
             .gauge(SERVER, "tcp_accept_queue_limit", &PORT, 64.0)
             .gauge(SERVER, "server_accepted_connections", &[("pid", "7"), ("role", "worker")], 6.0)
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(see(0.0), (0.0, None, 0, Some(10.0)), "it may take more");
         // Once it had 40 in hand: ten are not all that it takes.
         let more =
-            Made::new(10)
+            SyntheticRecording::new(10)
                 .counted(SERVER, "tcp_accept_queue_length", &PORT, |second| if second == 5 { 0.0 } else { 20.0 })
                 .gauge(SERVER, "server_accepted_connections", &[("pid", "7")], 10.0)
                 .counted(SERVER, "server_answering_connections", &[("pid", "7")], |second| {
@@ -222,9 +222,9 @@ mod tests {
             .requests(10, 20)
             .gauge("server:9300", "tcp_accept_queue_length", &[("port", "9300")], 50.0)
             .gauge("server:9300", "tcp_accept_queue_limit", &[("port", "9300")], 64.0);
-        let port = |made: &Made| made.seen(|view| view.outside().map(|o| o.port).ok());
+        let port = |made: &SyntheticRecording| made.seen(|view| view.outside().map(|o| o.port).ok());
         assert_eq!(port(&both).as_deref(), Some("9300"), "the longest");
         assert_eq!(port(&both.target("http://127.0.0.1:8080/orders")).as_deref(), Some("8080"));
-        assert_eq!(port(&Made::new(10)), None);
+        assert_eq!(port(&SyntheticRecording::new(10)), None);
     }
 }

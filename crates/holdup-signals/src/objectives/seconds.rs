@@ -123,7 +123,7 @@ fn live(run: &Run<'_>, load: &LoadFacts, index: usize, warm_up: Duration) -> Opt
 }
 
 #[derive(Default)]
-struct Counted {
+struct SecondCounts {
     completed: u64,
     failed: u64,
     times: Vec<(u64, u64)>,
@@ -132,7 +132,7 @@ struct Counted {
 /// Feeds the requests that rows stand for, by the second in which they ended.
 fn feed_rows(run: &Run<'_>, due_until: Duration, evaluations: &mut [Evaluation]) {
     let start = load_start(&run.recording.manifest);
-    let mut seconds: BTreeMap<i64, (i64, BTreeMap<&str, Counted>)> = BTreeMap::new();
+    let mut seconds: BTreeMap<i64, (i64, BTreeMap<&str, SecondCounts>)> = BTreeMap::new();
     for row in run.requests {
         let done = (row.done_at - start).max(0);
         let (last, operations) = seconds.entry(done / SECOND_NS).or_default();

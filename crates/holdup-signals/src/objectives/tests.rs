@@ -111,7 +111,7 @@ impl Load {
 
 fn judge_part(recording: &Recording, rows: &[Request], window: Option<Window>, measured_from: i64) -> Vec<Objective> {
     let requests: Vec<&Request> = rows.iter().filter(|r| window.is_none_or(|w| w.contains(r.intended_at))).collect();
-    let operations = operations::of(recording, &requests, window, measured_from);
+    let operations = operations::summarize(recording, &requests, window, measured_from);
     Run { recording, requests: &requests, operations: &operations, window, measured_from }.judge()
 }
 

@@ -98,7 +98,7 @@ const BOUND: f64 = 0.93;
 
 /// An interval: the rate, and the queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Asked {
+pub struct QueuedRate {
     /// When.
     pub window: Window,
     /// Throughput, per second.
@@ -107,7 +107,7 @@ pub struct Asked {
     pub queued: f64,
 }
 
-impl Asked {
+impl QueuedRate {
     /// Merges both into one.
     fn with(&self, next: &Self) -> Self {
         let (own, other) = (self.window.seconds(), next.window.seconds());
@@ -170,10 +170,10 @@ pub struct Freer {
 /// The stretch above `ceiling` before it, if it has at least [`ENDS_ABOVE`] intervals and no
 /// interval above follows. One later interval may be above, when the higher limit's last tokens are
 /// spent.
-pub fn freer_before(series: &[Asked], ceiling: &Ceiling) -> Option<Freer> {
+pub fn freer_before(series: &[QueuedRate], ceiling: &Ceiling) -> Option<Freer> {
     let begun = ceiling.stretches.first()?.from;
-    let is_above = |i: &&Asked| i.done > (1.0 + 2.0 * NEAR) * ceiling.level;
-    let (before, after): (Vec<&Asked>, Vec<&Asked>) =
+    let is_above = |i: &&QueuedRate| i.done > (1.0 + 2.0 * NEAR) * ceiling.level;
+    let (before, after): (Vec<&QueuedRate>, Vec<&QueuedRate>) =
         series.iter().filter(is_above).partition(|i| i.window.from < begun);
     let (first, last) = (before.first()?, before.last()?);
     let most = before.iter().map(|i| i.done).fold(0.0, f64::max);
@@ -205,9 +205,9 @@ pub fn sum(parts: &[Vec<(i64, f64)>]) -> Vec<(i64, f64)> {
 
 /// The ceilings of a rate, by the start of their first stretch. `bound` is the rate's own bound, if
 /// it has one.
-pub fn ceilings(intervals: &[Asked], bound: Option<f64>) -> Vec<Ceiling> {
-    let usable = |i: &&Asked| i.done.is_finite() && i.queued.is_finite() && i.done >= 0.0;
-    let mut intervals: Vec<Asked> = intervals.iter().filter(usable).copied().collect();
+pub fn ceilings(intervals: &[QueuedRate], bound: Option<f64>) -> Vec<Ceiling> {
+    let usable = |i: &&QueuedRate| i.done.is_finite() && i.queued.is_finite() && i.done >= 0.0;
+    let mut intervals: Vec<QueuedRate> = intervals.iter().filter(usable).copied().collect();
     intervals.sort_by_key(|i| i.window.from);
     let intervals = steady(intervals);
     let levels = levels(&intervals);
@@ -218,8 +218,8 @@ pub fn ceilings(intervals: &[Asked], bound: Option<f64>) -> Vec<Ceiling> {
 
 /// Merges intervals shorter than [`STEADY_NS`] with adjacent ones. In a short interval, the time of
 /// reading the counters and requests counted at their end would outweigh the effect.
-fn steady(intervals: Vec<Asked>) -> Vec<Asked> {
-    let mut whole: Vec<Asked> = Vec::new();
+fn steady(intervals: Vec<QueuedRate>) -> Vec<QueuedRate> {
+    let mut whole: Vec<QueuedRate> = Vec::new();
     for next in intervals {
         match whole.last_mut() {
             Some(last) if last.window.to - last.window.from < STEADY_NS && last.window.to == next.window.from => {
@@ -245,7 +245,7 @@ fn is_near(rate: f64, level: f64) -> bool {
 }
 
 /// Middles of the densest bands, densest first.
-fn levels(intervals: &[Asked]) -> Vec<f64> {
+fn levels(intervals: &[QueuedRate]) -> Vec<f64> {
     let mut rates: Vec<f64> = intervals.iter().filter(|i| i.queued >= QUEUED && i.done > 0.0).map(|i| i.done).collect();
     rates.sort_by(f64::total_cmp);
     let least = LEAST_INTERVALS.max((LEAST_RATIO * rates.len() as f64).ceil() as usize);
@@ -272,7 +272,7 @@ fn levels(intervals: &[Asked]) -> Vec<f64> {
 }
 
 /// The runs of level `of` as ranges of intervals, from the first to the last at it.
-fn runs(intervals: &[Asked], levels: &[f64], of: usize) -> Vec<std::ops::Range<usize>> {
+fn runs(intervals: &[QueuedRate], levels: &[f64], of: usize) -> Vec<std::ops::Range<usize>> {
     let level = levels[of];
     let elsewhere = |rate: f64| levels.iter().enumerate().any(|(i, l)| i != of && is_near(rate, *l));
     let mut runs: Vec<std::ops::Range<usize>> = Vec::new();
@@ -298,22 +298,22 @@ fn runs(intervals: &[Asked], levels: &[f64], of: usize) -> Vec<std::ops::Range<u
     runs
 }
 
-fn ceiling(intervals: &[Asked], levels: &[f64], of: usize, bound: Option<f64>) -> Option<Ceiling> {
+fn ceiling(intervals: &[QueuedRate], levels: &[f64], of: usize, bound: Option<f64>) -> Option<Ceiling> {
     let runs = runs(intervals, levels, of);
     let at_it = |run: &std::ops::Range<usize>| {
         let here = intervals[run.clone()].iter();
-        here.filter(|i| i.queued >= QUEUED && is_near(i.done, levels[of])).copied().collect::<Vec<Asked>>()
+        here.filter(|i| i.queued >= QUEUED && is_near(i.done, levels[of])).copied().collect::<Vec<QueuedRate>>()
     };
     let runs: Vec<_> =
         runs.into_iter().map(|run| (at_it(&run), run)).filter(|(at, _)| at.len() >= LEAST_IN_RUN).collect();
-    let at: Vec<Asked> = runs.iter().flat_map(|(at, _)| at).copied().collect();
+    let at: Vec<QueuedRate> = runs.iter().flat_map(|(at, _)| at).copied().collect();
     if at.len() < LEAST_INTERVALS {
         return None;
     }
     let level = median(at.iter().map(|i| i.done))?;
     let queued = median(at.iter().map(|i| i.queued))?;
-    let as_much = |i: &&Asked| i.queued >= (AS_MUCH * queued).max(QUEUED);
-    let asked: Vec<&Asked> = runs.iter().flat_map(|(_, run)| &intervals[run.clone()]).filter(as_much).collect();
+    let as_much = |i: &&QueuedRate| i.queued >= (AS_MUCH * queued).max(QUEUED);
+    let asked: Vec<&QueuedRate> = runs.iter().flat_map(|(_, run)| &intervals[run.clone()]).filter(as_much).collect();
     let near = asked.iter().filter(|i| is_near(i.done, level)).count() as f64 / asked.len().max(1) as f64;
     let above = |by: f64| asked.iter().filter(|i| i.done > (1.0 + by) * level).count();
     // One slightly above is a late read of the counters; the interval before it is as much below.
@@ -335,9 +335,9 @@ fn ceiling(intervals: &[Asked], levels: &[f64], of: usize, bound: Option<f64>) -
 
 /// Whether a run neither rises nor falls nor bends: the medians of its thirds agree, apart from the
 /// noise between adjacent intervals.
-fn is_level(at: &[Asked], level: f64) -> bool {
+fn is_level(at: &[QueuedRate], level: f64) -> bool {
     let third = at.len() / 3;
-    let of = |part: &[Asked]| median(part.iter().map(|i| i.done)).unwrap_or(level);
+    let of = |part: &[QueuedRate]| median(part.iter().map(|i| i.done)).unwrap_or(level);
     let thirds = [of(&at[..third]), of(&at[third..at.len() - third]), of(&at[at.len() - third..])];
     let (least, most) = thirds.iter().fold((f64::MAX, f64::MIN), |(a, b), t| (a.min(*t), b.max(*t)));
     // Adjacent values differ by √2 of the noise (J. von Neumann 1941); a median of n is 1.25/√n of
@@ -348,18 +348,18 @@ fn is_level(at: &[Asked], level: f64) -> bool {
 }
 
 /// What shows that more was demanded while the rate stood at `level`; none if nothing does.
-fn demand(all: &[Asked], at: &[Asked], level: f64, queued: f64) -> Option<Demand> {
-    let wait = median(at.iter().map(Asked::wait))?;
+fn demand(all: &[QueuedRate], at: &[QueuedRate], level: f64, queued: f64) -> Option<Demand> {
+    let wait = median(at.iter().map(QueuedRate::wait))?;
     let (slope, t, spread) = follows(at);
     let moves_alone = spread >= MOVES && slope < FOLLOWS;
-    let is_quiet = |i: &&Asked| i.done > 0.0 && i.done < QUIETER * level && i.queued < FEWER * queued;
-    let quiet: Vec<f64> = all.iter().filter(is_quiet).map(Asked::wait).collect();
+    let is_quiet = |i: &&QueuedRate| i.done > 0.0 && i.done < QUIETER * level && i.queued < FEWER * queued;
+    let quiet: Vec<f64> = all.iter().filter(is_quiet).map(QueuedRate::wait).collect();
     if t > BEYOND_CHANCE && slope >= FOLLOWS {
         return None;
     }
     // If the rate is the same with hardly any queue, it is that of the demand, which is met; only
     // the wait varies.
-    let is_free = |i: &&Asked| i.queued < (HARDLY * queued).max(QUEUED);
+    let is_free = |i: &&QueuedRate| i.queued < (HARDLY * queued).max(QUEUED);
     let free: Vec<f64> = all.iter().filter(is_free).map(|i| i.done).collect();
     if free.len() as f64 >= OFTEN * at.len() as f64
         && median(free.iter().copied()).is_some_and(|rate| is_near(rate, level))
@@ -368,7 +368,7 @@ fn demand(all: &[Asked], at: &[Asked], level: f64, queued: f64) -> Option<Demand
     }
     // An interval with a higher rate and as long a wait was not at a limit; below one, the wait
     // would be longer.
-    let above: Vec<f64> = all.iter().filter(|i| i.done > (1.0 + 2.0 * NEAR) * level).map(Asked::wait).collect();
+    let above: Vec<f64> = all.iter().filter(|i| i.done > (1.0 + 2.0 * NEAR) * level).map(QueuedRate::wait).collect();
     if above.len() >= LEAST_QUIET
         && !(moves_alone && spread >= 3.0 * MOVES)
         && wait < SHORTER * median(above.iter().copied())?
@@ -382,7 +382,7 @@ fn demand(all: &[Asked], at: &[Asked], level: f64, queued: f64) -> Option<Demand
 }
 
 /// How the rate moves with the queue, as logarithms: slope, Student's t of the correlation, and the queue's spread.
-fn follows(at: &[Asked]) -> (f64, f64, f64) {
+fn follows(at: &[QueuedRate]) -> (f64, f64, f64) {
     let pairs: Vec<(f64, f64)> = at.iter().map(|i| (i.queued.ln(), i.done.ln())).collect();
     let n = pairs.len() as f64;
     let (mean_q, mean_r) = pairs.iter().fold((0.0, 0.0), |(q, r), p| (q + p.0 / n, r + p.1 / n));
@@ -423,16 +423,16 @@ mod tests {
         }
     }
 
-    fn series(rates: &[f64]) -> Vec<Asked> {
+    fn series(rates: &[f64]) -> Vec<QueuedRate> {
         let interval =
-            |(from, done): (i64, &f64)| Asked { window: Window { from, to: from + 1 }, done: *done, queued: 9.0 };
+            |(from, done): (i64, &f64)| QueuedRate { window: Window { from, to: from + 1 }, done: *done, queued: 9.0 };
         (0..).zip(rates).map(interval).collect()
     }
 
     #[test]
     fn half_seconds_that_jump_are_a_second_that_stands() {
         const HALF: i64 = 500_000_000;
-        let jumps = |i: i64| Asked {
+        let jumps = |i: i64| QueuedRate {
             window: Window { from: i * HALF, to: (i + 1) * HALF },
             done: if i % 2 == 0 { 5.6 } else { 6.8 },
             queued: 12.0 + 5.0 * (i as f64 * 0.9).sin(),

@@ -3,7 +3,7 @@
 
 use holdup_recording::rows::Request;
 
-use super::reading::{Loop, Reading};
+use super::reading::{Loop, LoopSeries};
 use super::{
     BUSY, CAPPED, FOUND_FREE_MS, KEPT_UP, LATE, Label, Limit, NO_LOCAL_PORT, PORTS, RUN_QUEUE, Reason, Slice,
     THROTTLED, Validity,
@@ -13,11 +13,11 @@ use crate::client::{client_queue_ms, distribution, is_latency, mean_over, respon
 use crate::yardstick::{MATTERS, SERVICE_SLOWED};
 
 /// The input of the judgement.
-pub struct Judging<'a> {
+pub struct SliceJudge<'a> {
     /// The generator's loops.
     pub loops: &'a [Loop],
     /// Seconds that the whole process lacked a CPU because its quota was used up.
-    pub throttled: Option<&'a Reading>,
+    pub throttled: Option<&'a LoopSeries>,
     /// Requests by when they were due.
     pub rows: &'a [&'a Request],
     /// Users who each wait for their response; none if a schedule decides what is due.
@@ -28,7 +28,7 @@ pub struct Judging<'a> {
     pub unloaded_ms: f64,
 }
 
-impl Judging<'_> {
+impl SliceJudge<'_> {
     /// All slices of `span`.
     pub fn slices(&self, span: Window) -> Vec<Slice> {
         let mut edges = self.loops.first().map_or_else(Vec::new, |l| l.edges(span));
@@ -64,7 +64,7 @@ impl Judging<'_> {
         for one in self.loops {
             let name = || one.label.clone();
             let seconds = one.busy.as_ref().and_then(|r| r.seconds(window));
-            let share = |reading: Option<&Reading>| Some(reading?.growth(window)? / seconds?);
+            let share = |reading: Option<&LoopSeries>| Some(reading?.growth(window)? / seconds?);
             let busy = share(one.busy.as_ref());
             judged &= busy.is_some();
             if let Some(value) = busy.filter(|share| *share >= BUSY && (self.users.is_some() || behind)) {
@@ -110,7 +110,7 @@ impl Judging<'_> {
     }
 
     /// Sum over all loops of their counts in `window`; none if one loop did not count.
-    fn sum(&self, window: Window, of: fn(&Loop) -> Option<&Reading>) -> Option<f64> {
+    fn sum(&self, window: Window, of: fn(&Loop) -> Option<&LoopSeries>) -> Option<f64> {
         self.loops.iter().map(|l| of(l).and_then(|r| r.growth(window))).sum()
     }
 

@@ -15,12 +15,12 @@ const LEAST_NS: i64 = 750_000_000;
 const REST_NS: i64 = 500_000_000;
 
 /// One counter or gauge of one loop, or of the process: samples in order of time.
-pub struct Reading(Vec<(i64, f64)>);
+pub struct LoopSeries(Vec<(i64, f64)>);
 
-impl Reading {
+impl LoopSeries {
     /// The reading of a counter of the whole process, which existed before the load; none if not
     /// recorded.
-    pub fn of(index: &Index, metric: &str) -> Option<Self> {
+    pub fn of_process(index: &Index, metric: &str) -> Option<Self> {
         let (_, samples) = index.series(metric, &[]).next()?;
         Some(Self(samples.clone()))
     }
@@ -64,19 +64,19 @@ pub struct Loop {
     /// Its label; empty if it has none.
     pub label: String,
     /// Seconds on a CPU.
-    pub cpu: Option<Reading>,
+    pub cpu: Option<LoopSeries>,
     /// Seconds not asleep.
-    pub busy: Option<Reading>,
+    pub busy: Option<LoopSeries>,
     /// Seconds runnable, but waiting for a CPU.
-    pub run_queue: Option<Reading>,
+    pub run_queue: Option<LoopSeries>,
     /// Send lag, 99th percentile of the second before, seconds. None if it was never computed.
-    pub lag: Option<Reading>,
+    pub lag: Option<LoopSeries>,
     /// Requests that were due.
-    pub offered: Option<Reading>,
+    pub offered: Option<LoopSeries>,
     /// Requests that ended, successfully or not.
-    pub ended: Option<Reading>,
+    pub ended: Option<LoopSeries>,
     /// Requests that found every connection busy.
-    pub capped: Option<Reading>,
+    pub capped: Option<LoopSeries>,
 }
 
 impl Loop {
@@ -86,7 +86,7 @@ impl Loop {
         let labels: Vec<Option<String>> =
             labels.map(|((_, labels), _)| labels.get("loop").map(str::to_owned)).collect();
         let loops = labels.into_iter().map(|label| {
-            let read = |metric: &str| Reading::of_loop(index, metric, label.as_deref(), begun);
+            let read = |metric: &str| LoopSeries::of_loop(index, metric, label.as_deref(), begun);
             Self {
                 cpu: read(metrics::load::CPU.name),
                 busy: read(metrics::load::BUSY.name),
@@ -103,7 +103,7 @@ impl Loop {
 
     /// Bounds of the slices of `span`: at samples, about a second apart, where there are any.
     pub fn edges(&self, span: Window) -> Vec<i64> {
-        let Some(Reading(points)) = &self.busy else { return Vec::new() };
+        let Some(LoopSeries(points)) = &self.busy else { return Vec::new() };
         let mut edges: Vec<i64> = Vec::new();
         for &(at, _) in points {
             if at >= span.from && edges.last().is_none_or(|last| at >= last + LEAST_NS) {
@@ -127,7 +127,7 @@ impl Loop {
 }
 
 /// The sum of two counters that were sampled together.
-fn both(a: Option<Reading>, b: Option<Reading>) -> Option<Reading> {
-    let (Reading(a), Reading(b)) = (a?, b?);
-    Some(Reading(a.iter().zip(&b).filter(|(a, b)| a.0 == b.0).map(|(a, b)| (a.0, a.1 + b.1)).collect()))
+fn both(a: Option<LoopSeries>, b: Option<LoopSeries>) -> Option<LoopSeries> {
+    let (LoopSeries(a), LoopSeries(b)) = (a?, b?);
+    Some(LoopSeries(a.iter().zip(&b).filter(|(a, b)| a.0 == b.0).map(|(a, b)| (a.0, a.1 + b.1)).collect()))
 }

@@ -91,7 +91,7 @@ impl Made {
 
     fn judge(&self) -> Validity {
         let rows: Vec<&Request> = self.rows.iter().collect();
-        Validity::of(&self.manifest, &Index::of_samples(&self.samples), &rows, Window { from: 0, to: i64::MAX })
+        Validity::judge(&self.manifest, &Index::from_samples(&self.samples), &rows, Window { from: 0, to: i64::MAX })
     }
 }
 

@@ -48,7 +48,7 @@ fn place(row: &Exchange) -> (i64, i64, i64) {
 }
 
 impl<'a> Fronts<'a> {
-    pub fn of(rows: &'a [Exchange]) -> Self {
+    pub fn new(rows: &'a [Exchange]) -> Self {
         let mut by_connection: HashMap<Connection<'a>, Ends> = HashMap::new();
         for row in rows.iter().filter(|row| row.ahead > 0) {
             by_connection.entry(connection(row)).or_default();

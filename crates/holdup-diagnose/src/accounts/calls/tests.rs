@@ -53,7 +53,7 @@ fn packets_find_the_servers_timing_by_address_and_time() {
     tables.statements.rows =
         vec![execution(7, 601, 2), execution(7, 709, 4), execution(3, 600, 5), execution(7, 3000, 1)];
     let recording = recording(tables);
-    let calls = Calls::of(&recording);
+    let calls = Calls::new(&recording);
     let joined: Vec<(f64, f64)> =
         calls.all().iter().filter_map(|c| Some((c.served_ms()?, c.execution_ms()?))).collect();
     assert_eq!(joined, [(500.0, 2.0), (10.0, 4.0)]);
@@ -68,7 +68,7 @@ fn an_execution_lends_its_trace_to_packets_that_hide_theirs() {
     tables.exchanges.rows = vec![opaque];
     tables.statements.rows = vec![Statement { trace_id: Some(trace.into()), ..execution(7, 600, 2) }];
     let recording = recording(tables);
-    let calls = Calls::of(&recording);
+    let calls = Calls::new(&recording);
     let mine = calls.of_trace(42);
     assert_eq!((mine.len(), mine[0].served_ms()), (1, Some(500.0)));
     assert!(calls.of_trace(41).is_empty());
@@ -83,7 +83,7 @@ fn both_sightings_of_a_packet_are_one_call() {
         exchange("client", "b:1", 100, 150),
     ];
     let recording = recording(tables);
-    let calls = Calls::of(&recording);
+    let calls = Calls::new(&recording);
     let both: Vec<_> = calls.all().iter().filter(|c| c.server.is_some()).collect();
     assert_eq!(both.iter().map(|c| (c.called_ms(), c.served_ms())).collect::<Vec<_>>(), [(Some(50.0), Some(10.0))]);
     assert_eq!(calls.all().len(), 2);
@@ -95,7 +95,7 @@ fn what_was_not_captured_whole_is_not_relied_on() {
     let lost = Exchange { outcome: "lost".into(), ..exchange("server", "a:1", 100, 600) };
     let login = Exchange { kind: "login".into(), ..exchange("server", "a:1", 0, 90) };
     tables.exchanges.rows = vec![lost, login];
-    assert!(Calls::of(&recording(tables)).all().is_empty());
+    assert!(Calls::new(&recording(tables)).all().is_empty());
 }
 
 /// Three requests sent at once, answered one after another: the first waits 40 ms to be taken up, each is executed for 10 ms.
@@ -113,7 +113,7 @@ fn pipeline() -> Tables {
 #[test]
 fn requests_of_a_pipeline_wait_for_those_in_front_and_in_no_queue() {
     let whole = recording(pipeline());
-    let calls = Calls::of(&whole);
+    let calls = Calls::new(&whole);
     let mut seen: Vec<_> =
         calls.all().iter().map(|c| (c.called_ms(), c.served_ms(), c.before_execution_ms())).collect();
     seen.sort_by(|a, b| b.partial_cmp(a).unwrap());
@@ -124,7 +124,7 @@ fn requests_of_a_pipeline_wait_for_those_in_front_and_in_no_queue() {
     let mut tables = pipeline();
     tables.exchanges.rows.retain(|row| row.ahead > 0);
     let cut = recording(tables);
-    let calls = Calls::of(&cut);
+    let calls = Calls::new(&cut);
     let waits: Vec<_> = calls.all().iter().filter(|c| c.server.is_some()).map(Call::before_execution_ms).collect();
     assert_eq!(waits.iter().filter(|wait| wait.is_none()).count(), 1, "{waits:?}");
     assert!(waits.contains(&Some(0.0)), "{waits:?}");
@@ -138,7 +138,7 @@ fn the_wait_for_execution_is_what_neither_rows_nor_a_slow_client_make() {
         let first_byte_at = Some(first_byte_ms * MS);
         tables.exchanges.rows = vec![Exchange { first_byte_at, session_id: Some(7), ..sent }];
         tables.statements.rows = vec![execution(7, done_ms, executed_ms)];
-        Calls::of(&recording(tables)).all()[0].before_execution_ms()
+        Calls::new(&recording(tables)).all()[0].before_execution_ms()
     };
     assert_eq!(wait(101, 600, 500), Some(100.0), "a large result: it is executed while rows are sent");
     assert_eq!(wait(5, 600, 3), Some(5.0), "a slow client: no wait is over later than the response begins");
@@ -159,7 +159,7 @@ fn an_old_text_lends_no_trace_to_later_executions() {
     // The server shows the text as it was prepared for both.
     tables.statements.rows = [109, 5009].map(|end| Statement { trace_id: trace(), ..execution(7, end, 2) }).to_vec();
     let recording = recording(tables);
-    let calls = Calls::of(&recording);
+    let calls = Calls::new(&recording);
     assert!(calls.all().iter().all(|c| c.execution_ms() == Some(2.0)), "both are joined by connection and time");
     assert_eq!(calls.of_trace(42).iter().map(|c| c.started_at()).collect::<Vec<_>>(), [100 * MS]);
 }
@@ -168,5 +168,5 @@ fn an_old_text_lends_no_trace_to_later_executions() {
 fn what_was_seen_from_nobody_knows_where_is_not_relied_on() {
     let mut tables = Tables::default();
     tables.exchanges.rows = vec![exchange("unknown", "a:1", 100, 600)];
-    assert!(Calls::of(&recording(tables)).all().is_empty());
+    assert!(Calls::new(&recording(tables)).all().is_empty());
 }

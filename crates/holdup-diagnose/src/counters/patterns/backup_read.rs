@@ -5,7 +5,7 @@
 
 use super::Pattern;
 use super::quantities::{CHANGED, LOG, READ_AHEAD, SCANNED, SENT, SENT_PER_COMMIT, SERVER_READS};
-use crate::counters::judge::Account;
+use crate::counters::judge::Votes;
 use crate::counters::view::{View, all, any, group};
 
 pub const PATTERN: Pattern = Pattern {
@@ -19,8 +19,8 @@ pub const PATTERN: Pattern = Pattern {
     account,
 };
 
-fn account(seen: &View) -> Account {
-    Account::new()
+fn account(seen: &View) -> Votes {
+    Votes::new()
         .defines(
             3.0,
             "bytes to clients and rows scanned rise together",

@@ -9,7 +9,7 @@ use super::quantities::{
     RECEIVED, RECEIVED_PER_COMMIT,
 };
 use super::{Pattern, piled_up_at_rows};
-use crate::counters::judge::Account;
+use crate::counters::judge::Votes;
 use crate::counters::view::{View, all, any, group};
 
 pub const PATTERN: Pattern = Pattern {
@@ -23,12 +23,12 @@ pub const PATTERN: Pattern = Pattern {
     account,
 };
 
-fn account(seen: &View) -> Account {
+fn account(seen: &View) -> Votes {
     let rows = group([seen.up(&INSERTED, 1.0), seen.up(&CHANGED, 1.0)]);
     let talks = seen.not_down(&RECEIVED, 0.5);
     let sent = all([seen.up(&PER_SENT, 0.5), talks.clone()]);
     let heavier = all([seen.up(&RECEIVED_PER_COMMIT, 1.0), seen.up(&INSERTED_PER_COMMIT, 1.0), talks]);
-    Account::new()
+    Votes::new()
         .defines(
             3.0,
             "inserted and changed rows rise, or clients send more per byte they receive",

@@ -6,7 +6,7 @@
 
 use super::Pattern;
 use super::quantities::{BUSY, IDLE, RUN_QUEUE, SERVER_CPU, SERVER_SHARE};
-use crate::counters::judge::Account;
+use crate::counters::judge::Votes;
 use crate::counters::view::{View, all, group};
 
 pub const PATTERN: Pattern = Pattern {
@@ -20,8 +20,8 @@ pub const PATTERN: Pattern = Pattern {
     account,
 };
 
-fn account(seen: &View) -> Account {
-    Account::new()
+fn account(seen: &View) -> Votes {
+    Votes::new()
         // A busy but healthy machine is idle for a quarter of the time; a twentieth is within a
         // sample's error of none.
         .defines(

@@ -7,7 +7,7 @@
 
 use super::Pattern;
 use super::quantities::{COMMITS, FILES, LOG, PAGES, PAGES_PER_COMMIT, WAITING_OF_RUNNING};
-use crate::counters::judge::Account;
+use crate::counters::judge::Votes;
 use crate::counters::view::{View, all, group};
 
 pub const PATTERN: Pattern = Pattern {
@@ -21,8 +21,8 @@ pub const PATTERN: Pattern = Pattern {
     account,
 };
 
-fn account(seen: &View) -> Account {
-    Account::new()
+fn account(seen: &View) -> Votes {
+    Votes::new()
         .defines(
             3.0,
             "transactions and log stop while pages are still written",

@@ -9,7 +9,7 @@ use super::quantities::{
     DISK_BEYOND_SERVER, DISK_OPERATIONS, DISK_OPERATIONS_BEYOND_SERVER, DISK_WRITES, IOWAIT, IOWAIT_OF_UNUSED, KERNEL,
     PAGES, RUNNING, SERVER_WRITES,
 };
-use crate::counters::judge::Account;
+use crate::counters::judge::Votes;
 use crate::counters::view::{View, all, any};
 
 pub const PATTERN: Pattern = Pattern {
@@ -23,11 +23,11 @@ pub const PATTERN: Pattern = Pattern {
     account,
 };
 
-fn account(seen: &View) -> Account {
+fn account(seen: &View) -> Votes {
     let bytes = all([seen.up(&DISK_BEYOND_SERVER, 1.0), seen.up(&DISK_WRITES, 1.0)]);
     let operations = all([seen.up(&DISK_OPERATIONS_BEYOND_SERVER, 0.5), seen.up(&DISK_OPERATIONS, 0.5)]);
     let kernel = all([seen.up(&KERNEL, 1.0), seen.not_down(&IOWAIT, 0.5), seen.steady(&RUNNING, 0.25)]);
-    Account::new()
+    Votes::new()
         .defines(
             3.0,
             "disks write more than the server accounts for, or the kernel works without matching client traffic",

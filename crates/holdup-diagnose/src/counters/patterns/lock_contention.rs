@@ -6,8 +6,8 @@
 
 use super::Pattern;
 use super::quantities::{IDLE, RECEIVED, SERVER_CPU, WAITING, WAITING_OF_RUNNING, WORKING};
-use crate::counters::judge::Account;
-use crate::counters::view::{Reading, View, all, any, group};
+use crate::counters::judge::Votes;
+use crate::counters::view::{Observation, View, all, any, group};
 
 pub const PATTERN: Pattern = Pattern {
     name: "lock_contention",
@@ -18,8 +18,8 @@ pub const PATTERN: Pattern = Pattern {
     account,
 };
 
-fn account(seen: &View) -> Account {
-    Account::new()
+fn account(seen: &View) -> Votes {
+    Votes::new()
         .defines(
             3.0,
             "more sessions wait for row locks, and fewer do anything else",
@@ -34,7 +34,7 @@ fn account(seen: &View) -> Account {
         .refutes(
             2.0,
             "clients send less, and waiters don't explain it",
-            all([seen.down(&RECEIVED, 1.0), seen.up(&WAITING_OF_RUNNING, 1.0).map(Reading::inverse)]),
+            all([seen.down(&RECEIVED, 1.0), seen.up(&WAITING_OF_RUNNING, 1.0).map(Observation::inverse)]),
         )
         .refutes(2.0, "more sessions do other work, too", seen.up(&WORKING, 1.0))
 }

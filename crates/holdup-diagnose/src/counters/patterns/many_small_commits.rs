@@ -8,8 +8,8 @@ use super::quantities::{
     BUSY, CONNECTED, IDLE_SESSIONS, PER_SENT, RECEIVED_PER_COMMIT, RUN_QUEUE, RUNNING, SWITCHES_PER_COMMIT,
 };
 use super::{Pattern, lighter, piled_up_at_rows};
-use crate::counters::judge::Account;
-use crate::counters::view::{Reading, View, all, any};
+use crate::counters::judge::Votes;
+use crate::counters::view::{Observation, View, all, any};
 
 pub const PATTERN: Pattern = Pattern {
     name: "many_small_commits",
@@ -22,9 +22,9 @@ pub const PATTERN: Pattern = Pattern {
     account,
 };
 
-fn account(seen: &View) -> Account {
+fn account(seen: &View) -> Votes {
     let sessions = |from, to| any([seen.up_from_to(&CONNECTED, from, to), seen.up_from_to(&RUNNING, from, to)]);
-    Account::new()
+    Votes::new()
         // A twelfth to a sixth more: slower work alone keeps fewer waiting.
         .defines(3.0, "there are some more sessions", sessions(0.1, 0.2))
         .supports(
@@ -41,7 +41,7 @@ fn account(seen: &View) -> Account {
         )
         .refutes(3.0, "some of them are idle", seen.up(&IDLE_SESSIONS, 0.5))
         // Half again as many would be a spike.
-        .gates("there are fewer of them than in a spike", sessions(0.5, 0.75).map(Reading::inverse))
+        .gates("there are fewer of them than in a spike", sessions(0.5, 0.75).map(Observation::inverse))
         .refutes(3.0, "clients send more per byte they receive", seen.up(&PER_SENT, 1.0))
         .refutes(3.0, "the machine has more to do", any([seen.up(&BUSY, 2.0), seen.up(&RUN_QUEUE, 2.0)]))
         .refutes(3.0, "sessions wait for row locks more than before", piled_up_at_rows(seen))

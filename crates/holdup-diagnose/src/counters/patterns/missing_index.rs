@@ -9,7 +9,7 @@ use super::quantities::{
     BUSY, BUSY_PER_COMMIT, COMMITS, CPU_PER_COMMIT, REQUESTS, REQUESTS_PER_COMMIT, SCANNED, SCANNED_PER_COMMIT, SENT,
     SERVER_CPU,
 };
-use crate::counters::judge::Account;
+use crate::counters::judge::Votes;
 use crate::counters::view::{View, all, any};
 
 pub const PATTERN: Pattern = Pattern {
@@ -21,12 +21,12 @@ pub const PATTERN: Pattern = Pattern {
     account,
 };
 
-fn account(seen: &View) -> Account {
+fn account(seen: &View) -> Votes {
     let rows = all([seen.up(&SCANNED, 2.0), seen.up(&SCANNED_PER_COMMIT, 2.0)]);
     let pages = all([seen.up(&REQUESTS, 2.0), seen.up(&REQUESTS_PER_COMMIT, 2.0)]);
     let cpu = all([seen.up(&SERVER_CPU, 1.0), seen.up(&CPU_PER_COMMIT, 1.0)]);
     let machine = all([seen.up(&BUSY, 1.0), seen.up(&BUSY_PER_COMMIT, 1.0)]);
-    Account::new()
+    Votes::new()
         .defines(3.0, "far more rows or pages are read per transaction", any([rows, pages]))
         .supports(3.0, "the server uses more CPU, in all and per transaction", cpu.or(machine))
         .supports(1.0, "there are no more transactions than before", seen.steady(&COMMITS, 1.0))

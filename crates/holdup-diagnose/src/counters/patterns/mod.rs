@@ -17,8 +17,8 @@ mod workload_spike;
 
 use crate::counters::frame::Frame;
 use crate::counters::jitter::Jitter;
-use crate::counters::judge::{Account, Part};
-use crate::counters::view::{Normal, Reading, View, all};
+use crate::counters::judge::{Part, Votes};
+use crate::counters::view::{Normal, Observation, View, all};
 
 /// A pattern: what a cause must and cannot do to counters.
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +34,7 @@ pub struct Pattern {
     /// The documentation of a cause without a rule.
     pub doc: Option<Doc>,
     /// Votes on an episode.
-    pub account: fn(&View) -> Account,
+    pub account: fn(&View) -> Votes,
 }
 
 /// The documentation of a cause without a rule. Its account says what counters must show.
@@ -79,13 +79,13 @@ pub const ALL: &[Pattern] = &[
 
 /// There are more transactions, each lighter: the new ones are smaller than the old ones. This is
 /// an event, so it is judged within the run's own time: other runs may just do other work.
-fn lighter(seen: &View) -> Option<Reading> {
+fn lighter(seen: &View) -> Option<Observation> {
     all([seen.began(&quantities::COMMITS, 0.0, 0.5), seen.began(&quantities::COMMITS_PER_REQUEST, 0.0, 0.5)])
 }
 
 /// Sessions wait for row locks more than before: their share of the running sessions has doubled
 /// and is not small. Their work then does not reflect the demand.
-fn piled_up_at_rows(seen: &View) -> Option<Reading> {
+fn piled_up_at_rows(seen: &View) -> Option<Observation> {
     let share = &quantities::WAITING_OF_RUNNING;
     all([seen.up(share, 1.0), seen.level_from_to(share, 0.25, 0.75)])
 }

@@ -6,7 +6,7 @@
 
 use super::quantities::{COMMITS, IDLE, LOG, PAGES, RECEIVED, REQUESTS, SCANNED, SENT, SERVER_CPU};
 use super::{Doc, Pattern};
-use crate::counters::judge::Account;
+use crate::counters::judge::Votes;
 use crate::counters::view::{View, all, any, group};
 
 pub const PATTERN: Pattern = Pattern {
@@ -25,8 +25,8 @@ pub const PATTERN: Pattern = Pattern {
     account,
 };
 
-fn account(seen: &View) -> Account {
-    Account::new()
+fn account(seen: &View) -> Votes {
+    Votes::new()
         .defines(3.0, "bytes both ways fall together", all([seen.down(&RECEIVED, 1.0), seen.down(&SENT, 1.0)]))
         .supports(
             2.0,

@@ -5,7 +5,7 @@
 
 use super::Pattern;
 use super::quantities::{MISS_RATIO, POOL};
-use crate::counters::judge::Account;
+use crate::counters::judge::Votes;
 use crate::counters::view::View;
 
 pub const PATTERN: Pattern = Pattern {
@@ -19,8 +19,8 @@ pub const PATTERN: Pattern = Pattern {
     account,
 };
 
-fn account(seen: &View) -> Account {
-    Account::new().defines(3.0, "the setting is lower than in other runs", seen.lower(&POOL, 1.0)).supports(
+fn account(seen: &View) -> Votes {
+    Votes::new().defines(3.0, "the setting is lower than in other runs", seen.lower(&POOL, 1.0)).supports(
         2.0,
         "more pages have to be read",
         seen.higher(&MISS_RATIO, 1.0),

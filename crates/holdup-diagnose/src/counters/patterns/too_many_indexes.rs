@@ -9,8 +9,8 @@ use super::quantities::{
     CHANGED, CONNECTED, LOG, LOG_PER_CHANGE, PAGES_PER_CHANGE, REQUESTS_PER_CHANGE, REQUESTS_PER_COMMIT,
     SCANNED_PER_COMMIT,
 };
-use crate::counters::judge::Account;
-use crate::counters::view::{Reading, View, all, any, group};
+use crate::counters::judge::Votes;
+use crate::counters::view::{Observation, View, all, any, group};
 
 pub const PATTERN: Pattern = Pattern {
     name: "too_many_indexes",
@@ -21,14 +21,16 @@ pub const PATTERN: Pattern = Pattern {
     account,
 };
 
-fn account(seen: &View) -> Account {
+fn account(seen: &View) -> Votes {
     // Slower writes keep up to a sixth more sessions busy, all the time; new clients would be more,
     // or would arrive.
     let state = all([
         seen.higher_from_to(&CONNECTED, 0.02, 0.05),
-        seen.began(&CONNECTED, 0.02, 0.1).or_else(|| seen.higher_from_to(&CONNECTED, 0.2, 0.3)).map(Reading::inverse),
+        seen.began(&CONNECTED, 0.02, 0.1)
+            .or_else(|| seen.higher_from_to(&CONNECTED, 0.2, 0.3))
+            .map(Observation::inverse),
     ]);
-    Account::new()
+    Votes::new()
         .defines(
             3.0,
             "a changed row costs more log, or there are a few more sessions all the time",

@@ -7,7 +7,7 @@ use super::quantities::{
     COMMITS, CONNECTED, CPU_PER_COMMIT, KEYED_PER_COMMIT, LOG_PER_COMMIT, REQUESTS_PER_COMMIT, RUNNING, SERVER_CPU,
 };
 use super::{Pattern, lighter, piled_up_at_rows};
-use crate::counters::judge::Account;
+use crate::counters::judge::Votes;
 use crate::counters::view::{View, all, any, group};
 
 pub const PATTERN: Pattern = Pattern {
@@ -19,8 +19,8 @@ pub const PATTERN: Pattern = Pattern {
     account,
 };
 
-fn account(seen: &View) -> Account {
-    Account::new()
+fn account(seen: &View) -> Votes {
+    Votes::new()
         .defines(
             3.0,
             "there are more sessions",

@@ -1,7 +1,7 @@
 //! Waits that were put in at a known place are found again in their own row, whoever tells of them.
 
 use super::request;
-use crate::accounts::testing::{self, ALL, Injected, NONE, Told, made};
+use crate::accounts::testing::{self, ALL, Injected, NONE, ReportingSources, made};
 use crate::ledger::LedgerRow;
 use crate::testing::Judged as _;
 
@@ -32,7 +32,7 @@ fn expected(injected: &Injected) -> [(&'static str, f64, f64); 8] {
     ]
 }
 
-fn assert_recovered(injected: Injected, told: Told) {
+fn assert_recovered(injected: Injected, told: ReportingSources) {
     let diagnosis = made(injected, told).diagnose();
     let row = all(&diagnosis.ledger);
     for (name, anyway, ms) in expected(&injected) {
@@ -96,9 +96,9 @@ fn all_waits_at_once_are_recovered() {
 #[test]
 fn without_packets_the_gap_is_a_queue_only_if_one_was_seen() {
     let injected = Injected { admission: 120.0, ..Injected::default() };
-    let told = Told { wire: (false, false), ..ALL };
+    let told = ReportingSources { wire: (false, false), ..ALL };
     assert_recovered(injected, told);
-    let diagnosis = made(injected, Told { pool_tables: false, ..told }).diagnose();
+    let diagnosis = made(injected, ReportingSources { pool_tables: false, ..told }).diagnose();
     let row = all(&diagnosis.ledger);
     assert_eq!(part(row, "database_admission_queue"), 0.0);
     assert!(close(row.residual_ms, 120.0, 0.0), "{row:#?}");
@@ -110,7 +110,7 @@ fn without_packets_the_gap_is_a_queue_only_if_one_was_seen() {
 #[test]
 fn without_the_servers_timing_queue_and_execution_are_one() {
     let injected = Injected { admission: 120.0, database_network: 20.0, ..Injected::default() };
-    let diagnosis = made(injected, Told { executions: false, ..ALL }).diagnose();
+    let diagnosis = made(injected, ReportingSources { executions: false, ..ALL }).diagnose();
     let row = all(&diagnosis.ledger);
     assert!(close(part(row, "database"), 121.0, 0.0) && close(part(row, "database_network"), 20.0, 0.1), "{row:#?}");
     assert!(diagnosis.accounts.unwrap().assigned_ratio < 0.5);
@@ -133,7 +133,7 @@ fn clocks_that_are_off_change_no_part() {
 #[test]
 fn nothing_is_reported_where_nothing_can_be_followed() {
     let injected = Injected { admission: 120.0, ..Injected::default() };
-    let told = Told { spans: false, wire: (false, false), trace_in_statements: false, ..ALL };
+    let told = ReportingSources { spans: false, wire: (false, false), trace_in_statements: false, ..ALL };
     assert_eq!(made(injected, told).diagnose().accounts, None);
 }
 

@@ -6,7 +6,7 @@ use super::level::{self, rate};
 use crate::case::Case;
 use holdup_recording::words::percent;
 use holdup_signals::Missing;
-use holdup_signals::flows::{Counted, Flow};
+use holdup_signals::flows::{Flow, FlowSource};
 use holdup_signals::tables::Toast;
 use holdup_signals::throttle::Unit;
 use holdup_signals::vacuum::{Run, Vacuum};
@@ -39,7 +39,7 @@ pub struct Demand {
 /// If no disk was recorded.
 pub fn demand(case: &Case<'_>) -> Result<Demand, Missing> {
     let slow = case.slow().window;
-    let bound = [Counted::Cloud, Counted::Host].into_iter().find_map(|counted| {
+    let bound = [FlowSource::Cloud, FlowSource::Host].into_iter().find_map(|counted| {
         let (_, at) = level::at_ceiling(case, counted).ok()?;
         at.into_iter().find(|a| a.binding.unit == Unit::Bytes).map(|a| (a.flow, a.binding.ceiling.level))
     });
@@ -62,7 +62,7 @@ pub fn demand(case: &Case<'_>) -> Result<Demand, Missing> {
 /// baseline window had a higher rate than it lets through now. A demand that existed all along is
 /// then not the change.
 pub fn came_down(case: &Case<'_>) -> bool {
-    [Counted::Cloud, Counted::Host].into_iter().any(|counted| {
+    [FlowSource::Cloud, FlowSource::Host].into_iter().any(|counted| {
         let Ok((_, all)) = level::at_ceiling(case, counted) else { return false };
         let Some(at) = all.first() else { return false };
         let (unit, level) = (at.binding.unit, at.binding.ceiling.level);
@@ -162,14 +162,14 @@ pub fn is_negligible(share: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
 
     /// 100 requests a second, of 10 ms until 20 s and of 400 from then on, when a disk that moved `before` bytes a second moves 6 MB with
     /// 20 in the queue.
-    fn made(before: f64) -> Made {
+    fn made(before: f64) -> SyntheticRecording {
         let moved = move |s: i64| if s < 20 { before * s as f64 } else { before * 20.0 + 6e6 * (s - 20) as f64 };
         let queued = |s: i64| if s < 20 { 0.5 * s as f64 } else { 10.0 + 20.0 * (s - 20) as f64 };
-        let mut made = Made::new(60).requests(100, 400).each_request(|n, r| {
+        let mut made = SyntheticRecording::new(60).requests(100, 400).each_request(|n, r| {
             if n < 2_000 {
                 r.done_at = r.intended_at + 10_000_000;
             }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use holdup_recording::words::{bytes_per_second, thousands};
-use holdup_signals::flows::{Binding, Counted, Flow};
+use holdup_signals::flows::{Binding, Flow, FlowSource};
 use holdup_signals::latency::Origin;
 use holdup_signals::plateau::{Ceiling, Fall, Freer, falls};
 use holdup_signals::throttle::Unit;
@@ -61,7 +61,7 @@ impl AtCeiling {
 ///
 /// # Errors
 /// If nothing of it was recorded, or too little to show a level.
-pub fn at_ceiling(case: &Case<'_>, counted: Counted) -> Result<(Vec<Flow>, Vec<AtCeiling>), Missing> {
+pub fn at_ceiling(case: &Case<'_>, counted: FlowSource) -> Result<(Vec<Flow>, Vec<AtCeiling>), Missing> {
     let slow = case.slow().window;
     let flows: Vec<Flow> = case.view(case.whole()).flows()?.into_iter().filter(|f| f.counted == counted).collect();
     let samples = |f: &Flow| f.bytes.iter().filter(|i| i.window.to > slow.from && i.window.from < slow.to).count();
@@ -120,7 +120,7 @@ fn in_recording_of<'f>(case: &Case<'_>, flow: &'f Flow, window: Window) -> Optio
 /// # Errors
 /// If no source shows waits.
 pub fn disk_ms(case: &Case<'_>, flow: &Flow) -> Result<f64, Missing> {
-    if flow.counted == Counted::Cloud {
+    if flow.counted == FlowSource::Cloud {
         return waited_ms(case, flow);
     }
     let view = case.slow();
@@ -137,7 +137,7 @@ pub fn backlog(case: &Case<'_>, slow: Window) -> f64 {
     }
     let due: u64 = case.client.seconds.iter().filter(|s| slow.contains(s.window.from)).map(|s| s.offered).sum();
     let served = case.completed_in(slow).unwrap_or(0.0);
-    let due_in = case.complaint.as_ref().map_or(slow, |c| c.slow).seconds().max(1e-9);
+    let due_in = case.degradation.as_ref().map_or(slow, |c| c.slow).seconds().max(1e-9);
     let (due, served) = (due as f64 / due_in, served / slow.seconds().max(1e-9));
     if served > 0.0 { (due / served).max(1.0) } else { 1.0 }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use holdup_recording::{Labels, metrics};
 
-use super::Held;
+use super::WorkerHold;
 use crate::accounts::Owner;
 use crate::case::Case;
 use crate::resources::share;
@@ -46,7 +46,7 @@ impl Pool {
     ///
     /// # Errors
     /// If no source shows workers, or requests.
-    pub fn of(case: &Case<'_>) -> Result<Arc<Self>, Missing> {
+    pub fn for_case(case: &Case<'_>) -> Result<Arc<Self>, Missing> {
         case.measured(Self::measure)
     }
 
@@ -201,9 +201,9 @@ impl Pool {
 
     /// For a server that takes any number of requests at once and holds them long: no source shows
     /// what they wait for inside. None if its known waits leave hardly any time.
-    pub fn unsplit(&self, case: &Case<'_>, held: Option<&Held>) -> Option<Missing> {
+    pub fn unsplit(&self, case: &Case<'_>, held: Option<&WorkerHold>) -> Option<Missing> {
         let inside_ms = waited_ms(self.outside.as_ref()?.answering?, self.per_second);
-        let known_ms = held.map_or(0.0, Held::known_ms);
+        let known_ms = held.map_or(0.0, WorkerHold::known_ms);
         let rest_ms = (inside_ms - known_ms).max(0.0);
         (share(case, rest_ms) >= MATTERS).then(|| {
             Missing::new(
@@ -243,7 +243,7 @@ impl Pool {
 /// The episode itself: waiting requests are counted while they wait, although the queue drains
 /// later.
 pub fn stretch<'c>(case: &'c Case<'_>) -> View<'c> {
-    case.view(case.complaint.as_ref().map_or(case.whole(), |c| c.slow))
+    case.view(case.degradation.as_ref().map_or(case.whole(), |c| c.slow))
 }
 
 /// How long a request holds a worker in `view`, milliseconds; none if unknown.

@@ -3,7 +3,7 @@
 use holdup_recording::rows::Request;
 use holdup_signals::client::{mean_over, service_ms};
 
-use super::{Held, Pool};
+use super::{Pool, WorkerHold};
 use crate::case::Case;
 
 /// The client resends a dropped connection request after this long, milliseconds, and after twice
@@ -26,7 +26,7 @@ pub fn dropped_ms(case: &Case<'_>, pool: Option<&Pool>) -> f64 {
     let service = mean_over(rows.iter().copied(), service_ms).unwrap_or(0.0);
     let known = pool.map_or(service, |pool| {
         let queued = pool.accept_ms.unwrap_or(0.0) + pool.inside_ms.unwrap_or(0.0);
-        queued + Held::of(case, pool).map_or(0.0, |held| held.ms)
+        queued + WorkerHold::measure(case, pool).map_or(0.0, |held| held.ms)
     });
     let unanswered = (service - known).max(0.0);
     (connecting + unanswered).min(overflows * AGAIN_MS / completed.max(1.0))
@@ -34,5 +34,5 @@ pub fn dropped_ms(case: &Case<'_>, pool: Option<&Pool>) -> f64 {
 
 /// Milliseconds that a request stands in the accept queue; none if not recorded.
 pub fn queued_ms(case: &Case<'_>) -> Option<f64> {
-    Pool::of(case).ok()?.accept_ms
+    Pool::for_case(case).ok()?.accept_ms
 }

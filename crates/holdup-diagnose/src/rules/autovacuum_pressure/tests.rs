@@ -4,15 +4,15 @@ use holdup_recording::Labels;
 use holdup_recording::rows::{Event, Session};
 
 use super::*;
-use crate::testing::{Judged as _, Made};
+use crate::testing::{Judged as _, SyntheticRecording};
 
 const DB: &str = "postgresql://db";
 const READ: &str = "io_schedule < __iomap_dio_rw < vfs_read";
 const TABLE: [(&str, &str); 2] = [("database", "app"), ("table", "public.article")];
 
 /// 100 requests a second of 400 ms that wait for a disk of 10 MB/s.
-fn disk() -> Made {
-    Made::new(30)
+fn disk() -> SyntheticRecording {
+    SyntheticRecording::new(30)
         .requests(100, 400)
         .asleep(40, "io_schedule", READ, None)
         .disk("vda", (60.0, 100e3, 100.0), (40.0, 100e3, 100.0))
@@ -23,7 +23,7 @@ fn disk() -> Made {
 }
 
 /// With a run of autovacuum that goes through `pages` a second.
-fn running(pages: f64) -> Made {
+fn running(pages: f64) -> SyntheticRecording {
     let run = [("pid", "99"), ("table", "public.article"), ("phase", "scanning heap"), ("worker", "autovacuum")];
     disk().gauge(DB, "postgresql_progress_vacuum_heap_blks_total", &run, 100_000.0).counter(
         DB,
@@ -33,12 +33,12 @@ fn running(pages: f64) -> Made {
     )
 }
 
-fn counted(bytes: f64) -> Made {
+fn counted(bytes: f64) -> SyntheticRecording {
     let worker = [("backend_type", "autovacuum worker"), ("object", "relation"), ("context", "vacuum")];
     running(0.0).counter(DB, "postgresql_stat_io_read_bytes", &worker, bytes)
 }
 
-fn text(made: &Made) -> String {
+fn text(made: &SyntheticRecording) -> String {
     let Ok(Outcome::Found(found)) = made.judge(&RULE) else { panic!("not found") };
     found.evidence.iter().map(|e| e.text.as_str()).collect::<Vec<_>>().join("\n")
 }

@@ -26,7 +26,7 @@ pub(super) struct OneCore {
 }
 
 /// The processes that use a whole CPU, if there are any.
-pub(super) fn of(view: &View<'_>, completed: f64) -> Option<OneCore> {
+pub(super) fn find(view: &View<'_>, completed: f64) -> Option<OneCore> {
     let mut used: BTreeMap<(&str, String), f64> = BTreeMap::new();
     for (metric, label) in [(metrics::server::THREAD_CPU_TIME.name, "pid"), (metrics::process::CPU_TIME.name, "")] {
         for source in view.services_with(metric).into_iter().filter(|p| cpu::is_interpreter(p.name)) {
@@ -78,11 +78,11 @@ pub(super) fn fix(processes: usize) -> Fix {
 #[cfg(test)]
 mod tests {
     use crate::rules::cpu_saturated::RULE;
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
 
-    fn made(name: &str, cpus: f64) -> Made {
+    fn made(name: &str, cpus: f64) -> SyntheticRecording {
         let cpu = |mode| [("cpu_mode", mode)];
-        Made::new(12)
+        SyntheticRecording::new(12)
             .requests(50, 400)
             .setting("server:8080", "server.name", name)
             .counter("server:8080", "server_thread_cpu_time_seconds_total", &[("pid", "7"), ("cpu_mode", "user")], cpus)

@@ -3,31 +3,33 @@
 
 use std::collections::BTreeMap;
 
-use super::Waited;
+use super::DownstreamWait;
 use crate::case::Case;
 use crate::resources::workers::{answered_per_second, stretch};
 use crate::rules::ms;
 use crate::strength::STRONG;
 use holdup_signals::View;
-use holdup_signals::app_server::{Neighbour, waited_ms};
+use holdup_signals::app_server::{DownstreamService, waited_ms};
 
 /// Downstream services that are not databases, with requests per second. None if not recorded.
-fn seen(case: &Case<'_>, view: &View<'_>) -> Option<(Vec<Neighbour>, f64)> {
+fn seen(case: &Case<'_>, view: &View<'_>) -> Option<(Vec<DownstreamService>, f64)> {
     let source = view.outside().ok().filter(|o| o.has_processes())?.source;
-    let mut neighbours = view.neighbours(&source)?;
+    let mut neighbours = view.downstream_services(&source)?;
     neighbours.retain(|n| !n.is_database);
     let per_second = answered_per_second(case, view)?;
     (per_second > 0.0).then_some((neighbours, per_second))
 }
 
 /// Waits of requests for all of them; none if not recorded.
-pub(super) fn waited(case: &Case<'_>) -> Option<Waited> {
+pub(super) fn waited(case: &Case<'_>) -> Option<DownstreamWait> {
     let (neighbours, per_second) = seen(case, &stretch(case))?;
-    let of = |neighbours: &[Neighbour], per_second| waited_ms(neighbours.iter().map(|n| n.pending).sum(), per_second);
+    let of = |neighbours: &[DownstreamService], per_second| {
+        waited_ms(neighbours.iter().map(|n| n.pending).sum(), per_second)
+    };
     let calm = case.calm().and_then(|view| seen(case, &view));
     let waited = of(&neighbours, per_second);
     let evidence = neighbours.first()?.evidence(ms(waited), "", "");
-    Some(Waited { ms: waited, calm_ms: calm.map(|(all, rate)| of(&all, rate)), evidence, weight: STRONG })
+    Some(DownstreamWait { ms: waited, calm_ms: calm.map(|(all, rate)| of(&all, rate)), evidence, weight: STRONG })
 }
 
 /// By downstream service: milliseconds of a mean request beyond the baseline window's.

@@ -2,7 +2,7 @@
 //! reached max_wal_size early, and sessions pile up. Until version 16 the background writer's view
 //! counts checkpoints, from 17 on a separate one.
 
-use super::{ALWAYS, Found, MATTERS, Outcome, SLOWER, bytes, pile_up, thousands};
+use super::{ALWAYS, MATTERS, Outcome, RuleFinding, SLOWER, bytes, pile_up, thousands};
 use crate::case::Case;
 use crate::rules::Role;
 use crate::rules::bytes_per_second;
@@ -87,7 +87,7 @@ pub(super) fn judge(case: &Case<'_>, [written, requested, timed]: [&'static str;
         weights.push(FAIR);
     }
     weights.push(if requested.delta > 0.0 { FAIR } else { WEAK });
-    Ok(Outcome::Found(Found {
+    Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
         weights,
@@ -160,13 +160,13 @@ mod tests {
 
     use super::super::RULE;
     use super::*;
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
 
     const DB: &str = "postgresql://db";
 
     /// 50 requests of 400 ms a second. In every second half of eight seconds checkpoints write 1,000 pages a second, `piled` sessions
     /// execute and the log grows by `log` a second; else 2 sessions and 10 MB.
-    fn server(piled: i64, log: f64) -> Made {
+    fn server(piled: i64, log: f64) -> SyntheticRecording {
         let storm = |s: i64| s % 8 >= 4;
         let rows = (0..=24).flat_map(|s| {
             (0..if storm(s) { piled } else { 2 }).map(move |i| Session {
@@ -180,7 +180,7 @@ mod tests {
             })
         });
         let sum = |of: &dyn Fn(i64) -> f64, s: i64| (1..=s).map(of).sum::<f64>();
-        Made::new(24)
+        SyntheticRecording::new(24)
             .requests(50, 400)
             .session_rows(rows.collect())
             .without("mysql_sessions")

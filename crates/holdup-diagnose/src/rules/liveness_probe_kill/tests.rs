@@ -2,24 +2,24 @@
 
 use super::*;
 use crate::testing::Judged as _;
-use crate::testing::{Happened, Made};
+use crate::testing::{EventRow, SyntheticRecording};
 
 const PROBE: &str = "probe:http://127.0.0.1:8080/health";
 const SERVER: &str = "server:8080";
 
-const THREE: [Happened<'static>; 3] = [
+const THREE: [EventRow<'static>; 3] = [
     (10, PROBE, "probe_failed", &[("reason", "timeout"), ("in_a_row", "1")]),
     (11, PROBE, "probe_failed", &[("reason", "timeout"), ("in_a_row", "2")]),
     (12, PROBE, "probe_failed", &[("reason", "timeout"), ("in_a_row", "3")]),
 ];
-const STOPPED: [Happened<'static>; 2] = [
+const STOPPED: [EventRow<'static>; 2] = [
     (14, SERVER, "server_stopped", &[("port", "8080"), ("pids", "7")]),
     (18, SERVER, "server_started", &[("port", "8080"), ("pids", "9"), ("absent_ms", "4000")]),
 ];
 
 /// 50 requests a second that take 30 ms; those due while the server is gone are refused.
-fn made(events: &[Happened<'_>]) -> Made {
-    Made::new(30)
+fn made(events: &[EventRow<'_>]) -> SyntheticRecording {
+    SyntheticRecording::new(30)
         .requests(50, 30)
         .each_request(|n, r| {
             if (14 * 50..18 * 50).contains(&n) {
@@ -55,7 +55,7 @@ fn a_kill_after_failures_in_a_row_is_why_requests_fail_and_why_figures_have_a_ho
 #[test]
 fn other_restarts_are_not_it() {
     // A deploy or a crash: no failed probe before it, and three after it.
-    let after: Vec<Happened<'_>> = [(14, "1"), (15, "2"), (16, "3")]
+    let after: Vec<EventRow<'_>> = [(14, "1"), (15, "2"), (16, "3")]
         .into_iter()
         .map(|(at, n)| {
             (
@@ -101,7 +101,7 @@ fn a_kill_is_seen_coming() {
 
 #[test]
 fn kubernetes_says_itself_why_it_killed() {
-    let made = Made::new(30)
+    let made = SyntheticRecording::new(30)
         .requests(50, 30)
         .each_request(|n, r| {
             if (14 * 50..18 * 50).contains(&n) {

@@ -7,11 +7,11 @@ use super::{EXAMINED_PER_USED, INDEX_COST, ROSE, ROW_MS, ROWS, columns};
 use crate::case::Case;
 use crate::resources::statements;
 use crate::rules::parts::identifier;
-use crate::rules::{Found, MATTERS, Outcome, Role, ms, percent, thousands};
+use crate::rules::{MATTERS, Outcome, Role, RuleFinding, ms, percent, thousands};
 use crate::strength::{FAIR, STRONG};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::plans::{PLANS, Shape, shapes};
-use holdup_signals::{Executed, Missing, View};
+use holdup_signals::{DigestUse, Missing, View};
 
 /// Share (0-1) of the statements' time for which plans must be known before they can clear.
 const KNOWN: f64 = 0.5;
@@ -30,14 +30,14 @@ struct Scan {
 }
 
 /// Judges PostgreSQL's statements.
-pub(super) fn judge(case: &Case<'_>, executed: &[&Executed], completed: f64) -> Result<Outcome, Missing> {
+pub(super) fn judge(case: &Case<'_>, executed: &[&DigestUse], completed: f64) -> Result<Outcome, Missing> {
     let view = case.slow();
     let plans = match view.plans() {
         Ok(plans) => plans,
         Err(missing) => return without_plans(&view, completed).ok_or(missing),
     };
     let (mut known, mut all) = (0.0, 0.0);
-    let mut nearest: Option<(&Executed, Shape<'_>, Scan)> = None;
+    let mut nearest: Option<(&DigestUse, Shape<'_>, Scan)> = None;
     for of in executed {
         all += of.seconds;
         let by_kind = shapes(&plans, of);
@@ -142,7 +142,7 @@ fn scan(view: &View<'_>, node: &Node) -> Option<Scan> {
     with(read.delta / scans.delta, expected, "by the server's counters of the table")
 }
 
-fn told(case: &Case<'_>, view: &View<'_>, of: &Executed, shape: &Shape<'_>, scan: &Scan, completed: f64) -> Outcome {
+fn told(case: &Case<'_>, view: &View<'_>, of: &DigestUse, shape: &Shape<'_>, scan: &Scan, completed: f64) -> Outcome {
     let each_ms = of.seconds / of.calls * 1e3;
     let explains_ms = (of.seconds * 1e3).min(of.calls * scan.examined * ROW_MS) / completed;
     let text = format!(
@@ -179,7 +179,7 @@ fn told(case: &Case<'_>, view: &View<'_>, of: &Executed, shape: &Shape<'_>, scan
         }
         weights.push(STRONG);
     }
-    Outcome::Found(Found {
+    Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
         weights,
@@ -193,7 +193,7 @@ fn told(case: &Case<'_>, view: &View<'_>, of: &Executed, shape: &Shape<'_>, scan
 }
 
 /// Growth factor of the table's rows read per request since the baseline window, if known there.
-fn against_calm(case: &Case<'_>, of: &Executed, scan: &Scan, completed: f64) -> Option<(f64, Evidence)> {
+fn against_calm(case: &Case<'_>, of: &DigestUse, scan: &Scan, completed: f64) -> Option<(f64, Evidence)> {
     let calm = case.calm()?;
     let before = calm.executed(super::COLUMNS).ok()?;
     let served = case.completed_in(calm.window).ok().filter(|served| *served > 0.0)?;
@@ -209,7 +209,7 @@ fn against_calm(case: &Case<'_>, of: &Executed, scan: &Scan, completed: f64) -> 
     Some((is / was.max(1.0), told))
 }
 
-fn fixes(of: &Executed, scan: &Scan) -> Vec<Fix> {
+fn fixes(of: &DigestUse, scan: &Scan) -> Vec<Fix> {
     let name = scan.node.relation.clone().unwrap_or_default();
     let quoted = |name: &str| identifier::quoted(name, '"');
     let schema = scan.node.schema.as_ref().map_or_else(String::new, |schema| format!("{}.", quoted(schema)));
@@ -237,7 +237,7 @@ fn fixes(of: &Executed, scan: &Scan) -> Vec<Fix> {
 mod tests {
     use super::super::RULE;
     use super::*;
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
     use holdup_recording::rows::Plan;
 
     const TEXT: &str = "SELECT note FROM orders WHERE customer = ?";
@@ -268,8 +268,8 @@ mod tests {
     }
 
     /// 50 requests of 400 ms a second, each with the statement, 350 ms of it; the table has 200,000 rows.
-    fn server(plans: Vec<Plan>) -> Made {
-        Made::new(12)
+    fn server(plans: Vec<Plan>) -> SyntheticRecording {
+        SyntheticRecording::new(12)
             .requests(50, 400)
             .digest(TEXT, |s| (50 * s, 50 * 350 * s, 0, 50 * 5 * s, 0))
             .gauge(SOURCE, "postgresql_table_rows", &TABLE, 200_000.0)

@@ -5,7 +5,7 @@
 use holdup_recording::Labels;
 use holdup_recording::rows::Exchange;
 
-use super::{Found, MATTERS, Outcome, bytes, bytes_per_second, ms};
+use super::{MATTERS, Outcome, RuleFinding, bytes, bytes_per_second, ms};
 use crate::accounts::Owner;
 use crate::case::Case;
 use crate::resources::share;
@@ -76,7 +76,7 @@ pub(super) fn judge(case: &Case<'_>) -> Option<Outcome> {
         Evidence::new("exchanges", "first_byte_at", Labels::new([("side", "client")]), window, value, expected, text)
     };
     let rate = rates[rates.len() / 2];
-    Some(Outcome::Found(Found {
+    Some(Outcome::Found(RuleFinding {
         explains_ms: grown_ms,
         evidence: vec![
             evidence(
@@ -133,12 +133,12 @@ pub(super) fn judge(case: &Case<'_>) -> Option<Outcome> {
 mod tests {
     use super::super::RULE;
     use crate::accounts::testing::{ALL, Injected, NONE, made};
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
 
     const FAR: Injected = Injected { database_network: 40.0, ..NONE };
 
     /// Responses of `size` bytes whose first byte comes `share` (0-1) of their time before the last.
-    fn large(share: f64, size: impl Fn(usize) -> i64) -> Made {
+    fn large(share: f64, size: impl Fn(usize) -> i64) -> SyntheticRecording {
         made(FAR, ALL).tables(|tables| {
             for (n, e) in tables.exchanges.rows.iter_mut().enumerate() {
                 e.response_bytes = size(n);

@@ -4,11 +4,11 @@ use crate::case::Case;
 use crate::resources::share;
 use crate::resources::volume::level::{AtCeiling, CLOUD, at_ceiling, backlog, rate, waited_ms};
 use crate::rules::Role;
-use crate::rules::{Found, MATTERS, Outcome, ms, percent, thousands};
+use crate::rules::{MATTERS, Outcome, RuleFinding, ms, percent, thousands};
 use crate::strength::{CERTAIN, FAIR, STRONG, Strength};
 use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::flows::{Counted, Flow};
+use holdup_signals::flows::{Flow, FlowSource};
 use holdup_signals::plateau::{Ceiling, Demand};
 use holdup_signals::throttle::Unit;
 use holdup_signals::{Missing, Window};
@@ -89,7 +89,7 @@ pub(crate) fn other_unit(case: &Case<'_>, flow: &Flow, unit: Unit) -> Option<Evi
 pub(crate) fn origin(case: &Case<'_>, at: &AtCeiling) -> String {
     let (unit, level) = (at.binding.unit, at.binding.ceiling.level);
     let known = case.slow().known_limits();
-    if at.flow.counted == Counted::Host && !known.is_told || known.what.is_none() {
+    if at.flow.counted == FlowSource::Host && !known.is_from_user || known.what.is_none() {
         return "The limit's origin is unknown, because neither instance nor volume is known (holdup diagnose --on instance:CLASS, \
                 --on volume:TYPE:SIZE); a number alone matches many limits."
             .into();
@@ -128,7 +128,7 @@ pub(crate) fn judge(
 
 /// The outcome from the cloud's figures on `unit`; none without them.
 fn cloud(case: &Case<'_>, unit: Unit) -> Option<Result<Outcome, Missing>> {
-    let (flows, at) = match at_ceiling(case, Counted::Cloud) {
+    let (flows, at) = match at_ceiling(case, FlowSource::Cloud) {
         Ok(both) => both,
         Err(missing) if missing.enable == CLOUD => return None,
         Err(missing) => return Some(Err(missing)),
@@ -157,7 +157,7 @@ fn cloud_outcome(case: &Case<'_>, unit: Unit, flows: &[Flow], at: Vec<AtCeiling>
     }
     let other = if unit == Unit::Bytes { Unit::Operations } else { Unit::Bytes };
     evidence.extend(other_unit(case, &at.flow, other));
-    Ok(Outcome::Found(Found {
+    Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
         weights: weights(&at.binding.ceiling),
@@ -198,7 +198,7 @@ pub(crate) fn sizing(case: &Case<'_>, flow: &Flow, unit: Unit, level: f64) -> (S
         format!("this load needs at least {}", rate(unit, level))
     };
     let known = case.slow().known_limits();
-    if flow.counted == Counted::Host && !known.is_told || known.what.is_none() {
+    if flow.counted == FlowSource::Host && !known.is_from_user || known.what.is_none() {
         return (format!("an instance or volume that may do more than {}: {load}", rate(unit, level)), None);
     }
     let what = known.what.clone().unwrap_or_default();

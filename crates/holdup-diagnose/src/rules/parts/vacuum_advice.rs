@@ -5,7 +5,7 @@
 use super::identifier;
 use crate::rules::{bytes, thousands};
 use holdup_signals::View;
-use holdup_signals::autovacuum::Fires;
+use holdup_signals::autovacuum::VacuumThreshold;
 use holdup_signals::evidence::Fix;
 use holdup_signals::tables::{POSTGRESQL, TableWrites};
 use holdup_signals::vacuum::PAGE_BYTES;
@@ -34,16 +34,16 @@ pub(crate) fn profile(table: &TableWrites) -> Profile {
 
 /// When a run should start for such rows: values that a large service with such tables has settled
 /// on.
-fn suiting(profile: Profile) -> Fires {
+fn suiting(profile: Profile) -> VacuumThreshold {
     match profile {
-        Profile::Updated => Fires { scale: 0.01, threshold: 50.0 },
-        Profile::ShortLived => Fires { scale: 0.0, threshold: 5_000.0 },
-        Profile::Other => Fires::BY_DEFAULT,
+        Profile::Updated => VacuumThreshold { scale: 0.01, threshold: 50.0 },
+        Profile::ShortLived => VacuumThreshold { scale: 0.0, threshold: 5_000.0 },
+        Profile::Other => VacuumThreshold::BY_DEFAULT,
     }
 }
 
 /// `at 10,050 dead rows, every 40 s`.
-fn how_often(fires: Fires, live: f64, per_second: f64) -> String {
+fn how_often(fires: VacuumThreshold, live: f64, per_second: f64) -> String {
     let at = fires.at(live);
     let every = at / per_second.max(1e-9);
     let every = if every < 120.0 {
@@ -58,7 +58,7 @@ fn how_often(fires: Fires, live: f64, per_second: f64) -> String {
 /// rows belong to: itself, or for a TOAST table the one whose values it holds.
 pub(crate) fn advise(view: &View<'_>, table: &TableWrites, owner: &TableWrites) -> Option<Fix> {
     let profile = profile(owner);
-    let (now, then) = (Fires::set(view, table), suiting(profile));
+    let (now, then) = (VacuumThreshold::set(view, table), suiting(profile));
     let (live, per_second) = (table.live?, table.dead_per_second());
     if profile == Profile::Other || per_second <= 0.0 || then.at(live) >= 0.8 * now.at(live) {
         return None;
@@ -69,7 +69,7 @@ pub(crate) fn advise(view: &View<'_>, table: &TableWrites, owner: &TableWrites) 
     };
     // One dead row per page at worst; in a TOAST table four in each.
     let a_page = if table.toast_of.is_some() { 4.0 } else { 1.0 };
-    let touched = |fires: Fires| {
+    let touched = |fires: VacuumThreshold| {
         let pages = fires.at(live) / a_page;
         view.table_bytes(table).map_or(pages * PAGE_BYTES, |all| (pages * PAGE_BYTES).min(all))
     };
@@ -105,14 +105,14 @@ pub(crate) const NEEDS: &str = POSTGRESQL;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
 
     const DB: &str = "postgresql://db";
 
-    fn made(inserted: f64, updated: f64, deleted: f64) -> Made {
+    fn made(inserted: f64, updated: f64, deleted: f64) -> SyntheticRecording {
         let labels = [("database", "app"), ("table", "public.article")];
         let metric = |column: &str| format!("postgresql_stat_tables_{column}");
-        Made::new(10)
+        SyntheticRecording::new(10)
             .counter(DB, &metric("n_tup_ins"), &labels, inserted)
             .counter(DB, &metric("n_tup_upd"), &labels, updated)
             .counter(DB, &metric("n_tup_del"), &labels, deleted)
@@ -120,7 +120,7 @@ mod tests {
             .gauge(DB, &metric("n_dead_tup"), &labels, 100.0)
     }
 
-    fn advice(made: &Made) -> Option<Fix> {
+    fn advice(made: &SyntheticRecording) -> Option<Fix> {
         made.with(|case| {
             let view = case.slow();
             let tables = view.table_writes().unwrap();

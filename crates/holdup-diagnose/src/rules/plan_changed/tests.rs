@@ -4,14 +4,14 @@ use holdup_recording::plan::Node;
 use holdup_recording::rows::Plan;
 
 use super::*;
-use crate::testing::{Judged as _, Made};
+use crate::testing::{Judged as _, SyntheticRecording};
 
 const TEXT: &str = "SELECT note FROM orders WHERE customer = ?";
 const S: i64 = 1_000_000_000;
 
 /// 20 s, 50 requests a second of 5 ms, from the 10th second on of 400 ms; the statement runs once in each, `times` longer then.
-fn load(times: i64) -> Made {
-    Made::new(20)
+fn load(times: i64) -> SyntheticRecording {
+    SyntheticRecording::new(20)
         .requests(50, 400)
         .each_request(|number, request| {
             if number < 500 {
@@ -51,7 +51,7 @@ fn plan(at_s: i64, kind: &str, relation: &str, index: Option<&str>) -> Plan {
     }
 }
 
-fn with(made: Made, plans: Vec<Plan>) -> Made {
+fn with(made: SyntheticRecording, plans: Vec<Plan>) -> SyntheticRecording {
     made.tables(|tables| {
         tables.plans.present = true;
         tables.plans.rows = plans;
@@ -107,7 +107,7 @@ fn what_does_not_matter_is_cleared() {
 fn the_same_plan_of_a_few_does_not_clear_that_of_most() {
     // Most of what takes longer has another plan, though each call takes less than twice as long; a few have theirs.
     const FEW: &str = "SELECT 1 FROM item WHERE id = ?";
-    let made = Made::new(20)
+    let made = SyntheticRecording::new(20)
         .requests(50, 400)
         .each_request(|number, request| {
             if number < 500 {
@@ -139,7 +139,7 @@ fn without_a_fact_it_is_not_judged() {
         .map(|plan| if plan.observed_at > 10 * S { Plan { kind: "auto_explain".to_owned(), ..plan } } else { plan })
         .collect();
     assert_eq!(with(load(100), kinds).explains(&RULE), None, "kinds are not mixed");
-    let always = Made::new(20).requests(50, 400).digest(TEXT, |s| (50 * s, 50 * 300 * s, 0, 50 * s, 0));
+    let always = SyntheticRecording::new(20).requests(50, 400).digest(TEXT, |s| (50 * s, 50 * 300 * s, 0, 50 * s, 0));
     assert_eq!(with(always, dropped()).explains(&RULE), None, "it was never calm");
     assert_eq!(with(load(100), dropped()).without_column("statements", "calls").explains(&RULE), None);
 }

@@ -1,16 +1,16 @@
 //! The queue is found by whichever account is left, less surely with each that is lost, and never by a guess.
 
 use super::RULE;
-use crate::accounts::testing::{ALL, Injected, NONE, Told, made};
+use crate::accounts::testing::{ALL, Injected, NONE, ReportingSources, made};
 use crate::rules::Outcome;
-use crate::testing::{Judged as _, Made};
+use crate::testing::{Judged as _, SyntheticRecording};
 use crate::verdict::Answer;
 
 const QUEUE: Injected = Injected { admission: 250.0, ..NONE };
-const NO_TABLES: Told = Told { pool_tables: false, ..ALL };
-const NO_WIRE: Told = Told { wire: (false, false), ..ALL };
+const NO_TABLES: ReportingSources = ReportingSources { pool_tables: false, ..ALL };
+const NO_WIRE: ReportingSources = ReportingSources { wire: (false, false), ..ALL };
 
-fn doubt(made: &Made) -> Option<f64> {
+fn doubt(made: &SyntheticRecording) -> Option<f64> {
     match made.judge(&RULE) {
         Ok(Outcome::Found(found)) => Some(found.weights.iter().map(|w| 1.0 - w.chance()).product()),
         _ => None,
@@ -21,21 +21,21 @@ fn doubt(made: &Made) -> Option<f64> {
 fn each_source_alone_finds_it_and_all_together_are_surest() {
     let all = made(QUEUE, ALL).gauge("host", "tcp_connections_unread", &[("port", "3306"), ("side", "server")], 10.0);
     let surest = doubt(&all).unwrap();
-    let sockets = made(QUEUE, Told { spans: false, executions: false, ..NO_TABLES }).gauge(
+    let sockets = made(QUEUE, ReportingSources { spans: false, executions: false, ..NO_TABLES }).gauge(
         "host",
         "tcp_connections_unread",
         &[("port", "3306"), ("side", "server")],
         10.0,
     );
     let lesser = [
-        ("no spans", made(QUEUE, Told { spans: false, ..ALL })),
-        ("no performance_schema", made(QUEUE, Told { executions: false, ..ALL })),
+        ("no spans", made(QUEUE, ReportingSources { spans: false, ..ALL })),
+        ("no performance_schema", made(QUEUE, ReportingSources { executions: false, ..ALL })),
         ("no pool tables", made(QUEUE, NO_TABLES)),
         ("no packets", made(QUEUE, NO_WIRE)),
-        ("pool tables alone", made(QUEUE, Told { spans: false, executions: false, ..NO_WIRE })),
+        ("pool tables alone", made(QUEUE, ReportingSources { spans: false, executions: false, ..NO_WIRE })),
         (
             "packets and the server's timing",
-            made(QUEUE, Told { spans: false, trace_in_statements: false, ..NO_TABLES }),
+            made(QUEUE, ReportingSources { spans: false, trace_in_statements: false, ..NO_TABLES }),
         ),
         ("sockets", sockets),
     ];
@@ -52,7 +52,7 @@ fn each_source_alone_finds_it_and_all_together_are_surest() {
 /// Both accounts differ, and nothing tells whether it is the network: it is said to lie between them.
 #[test]
 fn app_against_server_alone_is_the_queue_only_if_the_network_is_known_to_be_short() {
-    let told = Told { wire: (false, false), ..NO_TABLES };
+    let told = ReportingSources { wire: (false, false), ..NO_TABLES };
     let between = made(QUEUE, told);
     let missing = between.judge(&RULE).err().unwrap();
     assert!(missing.what.contains("network or in a queue") && missing.enable.contains("wire"), "{missing:?}");
@@ -71,14 +71,14 @@ fn app_against_server_alone_is_the_queue_only_if_the_network_is_known_to_be_shor
 #[test]
 fn the_network_is_not_taken_for_the_queue() {
     let network = Injected { admission: 0.0, database_network: 250.0, ..QUEUE };
-    for told in [ALL, NO_TABLES, Told { spans: false, ..NO_TABLES }] {
+    for told in [ALL, NO_TABLES, ReportingSources { spans: false, ..NO_TABLES }] {
         assert_eq!(made(network, told).explains(&RULE), Some(0.0), "{told:?}");
     }
 }
 
 #[test]
 fn packets_alone_do_not_tell_queue_from_execution() {
-    let alone = made(QUEUE, Told { spans: false, executions: false, ..NO_TABLES });
+    let alone = made(QUEUE, ReportingSources { spans: false, executions: false, ..NO_TABLES });
     assert_eq!(alone.explains(&RULE), None);
     let headline = alone.diagnose().headline;
     assert!(headline.contains("between"), "{headline}");

@@ -1,13 +1,13 @@
 //! Ceilings on bytes: of a disk, of two together, and the incident's own figures.
 
 use super::*;
-use crate::testing::{Judged as _, Made};
+use crate::testing::{Judged as _, SyntheticRecording};
 use crate::verdict::Answer;
 use holdup_recording::rows::Sample;
 
 const READ: &str = "io_schedule < __iomap_dio_rw < vfs_read";
 
-fn large(made: Made, device: &str, by: impl Fn(i64) -> f64) -> Made {
+fn large(made: SyntheticRecording, device: &str, by: impl Fn(i64) -> f64) -> SyntheticRecording {
     // Read and write take turns, so that only their sum is level.
     let mut made = made;
     let done: Vec<(f64, f64)> = (0..=made_seconds(&made))
@@ -34,12 +34,12 @@ fn large(made: Made, device: &str, by: impl Fn(i64) -> f64) -> Made {
     )
 }
 
-fn made_seconds(made: &Made) -> i64 {
+fn made_seconds(made: &SyntheticRecording) -> i64 {
     made.with(|case| case.whole().to / 1_000_000_000)
 }
 
-fn base() -> Made {
-    Made::new(30).requests(100, 200).asleep(20, "io_schedule", READ, None)
+fn base() -> SyntheticRecording {
+    SyntheticRecording::new(30).requests(100, 200).asleep(20, "io_schedule", READ, None)
 }
 
 #[test]
@@ -63,7 +63,12 @@ fn two_disks_of_one_instance_share_a_limit() {
 }
 
 /// `made`, with so many bytes and operations read from `device` in each second.
-fn reads(made: Made, device: &str, bytes: impl Fn(i64) -> f64, operations: impl Fn(i64) -> f64) -> Made {
+fn reads(
+    made: SyntheticRecording,
+    device: &str,
+    bytes: impl Fn(i64) -> f64,
+    operations: impl Fn(i64) -> f64,
+) -> SyntheticRecording {
     let made = made.disk(device, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)).tables(|tables| {
         let of_reads =
             |row: &Sample| row.labels.get("direction") != Some("write") && row.labels.get("device") == Some(device);
@@ -126,7 +131,7 @@ fn without_a_fact_it_is_not_cleared() {
 
 /// The incident's figures, a minute of it a second here: quiet, a burst at 443 MB/s, then 213 MB/s; reads and writes ragged,
 /// near 15,000 operations a second of 30,000 that are provisioned, 50 to 100 in flight.
-fn incident(made: Made) -> Made {
+fn incident(made: SyntheticRecording) -> SyntheticRecording {
     let level = |s: i64| match s {
         0..60 => 90e6 + 40e6 * (s as f64 * 0.7).sin(),
         60..120 => 443e6,
@@ -152,7 +157,7 @@ fn incident(made: Made) -> Made {
 
 #[test]
 fn the_incident_is_named_with_its_level_and_burst_and_no_wrong_limit() {
-    let requests = Made::new(300).requests(100, 800).each_request(|number, row| {
+    let requests = SyntheticRecording::new(300).requests(100, 800).each_request(|number, row| {
         if number < 6_000 {
             row.done_at = row.intended_at + 8_000_000;
             row.first_byte_at = Some(row.done_at);
@@ -190,12 +195,13 @@ fn the_incident_is_named_with_its_level_and_burst_and_no_wrong_limit() {
 #[test]
 fn a_level_is_named_where_class_and_level_agree_and_only_there() {
     let labels = [("db_instance", "db")];
-    let half = |made: Made, metric: &str| made.gauge("cloudwatch", metric, &labels, 287.5e6 / 2.0);
-    let made = Made::new(60).requests(100, 800).gauge("cloudwatch", "aws_disk_queue_depth", &labels, 70.0);
+    let half = |made: SyntheticRecording, metric: &str| made.gauge("cloudwatch", metric, &labels, 287.5e6 / 2.0);
+    let made =
+        SyntheticRecording::new(60).requests(100, 800).gauge("cloudwatch", "aws_disk_queue_depth", &labels, 70.0);
     let made = half(half(made, "aws_read_throughput_bytes_per_second"), "aws_write_throughput_bytes_per_second")
         .gauge("cloudwatch", "aws_read_iops", &labels, 2_000.0)
         .gauge("cloudwatch", "aws_write_iops", &labels, 2_000.0);
-    let text = |made: &Made| match made.judge(&RULE) {
+    let text = |made: &SyntheticRecording| match made.judge(&RULE) {
         Ok(Outcome::Found(found)) => found.evidence.iter().map(|e| e.text.clone()).collect::<Vec<_>>().join("\n"),
         _ => String::new(),
     };
@@ -210,7 +216,7 @@ fn the_incident_is_named_by_cloudwatch_alone() {
     let labels = [("db_instance", "search")];
     let figures =
         |write_ms: f64| {
-            incident(Made::new(220))
+            incident(SyntheticRecording::new(220))
                 .counted("cloudwatch", "aws_read_latency_seconds", &labels, |s| if s < 60 { 0.001 } else { 0.005 })
                 .counted("cloudwatch", "aws_write_latency_seconds", &labels, move |s| {
                     if s < 60 { 0.010 } else { write_ms / 1e3 }

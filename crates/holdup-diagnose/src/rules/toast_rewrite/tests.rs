@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::rules::{autovacuum_pressure, throughput_ceiling};
-use crate::testing::{Judged as _, Made};
+use crate::testing::{Judged as _, SyntheticRecording};
 
 const DB: &str = "postgresql://db";
 const READ: &str = "io_schedule < __iomap_dio_rw < vfs_read";
@@ -13,11 +13,11 @@ fn metric(column: &str) -> String {
 
 /// 250 updates a second of a row each, of which each writes `chunks` rows of TOAST, on a disk of 12 MB/s with 20 in the queue. Of
 /// the bytes vacuum does `vacuum` a second, by pg_stat_io.
-pub(super) fn server(chunks: f64, vacuum: f64) -> Made {
+pub(super) fn server(chunks: f64, vacuum: f64) -> SyntheticRecording {
     let owner = [("database", "app"), ("table", "public.article")];
     let toast = [("database", "app"), ("table", "pg_toast.pg_toast_7"), ("toast_of", "public.article")];
     let worker = [("backend_type", "autovacuum worker"), ("object", "relation"), ("context", "vacuum")];
-    let mut made = Made::new(30)
+    let mut made = SyntheticRecording::new(30)
         .requests(250, 400)
         .asleep(100, "io_schedule", READ, None)
         .counter(DB, &metric("n_tup_upd"), &owner, 250.0)

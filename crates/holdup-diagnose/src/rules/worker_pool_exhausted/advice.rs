@@ -2,7 +2,7 @@
 //! number.
 
 use crate::case::Case;
-use crate::resources::workers::{Held, Pool, processes, stretch};
+use crate::resources::workers::{Pool, WorkerHold, processes, stretch};
 use crate::rules::{Fix, bytes, ms, percent, thousands};
 use holdup_recording::metrics;
 use holdup_signals::View;
@@ -17,7 +17,7 @@ const MOSTLY_WAITS: f64 = 0.5;
 const BUDGETS: &[&str] = &["max_connections"];
 
 /// Fixes, safest first.
-pub(super) fn fixes(case: &Case<'_>, pool: &Pool, held: Option<&Held>) -> Vec<Fix> {
+pub(super) fn fixes(case: &Case<'_>, pool: &Pool, held: Option<&WorkerHold>) -> Vec<Fix> {
     let view = stretch(case);
     let fix = |text: String, risk: Option<&str>| Fix { text, command: None, keep: None, risk: risk.map(str::to_owned) };
     let mut fixes = Vec::new();
@@ -49,7 +49,7 @@ pub(super) fn fixes(case: &Case<'_>, pool: &Pool, held: Option<&Held>) -> Vec<Fi
             ));
         }
     }
-    let name = held.and_then(Held::slowest).map_or_else(|| "downstream services".to_owned(), |n| n.name.clone());
+    let name = held.and_then(WorkerHold::slowest).map_or_else(|| "downstream services".to_owned(), |n| n.name.clone());
     fixes.push(fix(
         format!("Give calls of {name} and statements a deadline: it bounds the time that a worker is held."),
         Some("Some requests are then answered with an error."),

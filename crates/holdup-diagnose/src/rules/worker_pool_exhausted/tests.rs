@@ -1,7 +1,7 @@
 //! A server of ten workers whose every figure is known.
 
 use super::*;
-use crate::testing::{Judged as _, Made};
+use crate::testing::{Judged as _, SyntheticRecording};
 
 pub(super) const SERVER: &str = "server:8080";
 const PUMA: &str = "puma:127.0.0.1:9293";
@@ -28,11 +28,11 @@ const EXHAUSTED: Server =
 const SECONDS: i64 = 24;
 const SLOW_FROM: i64 = 12;
 
-fn server(of: Server) -> Made {
+fn server(of: Server) -> SyntheticRecording {
     let then = move |calm: f64, slow: f64| move |second: i64| if second < SLOW_FROM { calm } else { slow };
     let peer = |port: &'static str| [("peer_port", port), ("peer", "10.0.0.5")];
     let worker = [("pid", "7"), ("role", "worker")];
-    Made::new(SECONDS)
+    SyntheticRecording::new(SECONDS)
         .requests(100, 500)
         .each_request(|n, r| {
             if n < SLOW_FROM * 100 {
@@ -199,5 +199,5 @@ fn without_a_fact_it_is_not_judged() {
     for column in ["value", "metric", "labels", "source"] {
         assert_eq!(server(EXHAUSTED).without_column("samples", column).explains(&RULE), None, "{column}");
     }
-    assert_eq!(Made::new(10).requests(100, 500).explains(&RULE), None);
+    assert_eq!(SyntheticRecording::new(10).requests(100, 500).explains(&RULE), None);
 }

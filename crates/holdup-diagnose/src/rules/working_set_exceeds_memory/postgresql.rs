@@ -2,7 +2,7 @@
 //! tables and indexes. A block in neither is read from the disk; vacuum's reads do not count as the
 //! requests'.
 
-use super::{Full, READS_A_REQUEST, bytes, less_data, percent};
+use super::{FullCache, READS_A_REQUEST, bytes, less_data, percent};
 use crate::strength::FAIR;
 use holdup_recording::metrics;
 use holdup_signals::evidence::Fix;
@@ -17,7 +17,7 @@ const SERVER: &str = "--watch postgresql://USER@HOST:PORT";
 ///
 /// # Errors
 /// If the size of its data or of the cache was not recorded.
-pub(super) fn cache(view: &View<'_>, disk: &Disk, completed: f64) -> Result<Option<Full>, Missing> {
+pub(super) fn cache(view: &View<'_>, disk: &Disk, completed: f64) -> Result<Option<FullCache>, Missing> {
     const READ: &str = metrics::postgresql::STAT_DATABASE_BLKS_READ.name;
     if view.sources_of(READ).is_empty() {
         return Ok(None);
@@ -66,7 +66,7 @@ pub(super) fn cache(view: &View<'_>, disk: &Disk, completed: f64) -> Result<Opti
     let of_requests = (1.0 - vacuum / disk.read.bytes.max(1.0)).clamp(0.0, 1.0);
     let share = (reads.delta * PAGE_BYTES / disk.read.bytes.max(1.0)).min(1.0) * of_requests;
     let more = stored - room;
-    Ok(Some(Full {
+    Ok(Some(FullCache {
         share,
         evidence,
         weights: vec![FAIR, FAIR],
@@ -103,15 +103,15 @@ fn stored(view: &View<'_>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::super::RULE;
-    use crate::testing::{Judged as _, Made};
+    use crate::testing::{Judged as _, SyntheticRecording};
 
     const DB: &str = "postgresql://db";
     const READ: &str = "io_schedule < __iomap_dio_rw < vfs_read";
 
     /// 100 requests a second of 400 ms that wait for reads of 8 kB, of a server with 32 MB of its own cache, tables of `stored` bytes
     /// and 100 MB of memory that is full.
-    fn made(stored: f64) -> Made {
-        Made::new(20)
+    fn made(stored: f64) -> SyntheticRecording {
+        SyntheticRecording::new(20)
             .requests(100, 400)
             .asleep(40, "io_schedule", READ, None)
             .disk("vda", (2_000.0, 8_192.0, 20.0), (1.0, 8_192.0, 1.0))

@@ -16,7 +16,7 @@ pub use exporter::{alarm_of_alert, signal_of_metric};
 pub use workload::{Executed, Workload};
 
 use holdup_diagnose::counters::jitter::Jitter;
-use holdup_diagnose::counters::judge::{Account, Ranking, Suspect};
+use holdup_diagnose::counters::judge::{Ranking, Suspect, Votes};
 
 /// A cause: its name, and what must and can't be seen of it.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +24,7 @@ pub struct Cause {
     /// The name, as in holdup's list of causes where it is one of them.
     pub slug: &'static str,
     /// Takes the account of an episode.
-    pub account: fn(&Evidence) -> Account,
+    pub account: fn(&Evidence) -> Votes,
 }
 
 /// Judges an episode by every cause, the likeliest first. Where two carry the same, the one that is the more specific in
@@ -35,5 +35,5 @@ pub fn judge(course: Option<&Course>, alarms: &[Alarm], workload: Option<&Worklo
         let account = (cause.account)(&Evidence { course, alarms, workload, jitter, place: cause.slug });
         Suspect::new(cause.slug, cause.slug, account, jitter)
     });
-    Ranking::of(suspects.collect())
+    Ranking::new(suspects.collect())
 }

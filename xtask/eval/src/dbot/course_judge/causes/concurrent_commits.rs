@@ -4,13 +4,13 @@
 //! kind do is said better by the causes named for inserts and updates. That a flush is under way fits every writer.
 
 use crate::dbot::course_judge::{Cause, Evidence};
-use holdup_diagnose::counters::judge::Account;
+use holdup_diagnose::counters::judge::Votes;
 use holdup_diagnose::counters::signal::Signal;
 
 pub const CAUSE: Cause = Cause { slug: "concurrent_commits", account };
 
-fn account(seen: &Evidence) -> Account {
-    Account::new()
+fn account(seen: &Evidence) -> Votes {
+    Votes::new()
         .defines(
             4.0,
             "many sessions run small writes of several kinds",

@@ -6,13 +6,13 @@
 use crate::dbot::course_judge::evidence::every;
 use crate::dbot::course_judge::statements::Verb;
 use crate::dbot::course_judge::{Alarm, Cause, Evidence};
-use holdup_diagnose::counters::judge::Account;
+use holdup_diagnose::counters::judge::Votes;
 use holdup_diagnose::counters::signal::Signal;
 
 pub const CAUSE: Cause = Cause { slug: "concurrent_inserts", account };
 
-fn account(seen: &Evidence) -> Account {
-    Account::new()
+fn account(seen: &Evidence) -> Votes {
+    Votes::new()
         .defines(
             6.0,
             "many sessions insert a few rows each time",

@@ -7,15 +7,15 @@
 use crate::dbot::course_judge::evidence::every;
 use crate::dbot::course_judge::statements::Verb;
 use crate::dbot::course_judge::{Alarm, Cause, Evidence};
-use holdup_diagnose::counters::judge::Account;
+use holdup_diagnose::counters::judge::Votes;
 use holdup_diagnose::counters::signal::Signal;
 use holdup_diagnose::counters::view::any;
 
 pub const CAUSE: Cause = Cause { slug: "concurrent_updates", account };
 
-fn account(seen: &Evidence) -> Account {
+fn account(seen: &Evidence) -> Votes {
     const MIB: f64 = 1024.0 * 1024.0;
-    Account::new()
+    Votes::new()
         .defines(
             6.0,
             "many sessions update by key",

@@ -5,14 +5,14 @@
 
 use crate::dbot::course_judge::evidence::every;
 use crate::dbot::course_judge::{Cause, Evidence};
-use holdup_diagnose::counters::judge::Account;
+use holdup_diagnose::counters::judge::Votes;
 use holdup_diagnose::counters::signal::Signal;
 
 pub const CAUSE: Cause = Cause { slug: "correlated_subquery", account };
 
-fn account(seen: &Evidence) -> Account {
+fn account(seen: &Evidence) -> Votes {
     let running = seen.alone(Signal::RunQueue);
-    Account::new()
+    Votes::new()
         .defines(
             6.0,
             "a subquery takes values of the query around it",

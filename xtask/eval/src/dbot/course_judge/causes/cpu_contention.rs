@@ -4,7 +4,7 @@
 //! beyond is somebody else's.
 
 use crate::dbot::course_judge::{Alarm, Cause, Evidence};
-use holdup_diagnose::counters::judge::Account;
+use holdup_diagnose::counters::judge::Votes;
 use holdup_diagnose::counters::signal::Signal;
 use holdup_diagnose::counters::view::any;
 
@@ -13,11 +13,11 @@ pub const CAUSE: Cause = Cause { slug: "cpu_contention", account };
 /// Threads of one session with the workers it gets by default.
 const SESSION_THREADS: f64 = 3.0;
 
-fn account(seen: &Evidence) -> Account {
+fn account(seen: &Evidence) -> Votes {
     let beyond = |running: Option<f64>, sessions: f64| running.map(|running| running - 1.0 - sessions);
     let crowd =
         seen.course.and_then(|course| beyond(seen.crowd(Signal::RunQueue), course.crowd_sessions? * SESSION_THREADS));
-    Account::new()
+    Votes::new()
         .defines(
             3.0,
             "more threads want a CPU than sessions explain",

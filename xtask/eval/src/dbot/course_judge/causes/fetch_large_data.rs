@@ -5,13 +5,13 @@
 
 use crate::dbot::course_judge::evidence::every;
 use crate::dbot::course_judge::{Cause, Evidence};
-use holdup_diagnose::counters::judge::Account;
+use holdup_diagnose::counters::judge::Votes;
 use holdup_diagnose::counters::signal::Signal;
 
 pub const CAUSE: Cause = Cause { slug: "fetch_large_data", account };
 
-fn account(seen: &Evidence) -> Account {
-    Account::new()
+fn account(seen: &Evidence) -> Votes {
+    Votes::new()
         .defines(
             6.0,
             "a query has no key, no limit and no group",

@@ -7,7 +7,7 @@
 use crate::dbot::course_judge::evidence::every;
 use crate::dbot::course_judge::statements::Verb;
 use crate::dbot::course_judge::{Alarm, Cause, Evidence, Workload};
-use holdup_diagnose::counters::judge::Account;
+use holdup_diagnose::counters::judge::Votes;
 use holdup_diagnose::counters::signal::Signal;
 use holdup_diagnose::counters::view::any;
 
@@ -22,9 +22,9 @@ fn bulk(told: &Workload) -> f64 {
     }
 }
 
-fn account(seen: &Evidence) -> Account {
+fn account(seen: &Evidence) -> Votes {
     let deleted = |name, rate| seen.level(name, rate, 500.0, 5000.0);
-    Account::new()
+    Votes::new()
         .defines(
             6.0,
             "statements delete rows in bulk, or many sessions delete",

@@ -5,14 +5,14 @@
 
 use crate::dbot::course_judge::evidence::every;
 use crate::dbot::course_judge::{Alarm, Cause, Evidence};
-use holdup_diagnose::counters::judge::Account;
+use holdup_diagnose::counters::judge::Votes;
 use holdup_diagnose::counters::signal::Signal;
-use holdup_diagnose::counters::view::{Reading, any};
+use holdup_diagnose::counters::view::{Observation, any};
 
 pub const CAUSE: Cause = Cause { slug: "insert_large_data", account };
 
-fn account(seen: &Evidence) -> Account {
-    Account::new()
+fn account(seen: &Evidence) -> Votes {
+    Votes::new()
         .defines(
             6.0,
             "one statement inserts very many rows",
@@ -27,7 +27,7 @@ fn account(seen: &Evidence) -> Account {
         .defines(
             2.0,
             "it reads nothing, and ends when growth ends",
-            every([seen.worked_alone(), seen.worked_over_again().map(Reading::inverse)]),
+            every([seen.worked_alone(), seen.worked_over_again().map(Observation::inverse)]),
         )
         .supports(
             1.0,

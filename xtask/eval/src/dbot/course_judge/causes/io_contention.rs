@@ -4,14 +4,14 @@
 //! writes until disks are busy is such a cause.
 
 use crate::dbot::course_judge::{Cause, Evidence};
-use holdup_diagnose::counters::judge::Account;
+use holdup_diagnose::counters::judge::Votes;
 use holdup_diagnose::counters::signal::Signal;
 use holdup_diagnose::counters::view::any;
 
 pub const CAUSE: Cause = Cause { slug: "io_contention", account };
 
-fn account(seen: &Evidence) -> Account {
-    Account::new()
+fn account(seen: &Evidence) -> Votes {
+    Votes::new()
         .defines(
             3.0,
             "more threads wait for disks than one query has",

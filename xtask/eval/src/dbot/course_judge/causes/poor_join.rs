@@ -6,14 +6,14 @@
 
 use crate::dbot::course_judge::evidence::every;
 use crate::dbot::course_judge::{Cause, Evidence};
-use holdup_diagnose::counters::judge::Account;
+use holdup_diagnose::counters::judge::Votes;
 use holdup_diagnose::counters::signal::Signal;
 use holdup_diagnose::counters::view::any;
 
 pub const CAUSE: Cause = Cause { slug: "poor_join", account };
 
-fn account(seen: &Evidence) -> Account {
-    Account::new()
+fn account(seen: &Evidence) -> Votes {
+    Votes::new()
         .defines(
             6.0,
             "many tables are joined, or some without a usable condition",

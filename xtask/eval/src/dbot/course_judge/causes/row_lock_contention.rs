@@ -5,19 +5,19 @@
 
 use crate::dbot::course_judge::evidence::every;
 use crate::dbot::course_judge::{Cause, Evidence};
-use holdup_diagnose::counters::judge::Account;
+use holdup_diagnose::counters::judge::Votes;
 use holdup_diagnose::counters::signal::Signal;
-use holdup_diagnose::counters::view::Reading;
+use holdup_diagnose::counters::view::Observation;
 
 pub const CAUSE: Cause = Cause { slug: "row_lock_contention", account };
 
-fn account(seen: &Evidence) -> Account {
+fn account(seen: &Evidence) -> Votes {
     let asleep = every([
         seen.crowd_of(3.0, 10.0),
-        seen.crowd_computes().map(Reading::inverse),
+        seen.crowd_computes().map(Observation::inverse),
         seen.level("crowd_blocked_threads", seen.crowd(Signal::BlockedThreads), 0.4, 0.1),
     ]);
-    Account::new()
+    Votes::new()
         .defines(
             5.0,
             "sessions wait for locks",

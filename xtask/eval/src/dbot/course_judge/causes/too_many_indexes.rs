@@ -6,14 +6,14 @@
 
 use crate::dbot::course_judge::evidence::every;
 use crate::dbot::course_judge::{Cause, Evidence};
-use holdup_diagnose::counters::judge::Account;
+use holdup_diagnose::counters::judge::Votes;
 use holdup_diagnose::counters::signal::Signal;
 
 pub const CAUSE: Cause = Cause { slug: "too_many_indexes", account };
 
-fn account(seen: &Evidence) -> Account {
+fn account(seen: &Evidence) -> Votes {
     let indexes = |name| seen.told(name, |told| told.indexes_of_written_table(), 0.5, 2.0);
-    Account::new()
+    Votes::new()
         .defines(6.0, "several indexes are made on a table that is written", indexes("indexes_of_written_table"))
         .defines(
             3.0,

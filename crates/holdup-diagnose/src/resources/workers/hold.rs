@@ -10,7 +10,7 @@ use crate::resources::{cpu, statements};
 use holdup_recording::metrics;
 use holdup_recording::quota::{self, CpuQuota};
 use holdup_recording::words::{ms, percent, thousands};
-use holdup_signals::app_server::{Neighbour, waited_ms};
+use holdup_signals::app_server::{DownstreamService, waited_ms};
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Counter, View, timing};
 
@@ -24,26 +24,26 @@ const ENOUGH: f64 = 0.8;
 
 /// Worker-hold time of a request.
 #[derive(Clone, Debug)]
-pub struct Held {
+pub struct WorkerHold {
     /// All of it, milliseconds.
     pub ms: f64,
     /// Waits for downstream services; none if not reported.
-    pub neighbours_ms: Option<f64>,
+    pub downstream_ms: Option<f64>,
     /// Waits for databases; none if not reported.
     pub database_ms: Option<f64>,
     /// CPU time; none if it was not recorded.
     pub cpu_ms: Option<f64>,
-    neighbours: Vec<Neighbour>,
+    neighbours: Vec<DownstreamService>,
     cpu: Option<Counter>,
 }
 
-impl Held {
+impl WorkerHold {
     /// By Little's law: busy workers over requests per second. None if either is unknown.
-    pub fn of(case: &Case<'_>, pool: &Pool) -> Option<Self> {
+    pub fn measure(case: &Case<'_>, pool: &Pool) -> Option<Self> {
         let busy = pool.busy.filter(|_| pool.per_second > 0.0)?;
         let view = stretch(case);
         let source = pool.outside.as_ref().map(|o| o.source.as_str()).unwrap_or_default();
-        let seen = view.neighbours(source);
+        let seen = view.downstream_services(source);
         let of = |is_database: bool| {
             let seen = seen.as_ref()?.iter().filter(|n| n.is_database == is_database);
             Some(waited_ms(seen.map(|n| n.pending).sum(), pool.per_second))
@@ -56,7 +56,7 @@ impl Held {
         let cpu = cpu_of(&view, source);
         Some(Self {
             ms: waited_ms(busy, pool.per_second),
-            neighbours_ms: of(false).or_else(by_app),
+            downstream_ms: of(false).or_else(by_app),
             database_ms: of(true).or_else(|| statements::database_of_app(case).map(|(ms, ..)| ms)),
             cpu_ms: cpu.as_ref().map(|cpu| waited_ms(cpu.delta / view.window.seconds().max(1e-9), pool.per_second)),
             neighbours: seen.unwrap_or_default(),
@@ -85,7 +85,7 @@ impl Held {
     /// Time without waiting for others, as far as known, and without a CPU, milliseconds. None if
     /// either is unknown.
     pub fn stalled_ms(&self) -> Option<f64> {
-        self.neighbours_ms.or(self.database_ms)?;
+        self.downstream_ms.or(self.database_ms)?;
         Some((self.ms - self.known_ms()).max(0.0)).filter(|_| self.cpu_ms.is_some())
     }
 
@@ -96,7 +96,7 @@ impl Held {
 
     /// Waits for others, as far as known.
     pub fn waits_ms(&self) -> f64 {
-        self.neighbours_ms.unwrap_or(0.0) + self.database_ms.unwrap_or(0.0)
+        self.downstream_ms.unwrap_or(0.0) + self.database_ms.unwrap_or(0.0)
     }
 
     /// Share (0-1) of it spent waiting for others.
@@ -105,7 +105,7 @@ impl Held {
     }
 
     /// The downstream service with the longest wait.
-    pub fn slowest(&self) -> Option<&Neighbour> {
+    pub fn slowest(&self) -> Option<&DownstreamService> {
         self.neighbours.iter().find(|n| !n.is_database)
     }
 
@@ -128,7 +128,7 @@ impl Held {
             );
         };
         let slowest = self.slowest().map_or_else(String::new, |n| format!(", most for {}", n.name));
-        add(self.neighbours_ms, format!("for downstream services{slowest}"));
+        add(self.downstream_ms, format!("for downstream services{slowest}"));
         add(self.database_ms, "for the database".to_owned());
         add(self.cpu_ms, "on a CPU".to_owned());
         let split = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };

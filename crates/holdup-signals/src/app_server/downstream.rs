@@ -22,7 +22,7 @@ const DATABASES: &[&str] = &["3306", "5432", "6432", "6379", "27017", "1433", "1
 
 /// A downstream service: something that the server calls.
 #[derive(Clone, Debug)]
-pub struct Neighbour {
+pub struct DownstreamService {
     /// Its port.
     pub port: String,
     /// Its address, with the port.
@@ -36,7 +36,7 @@ pub struct Neighbour {
     evidence: Evidence,
 }
 
-impl Neighbour {
+impl DownstreamService {
     /// Evidence that points at what is awaited.
     pub fn evidence(
         &self,
@@ -53,7 +53,7 @@ impl Neighbour {
 impl View<'_> {
     /// The services that the processes of the server at `source` wait for, longest wait first; none
     /// if this was not recorded.
-    pub fn neighbours(&self, source: &str) -> Option<Vec<Neighbour>> {
+    pub fn downstream_services(&self, source: &str) -> Option<Vec<DownstreamService>> {
         let databases = database_ports(self);
         let of_source = self.index.series(PENDING, &[]).filter(|((of, _), _)| of == source);
         let peers: BTreeSet<(String, String)> = of_source
@@ -66,7 +66,7 @@ impl View<'_> {
         }
         // An instant without an open connection has no sample: the server waited for nothing then.
         let instants = self.levels(source, metrics::tcp::ACCEPT_QUEUE_LENGTH.name, &[]).len();
-        let mut all: Vec<Neighbour> = peers
+        let mut all: Vec<DownstreamService> = peers
             .into_iter()
             .map(|(port, peer)| {
                 let labels = [("peer_port", port.as_str()), ("peer", peer.as_str())];
@@ -75,7 +75,7 @@ impl View<'_> {
                 let seen = levels.len() as f64 / levels.len().max(instants).max(1) as f64;
                 let connections = self.levels(source, CONNECTIONS, labels);
                 let pointer = Labels::new(labels.iter().copied()).with("metric", PENDING);
-                Neighbour {
+                DownstreamService {
                     is_database: databases.contains(&port) || DATABASES.contains(&port.as_str()),
                     pending: mean(&levels) * seen,
                     connections_max: connections.into_values().reduce(f64::max),
@@ -102,19 +102,19 @@ fn named(peer: &str, port: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Made;
+    use crate::testing::SyntheticRecording;
 
     #[test]
     fn neighbours_are_told_by_their_ports() {
         let peer = |port: &'static str| [("peer_port", port), ("peer", "10.0.0.5")];
-        let made = Made::new(10)
+        let made = SyntheticRecording::new(10)
             .gauge("server:8080", PENDING, &peer("9300"), 6.0)
             .gauge("server:8080", PENDING, &peer("5432"), 2.0)
             .gauge("server:8080", PENDING, &peer("7777"), 1.0)
             .gauge("server:9300", PENDING, &peer("9400"), 50.0)
             .setting("mysql://db", "version", "11");
         made.seen(|view| {
-            let all = view.neighbours("server:8080").unwrap();
+            let all = view.downstream_services("server:8080").unwrap();
             let told: Vec<(&str, f64, bool)> =
                 all.iter().map(|n| (n.name.as_str(), n.pending, n.is_database)).collect();
             assert_eq!(
@@ -123,6 +123,6 @@ mod tests {
             );
             assert!(all[0].evidence("", "", "").resolves(view.recording));
         });
-        assert!(Made::new(10).seen(|view| view.neighbours("server:8080").is_none()));
+        assert!(SyntheticRecording::new(10).seen(|view| view.downstream_services("server:8080").is_none()));
     }
 }

@@ -29,7 +29,7 @@ const UNREAD: [(&str, &[(&str, &str)]); 2] = [
 ];
 
 /// What a stretch of the recording shows as a whole.
-pub(crate) struct Around {
+pub(crate) struct Context {
     /// Instants at which a queue was seen, in order.
     queued_at: Vec<i64>,
     /// Round trip between app and database, milliseconds; none if nothing measured it.
@@ -41,9 +41,9 @@ pub(crate) struct Around {
     pub app_times_database: bool,
 }
 
-impl Around {
+impl Context {
     /// Collects these facts from `view`.
-    pub fn of(view: &View<'_>) -> Self {
+    pub fn collect(view: &View<'_>) -> Self {
         let manifest = &view.recording.manifest;
         let ports = database_ports(view);
         let mut queued_at: Vec<i64> = QUEUES.iter().flat_map(|metric| positive(view, metric, &[], None)).collect();
@@ -61,7 +61,7 @@ impl Around {
             app_times_database,
             queued_at,
             round_trip_ms: round_trip_ms(view, &ports),
-            locks: Locks::of(view),
+            locks: Locks::collect(view),
             client_is_app: manifest
                 .load
                 .as_ref()
@@ -115,7 +115,7 @@ struct Locks {
 }
 
 impl Locks {
-    fn of(view: &View<'_>) -> Self {
+    fn collect(view: &View<'_>) -> Self {
         let none = Self { unhindered_ms: BTreeMap::new(), ratio: 0.0 };
         let Ok(executions) = view.executions(&["observed_at", "kind", "digest", "duration_ns"]) else { return none };
         let booked_ms =
@@ -146,7 +146,7 @@ impl Locks {
         let mut unhindered_ms = BTreeMap::new();
         let mut above_ms = 0.0;
         for (digest, times) in by_digest {
-            let all = Distribution::of(at_any_time.remove(digest).unwrap_or_default());
+            let all = Distribution::from_counts(at_any_time.remove(digest).unwrap_or_default());
             let least = all.quantile(UNLOCKED).unwrap_or(0.0);
             above_ms += times.iter().map(|ms| (ms - least).max(0.0)).sum::<f64>();
             unhindered_ms.insert(digest.to_owned(), least);

@@ -38,7 +38,7 @@ pub const CALM_SECONDS: usize = 2;
 
 /// The baseline window of another recording, to compare with.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Calm {
+pub struct Baseline {
     /// From its first second to its last.
     pub window: Window,
     /// Its seconds.
@@ -47,7 +47,7 @@ pub struct Calm {
 
 /// The symptom: the episode, the baseline window it is compared with, and by how much they differ.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Complaint {
+pub struct Degradation {
     /// In words, e.g. `p99 was 4,120 ms, the objective is p99 < 400ms`.
     pub text: String,
     /// Whether requests are slow. If not, they only fail, and no wait explains that.
@@ -68,7 +68,7 @@ pub struct Complaint {
     pub slow_p99_ms: f64,
 }
 
-impl Complaint {
+impl Degradation {
     /// Milliseconds that a mean request of the episode lost: what findings have to explain.
     pub fn excess_ms(&self) -> f64 {
         if self.is_slow { (self.slow_mean_ms - self.calm_mean_ms).max(0.0) } else { 0.0 }
@@ -81,7 +81,7 @@ impl Complaint {
         view: &ClientView,
         operations: &[Operation],
         objectives: &[Objective],
-        calm: Option<&Calm>,
+        calm: Option<&Baseline>,
     ) -> Option<Self> {
         let seconds = &view.seconds;
         let reference = calm_median(calm.map_or(seconds, |c| &c.seconds));
@@ -135,7 +135,7 @@ impl Complaint {
     }
 }
 
-impl Complaint {
+impl Degradation {
     /// The symptom where the generator was the limit: by no standard were requests too slow, but
     /// the search cannot answer. None if nothing was measured.
     pub fn of_generator(view: &ClientView, (slow, calm): (Window, Option<Window>)) -> Option<Self> {
@@ -159,7 +159,7 @@ impl Complaint {
 
 /// Levels of response time that stand out from the baseline seconds of this recording or of
 /// another.
-fn levels(seconds: &[Second], calm: Option<&Calm>) -> Vec<Episode> {
+fn levels(seconds: &[Second], calm: Option<&Baseline>) -> Vec<Episode> {
     let (Some(calm), Some(first)) = (calm, seconds.first()) else { return episodes::find(seconds) };
     // As one series: if all of this recording is slow, only the other one shows it.
     let all: Vec<Second> = calm.seconds.iter().chain(seconds).cloned().collect();
@@ -172,7 +172,7 @@ fn levels(seconds: &[Second], calm: Option<&Calm>) -> Vec<Episode> {
 }
 
 /// Whether any second of `view` is degraded.
-pub fn is_any_degraded(view: &ClientView, objectives: &[Objective], calm: Option<&Calm>) -> bool {
+pub fn is_any_degraded(view: &ClientView, objectives: &[Objective], calm: Option<&Baseline>) -> bool {
     let reference = calm_median(calm.map_or(&view.seconds[..], |c| &c.seconds[..]));
     view.seconds.iter().any(|s| is_degraded(s, objectives, reference))
 }
@@ -238,7 +238,7 @@ fn what_rose(seconds: &[Second], reference: Option<f64>, operations: &[Operation
 
 /// First quartile of the seconds' medians, milliseconds.
 fn calm_median(seconds: &[Second]) -> Option<f64> {
-    Distribution::of(seconds.iter().filter_map(|s| Some((s.quantile(0.5)?, 1)))).quantile(0.25)
+    Distribution::from_counts(seconds.iter().filter_map(|s| Some((s.quantile(0.5)?, 1)))).quantile(0.25)
 }
 
 /// Two degraded seconds in a row, or one in which a tenth of all requests began.
@@ -337,7 +337,7 @@ mod tests {
             .collect()
     }
 
-    fn find(rows: &[Request], threshold: Option<&str>) -> Option<Complaint> {
+    fn find(rows: &[Request], threshold: Option<&str>) -> Option<Degradation> {
         let mut manifest = Manifest::starting("t", 0, Host::default());
         let thresholds: Vec<Threshold> =
             threshold.into_iter().map(|t| objective::parse::<&str>(t, &[]).unwrap()).collect();
@@ -349,7 +349,7 @@ mod tests {
             latencies: Vec::new(),
             search: None,
         };
-        let operations = operations::of_rows(rows, i64::MIN);
+        let operations = operations::summarize_rows(rows, i64::MIN);
         let requests: Vec<&Request> = rows.iter().collect();
         let run = Run {
             recording: &recording,
@@ -358,7 +358,7 @@ mod tests {
             window: None,
             measured_from: i64::MIN,
         };
-        Complaint::find(&ClientView::of(rows), &operations, &run.judge(), None)
+        Degradation::find(&ClientView::from_requests(rows), &operations, &run.judge(), None)
     }
 
     #[test]
@@ -390,9 +390,9 @@ mod tests {
     #[test]
     fn seconds_that_are_left_out_are_in_no_calm_stretch() {
         let rows = requests(50, 12, |s| if s < 8 { 20.0 } else { 900.0 });
-        let mut view = ClientView::of(&rows);
+        let mut view = ClientView::from_requests(&rows);
         view.seconds.remove(2);
-        let complaint = Complaint::find(&view, &[], &[], None).unwrap();
+        let complaint = Degradation::find(&view, &[], &[], None).unwrap();
         assert_eq!(complaint.calm, Some(Window { from: 3_000_000_000, to: 8_000_000_000 }));
     }
 

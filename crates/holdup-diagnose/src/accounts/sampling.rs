@@ -14,7 +14,7 @@ const ALL: f64 = 0.9;
 
 /// Which traces were kept.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Kept {
+pub struct TraceSampling {
     /// Share (0-1) of all requests that the app reported.
     pub ratio: f64,
     /// The same for the slowest tenth.
@@ -23,9 +23,9 @@ pub struct Kept {
     pub text: Option<String>,
 }
 
-impl Kept {
+impl TraceSampling {
     /// From the accounts of a stretch, and what the recording says about its traces.
-    pub(crate) fn of(accounts: &[Account<'_>], recording: &Recording) -> Self {
+    pub(crate) fn classify(accounts: &[Account<'_>], recording: &Recording) -> Self {
         let mut by_time: Vec<&Account<'_>> = accounts.iter().collect();
         by_time.sort_by(|a, b| b.response_ms().total_cmp(&a.response_ms()));
         let (slow, others) = by_time.split_at(by_time.len().div_ceil(10));
