@@ -1,10 +1,10 @@
-//! The attributes of a span that are asked for, by their old and their new names. The conventions for databases and HTTP
-//! were renamed when they became stable (2023 HTTP, 2025 databases), and packages of both ages are in use, often in one app.
-//! Whatever is not asked for is dropped where it is read.
+//! The attributes of a span that holdup uses, under their old and new names. The conventions for
+//! databases and HTTP were renamed when they became stable (2023 HTTP, 2025 databases), and
+//! packages of both ages are in use, often in one app. Other attributes are dropped while parsing.
 
 use std::borrow::Cow;
 
-/// An attribute's value. Arrays and maps are none that is asked for.
+/// An attribute's value. Arrays and maps are never used.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'a> {
     /// Text.
@@ -28,7 +28,7 @@ impl Value<'_> {
         }
     }
 
-    /// As a number, also where it was sent as text.
+    /// As a number, even if it was sent as text.
     pub fn number(&self) -> Option<f64> {
         match self {
             Self::Text(text) => text.parse().ok(),
@@ -39,46 +39,46 @@ impl Value<'_> {
     }
 }
 
-/// What an attribute is about, whichever name it has.
+/// The topic of an attribute, under either name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// The database management system.
     DatabaseSystem,
     /// The statement.
     Statement,
-    /// The pool that a connection is of.
+    /// The pool of a connection.
     Pool,
-    /// The other side's name.
+    /// The peer's name.
     Peer,
-    /// The other side's port.
+    /// The peer's port.
     PeerPort,
     /// The messaging system.
     Messaging,
-    /// That it is of HTTP.
+    /// Marks an HTTP span.
     Http,
-    /// The whole address that is asked over HTTP.
+    /// The complete URL of an HTTP request.
     HttpAddress,
-    /// What only who answers over HTTP tells.
+    /// Reported only by HTTP servers.
     HttpServer,
-    /// That it is of another way to call.
+    /// Marks a call by another protocol.
     Rpc,
-    /// What is done with a message.
+    /// The operation on a message.
     Operation,
-    /// The share of traces that are kept, 0-1.
+    /// The share of traces kept, 0-1.
     SampledRatio,
-    /// What kind of sampler chose which traces are kept.
+    /// The kind of sampler that chose the kept traces.
     SamplerType,
-    /// What that sampler was set to: what it means, its kind says.
+    /// That sampler's parameter, whose meaning depends on the kind.
     SamplerParam,
-    /// That something chose among traces once they were there.
+    /// Marks tail sampling.
     TailPolicy,
-    /// That something chose which traces are kept.
+    /// Marks sampling of another kind.
     Sampler,
 }
 
 const COUNT: usize = Asked::Sampler as usize + 1;
 
-/// What `key` is about, and how much it is preferred to other names of the same: less is better.
+/// The topic of `key`, and its rank among the names of that topic: the lowest is preferred.
 fn asked(key: &str) -> Option<(Asked, u8)> {
     use Asked as A;
     Some(match key {
@@ -126,19 +126,20 @@ fn asked(key: &str) -> Option<(Asked, u8)> {
     })
 }
 
-/// What a span says of what is asked.
+/// The used attributes of a span.
 #[derive(Clone, Debug, Default)]
 pub struct Attributes<'a> {
     values: [Option<(u8, Value<'a>)>; COUNT],
 }
 
 impl<'a> Attributes<'a> {
-    /// Whether an attribute of this name is asked for.
+    /// Whether an attribute of this name is used.
     pub fn wants(key: &str) -> bool {
         asked(key).is_some()
     }
 
-    /// Takes an attribute in, if it is asked for and none of a better name was there. Empty text says nothing.
+    /// Stores an attribute if it is used and none with a better name was there. Empty text is
+    /// ignored.
     pub fn put(&mut self, key: &str, value: Value<'a>) {
         let Some((what, rank)) = asked(key) else { return };
         let place = &mut self.values[what as usize];
@@ -148,17 +149,17 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// The value of what is asked.
+    /// The value for `what`.
     pub fn get(&self, what: Asked) -> Option<&Value<'a>> {
         self.values[what as usize].as_ref().map(|(_, value)| value)
     }
 
-    /// The same as text.
+    /// The value for `what` as text.
     pub fn text(&self, what: Asked) -> Option<Cow<'_, str>> {
         self.get(what).map(Value::text)
     }
 
-    /// Whether it is told.
+    /// Whether it is present.
     pub fn has(&self, what: Asked) -> bool {
         self.get(what).is_some()
     }

@@ -1,25 +1,26 @@
-//! Every bound in one place: what one sender, one body and one value may cost. Whatever comes in, the receiver takes no more
-//! memory than [`Bounds::body_bytes_max`] twice, [`Bounds::pending_bytes_max`], and [`Bounds::queue_bytes_max`] with one body's rows.
+//! Every limit in one place: the cost of one sender, one body and one value. Whatever arrives, the
+//! receiver's memory stays below twice [`Bounds::body_bytes_max`], plus
+//! [`Bounds::pending_bytes_max`], plus [`Bounds::queue_bytes_max`] with one body's rows.
 
 use std::time::Duration;
 
-/// What is taken before it is refused.
+/// The limits beyond which data is refused.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Largest body, bytes: as it is sent, and again once it is unpacked. The stock collector's exporter sends up to 8,192 spans at
-    /// once, some 5 MiB.
+    /// Largest body, bytes: as sent, and again after decompression. The stock collector's exporter
+    /// sends up to 8,192 spans at once, some 5 MiB.
     pub body_bytes_max: usize,
-    /// Bytes of all bodies that are being received, together.
+    /// Total bytes of all bodies being received.
     pub pending_bytes_max: usize,
-    /// Bytes of rows of one body; what a body holds beyond that is rejected by count.
+    /// Bytes of rows from one body; further items of the body are rejected and counted.
     pub rows_bytes_max: usize,
-    /// Bytes of rows that wait to be recorded; a body that does not fit any more is to be sent again later.
+    /// Bytes of rows waiting to be recorded; a body that no longer fits must be sent again later.
     pub queue_bytes_max: usize,
-    /// Open connections; one beyond that is closed at once.
+    /// Open connections; any further one is closed at once.
     pub connections_max: usize,
-    /// Time to send a head, or a body.
+    /// Time limit for sending a head, or a body.
     pub patience: Duration,
-    /// Time after which a connection over which nothing is sent any more is closed.
+    /// Idle time after which a connection is closed.
     pub idle: Duration,
 }
 
@@ -37,25 +38,27 @@ impl Default for Bounds {
     }
 }
 
-/// Longest text of a column but for statements, bytes: names of services, hosts and operations are shorter.
+/// Longest text of a column except statements, bytes: names of services, hosts and operations are
+/// shorter.
 pub const TEXT_BYTES_MAX: usize = 256;
 
-/// Longest statement that is read, bytes; the rest of a longer one is not looked at.
+/// Longest statement parsed, bytes; the rest of a longer one is ignored.
 pub const STATEMENT_BYTES_MAX: usize = 64 << 10;
 
-/// Longest statement without its values that is kept, bytes.
+/// Longest statement kept after its values are removed, bytes.
 pub const DIGEST_TEXT_BYTES_MAX: usize = 4 << 10;
 
-/// Most attributes of one data point of a metric.
+/// Largest number of attributes of one data point.
 pub const LABELS_MAX: usize = 32;
 
-/// Most buckets of a histogram; the SDKs' default is 15, exponential ones have up to 160.
+/// Largest number of buckets of a histogram; the SDKs' default is 15, exponential ones have up to
+/// 160.
 pub const BUCKETS_MAX: usize = 200;
 
-/// Most series of which increments are summed up.
+/// Largest number of series whose increments are summed.
 pub const DELTA_SERIES_MAX: usize = 50_000;
 
-/// The first `bytes_max` bytes of `text`, or fewer, so that no character is cut.
+/// At most the first `bytes_max` bytes of `text`, ending at a character boundary.
 pub fn cut(text: &str, bytes_max: usize) -> &str {
     if text.len() <= bytes_max {
         return text;

@@ -1,5 +1,6 @@
-//! OTLP/gRPC: the two unary methods `Export` over HTTP/2 (<https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>). A call is
-//! a POST whose body is one message behind five bytes, and whose end is said in trailers. Anything else of gRPC is absent.
+//! OTLP/gRPC: the two unary methods `Export` over HTTP/2
+//! (<https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>). A call is a POST whose body
+//! is one message after five bytes; its status is in trailers. Other features of gRPC are absent.
 
 use bytes::Bytes;
 use hyper::body::Incoming;
@@ -10,10 +11,10 @@ use crate::http::{Piece, Shared, is_gzip, receive};
 use crate::refusal::Refusal;
 use crate::{Encoding, Malformed, Signal};
 
-/// Bytes before a message: whether it is packed, and its length.
+/// Bytes before a message: a flag for compression, and the length.
 const HEAD_BYTES: usize = 5;
 
-/// Takes the message of a call; the message to answer with.
+/// Handles the message of a call; returns the message to answer with.
 pub async fn take(request: Request<Incoming>, shared: &Shared) -> Result<Vec<u8>, Refusal> {
     if request.method() != Method::POST {
         return Err(Refusal::NotPost);
@@ -36,26 +37,26 @@ pub async fn take(request: Request<Incoming>, shared: &Shared) -> Result<Vec<u8>
     Ok(taken.body(signal, Encoding::Protobuf))
 }
 
-/// The one message of a unary call, and whether it is packed.
+/// The one message of a unary call, and whether it is compressed.
 fn message(body: &[u8], bytes_max: usize) -> Result<(bool, &[u8]), Refusal> {
     let Some(([packed, length @ ..], message)) = body.split_first_chunk::<HEAD_BYTES>() else {
-        return Err(Malformed("there is no message").into());
+        return Err(Malformed("the call contains no message").into());
     };
     let length = u32::from_be_bytes(*length) as usize;
     if length > bytes_max {
         return Err(Refusal::TooLarge);
     }
     if length != message.len() {
-        return Err(Malformed("a message of another length than it says").into());
+        return Err(Malformed("the message's length differs from its prefix").into());
     }
     match packed {
         0 => Ok((false, message)),
         1 => Ok((true, message)),
-        _ => Err(Malformed("a message that is packed in no way there is").into()),
+        _ => Err(Malformed("the message has an invalid compression flag").into()),
     }
 }
 
-/// The answer to a call: a message and trailers, or only how it ended.
+/// The answer to a call: a message and trailers, or only the status.
 pub fn response(taken: Result<Vec<u8>, Refusal>) -> Response<Piece> {
     let mut response = Response::new(Piece::default());
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));

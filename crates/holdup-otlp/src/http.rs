@@ -1,5 +1,5 @@
-//! OTLP/HTTP: one request with a body -> one answer. It reads bodies within bounds of bytes and time; what is in them is the
-//! intake's matter. Requests of gRPC come here too, and are answered as such in `grpc`.
+//! OTLP/HTTP: one request with a body yields one answer. It reads bodies within limits of bytes and
+//! time; the intake parses them. gRPC requests arrive here, too, and are answered in `grpc`.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -21,24 +21,25 @@ use crate::{Encoding, Signal, grpc};
 const PROTOBUF: &str = "application/x-protobuf";
 const JSON: &str = "application/json";
 
-/// How much of a body that is too large is gone past, in multiples of the largest, so that its sender reads the answer
-/// and not that the connection was reset.
+/// How much of an oversized body is read and discarded, in multiples of the largest, so that its
+/// sender sees the answer instead of a connection reset.
 const DRAINED: usize = 4;
 
-/// What all connections share.
+/// State shared by all connections.
 #[derive(Debug)]
 pub struct Shared {
-    /// Where bodies go.
+    /// The destination of bodies.
     pub intake: Intake,
-    /// Bytes of bodies that are being received.
+    /// Bytes of bodies being received.
     pub pending: AtomicUsize,
     /// Open connections.
     pub connections: AtomicUsize,
-    /// Whether an answer has panicked. The runtime ends its connection, or its call, and says so to nobody.
+    /// Whether an answer has panicked. The runtime only ends that connection or call, without a
+    /// report.
     pub has_panicked: AtomicBool,
 }
 
-/// Notes a panic of what it lives in.
+/// Notes a panic of the answer that owns it.
 struct Guard(Arc<Shared>);
 
 impl Drop for Guard {
@@ -94,7 +95,7 @@ pub async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Result<R
         _ => None,
     };
     let answer = take(request, encoding, &shared).await;
-    // Who can't be answered in words of their own gets those that people read.
+    // A client whose format is unknown gets JSON, which people can read.
     let encoding = encoding.unwrap_or(Encoding::Json);
     Ok(match answer {
         Ok(body) => response(200, encoding, body),
@@ -144,10 +145,10 @@ fn content_type(fields: &HeaderMap) -> String {
     value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// Whether a body is packed, by the field that says so.
+/// Whether a body is compressed, by the header field.
 ///
 /// # Errors
-/// If it is packed in another way than with gzip.
+/// If it is compressed with anything other than gzip.
 pub fn is_gzip(coding: Option<&HeaderValue>) -> Result<bool, Refusal> {
     match coding.map(|value| value.as_bytes().to_ascii_lowercase()).as_deref() {
         None | Some(b"" | b"identity") => Ok(false),
@@ -156,7 +157,7 @@ pub fn is_gzip(coding: Option<&HeaderValue>) -> Result<bool, Refusal> {
     }
 }
 
-/// A body that was received; as long as it lives it counts as pending.
+/// A received body; it counts as pending while it lives.
 pub struct Received<'s> {
     /// The body.
     pub bytes: Vec<u8>,
@@ -179,12 +180,12 @@ impl Drop for Received<'_> {
 /// Receives the body of `request`.
 ///
 /// # Errors
-/// If it is too large, takes too long, breaks off, or there are too many others.
+/// If it is too large or too slow, breaks off, or too many others are pending.
 pub async fn receive<'s>(request: Request<Incoming>, shared: &'s Shared) -> Result<Received<'s>, Refusal> {
     let most = shared.intake.bounds().body_bytes_max;
     let length = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if length.is_some_and(|length| length > most as u64) && request.headers().contains_key(EXPECT) {
-        // It waits to hear whether it may send at all.
+        // The client waits for permission to send (100-continue).
         return Err(Refusal::TooLarge);
     }
     let body = request.into_body();

@@ -1,6 +1,7 @@
-//! From a body to rows that wait to be recorded, or a refusal. All memory that senders can make it use is counted here:
-//! rows of one body, and rows that wait. A body is taken whole or refused whole, so that it can be sent again; what
-//! in a body is no span or no point is rejected by count, as the protocol has it (partial success).
+//! Turns a body into rows waiting to be recorded, or refuses it. All memory that senders can make
+//! it use is counted here: rows of one body, and waiting rows. A body is accepted or refused as a
+//! whole, so that it can be sent again; invalid spans or points in it are rejected and counted, as
+//! the protocol demands (partial success).
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -21,10 +22,10 @@ use crate::sampling::Sampling;
 use crate::spans;
 use crate::{Encoding, Signal, traces};
 
-/// What an allocation costs beside its bytes.
+/// The overhead of an allocation.
 const ALLOCATION_BYTES: usize = 16;
 
-/// See the module.
+/// Parses bodies and holds their rows.
 #[derive(Debug)]
 pub struct Intake {
     source: String,
@@ -45,7 +46,7 @@ struct Waiting {
     refused_connections: u64,
 }
 
-/// What became of spans, or of data points.
+/// Results for spans, or for data points.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     taken: u64,
@@ -53,21 +54,21 @@ struct Counts {
     refused: u64,
 }
 
-/// Bodies that were refused though they may have held what is recorded here.
+/// Refused bodies that may have contained recordable data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
-    /// How many; one that came again counts each time.
+    /// Their number; a body sent again counts each time.
     pub bodies: u64,
-    /// Why the last of them was.
+    /// Why the last one was refused.
     pub why: Option<Refusal>,
 }
 
-/// What a body was read to be.
+/// The parsed content of a body.
 #[derive(Debug, Default)]
 struct Body {
     spans: Vec<Span>,
     samples: Vec<Sample>,
-    /// Samples of points that are increments.
+    /// Samples of points with delta temporality.
     increments: Vec<Sample>,
     items: u64,
     bytes: usize,
@@ -82,14 +83,14 @@ impl Body {
     }
 }
 
-/// How much of a body was taken.
+/// The result for one body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
-    /// Spans or data points that became rows.
+    /// Number of spans or data points that became rows.
     pub items: u64,
-    /// Spans or data points that did not.
+    /// Number of those that did not.
     pub rejected: u64,
-    /// Why not the last of those.
+    /// Why the last of those was rejected.
     pub why: &'static str,
 }
 
@@ -114,7 +115,7 @@ impl Taken {
 }
 
 impl Intake {
-    /// With nothing taken yet. Its rows are of `source`.
+    /// An empty intake. Its rows belong to `source`.
     pub fn new(source: &str, bounds: Bounds) -> Self {
         let sampling = Mutex::new(Sampling::new(source));
         Self { source: source.to_owned(), bounds, waiting: Mutex::default(), sampling, known: Mutex::default() }
@@ -125,10 +126,10 @@ impl Intake {
         &self.bounds
     }
 
-    /// Takes a body in, which was sent packed with gzip or not.
+    /// Handles a body, compressed with gzip or not.
     ///
     /// # Errors
-    /// Why it is refused; nothing of it is kept then.
+    /// Why it is refused; then none of it is kept.
     pub fn take(&self, signal: Signal, encoding: Encoding, is_gzip: bool, body: &[u8]) -> Result<Taken, Refusal> {
         let unpacked = if is_gzip { Some(self.unpack(body)?) } else { None };
         let body = self.read(signal, encoding, unpacked.as_deref().unwrap_or(body))?;
@@ -154,7 +155,7 @@ impl Intake {
         Ok(Taken { items: body.items, rejected: body.rejected, why: body.why })
     }
 
-    /// Inflates at most as much as may be taken: a bomb goes off no further than that.
+    /// Inflates only up to the limit, which stops decompression bombs.
     fn unpack(&self, body: &[u8]) -> Result<Vec<u8>, Refusal> {
         let most = self.bounds.body_bytes_max;
         let mut unpacked = Vec::new();
@@ -164,7 +165,7 @@ impl Intake {
     }
 
     fn read(&self, signal: Signal, encoding: Encoding, bytes: &[u8]) -> Result<Body, Refusal> {
-        const TOO_MANY: &str = "more in one body than this receiver takes; send smaller batches";
+        const TOO_MANY: &str = "the body holds more items than this receiver accepts; send smaller batches";
         let mut body = Body::default();
         let most = self.bounds.rows_bytes_max;
         match signal {
@@ -207,7 +208,7 @@ impl Intake {
         Ok(body)
     }
 
-    /// Counts a body that was refused.
+    /// Counts a refused body.
     pub fn count_refused(&self, refusal: Refusal) {
         let mut waiting = lock(&self.waiting);
         *waiting.refused_bodies.entry(refusal.http_status()).or_default() += 1;
@@ -216,17 +217,17 @@ impl Intake {
         }
     }
 
-    /// Bodies that were refused, since it began.
+    /// All bodies refused so far.
     pub fn lost(&self) -> Lost {
         lock(&self.waiting).lost
     }
 
-    /// Counts a connection that was closed because there were too many.
+    /// Counts a connection closed because there were too many.
     pub fn count_refused_connection(&self) {
         lock(&self.waiting).refused_connections += 1;
     }
 
-    /// Everything that waits, and the receiver's own counters.
+    /// All waiting rows, and the receiver's own counters.
     pub fn drain(&self) -> Batch {
         let events = lock(&self.sampling).events(Instant::now());
         let mut waiting = lock(&self.waiting);
@@ -260,7 +261,7 @@ impl Intake {
     }
 }
 
-/// What a row takes, about.
+/// Approximate size of a row.
 fn span_bytes(row: &Span) -> usize {
     let optional = [&row.span_id, &row.parent_id, &row.system, &row.peer, &row.digest, &row.digest_text];
     let texts = [&row.source, &row.service, &row.trace_id, &row.name, &row.kind, &row.resource, &row.status];
@@ -268,7 +269,7 @@ fn span_bytes(row: &Span) -> usize {
     size_of::<Span>() + all.map(|text| text.len() + ALLOCATION_BYTES).sum::<usize>()
 }
 
-/// What a row takes, about: a map's node has room for eleven pairs.
+/// Approximate size of a row: a map's node has room for eleven pairs.
 fn sample_bytes(row: &Sample) -> usize {
     let pairs: usize = row.labels.iter().map(|(key, value)| key.len() + value.len() + 2 * ALLOCATION_BYTES).sum();
     let nodes = row.labels.iter().count().div_ceil(6) * 11 * 2 * size_of::<String>();

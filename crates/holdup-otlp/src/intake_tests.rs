@@ -56,7 +56,7 @@ fn without_room_a_body_is_refused_whole_and_taken_later() {
     let mut taken = 0;
     while intake.take(Signal::Traces, Encoding::Json, false, &body).is_ok() {
         taken += 100;
-        assert!(taken < 1_000, "there is no bound");
+        assert!(taken < 1_000, "the limit does not apply");
     }
     let batch = intake.drain();
     assert_eq!(batch.spans.len(), taken);

@@ -1,15 +1,16 @@
-//! JSON as a walk over borrowed text: objects and arrays are gone through, nothing is built that nobody asks for, so that
-//! a body costs no memory beyond itself. What is no JSON (RFC 8259) is malformed, and so is what is nested deeper than
-//! anything OTLP has. OTLP's own rules of JSON are here too: 64-bit numbers may be text, `null` is as if it were not there.
+//! JSON parsing as a walk over borrowed text: values are visited and nothing is built unless
+//! requested, so that a body costs no memory beyond itself. Anything other than JSON (RFC 8259) is
+//! malformed, and so is deeper nesting than OTLP ever has. OTLP's JSON rules apply: 64-bit numbers
+//! may be strings, and `null` counts as absent.
 
 use std::borrow::Cow;
 
 use crate::Malformed;
 
-/// Deepest nesting; an OTLP body needs a dozen levels.
+/// Largest nesting depth; an OTLP body needs a dozen levels.
 const DEPTH_MAX: u32 = 64;
 
-/// A place in a JSON text.
+/// A position in a JSON text.
 #[derive(Clone, Copy, Debug)]
 pub struct Json<'a> {
     text: &'a str,
@@ -23,38 +24,40 @@ impl<'a> Json<'a> {
         Self { text, at: 0, depth: 0 }
     }
 
-    /// Refuses whatever follows but white space.
+    /// Checks that only white space follows.
     ///
     /// # Errors
-    /// If something does.
+    /// If other text follows.
     pub fn end(&mut self) -> Result<(), Malformed> {
         if self.peek().is_none() { Ok(()) } else { Err(Malformed("something follows the JSON")) }
     }
 
-    /// Calls `each` with every key of an object, to read (or skip) its value. `null` is an object without keys.
+    /// Calls `each` with every key of an object, to read (or skip) its value. `null` counts as an
+    /// object without keys.
     ///
     /// # Errors
-    /// If it is no object, or what `each` says.
+    /// If it is not an object, or the error of `each`.
     pub fn object(&mut self, mut each: impl FnMut(&mut Self, &str) -> Result<(), Malformed>) -> Result<(), Malformed> {
         if self.null()? {
             return Ok(());
         }
-        self.all(b'{', b'}', "an object is missing", |json| {
+        self.all(b'{', b'}', "expected an object", |json| {
             let key = json.string()?;
-            json.demand(b':', "a colon is missing")?;
+            json.demand(b':', "expected a colon")?;
             each(json, &key)
         })
     }
 
-    /// Calls `each` before every element of an array, to read (or skip) it. `null` is an empty array.
+    /// Calls `each` before every element of an array, to read (or skip) it. `null` counts as an
+    /// empty array.
     ///
     /// # Errors
-    /// If it is no array, or what `each` says.
+    /// If it is not an array, or the error of `each`.
     pub fn array(&mut self, each: impl FnMut(&mut Self) -> Result<(), Malformed>) -> Result<(), Malformed> {
         if self.null()? {
             return Ok(());
         }
-        self.all(b'[', b']', "an array is missing", each)
+        self.all(b'[', b']', "expected an array", each)
     }
 
     fn all(
@@ -66,7 +69,7 @@ impl<'a> Json<'a> {
     ) -> Result<(), Malformed> {
         self.demand(open, missing)?;
         if self.depth == DEPTH_MAX {
-            return Err(Malformed("the JSON is nested too deep"));
+            return Err(Malformed("the JSON is nested too deeply"));
         }
         self.depth += 1;
         if self.peek() == Some(close) {
@@ -78,22 +81,22 @@ impl<'a> Json<'a> {
                     self.at += 1;
                     break;
                 }
-                self.demand(b',', "a comma is missing")?;
+                self.demand(b',', "expected a comma")?;
             }
         }
         self.depth -= 1;
         Ok(())
     }
 
-    /// Text. `null` is empty text.
+    /// A string. `null` counts as empty.
     ///
     /// # Errors
-    /// If it is no string.
+    /// If it is not a string.
     pub fn string(&mut self) -> Result<Cow<'a, str>, Malformed> {
         if self.peek() == Some(b'n') && self.null()? {
             return Ok(Cow::Borrowed(""));
         }
-        self.demand(b'"', "text is missing")?;
+        self.demand(b'"', "expected a string")?;
         let mut owned = String::new();
         loop {
             let rest = self.text.get(self.at..).unwrap_or_default();
@@ -114,7 +117,7 @@ impl<'a> Json<'a> {
                     self.at += 1;
                     owned.push(self.escaped()?);
                 }
-                _ => return Err(Malformed("text is cut off, or holds a control character")),
+                _ => return Err(Malformed("a string is cut off, or contains a control character")),
             }
         }
     }
@@ -132,61 +135,61 @@ impl<'a> Json<'a> {
             Some(b'u') => {
                 let unit = self.four_digits()?;
                 if !(0xd800..0xe000).contains(&unit) {
-                    return char::from_u32(unit).ok_or(Malformed("no such character"));
+                    return char::from_u32(unit).ok_or(Malformed("an escape is not a character"));
                 }
-                // A character beyond the first 65,536 is two units, the higher one first.
+                // A character beyond the first 65,536 is a surrogate pair, the high half first.
                 let follows = self.text.get(self.at..).is_some_and(|rest| rest.starts_with("\\u"));
                 if unit >= 0xdc00 || !follows {
-                    return Err(Malformed("half a character"));
+                    return Err(Malformed("an escape is half a surrogate pair"));
                 }
                 self.at += 2;
                 let low = self.four_digits()?;
                 if !(0xdc00..0xe000).contains(&low) {
-                    return Err(Malformed("half a character"));
+                    return Err(Malformed("an escape is half a surrogate pair"));
                 }
                 let character = 0x1_0000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
-                char::from_u32(character).ok_or(Malformed("no such character"))?
+                char::from_u32(character).ok_or(Malformed("an escape is not a character"))?
             }
-            _ => return Err(Malformed("no such escape in text")),
+            _ => return Err(Malformed("a string has an unknown escape")),
         })
     }
 
     fn four_digits(&mut self) -> Result<u32, Malformed> {
-        let digits = self.text.get(self.at..self.at + 4).ok_or(Malformed("text is cut off"))?;
+        let digits = self.text.get(self.at..self.at + 4).ok_or(Malformed("a string is cut off"))?;
         self.at += 4;
         if !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return Err(Malformed("no such escape in text"));
+            return Err(Malformed("a string has an unknown escape"));
         }
-        u32::from_str_radix(digits, 16).map_err(|_| Malformed("no such escape in text"))
+        u32::from_str_radix(digits, 16).map_err(|_| Malformed("a string has an unknown escape"))
     }
 
-    /// A whole number, as a number or as text; `null` is 0. One that is not in range, or not whole, is malformed.
+    /// An integer, as a number or as a string; `null` is 0.
     ///
     /// # Errors
-    /// If it is none.
+    /// If it is not one, or out of range.
     pub fn whole<N: std::str::FromStr + Default>(&mut self) -> Result<N, Malformed> {
         let text = match self.peek() {
             Some(b'n') => return self.null().map(|_| N::default()),
             Some(b'"') => self.string()?,
             _ => Cow::Borrowed(self.number()?),
         };
-        text.parse().map_err(|_| Malformed("a whole number is none, or out of range"))
+        text.parse().map_err(|_| Malformed("expected an integer within range"))
     }
 
-    /// A number, as a number or as text, where `NaN` and `Infinity` may stand too; `null` is 0.
+    /// A number, as a number or as a string, which may also be `NaN` or `Infinity`; `null` is 0.
     ///
     /// # Errors
-    /// If it is none.
+    /// If it is not a number.
     pub fn double(&mut self) -> Result<f64, Malformed> {
         let text = match self.peek() {
             Some(b'n') => return self.null().map(|_| 0.0),
             Some(b'"') => self.string()?,
             _ => Cow::Borrowed(self.number()?),
         };
-        text.parse().map_err(|_| Malformed("a number is none"))
+        text.parse().map_err(|_| Malformed("expected a number"))
     }
 
-    /// A whole number or a name: the place of the name in `names` is the number.
+    /// An integer or a name: a name's value is its index in `names`.
     ///
     /// # Errors
     /// If it is neither.
@@ -196,7 +199,7 @@ impl<'a> Json<'a> {
         }
         let name = self.string()?;
         let place = names.iter().position(|known| *known == name);
-        place.map(|place| place as u64).or_else(|| name.parse().ok()).ok_or(Malformed("an unknown name of a constant"))
+        place.map(|place| place as u64).or_else(|| name.parse().ok()).ok_or(Malformed("unknown name of a constant"))
     }
 
     /// `true` or `false`; `null` is false.
@@ -208,11 +211,11 @@ impl<'a> Json<'a> {
             Some(b't') => self.word("true").map(|()| true),
             Some(b'f') => self.word("false").map(|()| false),
             _ if self.null()? => Ok(false),
-            _ => Err(Malformed("true or false is missing")),
+            _ => Err(Malformed("expected true or false")),
         }
     }
 
-    /// The text of the next value, whatever it is, to be read by a walk of its own.
+    /// The text of the next value, of any type, for a separate walk.
     ///
     /// # Errors
     /// If there is none.
@@ -223,7 +226,7 @@ impl<'a> Json<'a> {
         Ok(Self { text: &self.text[..self.at], ..before })
     }
 
-    /// What the next value begins with.
+    /// The first byte of the next value.
     pub fn peek(&mut self) -> Option<u8> {
         let rest = self.text.as_bytes().get(self.at..)?;
         let blank = rest.iter().take_while(|b| matches!(b, b' ' | b'\t' | b'\r' | b'\n')).count();
@@ -231,7 +234,7 @@ impl<'a> Json<'a> {
         rest.get(blank).copied()
     }
 
-    /// Goes past the next value.
+    /// Skips the next value.
     ///
     /// # Errors
     /// If there is none.
@@ -251,7 +254,7 @@ impl<'a> Json<'a> {
 
     fn word(&mut self, word: &str) -> Result<(), Malformed> {
         if !self.text.get(self.at..).is_some_and(|rest| rest.starts_with(word)) {
-            return Err(Malformed("a value is none"));
+            return Err(Malformed("expected a value"));
         }
         self.at += word.len();
         Ok(())
@@ -269,7 +272,7 @@ impl<'a> Json<'a> {
         let _ = self.peek();
         let bytes = self.text.as_bytes().get(self.at..).unwrap_or_default();
         let digits = |from: usize| bytes.iter().skip(from).take_while(|b| b.is_ascii_digit()).count();
-        let none = Malformed("a number is none");
+        let none = Malformed("expected a number");
         let mut length = usize::from(bytes.first() == Some(&b'-'));
         let whole = digits(length);
         if whole == 0 || (whole > 1 && bytes.get(length) == Some(&b'0')) {

@@ -1,9 +1,10 @@
-//! What apps say of themselves in OpenTelemetry's protocol (OTLP 1.x), as rows: traces -> `spans`, metrics -> `samples`.
+//! Turns what apps send in OpenTelemetry's protocol (OTLP 1.x) into rows: traces become `spans`,
+//! metrics `samples`.
 //!
-//! Bytes are walked, and what is not asked for is never built, so that memory is bounded by [`Bounds`] whatever comes in.
-//! A [`Receiver`] speaks the protocol over the network (HTTP/1.1, HTTP/2 and gRPC on each of its ports); an [`Intake`] is
-//! the same without one. It keeps no traces and derives nothing: which spans are of one request is found out when a
-//! recording is read. Logs and profiles are refused.
+//! Bytes are walked, and unused data is never built, so that [`Bounds`] limit the memory whatever
+//! arrives. A [`Receiver`] speaks the protocol over the network (HTTP/1.1, HTTP/2 and gRPC on each
+//! of its ports); an [`Intake`] does the same without a network. It assembles no traces and derives
+//! nothing: readers of a recording assign spans to requests. Logs and profiles are refused.
 
 #![forbid(unsafe_code)]
 
@@ -33,7 +34,7 @@ pub use intake::{Intake, Lost, Taken};
 pub use receiver::Receiver;
 pub use refusal::Refusal;
 
-/// What a body is about.
+/// The content of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// `ExportTraceServiceRequest`.
@@ -42,7 +43,7 @@ pub enum Signal {
     Metrics,
 }
 
-/// How a body is written.
+/// The format of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     /// Protocol Buffers.
@@ -51,7 +52,7 @@ pub enum Encoding {
     Json,
 }
 
-/// Why a body is no message of the protocol, in words.
+/// Why a body is not a message of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Malformed(pub &'static str);

@@ -1,10 +1,11 @@
-//! The messages that a receiver writes: what was rejected, why a body was refused, when to try again. They are a few fields
-//! of OTLP's and gRPC's own; `opentelemetry-proto`, which has the first of them, would bring an SDK along.
+//! The messages that a receiver sends: the number of rejected items, why a body was refused, when
+//! to try again. They are a few fields of OTLP's and gRPC's messages; `opentelemetry-proto`, which
+//! has the former, would bring an SDK along.
 
 /// `ExportTraceServiceResponse` and `ExportMetricsServiceResponse`, which differ by name only.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ExportResponse {
-    /// Present if something was rejected.
+    /// Present if items were rejected.
     #[prost(message, optional, tag = "1")]
     pub partial_success: Option<PartialSuccess>,
 }
@@ -23,13 +24,13 @@ pub struct PartialSuccess {
 /// `google.rpc.Status`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Status {
-    /// gRPC's number of the error.
+    /// gRPC's status code.
     #[prost(int32, tag = "1")]
     pub code: i32,
     /// The error, in words.
     #[prost(string, tag = "2")]
     pub message: String,
-    /// What else is known.
+    /// Further details.
     #[prost(message, repeated, tag = "3")]
     pub details: Vec<Any>,
 }

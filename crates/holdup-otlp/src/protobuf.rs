@@ -1,12 +1,13 @@
-//! Protocol Buffers' wire format as a walk over borrowed bytes: a message is its fields, one after the other, and nothing
-//! is built that nobody asks for. It knows no schema: what a field's number means is for whoever walks
-//! (<https://protobuf.dev/programming-guides/encoding/>). Groups, which no OTLP message has, are malformed to it.
+//! Protocol Buffers' wire format as a walk over borrowed bytes: a message is a sequence of fields,
+//! and nothing is built unless requested. It knows no schema: callers interpret field numbers
+//! (<https://protobuf.dev/programming-guides/encoding/>). Groups, which OTLP does not use, are
+//! malformed here.
 
 use std::borrow::Cow;
 
 use crate::Malformed;
 
-/// One field's value as it stands on the wire.
+/// One field's value on the wire.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Wire<'a> {
     /// Wire type 0.
@@ -20,17 +21,17 @@ pub enum Wire<'a> {
 }
 
 impl<'a> Wire<'a> {
-    /// The bytes, if it has any.
+    /// The bytes of a [`Bytes`](Self::Bytes) value.
     pub fn bytes(self) -> Option<&'a [u8]> {
         if let Self::Bytes(bytes) = self { Some(bytes) } else { None }
     }
 
-    /// The text. Bytes that are no UTF-8 are replaced: one bad attribute does not cost the body.
+    /// The text. Invalid UTF-8 is replaced: one bad attribute must not cost the body.
     pub fn text(self) -> Cow<'a, str> {
         String::from_utf8_lossy(self.bytes().unwrap_or_default())
     }
 
-    /// The number, whichever way it was sent; 0 for bytes.
+    /// The number, in whichever type it was sent; 0 for bytes.
     pub fn number(self) -> u64 {
         match self {
             Self::Varint(number) | Self::Fixed64(number) => number,
@@ -57,7 +58,7 @@ impl<'a> Fields<'a> {
     /// The next field's number and value; none at the end.
     ///
     /// # Errors
-    /// If the bytes are no message.
+    /// If the bytes are not a message.
     pub fn next(&mut self) -> Result<Option<(u64, Wire<'a>)>, Malformed> {
         if self.0.is_empty() {
             return Ok(None);
@@ -73,10 +74,10 @@ impl<'a> Fields<'a> {
                 Wire::Bytes(bytes)
             }
             5 => Wire::Fixed32(u32::from_le_bytes(self.array()?)),
-            _ => return Err(Malformed("a field of a kind that there is not")),
+            _ => return Err(Malformed("a field has an unknown wire type")),
         };
         match tag >> 3 {
-            0 => Err(Malformed("a field without a number")),
+            0 => Err(Malformed("a field has no number")),
             number => Ok(Some((number, value))),
         }
     }
@@ -84,7 +85,7 @@ impl<'a> Fields<'a> {
     /// Calls `each` with every field.
     ///
     /// # Errors
-    /// If the bytes are no message, or what `each` says.
+    /// If the bytes are not a message, or the error of `each`.
     pub fn each(mut self, mut each: impl FnMut(u64, Wire<'a>) -> Result<(), Malformed>) -> Result<(), Malformed> {
         while let Some((number, value)) = self.next()? {
             each(number, value)?;

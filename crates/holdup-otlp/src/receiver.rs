@@ -1,6 +1,6 @@
-//! Ports and connections: HTTP/1.1 and HTTP/2 (gRPC's too) on each port, told apart by their first bytes. One thread serves
-//! them all. A connection beyond the bound, one that does not say what it wants in time, and one that is silent for
-//! long are closed; so no number of clients, and none that hangs, costs more than the bounds say.
+//! Ports and connections: HTTP/1.1 and HTTP/2 (including gRPC) on each port, distinguished by their
+//! first bytes. One thread serves them all. Connections beyond the limit, without a timely request,
+//! or idle for long are closed, so clients, however many or slow, cost no more than the limits say.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -20,19 +20,19 @@ use crate::bounds::Bounds;
 use crate::http::{Shared, answer};
 use crate::intake::{Intake, Lost};
 
-/// What every HTTP/2 connection begins with, as far as it is needed to know one.
+/// The first bytes of every HTTP/2 connection.
 const HTTP2: &[u8; 4] = b"PRI ";
 
 /// Longest head of a request.
 const HEAD_BYTES_MAX: u32 = 16 << 10;
 
-/// Calls at one time on one HTTP/2 connection.
+/// Concurrent calls on one HTTP/2 connection.
 const STREAMS_MAX: u32 = 16;
 
-/// Bytes on the way in one HTTP/2 connection that nobody has read yet.
+/// Flow-control window of an HTTP/2 connection: bytes in transit that are not read yet.
 const WINDOW_BYTES: u32 = 256 << 10;
 
-/// A receiver at work; it ends when this is dropped.
+/// A running receiver; dropping this stops it.
 #[derive(Debug)]
 pub struct Receiver {
     addresses: Vec<SocketAddr>,
@@ -42,10 +42,11 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Listens on all of `addresses` for what becomes rows of `source`. Whether an address may be other than loopback is for the caller to judge.
+    /// Listens on all `addresses` for rows of `source`. The caller decides whether addresses other
+    /// than loopback are allowed.
     ///
     /// # Errors
-    /// The address, and why it can't be had.
+    /// The address, and why it cannot be opened.
     pub fn start(source: &str, addresses: &[SocketAddr], bounds: Bounds) -> Result<Self, (SocketAddr, io::Error)> {
         let mut listeners = Vec::new();
         for address in addresses {
@@ -79,19 +80,19 @@ impl Receiver {
         &self.addresses
     }
 
-    /// Everything that came since the last time, and counters of the receiver itself.
+    /// All rows since the last call, and the receiver's own counters.
     pub fn drain(&self) -> Batch {
         self.shared.intake.drain()
     }
 
     /// Whether it, or one of its answers, has panicked.
     pub fn has_panicked(&self) -> bool {
-        // It ends only with this, or so.
+        // It ends only with a drop or a panic.
         let is_over = self.thread.as_ref().is_some_and(JoinHandle::is_finished);
         is_over || self.shared.has_panicked.load(Ordering::Relaxed)
     }
 
-    /// Bodies that were refused, since it began.
+    /// All bodies refused so far.
     pub fn lost(&self) -> Lost {
         self.shared.intake.lost()
     }
@@ -122,19 +123,20 @@ async fn accept(listener: tokio::net::TcpListener, shared: Arc<Shared>) {
             Ok((stream, _)) => {
                 let place = Place(Arc::clone(&shared));
                 if shared.connections.fetch_add(1, Ordering::Relaxed) >= shared.intake.bounds().connections_max {
-                    // Its client takes that for a server that is not there at the moment, and tries again.
+                    // The client treats this as a server that is temporarily unavailable, and tries
+                    // again.
                     shared.intake.count_refused_connection();
                     continue;
                 }
                 tokio::spawn(serve_one(stream, place));
             }
-            // Out of file descriptors, most likely: trying again at once would only burn CPU.
+            // Most likely out of file descriptors: retrying at once would only burn CPU.
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
         }
     }
 }
 
-/// One of the connections that may be open; given back when it ends, however it ends.
+/// The slot of an open connection; returned when the connection ends, however it ends.
 struct Place(Arc<Shared>);
 
 impl Drop for Place {
@@ -176,7 +178,7 @@ async fn serve_one(stream: TcpStream, place: Place) {
     }
 }
 
-/// Serves until the connection ends, or nothing has been asked over it for long.
+/// Serves until the connection ends or is idle for too long.
 async fn while_used(connection: impl Future, requests: &AtomicU64, bounds: &Bounds) {
     let mut connection = std::pin::pin!(connection);
     let mut answered = 0;
@@ -191,7 +193,7 @@ async fn while_used(connection: impl Future, requests: &AtomicU64, bounds: &Boun
     }
 }
 
-/// Whether HTTP/2 is spoken, by the first bytes; none if they do not come in time.
+/// Whether the first bytes are HTTP/2's; none if they do not arrive in time.
 async fn is_http2(stream: &TcpStream, patience: Duration) -> Option<bool> {
     let deadline = Instant::now() + patience;
     let mut first = [0; HTTP2.len()];
@@ -207,7 +209,7 @@ async fn is_http2(stream: &TcpStream, patience: Duration) -> Option<bool> {
         if count == HTTP2.len() {
             return Some(true);
         }
-        // What is there already would be seen again at once.
+        // The bytes already there would be peeked again at once.
         tokio::time::sleep(Duration::from_millis(5).min(left)).await;
         if left.is_zero() {
             return None;

@@ -1,6 +1,7 @@
-//! Why a body is not taken, and how the protocol says so: a status of HTTP or of gRPC, and `google.rpc.Status`. Only what
-//! will pass by itself may be sent again; OTLP's clients know that by 429 with `Retry-After`, and by RESOURCE_EXHAUSTED with
-//! `RetryInfo` (<https://opentelemetry.io/docs/specs/otlp/>).
+//! Why a body is refused, and how the protocol says so: an HTTP or gRPC status, and
+//! `google.rpc.Status`. Only temporary refusals may be retried; OTLP clients recognize them by 429
+//! with `Retry-After`, and by RESOURCE_EXHAUSTED with `RetryInfo`
+//! (<https://opentelemetry.io/docs/specs/otlp/>).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -15,52 +16,54 @@ pub const RETRY_AFTER_SECONDS: i64 = 1;
 /// The type of the message that tells a client when to try again.
 const RETRY_INFO: &str = "type.googleapis.com/google.rpc.RetryInfo";
 
-/// See the module.
+/// The reasons for a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The body is no message of the protocol.
+    /// The body is not a message of the protocol.
     #[error("malformed: {0}")]
     Malformed(#[from] Malformed),
-    /// It did not come to its end.
+    /// The body broke off.
     #[error("the body broke off")]
     BrokeOff,
-    /// It is too large as it is sent.
-    #[error("the body is larger than this receiver takes; send smaller batches")]
+    /// The body as sent is too large.
+    #[error("the body is larger than this receiver accepts; send smaller batches")]
     TooLarge,
-    /// It is too large once it is unpacked.
-    #[error("the body is larger than this receiver takes once it is unpacked; send smaller batches")]
+    /// The decompressed body is too large.
+    #[error("the decompressed body is larger than this receiver accepts; send smaller batches")]
     TooLargeUnpacked,
-    /// It says that it is gzip and is not.
-    #[error("the body is not gzip, as it says")]
+    /// It is marked as gzip and is not.
+    #[error("the body is marked as gzip, but is not gzip")]
     NotGzip,
     /// Neither protobuf nor JSON.
     #[error("the content type must be application/x-protobuf or application/json, over HTTP/2 also application/grpc")]
     ContentType,
-    /// Packed in a way that is not known here.
-    #[error("the body may be packed with gzip, or not at all")]
+    /// Compressed in an unsupported way.
+    #[error("the compression is not supported; use gzip or none")]
     Coding,
-    /// It took too long to come.
-    #[error("the body did not come in time")]
+    /// It arrived too slowly.
+    #[error("the body did not arrive in time")]
     TooSlow,
-    /// What was taken before has to be recorded first.
-    #[error("too much waits to be recorded; send it again later")]
+    /// Earlier data must be recorded first.
+    #[error("too much data is waiting to be recorded; send it again later")]
     NoRoom,
-    /// There is nothing at that path.
-    #[error("traces and metrics are taken, at /v1/traces and /v1/metrics, or by the methods Export of their services")]
+    /// Unknown path.
+    #[error(
+        "unknown path; send traces to /v1/traces and metrics to /v1/metrics, or use their services' Export methods"
+    )]
     NoSuchPath,
-    /// What nothing is kept of here.
-    #[error("logs and profiles are not taken; leave them out with OTEL_LOGS_EXPORTER=none")]
+    /// A signal that is not recorded.
+    #[error("logs and profiles are not accepted; disable them with OTEL_LOGS_EXPORTER=none")]
     OtherSignal,
-    /// Only POST is answered.
-    #[error("only POST is answered")]
+    /// The method is not POST.
+    #[error("the method is not supported; use POST")]
     NotPost,
-    /// A gRPC message is packed, and how is not said.
-    #[error("a message is packed, and grpc-encoding does not say how")]
+    /// A gRPC message is compressed, but its encoding is not named.
+    #[error("a message is compressed, but grpc-encoding does not say how")]
     NoCoding,
 }
 
 impl Refusal {
-    /// The status of HTTP.
+    /// The HTTP status.
     pub fn http_status(self) -> u16 {
         match self {
             Self::Malformed(_) | Self::BrokeOff | Self::NotGzip | Self::NoCoding => 400,
@@ -73,7 +76,7 @@ impl Refusal {
         }
     }
 
-    /// The status of gRPC (<https://grpc.io/docs/guides/status-codes/>).
+    /// The gRPC status (<https://grpc.io/docs/guides/status-codes/>).
     pub fn grpc_status(self) -> i32 {
         match self {
             Self::Malformed(_) | Self::BrokeOff | Self::NotGzip | Self::ContentType => 3,
@@ -84,12 +87,12 @@ impl Refusal {
         }
     }
 
-    /// Whether the same body may be taken later.
+    /// Whether the same body may be accepted later.
     pub fn may_be_sent_again(self) -> bool {
         self == Self::NoRoom
     }
 
-    /// Whether spans or points may be missing for it.
+    /// Whether it may have cost spans or points.
     pub fn is_loss(self) -> bool {
         !matches!(self, Self::OtherSignal | Self::NotPost)
     }
@@ -98,12 +101,13 @@ impl Refusal {
     pub fn body(self, encoding: Encoding) -> Vec<u8> {
         match encoding {
             Encoding::Protobuf => self.status().encode_to_vec(),
-            // No text of ours holds what JSON would escape.
+            // None of these messages contains characters that JSON would escape.
             Encoding::Json => format!("{{\"code\":{},\"message\":\"{self}\"}}", self.grpc_status()).into_bytes(),
         }
     }
 
-    /// The same for gRPC's trailer `grpc-status-details-bin`, where it says more than the other trailers: when to try again.
+    /// The same for gRPC's trailer `grpc-status-details-bin`, if it adds to the other trailers:
+    /// when to try again.
     pub fn details(self) -> Option<String> {
         if !self.may_be_sent_again() {
             return None;

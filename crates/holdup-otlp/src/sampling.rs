@@ -1,7 +1,9 @@
-//! Whether traces are all there. An app, or a collector on the way, may keep only some: what their spans add up to is then not
-//! what requests waited. Three things tell: what the sampler wrote into `tracestate` (`ot=th:…`, `ot=p:…`), attributes of samplers,
-//! and spans whose parent, which lives in the same process and has ended since, never came. A whole trace that a sampler
-//! dropped leaves nothing to be seen here; that more requests were sent than have a trace is for whoever knows of the requests.
+//! Detects whether traces are complete. An app, or a collector on the way, may keep only some; then
+//! the sum of their spans differs from what requests waited. Three things reveal it: the sampler's
+//! entry in `tracestate` (`ot=th:…`, `ot=p:…`), attributes of samplers, and spans whose parent, in
+//! the same process and ended since, never arrived. A trace dropped as a whole leaves nothing to
+//! detect here; comparing the number of requests with that of traces is up to code that knows the
+//! requests.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -12,25 +14,28 @@ use holdup_recording::{Labels, clock};
 use crate::attributes::Asked;
 use crate::spans::Told;
 
-/// How long a parent is waited for: the SDKs send every 5 s, and few requests take longer than the rest of this.
+/// How long to wait for a parent: the SDKs send every 5 s, and few requests take longer than the
+/// rest of this.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Spans of which the parent is waited for at one time; of more spans only some are looked at.
+/// Largest number of spans waiting for their parent at a time; beyond it only some spans are
+/// checked.
 const AWAITED_MAX: usize = 8_192;
 
-/// Spans that are remembered, because their children may come after them.
+/// Largest number of spans remembered because their children may arrive later.
 const SEEN_MAX: usize = 32_768;
 
-/// Parents that have to have been looked for before a missing one says anything.
+/// Smallest number of awaited parents for which a missing share is meaningful.
 const LOOKED_FOR_MIN: u64 = 100;
 
-/// Share of parents (0-1) that may be missing without sampling: spans of requests under way when recording began or ended.
+/// Share of parents (0-1) that may be missing without sampling: spans of requests in flight when
+/// recording began or ended.
 const MISSING_RATIO_MAX: f64 = 0.05;
 
-/// Most services of which it is said.
+/// Largest number of services reported.
 const SERVICES_MAX: usize = 64;
 
-/// What was seen of it.
+/// The observations so far.
 #[derive(Debug, Default)]
 pub struct Sampling {
     source: String,
@@ -45,12 +50,12 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// Of spans that come to `source`.
+    /// For spans sent to `source`.
     pub fn new(source: &str) -> Self {
         Self { source: source.to_owned(), ..Self::default() }
     }
 
-    /// Looks at one span of `service`, which came at `now`.
+    /// Examines one span of `service`, which arrived at `now`.
     pub fn look(&mut self, service: &str, told: &Told<'_>, now: Instant) {
         match told_sampler(told) {
             Some(Sampler::Ratio(ratio)) if ratio < 1.0 => {
@@ -60,7 +65,7 @@ impl Sampling {
             Some(Sampler::Other) => {
                 self.say(service, "sampler", format!("a sampler chose which traces of `{service}` are kept"), None);
             }
-            // All are kept, or nothing is said.
+            // All are kept, or nothing is known.
             Some(Sampler::Ratio(_)) | None => {}
         }
         self.look_for_parent(told, now);
@@ -79,7 +84,7 @@ impl Sampling {
                 self.seen.remove(&oldest);
             }
         }
-        // The parent of a server's span is of another process, which may tell us nothing at all.
+        // The parent of a server span is in another process, which may send nothing.
         let is_of_same_process = matches!(told.kind, 0 | 1 | 3 | 4);
         if let Some(parent) = told.parent_id
             && is_of_same_process
@@ -91,7 +96,7 @@ impl Sampling {
         }
     }
 
-    /// What there is to say by `now`, once.
+    /// The events due by `now`, each once.
     pub fn events(&mut self, now: Instant) -> Vec<Event> {
         while let Some((parent, since)) = self.awaited_order.front().copied()
             && now.saturating_duration_since(since) >= PATIENCE
@@ -104,7 +109,7 @@ impl Sampling {
         let looked_for = self.found + self.missing;
         let missing = self.missing as f64 / looked_for.max(1) as f64;
         if looked_for >= LOOKED_FOR_MIN && missing > MISSING_RATIO_MAX {
-            let text = format!("of {looked_for} spans that others are part of, {} never came", self.missing);
+            let text = format!("of {looked_for} parent spans, {} never arrived", self.missing);
             self.say("", "parents", text, None);
         }
         std::mem::take(&mut self.events)
@@ -127,28 +132,28 @@ impl Sampling {
     }
 }
 
-/// What chose which traces are kept.
+/// The sampler that chose the kept traces.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Sampler {
-    /// A share of them, 0-1.
+    /// Keeps a share, 0-1.
     Ratio(f64),
-    /// Anything else.
+    /// Any other kind.
     Other,
 }
 
-/// What a span tells of it.
+/// The sampler that a span reveals.
 fn told_sampler(told: &Told<'_>) -> Option<Sampler> {
     let attributes = &told.attributes;
     if attributes.has(Asked::TailPolicy) {
-        // Whatever was kept before, it chose once more.
+        // A tail sampler chose again, whatever was kept before.
         return Some(Sampler::Other);
     }
     let share = |what| attributes.get(what)?.number().filter(|ratio| (0.0..=1.0).contains(ratio));
     if let Some(ratio) = of_trace_state(&told.trace_state).or_else(|| share(Asked::SampledRatio)) {
         return Some(Sampler::Ratio(ratio));
     }
-    // Jaeger's: what the parameter means depends on the type (its documentation, "Sampling"). Of a rate limiter it is a
-    // number of traces a second.
+    // Jaeger's: the parameter's meaning depends on the type (its documentation, "Sampling"). For a
+    // rate limiter it is traces per second.
     match attributes.text(Asked::SamplerType).as_deref() {
         Some("const") => {
             let is_all = attributes.text(Asked::SamplerParam).is_none_or(|param| matches!(&*param, "1" | "true"));
@@ -161,9 +166,9 @@ fn told_sampler(told: &Told<'_>) -> Option<Sampler> {
     attributes.has(Asked::Sampler).then_some(Sampler::Other)
 }
 
-/// The share in `tracestate`'s entry of OpenTelemetry: `th` is a threshold of 56 bits as hex digits of which trailing zeros are left
-/// out, below which traces are dropped; `p` is an older one, the share being 2^-p
-/// (<https://opentelemetry.io/docs/specs/otel/trace/tracestate-handling/>).
+/// The share in OpenTelemetry's entry of `tracestate`: `th` is a threshold of 56 bits in hex digits
+/// without trailing zeros, below which traces are dropped; `p` is the older form, with a share of
+/// 2^-p (<https://opentelemetry.io/docs/specs/otel/trace/tracestate-handling/>).
 fn of_trace_state(state: &str) -> Option<f64> {
     let own = state.split(',').find_map(|entry| entry.trim().strip_prefix("ot="))?;
     own.split(';').find_map(|part| match part.trim().split_once(':')? {

@@ -1,23 +1,25 @@
-//! Names of spans as a row may have them. A name should stand for many spans, but packages and apps make names of whole
-//! statements, commands with their keys, paths with ids: so what is or looks like a value is `?`. A bare word can't be told from
-//! a name; whoever puts secrets into names of spans has them in their recordings.
+//! Span names as they may be recorded. A name should stand for many spans, but packages and apps
+//! put whole statements, commands with their keys, and paths with ids into names: so values, and
+//! text that looks like one, become `?`. A bare word cannot be distinguished from a name: an app
+//! that puts secrets into span names will have them in its recordings.
 
 use std::borrow::Cow;
 
 use crate::bounds::{STATEMENT_BYTES_MAX, TEXT_BYTES_MAX, cut};
 use crate::statement::Reading;
 
-/// Longest name that is looked at but for statements, bytes: a few times what is kept.
+/// Longest name examined, except for statements, bytes: a few times what is kept.
 const NAME_BYTES_MAX: usize = 1_024;
 
-/// Hexadecimal letters and digits in a row from which they are an id; without a digit among them.
+/// Shortest run of hexadecimal characters that counts as an id; then the same for a run without
+/// digits.
 const HEX_MIN: usize = 8;
 const HEX_LETTERS_MIN: usize = 16;
 
-/// Letters and digits in a row from which two digits make them a key.
+/// Shortest run of letters and digits that counts as a key if it has two digits.
 const KEY_MIN: usize = 16;
 
-/// The name of a span of `resource`, whose system's statements are read so.
+/// The recorded name of a span of `resource`, whose system's statements are read by `reading`.
 pub fn name(resource: &str, reading: Reading, name: &str) -> String {
     let short = cut(name, NAME_BYTES_MAX);
     let name = match (resource, reading) {
@@ -35,7 +37,7 @@ pub fn name(resource: &str, reading: Reading, name: &str) -> String {
     cut(&name, TEXT_BYTES_MAX).to_owned()
 }
 
-/// The first word alone.
+/// Only the first word.
 fn command(name: &str) -> String {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
     let name = name.trim_start();
@@ -43,7 +45,7 @@ fn command(name: &str) -> String {
     without_values(name.get(..end).unwrap_or_default())
 }
 
-/// `name` up to its query, with `?` for what looks like a value.
+/// `name` up to its query, with `?` for text that looks like a value.
 fn without_values(name: &str) -> String {
     let path = name.split_once('?').map_or(name, |(path, _)| path);
     // `/page#fragment`, but not `Orders#show`.
@@ -78,12 +80,12 @@ fn without_values(name: &str) -> String {
     kept
 }
 
-/// What words, ids, numbers and addresses of mail are made of.
+/// Characters of words, ids, numbers and mail addresses.
 fn is_part(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '@' | '+' | '%')
 }
 
-/// Puts what may be kept of `part` into `kept`.
+/// Appends the recordable form of `part` to `kept`.
 fn part(part: &str, kept: &mut String) {
     let is_address = part.split_once('@').is_some_and(|(user, host)| {
         user.ends_with(|c: char| c.is_alphanumeric() || c == '_') && host.starts_with(char::is_alphanumeric)
@@ -115,7 +117,8 @@ fn is_id(text: &str) -> bool {
     has_digit && (is_number || is_hex)
 }
 
-/// A word of letters and digits. One digit behind letters is part of a name (`v2`, `OAuth2Filter`); more are a number.
+/// A word of letters and digits. One digit after letters is part of a name (`v2`, `OAuth2Filter`);
+/// more are a number.
 fn word(word: &str, kept: &mut String) {
     let digits = word.chars().filter(|c| c.is_numeric()).count();
     let is_hex = word.chars().all(|c| c.is_ascii_hexdigit());
@@ -142,7 +145,7 @@ fn word(word: &str, kept: &mut String) {
     }
 }
 
-/// `scheme://user:password@host` without what stands before the host.
+/// `scheme://user:password@host` without the account.
 fn without_account(text: &str) -> Cow<'_, str> {
     let Some((scheme, rest)) = text.split_once("://") else { return Cow::Borrowed(text) };
     let authority = rest.split_once('/').map_or(rest, |(authority, _)| authority);

@@ -1,5 +1,5 @@
-//! One span as it was told -> a row: which resource its time is a wait for, on whose other side, for which statement. Pure,
-//! and the only place where that is decided; how the span was written down is no matter of this module.
+//! Turns one parsed span into a row: the resource for which it waits, the peer, and the statement.
+//! Pure, and the only place that decides this; the span's encoding is parsed elsewhere.
 
 use std::borrow::Cow;
 
@@ -10,11 +10,11 @@ use crate::bounds::{DIGEST_TEXT_BYTES_MAX, STATEMENT_BYTES_MAX, TEXT_BYTES_MAX, 
 use crate::span_names;
 use crate::statement::Reading;
 
-/// Of a span's flags: that it is told whether its parent is of another process, and that it is
+/// The flags that say whether the parent's process is known, and whether it is another one
 /// (`opentelemetry/proto/trace/v1/trace.proto`, `SpanFlags`).
 const PARENT_IS_REMOTE: u64 = 0x300;
 
-/// Kinds of spans by their number in OTLP.
+/// Kinds of spans by OTLP number.
 pub const KINDS: [&str; 6] = ["internal", "internal", "server", "client", "producer", "consumer"];
 const INTERNAL: u64 = 1;
 const SERVER: u64 = 2;
@@ -22,22 +22,22 @@ const CLIENT: u64 = 3;
 const PRODUCER: u64 = 4;
 const CONSUMER: u64 = 5;
 
-/// What statuses are by their number in OTLP.
+/// Statuses by OTLP number.
 pub const STATUSES: [&str; 3] = ["unset", "ok", "error"];
 
 /// Systems that are caches.
 const CACHES: [&str; 4] = ["redis", "memcached", "valkey", "keydb"];
 
-/// A span as it was told. Ids are empty where they are missing or of a wrong length.
+/// A parsed span. Missing ids and ids of a wrong length are none.
 #[derive(Clone, Debug, Default)]
 pub struct Told<'a> {
     /// Id of its trace.
     pub trace_id: Option<[u8; 16]>,
     /// Its own id.
     pub span_id: Option<[u8; 8]>,
-    /// Id of the span it is part of.
+    /// Id of its parent span.
     pub parent_id: Option<[u8; 8]>,
-    /// What systems on the way said (W3C `tracestate`).
+    /// Entries of systems on the way (W3C `tracestate`).
     pub trace_state: Cow<'a, str>,
     /// Its name.
     pub name: Cow<'a, str>,
@@ -56,23 +56,23 @@ pub struct Told<'a> {
 }
 
 impl Told<'_> {
-    /// Whether nothing in its own process led to it.
+    /// Whether it has no parent in its own process.
     fn is_local_root(&self) -> bool {
         self.parent_id.is_none() || self.flags & PARENT_IS_REMOTE == PARENT_IS_REMOTE
     }
 }
 
-/// The row of a span of `service` that came to `source`.
+/// The row of a span of `service` that was sent to `source`.
 ///
 /// # Errors
-/// Why it is rejected, in words.
+/// Why it is rejected.
 pub fn row(source: &str, service: &str, told: &Told<'_>) -> Result<rows::Span, &'static str> {
     let (Some(trace_id), Some(span_id)) = (told.trace_id, told.span_id) else {
-        return Err("a span without a trace id of 16 bytes and a span id of 8");
+        return Err("a span lacks a trace id of 16 bytes or a span id of 8");
     };
     let started_at = i64::try_from(told.start_ns).unwrap_or_default();
     if started_at == 0 || told.end_ns < told.start_ns {
-        return Err("a span without a beginning, or that ends before it");
+        return Err("a span has no start time, or ends before it");
     }
     let resource = resource(told);
     let system = told.attributes.text(Asked::DatabaseSystem);
@@ -106,7 +106,7 @@ pub fn row(source: &str, service: &str, told: &Told<'_>) -> Result<rows::Span, &
     })
 }
 
-/// What its time is a wait for, or `request`.
+/// The resource that it waits for, or `request`.
 fn resource(told: &Told<'_>) -> &'static str {
     let has = |what| told.attributes.has(what);
     let is_messaging = has(Asked::Messaging) || matches!(told.kind, PRODUCER | CONSUMER);
@@ -114,7 +114,7 @@ fn resource(told: &Told<'_>) -> &'static str {
         return if has(Asked::Messaging) { "queue" } else { "request" };
     }
     if told.kind == CONSUMER && told.is_local_root() {
-        // What a message sets off; to receive one is to wait for it.
+        // Work triggered by a message; receiving one is a wait for it.
         let is_receive = told.attributes.text(Asked::Operation).as_deref() == Some("receive");
         return if is_receive { "queue" } else { "request" };
     }
@@ -132,7 +132,7 @@ fn resource(told: &Told<'_>) -> &'static str {
     if told.kind == CLIENT && (is_http || has(Asked::Rpc)) {
         return "http";
     }
-    // Where the kind is left out it is `internal`, or none.
+    // A missing kind is sent as `internal`, or as 0.
     let asks = has(Asked::HttpAddress) || (has(Asked::Http) && has(Asked::Peer));
     if matches!(told.kind, 0 | INTERNAL) && asks && !has(Asked::HttpServer) {
         return "http";
@@ -140,9 +140,10 @@ fn resource(told: &Told<'_>) -> &'static str {
     if says_checkout(&told.name, false) { "pool" } else { "other" }
 }
 
-/// Whether a span of this name is the wait for a connection of a pool. Packages have no common name for it: ours is
-/// `connection_pool.checkout`, JDBC's `…DataSource.getConnection`, node's `pg-pool.connect`, Go's `sql.connector.connect`,
-/// SQLAlchemy's and node's `connect` and `pg.connect` (those only beside attributes of a database: `is_database`).
+/// Whether a span of this name waits for a pool's connection. Packages have no common name for it:
+/// holdup's examples use `connection_pool.checkout`, JDBC `…DataSource.getConnection`, node
+/// `pg-pool.connect`, Go `sql.connector.connect`, SQLAlchemy and node `connect` and `pg.connect`
+/// (those only with attributes of a database: `is_database`).
 fn says_checkout(name: &str, is_database: bool) -> bool {
     let name = name.to_ascii_lowercase();
     let plain = [

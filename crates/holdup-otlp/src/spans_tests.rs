@@ -157,7 +157,7 @@ fn a_message_that_begins_something_is_a_request() {
     for (parent_id, flags, resource) in [
         (None, 0, "request"),
         (Some([9; 8]), 0x301, "request"),
-        // Its parent is of the same process, or it is not told.
+        // Its parent is in the same process, or unknown.
         (Some([9; 8]), 0x101, "queue"),
         (Some([9; 8]), 0, "queue"),
     ] {

@@ -1,19 +1,19 @@
-//! How statements of a system are read: what its values are quoted with decides where they end, and so what of a statement may
-//! be kept. A span names its system (`db.system.name`), a source that watches the server knows it; where both know it, both
-//! read alike, and their digests are the same.
+//! How to read the statements of a system: its quoting rules decide where values end, and so what
+//! may be kept of a statement. A span names its system (`db.system.name`), and a source that
+//! watches the server knows it; both then read alike and get the same digests.
 
 use holdup_sql::{Dialect, Lexer, TokenKind, digest_text};
 
-/// Systems that quote as MySQL does.
+/// Systems that quote like MySQL.
 const MYSQL: [&str; 4] = ["mysql", "mariadb", "percona", "tidb"];
 
-/// Systems that quote as PostgreSQL does.
+/// Systems that quote like PostgreSQL.
 const POSTGRESQL: [&str; 7] = ["postgresql", "postgres", "pgsql", "cockroachdb", "timescaledb", "yugabytedb", "edb"];
 
-/// Systems that descend from PostgreSQL and let a backslash escape where it does not, or may.
+/// Derivatives of PostgreSQL with other rules for backslash escapes.
 const NEAR_POSTGRESQL: [&str; 5] = ["redshift", "aws.redshift", "greenplum", "netezza", "ibm.netezza"];
 
-/// Other systems whose statements are SQL.
+/// Other systems that use SQL.
 const NEAR_SQL: [&str; 30] = [
     "other_sql",
     "sqlite",
@@ -47,7 +47,7 @@ const NEAR_SQL: [&str; 30] = [
     "sybase",
 ];
 
-/// What statements begin with, but for those that are commands of other languages too (`SET`).
+/// Verbs of SQL statements, without those that are also commands of other languages (`SET`).
 const SQL_VERBS: [&str; 19] = [
     "select",
     "insert",
@@ -70,21 +70,21 @@ const SQL_VERBS: [&str; 19] = [
     "explain",
 ];
 
-/// How a system's statements are read.
+/// How to read a system's statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// As this dialect has it.
+    /// In this dialect.
     Exact(Dialect),
-    /// As this dialect has it, so long as nothing is in a statement that other systems read in another way.
+    /// In this dialect, unless the statement contains something that systems read differently.
     Near(Dialect),
-    /// Whose it is is not told: read if it begins as SQL does.
+    /// The system is unknown: read only statements that start like SQL.
     Untold,
-    /// Not at all: commands of Redis, documents of MongoDB. Values can't be told from the rest.
+    /// Not at all: Redis commands, MongoDB documents. Their values cannot be recognized.
     Opaque,
 }
 
 impl Reading {
-    /// That of `system`.
+    /// The reading for `system`.
     pub fn of(system: Option<&str>) -> Self {
         let Some(system) = system else { return Self::Untold };
         let is_of = |known: &[&str]| known.iter().any(|name| name.eq_ignore_ascii_case(system));
@@ -97,12 +97,12 @@ impl Reading {
         }
     }
 
-    /// The statement without its values; none if it can't be told which those are.
+    /// The statement without its values; none if they cannot be recognized.
     pub fn without_values(self, statement: &str) -> Option<String> {
         self.dialect(statement).map(|dialect| digest_text(statement, dialect))
     }
 
-    /// The same of a span's name, which stays as it is if there is no value in it.
+    /// The same for a span's name, which stays unchanged if it contains no values.
     pub fn name_without_values(self, name: &str) -> Option<String> {
         let dialect = self.dialect(name)?;
         let mut tokens = Lexer::new(name.as_bytes(), dialect);
@@ -121,15 +121,16 @@ impl Reading {
     }
 }
 
-/// Whether no command of another language than SQL begins so.
+/// Whether only SQL statements start like this.
 fn begins_as_sql(text: &str) -> bool {
     let mut tokens = Lexer::new(text.as_bytes(), Dialect::MySql);
     let first = tokens.find(|token| !matches!(token.kind, TokenKind::Comment | TokenKind::Open));
     first.is_some_and(|token| SQL_VERBS.iter().any(|verb| verb.as_bytes().eq_ignore_ascii_case(token.text)))
 }
 
-/// Whether systems differ on where a literal or a comment in `sql` ends: backslashes, `$tag$`, Oracle's `q'[…]'`, comments within
-/// comments, with code in them, or by `#`, and `--` without a blank.
+/// Whether systems disagree on where a literal or a comment in `sql` ends: backslashes, `$tag$`,
+/// Oracle's `q'[…]'`, nested comments, comments that contain code, `#` comments, and `--` without a
+/// blank.
 fn is_ambiguous(sql: &[u8]) -> bool {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
     let mut is_in_comment = false;

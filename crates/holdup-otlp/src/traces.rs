@@ -1,6 +1,6 @@
-//! Bodies of `/v1/traces` as spans that are told one after the other: `ExportTraceServiceRequest` of OTLP 1.x as protobuf and as
-//! JSON (hex ids). Field numbers are those of `opentelemetry/proto/trace/v1/trace.proto`. Links, events of spans and what
-//! else a span may say are gone past.
+//! Parses bodies of `/v1/traces` span by span: `ExportTraceServiceRequest` of OTLP 1.x as protobuf
+//! and as JSON (hex ids). Field numbers are those of `opentelemetry/proto/trace/v1/trace.proto`.
+//! Links, span events and other fields are skipped.
 
 use std::borrow::Cow;
 
@@ -20,13 +20,13 @@ const KIND_NAMES: [&str; 6] = [
 ];
 const STATUS_NAMES: [&str; 3] = ["STATUS_CODE_UNSET", "STATUS_CODE_OK", "STATUS_CODE_ERROR"];
 
-/// Whoever is told of a span: the service's name, and the span.
+/// Receives each span, with the service's name.
 pub type Listener<'l> = &'l mut dyn FnMut(&str, &Told<'_>);
 
-/// Tells `listener` of every span in `body`.
+/// Calls `listener` for every span in `body`.
 ///
 /// # Errors
-/// If the body is malformed; some of it may have been told.
+/// If the body is malformed; the listener may have received part of it.
 pub fn each_span(encoding: Encoding, body: &[u8], listener: Listener<'_>) -> Result<(), Malformed> {
     match encoding {
         Encoding::Protobuf => Fields(body).each(|number, value| match (number, value) {
@@ -46,7 +46,7 @@ pub fn each_span(encoding: Encoding, body: &[u8], listener: Listener<'_>) -> Res
 }
 
 fn of_resource(bytes: &[u8], listener: Listener<'_>) -> Result<(), Malformed> {
-    // Fields may come in any order, and every span wants to know whose it is: so twice.
+    // Fields may come in any order, and every span needs its service: so read twice.
     let mut service = Cow::Borrowed("");
     Fields(bytes).each(|number, value| match (number, value) {
         (1, Wire::Bytes(resource)) => Fields(resource).each(|number, value| match (number, value) {
@@ -101,13 +101,13 @@ fn span(bytes: &[u8]) -> Result<Told<'_>, Malformed> {
     Ok(told)
 }
 
-/// An id of N bytes; none if it is of another length, or all zero, which means that there is none.
+/// An id of N bytes; none if it has another length, or is all zero, which means absent.
 fn id<const N: usize>(value: Wire<'_>) -> Option<[u8; N]> {
     let id: [u8; N] = value.bytes()?.try_into().ok()?;
     (id != [0; N]).then_some(id)
 }
 
-/// Reads a `KeyValue` whose key is wanted and whose value is text, a number or yes or no.
+/// Reads a `KeyValue` whose key is used and whose value is text, a number or a boolean.
 ///
 /// # Errors
 /// If it is malformed.
@@ -145,7 +145,7 @@ pub fn key_value<'a>(
     Ok(())
 }
 
-/// The text of a value, its own or made.
+/// The text of a value, borrowed or converted.
 pub fn into_text(value: Value<'_>) -> Cow<'_, str> {
     match value {
         Value::Text(text) => text,
@@ -211,7 +211,7 @@ fn span_json<'a>(json: &mut Json<'a>) -> Result<Told<'a>, Malformed> {
     Ok(told)
 }
 
-/// The same as [`key_value`] of JSON.
+/// The same as [`key_value`], for JSON.
 ///
 /// # Errors
 /// If it is malformed.
@@ -244,7 +244,8 @@ pub fn key_value_json<'a>(
     Ok(())
 }
 
-/// An id of so many hex digits, of either case; OTLP's JSON has hex where other JSON of protobuf has base64.
+/// An id of N bytes in hex digits, of either case; OTLP's JSON uses hex where other protobuf JSON
+/// uses base64.
 fn hex_id<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digits = text.as_bytes();
     if digits.len() != 2 * N {

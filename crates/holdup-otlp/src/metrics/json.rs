@@ -138,7 +138,7 @@ fn point<'a>(json: &mut Json<'a>) -> Result<Point<'a>, Malformed> {
     Ok(point)
 }
 
-/// Reads an array of numbers. Whether there are too many.
+/// Reads an array of numbers; returns whether there are too many.
 fn numbers<'a, N>(
     json: &mut Json<'a>,
     into: &mut Vec<N>,

@@ -1,7 +1,8 @@
-//! Metrics that rules read, under whichever of their names and in whichever unit they come. The conventions for HTTP, databases
-//! and processes were renamed when they became stable, durations went from milliseconds to seconds, and packages of both ages
-//! are in use. What an app says of the machine or of a database never gets the name that a source of holdup's gives its own
-//! account of the same: counted with it, it would count twice.
+//! Gives the metrics that rules read one name and unit, under whichever of their names and units
+//! they arrive. The conventions for HTTP, databases and processes were renamed when they became
+//! stable, durations went from milliseconds to seconds, and packages of both ages are in use. An
+//! app's figures about the machine or a database never get the names of holdup's own sources for
+//! them: they would be counted twice.
 
 use std::collections::HashMap;
 
@@ -9,11 +10,12 @@ use holdup_recording::Labels;
 
 use super::{Metric, naming};
 
-/// What a metric was called, from its present name on, and what it becomes here. Where all is one time it is in seconds.
+/// Names of a metric, the present one first, and its name here. Values of time metrics are in
+/// seconds.
 struct Names {
     becomes: &'static str,
     is_time: bool,
-    /// If several come, the first of these is kept under that name.
+    /// If several arrive, the first of these is kept under that name.
     names: &'static [&'static str],
 }
 
@@ -33,7 +35,7 @@ const KNOWN: [Names; 13] = [
     time("db.client.connection.wait_time", &["db.client.connection.wait_time", "db.client.connections.wait_time"]),
     time("db.client.connection.use_time", &["db.client.connection.use_time", "db.client.connections.use_time"]),
     time("db.client.connection.create_time", &["db.client.connection.create_time", "db.client.connections.create_time"]),
-    // What Prometheus' client libraries call it, and rules too.
+    // The name used by Prometheus' client libraries, and by rules.
     time("process.cpu", &["process.cpu.time", "jvm.cpu.time"]),
     count("db.client.connection.count", &["db.client.connection.count", "db.client.connections.usage"]),
     count("db.client.connection.max", &["db.client.connection.max", "db.client.connections.max"]),
@@ -43,22 +45,23 @@ const KNOWN: [Names; 13] = [
     count("db.client.connection.timeouts", &["db.client.connection.timeouts", "db.client.connections.timeouts"]),
 ];
 
-/// What names of holdup's other sources begin with, and those of the receiver itself.
+/// Name prefixes of holdup's other sources, and of the receiver itself.
 const OTHERS: [&str; 11] =
     ["system_", "process_", "cgroup_", "tcp_", "mysql_", "postgresql_", "pg_", "traced_", "wire_", "holdup_", "otlp_"];
 
-/// The only name of a process that an app gives its own account.
+/// The one name with such a prefix that apps may send.
 const APP_CPU: &str = holdup_recording::metrics::app::PROCESS_CPU.name;
 
-/// Processes whose names are remembered, times metrics.
+/// Largest number of remembered names: processes times metrics.
 const REMEMBERED_MAX: usize = 10_000;
 
-/// Which name of each metric a process sends: some send the old and the new one at once.
+/// The name that each process uses for each metric: some send the old and the new one at once.
 #[derive(Debug, Default)]
 pub struct Known(HashMap<(Labels, usize), usize>);
 
 impl Known {
-    /// The name of `metric` of the process that `resource` is, and what its values are divided by.
+    /// The name of `metric` from the process described by `resource`, and the divisor for its
+    /// values.
     pub fn name(&mut self, resource: &Labels, metric: &Metric<'_>) -> (String, f64) {
         let of_unit = |name, unit| naming::name(name, unit, metric.kind, metric.is_monotonic);
         let known = KNOWN.iter().enumerate().find_map(|(index, known)| {
@@ -76,7 +79,7 @@ impl Known {
         (if is_others { format!("otlp_{name}") } else { name }, 1.0)
     }
 
-    /// Whether nothing of a better rank is sent by the same process.
+    /// Whether the same process sends no name of a better rank.
     fn is_first(&mut self, resource: &Labels, index: usize, rank: usize) -> bool {
         let key = (resource.clone(), index);
         if let Some(best) = self.0.get_mut(&key) {
@@ -91,7 +94,7 @@ impl Known {
     }
 }
 
-/// How many of a unit of time make a second.
+/// Units per second, for a unit of time.
 fn per_second(unit: &str) -> Option<f64> {
     match unit {
         "s" => Some(1.0),

@@ -1,7 +1,9 @@
-//! Bodies of `/v1/metrics` as samples, under the names and labels that a Prometheus endpoint of the same app would have:
-//! `db.client.operation.duration` in seconds is `db_client_operation_duration_seconds_bucket`, `_sum` and `_count`. Points become
-//! samples as they are; that increments (delta temporality) are summed up is the receiver's doing, in [`Totals`], because
-//! only it knows which were taken. Names that rules read, old and new, are in [`Known`]. Exponential histograms give `_sum` and `_count`: their buckets' bounds change as they go.
+//! Parses bodies of `/v1/metrics` into samples, under the names and labels of a Prometheus endpoint
+//! of the same app: `db.client.operation.duration` in seconds becomes
+//! `db_client_operation_duration_seconds_bucket`, `_sum` and `_count`. Points become samples
+//! unchanged; increments (delta temporality) are summed in [`Totals`] by the receiver, because only
+//! it knows which were accepted. [`Known`] handles old and new names of metrics that rules read.
+//! Exponential histograms yield `_sum` and `_count`: their buckets' bounds change over time.
 
 mod json;
 mod known;
@@ -19,7 +21,7 @@ use crate::{Encoding, Malformed};
 
 pub use known::Known;
 
-/// What kind of metric it is.
+/// The kind of a metric.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     /// A value that goes up and down.
@@ -27,7 +29,7 @@ pub enum Kind {
     Gauge,
     /// A sum.
     Sum,
-    /// A histogram with bounds of its own.
+    /// A histogram with explicit bounds.
     Histogram,
     /// A histogram whose bounds follow from a scale.
     Exponential,
@@ -35,18 +37,18 @@ pub enum Kind {
     Summary,
 }
 
-/// What holds for all points of a metric.
+/// The properties shared by all points of a metric.
 #[derive(Clone, Debug, Default)]
 pub struct Metric<'a> {
     /// Its name, with dots.
     pub name: Cow<'a, str>,
-    /// Its unit, in UCUM's letters.
+    /// Its unit, in UCUM notation.
     pub unit: Cow<'a, str>,
-    /// What kind it is.
+    /// Its kind.
     pub kind: Kind,
-    /// Whether points are increments since the last.
+    /// Whether points are increments since the previous point.
     pub is_delta: bool,
-    /// Whether a sum never falls.
+    /// Whether its sum never falls.
     pub is_monotonic: bool,
 }
 
@@ -59,29 +61,29 @@ pub struct Point<'a> {
     pub time_ns: u64,
     /// Its value.
     pub value: f64,
-    /// Observations.
+    /// Number of observations.
     pub count: u64,
-    /// Their sum, where it is told.
+    /// Their sum, if sent.
     pub sum: Option<f64>,
-    /// Observations per bucket, not cumulated.
+    /// Observations per bucket, not cumulative.
     pub counts: Vec<u64>,
-    /// Upper bounds of the buckets but for the last, which has none.
+    /// Upper bounds of the buckets except the last, which has none.
     pub bounds: Vec<f64>,
     /// Quantiles and their values.
     pub quantiles: Vec<(f64, f64)>,
-    /// Whether it says that there is no value.
+    /// Whether it is marked as having no value.
     pub is_empty: bool,
-    /// Whether it has more attributes, buckets or quantiles than are read.
+    /// Whether it has more attributes, buckets or quantiles than the limits allow.
     pub is_too_large: bool,
 }
 
-/// Whoever is told of a point: labels of the resource, its metric, and the point.
+/// Receives each point, with the resource's labels and the metric.
 pub type Listener<'l> = &'l mut dyn FnMut(&Labels, &Metric<'_>, &Point<'_>);
 
-/// Tells `listener` of every point in `body`.
+/// Calls `listener` for every point in `body`.
 ///
 /// # Errors
-/// If the body is malformed; some of it may have been told.
+/// If the body is malformed; the listener may have received part of it.
 pub fn each_point(encoding: Encoding, body: &[u8], listener: Listener<'_>) -> Result<(), Malformed> {
     match encoding {
         Encoding::Protobuf => protobuf::each_point(body, listener),
@@ -89,7 +91,7 @@ pub fn each_point(encoding: Encoding, body: &[u8], listener: Listener<'_>) -> Re
     }
 }
 
-/// The label of a resource's attribute, of those that are kept.
+/// The label for a resource attribute, if it is kept.
 fn resource_label(key: &str) -> Option<&'static str> {
     match key {
         "service.name" => Some("service_name"),
@@ -98,10 +100,10 @@ fn resource_label(key: &str) -> Option<&'static str> {
     }
 }
 
-/// Puts the samples of a point that came to `source` into `samples`.
+/// Adds the samples of a point sent to `source` to `samples`.
 ///
 /// # Errors
-/// Why it is rejected, in words; then none is put.
+/// Why it is rejected; then no sample is added.
 pub fn samples(
     source: &str,
     known: &mut Known,
@@ -115,13 +117,13 @@ pub fn samples(
         return Ok(());
     }
     if metric.name.is_empty() || at == 0 {
-        return Err("a data point without a name or a time");
+        return Err("a data point has no name or no time");
     }
     if point.is_too_large {
-        return Err("a data point with too many attributes or buckets");
+        return Err("a data point has too many attributes or buckets");
     }
     if point.counts.len() != point.bounds.len() + usize::from(!point.counts.is_empty()) {
-        return Err("a histogram whose bounds do not fit its buckets");
+        return Err("a histogram's bounds do not match its buckets");
     }
     let (name, per_unit) = known.name(resource, metric);
     let mut labels = resource.clone();
@@ -152,12 +154,12 @@ pub fn samples(
     Ok(())
 }
 
-/// What increments add up to, series by series.
+/// Sums of increments, by series.
 #[derive(Debug, Default)]
 pub struct Totals(HashMap<(String, Labels), f64>);
 
 impl Totals {
-    /// Replaces the increment in `sample` by the total up to it. False if there are too many series to do so.
+    /// Replaces the increment in `sample` by the total so far. False if there are too many series.
     pub fn add(&mut self, sample: &mut Sample) -> bool {
         let key = (sample.metric.clone(), sample.labels.clone());
         if self.0.len() >= DELTA_SERIES_MAX && !self.0.contains_key(&key) {

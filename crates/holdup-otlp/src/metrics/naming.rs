@@ -1,10 +1,11 @@
-//! Names of OpenTelemetry's metrics as Prometheus has them (OpenTelemetry's "Prometheus and OpenMetrics Compatibility": dots
-//! become underscores, the unit and `_total` are appended), so that rules find a metric under one name whichever way it came.
+//! Prometheus' names for OpenTelemetry's metrics (OpenTelemetry's "Prometheus and OpenMetrics
+//! Compatibility": dots become underscores, the unit and `_total` are appended), so that rules find
+//! a metric under one name whatever its source.
 
 use super::Kind;
 use crate::bounds::{TEXT_BYTES_MAX, cut};
 
-/// Units in UCUM's letters, and the words that stand in names.
+/// Units in UCUM notation, and their words in names.
 const UNITS: [(&str, &str); 22] = [
     ("d", "days"),
     ("h", "hours"),
@@ -30,7 +31,8 @@ const UNITS: [(&str, &str); 22] = [
     ("%", "percent"),
 ];
 
-/// The name of a metric; of a histogram it is what `_bucket`, `_sum` and `_count` are appended to.
+/// The name of a metric; for a histogram the base to which `_bucket`, `_sum` and `_count` are
+/// appended.
 pub fn name(name: &str, unit: &str, kind: Kind, is_monotonic: bool) -> String {
     let mut name = plain(cut(name, TEXT_BYTES_MAX));
     let is_total = kind == Kind::Sum && is_monotonic;
@@ -60,7 +62,7 @@ pub fn name(name: &str, unit: &str, kind: Kind, is_monotonic: bool) -> String {
     name
 }
 
-/// The words of a unit; none for a plain count, or for what stands in braces.
+/// The words of a unit; empty for a plain count, or for text in braces.
 fn words(unit: &str) -> String {
     let unit = unit.split('{').next().unwrap_or_default().trim();
     match UNITS.iter().find(|(letters, _)| *letters == unit) {
@@ -75,7 +77,8 @@ pub fn label(key: &str) -> String {
     plain(key)
 }
 
-/// Whatever is no letter, digit or colon becomes an underscore, several of them one; no name begins with a digit.
+/// Replaces each run of characters other than letters, digits and colons by one underscore; a name
+/// never starts with a digit.
 fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len() + 1);
     for c in text.chars() {

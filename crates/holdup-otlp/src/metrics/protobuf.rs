@@ -33,7 +33,7 @@ pub(super) fn each_point(body: &[u8], listener: Listener<'_>) -> Result<(), Malf
     })
 }
 
-/// Calls `each` with every message that is field `wanted` of `bytes`.
+/// Calls `each` with every message in field `wanted` of `bytes`.
 fn messages<'a>(
     bytes: &'a [u8],
     wanted: u64,
@@ -70,7 +70,7 @@ fn metric(bytes: &[u8], labels: &Labels, listener: Listener<'_>) -> Result<(), M
         Ok(())
     })?;
     let Some(data) = data else { return Ok(()) };
-    // What holds for all points may come after them.
+    // The metric's properties may come after its points.
     Fields(data).each(|number, value| {
         match number {
             2 => metric.is_delta = value.number() == DELTA,
@@ -139,7 +139,7 @@ fn attribute<'a>(bytes: &'a [u8], point: &mut Point<'a>) -> Result<(), Malformed
     key_value(bytes, |_| true, |key, value| attributes.push((key.to_owned().into(), into_text(value))))
 }
 
-/// Appends fixed numbers of 8 bytes, packed or alone. Whether there are too many.
+/// Appends 8-byte numbers, packed or single; returns whether there are too many.
 fn numbers<N>(value: Wire<'_>, into: &mut Vec<N>, make: impl Fn(u64) -> N) -> bool {
     match value {
         Wire::Fixed64(bits) if into.len() < BUCKETS_MAX => into.push(make(bits)),
