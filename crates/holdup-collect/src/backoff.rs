@@ -1,5 +1,5 @@
-//! When something that failed is tried again. Each failure in a row doubles the pause up to a cap; jitter keeps several holdups from
-//! coming back together. It tries nothing itself.
+//! When holdup retries something that failed. Each failure in a row doubles the pause up to a cap;
+//! jitter keeps several holdups from retrying at the same moment. It makes no attempt itself.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 /// Pause after the first failure.
 const FIRST: Duration = Duration::from_secs(1);
 
-/// The first pause is at least so many times as long as the failed attempt: what runs into a time-out costs the server that time.
+/// The first pause is at least this many times as long as the failed attempt: an attempt that runs
+/// into a timeout costs the server that time.
 const TIMES: u32 = 4;
 
-/// Longest pause of a read that fails.
+/// Longest pause of a failing read.
 const READ_PAUSE_MAX: Duration = Duration::from_secs(300);
 
-/// One thing that may fail.
+/// One operation that may fail.
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
     failures: u32,
@@ -22,21 +23,21 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// Whether it may be tried now.
+    /// Whether the next attempt may be made now.
     pub fn is_due(&self) -> bool {
         self.next.is_none_or(|next| Instant::now() >= next)
     }
 
-    /// It failed after `took`; the pause is at most `longest`, give or take the jitter.
+    /// The attempt failed after `took`; the pause is at most `longest`, give or take the jitter.
     pub fn failed(&mut self, took: Duration, longest: Duration) {
         let pause = pause(self.failures, took, longest);
         self.failures = self.failures.saturating_add(1);
-        // Between three and five quarters of it.
+        // A random 75 to 125 % of the pause.
         let random = RandomState::new().hash_one(self.failures) % 512;
         self.next = Some(Instant::now() + pause * 3 / 4 + pause.mul_f64(random as f64 / 1024.0));
     }
 
-    /// It succeeded: the next failure is the first.
+    /// The attempt succeeded: the next failure counts as the first.
     pub fn succeeded(&mut self) {
         *self = Self::default();
     }
@@ -48,12 +49,13 @@ fn pause(before: u32, took: Duration, longest: Duration) -> Duration {
     FIRST.max(took.saturating_mul(TIMES)).saturating_mul(factor).min(longest)
 }
 
-/// The reads of one source, each with its own pause: one that fails keeps no other from being made.
+/// The reads of one source, each with its own pause, so that one failing read does not block the
+/// others.
 #[derive(Debug, Default)]
 pub(crate) struct Backoffs(HashMap<&'static str, (Backoff, String)>);
 
 impl Backoffs {
-    /// Whether `part` may be read now; if it may not, the words of its last failure.
+    /// Whether `part` may be read now; if not, the text of its last failure.
     pub fn ask(&self, part: &str) -> Result<(), &str> {
         match self.0.get(part) {
             Some((backoff, words)) if !backoff.is_due() => Err(words),
@@ -61,7 +63,7 @@ impl Backoffs {
         }
     }
 
-    /// `part` was read, which took so long; `failure` says why it could not be.
+    /// Records that reading `part` took `took`; `failure` says why it failed, if it did.
     pub fn note(&mut self, part: &'static str, took: Duration, failure: Option<String>) {
         match failure {
             None => drop(self.0.remove(part)),

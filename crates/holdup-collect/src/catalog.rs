@@ -1,18 +1,19 @@
-//! What tables and indexes a database has, and how it would go about a statement with one more: asked for once, for advice. All of
-//! it is read from catalogs; no row of a table, and no statement is executed.
+//! The tables and indexes of a database, and how its planner would run a statement with one more
+//! index. The catalogs are read once, for advice. holdup reads no row of a table and executes no
+//! statement.
 
 use holdup_sql::catalog::Table;
 
 use crate::{ProbeError, ReadError};
 
-/// The planner's costs of a statement without an index and with it.
+/// The planner's cost of a statement without an index and with it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
-    /// As things are, in the planner's unit.
+    /// Without the index, in the planner's unit.
     pub cost_before: f64,
     /// With the index.
     pub cost_after: f64,
-    /// Whether it would be used.
+    /// Whether the planner would use the index.
     pub is_used: bool,
 }
 
@@ -30,7 +31,8 @@ impl Catalog {
     /// Connects to `mysql://…` or `postgresql://…`, addressed as for `--watch`.
     ///
     /// # Errors
-    /// If the address is none, or the server lets nobody in. Passwords are in no message.
+    /// If the address is not one of a database, or the server refuses the connection. No message
+    /// contains a password.
     pub fn connect(address: &str) -> Result<Self, ProbeError> {
         #[cfg(feature = "mysql")]
         if address.starts_with("mysql:") {
@@ -40,16 +42,16 @@ impl Catalog {
         if address.starts_with("postgresql:") || address.starts_with("postgres:") {
             return crate::postgres::Catalog::connect(address).map(Self::PostgreSql);
         }
-        // It may hold a password: nothing of it is repeated.
+        // The address may hold a password: no part of it is repeated.
         let known = "mysql://USER@HOST:PORT or postgresql://USER@HOST:PORT/DATABASE";
         Err(ProbeError::BadAddress(format!("not a database address; supported: {known}")))
     }
 
-    /// A table by the name that a statement has for it, with or without its schema. None if there is none of that name, or
-    /// several.
+    /// The table with the name that a statement uses, with or without its schema. None if no table
+    /// or several tables match.
     ///
     /// # Errors
-    /// If it could not be asked for.
+    /// If the query failed.
     pub fn table(&self, name: &str) -> Result<Option<Table>, ReadError> {
         match self {
             #[cfg(feature = "mysql")]
@@ -59,26 +61,28 @@ impl Catalog {
         }
     }
 
-    /// Why the server can't plan with an index that is not there, and what would let it; none if it can.
+    /// Why the server cannot plan with a hypothetical index, and how to enable that; none if it
+    /// can.
     ///
     /// # Errors
-    /// If it could not be asked for.
+    /// If the query failed.
     pub fn cannot_try(&self) -> Result<Option<String>, ReadError> {
         match self {
             #[cfg(feature = "mysql")]
-            Self::MySql(_) => {
-                Ok(Some("this server can't plan with an index that is not there: try it on a copy".to_owned()))
-            }
+            Self::MySql(_) => Ok(Some(
+                "this server cannot plan with a hypothetical index: create the index on a copy and compare there"
+                    .to_owned(),
+            )),
             #[cfg(feature = "postgresql")]
             Self::PostgreSql(catalog) => catalog.cannot_try(),
         }
     }
 
-    /// Lets the server plan `statement`, whose `values` stand as `$1`, without and with an index on `columns` of `table`. None if it
-    /// can't be planned.
+    /// Lets the server plan `statement`, whose values are written `$1`, without and with an index
+    /// on `columns` of `table`. None if the statement cannot be planned.
     ///
     /// # Errors
-    /// If the server is gone.
+    /// If the connection to the server is lost.
     pub fn try_index(
         &self,
         (statement, values): (&str, usize),

@@ -1,5 +1,6 @@
-//! `--watch cgroup:PATH`: one cgroup by its name, with all that is in it, whoever that is: what [`host`](crate::host) reads of its own. A
-//! container that is restarted under the same name is followed; that its cgroup went and came back are events.
+//! `--watch cgroup:PATH`: one cgroup by its name, with all processes in it: the figures that
+//! [`host`](crate::host) reads for holdup's own cgroup. A container that restarts under the same
+//! name is followed; its end and its return are events.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -15,27 +16,29 @@ use crate::reading::{Out, tell};
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
-/// Cgroups below it whose processes are counted at most: more are a machine's, not a service's.
+/// Largest number of descendant cgroups whose processes are counted: more belong to a machine, not
+/// to a service.
 const FOLDERS_MAX: usize = 1_000;
 
 /// One cgroup as a source.
 pub struct Named {
     source: String,
     proc: Proc,
-    /// As `/proc/PID/cgroup` would say it.
+    /// The name as `/proc/PID/cgroup` writes it.
     name: String,
     hierarchies: Hierarchies,
     cgroup: Cgroup,
-    /// Number of its folder, which another one under the same name doesn't have; nothing while there is none.
+    /// Inode of its folder, which a new cgroup under the same name does not share; none while the
+    /// cgroup does not exist.
     folder: Option<u64>,
     gone_since: Option<Instant>,
 }
 
-impl Named {
+impl MetricName {
     /// The cgroup `given` of the tree `proc`: a name as in `/proc/PID/cgroup`, or its folder.
     ///
     /// # Errors
-    /// If it is no path.
+    /// If it is not a path.
     pub fn new(proc: Proc, given: &str) -> Result<Self, String> {
         if !given.starts_with('/') || given.split('/').any(|part| part == "..") {
             return Err("after `cgroup:` comes a path: a name as in /proc/PID/cgroup, e.g. cgroup:/system.slice/app.service, or \
@@ -52,7 +55,7 @@ impl Named {
         Ok(Self { source, proc, name, hierarchies, cgroup, folder: None, gone_since: None })
     }
 
-    /// Sees whether it is there, and still the one it was.
+    /// Checks whether the cgroup exists, and whether it is still the same one.
     fn look(&mut self, batch: &mut Batch) {
         let folder = self.hierarchies.folders_of(&self.name).first().and_then(|path| std::fs::metadata(path).ok());
         let now = folder.map(|it| it.ino());
@@ -69,19 +72,24 @@ impl Named {
         let cgroup = Labels::new([("cgroup", self.name.as_str())]);
         if before.is_some() && before != now {
             self.gone_since = Some(Instant::now());
-            event("cgroup_gone", format!("cgroup {} is gone: nothing runs in it any more", self.name), cgroup.clone());
+            event(
+                "cgroup_gone",
+                format!("cgroup {} was removed: no process runs in it any more", self.name),
+                cgroup.clone(),
+            );
         }
         if let (Some(_), Some(since)) = (now, self.gone_since) {
             self.gone_since = None;
-            // Its limits are others.
+            // The limits may have changed with it.
             self.cgroup = Cgroup::named(&self.name, self.hierarchies.clone());
             let absent_ms = since.elapsed().as_millis().to_string();
-            let text = format!("cgroup {} is there again, made anew: what it counts began at 0", self.name);
+            let text = format!("cgroup {} was created again: its counters restarted at 0", self.name);
             event("cgroup_back", text, cgroup.with("absent_ms", absent_ms));
         }
     }
 
-    /// Processes in it and in all below it, in the hierarchy that has most: in version 1 not all have to be in each.
+    /// Processes in it and in all cgroups below, in the hierarchy with the most: in version 1 a
+    /// process can be missing from some.
     fn members(&self, out: &mut Out) {
         out.begin();
         let counts = self.hierarchies.folders_of(&self.name).into_iter().filter_map(members_below);
@@ -91,7 +99,7 @@ impl Named {
     }
 }
 
-/// Nothing if one of them can't be read, or if there are too many.
+/// The number of processes; none if a folder cannot be read or if there are too many.
 fn members_below(folder: PathBuf) -> Option<usize> {
     let (mut folders, mut at, mut count) = (vec![folder], 0, 0);
     while let Some(folder) = folders.get(at).cloned() {
@@ -109,7 +117,7 @@ fn members_below(folder: PathBuf) -> Option<usize> {
 /// Makes the collector for `cgroup:PATH`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
 ///
 /// # Errors
-/// If PATH is none.
+/// If PATH is not a path.
 pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
     let given = address.strip_prefix("cgroup:").unwrap_or(address);
     match Named::new(Proc::system(), given) {
@@ -127,7 +135,7 @@ impl Collector for Named {
         let mut batch = Batch::default();
         if let Err(error) = self.cgroup.sample(&self.proc, &mut Out::new(&mut batch, &self.source)) {
             let why = format!(
-                "{error}; names are as /proc/PID/cgroup has them, e.g. of a service: cat /proc/$(pgrep -of NAME)/cgroup"
+                "{error}; take the name from /proc/PID/cgroup, e.g. for a service: cat /proc/$(pgrep -of NAME)/cgroup"
             );
             return Err(ProbeError::Unreachable { source_name: self.source.clone(), why });
         }
@@ -137,7 +145,7 @@ impl Collector for Named {
     fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         let found = self.cgroup.settings(&self.proc);
         if found.is_empty() {
-            return Err(ReadError(format!("there is no cgroup {}", self.name)));
+            return Err(ReadError(format!("cgroup {} does not exist", self.name)));
         }
         tell(batch, &self.source, found);
         Ok(())

@@ -1,6 +1,7 @@
-//! The connections of one source to its server: never more than two, whatever the server does. One that fell silent still stands on
-//! the server's side, also if holdup closed it: so it is kept, and keeps its place, until the server answers or ends it. After a
-//! failed attempt the next one waits. It speaks no protocol.
+//! The connections of one source to its server: never more than two, whatever the server does. A
+//! silent connection still occupies the server even after holdup closes it, so it is kept and
+//! counted until the server answers or ends it. After a failed attempt the next one waits. This
+//! module speaks no protocol.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,26 +12,26 @@ use crate::backoff::Backoff;
 /// Most connections of one source.
 const CONNECTIONS_MAX: usize = 2;
 
-/// Longest pause between two attempts at a server that lets nobody in or doesn't answer.
+/// Longest pause between two attempts at a server that refuses logins or does not answer.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
-/// The same where nothing listens, which costs no server anything.
+/// The same where nothing listens: such an attempt costs no server anything.
 const REFUSED_PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// A peer that acknowledges nothing any more is given up after about this, seconds: only a host or a network that is gone does that,
-/// never a server that hangs.
+/// A peer that acknowledges nothing for about this many seconds is given up. Only a dead host or
+/// network does that; a hung server still acknowledges.
 pub(crate) const DEAD_AFTER_S: u32 = 30;
 
-/// A connection without traffic is probed every so many seconds.
+/// A connection without traffic is probed at this interval, seconds.
 pub(crate) const PROBED_EVERY_S: u32 = 10;
 
-/// What all connections of one source share. Clones are the same.
+/// The state that all connections of one source share. Clones share it, too.
 #[derive(Clone, Default)]
 pub(crate) struct Connections(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    /// Places that are taken, those of the silent ones included.
+    /// Slots in use, those of silent connections included.
     taken: usize,
     silent: Vec<OwnedFd>,
     backoff: Backoff,
@@ -40,7 +41,7 @@ struct State {
     has_served: bool,
 }
 
-/// One of the connections that may be open; given back when it is dropped. To be dropped after the connection.
+/// A slot for one open connection, returned on drop. Drop it after the connection.
 pub(crate) struct Place(Connections);
 
 impl Connections {
@@ -48,7 +49,7 @@ impl Connections {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a connection may be tried now.
+    /// Whether a connection may be attempted now.
     ///
     /// # Errors
     /// Why the last attempt failed, while its pause lasts.
@@ -58,10 +59,10 @@ impl Connections {
         if state.backoff.is_due() { Ok(()) } else { Err(state.last.clone()) }
     }
 
-    /// Room for one more connection.
+    /// Takes a slot for one more connection.
     ///
     /// # Errors
-    /// If there is none.
+    /// If no slot is free.
     pub fn place(&self) -> Result<Place, String> {
         let mut state = self.state();
         state.release_answered();
@@ -75,26 +76,26 @@ impl Connections {
         Ok(Place(self.clone()))
     }
 
-    /// An attempt failed; `is_refused` if nothing listens there.
+    /// Records a failed attempt; `is_refused` if nothing listens there.
     pub fn failed(&self, why: String, is_refused: bool) {
         let mut state = self.state();
         state.backoff.failed(Duration::ZERO, if is_refused { REFUSED_PAUSE_MAX } else { PAUSE_MAX });
         state.last = why;
     }
 
-    /// There is a new connection, of which is not known yet what it is good for.
+    /// Records a new connection, which has not proved itself yet.
     pub fn opened(&self) {
         self.state().has_served = false;
     }
 
-    /// Everything was read over it.
+    /// Records that one whole sample was read over it.
     pub fn served(&self) {
         let mut state = self.state();
         state.has_served = true;
         state.backoff.succeeded();
     }
 
-    /// It was lost. One that never served is a failed attempt.
+    /// Records that the connection was lost. If it never served, that counts as a failed attempt.
     pub fn lost(&self, why: String) {
         if !self.state().has_served {
             self.failed(why, false);
@@ -103,7 +104,7 @@ impl Connections {
 }
 
 impl State {
-    /// Gives back the places of those that the server has answered or ended.
+    /// Returns the slots of connections that the server has answered or ended.
     fn release_answered(&mut self) {
         let before = self.silent.len();
         self.silent.retain(|socket| !has_news(socket));
@@ -112,11 +113,12 @@ impl State {
 }
 
 impl Place {
-    /// The connection over `socket` fell silent: it keeps its place until the server says or ends something.
+    /// The connection over `socket` fell silent: it keeps its slot until the server sends something
+    /// or ends it.
     pub fn keep(self, socket: OwnedFd) {
         let mut state = self.0.state();
         state.silent.push(socket);
-        // The one that is given back when `self` is dropped.
+        // Makes up for the slot that is returned when `self` is dropped.
         state.taken += 1;
     }
 }
@@ -136,7 +138,7 @@ fn has_news(socket: &OwnedFd) -> bool {
     found > 0
 }
 
-/// Lets the kernel find out whether the peer's host is still there: see [`DEAD_AFTER_S`].
+/// Lets the kernel detect that the peer's host is gone: see [`DEAD_AFTER_S`].
 #[cfg(feature = "postgresql")]
 pub(crate) fn notice_death(socket: &std::net::TcpStream) {
     let ms = DEAD_AFTER_S * 1_000;
@@ -146,7 +148,8 @@ pub(crate) fn notice_death(socket: &std::net::TcpStream) {
         (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, PROBED_EVERY_S),
         (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, ms),
     ] {
-        // SAFETY: the option's value is a 32-bit integer that lives through the call, its size is given.
+        // SAFETY: the option's value is a 32-bit integer that outlives the call, and its size is
+        // passed.
         unsafe {
             libc::setsockopt(
                 socket.as_raw_fd(),

@@ -1,5 +1,5 @@
-//! What collectors of databases have in common: the account in an address, the window of a read, how the parts of a sample went. It
-//! speaks no protocol.
+//! What collectors of databases share: parsing the account in an address, the window of a read, and
+//! the results of a sample's parts. It speaks no protocol.
 
 use std::fmt::Display;
 use std::time::Instant;
@@ -10,33 +10,35 @@ use holdup_recording::{Labels, clock};
 
 use crate::backoff::Backoffs;
 
-/// What can go wrong with a statement of ours.
+/// An error of one of holdup's own statements.
 pub(crate) trait Trouble: Display {
-    /// Whether the connection is of no use any more. What was to be answered may still arrive: one that fell silent is out of step.
+    /// Whether the connection is unusable. After a timeout the answer may still arrive, so the
+    /// connection is out of step.
     fn is_of_connection(&self) -> bool;
 
-    /// Whether what was read may be the cause, and not only the connection.
+    /// Whether the query itself may be the cause, and not only the connection.
     fn is_of_read(&self) -> bool;
 }
 
-/// How the parts of one sample went.
+/// The results of the parts of one sample.
 #[derive(Default)]
 pub(crate) struct Reads {
-    /// What went wrong, in words.
+    /// Error messages.
     pub failures: Vec<String>,
-    /// The connection is of no use any more.
+    /// Whether the connection is lost.
     pub lost: bool,
-    /// What failed lately and is left alone for a while; it outlives the sample.
+    /// Parts that failed lately and pause for a while; they outlive the sample.
     pub backoffs: Backoffs,
 }
 
 impl Reads {
-    /// Those of a sample after others, of which `backoffs` tell.
+    /// Starts a sample with the pauses of earlier ones.
     pub fn after(backoffs: Backoffs) -> Self {
         Self { backoffs, ..Self::default() }
     }
 
-    /// Reads `part`, unless the connection is lost, or it failed lately: then it is a gap without being asked for.
+    /// Reads `part`, unless the connection is lost or the part failed lately: then it is a gap
+    /// without a query.
     pub fn read<T, E: Trouble>(&mut self, part: &'static str, read: impl FnOnce() -> Result<T, E>) -> Option<T> {
         if !self.may(part) {
             return None;
@@ -47,7 +49,7 @@ impl Reads {
         self.note(part, result)
     }
 
-    /// Whether `part` may be read; if it failed lately it is a gap.
+    /// Whether `part` may be read; if it failed lately, it is recorded as a gap.
     pub fn may(&mut self, part: &'static str) -> bool {
         if self.lost {
             return false;
@@ -61,14 +63,14 @@ impl Reads {
         }
     }
 
-    /// `part` was read, and the read began at `begun`.
+    /// Records that `part` was read, starting at `begun`.
     pub fn learn(&mut self, part: &'static str, begun: Instant, failure: Option<&impl Trouble>) {
         if failure.is_none_or(Trouble::is_of_read) {
             self.backoffs.note(part, begun.elapsed(), failure.map(ToString::to_string));
         }
     }
 
-    /// What `result` has, or a note of what went wrong with `part`.
+    /// The value of `result`; an error is noted as a failure of `part`.
     pub fn note<T>(&mut self, part: &str, result: Result<T, impl Trouble>) -> Option<T> {
         result
             .inspect_err(|failure| {
@@ -79,29 +81,29 @@ impl Reads {
     }
 }
 
-/// The window in which something was read.
+/// The window of one read.
 pub(crate) struct Read<'a> {
-    /// Whose it is.
+    /// Name of the source.
     pub source: &'a str,
-    /// From when on, nanoseconds since 1970.
+    /// Start, nanoseconds since 1970.
     pub begun_at: i64,
-    /// Until when.
+    /// End, nanoseconds since 1970.
     pub ended_at: i64,
 }
 
 impl<'a> Read<'a> {
-    /// One of `source` begins now.
+    /// Starts a read of `source` now.
     pub fn begin(source: &'a str) -> Self {
         let now = clock::now_ns();
         Self { source, begun_at: now, ended_at: now }
     }
 
-    /// It has been answered.
+    /// Ends it now.
     pub fn end(&mut self) {
         self.ended_at = clock::now_ns();
     }
 
-    /// How long it took, nanoseconds.
+    /// Its length, nanoseconds.
     pub fn window_ns(&self) -> i64 {
         self.ended_at - self.begun_at
     }
@@ -111,7 +113,7 @@ impl<'a> Read<'a> {
         self.begun_at + self.window_ns() / 2
     }
 
-    /// A value that was read in it.
+    /// A value read within this window.
     pub fn sample(&self, metric: impl MetricName, labels: Labels, value: f64) -> Sample {
         Sample {
             observed_at: self.at(),
@@ -124,23 +126,25 @@ impl<'a> Read<'a> {
     }
 }
 
-/// Host and port of `place`, e.g. `db:3307`, `[::1]`; `default` where no port is named. The host is not decoded.
+/// Host and port of `place`, e.g. `db:3307`, `[::1]`; `default` if it names no port. The host is
+/// not decoded.
 ///
 /// # Errors
-/// If what stands behind the colon is no port. The words never repeat what was given: it may be a password.
+/// If the text after the colon is not a port. The error never repeats the input: it may be a
+/// password.
 pub(crate) fn host_and_port(place: &str, default: u16) -> Result<(&str, u16), String> {
     let (host, port) = match place.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((host, port)) => (host, port.strip_prefix(':')),
         None => place.split_once(':').map_or((place, None), |(host, port)| (host, Some(port))),
     };
     let port = port.map_or(Ok(default), str::parse).ok().filter(|port| *port > 0);
-    Ok((host, port.ok_or("behind the host's colon there is no port number (is a `@` missing?)")?))
+    Ok((host, port.ok_or("the text after the host's colon is not a port number (is an `@` missing?)")?))
 }
 
 /// User and password of `account`, e.g. `me:s%40cret`.
 ///
 /// # Errors
-/// As of [`decoded`].
+/// Those of [`decoded`].
 pub(crate) fn user_and_password(account: &str) -> Result<(String, Option<String>), String> {
     match account.split_once(':') {
         Some((user, password)) => Ok((decoded(user)?, Some(decoded(password)?))),
@@ -148,18 +152,19 @@ pub(crate) fn user_and_password(account: &str) -> Result<(String, Option<String>
     }
 }
 
-/// The password in the environment's variable `name`.
+/// The password in the environment variable `name`.
 ///
 /// # Errors
-/// If there is none.
+/// If the variable is not set.
 pub(crate) fn password_of_variable(name: &str) -> Result<String, String> {
-    std::env::var(name).map_err(|_| format!("the environment has no {name} (password_env)"))
+    std::env::var(name)
+        .map_err(|_| format!("the environment variable {name}, named by password_env, is not set: export it first"))
 }
 
-/// `text` with `%XX` as the bytes they stand for.
+/// `text` with each `%XX` replaced by its byte.
 ///
 /// # Errors
-/// If a `%` is followed by something else, or it is no UTF-8 then.
+/// If a `%` is not followed by two hex digits, or the result is not UTF-8.
 pub(crate) fn decoded(text: &str) -> Result<String, String> {
     let mut bytes = text.bytes();
     let mut out = Vec::with_capacity(text.len());
@@ -172,8 +177,8 @@ pub(crate) fn decoded(text: &str) -> Result<String, String> {
             || bytes.next().and_then(|digit| char::from(digit).to_digit(16)).and_then(|digit| u8::try_from(digit).ok());
         match (digit(), digit()) {
             (Some(high), Some(low)) => out.push(high << 4 | low),
-            _ => return Err("a `%` is not followed by two hex digits (a plain one is %25)".to_owned()),
+            _ => return Err("a `%` is not followed by two hex digits (write a literal % as %25)".to_owned()),
         }
     }
-    String::from_utf8(out).map_err(|_| "what its %XX stand for is no UTF-8".to_owned())
+    String::from_utf8(out).map_err(|_| "its %XX sequences do not decode to UTF-8".to_owned())
 }

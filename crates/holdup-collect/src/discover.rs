@@ -1,6 +1,6 @@
-//! Which servers on this machine could be watched: for `doctor`, which proposes a list. It goes from listening sockets to
-//! the processes that hold them, names the kinds it knows, and asks the unknown ones for `/metrics`. It logs in nowhere, and
-//! asks only over loopback.
+//! Finds the servers on this machine that could be watched, for the list that `doctor` proposes. It
+//! goes from listening sockets to the processes that hold them, names the kinds it knows, and sends
+//! the unknown ones `GET /metrics`. It never logs in, and it connects only over loopback.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -12,13 +12,13 @@ use crate::proc::task::{self, Stat};
 use crate::proc::{Proc, Tree};
 use crate::prometheus;
 
-/// Time that an unknown port has for its answer to `GET /metrics`.
+/// Time limit for an unknown port to answer `GET /metrics`.
 const METRICS_TIMEOUT: Duration = Duration::from_millis(400);
 
-/// Most ports that are asked, all at once: `doctor` is to answer within a second.
+/// Largest number of ports to try, all at once: `doctor` should answer within a second.
 const PORTS_ASKED_MAX: usize = 32;
 
-/// What a server is.
+/// The kind of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// MariaDB or MySQL.
@@ -33,35 +33,36 @@ pub enum Kind {
     Process,
 }
 
-/// One source that could be watched. A server of a known kind has two: its own, and its process.
+/// One source that could be watched. A server of a known kind yields two: its own source, and its
+/// process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// The port that it listens on.
+    /// The port it listens on.
     pub port: u16,
-    /// The process that does; where several share the socket, the one with the lowest number.
+    /// The process that listens; if several share the socket, the one with the lowest number.
     pub pid: u32,
     /// Its name.
     pub process: String,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// What to give to `--watch`. `USER` stands where an account must be filled in.
+    /// The address for `--watch`. `USER` stands where an account must be filled in.
     pub watch: String,
-    /// What else to know; may be empty.
+    /// A hint for the user; may be empty.
     pub note: String,
 }
 
-/// Processes by the beginning of their name. The names are cut at 15 bytes by the kernel.
+/// Kinds by the prefix of the process name. The kernel cuts names at 15 bytes.
 const KNOWN: [(&str, Kind); 3] = [("mariadbd", Kind::Mysql), ("mysqld", Kind::Mysql), ("postgres", Kind::Postgres)];
 
-/// What runs applications, by the beginning of its name: servers, and the languages that they are started as. Those of one compiled
-/// program have any name: they are known by having workers.
+/// App servers by the prefix of their name: the servers themselves, and the language runtimes they
+/// run as. A compiled program can have any name: it is recognized by having workers.
 #[rustfmt::skip]
 const APP_SERVERS: [&str; 25] = [
     "puma", "unicorn", "rackup", "falcon", "thin", "ruby", "bundle", "passenger", "Passenger", "gunicorn", "uvicorn", "hypercorn",
     "uwsgi", "python", "php-fpm", "node", "deno", "bun", "java", "dotnet", "beam.smp", "apache2", "httpd", "nginx", "caddy",
 ];
 
-/// Servers that speak no HTTP and would log a stray request as an error or an attack.
+/// Servers that do not speak HTTP and would log a stray request as an error or an attack.
 const NOT_ASKED: [&str; 12] = [
     "sshd",
     "systemd",
@@ -77,7 +78,7 @@ const NOT_ASKED: [&str; 12] = [
     "pgbouncer",
 ];
 
-/// Local servers that can be seen, by port, the kind's own source before its process.
+/// The visible local servers by port, the source of each kind before its process.
 ///
 /// # Errors
 /// If the list of sockets can't be read.
@@ -87,7 +88,7 @@ pub fn local_servers(proc: &Proc) -> Result<Vec<Found>, ReadError> {
     let mut servers: Vec<Server> = Vec::new();
     for socket in &listening {
         let Some(held) = holders.get(&socket.inode) else { continue };
-        // One port may have several sockets (versions of IP, addresses, workers): one server is enough.
+        // One port may have several sockets (IP versions, addresses, workers): one entry is enough.
         if servers.iter().any(|it| it.port == socket.port && it.process == held.process) {
             continue;
         }
@@ -118,7 +119,7 @@ impl Server {
         KNOWN.iter().find(|(name, _)| self.process.starts_with(name)).map(|(_, kind)| *kind)
     }
 
-    /// The address to reach it from here: loopback wherever it listens on all.
+    /// The address to reach it from here: loopback if it listens on all addresses.
     fn host(&self) -> String {
         match self.address {
             ip if ip.is_unspecified() => "127.0.0.1".to_owned(),
@@ -143,7 +144,8 @@ fn listening(proc: &Proc) -> Result<Vec<Socket>, ReadError> {
     Ok(found)
 }
 
-/// Who holds each socket, by inode. A descriptor folder that we may not read is passed by.
+/// The process that holds each socket, by inode. A descriptor folder that holdup may not read is
+/// skipped.
 fn holders(proc: &Proc, listening: &[Socket]) -> BTreeMap<u64, Server> {
     let mut holders = BTreeMap::<u64, Server>::new();
     let (mut pids, mut descriptors) = (Vec::new(), Vec::new());
@@ -161,7 +163,7 @@ fn holders(proc: &Proc, listening: &[Socket]) -> BTreeMap<u64, Server> {
             let inode = link.as_deref().and_then(|target| socket_inode(target.to_str()?));
             let Some(socket) = inode.and_then(|inode| listening.iter().find(|s| s.inode == inode)) else { continue };
             match holders.get_mut(&socket.inode) {
-                // An init system keeps sockets that it opened for others.
+                // An init system holds sockets that it opened for others.
                 Some(known) if known.pid != 1 => known.sharers += usize::from(known.pid != pid),
                 _ => {
                     let Some(process) = name(proc, pid) else { continue };
@@ -185,7 +187,8 @@ fn socket_inode(target: &str) -> Option<u64> {
     target.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// Ports whose `/metrics` answers. Servers of a known other protocol are not bothered, and on a made-up tree nobody is.
+/// Ports whose `/metrics` answers. Servers of a known other protocol are skipped, and on a made-up
+/// tree no port is tried.
 fn ask_for_metrics(proc: &Proc, servers: &[Server]) -> Vec<u16> {
     if !proc.is_live() {
         return Vec::new();
@@ -220,7 +223,7 @@ fn describe(server: &Server, ports: usize, has_metrics: bool, found: &mut Vec<Fo
     };
     let shared = match server.sharers {
         0 => String::new(),
-        more => format!("{more} more processes share its socket, each a pid:N of its own"),
+        more => format!("{more} more processes share its socket; each has its own pid:N"),
     };
     match server.kind() {
         Some(Kind::Mysql) => {
@@ -235,7 +238,7 @@ fn describe(server: &Server, ports: usize, has_metrics: bool, found: &mut Vec<Fo
             put(Kind::Process, format!("pid:{}", server.pid), shared);
         }
         Some(Kind::Postgres) => {
-            let note = "fill in the account; pid: is its first process alone, host sees the threads of all".to_owned();
+            let note = "fill in the account; pid: covers only its first process, host the threads of all".to_owned();
             put(Kind::Postgres, format!("postgresql://USER@{}:{}/postgres", server.host(), server.port), note);
             put(Kind::Process, format!("pid:{}", server.pid), String::new());
         }
@@ -252,12 +255,12 @@ fn describe(server: &Server, ports: usize, has_metrics: bool, found: &mut Vec<Fo
     }
 }
 
-/// Where an app server of this name would tell more of itself.
+/// How to read more of an app server with this name.
 fn own_figures(process: &str) -> &'static str {
     match process {
-        name if name.starts_with("puma") => "with its control server on, puma:http://HOST:PORT?token=T too",
-        name if name.starts_with("uwsgi") => "with stats = HOST:PORT, uwsgi:HOST:PORT too",
-        name if name.starts_with("php-fpm") => "with pm.status_path, php-fpm:HOST:PORT?status=PATH too",
+        name if name.starts_with("puma") => "if its control server is on, watch puma:http://HOST:PORT?token=T too",
+        name if name.starts_with("uwsgi") => "if it sets stats = HOST:PORT, watch uwsgi:HOST:PORT too",
+        name if name.starts_with("php-fpm") => "if it sets pm.status_path, watch php-fpm:HOST:PORT?status=PATH too",
         _ => "",
     }
 }

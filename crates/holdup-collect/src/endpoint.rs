@@ -1,5 +1,6 @@
-//! Where a server tells of itself besides HTTP: a TCP address or a Unix socket. Connects, asks and reads with one time for all of it, and
-//! no more bytes than are wanted. What is spoken is for the sources.
+//! A status endpoint that does not speak HTTP: a TCP address or a Unix socket. Connecting, writing
+//! and reading share one deadline, and the answer has a maximum size. The protocol is left to the
+//! sources.
 
 use std::fmt;
 use std::io::{self, Error, ErrorKind, Read, Write};
@@ -10,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Where to connect to. Shown as it is written.
+/// Where to connect. Displayed as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Endpoint {
     /// Host and port.
@@ -28,7 +29,8 @@ impl fmt::Display for Endpoint {
 }
 
 impl Endpoint {
-    /// `127.0.0.1:1717`, `[::1]:1717`, `unix:/run/app.sock`; none if it is none of them.
+    /// `127.0.0.1:1717`, `[::1]:1717`, `unix:/run/app.sock`; none if the text has none of these
+    /// forms.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         if let Some(path) = text.strip_prefix("unix:") {
             return path.starts_with('/').then(|| Self::Unix(PathBuf::from(path)));
@@ -40,14 +42,16 @@ impl Endpoint {
         is_host.then(|| Self::Tcp(host.to_owned(), port))
     }
 
-    /// Connects; all that is done with the stream has to be done within `patience`.
+    /// Connects; everything done with the stream must finish within `patience`.
     pub(crate) fn connect(&self, patience: Duration) -> io::Result<Stream> {
         let deadline = Instant::now() + patience;
         let inner = match self {
             Self::Tcp(host, port) => {
-                // The standard library takes an address in brackets only with its port.
+                // The standard library accepts an address in brackets only together with a port.
                 let mut addresses = format!("{host}:{port}").to_socket_addrs()?;
-                let address = addresses.next().ok_or_else(|| Error::new(ErrorKind::NotFound, "no such host"))?;
+                let address = addresses
+                    .next()
+                    .ok_or_else(|| Error::new(ErrorKind::NotFound, "the host name does not resolve"))?;
                 Inner::Tcp(TcpStream::connect_timeout(&address, patience)?)
             }
             Self::Unix(path) => Inner::Unix(connect(path, patience)?),
@@ -68,15 +72,15 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Everything until the other side closes.
+    /// Reads until the other side closes.
     ///
     /// # Errors
-    /// Of the connection; `FileTooLarge` above `bytes_max`.
+    /// Those of the connection; `FileTooLarge` above `bytes_max`.
     pub(crate) fn rest(&mut self, bytes_max: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.take(bytes_max + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > bytes_max {
-            return Err(Error::new(ErrorKind::FileTooLarge, format!("its answer is larger than {bytes_max} bytes")));
+            return Err(Error::new(ErrorKind::FileTooLarge, format!("its answer exceeds {bytes_max} bytes")));
         }
         Ok(bytes)
     }
@@ -88,10 +92,10 @@ impl Stream {
 }
 
 fn late() -> Error {
-    Error::new(ErrorKind::TimedOut, "no whole answer in time")
+    Error::new(ErrorKind::TimedOut, "no complete answer within the time limit")
 }
 
-/// A time that ran out within a call shows as this.
+/// A timeout within a call appears as one of these kinds.
 fn said(error: Error) -> Error {
     if error.kind() == ErrorKind::WouldBlock { late() } else { error }
 }
@@ -122,13 +126,14 @@ impl Write for Stream {
     }
 }
 
-/// Connects to a Unix socket, and does not wait for ever where its queue is full, as the standard library does.
+/// Connects to a Unix socket. Unlike the standard library's, it does not wait forever while the
+/// accept queue is full.
 fn connect(path: &Path, patience: Duration) -> io::Result<UnixStream> {
-    // SAFETY: all zeros is an address of no family.
+    // SAFETY: an all-zero address is valid and has no family.
     let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
     let bytes = path.as_os_str().as_bytes();
     if bytes.len() >= address.sun_path.len() {
-        return Err(Error::new(ErrorKind::InvalidInput, "the path of the socket is too long"));
+        return Err(Error::new(ErrorKind::InvalidInput, "the socket's path is too long"));
     }
     address.sun_family = libc::AF_UNIX as libc::sa_family_t;
     for (to, byte) in address.sun_path.iter_mut().zip(bytes) {
@@ -137,14 +142,14 @@ fn connect(path: &Path, patience: Duration) -> io::Result<UnixStream> {
     let done = |result: i32| if result < 0 { Err(Error::last_os_error()) } else { Ok(result) };
     // SAFETY: socket has no preconditions.
     let number = done(unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) })?;
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new, and no other code owns it.
     let line = unsafe { OwnedFd::from_raw_fd(number) };
     let limit = libc::timeval { tv_sec: patience.as_secs() as libc::time_t, tv_usec: patience.subsec_micros().into() };
     let (value, length) = ((&raw const limit).cast(), size_of::<libc::timeval>() as libc::socklen_t);
-    // SAFETY: the value is a timeval of that length.
+    // SAFETY: `value` points to a timeval of that length.
     done(unsafe { libc::setsockopt(line.as_raw_fd(), libc::SOL_SOCKET, libc::SO_SNDTIMEO, value, length) })?;
     let length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
-    // SAFETY: the address is one of that length, its path ended by the zeros behind it.
+    // SAFETY: the address has that length, and its path ends in the zeros behind it.
     done(unsafe { libc::connect(line.as_raw_fd(), (&raw const address).cast(), length) }).map_err(said)?;
     Ok(UnixStream::from(line))
 }

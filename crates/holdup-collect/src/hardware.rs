@@ -1,6 +1,6 @@
-//! `--watch instance:CLASS` and `--watch volume:TYPE[:SIZE[:IOPS[:BYTES]]]`: what whoever runs holdup knows of the machine and the
-//! disk below, and no server there can say. Which limits that means is for the diagnosis; here it is only written down. A size may
-//! be left empty: `volume:gp3::6000:250M`.
+//! `--watch instance:CLASS` and `--watch volume:TYPE[:SIZE[:IOPS[:BYTES]]]`: the user's statement
+//! about the machine and the disk, which no server there can report. It is only recorded here; the
+//! diagnosis derives the limits. A size may be left empty: `volume:gp3::6000:250M`.
 
 use holdup_recording::{Batch, Coverage};
 
@@ -8,10 +8,10 @@ use crate::reading::tell;
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
-/// The source of what was told.
+/// Name of the source.
 pub const TOLD: &str = "told";
 
-/// What was said, as settings.
+/// The stated hardware, as settings.
 struct Hardware {
     address: String,
     settings: Vec<(&'static str, String)>,
@@ -51,7 +51,7 @@ fn read(address: &str) -> Result<Vec<(&'static str, String)>, String> {
         settings.push((name, value.to_string()));
     }
     match parts.next() {
-        Some(more) => Err(format!("{more}: nothing is expected behind the bytes a second")),
+        Some(more) => Err(format!("{more}: remove it; bytes a second is the last field of volume:")),
         None => Ok(settings),
     }
 }
@@ -98,7 +98,7 @@ mod tests {
         for (wrong, way_out) in [
             ("volume:", "e.g. volume:gp3"),
             ("volume:gp3:big", "big: expected a size"),
-            ("volume:gp3:5G:3000:1M:9", "9: nothing"),
+            ("volume:gp3:5G:3000:1M:9", "9: remove it"),
             ("volume:gp3:0G", "expected a size"),
             ("instance:", "e.g. instance:"),
         ] {

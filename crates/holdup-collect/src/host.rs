@@ -1,8 +1,9 @@
-//! `--watch host`: the Linux machine (or container) that holdup runs on: load, CPU, memory, pressure, disks, its own
-//! cgroup, network, TCP queues, threads by state. Raw counters and gauges of `/proc` and `/sys`, read a section at a
-//! time; a section that the kernel does not have is left out and said so in the coverage.
+//! `--watch host`: the Linux machine (or container) that holdup runs on: load, CPU, memory,
+//! pressure, disks, its own cgroup, network, TCP queues, threads by state. It reads raw counters
+//! and gauges of `/proc` and `/sys`, one section at a time. The coverage names each section that
+//! the kernel does not have.
 //!
-//! It sees its own network, process and cgroup namespaces: run it where the server is.
+//! holdup sees its own network, process and cgroup namespaces: run it where the server is.
 
 mod block;
 pub(crate) mod cgroup;
@@ -26,7 +27,7 @@ use crate::{Collector, ProbeError, ReadError};
 
 const SOURCE: &str = "host";
 
-/// What every section reads with; the buffer is kept, so that a sample allocates for its rows only.
+/// What every section reads with; the buffer is reused, so that a sample allocates only its rows.
 struct Reader {
     proc: Proc,
     buffer: Vec<u8>,
@@ -34,11 +35,11 @@ struct Reader {
     cgroup: Cgroup,
 }
 
-/// A part of the host that can be missing by itself.
+/// A part of the host that can be missing on its own.
 struct Section {
     name: &'static str,
     read: fn(&mut Reader, &mut Out) -> Result<(), ReadError>,
-    /// What would bring it back when it can't be read.
+    /// How to enable it when it cannot be read.
     enable: &'static str,
     on: bool,
 }
@@ -82,7 +83,7 @@ impl Host {
 /// Makes the collector for `host`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
 ///
 /// # Errors
-/// None; `probe` finds out what can be read.
+/// None; `probe` finds out which sections can be read.
 pub fn make(_address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
     Ok(Box::new(Host::new(Proc::system())))
 }
@@ -96,7 +97,8 @@ impl Collector for Host {
         let mut parts = Vec::new();
         let mut batch = Batch::default();
         for section in &mut self.sections {
-            // Twice, since what is off now is off for the whole run: a passing failure must not do that.
+            // Read twice, because a section that fails now stays off for the whole run: one passing
+            // failure must not do that.
             let mut read = || (section.read)(&mut self.reader, &mut Out::new(&mut batch, SOURCE));
             let result = read().or_else(|_| read());
             section.on = result.is_ok();
@@ -107,7 +109,7 @@ impl Collector for Host {
         self.reader.threads.wake();
         if batch.samples.is_empty() {
             let why = parts.first().and_then(|p| p.why.clone()).unwrap_or_default();
-            let why = format!("nothing of it can be read ({why}); this source needs Linux with proc mounted at /proc");
+            let why = format!("no section can be read ({why}); this source needs Linux with proc mounted at /proc");
             return Err(ProbeError::Unreachable { source_name: SOURCE.to_owned(), why });
         }
         parts.extend(queues::lacking(&mut self.reader));
@@ -121,7 +123,7 @@ impl Collector for Host {
         found.extend(self.reader.cgroup.settings(&self.reader.proc));
         found.extend(mounts::read(&self.reader.proc, "self"));
         if found.is_empty() {
-            return Err(ReadError("no setting of the host can be read".to_owned()));
+            return Err(ReadError("no setting of the host can be read; is proc mounted at /proc?".to_owned()));
         }
         tell(batch, SOURCE, found);
         Ok(())
@@ -138,7 +140,7 @@ impl Collector for Host {
     }
 }
 
-/// The cgroup that holdup is in: the container's, in a container.
+/// holdup's own cgroup: in a container, the container's.
 fn cgroup_section(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> {
     reader.cgroup.sample(&reader.proc, out)
 }
@@ -155,14 +157,14 @@ fn part(name: &str, state: CoverageState, why: &str, enable: &str) -> Coverage {
     }
 }
 
-/// Most processes that are tried to find out what may be read of others.
+/// Largest number of processes tried to find out which files of other users can be read.
 const PROCESSES_TRIED_MAX: usize = 64;
 
-/// Whether other users' threads can be seen, and where in the kernel they wait.
+/// Whether other users' threads are visible, and where in the kernel they wait.
 fn foreign_threads(proc: &Proc) -> Vec<Coverage> {
     let mut buffer = Vec::new();
     if proc.read("1/stat", &mut buffer).is_err() {
-        let why = "processes of other users are hidden: thread counts are of the visible ones only";
+        let why = "other users' processes are hidden (hidepid): threads are counted for visible processes only";
         return vec![part("threads", CoverageState::Partial, why, "mount -o remount,hidepid=0 /proc, or run as root")];
     }
     let mut pids = Vec::new();

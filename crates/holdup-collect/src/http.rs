@@ -1,17 +1,18 @@
-//! One question to an HTTP server, and its whole answer: bounded in time and in bytes. For endpoints that tell of a server; load is made
-//! elsewhere. No redirects (they could carry a password elsewhere) and no proxy from the environment.
+//! One HTTP request and its complete answer, bounded in time and in bytes. It is for status
+//! endpoints; load is generated elsewhere. It follows no redirects (they could carry a password to
+//! another host) and uses no proxy from the environment.
 
 use std::time::Duration;
 
-/// An answer of any status.
+/// An answer with any status.
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// In lower case; empty if there is none.
+    /// In lower case; empty if the header is missing.
     pub(crate) content_type: String,
     pub(crate) body: Vec<u8>,
 }
 
-/// Asks with this time for the whole answer, connecting included, and this header `Accept`.
+/// A client with this timeout for the whole request, connecting included, and this `Accept` header.
 pub(crate) fn agent(timeout: Duration, accept: &str) -> ureq::Agent {
     ureq::Agent::config_builder()
         .timeout_global(Some(timeout))
@@ -25,7 +26,7 @@ pub(crate) fn agent(timeout: Duration, accept: &str) -> ureq::Agent {
         .into()
 }
 
-/// What `url` answers, or why there is no answer, in words without the URL.
+/// The answer of `url`; otherwise the reason in words, without the URL.
 pub(crate) fn get(
     agent: &ureq::Agent,
     url: &str,
@@ -41,13 +42,13 @@ pub(crate) fn get(
     let content_type = header.unwrap_or_default().to_ascii_lowercase();
     let status = response.status().as_u16();
     let body = response.body_mut().with_config().limit(bytes_max).read_to_vec();
-    // Why it was refused matters more than that its words were too many.
+    // A refusal's status matters more than an oversized body.
     let body = if status == 200 { body.map_err(|e| reason(&e))? } else { body.unwrap_or_default() };
     Ok(Answer { status, content_type, body })
 }
 
-/// An answer as it came over a connection that was closed behind it (HTTP/1.0: nothing is sent in chunks); none if it is no HTTP, or was
-/// cut off.
+/// Parses an answer from a connection that the server closed after it (HTTP/1.0: no chunks); none
+/// if it is not HTTP or was cut off.
 pub(crate) fn answer(bytes: &[u8]) -> Option<Answer> {
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
     let mut lines = std::str::from_utf8(&bytes[..end]).ok()?.lines();
@@ -65,18 +66,18 @@ pub(crate) fn answer(bytes: &[u8]) -> Option<Answer> {
     Some(Answer { status, content_type, body: body.to_vec() })
 }
 
-/// In words, without the URL.
+/// The error in words, without the URL.
 pub fn reason(error: &ureq::Error) -> String {
     match error {
         ureq::Error::Io(e) => e.to_string(),
-        ureq::Error::Timeout(_) => "no whole answer in time".to_owned(),
-        ureq::Error::HostNotFound => "no such host".to_owned(),
-        ureq::Error::BodyExceedsLimit(bytes) => format!("its answer is larger than {bytes} bytes"),
-        ureq::Error::ConnectionFailed => "no connection".to_owned(),
+        ureq::Error::Timeout(_) => "no complete answer within the time limit".to_owned(),
+        ureq::Error::HostNotFound => "the host name does not resolve".to_owned(),
+        ureq::Error::BodyExceedsLimit(bytes) => format!("its answer exceeds {bytes} bytes"),
+        ureq::Error::ConnectionFailed => "the connection failed; is a server listening there?".to_owned(),
         ureq::Error::Tls(why) => format!("TLS: {why}"),
-        ureq::Error::Protocol(e) => format!("it does not speak HTTP: {e}"),
-        // Others may repeat the URL.
-        _ => "it can't be asked; is the URL right?".to_owned(),
+        ureq::Error::Protocol(e) => format!("its answer is not HTTP: {e}"),
+        // Other errors may repeat the URL.
+        _ => "the request failed; is the URL right?".to_owned(),
     }
 }
 

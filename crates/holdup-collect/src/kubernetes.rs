@@ -1,6 +1,7 @@
-//! `--watch kubernetes:`: pods as the cluster's API tells of them: limits, probes, restarts with their reasons, and what was killed. In a pod
-//! it asks with the service account that the pod has; elsewhere with a token that is named. It lists pods and events of one namespace at a
-//! slow pace of its own, and changes nothing. What the answers mean is [`objects`]'s.
+//! `--watch kubernetes:`: pods as the cluster's API reports them: limits, probes, restarts with
+//! their reasons, and OOM kills. Inside a pod it uses the pod's service account, elsewhere a token
+//! file. It lists pods and events of one namespace at its own slow pace, and changes nothing.
+//! [`objects`] interprets the answers.
 
 mod address;
 mod api;
@@ -20,20 +21,21 @@ use crate::reading::thread_cpu_time;
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
-/// From one look to the next. A cluster's API is everybody's, and its clocks tell whole seconds.
+/// Interval between two polls. All clients share the cluster's API, and its timestamps are whole
+/// seconds.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// How long the last look is waited for at the end.
+/// Time limit for the last poll at the end.
 const LAST_LOOK: Duration = Duration::from_secs(2);
 
-/// Rows that wait for the next sample at most.
+/// Largest number of rows waiting for the next sample.
 const ROWS_MAX: usize = 100_000;
 
 /// Pods of one namespace as a source.
 pub struct Kubernetes {
     source: String,
     address: Address,
-    /// Whether events may be listed; found out by `probe`.
+    /// Whether events may be listed, as `probe` found out.
     events: bool,
     every: Duration,
     looker: Option<Looker>,
@@ -41,15 +43,15 @@ pub struct Kubernetes {
     cpu: Duration,
 }
 
-/// The thread that asks.
+/// The polling thread.
 struct Looker {
     seen: Arc<Mutex<Seen>>,
-    /// Asks for a last look; who drops it ends the thread.
+    /// Requests a last poll; dropping it ends the thread.
     end: mpsc::Sender<mpsc::Sender<()>>,
     thread: OwnThread,
 }
 
-/// What it has seen.
+/// Rows and errors since the last sample.
 #[derive(Default)]
 struct Seen {
     batch: Batch,
@@ -61,7 +63,7 @@ struct Seen {
 /// Makes the collector for `kubernetes:…`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
 ///
 /// # Errors
-/// If the address is not understood, or we are in no pod and it doesn't say where to ask.
+/// If the address is not understood, or holdup runs outside a pod and the address names no API.
 pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
     let rest = address.strip_prefix("kubernetes:").unwrap_or(address);
     match Address::parse(rest, &Inside::of_environment()) {
@@ -71,7 +73,7 @@ pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, Pro
 }
 
 impl Kubernetes {
-    /// What is at `address`, looked at in these intervals.
+    /// A source for `address`, polled at this interval.
     pub fn new(address: Address, every: Duration) -> Self {
         let source = crate::kubernetes::objects::source(&address.namespace, address.pod.as_deref());
         let cpu = Duration::ZERO;
@@ -82,7 +84,8 @@ impl Kubernetes {
         let api = Api::of(&self.address).map_err(ReadError)?;
         let seen = Arc::new(Mutex::new(Seen::default()));
         let (end, ended) = mpsc::channel();
-        // The cluster tells whole seconds: what happened in this one is not older than the recording.
+        // The cluster reports whole seconds, so an event of the current second is not older than
+        // the recording.
         let now = clock::now_ns();
         let account = Account::since(now - now.rem_euclid(1_000_000_000), self.address.is_of_pods());
         let (events, every) = (self.events, self.every);
@@ -90,11 +93,11 @@ impl Kubernetes {
             let seen = Arc::clone(&seen);
             move || look(&api, account, events, every, &seen, &ended)
         });
-        let thread = thread.map_err(|e| ReadError(format!("no thread to ask with: {e}")))?;
+        let thread = thread.map_err(|e| ReadError(format!("cannot start the polling thread: {e}")))?;
         Ok(Looker { seen, end, thread })
     }
 
-    /// Moves what was seen into `batch`.
+    /// Moves the collected rows into `batch`.
     fn take(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         let Some(looker) = &self.looker else { return Ok(()) };
         let mut seen = looker.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -104,12 +107,14 @@ impl Kubernetes {
         self.cpu = cpu.unwrap_or(self.cpu);
         batch.append(rows);
         if left_out > 0 {
-            return Err(ReadError(format!("{left_out} rows were left out: nobody had taken those before")));
+            return Err(ReadError(format!(
+                "{left_out} rows were dropped: samples came too late, and the buffer holds {ROWS_MAX} rows"
+            )));
         }
         failed.map_or(Ok(()), |why| Err(ReadError(why)))
     }
 
-    /// What would let an account list `what`.
+    /// The command that grants an account the right to list pods and events.
     fn grant(&self) -> String {
         let namespace = &self.address.namespace;
         format!(
@@ -119,7 +124,7 @@ impl Kubernetes {
     }
 }
 
-/// Looks until nobody is there to take what was seen; once more when asked to.
+/// Polls until the source is dropped; once more on request.
 fn look(
     api: &Api,
     mut account: Account,
@@ -151,7 +156,9 @@ fn once(api: &Api, account: &mut Account, events: bool, seen: &Mutex<Seen>) {
         match api.list(what) {
             Ok(listed) => {
                 documents.extend(listed.documents);
-                failed = failed.or(listed.cut.then(|| format!("more {what} than {} are left out", api::MOST)));
+                failed = failed.or(listed.cut.then(|| {
+                    format!("only the first {} {what} were read; narrow it with pod= or selector=", api::MOST)
+                }));
             }
             Err(refused) => failed = Some(format!("{what}: {refused}")),
         }
@@ -194,7 +201,7 @@ impl Collector for Kubernetes {
         };
         let mut parts = Vec::new();
         if pods.documents.iter().all(|document| document.pods() == 0) {
-            let why = format!("there is no such pod in namespace {} yet", self.address.namespace);
+            let why = format!("no matching pod exists in namespace {} yet", self.address.namespace);
             let enable = format!("kubectl get pods -n {} --show-labels lists them", self.address.namespace);
             parts.push(part("pods", CoverageState::Partial, why, Some(enable)));
         }
@@ -207,7 +214,7 @@ impl Collector for Kubernetes {
         Ok(Coverage::with_parts(&self.source, parts))
     }
 
-    /// What is set of pods is told by the looks themselves. At the end there is a last one.
+    /// The polls report the settings of pods. At the end there is a last poll.
     fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         self.settings_read += 1;
         let Some(looker) = self.looker.as_ref().filter(|_| self.settings_read > 1) else { return Ok(()) };
@@ -215,7 +222,11 @@ impl Collector for Kubernetes {
         let asked = looker.end.send(done);
         let came = asked.is_ok() && is_done.recv_timeout(LAST_LOOK).is_ok();
         self.take(batch)?;
-        if came { Ok(()) } else { Err(ReadError("the API did not answer any more when the run ended".to_owned())) }
+        if came {
+            Ok(())
+        } else {
+            Err(ReadError("the API did not answer the last poll, at the end of the run".to_owned()))
+        }
     }
 
     fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {

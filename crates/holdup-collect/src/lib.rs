@@ -1,6 +1,7 @@
-//! Live systems -> raw samples. One file (or folder) a source; each knows how to find out whether it can
-//! read (`probe`), what is set (`settings`), and what is so now (`sample`). It never derives anything: a
-//! rate, a ratio over time or a verdict is made when a recording is read.
+//! Collects raw samples from live systems. Each source is one file (or folder); it knows how to
+//! find out what it can read (`probe`), and how to read settings (`settings`) and current values
+//! (`sample`). It never derives anything: rates, ratios over time and verdicts are computed when a
+//! recording is read.
 //!
 //! To add a source: write `src/<source>.rs` with a [`Collector`], and a line in [`watch::SCHEMES`].
 
@@ -51,47 +52,49 @@ use holdup_recording::{Batch, Coverage};
 
 /// A source of facts about a live system.
 ///
-/// The law: a read that fails is a gap, never a zero. Rows of one call carry the time of their own read.
-/// Nothing is written to the system under watch. What can't be seen is said in the coverage, with the
-/// command, setting or grant that would change it.
+/// A read that fails is a gap, never a zero. Each row carries the time of its own read. A collector
+/// writes nothing to the system under watch. The coverage names whatever it cannot see, with the
+/// command, setting or grant that would change that.
 pub trait Collector: Send {
-    /// Its name in the tables and the coverage, e.g. `host` or `mysql://127.0.0.1:3306`. Never a secret.
+    /// Its name in the tables and the coverage, e.g. `host` or `mysql://127.0.0.1:3306`. Never a
+    /// secret.
     fn source(&self) -> String;
 
-    /// Finds out what can be read: one coverage entry for the source itself and one for each part that is
-    /// switched off or not permitted. Called once, before anything else.
+    /// Finds out what can be read: one coverage entry for the source itself and one for each part
+    /// that is switched off or not permitted. Called once, before anything else.
     ///
     /// # Errors
-    /// If the source as a whole can't be used; the run does not start then.
+    /// If the source as a whole cannot be used; then the run does not start.
     fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError>;
 
-    /// Puts what is set (versions, limits, options) into `batch`. Called at the start and at the end.
+    /// Adds settings (versions, limits, options) to `batch`. Called at the start and at the end.
     ///
     /// # Errors
-    /// If it could not be read: a gap.
+    /// If they could not be read: a gap.
     fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError>;
 
-    /// Puts what is so now into `batch`. Called once an interval. What was put in before an error is kept.
+    /// Adds current values to `batch`. Called once per interval. Rows added before an error are
+    /// kept.
     ///
     /// # Errors
-    /// If some of it could not be read: a gap.
+    /// If some values could not be read: a gap.
     fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError>;
 
-    /// Whether a thread of its own has panicked: what that reads is missing from then on.
+    /// Whether one of its own threads has panicked: that thread's data is missing from then on.
     fn has_panicked(&mut self) -> bool {
         false
     }
 
-    /// CPU time of threads of its own, besides the one that calls it.
+    /// CPU time of its own threads, apart from the calling one.
     fn other_cpu_time(&self) -> Duration {
         Duration::ZERO
     }
 }
 
-/// Why a source can't be used at all. The text says what to do.
+/// Why a source cannot be used at all. The text says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// What `--watch` was given is not understood.
+    /// The address given to `--watch` is not understood.
     #[error("{0}")]
     BadAddress(String),
     /// Nothing answers there.
@@ -99,25 +102,25 @@ pub enum ProbeError {
     Unreachable {
         /// The source.
         source_name: String,
-        /// Why, and what to look at.
+        /// The reason, and where to look.
         why: String,
     },
-    /// It answers, but not to us: wrong account or password.
+    /// It answers but rejects the login: wrong account or password.
     #[error("{source_name}: {why}")]
     Denied {
         /// The source.
         source_name: String,
-        /// The server's words.
+        /// The server's message.
         why: String,
     },
-    /// The account lacks a grant without which the source can't be judged.
-    #[error("{source_name}: {why}; run: {grant} (or go on without it: --partial)")]
+    /// The account lacks a grant without which the source cannot be judged.
+    #[error("{source_name}: {why}; run: {grant} (or continue without it: --partial)")]
     MissingGrant {
         /// The source.
         source_name: String,
-        /// What can't be read.
+        /// What cannot be read.
         why: String,
-        /// The exact statement that would change it.
+        /// The exact statement that grants it.
         grant: String,
     },
 }
@@ -127,7 +130,7 @@ pub enum ProbeError {
 #[error("{0}")]
 pub struct ReadError(pub String);
 
-/// What `cargo xtask new collector` writes.
+/// The output of `cargo xtask new collector`.
 #[cfg(test)]
 #[path = "../../../xtask/stubs/collector.rs"]
 mod stub;

@@ -1,9 +1,11 @@
-//! `--watch log:PATH`: the log of an app or of a proxy in front of it, followed as it grows: for each request that has a
-//! trace id its time, and how long it waited for the database, a pool and the like, as far as its line says so. JSON lines, and
-//! any text with `key=value` pairs, as an access log can have them. What fields are called is known for common formats, and can
-//! be said in the address.
+//! `--watch log:PATH`: follows the log of an app, or of a proxy in front of it, as it grows. For
+//! each request with a trace id it records the request's time and, if the line has them, its waits
+//! for the database, a pool and the like. It reads JSON lines and any text with `key=value` pairs,
+//! such as access logs. Field names of common formats are known; others can be given in the
+//! address.
 //!
-//! Lines are read, not kept: whatever else stands in them is in no table and in no message.
+//! holdup reads lines and does not keep them: other content of a line appears in no table and no
+//! message.
 
 mod address;
 mod fields;
@@ -23,14 +25,15 @@ use crate::reading::Out;
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
-/// Of what is there at the beginning, so many bytes are looked at to see what can be read of it.
+/// Bytes at the end of the existing log that are read at the start, to see whether its lines are
+/// usable.
 const LOOKED_AT_BYTES: u64 = 256 * 1024;
 
-/// Most rows of one look; requests beyond that are counted.
+/// Largest number of rows per sample; further requests are only counted.
 const ROWS_MAX: usize = 20_000;
 
-/// Where it is described what a line has to have.
-const HOW: &str = "have each request's line hold its trace id and its time (docs/logs.md), or name the fields: \
+/// The hint on what a line must contain.
+const HOW: &str = "log the trace id and the time of each request in one line (docs/logs.md), or name the fields: \
                    log:PATH?trace=NAME&total=NAME&db=NAME&unit=ms";
 
 /// A log as a source.
@@ -47,7 +50,7 @@ struct Counts {
     read: u64,
     without_trace: u64,
     unread: u64,
-    /// The first that could not be read, and why.
+    /// The first unreadable line, and why.
     example: Option<(Place, &'static str)>,
 }
 
@@ -62,9 +65,9 @@ impl Counts {
                 self.without_trace += 1;
                 return;
             }
-            Err(Unread::NoFields) => "neither a JSON object nor key=value pairs",
-            Err(Unread::BadJson) => "it begins as JSON and is none",
-            Err(Unread::NoTime) => "a trace id, but no time",
+            Err(Unread::NoFields) => "it is neither a JSON object nor key=value pairs",
+            Err(Unread::BadJson) => "it starts like JSON but is malformed",
+            Err(Unread::NoTime) => "it has a trace id, but no time",
         };
         self.cannot(place, why);
     }
@@ -74,11 +77,11 @@ impl Counts {
         self.example.get_or_insert((place, why));
     }
 
-    /// The first line that can't be read, in words; never its text.
+    /// The position of the first unreadable line and why, without its text.
     fn example(&self) -> Option<String> {
         let (Place { number, offset }, why) = self.example?;
         let place = number.map_or_else(|| format!("the line at byte {offset}"), |number| format!("line {number}"));
-        Some(format!("{place} can't be read: {why}"))
+        Some(format!("{place} cannot be read: {why}"))
     }
 }
 
@@ -97,7 +100,7 @@ pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, Pro
     }))
 }
 
-/// For the fuzzer: any bytes as lines of a log; how many rows they make.
+/// For the fuzzer: the number of rows from any bytes read as log lines.
 pub fn rows_of(bytes: &[u8]) -> usize {
     let fields = fields::Fields::default();
     let lines = bytes.split(|byte| *byte == b'\n');
@@ -124,7 +127,7 @@ impl Collector for Log {
             (_, 0) => (CoverageState::Complete, None),
             (0, _) => {
                 let example = seen.example().map_or_else(String::new, |example| format!("; {example}"));
-                let why = format!("of its last {all} lines none has a trace id and a time{example}");
+                let why = format!("none of its last {all} lines has a trace id and a time{example}");
                 (CoverageState::Partial, Some(why))
             }
             _ => (CoverageState::Complete, None),
@@ -162,7 +165,7 @@ impl Collector for Log {
                 observed_at: now,
                 source: self.source.clone(),
                 kind: "sampled".to_owned(),
-                text: format!("{left_out} requests of the log were left out: more rows than {ROWS_MAX} at once"),
+                text: format!("{left_out} requests of the log were left out: more than {ROWS_MAX} rows in one sample"),
                 labels: Labels::new([("source", self.source.clone())]),
             });
         }
@@ -174,11 +177,11 @@ impl Collector for Log {
         match looked {
             Err(error) => Err(ReadError(format!("{}: {error}", self.source))),
             Ok(skipped) if skipped > 0 => {
-                Err(ReadError("it grows faster than it is read: a part of it was passed over".to_owned()))
+                Err(ReadError("the log grows faster than holdup reads it: part of it was skipped".to_owned()))
             }
-            // The same words each time: one event tells of it, the counter of how many there are.
+            // The text stays the same, so that there is one event; the counter says how many lines.
             Ok(_) if unread > unread_before => Err(ReadError(format!(
-                "lines that can't be read, counted in log_lines_total: {}",
+                "some lines cannot be read (log_lines_total counts them): {}",
                 self.counts.example().unwrap_or_default()
             ))),
             Ok(_) => Ok(()),
@@ -191,14 +194,14 @@ impl Log {
         let (source_name, path) = (self.source.clone(), self.address.path.display());
         match error.kind() {
             io::ErrorKind::PermissionDenied => {
-                let why = format!("this user may not read it; run: sudo setfacl -m u:\"$(id -un)\":r {path}");
+                let why = format!("this user may not read the file; run: sudo setfacl -m u:\"$(id -un)\":r {path}");
                 ProbeError::Denied { source_name, why }
             }
             io::ErrorKind::NotFound => {
-                let why = "there is no such file; logs of a service that has just started appear with its first line";
+                let why = "the file does not exist; check the path, or start the service first: some create the log with its first line";
                 ProbeError::Unreachable { source_name, why: why.to_owned() }
             }
-            _ => ProbeError::Unreachable { source_name, why: format!("it can't be followed: {error}") },
+            _ => ProbeError::Unreachable { source_name, why: format!("the file cannot be followed: {error}") },
         }
     }
 }

@@ -1,8 +1,9 @@
-//! MariaDB, MySQL and Percona Server: counters, settings, sessions with what they really do, the thread pool and
-//! its queue, lock waits, statements with the server's own timing.
+//! MariaDB, MySQL and Percona Server: counters, settings, sessions with their true state, the
+//! thread pool and its queue, lock waits, and statements with the server's own timing.
 //!
-//! It reads through `extra_port` where there is one, so that a full thread pool can't hold it up; in a read-only session,
-//! with short limits, every statement marked and left out of what is recorded. It writes nothing and switches nothing on.
+//! It uses `extra_port` if there is one, so that a full thread pool cannot block it. Its session is
+//! read-only with short limits, and each of its statements is marked and excluded from the
+//! recording. It writes nothing and switches nothing on.
 
 mod address;
 mod capture;
@@ -52,7 +53,7 @@ pub use self::catalog::Catalog;
 /// The collector for `mysql://user[:password]@host[:port][?extra_port=N&password_env=VAR&password_file=PATH&option_file=PATH&log=PATH&plans=explain]`.
 ///
 /// # Errors
-/// If the address is not understood, or a file or variable it names is not there.
+/// If the address is not understood, or if a file or variable that it names does not exist.
 pub fn make(address: &str, options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
     Ok(Box::new(MySql::of(address, options)?))
 }
@@ -86,7 +87,7 @@ struct MySql {
     source: String,
     address: Address,
     partial: bool,
-    /// Empty before the first connection and after a loss.
+    /// None before the first connection and after a loss.
     server: Option<Server>,
     parts: Parts,
     statements: Statements,
@@ -95,15 +96,15 @@ struct MySql {
     backlog: Backlog,
     replication: Replication,
     slow: Option<SlowRequests>,
-    /// Waits for slow requests, once it samples.
+    /// Waits for slow requests, once sampling has started.
     capture: Option<Capture>,
-    /// What all our connections run.
+    /// The statements of holdup's own connections.
     own: Own,
-    /// How many connections there are, and when the next is tried.
+    /// The number of connections, and when the next attempt is due.
     connections: Connections,
-    /// What failed lately.
+    /// Parts that failed lately.
     backoffs: Backoffs,
-    /// Followed while the server says that it is to be read.
+    /// Followed while the server says that it is in use.
     slow_log: Option<SlowLog>,
     plans: Plans,
 }
@@ -123,12 +124,13 @@ impl Collector for MySql {
             return Err(ProbeError::MissingGrant { source_name: self.source(), why, grant });
         }
         self.parts = found.parts;
-        // Known from now on: if the thread pool is full after a loss, the way in is still open.
+        // Remembered, so that after a loss the extra port still works while the thread pool is
+        // full.
         if server.port != self.address.port {
             self.address.extra_port = Some(server.port);
         }
         self.server = Some(server);
-        // What stands there already is of the time before.
+        // Its present content is older than the recording.
         let _ = self.logged(true, &mut Batch::default());
         Ok(found.coverage)
     }
@@ -139,7 +141,7 @@ impl Collector for MySql {
         let mut reads = Reads::after(std::mem::take(&mut self.backoffs));
         reads.failures.extend(log);
         reads.read("settings", || status::settings(&server, &self.source, batch));
-        // They are read at the end too: what was put off is fetched now.
+        // Executions are also read at the end: a postponed read happens now.
         if let Some(history) = self.parts.history {
             reads.read("statement history", || self.executions.sample(&server, history, true, &self.source, batch));
         }
@@ -147,7 +149,7 @@ impl Collector for MySql {
     }
 
     fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
-        // The log is there also when the server lets nobody in.
+        // The log can be read even while the server refuses connections.
         let log = self.logged(false, batch);
         let server = self.connected().map_err(|failure| with(failure, log.as_deref()))?;
         let (parts, source) = (self.parts, self.source.as_str());
@@ -185,7 +187,8 @@ impl Collector for MySql {
 }
 
 impl MySql {
-    /// The connection, made anew if it was lost. It is taken out, for [`finish`](Self::finish) to put back if it is still good.
+    /// Takes out the connection, reconnecting if it was lost; [`finish`](Self::finish) puts it back
+    /// if it still works.
     fn connected(&mut self) -> Result<Server, ReadError> {
         if let Some(server) = self.server.take() {
             return Ok(server);
@@ -197,8 +200,8 @@ impl MySql {
             Ok((server, found.parts))
         };
         let (server, parts) =
-            reconnect().map_err(|failure: Failure| ReadError(format!("could not connect: {failure}")))?;
-        // Settings may differ after a restart.
+            reconnect().map_err(|failure: Failure| ReadError(format!("cannot connect: {failure}")))?;
+        // Settings may have changed with a restart.
         self.parts = parts;
         self.statements.forget();
         self.executions.forget();
@@ -206,7 +209,7 @@ impl MySql {
         Ok(server)
     }
 
-    /// Reads what the slow query log has had since, if it is to be read; in words what went wrong.
+    /// Reads the new entries of the slow query log, if it is in use; returns an error message.
     fn logged(&mut self, at_once: bool, batch: &mut Batch) -> Option<String> {
         let Some((form, path)) = self.parts.slow_log.zip(self.address.log.as_ref()) else {
             self.slow_log = None;
@@ -216,7 +219,8 @@ impl MySql {
         log.sample(form, at_once, &self.source, batch).err().map(|error| format!("slow log: {error}"))
     }
 
-    /// What was caught of slow requests; starts to wait for them, if that is wanted and can be. Returns why it can't.
+    /// Adds the captured statements of slow requests; starts the capture if it is wanted and
+    /// possible. Returns why it is not.
     fn captured(&mut self, batch: &mut Batch) -> Option<String> {
         if let Some(capture) = &self.capture {
             batch.append(capture.take());
@@ -263,14 +267,14 @@ impl MySql {
         }
         let way_out = match (&failure, self.address.extra_port) {
             (_, Some(port)) => format!(
-                "; extra_port={port} was tried: is that the server's @@extra_port, and has it room (extra_max_connections)?"
+                "; extra_port={port} was tried: does it equal the server's @@extra_port, and is a connection free (extra_max_connections)?"
             ),
             (Failure::Silent(_) | Failure::Server(1040, _), None) => {
-                "; the thread pool may be full or all connections taken: give ?extra_port=N, the server's extra_port"
+                "; the thread pool or all connections may be in use: add ?extra_port=N with the server's extra_port"
                     .to_owned()
             }
             (Failure::Lost(_) | Failure::Refused(_) | Failure::Large(_), None) => {
-                "; does the server run, and is this its port?".to_owned()
+                "; is the server running, and is this its port?".to_owned()
             }
             (Failure::Server(..), None) => String::new(),
         };
@@ -278,23 +282,23 @@ impl MySql {
     }
 }
 
-/// `failure`, and what else went wrong.
+/// Adds the other error to `failure`.
 fn with(failure: ReadError, other: Option<&str>) -> ReadError {
     other.map_or_else(|| ReadError(failure.to_string()), |other| ReadError(format!("{failure}; {other}")))
 }
 
-/// All sessions with what they truly do, and the thread pool's queue. Returns what they run, literals and all; nothing if they could
-/// not be read.
+/// All sessions with their true state, and the thread pool's queue. Returns the sessions'
+/// statements with their literals; none if they could not be read.
 fn who(server: &Server, source: &str, parts: Parts, reads: &mut Reads, batch: &mut Batch) -> Option<Texts> {
-    // The queue and the sessions are read back to back: they are joined.
+    // The queue and the sessions are joined, so they are read back to back.
     let locks = if parts.locks { sessions::lock_waits(server, reads) } else { Some(LockWaits::default()) };
     let queued = if parts.pool {
         reads.read("thread pool queue", || pool::queues(server, source, batch))
     } else {
         Some(Queued::new())
     };
-    // Without the one or the other a session's true state can't be told, and without the right to see others' it
-    // would look as if nobody else was there: no row is better than a wrong one.
+    // Without locks or queue a session's true state is unknown. Without the right to see other
+    // sessions, the server would seem to have none: no row is better than a wrong one.
     let (locks, queued) = locks.zip(queued).filter(|_| parts.sessions)?;
     sessions::sample(server, source, (&queued, &locks, parts.holders), reads, batch)
 }

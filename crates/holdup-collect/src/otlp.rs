@@ -1,6 +1,6 @@
-//! `--watch otlp`: what apps say of themselves in OpenTelemetry's protocol, received here. Nothing is asked of anybody: an app, or a
-//! collector on its way, is told to send to this address. Rows wait in the receiver until the next sample; it doesn't know
-//! which request a span is of.
+//! `--watch otlp`: receives what apps send in OpenTelemetry's protocol. holdup connects to nothing:
+//! the app, or a collector on the way, is configured to send to this address. Rows wait in the
+//! receiver until the next sample. Spans are not assigned to requests here.
 
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
@@ -12,16 +12,16 @@ use crate::reading::tell;
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
-/// The ports that OTLP's clients send to unless told: gRPC's and HTTP's. Here each understands both.
+/// The default ports of OTLP clients, for gRPC and HTTP. Here each accepts both.
 const PORTS: [u16; 2] = [4317, 4318];
 
-/// What allows an address other than loopback.
+/// The option that permits an address other than loopback.
 const ALLOW_REMOTE: &str = "allow_remote=yes";
 
-/// How long the last batches of exporters are waited for when the run has ended: they are on their way by then.
+/// How long to wait, after the run has ended, for the exporters' last batches.
 const LAST_BATCHES: Duration = Duration::from_secs(2);
 
-/// See the module.
+/// A receiver as a source.
 pub struct Otlp {
     source: String,
     addresses: Vec<SocketAddr>,
@@ -34,7 +34,7 @@ pub struct Otlp {
 /// Makes the collector for `otlp` or `otlp:ADDRESS`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
 ///
 /// # Errors
-/// If the address is none, or not on loopback and that is not allowed.
+/// If the address is invalid, or not on loopback without permission.
 pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
     Otlp::new(address).map(|otlp| Box::new(otlp) as Box<dyn Collector>)
 }
@@ -47,13 +47,13 @@ impl Otlp {
             "" => PORTS.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port))).to_vec(),
             given => match given.to_socket_addrs().map(Vec::from_iter) {
                 Ok(found) if given.parse::<SocketAddr>().is_ok() => found,
-                // Of a name that has addresses of both versions one is enough: clients try all.
+                // For a name with addresses of both IP versions one is enough: clients try all.
                 Ok(mut found) if !found.is_empty() => {
                     found.sort_by_key(|address| (!address.ip().is_loopback(), address.is_ipv6()));
                     found.truncate(1);
                     found
                 }
-                _ => return bad("an address and a port are needed, e.g. otlp:127.0.0.1:4318".to_owned()),
+                _ => return bad("expected an address and a port, e.g. otlp:127.0.0.1:4318".to_owned()),
             },
         };
         if !matches!(query, "" | ALLOW_REMOTE) {
@@ -61,7 +61,7 @@ impl Otlp {
         }
         if query.is_empty() && addresses.iter().any(|address| !address.ip().is_loopback()) {
             return bad(format!(
-                "whoever reaches that address could fill the recording; to allow it: '{place}?{ALLOW_REMOTE}'"
+                "any host that reaches this address could fill the recording; to allow it, write '{place}?{ALLOW_REMOTE}'"
             ));
         }
         let source = if place.ends_with("otlp") || place.ends_with("otlp:") { "otlp" } else { place };
@@ -75,7 +75,7 @@ impl Otlp {
         })
     }
 
-    /// Moves what came into `batch`, and keeps count of it.
+    /// Moves the received rows into `batch`, and counts them.
     fn drain(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         let Some(receiver) = &self.receiver else { return Ok(()) };
         let lost = receiver.lost();
@@ -91,7 +91,7 @@ impl Otlp {
         Err(ReadError(said(Lost { bodies: new, ..lost })))
     }
 
-    /// How an app is told where to send, and to do so before the end of a short run.
+    /// The environment that makes an app send here, and often enough for a short run.
     fn endpoint(&self) -> String {
         let address = self.addresses.last().map(ToString::to_string).unwrap_or_default();
         format!(
@@ -100,19 +100,19 @@ impl Otlp {
         )
     }
 
-    /// That nothing was taken all along, and what may be why.
+    /// Reports that no data was accepted during the run, and likely reasons.
     fn nothing(&self) -> String {
         if self.lost.bodies > 0 {
-            return format!("nothing of what was sent to it was taken: {}", said(self.lost));
+            return format!("no data was accepted: {}", said(self.lost));
         }
         format!(
-            "nothing was sent to it; start the app with {} (of themselves exporters send spans every 5 s, metrics every 60 s)",
+            "no data arrived; start the app with {} (by default exporters send spans every 5 s, metrics every 60 s)",
             self.endpoint()
         )
     }
 }
 
-/// Bodies that were refused, in words.
+/// The refused bodies, in words.
 fn said(lost: Lost) -> String {
     let why = lost.why.map(|why| format!(" with {}: {why}", why.http_status())).unwrap_or_default();
     match lost.bodies {
@@ -127,15 +127,16 @@ impl Collector for Otlp {
     }
 
     fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
-        // Two runs of one collector would be one too many on its ports.
+        // A second receiver would find the ports taken.
         self.receiver = None;
-        let receiver = Receiver::start(&self.source, &self.addresses, Bounds::default()).map_err(|(address, error)| {
-            let why = format!(
-                "can't listen on {address}: {error}; if another collector is there, give another port, \
-                 e.g. --watch otlp:127.0.0.1:14318, and send to that: OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:14318"
-            );
-            ProbeError::Unreachable { source_name: self.source.clone(), why }
-        })?;
+        let receiver =
+            Receiver::start(&self.source, &self.addresses, Bounds::default()).map_err(|(address, error)| {
+                let why = format!(
+                    "cannot listen on {address}: {error}; if another collector listens there, use another port, \
+                 e.g. --watch otlp:127.0.0.1:14318, and send there: OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:14318"
+                );
+                ProbeError::Unreachable { source_name: self.source.clone(), why }
+            })?;
         self.addresses = receiver.addresses().to_vec();
         self.receiver = Some(receiver);
         Ok(vec![Coverage {
@@ -214,7 +215,7 @@ mod tests {
         let mut batch = Batch::default();
         assert!(otlp.settings(&mut batch).is_ok());
         let error = otlp.settings(&mut batch).expect_err("a gap").to_string();
-        assert!(error.contains("nothing was sent to it"), "{error}");
+        assert!(error.contains("no data arrived"), "{error}");
         assert!(error.contains("OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:"), "{error}");
         assert!(error.contains("OTEL_BSP_SCHEDULE_DELAY="), "{error}");
         assert_eq!(batch.settings.len(), 2);
@@ -231,10 +232,7 @@ mod tests {
         assert!(post(&otlp, "[").starts_with("HTTP/1.1 400"));
         assert!(otlp.settings(&mut batch).is_ok());
         let error = otlp.settings(&mut batch).expect_err("a gap").to_string();
-        assert!(
-            error.contains("nothing of what was sent to it was taken: 2 bodies were refused, the last with 400"),
-            "{error}"
-        );
+        assert!(error.contains("no data was accepted: 2 bodies were refused, the last with 400"), "{error}");
     }
 
     #[test]
@@ -249,7 +247,7 @@ mod tests {
         let first = probed("otlp:127.0.0.1:0");
         let mut second = Otlp::new(&format!("otlp:{}", first.addresses[0])).unwrap_or_else(|error| panic!("{error}"));
         let error = second.probe().expect_err("it is taken").to_string();
-        assert!(error.contains("can't listen on 127.0.0.1:") && error.contains("--watch otlp:"), "{error}");
+        assert!(error.contains("cannot listen on 127.0.0.1:") && error.contains("--watch otlp:"), "{error}");
     }
 
     #[test]

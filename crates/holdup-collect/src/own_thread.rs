@@ -1,19 +1,20 @@
-//! A thread of a collector's own that reads between samples. Its panic must not pass for "nothing happened": it is remembered.
+//! A collector's own thread, which reads between samples. A panic must not look like an absence of
+//! data, so it is remembered.
 
 use std::io;
 use std::thread::JoinHandle;
 
-/// The thread; when this is dropped it goes on until it finds out by itself.
+/// The thread; after a drop it runs on until it notices by itself.
 pub(crate) struct OwnThread {
     handle: Option<JoinHandle<()>>,
     has_panicked: bool,
 }
 
 impl OwnThread {
-    /// Starts it.
+    /// Starts the thread.
     ///
     /// # Errors
-    /// If there can't be a thread.
+    /// If the thread cannot be started.
     pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<Self> {
         let handle = std::thread::Builder::new().name(name.to_owned()).spawn(work)?;
         Ok(Self { handle: Some(handle), has_panicked: false })
@@ -24,12 +25,12 @@ impl OwnThread {
         self.has_panicked |= self.handle.take().is_some_and(|handle| handle.join().is_err());
     }
 
-    /// Whether it has ended, however.
+    /// Whether it has ended, normally or not.
     pub fn is_finished(&self) -> bool {
         self.handle.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Whether it has ended by a panic.
+    /// Whether it ended with a panic.
     pub fn has_panicked(&mut self) -> bool {
         if self.is_finished() {
             self.join();

@@ -1,34 +1,37 @@
-//! How often something costly is read, by what it was found to cost the server. It reads nothing itself.
+//! How often to do a costly read, depending on its measured cost for the server. It does no reads
+//! itself.
 
 use std::time::{Duration, Instant};
 
-/// What took T is not read again before this many T: half a percent of one of the server's cores.
+/// A read that took T is not repeated before this many T: half a percent of one of the server's
+/// cores.
 const SHARE: u32 = 200;
 
-/// Of what changes slowly: a fifth of a percent.
+/// For slowly changing data: a fifth of a percent.
 const SLOW_SHARE: u32 = 500;
 
-/// Reads whose time counts: the shortest of them, because a stalled machine says nothing of a read's cost.
+/// Number of reads whose shortest time counts, because a read on a stalled machine says nothing
+/// about its cost.
 const COUNTED: usize = 3;
 
-/// What the costly reads of one sample may take together. What finds no room has the next sample.
+/// The budget of one sample's costly reads. A read that does not fit waits for the next sample.
 const ROOM: Duration = Duration::from_millis(40);
 
-/// What a read is taken to cost that has not been made yet.
+/// The assumed cost of a read that was never made.
 const UNKNOWN: Duration = Duration::from_millis(20);
 
-/// What the costly reads of one sample have taken so far.
+/// The time spent on costly reads in one sample.
 #[derive(Debug, Default)]
 pub(crate) struct Turn(Duration);
 
 impl Turn {
-    /// Something else has taken so long.
+    /// Adds the time of another read.
     pub(crate) fn take(&mut self, took: Duration) {
         self.0 += took;
     }
 }
 
-/// When one thing is read next.
+/// When one read is due again.
 #[derive(Debug)]
 pub(crate) struct Pace {
     least: Duration,
@@ -44,23 +47,24 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// At most once in `least`, and less often if it is costly.
+    /// At most once per `least`, and less often if it is costly.
     pub(crate) fn at_least(least: Duration) -> Self {
         Self { least, ..Self::default() }
     }
 
-    /// The same of what changes slowly, so that it may be rarer still.
+    /// The same for slowly changing data, which is read even less often.
     pub(crate) fn slow(least: Duration) -> Self {
         Self { share: SLOW_SHARE, ..Self::at_least(least) }
     }
 
-    /// Whether it is to be read in this sample.
+    /// Whether the read is due in this sample.
     pub(crate) fn is_due(&self, turn: &Turn) -> bool {
         let expected = self.took.iter().min().copied().unwrap_or(UNKNOWN);
         self.next.is_none_or(|next| Instant::now() >= next) && (turn.0.is_zero() || turn.0 + expected <= ROOM)
     }
 
-    /// It was read, and began at `begun`. After a failure its own time counts, whatever others took: it may have been the limit.
+    /// Records a read that began at `begun`. After a failure the pause follows from this read's
+    /// time, not from the shortest of the last ones: it may have hit a time limit.
     pub(crate) fn read<T, E>(&mut self, turn: &mut Turn, begun: Instant, result: &Result<T, E>) {
         let took = begun.elapsed();
         turn.take(took);
@@ -69,12 +73,12 @@ impl Pace {
         self.next = Some(begun + self.pause(result.is_err()));
     }
 
-    /// It is to be read at the next sample again.
+    /// Makes the read due at the next sample.
     pub(crate) fn at_once(&mut self) {
         self.next = None;
     }
 
-    /// From now on at most once in `least`.
+    /// From now on at most once per `least`.
     pub(crate) fn slow_down(&mut self, least: Duration) {
         self.least = least;
     }

@@ -1,9 +1,10 @@
-//! `--watch php-fpm:HOST:PORT?status=/status`, `php-fpm:unix:PATH?status=/status` or `php-fpm:http://HOST/status`: the status page of one
-//! of PHP-FPM's pools, asked for as a web server would by FastCGI, or through one. PHP-FPM's own figures; nothing is derived. Its list of
-//! requests (`full`), with their addresses, is not asked for.
+//! `--watch php-fpm:HOST:PORT?status=/status`, `php-fpm:unix:PATH?status=/status` or
+//! `php-fpm:http://HOST/status`: the status page of one PHP-FPM pool, requested over FastCGI as a
+//! web server would, or through a web server. It records PHP-FPM's own figures; nothing is derived.
+//! The list of requests (`full`) contains client addresses and is not requested.
 //!
-//! A page on the pool's own socket waits with all others when its children are busy, and counts itself as active. PHP 8 has
-//! `pm.status_listen` for a socket of its own.
+//! A page on the pool's own socket queues behind other requests when the children are busy, and
+//! counts itself as active. PHP 8 has `pm.status_listen` for a separate socket.
 
 mod fastcgi;
 
@@ -19,22 +20,22 @@ use crate::reading::{Out, tell};
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError, http};
 
-/// Whole time of one question.
+/// Time limit of one request.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Largest answer that is read.
+/// Largest answer accepted.
 const BODY_BYTES_MAX: u64 = 1 << 20;
 
-/// What is kept of a pool's name.
+/// Characters kept of a pool's name.
 const NAME_CHARACTERS_MAX: usize = 100;
 
 const EXAMPLE: &str = "php-fpm:127.0.0.1:9000?status=/status, php-fpm:unix:/run/php.sock?status=/status or \
     php-fpm:http://127.0.0.1/status (in the pool's configuration: pm.status_path = /status)";
 
-const OF_ITS_OWN: &str = "when all its children are busy, its status page waits with the rest: pm.status_listen (PHP 8) gives \
-    it a socket of its own; watch that";
+const OF_ITS_OWN: &str = "when all children are busy, the status page waits with the other requests: pm.status_listen (PHP 8) gives \
+    it a separate socket; watch that one";
 
-/// How the status page is reached.
+/// How to reach the status page.
 enum Way {
     FastCgi { endpoint: Endpoint, path: String },
     Http { agent: ureq::Agent, url: Url },
@@ -44,7 +45,7 @@ enum Way {
 struct PhpFpm {
     source: String,
     way: Way,
-    /// Name and value, as last told.
+    /// Names and values from the last answer.
     settings: Vec<(&'static str, String)>,
 }
 
@@ -79,7 +80,7 @@ struct Status {
 /// Makes the collector for `php-fpm:…`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
 ///
 /// # Errors
-/// If the rest is none of the three forms.
+/// If the rest has none of the three forms.
 pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
     match PhpFpm::new(address.strip_prefix("php-fpm:").unwrap_or_default()) {
         Ok(pool) => Ok(Box::new(pool)),
@@ -112,7 +113,7 @@ impl PhpFpm {
             }
         };
         if !path.starts_with('/') || path.len() > 1_000 || !path.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(format!("the status page's path begins with a slash; expected {EXAMPLE}"));
+            return Err(format!("the status page's path must begin with a slash; expected {EXAMPLE}"));
         }
         let (source, path) = (format!("php-fpm:{endpoint}"), path.to_owned());
         Ok(Self { source, way: Way::FastCgi { endpoint, path }, settings: Vec::new() })
@@ -127,19 +128,19 @@ impl PhpFpm {
                 });
                 let bytes = answer.map_err(|error| match error.kind() {
                     ErrorKind::PermissionDenied => {
-                        "no right to its socket: run holdup as its listen.owner or as root".to_owned()
+                        "permission denied on its socket: run holdup as the pool's listen.owner or as root".to_owned()
                     }
-                    ErrorKind::NotFound => "there is no such socket: is PHP-FPM running?".to_owned(),
-                    ErrorKind::TimedOut => format!("no answer in time; {OF_ITS_OWN}"),
+                    ErrorKind::NotFound => "the socket does not exist: is PHP-FPM running?".to_owned(),
+                    ErrorKind::TimedOut => format!("no answer within the time limit; {OF_ITS_OWN}"),
                     _ => error.to_string(),
                 })?;
                 if bytes.is_empty() {
                     return Err(
-                        "it closes without an answer: listen.allowed_clients may leave this address out".to_owned()
+                        "it closes without an answer: does listen.allowed_clients include this address?".to_owned()
                     );
                 }
                 let output =
-                    fastcgi::output(&bytes).ok_or_else(|| format!("it does not speak FastCGI; expected {EXAMPLE}"))?;
+                    fastcgi::output(&bytes).ok_or_else(|| format!("its answer is not FastCGI; expected {EXAMPLE}"))?;
                 page(&output, path)
             }
             Way::Http { agent, url } => {
@@ -147,7 +148,7 @@ impl PhpFpm {
                 match answer.status {
                     200 => read(&answer.body),
                     401 | 403 => Err(format!(
-                        "it answers with status {}: let the web server pass this address, or give http://USER:PASSWORD@…",
+                        "it answers with status {}: allow this address in the web server, or use http://USER:PASSWORD@…",
                         answer.status
                     )),
                     502..=504 => Err(format!("it answers with status {}; {OF_ITS_OWN}", answer.status)),
@@ -158,13 +159,13 @@ impl PhpFpm {
     }
 }
 
-/// The status page out of an answer with CGI's header in front.
+/// Parses the status page from an answer with a CGI header.
 fn page(output: &[u8], path: &str) -> Result<Status, String> {
     let end = output.windows(4).position(|four| four == b"\r\n\r\n");
     let (head, body) = end.map_or((&b""[..], output), |end| (&output[..end], &output[end + 4..]));
     let head = String::from_utf8_lossy(head).to_ascii_lowercase();
     match head.lines().find_map(|line| line.strip_prefix("status:")) {
-        // Another path is taken for that of a script, which isn't there or doesn't end in `.php`.
+        // PHP-FPM takes another path for a script, which does not exist or does not end in `.php`.
         Some(status) if status.trim().starts_with("404") || status.trim().starts_with("403") => {
             Err(format!("it has no status page under {path}: set pm.status_path = {path} in the pool's configuration"))
         }
@@ -181,10 +182,10 @@ fn read(body: &[u8]) -> Result<Status, String> {
     })
 }
 
-/// Puts in what an answer by FastCGI says.
+/// Adds the samples of a FastCGI answer.
 ///
 /// # Errors
-/// If it is none, or not a status page.
+/// If it is not FastCGI or not a status page.
 pub fn samples(answer: &[u8], batch: &mut Batch) -> Result<(), String> {
     let output = fastcgi::output(answer).ok_or("no FastCGI")?;
     put(&page(&output, "/status")?, &mut Out::new(batch, "php-fpm:"));
@@ -200,7 +201,7 @@ fn put(status: &Status, out: &mut Out) {
         (metrics::php_fpm::TOTAL_PROCESSES, Some(status.total)),
         (metrics::php_fpm::MAX_ACTIVE_PROCESSES, status.active_max),
         (metrics::php_fpm::LISTEN_QUEUE, Some(status.queue)),
-        // A Unix socket's can't be told: it says 0.
+        // Unix sockets have no known limit: it is reported as 0.
         (metrics::php_fpm::LISTEN_QUEUE_LIMIT, status.queue_limit.filter(|limit| *limit > 0.0)),
         (metrics::php_fpm::MAX_LISTEN_QUEUE, status.queue_max),
         (metrics::php_fpm::MAX_CHILDREN_REACHED, status.reached),
@@ -213,7 +214,7 @@ fn put(status: &Status, out: &mut Out) {
     }
 }
 
-/// What its settings are, as far as they can be known: only a static pool always has all its children.
+/// Its settings as far as they are certain: only a static pool always has all its children.
 fn told(status: &Status) -> Vec<(&'static str, String)> {
     let mut settings = vec![("pm", status.manager.clone())];
     if status.manager == "static" {
@@ -234,7 +235,7 @@ impl Collector for PhpFpm {
     }
 
     fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
-        // As last told: a full pool has no time to say it again.
+        // From the last answer: a full pool may be too busy to answer again.
         tell(batch, &self.source, self.settings.iter().cloned());
         Ok(())
     }

@@ -1,5 +1,6 @@
-//! Plans of statements, in one vocabulary for all servers: what a server says of one -> the tree, and the row. Which statements may be
-//! asked about ([`allowed`]), how often ([`pace`]). Values of statements pass through memory and are in nothing that comes out.
+//! Statement plans in one vocabulary for all servers: from a server's output to the tree and the
+//! row. [`allowed`] decides which statements may be explained, [`pace`] how often. Values of
+//! statements pass through memory and never appear in the output.
 
 pub(crate) mod allowed;
 mod json;
@@ -16,38 +17,38 @@ use holdup_recording::plan::Node;
 use holdup_recording::rows::Plan;
 use holdup_sql::{Dialect, digest_of_text, digest_text};
 
-/// Most bytes of a condition that are kept.
+/// Bytes kept of a condition.
 const CONDITION_BYTES: usize = 500;
 
-/// Most bytes of a tree that are kept: of larger ones the figures and the shape.
+/// Bytes kept of a tree: a larger one is reduced to its figures and shape.
 const TREE_BYTES: usize = 64 << 10;
 
-/// Whether a server is asked for plans, as the parameter `plans` of an address has it.
+/// Whether to ask a server for plans, as the address parameter `plans` says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Wish {
-    /// No.
+    /// Never.
     #[default]
     Off,
     /// With `EXPLAIN`, which executes nothing.
     Explain,
-    /// Statements that only read are executed once more, with `EXPLAIN ANALYZE`.
+    /// With `EXPLAIN ANALYZE`, which executes read-only statements once more.
     Analyze,
 }
 
 impl Wish {
     /// # Errors
-    /// If it is none of them.
+    /// If the value is not one of them.
     pub(crate) fn of(value: &str) -> Result<Self, String> {
         match value {
             "off" => Ok(Self::Off),
             "explain" => Ok(Self::Explain),
             "analyze" => Ok(Self::Analyze),
-            _ => Err(format!("plans={value} is none of off, explain, analyze")),
+            _ => Err(format!("plans={value} is invalid; use off, explain or analyze")),
         }
     }
 }
 
-/// A part of a statement with `?` for every value.
+/// A part of a statement with each value replaced by `?`.
 fn without_values(text: &str, dialect: Dialect) -> String {
     let mut text = digest_text(text, dialect);
     if text.len() > CONDITION_BYTES {
@@ -58,10 +59,10 @@ fn without_values(text: &str, dialect: Dialect) -> String {
     text
 }
 
-/// The row of a plan: kind, figures, shape and tree are filled in, with the digest of the statement's text.
+/// The row of a plan, with kind, figures, shape, tree, and the digest of the statement's text.
 pub(crate) fn row(kind: &str, tree: &Node, digest_text: String) -> Plan {
     let json = tree.to_json();
-    // The structure stands in for a tree that is too large.
+    // A tree that is too large is reduced to its root.
     let json = if json.len() > TREE_BYTES { Node { children: Vec::new(), ..tree.clone() }.to_json() } else { json };
     Plan {
         kind: kind.to_owned(),
@@ -76,7 +77,7 @@ pub(crate) fn row(kind: &str, tree: &Node, digest_text: String) -> Plan {
     }
 }
 
-/// For the fuzzer: any text as what a server says of a plan.
+/// For the fuzzer: parses any text as a server's plan.
 #[cfg(feature = "postgresql")]
 #[doc(hidden)]
 pub fn fuzz(text: &str) -> Vec<Plan> {

@@ -1,9 +1,11 @@
-//! PostgreSQL 10 and later: sessions with what they wait for and whom, counters, settings, statements with the server's
-//! own timing, and from its log single executions with the trace id that the application put into their text.
+//! PostgreSQL 10 and later: sessions with their waits and blockers, counters, settings, statements
+//! with the server's own timing, and from its log single executions with the trace id that the
+//! application put into their text.
 //!
-//! It reads in a session that can't write, with short limits, every statement marked and left out of what is recorded.
-//! It switches nothing on. What is read of which version is one table (`readings`); tables, indexes, processes and statements
-//! have files of their own. What is costly is read as seldom as its cost asks for (`pace`).
+//! It reads in a read-only session with short limits; each of its statements is marked and excluded
+//! from the recording. It switches nothing on. One table (`readings`) says what to read from which
+//! version; tables, indexes, processes and statements have their own modules. Costly reads are
+//! spaced according to their cost (`pace`).
 
 mod activity;
 mod address;
@@ -47,7 +49,7 @@ pub use crate::plans::fuzz as fuzz_plans;
 /// The collector for `postgresql://user[:password]@host[:port][/database][?sslmode=…&password_env=VAR&password_file=PATH&log=PATH&plans=explain]`.
 ///
 /// # Errors
-/// If the address is not understood, or a file or variable it names is not there.
+/// If the address is not understood, or if a file or variable that it names does not exist.
 pub fn make(address: &str, options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
     let address = Address::parse(address)?;
     Ok(Box::new(PostgreSql {
@@ -70,11 +72,11 @@ struct PostgreSql {
     source: String,
     address: Address,
     partial: bool,
-    /// Empty before the first connection and after a loss.
+    /// None before the first connection and after a loss.
     server: Option<Server>,
-    /// How many connections there are, and when the next is tried.
+    /// The number of connections, and when the next attempt is due.
     connections: Connections,
-    /// What failed lately.
+    /// Parts that failed lately.
     backoffs: Backoffs,
     parts: Parts,
     statements: Statements,
@@ -100,7 +102,7 @@ impl Collector for PostgreSql {
         self.parts = found.parts;
         self.server = Some(server);
         if let Some(log) = &mut self.log {
-            // What stands there already is of the time before.
+            // Its present content is older than the recording.
             log.skip_to_end();
         }
         Ok(found.coverage)
@@ -115,7 +117,7 @@ impl Collector for PostgreSql {
     }
 
     fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
-        // The log is there also when the server lets nobody in.
+        // The log can be read even while the server refuses connections.
         let log = self.follow(batch);
         let server = match self.connected() {
             Ok(server) => server,
@@ -128,12 +130,13 @@ impl Collector for PostgreSql {
         reads.failures.extend(log);
         let mut turn = Turn::default();
         reads.note("beginning", server.begin());
-        // Without the right to see others' it would look as if they did nothing: no row is better than a wrong one.
+        // Without the right to see other sessions' activity they would all seem idle: no row is
+        // better than a wrong one.
         if self.parts.sessions {
             let (size, texts) = (self.parts.query_size, &self.statements.texts);
             reads.read("sessions", || sessions::sample(&server, source, size, texts, batch));
         }
-        // These have a pause for each view, table and read of theirs.
+        // These reads pause per view, table and query.
         if !reads.lost {
             let read = self.counters.sample(&server, self.parts.rights, &mut turn, source, batch);
             reads.note("counters", read);
@@ -156,13 +159,14 @@ impl Collector for PostgreSql {
 }
 
 impl PostgreSql {
-    /// Reads what the log has had since; in words what went wrong.
+    /// Reads the new content of the log; returns an error message.
     fn follow(&mut self, batch: &mut Batch) -> Option<String> {
         let (log, form) = (self.log.as_mut()?, self.parts.log.as_ref()?);
         log.sample(form, &self.source, batch).err().map(|error| format!("log: {error}"))
     }
 
-    /// The connection, made anew if it was lost. It is taken out, for [`finish`](Self::finish) to put back if it is still good.
+    /// Takes out the connection, reconnecting if it was lost; [`finish`](Self::finish) puts it back
+    /// if it still works.
     fn connected(&mut self) -> Result<Server, ReadError> {
         if let Some(server) = self.server.take() {
             return Ok(server);
@@ -174,8 +178,8 @@ impl PostgreSql {
             Ok((server, found.parts))
         };
         let (server, parts) =
-            reconnect().map_err(|failure: Failure| ReadError(format!("could not connect: {failure}")))?;
-        // Settings may differ after a restart.
+            reconnect().map_err(|failure: Failure| ReadError(format!("cannot connect: {failure}")))?;
+        // Settings may have changed with a restart.
         self.parts = parts;
         self.plans.forget();
         self.tables.forget();
@@ -206,7 +210,7 @@ impl PostgreSql {
             Failure::Server(..) => ProbeError::Unreachable { source_name, why: failure.to_string() },
             Failure::Lost(_) | Failure::Silent(_) | Failure::Refused(_) => {
                 let why = format!(
-                    "{failure}; does the server run, is this its port, and has it room for one more connection?"
+                    "{failure}; is the server running, is this its port, and does it accept one more connection?"
                 );
                 ProbeError::Unreachable { source_name, why }
             }

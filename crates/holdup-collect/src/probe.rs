@@ -1,8 +1,10 @@
-//! `--watch probe:URL`: the service as a liveness probe of Kubernetes sees it. A thread asks at the probe's own pace, over a new
-//! connection each time as kubelet does, and `sample` takes what it has found. Whether the answers would have had the service
-//! killed is for the rules; a probe is no load, and is in no table of requests.
+//! `--watch probe:URL`: the service as a Kubernetes liveness probe sees it. A thread probes at the
+//! configured interval, over a new connection each time like kubelet, and `sample` takes its
+//! results. The rules decide whether these results would have had the container killed. A probe is
+//! not part of the load, and is in no table of requests.
 //!
-//! A probe that hangs holds up its own thread alone, and at the end nobody waits for it: it is not told then.
+//! A hanging probe blocks only its own thread; at the end holdup does not wait for it, and it is
+//! not recorded.
 
 mod address;
 mod check;
@@ -21,10 +23,11 @@ use crate::reading::{Out, tell, thread_cpu_time};
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
-/// What is found out before the recording takes at most so long, whatever the probe's own timeout.
+/// Time limit of the probe before the recording, whatever the configured timeout.
 const FIRST_LOOK_MAX: Duration = Duration::from_secs(1);
 
-/// Answers that wait for the next sample at most: at the fastest pace, more than a minute of them.
+/// Largest number of results waiting for the next sample: at the fastest pace, more than a minute
+/// of them.
 const ANSWERS_MAX: usize = 10_000;
 
 /// One probe as a source.
@@ -32,19 +35,19 @@ struct Probe {
     source: String,
     address: Address,
     prober: Option<Prober>,
-    /// Probes that have failed one after the other, and when the first of them began (ns since 1970).
+    /// Consecutive failed probes, and the start of the first of them (ns since 1970).
     failing: Option<(u32, i64)>,
     cpu: Duration,
 }
 
-/// The thread that asks. When this is dropped it ends after the probe that is under way, for which nobody waits.
+/// The probing thread. After a drop it ends with the probe in flight, without being waited for.
 struct Prober {
     seen: Arc<Mutex<Seen>>,
     _stop: mpsc::Sender<()>,
     thread: OwnThread,
 }
 
-/// What it has seen.
+/// The results so far.
 #[derive(Default)]
 struct Seen {
     answers: Vec<Answer>,
@@ -52,7 +55,7 @@ struct Seen {
     cpu: Option<Duration>,
 }
 
-/// One probe that has ended.
+/// One finished probe.
 struct Answer {
     begun_at: i64,
     length: Duration,
@@ -83,7 +86,7 @@ impl Probe {
         Ok(Prober { seen, _stop: stop, thread })
     }
 
-    /// The event of `answer`, if it is one: a failure, or the first success after failures.
+    /// The event for `answer`: a failure, or the first success after failures.
     fn event(&mut self, answer: &Answer) -> Option<Event> {
         let ended_at = answer.begun_at + answer.length.as_nanos() as i64;
         let event = |kind: &str, text: String, labels: Labels| Event {
@@ -114,7 +117,7 @@ impl Probe {
                     labels = labels.with("status", status.to_string());
                 }
                 let text = format!(
-                    "{}, after {duration_ms} ms; {in_a_row} in a row, at {} a liveness probe has the container killed",
+                    "{}, after {duration_ms} ms; {in_a_row} in a row; at {} a liveness probe kills the container",
                     failed.text, self.address.failures
                 );
                 let event = event("probe_failed", text, labels);
@@ -125,7 +128,8 @@ impl Probe {
     }
 }
 
-/// Probes until nobody is there to take the answers. What is due while one is under way is left out, as kubelet does.
+/// Probes until the source is dropped. Like kubelet, it skips probes that fall due while one is in
+/// flight.
 fn ask(check: &Check, every: Duration, delay: Duration, seen: &Mutex<Seen>, stopped: &mpsc::Receiver<()>) {
     let mut due = Instant::now() + delay;
     while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(due.saturating_duration_since(Instant::now())) {
@@ -153,14 +157,15 @@ impl Collector for Probe {
         self.source.clone()
     }
 
-    /// One look, unless the probe is to wait first. A service that fails it is what a probe is for; but it may be the path that is wrong.
+    /// Probes once, unless an initial delay is set. A failure does not stop the run: failures are
+    /// what a probe is for. But the path may be wrong, so the coverage reports it.
     fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
         let timeout = self.address.timeout.min(FIRST_LOOK_MAX);
         let failed = match self.address.delay.is_zero() {
             true => Check::of(&self.address.place, timeout).once().err(),
             false => None,
         };
-        // In less time than it is given it did not fail.
+        // A timeout shorter than configured is not a failure.
         let failed = failed.filter(|it| it.reason != Reason::Timeout || timeout == self.address.timeout);
         Ok(vec![Coverage {
             source: self.source(),
@@ -188,7 +193,7 @@ impl Collector for Probe {
 
     fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         if self.prober.is_none() {
-            self.prober = Some(self.start().map_err(|e| ReadError(format!("no thread for the probe: {e}")))?);
+            self.prober = Some(self.start().map_err(|e| ReadError(format!("cannot start the probe's thread: {e}")))?);
         }
         let Some(prober) = &self.prober else { return Ok(()) };
         let mut seen = prober.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -204,7 +209,7 @@ impl Collector for Probe {
         }
         if left_out > 0 {
             return Err(ReadError(format!(
-                "{left_out} answers of the probe were left out: nobody had taken those before"
+                "{left_out} results of the probe were dropped: samples came too late, and the buffer holds {ANSWERS_MAX} results"
             )));
         }
         Ok(())

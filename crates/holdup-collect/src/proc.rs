@@ -1,5 +1,6 @@
-//! `/proc` and `/sys` as text: opens, reads whole, checks that nothing was cut off. Both roots can be moved,
-//! so that every parser runs on a made-up tree too. It knows no metric; that is for `host` and `process`.
+//! `/proc` and `/sys` as text: opens files, reads them whole, and checks that nothing was cut off.
+//! Both roots can be moved, so that every parser also runs on a made-up tree. It knows no metrics;
+//! those are in `host` and `process`.
 
 pub mod calls;
 pub(crate) mod census;
@@ -27,7 +28,8 @@ use std::path::{Path, PathBuf};
 pub use self::kept::keep_open;
 use crate::ReadError;
 
-/// Most bytes taken from one file. `/proc/net/tcp` has about 150 a socket: enough for 200,000 of them.
+/// Largest number of bytes read from one file. `/proc/net/tcp` has about 150 per socket: enough for
+/// 200,000 of them.
 const FILE_BYTES_MAX: u64 = 32 << 20;
 
 /// Where the kernel's files are.
@@ -37,7 +39,7 @@ pub struct Proc {
     sys: PathBuf,
 }
 
-/// Which of the two trees a file is in.
+/// The tree that a file is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tree {
     /// `/proc`
@@ -65,15 +67,15 @@ impl Proc {
         }
     }
 
-    /// Reads `/proc/NAME` into `buffer` (its old content is dropped) and gives it as text.
+    /// Reads `/proc/NAME` into `buffer` (dropping its old content) and returns it as text.
     ///
     /// # Errors
-    /// If it can't be opened or read, is no text, or is empty.
+    /// If it cannot be opened or read, is not text, or is empty.
     pub fn read<'a>(&self, name: &str, buffer: &'a mut Vec<u8>) -> Result<&'a str, ReadError> {
         self.read_in(Tree::Proc, name, buffer)
     }
 
-    /// [`read`](Self::read) of a file of many lines: what does not end in a line feed was cut off.
+    /// [`read`](Self::read) for a file of lines: without a final line feed it was cut off.
     ///
     /// # Errors
     /// Those of `read`, and a last line without its end.
@@ -85,7 +87,7 @@ impl Proc {
         Ok(text)
     }
 
-    /// Reads a file of either tree into `buffer` and gives it as text.
+    /// Reads a file of either tree into `buffer` and returns it as text.
     ///
     /// # Errors
     /// Those of [`read`](Self::read).
@@ -93,28 +95,31 @@ impl Proc {
         read_path(&self.path(tree, name), buffer)
     }
 
-    /// Where this machine's file or folder `absolute` (e.g. a mount point) is: in a made-up tree beside its `proc` and `sys`.
+    /// Where the absolute path of this machine's file or folder (e.g. a mount point) is; in a
+    /// made-up tree beside its `proc` and `sys`.
     pub(crate) fn rooted(&self, absolute: &str) -> PathBuf {
         let root = self.sys.parent().unwrap_or(Path::new("/"));
         root.join(absolute.trim_start_matches('/'))
     }
 
-    /// A short file's content without the white space around it; nothing if it can't be read.
+    /// A short file's content without surrounding white space; none if it cannot be read.
     pub fn word(&self, tree: Tree, name: &str) -> Option<String> {
         let mut buffer = Vec::new();
         let text = self.read_in(tree, name, &mut buffer).ok()?.trim();
         (!text.is_empty()).then(|| text.to_owned())
     }
 
-    /// Whether this is the machine's own `/proc`, where process ids are those of this process too.
+    /// Whether this is the machine's own `/proc`, whose process ids are valid for this process,
+    /// too.
     pub fn is_live(&self) -> bool {
         self.proc == Path::new("/proc")
     }
 
-    /// Puts the number-named entries of the folder `/proc/NAME` (process, thread or descriptor numbers) into `into`.
+    /// Puts the numeric names in the folder `/proc/NAME` (process, thread or descriptor numbers)
+    /// into `into`.
     ///
     /// # Errors
-    /// If the folder can't be read.
+    /// If the folder cannot be read.
     pub fn numbers(&self, name: &str, into: &mut Vec<u32>) -> Result<(), ReadError> {
         into.clear();
         let path = if name.is_empty() { self.proc.clone() } else { self.proc.join(name) };
@@ -129,7 +134,7 @@ impl Proc {
     }
 }
 
-/// Reads a file into `buffer` and gives it as text: [`Proc::read`] of any path.
+/// Reads a file into `buffer` and returns it as text: [`Proc::read`] for any path.
 pub(crate) fn read_path<'a>(path: &Path, buffer: &'a mut Vec<u8>) -> Result<&'a str, ReadError> {
     match read_even_empty(path, buffer)? {
         "" => Err(ReadError(format!("{}: empty", path.display()))),
@@ -137,7 +142,7 @@ pub(crate) fn read_path<'a>(path: &Path, buffer: &'a mut Vec<u8>) -> Result<&'a 
     }
 }
 
-/// [`read_path`] of a file that may be empty.
+/// [`read_path`] for a file that may be empty.
 pub(crate) fn read_even_empty<'a>(path: &Path, buffer: &'a mut Vec<u8>) -> Result<&'a str, ReadError> {
     buffer.clear();
     let result = File::open(path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(buffer));
@@ -148,8 +153,8 @@ pub(crate) fn read_even_empty<'a>(path: &Path, buffer: &'a mut Vec<u8>) -> Resul
 /// Longest number that the kernel writes: 20 digits, a sign, a point and decimals.
 const NUMBER_BYTES_MAX: usize = 32;
 
-/// The number in `field`, an error that names the file and the field if there is none. `inf`, `nan` and `1e999`, which Rust
-/// would take for one, are none.
+/// The number in `field`; otherwise an error with the file and the field. `inf`, `nan` and `1e999`,
+/// which Rust would parse, are rejected.
 pub(crate) fn number<T: std::str::FromStr>(file: &str, what: &str, field: Option<&str>) -> Result<T, ReadError> {
     let field = field.ok_or_else(|| ReadError(format!("{file}: {what} is missing")))?;
     let is_plain = field.len() <= NUMBER_BYTES_MAX && !field.bytes().any(|byte| byte.is_ascii_alphabetic());
@@ -157,10 +162,10 @@ pub(crate) fn number<T: std::str::FromStr>(file: &str, what: &str, field: Option
     parsed.ok_or_else(|| ReadError(format!("{file}: {what} is `{}`, not a number", clip(field))))
 }
 
-/// Makes `path` hold `text`, in the memory it has.
+/// Replaces `path` with `text`, reusing its memory.
 pub(crate) fn set(path: &mut String, text: std::fmt::Arguments) {
     path.clear();
-    // Writing to a String does not fail.
+    // Writing to a String cannot fail.
     let _ = path.write_fmt(text);
 }
 
@@ -169,7 +174,7 @@ pub(crate) fn clip(text: &str) -> String {
     text.chars().take(40).flat_map(char::escape_debug).collect()
 }
 
-/// Clock ticks a second in `/proc` (`USER_HZ`); 100 on every Linux in use.
+/// Clock ticks per second in `/proc` (`USER_HZ`); 100 on every Linux in use.
 pub(crate) fn ticks_per_second() -> f64 {
     // SAFETY: sysconf has no preconditions.
     let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };

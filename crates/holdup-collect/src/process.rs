@@ -1,7 +1,8 @@
-//! `--watch pid:N`: one process and all its threads: where each stands in the kernel, what it used, how long it waited
-//! for a CPU; its limits, its cgroup, and what is mounted for it. A process is its number and its start: another one under the same number is not it.
+//! `--watch pid:N`: one process and all its threads: their places in the kernel, their resource
+//! usage, and their waits for a CPU; its limits, its cgroup, and its mounts. A process is
+//! identified by number and start time: a new process under the same number is not followed.
 //!
-//! The command line and the environment are never read: both may hold passwords.
+//! It never reads the command line or the environment: both may contain passwords.
 
 mod settings;
 mod tasks;
@@ -17,14 +18,14 @@ use crate::reading::{Out, tell};
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
-/// What every part of the reading is of.
+/// The process that all parts read.
 #[derive(Clone, Debug)]
 struct Target {
     proc: Proc,
     pid: u32,
 }
 
-/// What may not be readable of a process that is there; found out by `probe`.
+/// Which parts of an existing process can be read, as `probe` found out.
 #[derive(Clone, Copy, Debug)]
 struct Readable {
     io: bool,
@@ -37,7 +38,7 @@ struct Readable {
 pub struct Process {
     target: Target,
     source: String,
-    /// Clock ticks from boot to its start, once it has been seen.
+    /// Its start in clock ticks since boot, once it has been seen.
     start_ticks: Option<u64>,
     gone: bool,
     readable: Readable,
@@ -61,7 +62,7 @@ impl Process {
         }
     }
 
-    /// The process' own `stat`, if it is still the same process.
+    /// Reads the process' `stat`, if it is still the same process.
     fn usage(&mut self, out: &mut Out) -> Result<(), ReadError> {
         let Target { proc, pid } = &self.target;
         let name = format!("{pid}/stat");
@@ -72,8 +73,8 @@ impl Process {
         }
         let text = task::text(&mut self.buffer);
         let stat = Stat::parse(text)?;
-        // Ended, and not yet collected by its parent: nothing of it runs any more. (A main thread that ended
-        // before the others is a Z too, but those others count.)
+        // A zombie: ended, but not collected by its parent. (A main thread that ended before other
+        // threads is a Z too, but those still count.)
         let ended = stat.state == 'Z' && stat.threads <= 1;
         if ended || self.start_ticks.is_some_and(|start| start != stat.start_ticks) {
             return Err(ReadError(format!("pid:{pid}: the process has ended")));
@@ -95,7 +96,7 @@ impl Process {
     fn descriptors(&mut self, out: &mut Out) -> Result<(), ReadError> {
         let folder = self.target.proc.path(Tree::Proc, &format!("{}/fd", self.target.pid));
         let wrap = |e: std::io::Error| ReadError(format!("{}: {e}", folder.display()));
-        // Since Linux 6.2 the folder's size is their number, for everybody; before it is 0.
+        // Since Linux 6.2 the folder's size is their number, for every reader; before it is 0.
         let counted = if self.target.proc.is_live() { std::fs::metadata(&folder).map_err(wrap)?.len() } else { 0 };
         let mut open = counted as f64;
         if counted == 0 {
@@ -108,8 +109,9 @@ impl Process {
         Ok(())
     }
 
-    /// Bytes that the block layer was asked for and given, and bytes that read and write calls were about, from wherever they
-    /// came: page cache, pipes and sockets too. What is read through a mapping is in neither of the latter.
+    /// Bytes requested from and returned by the block layer, and bytes of read and write calls from
+    /// any source, such as page cache, pipes and sockets. The calls do not include reads through a
+    /// mapping.
     fn io(&mut self, out: &mut Out) -> Result<(), ReadError> {
         let name = format!("/proc/{}/io", self.target.pid);
         let text = self.target.proc.read_lines(&format!("{}/io", self.target.pid), &mut self.buffer)?;
@@ -126,7 +128,7 @@ impl Process {
         Ok(())
     }
 
-    /// Whether the process we watch is still there. Only a clear answer counts: a failed read is no end.
+    /// Whether the watched process has ended. A failed read does not count as an end.
     fn has_ended(&mut self) -> bool {
         let Target { proc, pid } = &self.target;
         if !proc.path(Tree::Proc, &format!("{pid}/stat")).exists() {
@@ -162,9 +164,10 @@ impl Collector for Process {
         let source = self.source.clone();
         if let Err(error) = self.usage(&mut Out::new(&mut batch, &source)) {
             let why = if self.target.proc.path(Tree::Proc, &format!("{}/stat", self.target.pid)).exists() {
-                format!("can't be read: {error}")
+                format!("cannot be read: {error}")
             } else {
-                "no such process here (ended, in another container, or hidden by hidepid)".to_owned()
+                "the process does not exist here (it ended, is in another container, or is hidden by hidepid)"
+                    .to_owned()
             };
             return Err(ProbeError::Unreachable { source_name: source, why });
         }
@@ -196,13 +199,13 @@ impl Collector for Process {
             missing(
                 "cgroup",
                 error.0,
-                "mount the cgroup file systems at /sys/fs/cgroup; of a container's process run holdup on its host",
+                "mount the cgroup file systems at /sys/fs/cgroup; for a container's process run holdup on its host",
             );
         }
         if mounts::read(proc, &pid.to_string()).is_empty() {
             missing(
                 "mounts",
-                format!("/proc/{pid}/mountinfo can't be read: what is mounted for it is taken from the host"),
+                format!("cannot read /proc/{pid}/mountinfo: the host's mounts stand for the process' own"),
                 ptrace,
             );
         }
@@ -211,23 +214,24 @@ impl Collector for Process {
             missing(it.name, it.why.to_owned(), it.enable);
         }
         if proc.word(Tree::Proc, &format!("{folder}/schedstat")).is_none() {
-            let why = "the kernel does not tell how long threads wait for a CPU".to_owned();
-            missing("run queue", why, "a kernel with CONFIG_SCHED_INFO");
+            let why = "this kernel does not report how long threads wait for a CPU".to_owned();
+            missing("run queue", why, "use a kernel with CONFIG_SCHED_INFO");
         }
-        // Before Linux 5.14 there is no such switch, and accounting is on unless booted with `nodelayacct`.
+        // Before Linux 5.14 this switch does not exist, and accounting is on unless booted with
+        // `nodelayacct`.
         if proc.word(Tree::Proc, "sys/kernel/task_delayacct").is_some_and(|on| on == "0") {
             self.readable.delays = false;
-            let why = "delay accounting is off: the time it waits for block I/O is not counted".to_owned();
+            let why = "delay accounting is off: waits for block I/O are not counted".to_owned();
             missing("block I/O delay", why, "sysctl kernel.task_delayacct=1, before the process starts");
         }
-        // What lists its connections lists those of the reader's network, and says nothing of others.
+        // Connection lists cover only the reader's own network namespace.
         let network = |of: &str| std::fs::read_link(proc.path(Tree::Proc, &format!("{of}/ns/net"))).ok();
         if let (Some(own), Some(its)) = (network("self"), network(&pid.to_string()))
             && own != its
         {
-            let why = "it has a network of its own: connections, round trips and queues of `host` are not those of this \
+            let why = "it runs in a separate network namespace: connections, round trips and queues of `host` are not those of this \
                        process";
-            let enable = format!("run holdup in its network: nsenter -t {pid} -n holdup …");
+            let enable = format!("run holdup in its network namespace: nsenter -t {pid} -n holdup …");
             missing("network", why.to_owned(), &enable);
         }
         Ok(Coverage::with_parts(&self.source, parts))

@@ -1,6 +1,7 @@
-//! `--watch prometheus:URL`: one endpoint that answers in Prometheus' text format. Every series becomes a sample under its
-//! own name and labels, verbatim; gauges, counters and buckets alike are raw rows. Nothing is aggregated. Only what exporters of
-//! CloudWatch say of databases gets the names of an import.
+//! `--watch prometheus:URL`: one endpoint with Prometheus' text format. Every series becomes a
+//! sample under its own name and labels, verbatim; gauges, counters and buckets are all raw rows.
+//! Nothing is aggregated. Only database metrics from CloudWatch exporters are renamed, to the names
+//! of an import.
 
 pub mod address;
 mod cloudwatch;
@@ -16,28 +17,29 @@ use crate::{Collector, ProbeError, ReadError, http};
 use address::Address;
 use cloudwatch::{CloudWatch, Exported};
 
-/// Whole time of one scrape, connecting and reading included: a server that drips bytes must not hold us.
+/// Time limit of one scrape, including connecting and reading: a server that trickles bytes must
+/// not block holdup.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Largest answer that is read.
+/// Largest answer accepted.
 const BODY_BYTES_MAX: u64 = 16 << 20;
 
-/// The plain format first: OpenMetrics says the same with more bytes.
+/// The plain format first: OpenMetrics has the same content in more bytes.
 const ACCEPT: &str = "text/plain;version=0.0.4, application/openmetrics-text;version=1.0.0;q=0.5, */*;q=0.1";
 
-/// Where most have it, for examples.
+/// The usual path, for examples.
 const USUAL_PATH: &str = "/metrics";
 
 /// One endpoint as a source.
 pub struct Prometheus {
     address: Address,
     agent: ureq::Agent,
-    /// Whether `probe` has said that there are too many series: then it is no gap each time.
+    /// Whether `probe` has reported too many series: then samples do not report a gap each time.
     said_too_many: bool,
     cloudwatch: CloudWatch,
 }
 
-/// An answer, and when it was asked for.
+/// An answer, and when it was requested.
 struct Answer {
     begun_at: i64,
     window_ns: i64,
@@ -46,7 +48,8 @@ struct Answer {
 }
 
 impl Prometheus {
-    /// The endpoint at `url`; user and password in it are sent as basic authentication and shown nowhere.
+    /// The endpoint at `url`; its user and password are sent as basic authentication and never
+    /// shown.
     ///
     /// # Errors
     /// What is wrong with the URL, without repeating it.
@@ -90,8 +93,8 @@ impl Collector for Prometheus {
         let answer = self.ask().map_err(unreachable)?;
         if answer.scrape.series.is_empty() {
             let why = match answer.scrape.first_bad {
-                Some((line, why)) => format!("what it answers is not Prometheus' text format: line {line}: {why}"),
-                None => "it answers, but without a single metric; is the path right (often /metrics)?".to_owned(),
+                Some((line, why)) => format!("its answer is not Prometheus' text format: line {line}: {why}"),
+                None => "its answer contains no metric; is the path right (often /metrics)?".to_owned(),
             };
             return Err(unreachable(why));
         }
@@ -102,7 +105,7 @@ impl Collector for Prometheus {
             state: if left_out > 0 { CoverageState::Partial } else { CoverageState::Complete },
             why: (left_out > 0).then(|| {
                 format!(
-                    "{} series; the {left_out} after the first {} are left out",
+                    "{} series; holdup leaves out the {left_out} after the first {}",
                     left_out + text::SERIES_MAX,
                     text::SERIES_MAX
                 )
@@ -116,7 +119,7 @@ impl Collector for Prometheus {
     }
 
     fn settings(&mut self, _batch: &mut Batch) -> Result<(), ReadError> {
-        // An endpoint has none of its own; a server's `*_info` metrics are samples.
+        // An endpoint has no settings; a server's `*_info` metrics are samples.
         Ok(())
     }
 
@@ -156,27 +159,27 @@ impl Collector for Prometheus {
         }
         if answer.scrape.left_out > 0 && !self.said_too_many {
             let most = text::SERIES_MAX;
-            return Err(ReadError(format!("{} series beyond the first {most} were left out", answer.scrape.left_out)));
+            return Err(ReadError(format!("{} series after the first {most} were left out", answer.scrape.left_out)));
         }
         Ok(())
     }
 }
 
-/// Body and content type of a good answer, or why there is none, in words without the URL.
+/// Body and content type of a successful answer; otherwise the reason, without the URL.
 fn get(agent: &ureq::Agent, address: &Address, bytes_max: u64) -> Result<(Vec<u8>, String), String> {
     let answer = http::get(agent, &address.url, address.authorization.as_deref(), bytes_max)?;
     let status = answer.status;
     match status {
         200 => Ok((answer.body, answer.content_type)),
-        401 | 403 => Err(format!("it answers with status {status}: give user and password as http://USER:PASSWORD@…")),
+        401 | 403 => Err(format!("it answers with status {status}: add user and password: http://USER:PASSWORD@…")),
         300..=399 => {
-            Err(format!("it answers with status {status}, a redirect, which is not followed: give the final URL"))
+            Err(format!("it answers with status {status}, a redirect, which holdup does not follow: use the final URL"))
         }
         _ => Err(format!("it answers with status {status}")),
     }
 }
 
-/// Whether `url` answers with at least one metric in Prometheus' text format within `timeout`.
+/// Whether `url` answers within `timeout` with at least one metric in Prometheus' text format.
 pub(crate) fn answers(url: &str, timeout: Duration) -> bool {
     let Ok(address) = Address::parse(url, USUAL_PATH) else { return false };
     get(&http::agent(timeout, ACCEPT), &address, BODY_BYTES_MAX).is_ok_and(|(body, _)| {

@@ -1,9 +1,11 @@
-//! `--watch puma:http://HOST:PORT?token=T` or `puma:unix:PATH`: Puma's control server and what it says under `/stats`, of one process or of a
-//! cluster's workers. Puma's own names; nothing is derived.
+//! `--watch puma:http://HOST:PORT?token=T` or `puma:unix:PATH`: Puma's control server and its
+//! `/stats`, for one process or a cluster's workers. It records Puma's own names; nothing is
+//! derived.
 //!
-//! Two of them mislead: `running` are threads that have been started, not busy ones, and `backlog` stays 0 while hundreds wait, since
-//! Puma leaves them in the kernel's accept queue when all threads are busy (`server:PORT` sees those). A cluster's parent repeats what a worker
-//! has told it within the last 5 s.
+//! Two of them mislead. `running` counts started threads, not busy ones. `backlog` stays 0 while
+//! hundreds wait, because with all threads busy Puma leaves connections in the kernel's accept
+//! queue (`server:PORT` sees those). A cluster's parent repeats each worker's report from the last
+//! 5 s.
 
 use std::io::{self, ErrorKind, Write as _};
 use std::time::{Duration, Instant};
@@ -17,13 +19,13 @@ use crate::reading::Out;
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError, http};
 
-/// Whole time of one question.
+/// Time limit of one request.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Largest answer that is read: a worker takes some 300 bytes.
+/// Largest answer accepted: a worker takes some 300 bytes.
 const BODY_BYTES_MAX: u64 = 1 << 20;
 
-/// Most workers that are taken.
+/// Largest number of workers read.
 const WORKERS_MAX: usize = 1_000;
 
 const PATH: &str = "/stats";
@@ -31,7 +33,7 @@ const PATH: &str = "/stats";
 const EXAMPLE: &str = "puma:http://127.0.0.1:9293?token=… or puma:unix:/run/pumactl.sock (in Puma's configuration: \
     activate_control_app \"tcp://127.0.0.1:9293\", { auth_token: \"…\" })";
 
-/// How the control server is reached.
+/// How to reach the control server.
 enum Way {
     Http { agent: ureq::Agent, url: Url },
     Unix(Endpoint),
@@ -41,17 +43,17 @@ enum Way {
 struct Puma {
     source: String,
     way: Way,
-    /// For no output.
+    /// Never output it.
     token: Option<String>,
 }
 
-/// What a process of Puma says of itself. Versions differ in what they have.
+/// The report of one Puma process. Versions differ in their fields.
 #[derive(Debug, Default, Deserialize)]
 struct Status {
     backlog: Option<f64>,
     running: Option<f64>,
     pool_capacity: Option<f64>,
-    /// Of newer versions.
+    /// Only in newer versions.
     busy_threads: Option<f64>,
     max_threads: Option<f64>,
     requests_count: Option<f64>,
@@ -67,7 +69,7 @@ struct Worker {
     last_status: Status,
 }
 
-/// The whole document, of either mode.
+/// The whole document, in either mode.
 #[derive(Debug, Deserialize)]
 struct Stats {
     workers: Option<f64>,
@@ -79,9 +81,9 @@ struct Stats {
     own: Status,
 }
 
-/// Why there are no stats.
+/// Why the stats could not be read.
 enum Failed {
-    /// Wrong token, or none.
+    /// The token is wrong or missing.
     Denied(String),
     Other(String),
 }
@@ -97,7 +99,7 @@ impl Failed {
 /// Makes the collector for `puma:…`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
 ///
 /// # Errors
-/// If the rest is neither an http URL nor a Unix socket, or the token can't be had.
+/// If the rest is neither an http URL nor a Unix socket, or the token cannot be read.
 pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
     let puma = Puma::new(address.strip_prefix("puma:").unwrap_or_default());
     Ok(Box::new(puma.map_err(|why| ProbeError::BadAddress(format!("--watch puma:…: {why}")))?))
@@ -134,13 +136,13 @@ impl Puma {
         match answer.status {
             200 => read(&answer.body).map_err(Failed::Other),
             401 | 403 if self.token.is_none() => {
-                Err(Failed::Denied("it wants its token: puma:…?token=T, or ?token_file=PATH".to_owned()))
+                Err(Failed::Denied("it requires its token: add ?token=T or ?token_file=PATH".to_owned()))
             }
             401 | 403 => {
-                Err(Failed::Denied("it does not take this token (auth_token of activate_control_app)".to_owned()))
+                Err(Failed::Denied("it rejects this token: use auth_token of activate_control_app".to_owned()))
             }
             status => Err(Failed::Other(format!(
-                "it answers with status {status}: that is no control server of Puma's; expected {EXAMPLE}"
+                "it answers with status {status}, so it is not Puma's control server; expected {EXAMPLE}"
             ))),
         }
     }
@@ -153,37 +155,39 @@ fn token(query: &str) -> Result<Option<String>, String> {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let found = match name {
             "token" => value.to_owned(),
-            "token_env" => std::env::var(value).map_err(|_| format!("token_env={value}: no such variable"))?,
+            "token_env" => {
+                std::env::var(value).map_err(|_| format!("token_env={value}: this environment variable is not set"))?
+            }
             "token_file" => {
                 let text = files::read_text(value.as_ref(), files::SMALL_BYTES)
                     .map_err(|e| format!("token_file={value}: {e}"))?;
                 text.trim_end_matches(['\r', '\n']).to_owned()
             }
-            _ => return Err("the options are token, token_env and token_file".to_owned()),
+            _ => return Err("unknown option; supported: token, token_env, token_file".to_owned()),
         };
         let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"#&\"<>".contains(&byte);
         if found.is_empty() || !found.bytes().all(is_plain) {
-            return Err("a token is letters, digits and signs that may stand in a query".to_owned());
+            return Err("the token may contain only letters, digits and characters allowed in a query".to_owned());
         }
         token = Some(found);
     }
     Ok(token)
 }
 
-/// One question over a Unix socket.
+/// One request over a Unix socket.
 fn unix(endpoint: &Endpoint, target: &str) -> io::Result<http::Answer> {
     let mut line = endpoint.connect(TIMEOUT)?;
     write!(line, "GET {target} HTTP/1.0\r\nHost: localhost\r\nAccept: application/json\r\nConnection: close\r\n\r\n")?;
     let bytes = line.rest(BODY_BYTES_MAX)?;
-    http::answer(&bytes).ok_or_else(|| io::Error::new(ErrorKind::InvalidData, "it does not speak HTTP"))
+    http::answer(&bytes).ok_or_else(|| io::Error::new(ErrorKind::InvalidData, "its answer is not HTTP"))
 }
 
 fn why(error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::PermissionDenied => {
-            "no right to its socket: run holdup as Puma's user or as root (ls -l shows whose it is)".to_owned()
+            "permission denied on its socket: run holdup as Puma's user or as root (ls -l shows the owner)".to_owned()
         }
-        ErrorKind::NotFound => "there is no such socket: is Puma running with activate_control_app?".to_owned(),
+        ErrorKind::NotFound => "the socket does not exist: is Puma running with activate_control_app?".to_owned(),
         _ => error.to_string(),
     }
 }
@@ -202,10 +206,10 @@ fn read(body: &[u8]) -> Result<Stats, String> {
     Ok(stats)
 }
 
-/// Puts in what a document of a control server says, read at `now` (ns since 1970).
+/// Adds the samples of a control server's document, read at `now` (ns since 1970).
 ///
 /// # Errors
-/// If it is no such document.
+/// If it is not such a document.
 pub fn samples(body: &[u8], now: i64, batch: &mut Batch) -> Result<(), String> {
     put(&read(body)?, now, &mut Out::new(batch, "puma:"));
     Ok(())
@@ -229,7 +233,7 @@ fn put(stats: &Stats, now: i64, out: &mut Out) {
         let labels = [("worker", worker.index.to_string()), ("pid", worker.pid.to_string())];
         put_status(&worker.last_status, &labels, out);
         if let Some(at) = clock::parse_rfc3339(&worker.last_checkin) {
-            // To a second, as Puma writes it.
+            // Accurate to a second, as Puma writes it.
             let age_s = (now - at).max(0) as f64 / 1e9;
             out.put(metrics::puma::LAST_CHECKIN_AGE, Labels::new(labels), age_s);
         }
@@ -265,7 +269,7 @@ impl Collector for Puma {
     }
 
     fn settings(&mut self, _batch: &mut Batch) -> Result<(), ReadError> {
-        // It tells none; how many threads it may have is a figure of each worker.
+        // Puma reports none; the thread limit is a sample of each worker.
         Ok(())
     }
 

@@ -1,5 +1,5 @@
-//! The acquisition window of a read: every value carries the middle of the stretch in which it was taken
-//! and that stretch's length. Only the bookkeeping; what is read is for the collectors.
+//! The acquisition window of a read: every value carries the window's middle and its length. This
+//! is only the bookkeeping; collectors do the reading.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use holdup_recording::metrics::MetricName;
 use holdup_recording::rows::{Sample, Setting};
 use holdup_recording::{Batch, Labels, clock};
 
-/// Puts what `source` is set to into `batch`, as read now.
+/// Adds the settings of `source` to `batch`, as read now.
 pub(crate) fn tell<N: Into<String>>(batch: &mut Batch, source: &str, found: impl IntoIterator<Item = (N, String)>) {
     let observed_at = clock::now_ns();
     batch.settings.extend(found.into_iter().map(|(name, value)| Setting {
@@ -18,7 +18,7 @@ pub(crate) fn tell<N: Into<String>>(batch: &mut Batch, source: &str, found: impl
     }));
 }
 
-/// Where the values of one source go, each with the window of its read.
+/// Collects the values of one source, each with the window of its read.
 pub(crate) struct Out<'a> {
     /// The rows so far.
     pub batch: &'a mut Batch,
@@ -29,7 +29,7 @@ pub(crate) struct Out<'a> {
 }
 
 impl<'a> Out<'a> {
-    /// Values of `source` into `batch`; a read begins now.
+    /// Puts values of `source` into `batch`; a read begins now.
     pub fn new(batch: &'a mut Batch, source: &'a str) -> Self {
         Self { batch, source, begun_at: clock::now_ns(), begun: Instant::now(), window_ns: None }
     }
@@ -41,13 +41,14 @@ impl<'a> Out<'a> {
         self.window_ns = None;
     }
 
-    /// What comes now was read in this window: it began at `begun_at` (ns since 1970) and took `window_ns`.
+    /// The following values were read in this window: it began at `begun_at` (ns since 1970) and
+    /// took `window_ns`.
     pub fn taken(&mut self, begun_at: i64, window_ns: i64) {
         self.begun_at = begun_at;
         self.window_ns = Some(window_ns);
     }
 
-    /// Puts one value in. The first one after `begin` ends the window: by then the file has been read.
+    /// Adds one value. The first one after `begin` ends the window: by then the file has been read.
     pub fn put(&mut self, metric: impl MetricName, labels: Labels, value: f64) {
         let window_ns = self.window();
         self.batch.samples.push(Sample {
@@ -70,7 +71,7 @@ impl<'a> Out<'a> {
         self.begun_at + self.window() / 2
     }
 
-    /// Whose values these are.
+    /// Name of the source.
     pub fn source(&self) -> &'a str {
         self.source
     }
@@ -80,7 +81,7 @@ impl<'a> Out<'a> {
     }
 }
 
-/// CPU time of the calling thread, where the kernel tells.
+/// CPU time of the calling thread, if the kernel reports it.
 pub(crate) fn thread_cpu_time() -> Option<Duration> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid timespec for the call to fill in.

@@ -1,6 +1,7 @@
-//! Runs collectors beside the load: a thread each, one sample an interval, the cost of each measured on
-//! its own thread's CPU clock. A slow source delays only itself: late samples are skipped, and a read that took so long that they
-//! are missed is an event of kind gap. One that panics has failed, which the coverage says; the others go on.
+//! Runs collectors beside the load: one thread each, one sample per interval, with its cost
+//! measured on its thread's CPU clock. A slow source delays only itself: late samples are skipped,
+//! and a read so long that samples were missed is an event of kind gap. A collector that panics has
+//! failed, as the coverage then says; the others continue.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -14,7 +15,7 @@ use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock};
 use crate::reading::thread_cpu_time;
 use crate::{Collector, ProbeError};
 
-/// Collectors at work.
+/// The running collectors.
 pub struct Running {
     workers: Vec<Worker>,
 }
@@ -28,12 +29,12 @@ struct Worker {
 /// Probes all `collectors`, in order.
 ///
 /// # Errors
-/// The first source that can't be used.
+/// The first source that cannot be used.
 pub fn probe(collectors: &mut [Box<dyn Collector>]) -> Result<Vec<Vec<Coverage>>, ProbeError> {
     collectors.iter_mut().map(|collector| collector.probe()).collect()
 }
 
-/// Starts all of `collectors`, whose coverage `probe` has found out, at one sample every `interval`.
+/// Starts all `collectors`, with the coverage from their `probe`, at one sample every `interval`.
 pub fn start(
     collectors: Vec<Box<dyn Collector>>,
     coverage: Vec<Vec<Coverage>>,
@@ -55,8 +56,8 @@ pub fn start(
 }
 
 impl Running {
-    /// Stops all collectors after one last sample each and returns what they could see and what it cost. One that hangs in a read
-    /// is waited for so long.
+    /// Stops all collectors after one last sample each and returns their coverage and cost. A
+    /// collector that hangs in a read is waited for at most `patience`.
     pub fn stop(self, patience: Duration) -> Vec<Coverage> {
         for worker in &self.workers {
             let _ = worker.stop.send(());
@@ -72,7 +73,7 @@ impl Running {
                     |_| stopped(worker.coverage, CoverageState::Failed, "its collector panicked; please report this");
                 coverage.extend(worker.thread.join().unwrap_or_else(failed));
             } else {
-                let why = "did not answer any more when the run ended";
+                let why = "did not respond any more when the run ended";
                 coverage.extend(stopped(worker.coverage, CoverageState::Partial, why));
             }
         }
@@ -80,22 +81,25 @@ impl Running {
     }
 }
 
-/// `coverage` of a collector of which no more is known than `why`.
+/// The `coverage` of a collector that stopped without a report, for the reason `why`.
 fn stopped(coverage: Vec<Coverage>, state: CoverageState, why: &str) -> Vec<Coverage> {
     coverage.into_iter().map(|part| Coverage { state, why: Some(why.to_owned()), ..part }).collect()
 }
 
-/// A read that takes longer, and longer than an interval, leaves a gap that is told: seconds are missing that the source did not refuse.
+/// A read that exceeds both this and the interval is reported as a gap: seconds are missing
+/// although the source did not fail.
 const LATE: Duration = Duration::from_secs(1);
 
-/// By up to this share (0-1) of an interval samples come later than its beginning. Even load repeats itself every 1/rate, and in step with
-/// it samples would find the same part of that cycle each time: what stands in a queue always, or never.
+/// Samples are shifted by up to this share (0-1) of an interval. Even load repeats every 1/rate,
+/// and samples in step with it would always find the same phase of that cycle: a queue would look
+/// always full, or always empty.
 const SPREAD: f64 = 0.2;
 
-/// Multiples of it, without their whole part, fill what is between 0 and 1 more evenly than random numbers, however many there are.
+/// The fractional parts of its multiples fill the range from 0 to 1 more evenly than random
+/// numbers, however many there are.
 const GOLDEN_RATIO: f64 = 0.618_033_988_749_895;
 
-/// How long after the first sample the one of that number is due.
+/// Time from the first sample to the one with this number.
 fn due_after(number: u32, interval: Duration) -> Duration {
     let later = (f64::from(number) * GOLDEN_RATIO).fract() * SPREAD;
     interval * number + interval.mul_f64(later)
@@ -138,7 +142,7 @@ fn collect(
     coverage
 }
 
-/// How the samples of one collector went.
+/// The results of one collector's samples.
 #[derive(Default)]
 struct Reads {
     source: String,
@@ -146,22 +150,23 @@ struct Reads {
     reads: u64,
     gaps: u64,
     last_error: String,
-    /// Whether the read before took too long; of several in a row the first is told.
+    /// Whether the previous read took too long; only the first of several in a row is reported.
     is_late: bool,
-    /// What it is said of a collector that panicked; it is not asked again if that was in its own sample.
+    /// The message about a panic; after a panic in its own sample the collector is not called
+    /// again.
     panicked: Option<String>,
     is_dead: bool,
 }
 
 impl Reads {
-    /// One sample, and what is set with it.
+    /// One sample, with settings if requested.
     fn read(&mut self, collector: &mut Box<dyn Collector>, with_settings: bool, sink: &RowSink) {
         if self.is_dead {
             self.gaps += 1;
             return;
         }
         let (mut batch, begun) = (Batch::default(), Instant::now());
-        // Afterwards nothing is asked of it any more: whatever it has left half done is seen by nobody.
+        // After a panic the collector is not called again, so its inconsistent state stays unseen.
         let results = std::panic::catch_unwind(AssertUnwindSafe(|| {
             let mut results = vec![collector.sample(&mut batch)];
             if with_settings {
@@ -189,9 +194,9 @@ impl Reads {
         self.tell_of_late(begun.elapsed(), &mut batch);
         if has_panicked && self.panicked.is_none() {
             let why = if self.is_dead {
-                "its collector panicked, and nothing was read after that; please report this"
+                "its collector panicked, and nothing was read afterwards; please report this"
             } else {
-                "a reader of its own panicked, and what that read is missing after that; please report this"
+                "one of its threads panicked, and that thread's data is missing afterwards; please report this"
             };
             batch.events.push(self.event("failed", why.to_owned()));
             self.panicked = Some(why.to_owned());
@@ -202,7 +207,7 @@ impl Reads {
     fn tell_of_late(&mut self, took: Duration, batch: &mut Batch) {
         let is_late = took > self.interval.max(LATE);
         if is_late && !std::mem::replace(&mut self.is_late, is_late) {
-            let text = format!("a read took {:.1} s: samples that were due meanwhile are missing", took.as_secs_f64());
+            let text = format!("a read took {:.1} s: the samples due in that time are missing", took.as_secs_f64());
             batch.events.push(self.event("gap", text));
         }
         self.is_late = is_late;

@@ -1,8 +1,10 @@
-//! `--watch server:PORT[?pid=N]`: any server from outside, whatever it is written in: the queue in front of it, the processes that hold
-//! its port, what each does and uses, the connections in their hands and those on which an answer is due, and the connections that
-//! they in turn wait on. Nothing is asked of the server. It is found anew with each sample: servers are restarted, and workers too.
+//! `--watch server:PORT[?pid=N]`: any server from outside, in whatever language: its accept queue,
+//! the processes that hold its port, their threads and resource usage, the connections they hold,
+//! those that await an answer, and the outgoing connections on which they wait. holdup sends
+//! nothing to the server. It is located anew with each sample, because servers and workers restart.
 //!
-//! What a process does inside is not seen: requests that it has read and queued are `answering`, like those it works on.
+//! The inside of a process is invisible: requests that it has read and queued count as `answering`,
+//! like those it works on.
 
 mod address;
 mod changes;
@@ -33,14 +35,14 @@ use crate::reading::{Out, tell};
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
-/// Most peers of outgoing connections, port and address; those that were seen first.
+/// Largest number of peers (port and address) of outgoing connections; the first ones seen.
 const PEERS_MAX: usize = 50;
 
-/// What would let us see into other users' processes.
+/// How to permit holdup to read other users' processes.
 const PTRACE: &str = "run holdup as the server's user or as root, or give it CAP_SYS_PTRACE: \
     setcap cap_sys_ptrace+ep \"$(command -v holdup)\"; a container with --cap-add SYS_PTRACE";
 
-/// The server on a port as a source.
+/// The server on a port, as a source.
 struct Server {
     source: String,
     address: Address,
@@ -50,9 +52,9 @@ struct Server {
     figures: Figures,
     changes: Changes,
     peers: BTreeSet<(u16, IpAddr)>,
-    /// Of its connections, by inode.
+    /// Leads of its connections, by inode.
     leads: HashMap<u64, Lead>,
-    /// Of the first worker, and its number.
+    /// The cgroup of the first worker, and the worker's number.
     cgroup: Option<(u32, Cgroup)>,
     buffer: Vec<u8>,
 }
@@ -60,7 +62,7 @@ struct Server {
 /// Makes the collector for `server:PORT` or `server:PORT?pid=N`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
 ///
 /// # Errors
-/// If that is no port or no process number.
+/// If PORT is not a port or N is not a process number.
 pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
     let parsed = Address::parse(address).map_err(|why| ProbeError::BadAddress(format!("--watch {address}: {why}")))?;
     let proc = Proc::system();
@@ -105,12 +107,12 @@ impl Server {
         put(metrics::tcp::SERVER_CLOSE_WAIT_CONNECTIONS, sockets.close_wait as f64);
     }
 
-    /// Connections that never came into the queue, of the network that the server is in.
+    /// Counts connections refused a place in the queue, in the server's network namespace.
     fn put_refused(&mut self, out: &mut Out) -> Result<(), ReadError> {
         let Self { proc, address, processes, buffer, .. } = self;
         out.begin();
         let Some(pid) = address.pid else { return host_network::listen(proc, "net/netstat", buffer, out) };
-        // Process N may be gone, and its network be there with the server.
+        // Process N may have ended while its network namespace lives on with the server.
         let who = if processes.members.contains_key(&pid) { Some(&pid) } else { processes.members.keys().next() };
         host_network::listen(proc, &format!("{}/net/netstat", who.unwrap_or(&pid)), buffer, out)
     }
@@ -129,7 +131,7 @@ impl Server {
             network::outgoing(&sockets.outgoing, is_held, &mut self.leads, &mut by_peer);
         }
         for ((port, peer), Turns { connections, open, undecided }) in by_peer {
-            // One that all connections to were closed has none; that it isn't there would be said by nothing.
+            // A peer whose connections are all closed has none, and needs a row to say so.
             if !self.peers.contains(&(port, peer)) && self.peers.len() >= PEERS_MAX {
                 continue;
             }
@@ -156,11 +158,11 @@ impl Server {
         let (kind, text) = match change {
             Change::Stopped { pids } => {
                 labels.push(("pids", list(&pids)));
-                ("server_stopped", format!("nobody listens on port {port} any more"))
+                ("server_stopped", format!("no process listens on port {port} any more"))
             }
             Change::Started { pids, absent_ms } => {
                 labels.extend([("pids", list(&pids)), ("absent_ms", absent_ms.to_string())]);
-                ("server_started", format!("somebody listens on port {port} again, after {absent_ms} ms at most"))
+                ("server_started", format!("a process listens on port {port} again, after {absent_ms} ms at most"))
             }
             Change::Exited { pid, role } => {
                 labels.extend([("pid", pid.to_string()), ("role", role.to_owned())]);
@@ -175,7 +177,7 @@ impl Server {
         Event { observed_at: at, source, kind: kind.to_owned(), text, labels: Labels::new(labels) }
     }
 
-    /// The first process that works, not only starts others.
+    /// The first process that does work, rather than only starting others.
     fn first_worker(&self) -> Option<u32> {
         let members = || self.processes.members.keys().copied();
         members().find(|pid| !self.processes.is_parent(*pid)).or_else(|| members().next())
@@ -196,17 +198,18 @@ impl Server {
             (Some(pid), Some(libc::EPERM)) => ProbeError::Denied {
                 source_name,
                 why: format!(
-                    "going into the network of process {pid} takes CAP_SYS_ADMIN: run holdup as root, or there: \
+                    "entering the network namespace of process {pid} requires CAP_SYS_ADMIN: run holdup as root, or inside it: \
                      nsenter -t {pid} -n holdup … --watch server:{port}"
                 ),
             },
-            (Some(pid), _) if error.kind() == io::ErrorKind::NotFound => {
-                ProbeError::Unreachable { source_name, why: format!("no process {pid} here, whose network is meant") }
-            }
+            (Some(pid), _) if error.kind() == io::ErrorKind::NotFound => ProbeError::Unreachable {
+                source_name,
+                why: format!("the process {pid}, whose network namespace is to be watched, does not exist here"),
+            },
             _ => ProbeError::Unreachable {
                 source_name,
                 why: format!(
-                    "the kernel can't be asked about sockets (sock_diag): {error}; modprobe tcp_diag inet_diag, and let \
+                    "the kernel does not answer sock_diag queries: {error}; modprobe tcp_diag inet_diag, and let \
                      the sandbox pass netlink sockets"
                 ),
             },
@@ -230,14 +233,14 @@ impl Server {
         let (seen, unreadable) = (self.processes.members.len(), self.processes.unreadable);
         if seen == 0 {
             let why = format!(
-                "who holds port {} can't be seen ({unreadable} processes can't be looked into): queues and connections are \
-                 there, workers, what they hold, wait for and use are not",
+                "cannot see which process holds port {} ({unreadable} processes are unreadable): queues and connections are \
+                 recorded, but not its workers and their connections, waits and resource usage",
                 self.address.port
             );
             parts.push(self.part("processes", CoverageState::Absent, why, PTRACE));
         }
         if seen >= processes::MEMBERS_MAX {
-            let why = format!("it has {seen} processes or more: those of the lowest numbers are looked at");
+            let why = format!("it has {seen} processes or more: holdup reads those with the lowest numbers");
             parts.push(self.part(
                 "processes",
                 CoverageState::Partial,
@@ -247,16 +250,16 @@ impl Server {
         }
         if sockets.incoming.iter().chain(&sockets.outgoing).any(|c| c.info.is_some_and(|info| info.segments.is_none()))
         {
-            let why =
-                "this kernel doesn't count segments: on busy connections it can't be told whose turn it is".to_owned();
-            parts.push(self.part("turns", CoverageState::Partial, why, "Linux 4.6 or later"));
+            let why = "this kernel does not count segments: on busy connections it is unknown which side must answer"
+                .to_owned();
+            parts.push(self.part("turns", CoverageState::Partial, why, "use Linux 4.6 or later"));
         }
         let (mut batch, source, proc) = (Batch::default(), self.source.clone(), self.proc.clone());
         if let Some(cgroup) = self.cgroup()
             && let Err(error) = cgroup.sample(&proc, &mut Out::new(&mut batch, &source))
         {
             let enable =
-                "mount the cgroup file systems at /sys/fs/cgroup; of a container's process run holdup on its host";
+                "mount the cgroup file systems at /sys/fs/cgroup; for a container's process run holdup on its host";
             parts.push(self.part("cgroup", CoverageState::Absent, error.0, enable));
             self.cgroup = None;
         }
@@ -276,8 +279,8 @@ impl Collector for Server {
             return Err(ProbeError::Unreachable {
                 source_name: self.source.clone(),
                 why: format!(
-                    "nobody listens on TCP port {port} here: start the server first; one in a container of its own network is \
-                     seen by the number of one of its processes: server:{port}?pid=N (ss -ltn shows who listens)"
+                    "no process listens on TCP port {port} here: start the server first; one in a container's network namespace is \
+                     found by the number of one of its processes: server:{port}?pid=N (ss -ltn lists listening ports)"
                 ),
             });
         }
@@ -316,7 +319,7 @@ impl Collector for Server {
         errors.extend(self.processes.look(&sockets).err());
         let now = self.standing(&sockets, at);
         let port = Labels::new([("port", self.address.port.to_string())]);
-        // Nobody's is a figure only if nobody listens; else it is somebody whom we can't see.
+        // No members means zero only if no process listens; otherwise they are merely invisible.
         if now.listening.is_empty() || !self.processes.members.is_empty() {
             out.put(metrics::server::PROCESSES, port, self.processes.members.len() as f64);
         }
@@ -330,7 +333,8 @@ impl Collector for Server {
         let proc = self.proc.clone();
         let had_cgroup = self.cgroup.is_some();
         if let Some(cgroup) = self.cgroup() {
-            // A worker may end while it is looked at; and where there was none at the start, the coverage says so.
+            // A worker may end during the read; and if none had a cgroup at the start, the coverage
+            // says so.
             let result = cgroup.sample(&proc, &mut out);
             errors.extend(result.err().filter(|_| had_cgroup));
         }

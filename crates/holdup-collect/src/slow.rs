@@ -1,6 +1,7 @@
-//! The board of slow requests: who learns first that a request took too long (the load, the app's spans) puts it up, who can
-//! still look closer (a database's history, before it is overwritten) waits for it. It keeps nothing for long and holds up
-//! nobody who puts something up: what nobody fetches in time is dropped, and counted.
+//! The list of slow requests. The first source to notice a slow request (the load, the app's spans)
+//! posts it; sources that can still look closer (a database's history, before it is overwritten)
+//! wait for it. Posting never blocks, and entries live briefly: those that no reader takes in time
+//! are dropped and counted.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,13 +10,15 @@ use std::time::Duration;
 
 use holdup_recording::Batch;
 
-/// Most slow requests that wait for one reader. At more the oldest are dropped: their history is overwritten first.
+/// Largest number of slow requests waiting for one reader. Beyond it the oldest are dropped: their
+/// history is overwritten first.
 const WAITING_MAX: usize = 512;
 
-/// Most trace ids that are remembered, so that the load's row and the app's span of one request are one.
+/// Largest number of trace ids remembered, so that the load's row and the app's span of one request
+/// count once.
 const REMEMBERED_MAX: usize = 8_192;
 
-/// Longest trace id that is taken (W3C Trace Context: 32 hex digits).
+/// Longest trace id accepted (W3C Trace Context: 32 hex digits).
 const ID_DIGITS: usize = 32;
 
 /// One request that took longer than the threshold.
@@ -23,13 +26,13 @@ const ID_DIGITS: usize = 32;
 pub struct SlowRequest {
     /// Its trace id: 32 lower-case hex digits, nothing else.
     pub trace_id: String,
-    /// When it was sent, or came in; nanoseconds since 1970, by the clock of who said so.
+    /// When it was sent or received; nanoseconds since 1970, by the reporter's clock.
     pub begun_at: i64,
     /// When it ended, by the same clock.
     pub ended_at: i64,
 }
 
-/// The board. Clones are the same board.
+/// The list. Clones share it.
 #[derive(Clone, Debug)]
 pub struct SlowRequests(Arc<Board>);
 
@@ -53,7 +56,7 @@ struct Queue {
     dropped: AtomicU64,
 }
 
-/// One who looks closer at slow requests.
+/// A reader of slow requests.
 #[derive(Debug)]
 pub struct Reader(Arc<Queue>);
 
@@ -62,18 +65,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl SlowRequests {
-    /// A board of requests that took longer than `threshold`.
+    /// A list of requests that took longer than `threshold`.
     pub fn new(threshold: Duration) -> Self {
         let threshold_ns = i64::try_from(threshold.as_nanos()).unwrap_or(i64::MAX);
         Self(Arc::new(Board { threshold_ns, readers: Mutex::default(), remembered: Mutex::default() }))
     }
 
-    /// What counts as slow.
+    /// The threshold.
     pub fn threshold(&self) -> Duration {
         Duration::from_nanos(self.0.threshold_ns.unsigned_abs())
     }
 
-    /// Somebody who is told of all that is put up from now on.
+    /// A reader that receives everything posted from now on.
     pub fn reader(&self) -> Reader {
         let queue = Arc::new(Queue::default());
         let mut readers = lock(&self.0.readers);
@@ -82,11 +85,12 @@ impl SlowRequests {
         Reader(queue)
     }
 
-    /// Puts up what is slow among the requests and the app's spans of requests in `batch`.
+    /// Posts the slow ones among the requests and the app's server spans in `batch`.
     pub fn note(&self, batch: &Batch) {
         for request in &batch.requests {
             let Some(trace_id) = &request.trace_id else { continue };
-            // Slow for its user, from the intended start; what the server knows of it begins when it was sent.
+            // Slowness counts from the intended start, as for its user; the server knows it only
+            // from when it was sent.
             if request.done_at - request.intended_at >= self.0.threshold_ns
                 && let Some(sent_at) = request.sent_at
             {
@@ -100,9 +104,10 @@ impl SlowRequests {
         }
     }
 
-    /// Puts one up, once: it began and ended at these times (nanoseconds since 1970). What is no trace id is not put up.
+    /// Posts one, once: it began and ended at these times (nanoseconds since 1970). An invalid
+    /// trace id is ignored.
     pub fn put(&self, trace_id: &str, begun_at: i64, ended_at: i64) {
-        // It becomes part of a statement of ours: digits and nothing else.
+        // It becomes part of holdup's own SQL: hex digits only.
         let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         if trace_id.len() != ID_DIGITS || !trace_id.bytes().all(is_hex) {
             return;
@@ -140,7 +145,8 @@ impl Remembered {
 }
 
 impl Reader {
-    /// Waits at most `patience` for slow requests; at most `most` of them, the newest first.
+    /// Waits at most `patience` for slow requests; returns at most `most` of them, the newest
+    /// first.
     pub fn wait(&self, patience: Duration, most: usize) -> Vec<SlowRequest> {
         let waiting = lock(&self.0.waiting);
         let (mut waiting, _) = self
@@ -148,12 +154,12 @@ impl Reader {
             .arrived
             .wait_timeout_while(waiting, patience, |waiting| waiting.is_empty())
             .unwrap_or_else(PoisonError::into_inner);
-        // The newest first: of them the most is left in the history.
+        // The newest first: the history still has most of their statements.
         let from = waiting.len().saturating_sub(most);
         waiting.split_off(from).into_iter().rev().collect()
     }
 
-    /// How many were dropped because nobody fetched them in time.
+    /// How many were dropped because no reader took them in time.
     pub fn dropped(&self) -> u64 {
         self.0.dropped.load(Ordering::Relaxed)
     }

@@ -1,9 +1,10 @@
-//! `--watch tracepoints`: what the kernel can say only while it is asked: how large block requests are and whether they follow
-//! one another, and how long calls on files and directories take.
+//! `--watch tracepoints`: facts that the kernel reports only while traced: how large block requests
+//! are, whether they are sequential, and how long calls on files and directories take.
 //!
-//! It is no part of `host`, for it costs the watched system something: a tracepoint on system calls makes every call of
-//! every process some 100 ns slower while it is on. Nothing outlives holdup: the kernel drops it with our descriptors. Nobody
-//! else's tracing is touched, and nothing is mounted.
+//! It is separate from `host` because it costs the watched system something: a tracepoint on system
+//! calls slows every call of every process by some 100 ns while it is on. Nothing outlives holdup:
+//! the kernel removes it when holdup's descriptors close. It leaves other tracing alone and mounts
+//! nothing.
 
 mod blocks;
 mod calls;
@@ -23,13 +24,13 @@ use crate::{Collector, ProbeError, ReadError};
 
 const SOURCE: &str = "tracepoints";
 
-/// Most CPUs that are traced: each takes three rings.
+/// Largest number of traced CPUs: each takes three rings.
 const CPUS_MAX: usize = 128;
 
-/// What would let us.
+/// How to permit tracing.
 const ENABLE: &str = "run holdup as root, or give it CAP_PERFMON and let it read /sys/kernel/tracing";
 
-/// Rings of one tracepoint, one a CPU.
+/// The rings of one tracepoint, one per CPU.
 struct Traced {
     format: Format,
     rings: Vec<Ring>,
@@ -37,7 +38,7 @@ struct Traced {
 }
 
 impl Traced {
-    /// Begins to record `name` on all of `cpus`.
+    /// Starts recording `name` on all `cpus`.
     fn open(root: &std::path::Path, name: &str, cpus: &[usize], filter: Option<&str>) -> Result<Self, String> {
         let format = Format::read(root, name)?;
         let open = |cpu: &usize| Ring::open(format.id, *cpu, filter);
@@ -128,7 +129,8 @@ impl Collector for Tracepoints {
             issued.drain(|format, record| blocks.take(format, &record));
         }
         let mut edges = Vec::new();
-        // Exits first: an entry that comes meanwhile waits for its exit until the next time.
+        // Exits first: an entry that arrives meanwhile keeps waiting for its exit until the next
+        // time.
         for (traced, is_exit) in [(left, true), (entered, false)] {
             if let Some(traced) = traced {
                 traced.drain(|format, record| {
@@ -150,7 +152,7 @@ impl Collector for Tracepoints {
     }
 }
 
-/// CPUs that are there, from a list such as `0-3,8`.
+/// Online CPUs, from a list such as `0-3,8`.
 fn online(proc: &Proc) -> Vec<usize> {
     let text = proc.word(Tree::Sys, "devices/system/cpu/online").unwrap_or_else(|| "0".to_owned());
     let ranges = text.split(',').filter_map(|part| {

@@ -1,5 +1,7 @@
-//! `--watch uwsgi:HOST:PORT` or `uwsgi:unix:PATH`: uWSGI's stats server, which writes a JSON document to whoever connects. uWSGI's own names;
-//! nothing is derived. The document also has what each running request was sent with, cookies and all: that is not looked at.
+//! `--watch uwsgi:HOST:PORT` or `uwsgi:unix:PATH`: uWSGI's stats server, which sends a JSON
+//! document to each client that connects. It records uWSGI's own names; nothing is derived. The
+//! document also contains the variables of each running request, cookies included: they are not
+//! read.
 
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
@@ -12,13 +14,13 @@ use crate::reading::Out;
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
-/// Whole time of one question.
+/// Time limit of one request.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Largest answer that is read: a core with a running request takes some kilobytes.
+/// Largest answer accepted: a core with a running request takes some kilobytes.
 const BODY_BYTES_MAX: u64 = 16 << 20;
 
-/// Most workers that are taken.
+/// Largest number of workers read.
 const WORKERS_MAX: usize = 1_000;
 
 const EXAMPLE: &str =
@@ -84,12 +86,12 @@ impl Uwsgi {
     fn ask(&self) -> Result<Stats, String> {
         let answer = self.endpoint.connect(TIMEOUT).and_then(|mut line| line.rest(BODY_BYTES_MAX));
         let body = answer.map_err(|error| match error.kind() {
-            ErrorKind::PermissionDenied => "no right to its socket: run holdup as uWSGI's user or as root".to_owned(),
-            ErrorKind::NotFound => "there is no such socket: is uWSGI running, with stats = …?".to_owned(),
+            ErrorKind::PermissionDenied => {
+                "permission denied on its socket: run holdup as uWSGI's user or as root".to_owned()
+            }
+            ErrorKind::NotFound => "the socket does not exist: is uWSGI running, with stats = …?".to_owned(),
             ErrorKind::TimedOut => {
-                format!(
-                    "it says nothing by itself: that is no stats server of uWSGI's, or a busy one; expected {EXAMPLE}"
-                )
+                format!("it sends nothing on connecting: it is busy, or not uWSGI's stats server; expected {EXAMPLE}")
             }
             _ => error.to_string(),
         })?;
@@ -97,7 +99,7 @@ impl Uwsgi {
     }
 }
 
-/// With `stats-http` the document follows a head of HTTP's.
+/// With `stats-http` the document follows an HTTP head.
 fn document(bytes: &[u8]) -> &[u8] {
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").filter(|_| bytes.starts_with(b"HTTP/"));
     end.map_or(bytes, |end| &bytes[end + 4..])
@@ -111,10 +113,10 @@ fn read(body: &[u8]) -> Result<Stats, String> {
     })
 }
 
-/// Puts in what a stats server's answer says.
+/// Adds the samples of a stats server's answer.
 ///
 /// # Errors
-/// If it is none.
+/// If it is not such an answer.
 pub fn samples(answer: &[u8], batch: &mut Batch) -> Result<(), String> {
     put(&read(document(answer))?, &mut Out::new(batch, "uwsgi:"));
     Ok(())
@@ -122,7 +124,7 @@ pub fn samples(answer: &[u8], batch: &mut Batch) -> Result<(), String> {
 
 fn put(stats: &Stats, out: &mut Out) {
     out.put_plain(metrics::uwsgi::LISTEN_QUEUE, stats.listen_queue);
-    // The master looks it up once a second: until then, and of a Unix socket, it says 0.
+    // The master reads it once a second: until then, and for Unix sockets, it is 0.
     let limit: f64 = stats.sockets.iter().map(|socket| socket.max_queue).sum();
     if limit > 0.0 {
         out.put_plain(metrics::uwsgi::LISTEN_QUEUE_LIMIT, limit);
@@ -130,7 +132,7 @@ fn put(stats: &Stats, out: &mut Out) {
     if let Some(errors) = stats.listen_queue_errors {
         out.put_plain(metrics::uwsgi::LISTEN_QUEUE_ERRORS, errors);
     }
-    // A cheap one is not running.
+    // A cheap worker is not running.
     for worker in stats.workers.iter().filter(|worker| worker.status != "cheap").take(WORKERS_MAX) {
         let labels = Labels::new([("worker", worker.id.to_string()), ("pid", worker.pid.to_string())]);
         let busy_cores = worker.cores.iter().filter(|core| core.in_request > 0.0).count() as f64;
@@ -164,7 +166,7 @@ impl Collector for Uwsgi {
     }
 
     fn settings(&mut self, _batch: &mut Batch) -> Result<(), ReadError> {
-        // It tells none.
+        // uWSGI reports none.
         Ok(())
     }
 

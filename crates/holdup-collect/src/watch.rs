@@ -1,67 +1,69 @@
-//! `--watch ADDRESS` -> a collector. The list of schemes is explicit and ordered: a new source is a file
-//! and a line here.
+//! Turns `--watch ADDRESS` into a collector. The list of schemes is explicit and ordered: a new
+//! source is a file and a line here.
 
 use std::time::Duration;
 
 use crate::slow::SlowRequests;
 use crate::{Collector, ProbeError};
 
-/// How a collector is made of the address that was given.
+/// Makes a collector from its address.
 type Make = fn(address: &str, options: &Options) -> Result<Box<dyn Collector>, ProbeError>;
 
-/// What holds for every source of a run.
+/// Options for every source of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Go on with a source that can be read only in part for want of a grant.
+    /// Continue with a source that is only partly readable because a grant is missing.
     pub partial: bool,
-    /// Where slow requests are put up, for sources that can look closer at one; empty if nobody is to.
+    /// The list of slow requests, for sources that can look closer at them; none to disable that.
     pub slow: Option<SlowRequests>,
 }
 
-/// Every scheme: what an address begins with, an example, what it is, how it is made.
+/// Every scheme: prefix of the address, example, description, and constructor.
 #[rustfmt::skip]
 pub const SCHEMES: &[(&str, &str, &str, Make)] = &[
     ("host", "host", "this Linux machine: load, CPU, memory, disks, network, TCP queues, threads", crate::host::make),
     ("pid:", "pid:4711", "one process and its threads: states, wait channels, CPU and run-queue time", crate::process::make),
-    ("cgroup:", "cgroup:/system.slice/app.service", "one cgroup by its name, or by its folder in /sys/fs/cgroup: CPU against its quota, memory, kills, processes, disk", crate::cgroup::make),
-    ("server:", "server:8080", "any server that listens on a TCP port here, from outside: accept queue, workers, connections in their hands and those they wait on, restarts; ?pid=N: in the network of that process (a container's)", crate::server::make),
+    ("cgroup:", "cgroup:/system.slice/app.service", "one cgroup, by name or by folder in /sys/fs/cgroup: CPU against its quota, memory, kills, processes, disk", crate::cgroup::make),
+    ("server:", "server:8080", "any server that listens on a TCP port here, from outside: accept queue, workers, the connections they hold and those they wait on, restarts; ?pid=N: in that process' network namespace (a container's)", crate::server::make),
     ("puma:", "puma:http://127.0.0.1:9293?token=T", "Puma's control server, over TCP or puma:unix:/run/pumactl.sock, one process or a cluster: threads, capacity, requests of each worker", crate::puma::make),
     ("uwsgi:", "uwsgi:127.0.0.1:1717", "uWSGI's stats server, over TCP or uwsgi:unix:/run/stats.sock: its queue, and each worker's state, requests, kills", crate::uwsgi::make),
     ("php-fpm:", "php-fpm:127.0.0.1:9000?status=/status", "the status page of a PHP-FPM pool by FastCGI, over TCP or php-fpm:unix:/run/php.sock?status=/status, or through a web server (php-fpm:http://127.0.0.1/status): children, queue, limits reached", crate::php_fpm::make),
     #[cfg(feature = "mysql")]
-    ("mysql:", "mysql://user@127.0.0.1:3306", "MariaDB or MySQL: sessions as they truly are, thread pool, locks, statements; its slow log with ?log=PATH", crate::mysql::make),
+    ("mysql:", "mysql://user@127.0.0.1:3306", "MariaDB or MySQL: sessions with their true state, thread pool, locks, statements; its slow log with ?log=PATH", crate::mysql::make),
     #[cfg(feature = "postgresql")]
-    ("postgresql:", "postgresql://user@127.0.0.1:5432/db", "PostgreSQL: sessions and what they wait for, tables, vacuum, statements; its log with ?log=PATH", crate::postgres::make),
+    ("postgresql:", "postgresql://user@127.0.0.1:5432/db", "PostgreSQL: sessions and their waits, tables, vacuum, statements; its log with ?log=PATH", crate::postgres::make),
     #[cfg(feature = "postgresql")]
     ("postgres:", "postgres://user@127.0.0.1:5432/db", "the same", crate::postgres::make),
-    ("tracepoints", "tracepoints", "the kernel's own account of disk requests and of calls on files, as root: size, sequence, time", crate::tracepoints::make),
+    ("tracepoints", "tracepoints", "disk requests and file system calls as the kernel traces them, as root: size, sequence, time", crate::tracepoints::make),
     #[cfg(feature = "otlp")]
     ("otlp", "otlp", "traces and metrics that apps send in OpenTelemetry's protocol, to 127.0.0.1:4317 and :4318", crate::otlp::make),
     #[cfg(feature = "otlp")]
     ("otlp:", "otlp:127.0.0.1:4318", "the same, to another address", crate::otlp::make),
-    ("log:", "log:/var/log/app.log", "a log that is followed: each request's time and waits by its trace id; JSON lines or key=value pairs", crate::log::make),
-    ("wire:", "wire:3306", "packets of databases' ports (wire:3306,5432), with CAP_NET_RAW: each request and response of MySQL and PostgreSQL as the network saw it; ?pid=N: in the network of that process (a container's)", crate::wire::make),
-    ("probe:", "probe:http://127.0.0.1:8080/health?every=10s&timeout=1s&failures=3", "the service as a liveness probe of Kubernetes sees it: a new connection each time, HTTP or HTTPS (status 200 to 399 is success), or probe:tcp://HOST:PORT; ?delay= is waited for before the first", crate::probe::make),
-    ("kubernetes:", "kubernetes:", "pods as the cluster's API tells of them: limits, probes, restarts with reasons, what was killed; in a pod by its service account (?namespace=N, ?pod=P or ?selector=a%3Db), elsewhere kubernetes:https://HOST:PORT?namespace=N&token-file=PATH&ca-file=PATH", crate::kubernetes::make),
-    ("instance:", "instance:db.r5.2xlarge", "what a cloud calls the machine, which no server on it knows: its limits", crate::hardware::make),
-    ("volume:", "volume:gp3:500G:3000:125M", "what the disk is: type, and size, operations a second and bytes a second where they are known. gp2, gp3, io1, io2; pd-standard, pd-balanced, pd-ssd; P1 to P80", crate::hardware::make),
+    ("log:", "log:/var/log/app.log", "an app's or proxy's log, followed as it grows: each request's time and waits by its trace id; JSON lines or key=value pairs", crate::log::make),
+    ("wire:", "wire:3306", "packets of database ports (wire:3306,5432), with CAP_NET_RAW: each MySQL and PostgreSQL request and response on the network; ?pid=N: in that process' network namespace (a container's)", crate::wire::make),
+    ("probe:", "probe:http://127.0.0.1:8080/health?every=10s&timeout=1s&failures=3", "the service as a Kubernetes liveness probe sees it: a new connection each time, HTTP or HTTPS (status 200 to 399 is success), or probe:tcp://HOST:PORT; ?delay= postpones the first probe", crate::probe::make),
+    ("kubernetes:", "kubernetes:", "pods as the cluster's API reports them: limits, probes, restarts with reasons, kills; in a pod with its service account (?namespace=N, ?pod=P or ?selector=a%3Db), elsewhere kubernetes:https://HOST:PORT?namespace=N&token-file=PATH&ca-file=PATH", crate::kubernetes::make),
+    ("instance:", "instance:db.r5.2xlarge", "the cloud's name for the machine, from which its limits follow", crate::hardware::make),
+    ("volume:", "volume:gp3:500G:3000:125M", "the disk's type and, if known, its size, operations a second and bytes a second. gp2, gp3, io1, io2; pd-standard, pd-balanced, pd-ssd; P1 to P80", crate::hardware::make),
     ("prometheus:", "prometheus:http://127.0.0.1:9090/metrics", "every series of a Prometheus endpoint", crate::prometheus::make),
 ];
 
-/// Shortest time between samples of what answers by work of its own: a server, an app, a cluster's API.
+/// Shortest sampling interval of a source that must do work to answer: a server, an app, a
+/// cluster's API.
 const ASKED: Duration = Duration::from_millis(100);
 
-/// The same of what this machine knows, or what comes by itself.
+/// The same for local data, and for data that arrives unrequested.
 const READ: Duration = Duration::from_millis(10);
 
-/// Schemes whose sources are asked, and are not only read.
+/// Schemes whose sources do work to answer.
 const ASKED_SCHEMES: &[&str] =
     &["mysql:", "postgresql:", "postgres:", "prometheus:", "puma:", "uwsgi:", "php-fpm:", "kubernetes:"];
 
-/// Makes sure that every source of `addresses` may be sampled every `interval`.
+/// Checks that every source of `addresses` may be sampled every `interval`.
 ///
 /// # Errors
-/// The first that may not, and the shortest interval that may be. Of an address, which may hold a password, only the scheme is repeated.
+/// The first that may not, with its shortest interval. An address may contain a password, so only
+/// the scheme is repeated.
 pub fn check_interval<'a>(addresses: impl IntoIterator<Item = &'a str>, interval: Duration) -> Result<(), ProbeError> {
     for address in addresses {
         let is_asked = ASKED_SCHEMES.iter().any(|scheme| address.starts_with(scheme));
@@ -69,7 +71,7 @@ pub fn check_interval<'a>(addresses: impl IntoIterator<Item = &'a str>, interval
         if interval < shortest {
             let scheme =
                 address.split_once(':').map_or_else(|| address.to_owned(), |(scheme, _)| format!("{scheme}:…"));
-            let why = if is_asked { ": each sample is work for what is asked" } else { "" };
+            let why = if is_asked { ": each sample is work for that server" } else { "" };
             return Err(ProbeError::BadAddress(format!(
                 "--interval {}ms is too short for --watch {scheme}, which is sampled at most every {}ms{why}",
                 interval.as_secs_f64() * 1e3,
@@ -83,7 +85,7 @@ pub fn check_interval<'a>(addresses: impl IntoIterator<Item = &'a str>, interval
 /// The collector for `address`, e.g. `host`, `pid:4711`, `mysql://user@127.0.0.1:3306`, `prometheus:http://127.0.0.1:9090/metrics`.
 ///
 /// # Errors
-/// If no scheme fits or the rest of the address is wrong; the message lists what there is.
+/// If no scheme fits or the rest of the address is wrong; the message lists the alternatives.
 pub fn collector(address: &str, options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
     for (scheme, _, _, make) in SCHEMES {
         if address == *scheme || (scheme.ends_with(':') && address.starts_with(scheme)) {
@@ -91,9 +93,9 @@ pub fn collector(address: &str, options: &Options) -> Result<Box<dyn Collector>,
         }
     }
     let known: Vec<&str> = SCHEMES.iter().map(|(_, example, _, _)| *example).collect();
-    // The address may hold a password: only its scheme is repeated.
+    // The address may contain a password: only its scheme is repeated.
     let scheme = address.split_once(':').map_or(address, |(scheme, _)| scheme);
-    Err(ProbeError::BadAddress(format!("--watch {scheme}…: no such source; there are: {}", known.join(", "))))
+    Err(ProbeError::BadAddress(format!("--watch {scheme}…: unknown source; supported: {}", known.join(", "))))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! `--watch wire:3306`: requests and responses of databases as their packets say, with no help of app or server. The kernel
-//! copies packets of these ports into a ring; a thread of its own makes exchanges of them
-//! ([`holdup_capture`]), and `sample` takes those that have ended.
+//! `--watch wire:3306`: requests and responses of databases, read from their packets without help
+//! from app or server. The kernel copies packets of these ports into a ring; a separate thread
+//! turns them into exchanges ([`holdup_capture`]), and `sample` takes the finished ones.
 //!
-//! It changes nothing and sends nothing. A database that is reached through a Unix socket is not seen.
+//! It changes and sends nothing. Traffic through a Unix socket is invisible to it.
 
 mod addresses;
 mod filter;
@@ -26,41 +26,41 @@ use crate::reading::{Out, thread_cpu_time};
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
-/// What would let us.
+/// How to permit capturing.
 const ENABLE: &str = "run holdup as root, or: sudo setcap cap_net_raw+ep \"$(command -v holdup)\"";
-/// The same where the packets are another network's.
-const ENABLE_THERE: &str = "another network can be entered by root alone (CAP_SYS_ADMIN): run holdup as root";
-/// Exchanges that wait for the next sample at most.
+/// The same for the packets of another network namespace.
+const ENABLE_THERE: &str = "only root (CAP_SYS_ADMIN) can enter another network namespace: run holdup as root";
+/// Largest number of exchanges waiting for the next sample.
 const ROWS_MAX: usize = 500_000;
-/// Pairs of hosts whose round trip is told.
+/// Largest number of host pairs whose round trip is recorded.
 const ROUND_TRIPS_MAX: usize = 64;
-/// A packet that has passed is in the ring for us to see within this time: twice that after which the kernel hands over a
-/// block that is not full.
+/// Time within which a packet reaches the ring: twice the time after which the kernel hands over a
+/// partly filled block.
 const LAST_PACKETS: Duration = Duration::from_millis(2 * ring::RETIRE_MS as u64);
-/// How often silent connections are looked at.
+/// How often silent connections are checked.
 const QUIET_EVERY: Duration = Duration::from_millis(250);
 
 /// Packets of some ports as a source.
 struct Wire {
     source: String,
     ports: Vec<(u16, Protocol)>,
-    /// In whose network; none is ours.
+    /// The process whose network namespace is captured; none means holdup's own.
     pid: Option<u32>,
     reader: Option<Reader>,
     settings_read: u32,
-    /// Packets the kernel dropped, and exchanges that were left out, when last looked.
+    /// Dropped packets and left-out exchanges at the last sample.
     lost: (u64, u64),
     cpu: Duration,
 }
 
-/// The thread that reads.
+/// The reading thread.
 struct Reader {
     seen: Arc<Mutex<Seen>>,
     stop: Arc<AtomicBool>,
     thread: Option<OwnThread>,
 }
 
-/// What it has seen.
+/// Its results so far.
 #[derive(Default)]
 struct Seen {
     rows: Vec<Exchange>,
@@ -74,7 +74,7 @@ struct Seen {
 /// Makes the collector for `wire:PORTS` or `wire:PORTS?pid=N`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
 ///
 /// # Errors
-/// If the ports are not understood, or it is not known what is spoken there.
+/// If the ports are not understood, or a port's protocol is unknown.
 pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
     let bad = |why: String| ProbeError::BadAddress(format!("--watch {address}: {why}"));
     let (list, query) = address.split_once('?').map_or((address, None), |(list, query)| (list, Some(query)));
@@ -86,15 +86,16 @@ pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, Pro
 
 fn pid(query: &str) -> Result<u32, String> {
     let number = query.strip_prefix("pid=").and_then(|number| number.parse().ok());
-    number
-        .ok_or_else(|| "the only option is ?pid=N: packets in the network of process N, e.g. of a container".to_owned())
+    number.ok_or_else(|| {
+        "the only option is ?pid=N: packets in the network namespace of process N, e.g. of a container".to_owned()
+    })
 }
 
 fn ports(address: &str) -> Result<Vec<(u16, Protocol)>, String> {
     let list = address.strip_prefix("wire:").unwrap_or_default();
     let ports: Vec<(u16, Protocol)> = list.split(',').map(one).collect::<Result<_, _>>()?;
     if ports.len() > PORTS_MAX {
-        return Err(format!("at most {PORTS_MAX} ports"));
+        return Err(format!("too many ports: wire: takes at most {PORTS_MAX}"));
     }
     Ok(ports)
 }
@@ -102,20 +103,20 @@ fn ports(address: &str) -> Result<Vec<(u16, Protocol)>, String> {
 fn one(text: &str) -> Result<(u16, Protocol), String> {
     let (port, protocol) = text.split_once('=').map_or((text, None), |(port, protocol)| (port, Some(protocol)));
     let number = port.trim().parse().ok().filter(|port| *port != 0);
-    let number = number.ok_or_else(|| format!("'{port}' is no port; give ports, e.g. wire:3306 or wire:3306,5432"))?;
+    let number = number.ok_or_else(|| format!("'{port}' is not a port; write e.g. wire:3306 or wire:3306,5432"))?;
     let known = match protocol {
         Some(name) => {
-            Protocol::by_name(name).ok_or_else(|| format!("'{name}' is not known; there are: mysql, postgresql"))
+            Protocol::by_name(name).ok_or_else(|| format!("'{name}' is unknown; supported: mysql, postgresql"))
         }
         None => Protocol::of_port(number).ok_or_else(|| {
-            format!("what is spoken on port {number}? say wire:{number}=mysql or wire:{number}=postgresql")
+            format!("the protocol on port {number} is unknown; write wire:{number}=mysql or wire:{number}=postgresql")
         }),
     };
     known.map(|protocol| (number, protocol))
 }
 
 impl Wire {
-    /// The ring, and the addresses that are on its side.
+    /// Opens the ring, and lists the local addresses.
     fn open(&self) -> std::io::Result<(Ring, Vec<IpAddr>)> {
         let ports: Vec<u16> = self.ports.iter().map(|(port, _)| *port).collect();
         network::inside(self.pid, || Ok((Ring::open(&ports)?, addresses::own())))
@@ -134,7 +135,7 @@ impl Wire {
 }
 
 impl Reader {
-    /// Ends the thread, which ends what is unanswered.
+    /// Ends the thread, which also ends unanswered exchanges.
     fn end(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = &mut self.thread {
@@ -194,7 +195,7 @@ impl Collector for Wire {
     }
 
     fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
-        // It is opened again when the recording begins: until then nothing is to be kept.
+        // It is opened again when the recording begins; until then no packet is kept.
         let why = match self.open() {
             Ok(_) => return Ok(Coverage::with_parts(&self.source, Vec::new())),
             Err(error) => error,
@@ -204,14 +205,14 @@ impl Collector for Wire {
         let gone = self.pid.filter(|_| why.kind() == std::io::ErrorKind::NotFound);
         Err(match (why.raw_os_error(), gone) {
             (Some(libc::EPERM | libc::EACCES), _) => {
-                ProbeError::Denied { source_name, why: format!("packets may not be read by this account; {enable}") }
+                ProbeError::Denied { source_name, why: format!("this account may not capture packets; {enable}") }
             }
-            (_, Some(pid)) => ProbeError::Unreachable { source_name, why: format!("there is no process {pid}") },
-            _ => ProbeError::Unreachable { source_name, why: format!("packets can't be read: {why}; {enable}") },
+            (_, Some(pid)) => ProbeError::Unreachable { source_name, why: format!("the process {pid} does not exist") },
+            _ => ProbeError::Unreachable { source_name, why: format!("cannot capture packets: {why}; {enable}") },
         })
     }
 
-    /// Nothing is set. At the end, what is still unanswered is told.
+    /// A ring has no settings. At the end, unanswered exchanges are recorded.
     fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         self.settings_read += 1;
         let Some(reader) = self.reader.as_mut().filter(|_| self.settings_read > 1) else { return Ok(()) };
@@ -221,7 +222,7 @@ impl Collector for Wire {
 
     fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         if self.reader.is_none() {
-            self.reader = Some(self.start().map_err(|e| ReadError(format!("packets can't be read: {e}")))?);
+            self.reader = Some(self.start().map_err(|e| ReadError(format!("cannot capture packets: {e}")))?);
         }
         if self.reader.as_ref().and_then(|reader| reader.thread.as_ref()).is_none_or(OwnThread::is_finished) {
             return Err(ReadError("the thread that reads packets has ended; please report this".to_owned()));
@@ -239,10 +240,10 @@ impl Collector for Wire {
 }
 
 impl Wire {
-    /// Puts what was seen since the last time into `batch`.
+    /// Moves the results since the last sample into `batch`.
     ///
     /// # Errors
-    /// If some was lost meanwhile: what is there is put in nevertheless.
+    /// If some were lost; the others are added nevertheless.
     fn take(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         let Some(reader) = &self.reader else { return Ok(()) };
         let mut seen = reader.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -271,12 +272,11 @@ impl Wire {
     }
 }
 
-/// What was lost since the last sample; none if nothing was.
+/// The loss since the last sample; none if there was none.
 fn lost(dropped: u64, left_out: u64) -> Option<String> {
     let dropped = (dropped > 0).then(|| format!("the kernel dropped {dropped} packets before they were read"));
-    let left_out = (left_out > 0).then(|| {
-        format!("{left_out} exchanges were left out: at most {ROWS_MAX} are kept from one sample to the next")
-    });
+    let left_out = (left_out > 0)
+        .then(|| format!("{left_out} exchanges were left out: holdup keeps at most {ROWS_MAX} between two samples"));
     let all: Vec<String> = dropped.into_iter().chain(left_out).collect();
     (!all.is_empty()).then(|| all.join("; "))
 }
@@ -329,11 +329,11 @@ mod tests {
             Ok(vec![(3306, mysql), (5432, postgres), (7000, postgres), (7001, mysql)])
         );
         for (address, hint) in [
-            ("wire:", "no port"),
-            ("wire:0", "no port"),
-            ("wire:99999", "no port"),
+            ("wire:", "not a port"),
+            ("wire:0", "not a port"),
+            ("wire:99999", "not a port"),
             ("wire:7000", "wire:7000=mysql"),
-            ("wire:1=oracle", "there are"),
+            ("wire:1=oracle", "supported"),
         ] {
             assert!(ports(address).is_err_and(|why| why.contains(hint)), "{address}");
         }

@@ -1,12 +1,12 @@
-//! Block devices as they are set up: scheduler, readahead, sizes, and what lies on what: a loop device on its file, a
-//! device-mapper or RAID device on its parts, a partition on its disk.
+//! Block devices as they are set up: scheduler, readahead, sizes, and which device lies on which: a
+//! loop device on its file, a device-mapper or RAID device on its parts, a partition on its disk.
 
 use std::path::Path;
 
 use crate::proc::diskstats::SECTOR_BYTES;
 use crate::proc::{Proc, Tree};
 
-/// Names here, and files in a device's folder.
+/// Our setting names, and the files in a device's folder.
 const FILES: [(&str, &str); 8] = [
     ("scheduler", "queue/scheduler"),
     ("read_ahead_kb", "queue/read_ahead_kb"),
@@ -15,14 +15,14 @@ const FILES: [(&str, &str); 8] = [
     ("logical_block_bytes", "queue/logical_block_size"),
     ("max_sectors_kb", "queue/max_sectors_kb"),
     ("backing", "loop/backing_file"),
-    // The name that it was given: `/dev/mapper/NAME`.
+    // The name of `/dev/mapper/NAME`.
     ("name", "dm/name"),
 ];
 
-/// Most devices that are gone through, partitions not counted.
+/// Largest number of devices read, partitions not counted.
 const DEVICES_MAX: usize = 500;
 
-/// Settings of every device that is set up, partitions included.
+/// Settings of every configured device, partitions included.
 pub(super) fn settings(proc: &Proc) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for folder in entries(&proc.path(Tree::Sys, "block")).into_iter().take(DEVICES_MAX) {
@@ -31,7 +31,7 @@ pub(super) fn settings(proc: &Proc) -> Vec<(String, String)> {
         else {
             continue;
         };
-        // A slash of the device's name is written `!` in sysfs.
+        // sysfs writes `!` for a slash in a device's name.
         let device = folder.replace('!', "/");
         let mut put = |name: &str, value: String| found.push((format!("block.{device}.{name}"), value));
         for (name, file) in FILES {
@@ -53,13 +53,13 @@ pub(super) fn settings(proc: &Proc) -> Vec<(String, String)> {
     found
 }
 
-/// Of `always [madvise] never` the word in brackets; other text as it is.
+/// The word in brackets of `always [madvise] never`; other text unchanged.
 pub(super) fn chosen(words: &str) -> String {
     let word = words.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word);
     word.unwrap_or(words).to_owned()
 }
 
-/// Names in a folder, in order; none if it can't be read.
+/// Sorted names in a folder; none if it cannot be read.
 fn entries(folder: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut names: Vec<String> = entries.flatten().map(|e| e.file_name().to_string_lossy().into_owned()).collect();

@@ -1,9 +1,11 @@
-//! The cgroup of one process, version 1 or 2: what it was kept from (CPU quota, memory limit, throttled disk) and what it used. For `host`
-//! it is holdup's own, that is the container's if it runs in one; for `pid:N` that process's; for `cgroup:PATH` the one of that name.
+//! The cgroup of one process, version 1 or 2: its limits and the time they cost (CPU quota, memory
+//! limit, throttled disk), and its usage. For `host` it is holdup's own cgroup, which in a
+//! container is the container's; for `pid:N` that process's; for `cgroup:PATH` the one with that
+//! name.
 //!
-//! What is counted stands at the level whose limit binds: a quota above us throttles there, and its own level shows nothing of it. Where
-//! there is no limit it is the process's own level. The label `cgroup` says which. Nothing outside the process's own line of
-//! cgroups is read.
+//! Counters are read at the level whose limit binds: a quota of a parent throttles there, and the
+//! process's own level shows none of it. Without a limit, the process's own level is read. The
+//! label `cgroup` names the level. No cgroup outside the process's own ancestry is read.
 
 mod limits;
 
@@ -19,52 +21,53 @@ use crate::proc::devices::Devices;
 use crate::proc::{Proc, keyed};
 use crate::reading::Out;
 
-/// Follows one process's cgroup.
+/// Follows the cgroup of one process.
 pub(crate) struct Cgroup {
     subject: Subject,
-    /// `/proc/PID/cgroup` as it was when the places were found, or what it would say.
+    /// The text of `/proc/PID/cgroup` when the places were resolved, or its equivalent for a named
+    /// cgroup.
     membership: String,
     found: Found,
     devices: Devices,
     buffer: Vec<u8>,
 }
 
-/// Whose cgroup it is.
+/// Which cgroup to read.
 enum Subject {
     /// That of `self`, or of a process number.
     Process(String),
-    /// Nobody's: the one of this name.
+    /// The cgroup with this name, whichever processes are in it.
     Named(String, Hierarchies),
 }
 
-/// A level of a hierarchy of either version.
+/// One level of a hierarchy, of either version.
 #[derive(Clone, Debug)]
 struct At {
     is_v2: bool,
     level: Level,
 }
 
-/// Where each controller's files are.
+/// Where the files of each controller are.
 #[derive(Default)]
 struct Found {
     cpu: Option<At>,
-    /// Version 1 only, where CPU time used is a controller of its own.
+    /// Only in version 1, where CPU time is counted by a separate controller.
     cpu_usage: Option<Level>,
     processes: Option<Level>,
     memory: Option<At>,
     disk: Option<At>,
-    /// Version 2 only, whichever controllers are on.
+    /// Only in version 2, whichever controllers are on.
     pressure: Option<Level>,
     settings: Vec<(String, String)>,
 }
 
 impl Cgroup {
-    /// Of process `who`: a number, or `self`.
+    /// The cgroup of process `who`: a number, or `self`.
     pub(crate) fn of(who: &str) -> Self {
         Self::about(Subject::Process(who.to_owned()))
     }
 
-    /// The one of this name, as `/proc/PID/cgroup` would say it.
+    /// The cgroup with this name, as `/proc/PID/cgroup` writes it.
     pub(crate) fn named(name: &str, hierarchies: Hierarchies) -> Self {
         Self::about(Subject::Named(name.to_owned(), hierarchies))
     }
@@ -79,21 +82,22 @@ impl Cgroup {
         }
     }
 
-    /// Where it is now.
+    /// The current membership.
     fn membership_now(&mut self, proc: &Proc) -> Result<String, ReadError> {
         match &self.subject {
             Subject::Process(who) => proc.read_lines(&format!("{who}/cgroup"), &mut self.buffer).map(str::to_owned),
             Subject::Named(name, hierarchies) => match hierarchies.membership_of(name) {
-                text if text.is_empty() => Err(ReadError(format!("there is no cgroup {name}"))),
+                text if text.is_empty() => Err(ReadError(format!("cgroup {name} does not exist"))),
                 text => Ok(text),
             },
         }
     }
 
-    /// Puts what was counted into `out`.
+    /// Writes the counters into `out`.
     ///
     /// # Errors
-    /// If the process's cgroup can't be found or nothing of it can be read, or if a file is not of its form.
+    /// If the process's cgroup cannot be found, if none of its files can be read, or if a file is
+    /// malformed.
     pub(crate) fn sample(&mut self, proc: &Proc, out: &mut Out) -> Result<(), ReadError> {
         let text = self.membership_now(proc)?;
         if text != self.membership {
@@ -129,12 +133,14 @@ impl Cgroup {
                 Subject::Process(who) => format!("/proc/{who}/cgroup"),
                 Subject::Named(name, _) => name.clone(),
             };
-            return Err(ReadError(format!("{of}: no file of that cgroup can be read here")));
+            return Err(ReadError(format!(
+                "{of}: no file of this cgroup can be read; are the cgroup file systems mounted at /sys/fs/cgroup?"
+            )));
         }
         Ok(())
     }
 
-    /// Name and value of what is set, as it is now; empty if the process's cgroup can't be found.
+    /// Names and values of the current settings; empty if the process's cgroup cannot be found.
     pub(crate) fn settings(&mut self, proc: &Proc) -> Vec<(String, String)> {
         match self.membership_now(proc) {
             Ok(text) => self.membership = text,
@@ -152,7 +158,7 @@ impl Cgroup {
         };
         let place = |controller| hierarchies.place(who, membership, controller);
         let (cpu, memory, unified) = (place("cpu"), place("memory"), hierarchies.unified(who, membership));
-        // Version 2 calls it `io`; no version 1 has that name.
+        // Version 2 calls it `io`; version 1 never uses that name.
         let disk = place("blkio");
         let (cpu_time, pids) = (place("cpuacct"), place("pids"));
         let mut settings = Vec::new();
@@ -183,7 +189,8 @@ impl Cgroup {
         for ((device, kind), limit) in disk_limits {
             settings.push((format!("cgroup.disk_limit[{device}].{kind}"), limit.to_string()));
         }
-        // Beside a version 1 that does the work, everybody is in the root of version 2: its pressure is the host's.
+        // When version 1 has the controllers, every process is in version 2's root: its pressure is
+        // the host's.
         let all_v2 = own.is_v2;
         let is_used = |place: &Place| all_v2 || place.levels[0].path != "/";
         let cpu_usage = cpu_time.filter(|it| !it.is_v2).and_then(|it| usage_level(&it, cpu.as_ref(), quota.as_ref()));
@@ -206,8 +213,8 @@ impl Cgroup {
 const MEMORY_FILES: [&str; 3] = ["memory.current", "memory.usage_in_bytes", "memory.stat"];
 const DISK_FILES: [&str; 2] = ["io.stat", "blkio.throttle.io_serviced"];
 
-/// The level of `place` with the limit; without one the nearest that has one of `files`: in version 2 a controller may be off for
-/// the lower ones.
+/// The level of `place` with the limit; without a limit, the nearest level that has one of `files`,
+/// because version 2 can switch a controller off for lower levels.
 fn at(place: &Place, limited: Option<usize>, files: &[&str]) -> Option<At> {
     let has_file = |level: &&Level| files.iter().any(|file| level.folder.join(file).is_file());
     let level = match limited {
@@ -217,8 +224,9 @@ fn at(place: &Place, limited: Option<usize>, files: &[&str]) -> Option<At> {
     level.map(|level| At { is_v2: place.is_v2, level: level.clone() })
 }
 
-/// Version 1's level for the CPU time used: the one of the quota's name, else the process's own. Whoever has a CPU group of his own but
-/// none for the account is with everybody else in the root of the latter: that is not his time.
+/// Version 1's level for CPU time: the level named like the quota's, else the process's own. A
+/// process with its own CPU group but without an accounting group is counted in the accounting root
+/// together with all others: that time is not its own.
 fn usage_level(time: &Place, cpu: Option<&Place>, quota: Option<&limits::Tightest<CpuQuota>>) -> Option<Level> {
     let own = &time.levels[0];
     let Some(cpu) = cpu else { return Some(own.clone()) };
@@ -237,10 +245,10 @@ fn labels(level: &Level, more: &[(&str, &str)]) -> Labels {
 fn cpu(At { is_v2, level }: &At, buffer: &mut Vec<u8>, out: &mut Out) -> Result<(), ReadError> {
     out.begin();
     let counters = keyed::flat("cpu.stat", level.read("cpu.stat", buffer)?)?;
-    // Nanoseconds in version 1.
+    // Version 1 counts nanoseconds.
     let (throttled, unit) = if *is_v2 { ("throttled_usec", 1e6) } else { ("throttled_time", 1e9) };
     for (metric, name, unit) in [
-        // Of version 2 alone; version 1 has an account of its own.
+        // Version 2 only; version 1 has a separate accounting controller.
         (metrics::cgroup::CPU_USAGE, "usage_usec", 1e6),
         (metrics::cgroup::CPU_PERIODS, "nr_periods", 1.0),
         (metrics::cgroup::CPU_THROTTLED_PERIODS, "nr_throttled", 1.0),
@@ -253,7 +261,7 @@ fn cpu(At { is_v2, level }: &At, buffer: &mut Vec<u8>, out: &mut Out) -> Result<
     Ok(())
 }
 
-/// Version 1's account of CPU time, which is in nanoseconds.
+/// Version 1's CPU accounting, in nanoseconds.
 fn cpu_usage(level: &Level, buffer: &mut Vec<u8>, out: &mut Out) -> Result<(), ReadError> {
     out.begin();
     let used_ns = whole(level, "cpuacct.usage", buffer)?;
@@ -261,12 +269,12 @@ fn cpu_usage(level: &Level, buffer: &mut Vec<u8>, out: &mut Out) -> Result<(), R
     Ok(())
 }
 
-/// What the pids controller counts, which is threads.
+/// The number that the pids controller counts, which is threads.
 fn processes(level: &Level, buffer: &mut Vec<u8>, out: &mut Out) -> Result<(), ReadError> {
     out.begin();
     let count = whole(level, "pids.current", buffer)?;
     out.put(metrics::cgroup::PROCESSES, labels(level, &[]), count as f64);
-    // `max` is no limit.
+    // `max` means unlimited.
     if let Some(limit) = level.word("pids.max").and_then(|text| text.parse::<u64>().ok()) {
         out.put(metrics::cgroup::PROCESSES_LIMIT, labels(level, &[]), limit as f64);
     }
@@ -277,19 +285,20 @@ fn processes(level: &Level, buffer: &mut Vec<u8>, out: &mut Out) -> Result<(), R
 fn whole(level: &Level, file: &str, buffer: &mut Vec<u8>) -> Result<u64, ReadError> {
     let text = level.read(file, buffer)?;
     let number = text.strip_suffix('\n').and_then(|text| text.parse().ok());
-    number.ok_or_else(|| ReadError(format!("{file}: \"{}\" is no number", text.trim_end())))
+    number.ok_or_else(|| ReadError(format!("{file}: \"{}\" is not a number", text.trim_end())))
 }
 
 fn memory(At { is_v2, level }: &At, buffer: &mut Vec<u8>, out: &mut Out) -> Result<(), ReadError> {
     out.begin();
     let usage = level.word(if *is_v2 { "memory.current" } else { "memory.usage_in_bytes" });
-    // The root of version 2 has no such file.
+    // The root of version 2 lacks this file.
     if let Some(bytes) = usage.and_then(|text| text.parse::<u64>().ok()) {
         out.put(metrics::cgroup::MEMORY_USAGE_BYTES, labels(level, &[]), bytes as f64);
     }
     out.begin();
     let stat = keyed::flat("memory.stat", level.read("memory.stat", buffer)?)?;
-    // Version 1 has the cgroup alone, and with all below it as `total_`. Before Linux 5.9 there was one kind of refault.
+    // Version 1 counts the cgroup alone, and with all below it as `total_`. Before Linux 5.9 there
+    // was one kind of refault.
     let of = |name: &str| if *is_v2 { stat.get(name) } else { stat.get(format!("total_{name}").as_str()) }.copied();
     let mut put = |metric: Metric, more: &[(&str, &str)], value: Option<u64>| {
         if let Some(value) = value {
@@ -302,7 +311,7 @@ fn memory(At { is_v2, level }: &At, buffer: &mut Vec<u8>, out: &mut Out) -> Resu
     put(metrics::cgroup::MEMORY_REFAULTS, &[("type", "file")], file);
     put(metrics::cgroup::MEMORY_REFAULTS, &[("type", "anon")], of("workingset_refault_anon"));
     out.begin();
-    // A kernel may lack the file; one that is there must be whole.
+    // A kernel may lack the file; an existing one must be complete.
     let file = if *is_v2 { "memory.events" } else { "memory.oom_control" };
     let events = match level.read(file, buffer) {
         Ok(text) => keyed::flat(file, text)?,
@@ -333,7 +342,7 @@ fn disk(
     out: &mut Out,
 ) -> Result<(), ReadError> {
     let mut put = |out: &mut Out, metric: Metric, number: &str, direction: &str, value: u64| {
-        // A device that is gone since has no name, and nobody to ask about it.
+        // A device that was removed since has no name any more.
         if let Some(device) = devices.name(proc, number) {
             out.put(metric, labels(level, &[("device", device), ("direction", direction)]), value as f64);
         }
@@ -374,7 +383,7 @@ fn pressure(level: &Level, buffer: &mut Vec<u8>, out: &mut Out) -> Result<(), Re
     for resource in ["cpu", "memory", "io"] {
         out.begin();
         let file = format!("{resource}.pressure");
-        // The file is there with PSI switched off, too, and can't be read then.
+        // With PSI switched off the file exists but cannot be read.
         let Ok(text) = level.read(&file, buffer) else { continue };
         for (kind, total_us) in keyed::pressure(&file, text)? {
             let labels = labels(level, &[("resource", resource), ("kind", kind)]);

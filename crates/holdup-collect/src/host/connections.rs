@@ -1,8 +1,10 @@
-//! What TCP knows of the connections there are, summed up by the server's port and the side of it that is here: round
-//! trips, segments under way and sent again, bytes that nobody has read. A row for each connection would be too many.
+//! TCP's own figures of the open connections, summed by the server's port and by which side is
+//! local: round trips, segments in flight and sent again, unread bytes. One row per connection
+//! would be too many.
 //!
-//! On a connection within this host both sides are here, and each counts for its own. A server's side with unread bytes is a
-//! request that nobody has looked at; a client's is a response.
+//! For a connection within this host both sides are local, and each is counted. Unread bytes on the
+//! server's side are a request that the server has not read; on the client's side they are a
+//! response.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +16,7 @@ use crate::proc::sock_diag::Connection;
 use crate::proc::sockets::ESTABLISHED;
 use crate::reading::Out;
 
-/// Most ports, each side for itself: those with the most connections.
+/// Largest number of ports for each side: those with the most connections.
 const PORTS_MAX: usize = 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,14 +41,15 @@ struct Sum {
     unread_bytes: u64,
     unacked: u64,
     retransmits: u64,
-    /// Connections that have had a round trip, and the sum, the least and the most of those, microseconds.
+    /// Connections that have had a round trip, and the sum, minimum and maximum of their round
+    /// trips, microseconds.
     timed: u64,
     round_trips_us: u64,
     least_us: u32,
     most_us: u32,
 }
 
-/// Puts in what `connections` come to; `listening` are the ports of servers here.
+/// Writes the sums over `connections`; `listening` holds the ports of local servers.
 pub(super) fn put(connections: &[Connection], listening: &BTreeSet<u16>, out: &mut Out) {
     for ((port, side), sum) in sums(connections, listening) {
         let labels = || vec![("port", port.to_string()), ("side", side.name().to_owned())];
@@ -69,7 +72,7 @@ pub(super) fn put(connections: &[Connection], listening: &BTreeSet<u16>, out: &m
 
 fn sums(connections: &[Connection], listening: &BTreeSet<u16>) -> Vec<((u16, Side), Sum)> {
     let mut sums = BTreeMap::<(u16, Side), Sum>::new();
-    // A socket that moves in the list while it is read shows twice.
+    // A socket that moves in the list while it is read appears twice.
     let mut seen = BTreeSet::new();
     for Connection { socket, peer_port, info, .. } in connections {
         if socket.state != ESTABLISHED || !seen.insert((socket.address, socket.port, *peer_port, socket.inode)) {

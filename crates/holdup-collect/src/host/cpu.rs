@@ -7,10 +7,10 @@ use crate::ReadError;
 use crate::proc::{number, ticks_per_second};
 use crate::reading::Out;
 
-/// Modes in the order of the `cpu` line (proc_stat(5)). `user` and `nice` hold guest time already.
+/// Modes in the order of the `cpu` line (proc_stat(5)). `user` and `nice` include guest time.
 const MODES: [&str; 8] = ["user", "nice", "system", "idle", "iowait", "interrupt", "softirq", "steal"];
 
-/// Load averages (1, 5, 15 minutes) and the threads runnable at this moment, ours among them.
+/// Load averages (1, 5, 15 minutes) and the threads runnable at this moment, holdup's included.
 pub(super) fn load(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> {
     let text = reader.proc.read_lines("loadavg", &mut reader.buffer)?;
     let mut fields = text.split_ascii_whitespace();
@@ -26,7 +26,7 @@ pub(super) fn load(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> 
     Ok(())
 }
 
-/// CPU time summed over CPUs, CPUs online, context switches and processes created since boot.
+/// CPU time summed over CPUs, CPUs online, and context switches and processes created since boot.
 pub(super) fn time(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> {
     const FILE: &str = "/proc/stat";
     let text = reader.proc.read_lines("stat", &mut reader.buffer)?;
@@ -63,13 +63,13 @@ pub(super) fn time(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> 
     Ok(())
 }
 
-/// Open files of the whole host; `fs.file-max` is their limit.
+/// Open files of the whole host, and their limit `fs.file-max`.
 pub(super) fn open_files(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> {
     const FILE: &str = "/proc/sys/fs/file-nr";
     let text = reader.proc.read_lines("sys/fs/file-nr", &mut reader.buffer)?;
     let mut fields = text.split_ascii_whitespace();
     let open: u64 = number(FILE, "open files", fields.next())?;
-    // Read to the end, so that a cut line is noticed: unused ones, and the limit.
+    // Read to the end to notice a cut line: unused files, and the limit.
     let _unused: u64 = number(FILE, "unused files", fields.next())?;
     let _limit: u64 = number(FILE, "limit", fields.next())?;
     out.put_plain(metrics::host::FILE_HANDLES, open as f64);

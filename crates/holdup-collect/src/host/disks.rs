@@ -1,5 +1,6 @@
-//! Whole block devices that are in use: `/proc/diskstats`. Partitions are left out; a loop, device-mapper or RAID device
-//! stands beside the disks beneath it, so devices must not be added up (settings say which lies on which).
+//! Whole block devices in use: `/proc/diskstats`. Partitions are left out. A loop, device-mapper or
+//! RAID device appears beside the disks beneath it, so devices must not be added up (settings say
+//! which lies on which).
 
 use std::collections::HashSet;
 
@@ -49,7 +50,8 @@ fn put(disk: &Disk, out: &mut Out) {
     }
 }
 
-/// Devices with a folder in `/sys/block` (partitions have none) and a size: a loop or zram device that is not set up has size 0.
+/// Devices with a folder in `/sys/block` (partitions have none) and a size: an unused loop or zram
+/// device has size 0.
 fn whole_devices(reader: &mut Reader) -> Result<HashSet<String>, ReadError> {
     let folder = reader.proc.path(Tree::Sys, "block");
     let wrap = |e: std::io::Error| ReadError(format!("{}: {e}", folder.display()));
@@ -57,9 +59,9 @@ fn whole_devices(reader: &mut Reader) -> Result<HashSet<String>, ReadError> {
     for entry in std::fs::read_dir(&folder).map_err(wrap)? {
         let name = entry.map_err(wrap)?.file_name().to_string_lossy().into_owned();
         let size = reader.proc.read_in(Tree::Sys, &format!("block/{name}/size"), &mut reader.buffer);
-        // A device may go while we look: then it has no size to read, and is none.
+        // A device may be removed meanwhile: then its size cannot be read, and it is skipped.
         if size.is_ok_and(|sectors| sectors.trim() != "0") {
-            // A slash of the device's name is written `!` in sysfs.
+            // sysfs writes `!` for a slash in a device's name.
             devices.insert(name.replace('!', "/"));
         }
     }

@@ -7,9 +7,9 @@ use crate::ReadError;
 use crate::proc::{keyed, number};
 use crate::reading::Out;
 
-/// Memory by state. The four states of `system_memory_usage_bytes` add up to the total: `cached` is page cache and
-/// reclaimable slab, `used` the rest (OpenTelemetry's meaning). Dirty and writeback pages are part of `cached`,
-/// so they have names of their own.
+/// Memory by state. The four states of `system_memory_usage_bytes` add up to the total: `cached` is
+/// page cache and reclaimable slab, `used` the rest (OpenTelemetry's meaning). Dirty and writeback
+/// pages are part of `cached`, so they have separate metrics.
 pub(super) fn usage(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> {
     let text = reader.proc.read_lines("meminfo", &mut reader.buffer)?;
     let bytes = |name: &str| {
@@ -36,21 +36,22 @@ pub(super) fn usage(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError>
     Ok(())
 }
 
-/// Pages swapped in and out, faults that had to read from a disk, pages that were read again soon after they had been given up
-/// (refaults), and what it took to find free ones. What a kernel does not count is left out: one built without swap has no
-/// swapping, one before 5.9 one kind of refault.
+/// Pages swapped in and out, faults that read from a disk, pages read again soon after their
+/// eviction (refaults), and the work of finding free pages. Counters that a kernel lacks are left
+/// out: one built without swap has no swapping, one before 5.9 only one kind of refault.
 pub(super) fn paging(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> {
     const FILE: &str = "/proc/vmstat";
     let counters = keyed::flat(FILE, reader.proc.read_lines("vmstat", &mut reader.buffer)?)?;
     let of = |name: &str| counters.get(name).copied();
     let faults = of("pgmajfault").ok_or_else(|| ReadError(format!("{FILE}: pgmajfault is missing")))?;
-    // Before Linux 4.8 and 4.10 each zone has a counter of its own.
+    // Before Linux 4.8 and 4.10 each zone has a separate counter.
     let by_zone = |name: &str| {
         let zones = ["dma", "dma32", "normal", "high", "movable", "device"];
         let counts: Vec<u64> = zones.iter().filter_map(|zone| of(&format!("{name}_{zone}"))).collect();
         (!counts.is_empty()).then(|| counts.iter().fold(0, |sum: u64, count| sum.saturating_add(*count)))
     };
-    // What is added up must be there as a whole: this counter stands behind all of them.
+    // A sum needs all its parts: this counter comes after all of them, so the file is complete up
+    // to here.
     let is_whole = of("pgrotated").is_some();
     let all = |name: &str| of(name).or_else(|| by_zone(name)).filter(|_| is_whole);
     let steal = ["pgsteal_direct", "pgsteal_kswapd"].iter().filter_map(|name| all(name)).reduce(u64::saturating_add);
@@ -77,7 +78,7 @@ pub(super) fn paging(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError
     Ok(())
 }
 
-/// Time in which some, or all, non-idle tasks were stalled for want of a resource (PSI).
+/// Time in which some, or all, non-idle tasks were stalled waiting for a resource (PSI).
 pub(super) fn pressure(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> {
     for resource in ["cpu", "memory", "io"] {
         out.begin();

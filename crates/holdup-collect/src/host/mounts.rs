@@ -1,8 +1,9 @@
-//! What is mounted, as settings: kind, device, options, size. File systems that hold no files of anybody (`proc`, `cgroup`, …)
-//! are left out.
+//! Mounted file systems, as settings: kind, device, options, size. File systems without user files
+//! (`proc`, `cgroup`, …) are left out.
 //!
-//! Only file systems on this machine's own devices and memory are asked for their size: a server that is gone (NFS, CIFS, any
-//! FUSE) would hold the question, and us, for ever. For the same reason nothing is asked that lies beneath one of those.
+//! Only file systems on this machine's own devices and memory are asked for their size: with a dead
+//! server behind it (NFS, CIFS, any FUSE) the call would block holdup forever. For the same reason
+//! holdup asks for nothing beneath such a mount.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt as _;
@@ -12,22 +13,22 @@ use crate::proc::devices::Devices;
 use crate::proc::mountinfo::{Mount, visible};
 use crate::proc::{Proc, Tree};
 
-/// Most mounts that are kept; those of devices and of memory go first.
+/// Largest number of mounts kept; those on devices and in memory come first.
 const MOUNTS_MAX: usize = 200;
 
-/// Longest value of one option: the rest (an overlay's dozens of layers) would fill a page.
+/// Longest value of one option: an overlay's dozens of layers would fill a page.
 const OPTION_BYTES_MAX: usize = 200;
 
-/// On a block device, or on several.
+/// Kinds on one or several block devices.
 const ON_DEVICES: [&str; 18] = [
     "bcachefs", "btrfs", "erofs", "exfat", "ext2", "ext3", "ext4", "f2fs", "hfsplus", "iso9660", "jfs", "msdos",
     "ntfs3", "reiserfs", "squashfs", "vfat", "xfs", "zfs",
 ];
 
-/// In memory.
+/// Kinds in memory.
 const IN_MEMORY: [&str; 2] = ["ramfs", "tmpfs"];
 
-/// Without files of anybody.
+/// Kinds without user files.
 const PSEUDO: [&str; 27] = [
     "autofs",
     "binderfs",
@@ -58,19 +59,20 @@ const PSEUDO: [&str; 27] = [
     "tracefs",
 ];
 
-/// Of [`PSEUDO`] those whose folders may lead to another program or machine.
+/// The kinds of [`PSEUDO`] whose folders may lead to another program or machine.
 const LEADS_AWAY: [&str; 4] = ["autofs", "fuse.gvfsd-fuse", "fuse.lxcfs", "fuse.portal"];
 
-/// Words in an option's name whose value is nobody's business.
+/// Words in an option's name that mark its value as a secret.
 const SECRET: [&str; 5] = ["pass", "secret", "key", "token", "cred"];
 
-/// Name and value of what is mounted for process `who` (a number, or `self`); empty if that may not be read.
+/// Names and values of the mounts visible to process `who` (a number, or `self`); empty if they may
+/// not be read.
 pub(crate) fn read(proc: &Proc, who: &str) -> Vec<(String, String)> {
     let mut buffer = Vec::new();
     let Ok(text) = proc.read_lines(&format!("{who}/mountinfo"), &mut buffer) else { return Vec::new() };
     let all = visible(text);
     let mut chosen: Vec<&Mount> = all.iter().filter(|mount| !is_pseudo(mount.fstype)).collect();
-    // Stable: within each kind the order is the kernel's.
+    // A stable sort keeps the kernel's order within each kind.
     chosen.sort_by_key(|mount| !is_local(mount.fstype));
     chosen.truncate(MOUNTS_MAX);
     let root = root_of(proc, who, &all);
@@ -100,7 +102,7 @@ fn is_pseudo(fstype: &str) -> bool {
     PSEUDO.contains(&fstype)
 }
 
-/// Whether `mount` and all that a walk to it goes through answer without another machine or program.
+/// Whether `mount` and every mount on the path to it answer without another machine or program.
 fn is_safe(mount: &Mount, all: &[Mount]) -> bool {
     let passes =
         |fstype: &str| is_local(fstype) || fstype == "overlay" || (is_pseudo(fstype) && !LEADS_AWAY.contains(&fstype));
@@ -111,7 +113,7 @@ fn is_safe(mount: &Mount, all: &[Mount]) -> bool {
     is_local(mount.fstype) && all.iter().filter(|other| is_above(other)).all(|other| passes(other.fstype))
 }
 
-/// Options of the mount and of its file system, sorted, each once.
+/// Options of the mount and of its file system, sorted and without duplicates.
 fn options(mount: &Mount) -> String {
     let both = mount.options.split(',').chain(mount.super_options.split(','));
     let mut options: Vec<String> = both.filter_map(option).collect();
@@ -131,7 +133,7 @@ fn option(option: &str) -> Option<String> {
     (value.len() <= OPTION_BYTES_MAX).then(|| option.to_owned())
 }
 
-/// The device's name; where there is none, what was mounted, or the kind of file system.
+/// The device's name; without a device, the mounted source or the kind of file system.
 fn device(proc: &Proc, devices: &mut Devices, mount: &Mount) -> String {
     if IN_MEMORY.contains(&mount.fstype) || mount.fstype == "overlay" {
         return mount.fstype.to_owned();
@@ -141,12 +143,13 @@ fn device(proc: &Proc, devices: &mut Devices, mount: &Mount) -> String {
     }
     let source = &*mount.source;
     if let Some(name) = source.strip_prefix("/dev/") {
-        // A name that was given (`/dev/mapper/data`) is a link to the kernel's (`../dm-0`). Btrfs has a number of its own.
+        // A name such as `/dev/mapper/data` links to the kernel's (`../dm-0`). Btrfs uses its own
+        // device number.
         let link = proc.is_live().then(|| std::fs::read_link(source).ok()).flatten();
         let target = link.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
         return target.unwrap_or_else(|| name.to_owned());
     }
-    // Of `//user:password@server/share` the account is left out.
+    // The account in `//user:password@server/share` is left out.
     match source.rsplit_once('@') {
         Some((_, server)) => server.to_owned(),
         None if source.is_empty() => mount.fstype.to_owned(),
@@ -154,8 +157,9 @@ fn device(proc: &Proc, devices: &mut Devices, mount: &Mount) -> String {
     }
 }
 
-/// Where the root of process `who`, whose mounts are `all`, is for us; nothing on a made-up tree, whose paths are not ours. A mount's
-/// number is its own on the whole machine: with the same root as we, it sees the same paths. That anybody may find out.
+/// The root of process `who`, whose mounts are `all`, as holdup sees it; none on a made-up tree,
+/// whose paths are not real. A mount's id is unique on the whole machine: a process with the same
+/// root mount sees the same paths. Finding that out needs no privilege.
 fn root_of(proc: &Proc, who: &str, all: &[Mount]) -> Option<PathBuf> {
     if !proc.is_live() {
         return None;
@@ -167,13 +171,14 @@ fn root_of(proc: &Proc, who: &str, all: &[Mount]) -> Option<PathBuf> {
     Some(if is_ours { PathBuf::from("/") } else { proc.path(Tree::Proc, &format!("{who}/root")) })
 }
 
-/// Size of the file system at `path` below `root`, and what of it an ordinary user could still fill, bytes.
+/// Size of the file system at `path` below `root`, and the bytes that an ordinary user could still
+/// fill.
 fn sizes(root: &Path, path: &str) -> Option<(u64, u64)> {
     let path = root.join(path.trim_start_matches('/'));
     let path = CString::new(path.as_os_str().as_bytes()).ok()?;
-    // SAFETY: all zeroes are a valid statvfs, for the call to fill in.
+    // SAFETY: an all-zero statvfs is valid; the call fills it in.
     let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };
-    // SAFETY: `path` is a string with its end, `stat` is ours to write to.
+    // SAFETY: `path` is NUL-terminated, and `stat` is ours to write to.
     let result = unsafe { libc::statvfs(path.as_ptr(), &raw mut stat) };
     let bytes = |blocks: u64| blocks.checked_mul(stat.f_frsize);
     (result == 0).then(|| Some((bytes(stat.f_blocks)?, bytes(stat.f_bavail)?))).flatten()

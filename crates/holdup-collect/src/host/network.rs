@@ -1,5 +1,6 @@
-//! Interfaces, the queues in front of them and TCP's own error counters: `/proc/net/{dev,snmp,netstat}` and rtnetlink, of this
-//! network namespace. Single connections are for `queues`.
+//! Interfaces, the queues in front of them, and TCP's error counters:
+//! `/proc/net/{dev,snmp,netstat}` and rtnetlink, within this network namespace. Single connections
+//! are read in `queues`.
 
 use holdup_recording::metrics::Metric;
 use holdup_recording::{Labels, metrics};
@@ -36,7 +37,7 @@ pub(super) fn interfaces(reader: &mut Reader, out: &mut Out) -> Result<(), ReadE
     Ok(())
 }
 
-/// Of what an interface received, and then sent, in the order of the file.
+/// Metrics of what an interface received, and then of what it sent, in the order of the file.
 const INTERFACE: [Metric; 4] = [
     metrics::host::NETWORK_IO_BYTES,
     metrics::host::NETWORK_PACKETS,
@@ -44,10 +45,10 @@ const INTERFACE: [Metric; 4] = [
     metrics::host::NETWORK_DROPPED,
 ];
 
-/// Kind of an interface that has no queue.
+/// The queue kind of an interface without a queue.
 const NO_QUEUE: &str = "noqueue";
 
-/// The queue in front of every interface that has sent something through it.
+/// The queue of every interface that has sent something through it.
 pub(super) fn queues(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> {
     if !reader.proc.is_live() {
         return Ok(());
@@ -63,11 +64,11 @@ pub(super) fn queues(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError
     Ok(())
 }
 
-/// Most interfaces whose settings are read.
+/// Largest number of interfaces whose settings are read.
 const INTERFACES_MAX: usize = 200;
 
-/// What each interface is set to: `net.DEV.speed_bits_per_second`, where its driver tells, `net.DEV.qdisc`, and
-/// `net.DEV.shaper_bytes_per_second` of a token bucket.
+/// Settings of each interface: `net.DEV.speed_bits_per_second` if its driver reports it,
+/// `net.DEV.qdisc`, and `net.DEV.shaper_bytes_per_second` of a token bucket.
 pub(super) fn settings(proc: &Proc) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let folder = std::fs::read_dir(proc.path(Tree::Sys, "class/net"));
@@ -94,7 +95,7 @@ pub(super) fn settings(proc: &Proc) -> Vec<(String, String)> {
     found
 }
 
-/// Where a counter is: file, protocol line, the kernel's name; and our name for it.
+/// Where each counter is: file, protocol line, the kernel's name; then our name for it.
 const TCP: [(&str, &str, &str, Metric); 6] = [
     ("net/snmp", "Tcp:", "RetransSegs", metrics::tcp::RETRANSMITTED_SEGMENTS),
     ("net/snmp", "Tcp:", "OutSegs", metrics::tcp::SENT_SEGMENTS),
@@ -104,7 +105,7 @@ const TCP: [(&str, &str, &str, Metric); 6] = [
     ("net/netstat", "TcpExt:", "ListenDrops", metrics::tcp::LISTEN_DROPS),
 ];
 
-/// The same of counters that not every kernel has.
+/// The same for counters that some kernels lack.
 const TCP_LATER: [(&str, &str, &str, Metric); 7] = [
     ("net/snmp", "Tcp:", "InSegs", metrics::tcp::RECEIVED_SEGMENTS),
     ("net/netstat", "TcpExt:", "TCPTimeouts", metrics::tcp::RETRANSMISSION_TIMEOUTS),
@@ -115,8 +116,8 @@ const TCP_LATER: [(&str, &str, &str, Metric); 7] = [
     ("net/netstat", "TcpExt:", "TCPBacklogDrop", metrics::tcp::BACKLOG_DROPS),
 ];
 
-/// What `file` (`net/netstat`, or `71/net/netstat` for the network that a process is in) says of connections that were refused a
-/// place in an accept queue.
+/// Connections that were refused a place in an accept queue, from `file` (`net/netstat`, or
+/// `71/net/netstat` for the network namespace of a process).
 pub(crate) fn listen(proc: &Proc, file: &str, buffer: &mut Vec<u8>, out: &mut Out) -> Result<(), ReadError> {
     let text = proc.read_lines(file, buffer)?;
     for (_, protocol, kernel_name, metric) in
@@ -128,7 +129,7 @@ pub(crate) fn listen(proc: &Proc, file: &str, buffer: &mut Vec<u8>, out: &mut Ou
     Ok(())
 }
 
-/// Retransmits, timers that ended, and connections that were refused a place in an accept queue.
+/// Retransmissions, expired timers, and connections that were refused a place in an accept queue.
 pub(super) fn tcp(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> {
     for file in ["net/snmp", "net/netstat"] {
         out.begin();
@@ -138,7 +139,7 @@ pub(super) fn tcp(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> {
             out.put_plain(metric, number(&format!("/proc/{file}"), kernel_name, value)?);
         }
         for (_, protocol, kernel_name, metric) in TCP_LATER.iter().filter(|(of, ..)| *of == file) {
-            // One that is named has a value; without one the file was cut off.
+            // A named counter has a value; without one the file was cut off.
             if names(text, protocol).is_some_and(|mut names| names.any(|name| name == *kernel_name)) {
                 let value = column(text, protocol, kernel_name);
                 out.put_plain(metric, number(&format!("/proc/{file}"), kernel_name, value)?);
@@ -148,13 +149,14 @@ pub(super) fn tcp(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> {
     Ok(())
 }
 
-/// The first of a protocol's two lines.
+/// The names in the first of a protocol's two lines.
 fn names<'a>(text: &'a str, protocol: &str) -> Option<impl Iterator<Item = &'a str>> {
     let is_of = |line: &&str| line.split_ascii_whitespace().next() == Some(protocol);
     text.lines().find(is_of).map(str::split_ascii_whitespace)
 }
 
-/// These files have two lines a protocol: names, then values in the same order.
+/// The value of `name`. These files have two lines per protocol: names, then values in the same
+/// order.
 fn column<'a>(text: &'a str, protocol: &str, name: &str) -> Option<&'a str> {
     let mut lines = text.lines().filter(|line| line.split_ascii_whitespace().next() == Some(protocol));
     let position = lines.next()?.split_ascii_whitespace().position(|field| field == name)?;

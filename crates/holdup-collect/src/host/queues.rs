@@ -1,9 +1,11 @@
-//! Requests and connections that wait in the kernel for a server: from the socket lists, per listening port.
+//! Requests and connections that wait in the kernel for a server, per listening port, from the
+//! socket lists.
 //!
-//! `tcp_accept_queue_length` counts connections that are set up and not yet accepted. `tcp_server_unread_connections`
-//! counts those on which bytes have come that the server has not read: a request that nobody has looked at yet
-//! shows there and in no metric of the server itself. A connection in the accept queue whose request has come counts
-//! in both. How long an accept queue may be (`tcp_accept_queue_limit`) is not in the files, only in what `sock_diag` tells.
+//! `tcp_accept_queue_length` counts connections that are established and not yet accepted.
+//! `tcp_server_unread_connections` counts those with bytes that the server has not read: a request
+//! that still waits there shows up in no metric of the server itself. A connection in the accept
+//! queue whose request has arrived counts in both. The limit of an accept queue
+//! (`tcp_accept_queue_limit`) is only in `sock_diag`, not in the files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +20,7 @@ use crate::reading::Out;
 #[derive(Default)]
 struct Port {
     accept_queue: f64,
-    /// None where it is not told.
+    /// None if the kernel does not report it.
     accept_queue_limit: Option<f64>,
     connections: f64,
     unread_connections: f64,
@@ -26,15 +28,15 @@ struct Port {
     close_wait: f64,
 }
 
-/// Sockets that listen or are connected.
+/// States of sockets that listen or are connected.
 const STATES: [u8; 3] = [ESTABLISHED, CLOSE_WAIT, LISTEN];
 
-/// What this kernel does not say of connections, if so.
+/// Which facts about connections this kernel withholds, if any.
 pub(super) fn lacking(reader: &mut Reader) -> Option<Coverage> {
     if !reader.proc.is_live() || sock_diag::each_connection(&[LISTEN], &mut reader.buffer, |_| ()).is_ok() {
         return None;
     }
-    let why = "the kernel can't be asked about connections (sock_diag): round trips, segments sent again and the \
+    let why = "the kernel does not answer sock_diag queries: round trips, retransmitted segments and the \
                client's side of connections are not seen";
     let enable = "modprobe tcp_diag inet_diag, and let the sandbox pass netlink sockets";
     Some(part("connections", CoverageState::Absent, why, enable))
@@ -52,9 +54,9 @@ pub(super) fn read(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> 
         })?;
     }
     let mut listening = BTreeMap::<u16, Port>::new();
-    // A connection can stand in the list before the socket that listens: count first, choose after.
+    // A connection may precede its listening socket in the list: count first, choose after.
     let mut counted = BTreeMap::<u16, Port>::new();
-    // A socket that moves in the list while it is read shows twice.
+    // A socket that moves in the list while it is read appears twice.
     let mut seen = BTreeSet::new();
     for Connection { socket, send_queue, .. } in &all {
         if socket.state == LISTEN {

@@ -1,10 +1,11 @@
-//! What is set on the host: kernel, memory, clock, limits, and block devices by way of [`block`](super::block). A setting that
-//! this kernel does not have is left out. Cgroups and mounts are for their own files.
+//! Settings of the host: kernel, memory, clock, limits, and block devices by way of
+//! [`block`](super::block). A setting that this kernel lacks is left out. Cgroups and mounts are
+//! read in their own modules.
 
 use super::block;
 use crate::proc::{Proc, Tree};
 
-/// `/proc/sys` files that bear on a slow service; their names here are sysctl's.
+/// `/proc/sys` files that affect a slow service, under sysctl's names.
 const SYSCTLS: [&str; 24] = [
     "net.core.somaxconn",
     "net.ipv4.tcp_max_syn_backlog",
@@ -32,7 +33,7 @@ const SYSCTLS: [&str; 24] = [
     "kernel.threads-max",
 ];
 
-/// Name and value of every setting that can be read.
+/// Names and values of all readable settings.
 pub(super) fn read(proc: &Proc) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut put = |name: &str, value: Option<String>| {
@@ -44,7 +45,7 @@ pub(super) fn read(proc: &Proc) -> Vec<(String, String)> {
     put("cpu_logical_count", cpus(proc));
     for name in SYSCTLS {
         let value = proc.word(Tree::Proc, &format!("sys/{}", name.replace('.', "/")));
-        // Several values stand apart by tabs.
+        // Several values are separated by tabs.
         put(name, value.map(|value| value.split_ascii_whitespace().collect::<Vec<_>>().join(" ")));
     }
     for name in ["enabled", "defrag"] {
@@ -77,7 +78,7 @@ fn memory_bytes(proc: &Proc, field: &str) -> Option<u64> {
     line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// How many numbers a list like `0-3,8` has.
+/// How many numbers a list such as `0-3,8` contains.
 fn listed(list: &str) -> Option<u32> {
     list.split(',').try_fold(0_u32, |sum, part| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

@@ -1,8 +1,8 @@
 //! Every thread of the host by state, and rows for those that are in uninterruptible sleep (D).
 //!
-//! The load average and `procs_blocked` don't show a pile-up in D: with 300 threads in D behind a directory lock
-//! `procs_blocked` stays at 0 or 1. So the states are counted, one small file a thread. A process that a `pid:N` watches, too, is
-//! looked at once for both.
+//! The load average and `procs_blocked` hide a pile-up in D: with 300 threads in D behind a
+//! directory lock `procs_blocked` stays at 0 or 1. So holdup counts the states itself, from one
+//! small file per thread. A process that a `pid:N` watches as well is read once for both.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -18,17 +18,17 @@ use crate::proc::watched::{self, Watched};
 use crate::proc::{Proc, Tree, standing};
 use crate::reading::{Out, thread_cpu_time};
 
-/// State letters that are counted even when no thread is in them.
+/// States that are reported even when no thread is in them.
 const STATES: &[u8] = b"RSDTtZIX";
 
-/// Most of one core that counting may use: of the host's 2 % what the other sections leave. On a host of so many threads
-/// that a count costs more, it is made less often.
+/// Share of one core that counting may use: the part of the host's 2 % that the other sections
+/// leave. With so many threads that a count costs more, holdup counts less often.
 const CPU_RATIO_MAX: f64 = 0.018;
 
-/// The kernel's own threads in D are looked at like those of programs; sleeping ones never are.
+/// The kernel's own threads in D are examined like those of programs; sleeping ones never are.
 const HOST_BUDGET: Budget = Budget { sleepers: 0, ..BUDGET };
 
-/// What is kept between samples.
+/// State between samples.
 #[derive(Default)]
 pub(super) struct Scan {
     parts: Option<(Files, Memory)>,
@@ -36,7 +36,7 @@ pub(super) struct Scan {
     groups: HashMap<u32, Group>,
     shared: HashMap<u32, Watched>,
     samples: usize,
-    /// No count before this: the last one has used up the CPU time until then.
+    /// No count before this time, which pays for the CPU time of the last one.
     rest_until: Option<Instant>,
 }
 
@@ -46,7 +46,7 @@ struct Group {
     seen_in: usize,
 }
 
-/// What a sample finds.
+/// The result of one sample.
 struct Tally<'a> {
     counts: [u32; 128],
     rows: Vec<holdup_recording::rows::Thread>,
@@ -79,7 +79,7 @@ pub(super) fn read(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> 
     let mut tally = Tally { counts: [0; 128], rows: Vec::new(), source: out.source(), at: 0 };
     scan.count(proc, open_max(proc), &mut tally)?;
     let cost = cpu_begun.zip(thread_cpu_time()).map(|(before, after)| after.saturating_sub(before));
-    // A made-up tree costs what the machine's own does not.
+    // The cost is ignored on a made-up tree, which is not this machine's own.
     scan.rest_until = cost.filter(|_| proc.is_live()).map(|cost| begun + cost.div_f64(CPU_RATIO_MAX));
     for (letter, &threads) in (0_u8..).zip(&tally.counts) {
         if threads > 0 || STATES.contains(&letter) {
@@ -95,7 +95,7 @@ pub(super) fn read(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> 
 }
 
 impl Scan {
-    /// Lets the next count be made at once.
+    /// Allows the next count at once.
     pub(super) fn wake(&mut self) {
         self.rest_until = None;
     }
@@ -111,10 +111,10 @@ impl Scan {
         files.room = open_max.saturating_sub(open);
         let mut budget = HOST_BUDGET;
         let mut read_any = false;
-        // Another one is first each time, so that the budget for places goes round.
+        // Each sample starts at another process, so that the budget reaches all of them.
         let first = if pids.is_empty() { 0 } else { (*samples * (pids.len() / 3 + 1)) % pids.len() };
         for &pid in pids[first..].iter().chain(&pids[..first]) {
-            // A process that ended since the folder was listed is no gap.
+            // A process that ended since the folder was listed is not a gap.
             if let Some(shared) = shared.get_mut(&pid) {
                 let found = shared.look(files, memory, |census| {
                     tally.add(census);
@@ -131,7 +131,14 @@ impl Scan {
         }
         groups.retain(|_, group| group.seen_in == *samples);
         let root = proc.path(Tree::Proc, "");
-        if read_any { Ok(()) } else { Err(ReadError(format!("{}: no process can be read", root.display()))) }
+        if read_any {
+            Ok(())
+        } else {
+            Err(ReadError(format!(
+                "{}: no process can be read; is proc mounted there, and may holdup read it?",
+                root.display()
+            )))
+        }
     }
 }
 

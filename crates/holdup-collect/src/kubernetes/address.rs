@@ -1,44 +1,44 @@
-//! `kubernetes:[URL][?namespace=&pod=|selector=&token-file=&ca-file=]`: where to ask, as whom, about which pods. What isn't said is
-//! what a pod has: its service account.
+//! `kubernetes:[URL][?namespace=&pod=|selector=&token-file=&ca-file=]`: which API to query, with
+//! which account, about which pods. Missing parts come from the pod's service account.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-/// Where a pod finds its account.
+/// Where a pod finds its service account.
 const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// An example where one is needed.
+/// The example in error messages.
 const EXAMPLE: &str = "kubernetes:https://HOST:6443?namespace=shop&token-file=PATH&ca-file=PATH, or through kubectl proxy: \
                        kubernetes:http://127.0.0.1:8001?namespace=shop";
 
-/// What tells a program that it is in a pod.
+/// How a program knows that it runs in a pod.
 #[derive(Clone, Debug)]
 pub struct Inside {
     /// Folder of the service account: `token`, `ca.crt`, `namespace`.
     pub account: PathBuf,
-    /// Host and port of the API, if we are in a pod.
+    /// Host and port of the API, if holdup runs in a pod.
     pub api: Option<(String, String)>,
 }
 
-/// Where to ask for what.
+/// The parsed address.
 #[derive(Clone, Debug)]
 pub struct Address {
-    /// Scheme, host and port; without a slash at its end.
+    /// Scheme, host and port, without a trailing slash.
     pub base: String,
-    /// Whose pods.
+    /// The namespace of the pods.
     pub namespace: String,
-    /// This one only.
+    /// Only this pod.
     pub pod: Option<String>,
-    /// Those with these labels only.
+    /// Only pods with these labels.
     pub selector: Option<String>,
-    /// Where the token is; it is read each time, for it changes.
+    /// Path of the token; it is read for each request, because it changes.
     pub token_file: Option<PathBuf>,
-    /// The authority that signed the API's certificate.
+    /// Certificate of the authority that signed the API's certificate.
     pub ca_file: Option<PathBuf>,
 }
 
 impl Inside {
-    /// As the environment says.
+    /// Reads the environment.
     pub fn of_environment() -> Self {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         Self {
@@ -49,10 +49,10 @@ impl Inside {
 }
 
 impl Address {
-    /// Reads what stands behind `kubernetes:`.
+    /// Parses the text after `kubernetes:`.
     ///
     /// # Errors
-    /// What is wrong, and what there is.
+    /// What is wrong, and which forms are accepted.
     pub fn parse(text: &str, inside: &Inside) -> Result<Self, String> {
         let (base, query) = text.split_once('?').unwrap_or((text, ""));
         let in_pod = base.is_empty();
@@ -62,7 +62,7 @@ impl Address {
             (Some((host, port)), true) => format!("https://{host}:{port}"),
             (None, true) => {
                 return Err(format!(
-                    "this is no pod (KUBERNETES_SERVICE_HOST is not set); say where to ask: {EXAMPLE}"
+                    "not running in a pod (KUBERNETES_SERVICE_HOST is not set); give the API's URL: {EXAMPLE}"
                 ));
             }
         };
@@ -82,7 +82,7 @@ impl Address {
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let value = decoded(value).filter(|value| !value.is_empty());
-            let value = value.ok_or_else(|| format!("{name}: a value is needed, with % as %25 and & as %26"))?;
+            let value = value.ok_or_else(|| format!("{name} needs a value, with % written as %25 and & as %26"))?;
             match name {
                 "namespace" => found.namespace = value,
                 "pod" => found.pod = Some(value),
@@ -91,7 +91,7 @@ impl Address {
                 "ca-file" => found.ca_file = Some(PathBuf::from(value)),
                 _ => {
                     let known = "namespace, pod, selector, token-file, ca-file";
-                    return Err(format!("\"{name}\" is unknown; there are: {known}"));
+                    return Err(format!("\"{name}\" is unknown; supported: {known}"));
                 }
             }
         }
@@ -101,7 +101,7 @@ impl Address {
         }
         for name in std::iter::once(&found.namespace).chain(&found.pod) {
             if !name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte)) {
-                return Err(format!("\"{name}\" is no name: lower-case letters, digits, - and ."));
+                return Err(format!("\"{name}\" is not a valid name: use lower-case letters, digits, - and ."));
             }
         }
         if found.pod.is_some() && found.selector.is_some() {
@@ -113,7 +113,7 @@ impl Address {
         Ok(found)
     }
 
-    /// Whether only some pods are meant.
+    /// Whether the address selects pods.
     pub fn is_of_pods(&self) -> bool {
         self.pod.is_some() || self.selector.is_some()
     }
@@ -128,10 +128,10 @@ fn is_loopback(host: &str) -> bool {
     name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// A short file's content without the white space around it.
+/// Content of a short file, without surrounding white space.
 ///
 /// # Errors
-/// If it can't be read or is empty; the content is not repeated.
+/// If the file cannot be read or is empty; the error does not repeat the content.
 pub(super) fn word(path: &Path) -> Result<String, String> {
     let text = holdup_recording::files::read_text(path, holdup_recording::files::SMALL_BYTES)
         .map_err(|e| format!("{}: {e}", path.display()))?;
@@ -139,7 +139,7 @@ pub(super) fn word(path: &Path) -> Result<String, String> {
     if text.is_empty() { Err(format!("{}: the file is empty", path.display())) } else { Ok(text.to_owned()) }
 }
 
-/// What `%3D` and its like stand for; nothing if that is no text.
+/// Decodes `%3D` and the like; none if the result is not UTF-8.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -193,15 +193,15 @@ mod tests {
     #[test]
     fn what_is_no_address() {
         for (text, hint) in [
-            ("", "this is no pod"),
+            ("", "not running in a pod"),
             ("https://h:6443", "namespace=NAME is missing"),
             ("10.0.0.1:6443?namespace=n", "https:// URL"),
             ("https://u:secret@h?namespace=n", "without an account"),
-            ("https://h?namespace=Shop", "is no name"),
-            ("https://h?namespace=n/../m", "is no name"),
+            ("https://h?namespace=Shop", "is not a valid name"),
+            ("https://h?namespace=n/../m", "is not a valid name"),
             ("https://h?namespace=n&pod=a&selector=b", "exclude each other"),
             ("https://h?namespace=n&token=secret", "\"token\" is unknown"),
-            ("https://h?namespace=n&selector=%zz", "selector: a value is needed"),
+            ("https://h?namespace=n&selector=%zz", "selector needs a value"),
             ("http://h?namespace=n&token-file=/t", "https:// only"),
         ] {
             let why = Address::parse(text, &outside()).unwrap_err();

@@ -1,5 +1,6 @@
-//! Kubernetes' API as far as it lists pods and events of a namespace: bounded in time, bytes and pages. The token is read each time, for
-//! the cluster changes it, and is in no message.
+//! The part of Kubernetes' API that lists pods and events of a namespace, bounded in time, bytes
+//! and pages. The token is read for each request, because the cluster rotates it; it appears in no
+//! message.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,39 +10,39 @@ use crate::kubernetes::objects::Document;
 use super::address::{Address, word};
 use crate::http;
 
-/// Whole time of one request.
+/// Time limit of one request.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Largest page that is read.
+/// Largest page read.
 const PAGE_BYTES_MAX: u64 = 32 << 20;
 
-/// Objects of a page, and pages of a list.
+/// Objects per page, and pages per list.
 const PAGE: usize = 500;
 const PAGES_MAX: usize = 10;
 
-/// Objects of a list that are read.
+/// Largest number of objects read from a list.
 pub(super) const MOST: usize = PAGE * PAGES_MAX;
 
-/// Somebody to ask.
+/// A client of the API.
 pub(super) struct Api {
     address: Address,
     agent: ureq::Agent,
 }
 
-/// A list, whole or cut.
+/// A list, complete or cut.
 pub(super) struct Listed {
-    /// A page each.
+    /// One per page.
     pub documents: Vec<Document>,
-    /// Whether there is more.
+    /// Whether the list was cut.
     pub cut: bool,
 }
 
-/// Why there is no list.
+/// Why a list could not be read.
 #[derive(Debug)]
 pub(super) enum Refused {
-    /// The account may not.
+    /// The account may not list it.
     Denied(String),
-    /// Anything else.
+    /// Any other reason.
     Failed(String),
 }
 
@@ -53,7 +54,7 @@ impl fmt::Display for Refused {
 }
 
 impl Api {
-    /// That of `address`.
+    /// The client for `address`.
     ///
     /// # Errors
     /// If the authority's certificate can't be read.
@@ -63,7 +64,12 @@ impl Api {
             let pem = holdup_recording::files::read(file, holdup_recording::files::SMALL_BYTES)
                 .map_err(|e| format!("{}: {e}", file.display()))?;
             let items = ureq::tls::parse_pem(&pem).collect::<Result<Vec<_>, _>>();
-            let items = items.map_err(|_| format!("{}: this is no PEM file", file.display()))?;
+            let items = items.map_err(|_| {
+                format!(
+                    "{}: not a PEM file; ca-file must be the PEM certificate of the cluster's authority",
+                    file.display()
+                )
+            })?;
             let found: Vec<_> = items
                 .into_iter()
                 .filter_map(|item| match item {
@@ -72,7 +78,10 @@ impl Api {
                 })
                 .collect();
             if found.is_empty() {
-                return Err(format!("{}: there is no certificate in it", file.display()));
+                return Err(format!(
+                    "{}: contains no certificate; ca-file must be the PEM certificate of the cluster's authority",
+                    file.display()
+                ));
             }
             tls = tls.root_certs(ureq::tls::RootCerts::new_with_certs(&found));
         }
@@ -90,17 +99,17 @@ impl Api {
         Ok(Self { address: address.clone(), agent })
     }
 
-    /// All of `what` (`pods` or `events`) that the address means.
+    /// All of `what` (`pods` or `events`) that the address selects.
     ///
     /// # Errors
-    /// If it may not be listed, or there is no whole answer.
+    /// If the account may not list it, or the answer is incomplete.
     pub fn list(&self, what: &str) -> Result<Listed, Refused> {
         let Address { base, namespace, pod, selector, token_file, .. } = &self.address;
         let mut url = format!("{base}/api/v1/namespaces/{namespace}/{what}?limit={PAGE}");
         match (what, pod, selector) {
             ("pods", Some(pod), _) => url += &format!("&fieldSelector={}", encoded(&format!("metadata.name={pod}"))),
             ("pods", None, Some(labels)) => url += &format!("&labelSelector={}", encoded(labels)),
-            // Of a pod's events the API finds those of its name; whose labels fit is found out here.
+            // The API selects events by the pod's name; holdup itself matches labels.
             (_, Some(pod), _) => url += &format!("&fieldSelector={}", encoded(&format!("involvedObject.name={pod}"))),
             _ => {}
         }
@@ -125,23 +134,25 @@ impl Api {
         let answer = http::get(&self.agent, url, authorization, PAGE_BYTES_MAX).map_err(Refused::Failed)?;
         match answer.status {
             200 => crate::kubernetes::objects::read(&answer.body).map_err(|why| {
-                Refused::Failed(format!("what it answers is not what Kubernetes' API does: line {}: {why}", why.line))
+                Refused::Failed(format!("its answer is not a list of Kubernetes' API: line {}: {why}", why.line))
             }),
-            401 => Err(Refused::Denied("the token is not accepted (401)".to_owned())),
+            401 => Err(Refused::Denied(
+                "the API rejected the token (401): is it expired, or of another cluster?".to_owned(),
+            )),
             403 => Err(Refused::Denied(format!("not allowed (403): {}", message(&answer.body)))),
             status => Err(Refused::Failed(format!("it answers with status {status}: {}", message(&answer.body)))),
         }
     }
 }
 
-/// What the API says of a refusal.
+/// The API's message about a refusal.
 fn message(body: &[u8]) -> String {
     let status: Option<serde_json::Value> = serde_json::from_slice(body).ok();
     let message = status.as_ref().and_then(|status| status.get("message")?.as_str()).unwrap_or("no reason is given");
     message.chars().filter(|c| !c.is_control()).take(300).collect()
 }
 
-/// As a query has it.
+/// `text` encoded for a query.
 fn encoded(text: &str) -> String {
     let one = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),

@@ -1,6 +1,7 @@
-//! What Kubernetes says of pods -> rows: limits, requests and probes as settings, restarts as samples, and what happened as events. It
-//! reads what the API answers and what `kubectl get pods -o json` and `kubectl get events -o json` print, which are the same objects.
-//! No I/O, no clock: whoever asks the API, or opens a file, hands over its bytes and says when they were read.
+//! Turns Kubernetes objects about pods into rows: limits, requests and probes as settings, restarts
+//! as samples, and changes as events. It reads the API's answers and the output of `kubectl get
+//! pods -o json` and `kubectl get events -o json`, which hold the same objects. It does no I/O and
+//! reads no clock: the caller hands over bytes and the time of reading.
 //!
 //! Environment variables, volumes, labels, annotations and arguments of commands are not kept: they may hold secrets.
 
@@ -16,42 +17,43 @@ use holdup_recording::Batch;
 
 pub use document::{Document, Unread, read};
 
-/// Longest text of a message that is kept, letters.
+/// Longest message text kept, in characters.
 const TEXT_LETTERS: usize = 300;
 
-/// Keeps account of what was said already, so that of the same objects read again only what is new becomes rows.
+/// Remembers what was already reported, so that objects read again yield only new rows.
 #[derive(Debug, Default)]
 pub struct Account {
-    /// What happened before this (nanoseconds since 1970) is old; none if all is wanted.
+    /// Anything before this (nanoseconds since 1970) is old; none to report everything.
     since: Option<i64>,
-    /// Only what is about pods that were seen.
+    /// Only report pods that were seen.
     seen_pods_only: bool,
     pods: HashMap<String, pod::Known>,
-    /// How often each event had happened.
+    /// The count of each event so far.
     events: HashMap<String, u64>,
 }
 
-/// When objects were read.
+/// The window in which objects were read.
 #[derive(Clone, Copy, Debug)]
 pub struct Read {
-    /// Middle of the reading, nanoseconds since 1970.
+    /// Middle of the read, nanoseconds since 1970.
     pub at: i64,
-    /// How long it took, nanoseconds.
+    /// Its length, nanoseconds.
     pub window_ns: i64,
 }
 
 impl Account {
-    /// Of everything that objects tell, however old.
+    /// Reports everything in the objects, however old.
     pub fn of_everything() -> Self {
         Self::default()
     }
 
-    /// Of what has happened since a moment (nanoseconds since 1970); with `seen_pods_only` only to pods that are handed over.
+    /// Reports only what happened since `at` (nanoseconds since 1970); with `seen_pods_only` only
+    /// for pods handed over.
     pub fn since(at: i64, seen_pods_only: bool) -> Self {
         Self { since: Some(at), seen_pods_only, ..Self::default() }
     }
 
-    /// What is new in `documents`, which were read at once.
+    /// The rows that are new in `documents`, which were read together.
     pub fn take(&mut self, documents: &[Document], read: Read) -> Batch {
         let mut batch = Batch::default();
         for pod in documents.iter().flat_map(|document| &document.pods) {
@@ -69,7 +71,8 @@ impl Account {
             there.insert(event.id());
             event::rows(event, source, before, self.since, read, &mut batch);
         }
-        // What the cluster has forgotten can't come again. Where none is listed, the list may have been refused this time.
+        // Events that the cluster has forgotten cannot return. An empty list may mean that this
+        // request was refused.
         if self.since.is_some() && !there.is_empty() {
             self.events.retain(|id, _| there.contains(id));
         }
@@ -77,14 +80,15 @@ impl Account {
     }
 }
 
-/// The last moment that `documents` speak of (nanoseconds since 1970): they were made no earlier. Nothing if they tell no time.
+/// The latest time in `documents` (nanoseconds since 1970): they were written no earlier. None if
+/// they contain no time.
 pub fn latest(documents: &[Document]) -> Option<i64> {
     let pods = documents.iter().flat_map(|document| &document.pods).flat_map(pod::moments);
     let events = documents.iter().flat_map(|document| &document.events).flat_map(event::moments);
     pods.chain(events).max()
 }
 
-/// Name of a source in all tables.
+/// The source's name in all tables.
 pub fn source(namespace: &str, pod: Option<&str>) -> String {
     match pod {
         Some(pod) => format!("kubernetes:{namespace}/{pod}"),
@@ -92,16 +96,16 @@ pub fn source(namespace: &str, pod: Option<&str>) -> String {
     }
 }
 
-/// Settings of a pod by their names.
+/// A pod's settings by name.
 type Settings = BTreeMap<String, String>;
 
-/// A message as it may be kept: in one line, not too long, without the queries of URLs.
+/// A message as it may be kept: on one line, shortened, without the queries of URLs.
 fn shown(text: &str) -> String {
     let mut kept = String::new();
     let mut hides = false;
     for c in text.chars().take(TEXT_LETTERS) {
         let c = if c.is_control() { ' ' } else { c };
-        // A query ends with the URL.
+        // A query ends where the URL ends.
         hides &= !matches!(c, ' ' | '"' | '\'' | '>');
         if !hides {
             kept.push(c);

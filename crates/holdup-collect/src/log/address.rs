@@ -1,10 +1,10 @@
-//! `log:PATH?…`: which file, and what its fields are called there.
+//! Parses `log:PATH?…`: the file, and the names of its fields.
 
 use std::path::PathBuf;
 
 use super::fields::{Fields, Meaning, RESOURCES, UNITS};
 
-/// What may stand behind the `?`, beside the resources.
+/// Keys accepted after the `?`, besides the resources.
 const KEYS: [(&str, Meaning); 6] = [
     ("trace", Meaning::Trace),
     ("total", Meaning::Total),
@@ -14,27 +14,27 @@ const KEYS: [(&str, Meaning); 6] = [
     ("status", Meaning::Status),
 ];
 
-/// Words for a resource.
+/// Keys of the resources.
 const WORDS: [&str; RESOURCES.len()] = ["db", "pool", "cache", "http", "queue"];
 
-/// Where to read, and how.
+/// The parsed address.
 #[derive(Clone, Debug)]
 pub(super) struct Address {
     /// The file.
     pub path: PathBuf,
-    /// Names of its fields.
+    /// The names of its fields.
     pub fields: Fields,
 }
 
 impl Address {
-    /// Reads what stands behind `log:`.
+    /// Parses the text after `log:`.
     ///
     /// # Errors
-    /// What is wrong, and what there is.
+    /// What is wrong, and which keys are accepted.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (path, query) = text.split_once('?').unwrap_or((text, ""));
         if path.is_empty() {
-            return Err("the path of a log is missing; say e.g. log:/var/log/app.log".to_owned());
+            return Err("the log's path is missing; write e.g. log:/var/log/app.log".to_owned());
         }
         let mut fields = Fields::default();
         let pairs: Vec<(&str, &str)> = query
@@ -42,15 +42,15 @@ impl Address {
             .filter(|pair| !pair.is_empty())
             .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
             .collect();
-        // The unit is of all of them, wherever it stands.
+        // The unit applies to all fields, wherever it appears.
         let unit = pairs.iter().rfind(|(key, _)| *key == "unit").map_or("ms", |(_, unit)| unit);
         let unit = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, unit)| *unit);
-        let unit = unit.ok_or("unit is one of: ns, us, ms, s")?;
+        let unit = unit.ok_or("unit must be ns, us, ms or s")?;
         for (key, names) in pairs.into_iter().filter(|(key, _)| *key != "unit") {
-            let meaning = meaning(key).ok_or_else(|| format!("\"{key}\" is unknown; there are: {}", known()))?;
+            let meaning = meaning(key).ok_or_else(|| format!("\"{key}\" is unknown; supported: {}", known()))?;
             let names: Vec<&str> = names.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
             if names.is_empty() {
-                return Err(format!("say which field {key} is, e.g. {key}=some_name"));
+                return Err(format!("{key} needs the name of a field, e.g. {key}=some_name"));
             }
             names.into_iter().for_each(|name| fields.give(name, meaning, unit));
         }
@@ -96,10 +96,10 @@ mod tests {
     #[test]
     fn mistakes_say_the_way_out() {
         for (text, words) in [
-            ("", "the path of a log is missing"),
-            ("?db=x", "the path of a log is missing"),
-            ("/a?unit=h", "ns, us, ms, s"),
-            ("/a?dbb=x", "\"dbb\" is unknown; there are: trace, total, time, service, name, status, db, pool"),
+            ("", "the log's path is missing"),
+            ("?db=x", "the log's path is missing"),
+            ("/a?unit=h", "ns, us, ms or s"),
+            ("/a?dbb=x", "\"dbb\" is unknown; supported: trace, total, time, service, name, status, db, pool"),
             ("/a?db=", "e.g. db=some_name"),
             ("/a?db", "e.g. db=some_name"),
         ] {

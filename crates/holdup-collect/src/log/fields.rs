@@ -1,35 +1,36 @@
-//! What a log's fields mean: by the names that common formats give them, or as the address says. And how their values
-//! are read: durations in the unit that the name or the value says, trace ids in the forms there are.
+//! The meaning of a log's fields, by the names of common formats or as the address says. Also
+//! parses their values: durations in the unit of the name or the value, and trace ids in their
+//! usual forms.
 
 use std::collections::HashMap;
 
 use holdup_recording::clock;
 
-/// What a field says.
+/// The meaning of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Meaning {
     /// The trace id, or a `traceparent` that has it.
     Trace,
-    /// All of the request's time.
+    /// The request's total time.
     Total,
     /// Time in a resource, by its index in [`RESOURCES`].
     Wait(usize),
-    /// How many calls that were.
+    /// The number of calls to that resource.
     Calls(usize),
     /// When the request ended.
     Time,
     /// The service.
     Service,
-    /// What was asked for.
+    /// The operation.
     Name,
-    /// The status of HTTP.
+    /// The HTTP status.
     Status,
 }
 
-/// Resources that there are waits for.
+/// Resources that a request may wait for.
 pub(super) const RESOURCES: [&str; 5] = ["database", "pool", "cache", "http", "queue"];
 
-/// Nanoseconds of a unit.
+/// Nanoseconds per unit.
 pub(super) const UNITS: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
 
 const MS: f64 = 1e6;
@@ -37,11 +38,12 @@ const SECONDS: f64 = 1e9;
 const US: f64 = 1e3;
 const NS: f64 = 1.0;
 
-/// Longest time that is one, nanoseconds: a day.
+/// Longest plausible time, nanoseconds: a day.
 const LONGEST_NS: f64 = 86_400e9;
 
-/// Names without their unit, with what they are in if no unit is said: what nginx, Apache's and HAProxy's usual formats,
-/// Rails (lograge), Elastic's schema and loggers of apps call them. In lower case.
+/// Field names in lower case and without their unit, each with the unit of a bare number. They come
+/// from the usual formats of nginx, Apache and HAProxy, from Rails (lograge), Elastic's schema and
+/// loggers of apps.
 const KNOWN: &[(&str, Meaning, f64)] = &[
     ("trace_id", Meaning::Trace, NS),
     ("traceid", Meaning::Trace, NS),
@@ -116,7 +118,7 @@ const KNOWN: &[(&str, Meaning, f64)] = &[
     ("http.response.status_code", Meaning::Status, NS),
 ];
 
-/// Ends of names that say a unit.
+/// Name suffixes that state a unit.
 const SUFFIXES: [(&str, f64); 10] = [
     ("_ms", MS),
     ("_us", US),
@@ -130,11 +132,11 @@ const SUFFIXES: [(&str, f64); 10] = [
     ("_nanos", NS),
 ];
 
-/// Names of fields.
+/// The known fields.
 #[derive(Clone, Debug)]
 pub(super) struct Fields {
     known: HashMap<String, (Meaning, f64)>,
-    /// Meanings that the address says itself: no other name has them.
+    /// Meanings set by the address: default names no longer carry them.
     given: Vec<Meaning>,
 }
 
@@ -146,7 +148,7 @@ impl Default for Fields {
 }
 
 impl Fields {
-    /// The field `name` means this, in place of what is known by default.
+    /// Gives `name` this meaning, in place of the defaults.
     pub fn give(&mut self, name: &str, meaning: Meaning, unit: f64) {
         if !self.given.contains(&meaning) {
             self.given.push(meaning);
@@ -155,9 +157,9 @@ impl Fields {
         self.known.insert(name.to_ascii_lowercase(), (meaning, unit));
     }
 
-    /// What `name` means, and nanoseconds of the unit that a number of it is in.
+    /// The meaning of `name`, and the nanoseconds per unit of its bare numbers.
     pub fn of(&self, name: &str) -> Option<(Meaning, f64)> {
-        // Names are looked up for every field of every line; most are short.
+        // Every field of every line is looked up; most names are short.
         if name.len() > 64 {
             return None;
         }
@@ -172,8 +174,8 @@ impl Fields {
     }
 }
 
-/// A duration, nanoseconds: a number in `unit`, or with a unit of its own. Several, as nginx has them of several upstreams
-/// (`0.010, 0.020 : 0.005`), are added up; `-` is none.
+/// A duration, nanoseconds: a number in `unit`, or one with its own unit. Several values, which
+/// nginx writes for several upstreams (`0.010, 0.020 : 0.005`), are added up; `-` yields none.
 pub(super) fn duration(text: &str, unit: f64) -> Option<i64> {
     let mut sum = 0.0;
     let mut has_one = false;
@@ -190,7 +192,7 @@ pub(super) fn duration(text: &str, unit: f64) -> Option<i64> {
     (has_one && (0.0..=LONGEST_NS).contains(&sum)).then_some(sum as i64)
 }
 
-/// The trace id in `text`: 32 hex digits, 16 as B3 has them, or a `traceparent`.
+/// The trace id in `text`: 32 hex digits, 16 as in B3, or a `traceparent`.
 pub(super) fn trace_id(text: &str) -> Option<String> {
     let text = text.trim();
     let id = match text.split('-').collect::<Vec<_>>()[..] {
@@ -207,12 +209,13 @@ pub(super) fn trace_id(text: &str) -> Option<String> {
     (is_hex && is_set).then(|| format!("{:0>32}", id.to_ascii_lowercase()))
 }
 
-/// A moment, nanoseconds since the Unix epoch: a number of seconds, milliseconds, microseconds or nanoseconds since then,
-/// whichever makes it one of our time, or `2026-01-31T12:00:00.5+01:00`. One without its zone is none.
+/// A time, nanoseconds since the Unix epoch: a number of seconds, milliseconds, microseconds or
+/// nanoseconds, whichever gives a plausible year, or `2026-01-31T12:00:00.5+01:00`. None without a
+/// time zone.
 pub(crate) fn moment(text: &str) -> Option<i64> {
     let text = text.trim();
     if let Ok(number) = text.parse::<f64>() {
-        // 1e8 seconds are in 1973, 1e11 in the year 5138.
+        // 1e8 seconds lie in 1973, 1e11 in the year 5138.
         let scale = [1e9, 1e6, 1e3, 1.0].into_iter().find(|scale| (1e17..1e20).contains(&(number * scale)))?;
         let ns = if text.bytes().all(|b| b.is_ascii_digit()) {
             text.parse::<i64>().ok()?.checked_mul(scale as i64)?

@@ -1,61 +1,63 @@
-//! Follows a file that grows: whole lines as they come, over rotation by rename and by truncation. It doesn't know what
-//! is in a line. A line longer than the bound is told of by its number and never held, or handed out in pieces.
+//! Follows a growing file: whole lines as they arrive, across rotation by rename and by truncation.
+//! It does not interpret lines. A line longer than the limit is reported by its number only, or
+//! handed out in pieces.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// Longest line that is held.
+/// Longest line kept in memory.
 pub(crate) const LINE_BYTES_MAX: usize = 64 * 1024;
 
-/// Bytes that are read at once.
+/// Bytes per read call.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Bytes of a file that are read at one look. What is further behind is passed over: a log that grows faster than it
-/// is read would else never be caught up with.
+/// Bytes of a file read per look. Anything further behind is skipped: otherwise holdup would never
+/// catch up with a log that grows faster than it reads.
 const LOOK_BYTES_MAX: u64 = 32 << 20;
 
-/// A file up to this size is gone through once at the beginning, so that lines have their number in it.
+/// A file up to this size is scanned once at the start, so that lines can be reported by number.
 const COUNTED_BYTES_MAX: u64 = 64 << 20;
 
-/// Where a line is.
+/// The position of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// Its number, from 1; none where the file was too large to count, or a part of it was passed over.
+    /// Its number, from 1; none if the file was too large to count, or if a part of it was skipped.
     pub number: Option<u64>,
     /// Its first byte, from 0.
     pub offset: u64,
 }
 
-/// A line that was found.
+/// A line, or a note about lines.
 pub(crate) enum Line<'a> {
-    /// Without its end.
+    /// Without its line end.
     Whole(&'a [u8]),
     /// Longer than [`LINE_BYTES_MAX`].
     TooLong,
-    /// Of one that is longer: a piece, not its last. Only where pieces are asked for, as what follows.
+    /// A piece of a longer line, not its last. This and the following variants come only when
+    /// pieces are requested.
     Piece(&'a [u8]),
     /// The next line is the first of a file.
     FileBegins,
-    /// Something was passed over before the next line.
+    /// Something was skipped before the next line.
     Gap,
 }
 
 struct Open {
     file: File,
     identity: (u64, u64),
-    /// What was read.
+    /// Bytes read so far.
     offset: u64,
-    /// Where the line begins that was begun last.
+    /// Where the newest line begins.
     place: Place,
 }
 
-/// See the module.
+/// Follows one file.
 pub(crate) struct Follow {
     path: PathBuf,
     open: Option<Open>,
-    /// The beginning of a line whose end has not come.
+    /// The beginning of a line whose end has not arrived yet.
     begun: Vec<u8>,
     is_too_long: bool,
     in_pieces: bool,
@@ -63,25 +65,25 @@ pub(crate) struct Follow {
 }
 
 impl Follow {
-    /// The file at `path`, of which nothing has been read.
+    /// For the file at `path`, with nothing read yet.
     pub fn new(path: PathBuf) -> Self {
         Self { path, open: None, begun: Vec::new(), is_too_long: false, in_pieces: false, piece: Vec::new() }
     }
 
-    /// The same, for who wants all of a long line, and to know where lines do not follow one another.
+    /// The same, but a long line is handed out in pieces, and breaks between lines are reported.
     pub fn in_pieces(path: PathBuf) -> Self {
         Self { in_pieces: true, ..Self::new(path) }
     }
 
-    /// Whether all that was read so far ends with the end of a line.
+    /// Whether everything read so far ends with a line end.
     pub fn is_between_lines(&self) -> bool {
         self.begun.is_empty() && !self.is_too_long
     }
 
-    /// What is there now is passed over, but for its last `bytes` if it has as many, which are handed out as lines.
+    /// Skips the existing content except the last `bytes`, which are handed out as lines.
     ///
     /// # Errors
-    /// If the file can't be opened or read.
+    /// If the file cannot be opened or read.
     pub fn begin(&mut self, bytes: u64, each: &mut dyn FnMut(Place, Line<'_>)) -> io::Result<()> {
         let mut open = open(&self.path)?;
         let length = open.file.metadata()?.len();
@@ -96,7 +98,7 @@ impl Follow {
         open.file.seek(SeekFrom::Start(from))?;
         (open.offset, open.place) = (from, Place { number, offset: from });
         self.open = Some(open);
-        // The first line is the end of one, if anything comes before it.
+        // The first line is the end of one, if anything precedes it.
         let mut is_first = from > 0;
         self.read(length - from, &mut |place, line| {
             if !std::mem::take(&mut is_first) {
@@ -105,20 +107,20 @@ impl Follow {
         })
     }
 
-    /// Hands out the lines that have come since the last time; how many bytes were passed over.
+    /// Hands out the lines that arrived since the last look; returns the number of skipped bytes.
     ///
     /// # Errors
-    /// If the file is not there, or can't be read.
+    /// If the file does not exist or cannot be read.
     pub fn look(&mut self, each: &mut dyn FnMut(Place, Line<'_>)) -> io::Result<u64> {
         let mut skipped = 0;
         let there = std::fs::metadata(&self.path);
         if let (Some(open), Ok(there)) = (&self.open, &there)
             && open.identity != identity(there)
-            // Whoever writes goes on with the old one until it opens the new one.
+            // The service keeps writing to the old file until it opens the new one.
             && there.len() > 0
         {
             skipped += self.catch_up(each)?;
-            // Nobody ends its last line any more.
+            // Its last line will not be completed any more.
             if let Some(open) = self.open.take()
                 && !self.begun.is_empty()
             {
@@ -139,7 +141,7 @@ impl Follow {
         let Some(open) = &mut self.open else { return Ok(0) };
         let length = open.file.metadata()?.len();
         if length < open.offset {
-            // It was emptied in place.
+            // It was truncated in place.
             (open.offset, open.place) = (0, Place { number: Some(1), offset: 0 });
             (self.begun, self.is_too_long) = (Vec::new(), false);
             self.say(Line::FileBegins, each);
@@ -167,7 +169,7 @@ impl Follow {
         Ok(skipped)
     }
 
-    /// Reads up to `bytes` from where the file stands.
+    /// Reads up to `bytes` from the current position.
     fn read(&mut self, bytes: u64, each: &mut dyn FnMut(Place, Line<'_>)) -> io::Result<()> {
         let mut left = bytes;
         let mut piece = std::mem::take(&mut self.piece);
@@ -249,7 +251,7 @@ fn open(path: &Path) -> io::Result<Open> {
     let file = holdup_recording::files::open(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
-        return Err(io::Error::other("it is no file of its own, which could be followed"));
+        return Err(io::Error::other("it is not a regular file, so it cannot be followed"));
     }
     Ok(Open { identity: identity(&metadata), file, offset: 0, place: Place { number: Some(1), offset: 0 } })
 }
@@ -258,7 +260,7 @@ fn identity(metadata: &Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }
 
-/// Ends of lines in the first `bytes`.
+/// Line ends within the first `bytes`.
 fn count_lines(file: &File, bytes: u64) -> io::Result<u64> {
     let mut from = file.take(bytes);
     let mut piece = vec![0; PIECE_BYTES];

@@ -1,39 +1,40 @@
-//! One line of a log: a JSON object, or any text with `key=value` pairs in it, as an access log may have them. What stands
-//! in quotes without a key before it, such as the request line, is passed over: whoever asks could write pairs there.
+//! One line of a log: a JSON object, or any text with `key=value` pairs, such as an access log.
+//! Quoted text without a key before it, such as the request line, is skipped: clients could put
+//! pairs there.
 
 use holdup_recording::rows::Span;
 use serde_json::Value;
 
 use super::fields::{Fields, Meaning, RESOURCES, duration, moment, trace_id};
 
-/// How deep objects may lie within each other.
+/// Largest depth of nested objects.
 const DEPTH_MAX: usize = 6;
 
-/// Most fields of a line that are looked at.
+/// Largest number of fields read from a line.
 const FIELDS_MAX: usize = 512;
 
-/// Longest name of a service or an operation that is kept, characters.
+/// Longest name of a service or an operation, characters.
 const NAME_MAX: usize = 128;
 
-/// Why a line has no rows.
+/// Why a line yields no rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unread {
-    /// It is neither JSON nor has it a pair.
+    /// Neither JSON nor pairs.
     NoFields,
-    /// It begins as JSON does and is none.
+    /// It starts like JSON but is malformed.
     BadJson,
-    /// It has fields, but no trace id.
+    /// Fields, but no trace id.
     NoTrace,
-    /// It has a trace id, but no time.
+    /// A trace id, but no time.
     NoTime,
 }
 
-/// What a line says.
+/// The parsed content of a line.
 #[derive(Debug, Default)]
 struct Said {
     trace: Option<String>,
     total: Option<i64>,
-    /// By resource: time, and calls.
+    /// Time and calls, by resource.
     waits: [(Option<i64>, Option<i64>); RESOURCES.len()],
     ended_at: Option<i64>,
     service: String,
@@ -42,11 +43,12 @@ struct Said {
     fields: usize,
 }
 
-/// The rows of one line: one of the whole request, if its time is there, and one a resource. `read_at` is when it was
-/// read, nanoseconds since the Unix epoch: when the request ended, if the line does not say.
+/// The rows of one line: one for the whole request, if its time is there, and one per resource.
+/// `read_at` is when the line was read, nanoseconds since the Unix epoch; it stands for the
+/// request's end if the line does not state that.
 ///
 /// # Errors
-/// Why it has none.
+/// Why the line yields no rows.
 pub(super) fn spans(line: &[u8], fields: &Fields, source: &str, read_at: i64) -> Result<Vec<Span>, Unread> {
     let mut said = Said::default();
     let line = line.trim_ascii();
@@ -92,7 +94,7 @@ impl Said {
     fn rows(self, source: &str, read_at: i64) -> Result<Vec<Span>, Unread> {
         let trace_id = self.trace.ok_or(Unread::NoTrace)?;
         let ended_at = self.ended_at.unwrap_or(read_at);
-        // Where the whole is not told, it took at least what its waits took.
+        // Without a total, the request took at least as long as its longest wait.
         let known = self.waits.iter().filter_map(|(wait, _)| *wait).max().unwrap_or(0);
         let started_at = ended_at - self.total.unwrap_or(known);
         let status = match self.status {
@@ -125,7 +127,7 @@ fn name(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(NAME_MAX).collect()
 }
 
-/// Every single value of an object by its path, joined by dots.
+/// Visits every scalar of an object under its path, joined by dots.
 fn walk(value: &Value, path: &mut String, depth: usize, fields: &Fields, said: &mut Said) {
     match value {
         Value::Object(object) if depth < DEPTH_MAX => {
@@ -165,7 +167,7 @@ fn pairs<'a>(line: &'a str, each: &mut dyn FnMut(&'a str, &'a str)) {
                 at += 1;
                 continue;
             }
-            // What stands before no `=` is a word, all of it.
+            // Text before something other than `=` is a plain word.
             while at < bytes.len() && !is_between(bytes[at]) && !matches!(bytes[at], b'"' | b'[') {
                 at += 1;
             }
@@ -186,7 +188,7 @@ fn pairs<'a>(line: &'a str, each: &mut dyn FnMut(&'a str, &'a str)) {
     }
 }
 
-/// Where what begins at `at` with a quote or a bracket has ended.
+/// The position after the quoted or bracketed text that starts at `at`.
 fn after_quote(bytes: &[u8], at: usize) -> usize {
     let end = if bytes[at] == b'[' { b']' } else { b'"' };
     let mut at = at + 1;

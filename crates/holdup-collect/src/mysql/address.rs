@@ -1,5 +1,6 @@
-//! `mysql://user[:password]@host[:port][?…]` -> where to go and as whom. Passwords come from the address, a
-//! variable of the environment or a file, and go nowhere but to the driver: they are in no name, error or `Debug`.
+//! Parses `mysql://user[:password]@host[:port][?…]`. Passwords come from the address, an
+//! environment variable or a file, and go only to the driver: no name, error or `Debug` output
+//! contains them.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,40 +11,41 @@ use crate::ProbeError;
 use crate::database::{decoded, host_and_port, password_of_variable, user_and_password};
 use crate::plans::Wish;
 
-/// Variable of the environment that is looked at if the address names no other place for the password.
+/// Environment variable with the password, read if the address names no other source.
 const PASSWORD_VARIABLE: &str = "HOLDUP_MYSQL_PASSWORD";
 
 const PARAMETERS: &str = "extra_port=N, tls=verify|require|off, tls_ca=PATH, password_env=VAR, password_file=PATH, option_file=PATH, log=PATH, plans=off|explain|analyze";
 
-/// A server and the account to use there.
+/// A server and the account to use.
 #[derive(Clone, Debug)]
 pub(super) struct Address {
     pub(super) host: String,
     pub(super) port: u16,
-    /// The port outside the thread pool, if the user gave one or the server told.
+    /// The port outside the thread pool, from the address or as the server reported it.
     pub(super) extra_port: Option<u16>,
     pub(super) user: String,
     pub(super) password: Secret,
     pub(super) tls: Tls,
-    /// The slow query log, on this machine.
+    /// The path of the slow query log, on this machine.
     pub(super) log: Option<PathBuf>,
-    /// Whether plans are asked for.
+    /// Whether to ask for plans.
     pub(super) plans: Wish,
 }
 
 /// Whether the connection is encrypted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Tls {
-    /// No.
+    /// Unencrypted.
     #[default]
     Off,
-    /// Yes, with whoever answers.
+    /// Encrypted, without checking the certificate.
     Require,
-    /// Yes, with a certificate for this host name, signed by this authority or by one of the public ones.
+    /// Encrypted, with a certificate for this host name that is signed by this authority or by a
+    /// public one.
     Verify(Option<PathBuf>),
 }
 
-/// A text that can't be printed.
+/// A text that is never printed.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(super) struct Secret(pub(super) Option<String>);
 
@@ -54,16 +56,17 @@ impl fmt::Debug for Secret {
 }
 
 impl Address {
-    /// Reads an address and, where it says so, the files and variables it names. The error never repeats what was given.
+    /// Parses an address and reads the files and variables it names. The error never repeats the
+    /// input.
     pub(super) fn parse(address: &str) -> Result<Self, ProbeError> {
         read(address).map_err(|why| {
             ProbeError::BadAddress(format!(
-                "--watch mysql://…: {why}; it reads mysql://user[:password]@host[:port][?{PARAMETERS}]"
+                "--watch mysql://…: {why}; expected mysql://user[:password]@host[:port][?{PARAMETERS}]"
             ))
         })
     }
 
-    /// Name of the source in all tables.
+    /// The source's name in all tables.
     pub(super) fn source(&self) -> String {
         format!("mysql://{}:{}", self.host, self.port)
     }
@@ -71,10 +74,10 @@ impl Address {
 
 fn read(address: &str) -> Result<Address, String> {
     let rest = address.strip_prefix("mysql://").ok_or("it does not begin with mysql://")?;
-    // A password may hold `@`, `/` and `?` as they are: the last `@` parts it from the host.
+    // A password may contain `@`, `/` and `?`: the last `@` separates it from the host.
     let (account, place) = rest.rsplit_once('@').unwrap_or(("", rest));
     let (place, query) = place.split_once('?').unwrap_or((place, ""));
-    // A database name behind the host is accepted and not needed.
+    // A database name after the host is accepted and ignored.
     let place = place.split_once('/').map_or(place, |(place, _)| place);
     let (host, port) = host_and_port(place, 3306)?;
     if host.is_empty() {
@@ -99,14 +102,14 @@ fn read(address: &str) -> Result<Address, String> {
         match name {
             "extra_port" => {
                 let port = value.parse().ok().filter(|port| *port > 0);
-                found.extra_port = Some(port.ok_or_else(|| format!("extra_port={value} is no port"))?);
+                found.extra_port = Some(port.ok_or_else(|| format!("extra_port={value} is not a port number"))?);
             }
             "tls" => {
                 found.tls = match value.as_str() {
                     "off" => Tls::Off,
                     "require" => Tls::Require,
                     "verify" => Tls::Verify(None),
-                    _ => return Err(format!("tls={value} is none of verify, require, off")),
+                    _ => return Err(format!("tls={value} is invalid; use verify, require or off")),
                 }
             }
             "tls_ca" => found.tls = Tls::Verify(Some(PathBuf::from(value))),
@@ -121,7 +124,7 @@ fn read(address: &str) -> Result<Address, String> {
                 let text = file(&value).map_err(|error| format!("option_file={value}: {error}"))?;
                 options = OptionFile::read(&text);
             }
-            _ => return Err(format!("{name} is no parameter")),
+            _ => return Err(format!("the parameter {name} is unknown")),
         }
     }
     if found.user.is_empty() {
@@ -137,7 +140,7 @@ fn file(path: &str) -> std::io::Result<String> {
     files::read_text(&path, files::SMALL_BYTES)
 }
 
-/// What a client's option file (`~/.my.cnf`) says of the account.
+/// The account in a client's option file (`~/.my.cnf`).
 #[derive(Default)]
 struct OptionFile {
     user: Option<String>,

@@ -1,9 +1,10 @@
-//! The server's account of a slow request, read when the request has just ended and before its statements are overwritten:
-//! a thread and a connection of its own wait on the board of slow requests and look their trace ids up in the history.
-//! The ordinary read is not waited for and takes no execution twice.
+//! The database's statements of a slow request, read as soon as the request has ended, before the
+//! server overwrites them. A separate thread and connection watch the list of slow requests and
+//! look up their trace ids in the history. The regular read does not wait for it, and no execution
+//! is recorded twice.
 //!
-//! What it costs the server is bounded: a look takes the server some microseconds a row of its history, and after each there is
-//! a pause of [`SHARE`] times as long.
+//! The cost for the server is bounded: a look takes it some microseconds per row of its history,
+//! and each look is followed by a pause [`SHARE`] times as long.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,46 +22,49 @@ use crate::connections::Connections;
 use crate::own_thread::OwnThread;
 use crate::slow::{Reader, SlowRequest, SlowRequests};
 
-/// Most trace ids that are looked up at once: each is one more comparison a row.
+/// Largest number of trace ids per look: each adds one comparison per row.
 const IDS_MAX: usize = 16;
 
-/// Numbers of ids that statements are made for, so that the server's table of digests gets three shapes and not sixteen.
+/// Numbers of ids that statements are built for, so that the server's digest table gets three
+/// shapes instead of sixteen.
 const IDS_STEPS: [usize; 3] = [1, 4, IDS_MAX];
 
-/// After a look that took so long nothing is looked up for so many times as long: at most 1 % of one core.
+/// The pause after a look, as a multiple of its duration: at most 1 % of one core.
 const SHARE: u32 = 100;
 
-/// The same of looking again for what was not found, which may be in a much longer table: half a percent.
+/// The same for repeated looks, which may go to a much longer table: half a percent.
 const SHARE_AGAIN: u32 = 200;
 
-/// Shortest and longest pause between two looks. A stalled machine makes a look seem costly, so there is a longest.
+/// Shortest and longest pause between two looks. A stalled machine makes a look seem costly, so
+/// there is a maximum.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(10));
 
-/// How often it looks whether it is to end.
+/// How often the thread checks whether it should end.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// A request of which nothing was found is looked for again, so many times in all: a statement may still run when its request
-/// was given up.
+/// Largest number of looks per request: a statement may still be running when its request was given
+/// up.
 const TRIES: u32 = 3;
 
-/// Clocks of who reports a request and of the server may differ by this; within it a statement counts as the request's.
+/// Largest difference between the clocks of the reporter and of the server; within it a statement
+/// counts as the request's.
 const SLACK_NS: i64 = 50_000_000;
 
-/// Most executions of one look that are read of those connections.
+/// Largest number of executions that one look reads from those connections.
 const ROWS_MAX: u32 = 2_000;
 
-/// Where the server keeps executions.
+/// Tables in which the server keeps executions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Places {
-    /// The table to look in first.
+    /// The first table to search.
     pub(super) first: &'static str,
-    /// A longer one, for requests of which the first has nothing any more.
+    /// A longer one, for requests that the first has already forgotten.
     pub(super) then: Option<&'static str>,
-    /// The table of steps, where they are on.
+    /// The table of stages, if they are on.
     pub(super) stages: Option<&'static str>,
 }
 
-/// The thread that waits for slow requests; it ends when this is dropped.
+/// The thread that waits for slow requests; dropping this ends it.
 pub(super) struct Capture {
     end: Arc<AtomicBool>,
     caught: Arc<Mutex<Batch>>,
@@ -68,10 +72,10 @@ pub(super) struct Capture {
 }
 
 impl Capture {
-    /// Starts it.
+    /// Starts the thread.
     ///
     /// # Errors
-    /// If there can't be a thread.
+    /// If the thread cannot be started.
     pub(super) fn start(
         (address, source): (&Address, &str),
         board: &SlowRequests,
@@ -96,12 +100,12 @@ impl Capture {
         Ok(Self { end, caught, thread })
     }
 
-    /// Whether its thread has.
+    /// Whether its thread has panicked.
     pub(super) fn has_panicked(&mut self) -> bool {
         self.thread.has_panicked()
     }
 
-    /// What was caught since it was asked last.
+    /// Takes the statements captured since the last call.
     pub(super) fn take(&self) -> Batch {
         std::mem::take(&mut self.caught.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -127,7 +131,7 @@ struct Look {
     caught: Arc<Mutex<Batch>>,
 }
 
-/// A slow request that is looked for.
+/// A slow request whose statements are wanted.
 struct Wanted {
     slow: SlowRequest,
     tries: u32,
@@ -135,7 +139,7 @@ struct Wanted {
 
 impl Look {
     fn run(&mut self) {
-        // Those of which nothing was found yet: looked for again when there is nothing new to look for.
+        // Requests without statements so far: searched again while no new ones arrive.
         let mut late: VecDeque<Wanted> = VecDeque::new();
         let (mut next, mut next_again) = (Instant::now(), Instant::now());
         while !self.end.load(Ordering::Relaxed) {
@@ -180,21 +184,21 @@ impl Look {
         }
     }
 
-    /// Says of which nothing will be found any more, and forgets them.
+    /// Reports the requests without statements, and forgets them.
     fn give_up(&self, late: &mut VecDeque<Wanted>) {
         let mut batch = Batch::default();
         while let Some(at) =
             late.iter().position(|one| one.tries >= TRIES).or_else(|| (late.len() > IDS_MAX).then_some(0))
         {
             if let Some(one) = late.remove(at) {
-                let why = "no statement in the history carries its trace id, or not any more";
+                let why = "no statement in the server's history carries its trace id: is the id in a comment of each statement, and is the history long enough?";
                 batch.events.push(self.event(&one.slow, 0, why));
             }
         }
         self.caught.lock().unwrap_or_else(PoisonError::into_inner).append(batch);
     }
 
-    /// Looks for `wanted` once: what was found, and of whom nothing was.
+    /// Searches for `wanted` once: the statements, and the requests without any.
     fn look(&mut self, table: &str, wanted: &[Wanted]) -> Result<(Batch, Vec<Wanted>), Failure> {
         if self.server.is_none() {
             let server = Server::connect_sharing(&self.address, &self.own, &self.connections)?;
@@ -245,7 +249,8 @@ impl Look {
     }
 }
 
-/// Executions of all connections that ran a statement with one of the trace ids, since the first of those requests began.
+/// Executions of all connections that ran a statement with one of the trace ids, since the start of
+/// the first of those requests.
 fn find(
     server: &Server,
     table: &str,
@@ -254,7 +259,7 @@ fn find(
     wanted: &[Wanted],
 ) -> Result<Vec<Execution>, Failure> {
     let began_at = wanted.iter().map(|one| one.slow.begun_at).min().unwrap_or_default();
-    // What has ended longer ago may have been taken by the ordinary read and be forgotten since.
+    // The regular read may have taken older executions, and forgotten since that it did.
     let after = (began_at - SLACK_NS - timer.offset_ns).max(timer.now_ns - REMEMBERED_NS);
     let ids: Vec<&str> = wanted.iter().map(|one| one.slow.trace_id.as_str()).collect();
     let read = |condition: &str| -> Result<Vec<Execution>, Failure> {
@@ -278,7 +283,8 @@ fn find(
     Ok(all.into_values().collect())
 }
 
-/// The condition that a statement's text holds one of `ids`, which are hex digits only; filled up to one of a few numbers.
+/// The condition that a statement's text contains one of `ids`, which are hex digits only; padded
+/// to one of a few numbers of ids.
 fn has_any(ids: &[&str]) -> String {
     let filled = IDS_STEPS.into_iter().find(|step| *step >= ids.len()).unwrap_or(IDS_MAX);
     let last = ids.last().copied();
@@ -287,7 +293,8 @@ fn has_any(ids: &[&str]) -> String {
     format!(" AND ({})", conditions.join(" OR "))
 }
 
-/// What is of that request: what says so, and what the same connection ran meanwhile without saying whose it is.
+/// The request's executions: those with its id, and those without any id that the same connection
+/// ran meanwhile.
 fn belonging<'a>(found: &'a [Execution], slow: &SlowRequest, timer: Timer) -> Vec<&'a Execution> {
     let is_named = |execution: &&Execution| execution.trace_id() == Some(slow.trace_id.as_str());
     let threads: BTreeSet<i64> = found.iter().filter(is_named).map(|execution| execution.thread).collect();

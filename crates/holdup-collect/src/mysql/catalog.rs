@@ -54,7 +54,7 @@ impl Catalog {
     }
 }
 
-/// A text as a literal in whatever mode the server is: by its bytes.
+/// A text as a literal that is safe in any SQL mode: by its bytes.
 pub(super) fn literal(text: &str) -> String {
     let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
     if hex.is_empty() { "''".to_owned() } else { format!("CONVERT(X'{hex}' USING utf8)") }

@@ -1,6 +1,6 @@
-//! One execution as the server keeps it in its tables of statement events -> a row; and where the server's statement timer
-//! stands against our clock. Which executions are looked for, and when, is for [`history`](super::history) and
-//! [`capture`](super::capture).
+//! Turns one execution from the server's statement event tables into a row, and relates the
+//! server's statement timer to our clock. [`history`](super::history) and
+//! [`capture`](super::capture) decide which executions to read, and when.
 
 use std::collections::HashMap;
 
@@ -11,39 +11,44 @@ use mysql::Row;
 use super::Read;
 use super::server::{Columns, Failure, MARKER, Server};
 
-/// Columns that [`Execution::of`] reads, in order. Both `NO_INDEX` flags say that a table was read without a (good) index.
+/// The columns that [`Execution::of`] reads, in order. Both `NO_INDEX` flags mean that a table was
+/// read without a (good) index.
 pub(super) const COLUMNS: &str = "THREAD_ID, EVENT_ID, TIMER_END DIV 1000, TIMER_WAIT DIV 1000, LOCK_TIME DIV 1000, \
      ROWS_EXAMINED, ROWS_SENT, ERRORS, CURRENT_SCHEMA, LEFT(DIGEST_TEXT, 8192), LEFT(SQL_TEXT, 8192), ROWS_AFFECTED, \
      NO_INDEX_USED OR NO_GOOD_INDEX_USED, CREATED_TMP_TABLES, CREATED_TMP_DISK_TABLES";
 
-/// Characters of a digest's text, or of a statement's, that are read: the server keeps 1,024 of each unless it is set otherwise.
+/// Characters read of a digest's or a statement's text: the server keeps 1,024 of each unless
+/// configured otherwise.
 pub(super) const TEXT_BYTES: usize = 8_192;
 
-/// Not a step of a stored program, whose time is in its caller's, not the preparation of one that is run later.
+/// Excludes steps of stored programs, whose time is in their caller's, and the preparation of
+/// statements that are executed later.
 pub(super) const STATEMENTS: &str = "(SQL_TEXT IS NOT NULL OR EVENT_NAME = 'statement/com/Execute') \
      AND EVENT_NAME NOT LIKE 'statement/sp/%' AND EVENT_NAME <> 'statement/com/Prepare'";
 
-/// Stands for the text of an execution by the binary protocol, of which MariaDB keeps time and rows, but neither text nor digest.
+/// Stands for the text of an execution by the binary protocol: MariaDB keeps its time and rows, but
+/// neither text nor digest.
 const PREPARED: &str = "(prepared statement whose text the server does not keep)";
 
-/// Most stages that are read at once.
+/// Largest number of stages per read.
 const STAGES_MAX: u32 = 10_000;
 
-/// Where the server's statement timer stands against our clock.
+/// The server's statement timer relative to our clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timer {
-    /// It, when it was read, nanoseconds.
+    /// Its value when it was read, nanoseconds.
     pub(super) now_ns: i64,
-    /// To be added to it for nanoseconds since the epoch.
+    /// Added to it, this gives nanoseconds since the epoch.
     pub(super) offset_ns: i64,
-    /// The offset is right within this.
+    /// Largest error of the offset.
     pub(super) error_ns: i64,
 }
 
 /// Reads the server's statement timer.
 ///
-/// Of the statement that reads it the server tells when it began and what the time is now. The beginning is after our sending it,
-/// now is before our having the answer: what the server spent in between cancels out of the error.
+/// The statement that reads the timer reports its own start and the present time. The start is
+/// after our sending it, the present before our receiving the answer: the server's own time between
+/// the two cancels out of the error.
 pub(super) fn timer(server: &Server, own_thread: i64) -> Result<Timer, Failure> {
     let mut read = Read::begin("");
     let rows = server.rows(&format!(
@@ -53,56 +58,60 @@ pub(super) fn timer(server: &Server, own_thread: i64) -> Result<Timer, Failure> 
     read.end();
     let row = rows.first();
     let Some(start_ns) = row.and_then(|row| row.int(0)) else {
-        return Err(Failure::Server(0, "the server's statement timer could not be read".to_owned()));
+        return Err(Failure::Server(0, "cannot read the server's statement timer: performance_schema.events_statements_current has no row of this connection".to_owned()));
     };
     let now_ns = row.and_then(|row| row.int(1)).unwrap_or(start_ns).max(start_ns);
     let (least, most) = (read.begun_at - start_ns, read.ended_at - now_ns);
     Ok(Timer { now_ns, offset_ns: least + (most - least) / 2, error_ns: (most - least).abs() / 2 })
 }
 
-/// Our own instrumented thread.
+/// The instrumented thread of this connection.
 pub(super) fn own_thread(server: &Server) -> Result<i64, Failure> {
     let rows =
         server.rows("SELECT THREAD_ID FROM performance_schema.threads WHERE PROCESSLIST_ID = CONNECTION_ID()")?;
-    rows.first()
-        .and_then(|row| row.int(0))
-        .ok_or_else(|| Failure::Server(0, "performance_schema.threads does not list our own connection".to_owned()))
+    rows.first().and_then(|row| row.int(0)).ok_or_else(|| {
+        Failure::Server(
+            0,
+            "performance_schema.threads does not list holdup's own connection: are its instruments on?".to_owned(),
+        )
+    })
 }
 
-/// Instrumented thread -> connection.
+/// Connection ids by instrumented thread.
 pub(super) fn connections(server: &Server) -> Result<HashMap<i64, i64>, Failure> {
     let rows = server
         .rows("SELECT THREAD_ID, PROCESSLIST_ID FROM performance_schema.threads WHERE PROCESSLIST_ID IS NOT NULL")?;
     Ok(rows.iter().filter_map(|row| row.int(0).zip(row.int(1))).collect())
 }
 
-/// Nanoseconds of the server's timer as it counts them in its tables. Picoseconds since its start exceed 63 bits after 106 days.
+/// Nanoseconds as the picoseconds of the server's tables, which exceed 63 bits 106 days after its
+/// start.
 pub(super) fn picoseconds(ns: i64) -> i128 {
     i128::from(ns.max(0)) * 1_000
 }
 
-/// One execution that has ended.
+/// One finished execution.
 #[derive(Clone, Debug)]
 pub(super) struct Execution {
     /// The instrumented thread.
     pub(super) thread: i64,
-    /// Its event.
+    /// Its event id.
     pub(super) event: i64,
-    /// When it ended, by the server's timer, nanoseconds.
+    /// Its end by the server's timer, nanoseconds.
     pub(super) end_ns: i64,
-    /// The row, without the connection's id, its time by the server's timer.
+    /// The row, without connection id, and with times by the server's timer.
     row: Statement,
 }
 
 impl Execution {
-    /// From [`COLUMNS`]; none of one that is ours, or that has not ended.
+    /// Reads [`COLUMNS`]; none if the execution is holdup's own or has not ended.
     pub(super) fn of(row: &Row) -> Option<Self> {
         let (thread, event, end_ns) = (row.int(0)?, row.int(1)?, row.int(2)?);
         let sql = row.text(10);
         if sql.as_ref().is_some_and(|sql| sql.starts_with(MARKER)) {
             return None;
         }
-        // The server's text of the shape is whole where its copy of the statement is cut.
+        // The server's digest text is complete even when its copy of the statement is cut.
         let shape = row.text(9).filter(|text| !text.is_empty());
         let shape = shape.as_ref().or(sql.as_ref()).map(|text| digest_text(text, Dialect::MySql));
         let text = shape.unwrap_or_else(|| PREPARED.to_owned());
@@ -128,7 +137,7 @@ impl Execution {
         Some(Self { thread, event, end_ns, row: statement })
     }
 
-    /// When it began, by the server's timer, nanoseconds.
+    /// Its start by the server's timer, nanoseconds.
     pub(super) fn begin_ns(&self) -> i64 {
         self.end_ns - self.row.duration_ns
     }
@@ -138,7 +147,7 @@ impl Execution {
         self.row.trace_id.as_deref()
     }
 
-    /// The row, of this connection, with the time by our clock.
+    /// The row with connection id, and with times by our clock.
     pub(super) fn row(&self, source: &str, connections: &HashMap<i64, i64>, timer: Timer) -> Statement {
         Statement {
             observed_at: self.end_ns + timer.offset_ns,
@@ -149,7 +158,8 @@ impl Execution {
     }
 }
 
-/// The steps of `executions`, out of this table of the server's; `chosen` narrows it down further (` AND …`).
+/// The stages of `executions`, from this table of the server; `chosen` narrows the query (` AND
+/// …`).
 pub(super) fn stages(
     server: &Server,
     source: &str,

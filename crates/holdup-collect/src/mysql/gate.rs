@@ -1,7 +1,9 @@
-//! The one way to a plan: what others wrote goes to the optimizer only from here. The optimizer works out functions of constants, looks
-//! up rows, and opens views, all with our rights. So each table has to be a table whose rows the server keeps itself, by its whole name;
-//! any other name means nothing, for the session's database is the server's catalog, in which nobody can make a function or a view. It
-//! is sent as a prepared statement, of which servers take one: the driver lets texts hold several, and can't be told not to.
+//! The only path to a plan: foreign statements reach the optimizer only through here. The optimizer
+//! evaluates functions of constants, looks up rows and opens views, all with holdup's rights. So
+//! each table must be a base table of a known engine, and is addressed by its full name. Other
+//! names resolve to nothing, because the session's database is the server's catalog, in which
+//! functions and views cannot be created. The statement is sent as a prepared statement, which
+//! holds exactly one: the driver allows several in a plain text, and that cannot be switched off.
 
 use std::collections::BTreeSet;
 
@@ -9,13 +11,13 @@ use super::catalog::literal;
 use super::server::{Columns, Failure, Server};
 use crate::plans::allowed::Allowed;
 
-/// Engines that read their own files and nothing else.
+/// Engines that read only their own files.
 const ENGINES: &[&str] = &["InnoDB", "MyISAM", "Aria", "MEMORY", "ROCKSDB", "TokuDB"];
 
-/// A statement that may be planned: only this makes one.
+/// A statement that may be planned; only [`admit`] creates one.
 pub(super) struct Admitted(String);
 
-/// Lets `allowed`, which was run in `database`, through if its tables are plain; none if not.
+/// Admits `allowed`, which was run in `database`, if all its tables are plain ones; none if not.
 pub(super) fn admit(server: &Server, allowed: &Allowed, database: &str) -> Result<Option<Admitted>, Failure> {
     let Some(names) = allowed.names() else { return Ok(None) };
     let mut places = Vec::new();
@@ -32,7 +34,7 @@ pub(super) fn admit(server: &Server, allowed: &Allowed, database: &str) -> Resul
         .map(|(first, _)| literal(first))
         .collect();
     if !others.is_empty() {
-        // An alias that is also a schema's name could be either.
+        // An alias that is also a schema's name would be ambiguous.
         let others = others.into_iter().collect::<Vec<_>>().join(", ");
         let schemas =
             format!("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME IN ({others}) LIMIT 1");
@@ -58,9 +60,10 @@ fn plain_table(server: &Server, schema: &str, name: &str) -> Result<Option<(Stri
 }
 
 impl Admitted {
-    /// What the server says of its plan, asked for in the words `how`.
+    /// The server's plan, requested with the keywords `how`.
     pub(super) fn plan(&self, server: &Server, how: &str) -> Result<Option<String>, Failure> {
-        // Strings end for the server where they end for us, whatever is set for others.
+        // With this mode, strings end for the server where they end for our lexer, whatever is set
+        // globally.
         server.rows("SET SESSION sql_mode = ''")?;
         server.rows("USE information_schema")?;
         Ok(server.rows_of_one(&format!("{how} {}", self.0))?.first().and_then(|row| row.text(0)))

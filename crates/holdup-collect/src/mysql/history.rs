@@ -1,5 +1,6 @@
-//! Single executions, from the history the server keeps of them: its own timing of each, the connection, the trace id.
-//! Texts go out as digest texts only. What it can't do: see executions that the server has already overwritten; it says so.
+//! Single executions from the server's history: its own timing of each, the connection, the trace
+//! id. Texts leave as digest texts only. It cannot see executions that the server has already
+//! overwritten, and reports that.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -13,38 +14,40 @@ use super::probe::History;
 use super::server::{Columns, Failure, Server};
 use super::taken::Taken;
 
-/// Most executions that are read at once, about. Of more a sample is taken, so that a busy server doesn't make
-/// watching it costly.
+/// Approximate number of executions per read. From more than that a sample is taken, so that
+/// watching a busy server stays cheap.
 pub(super) const MOST: i64 = 2_000;
 
-/// Most rows of one answer, far more than such a sample has.
+/// Largest number of rows in one answer, far more than such a sample has.
 const ROWS_MAX: i64 = 4 * MOST;
 
-/// Executions that ended so long before the last read are looked for again: an ended one enters the history a little late.
+/// Each read goes back this long before the last one: a finished execution enters the history a
+/// little late.
 const OVERLAP_NS: i64 = 200_000_000;
 
-/// A long history is read less often than once a sample: reading takes the server some 4 us a row it keeps, new or not
-/// (measured on MariaDB 10.11), and may take one so manieth of a core.
+/// A long history is read less often than once a sample: reading takes the server some 4 µs per
+/// kept row, new or not (measured on MariaDB 10.11), and may take one part in this many of a core.
 const SHARE: u32 = 100;
 
 /// Longest pause between two reads.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
-/// Reads whose time counts: the shortest of them, because a stalled machine says nothing of a read's cost.
+/// Number of reads whose shortest time counts, because a read on a stalled machine says nothing
+/// about its cost.
 const COUNTED: usize = 3;
 
-/// What is remembered between reads of one connection.
+/// State between reads over one connection.
 #[derive(Default)]
 pub(super) struct Executions {
-    /// Shared with who reads the same history because of a slow request.
+    /// Shared with the capture, which reads the same history.
     pub(super) taken: Taken,
-    /// Our own instrumented thread.
+    /// holdup's own instrumented thread.
     own_thread: Option<i64>,
     /// The server's statement timer at the first and at the last read, nanoseconds.
     first_and_last_ns: Option<(i64, i64)>,
-    /// Instrumented thread -> connection.
+    /// Connection ids by instrumented thread.
     connections: HashMap<i64, i64>,
-    /// What the last event said of executions being left out.
+    /// The text of the last event about left-out executions.
     said: Option<String>,
     /// How long the last reads took, and when the last one was.
     took: Vec<Duration>,
@@ -52,8 +55,9 @@ pub(super) struct Executions {
 }
 
 impl Executions {
-    /// Executions that ended since the last read; the first read only takes the time. Unless `at_once`, a read that is costly
-    /// for the server is put off, not left out: the next one has what this one would have had.
+    /// Adds the executions that ended since the last read; the first read only notes the time.
+    /// Unless `at_once`, a read that is costly for the server is postponed: the next one covers the
+    /// same executions.
     pub(super) fn sample(
         &mut self,
         server: &Server,
@@ -103,7 +107,8 @@ impl Executions {
         batch.statements.extend(fresh.iter().map(|execution| execution.row(source, &self.connections, timer)));
         let kept = i64::try_from(history.size).unwrap_or(i64::MAX);
         let newest = if history.per_connection { most_of_one } else { all };
-        // Rows that are written while we read are not shown: a few may lack of a history that is all new.
+        // Rows written during the read are hidden, so a history that is entirely new may lack a
+        // few.
         let overrun = kept > 0 && newest + newest / 50 >= kept;
         for (metric, value) in [
             (metrics::mysql::STATEMENT_TIMER_ERROR, timer.error_ns as f64 / 1e9),
@@ -116,7 +121,7 @@ impl Executions {
         self.stages(server, history, every, &fresh, timer, source, batch)
     }
 
-    /// The steps of those executions, of the same sample.
+    /// The stages of those executions, from the same sample.
     #[expect(clippy::too_many_arguments, reason = "the end of one read, of whose every result it needs something")]
     fn stages(
         &self,
@@ -134,13 +139,13 @@ impl Executions {
         Ok(())
     }
 
-    /// How long to wait between two reads.
+    /// The pause between two reads.
     fn pause(&self) -> Duration {
         let shortest = self.took.iter().min().filter(|_| self.took.len() == COUNTED);
         shortest.map_or(Duration::ZERO, |took| (*took * SHARE).min(PAUSE_MAX))
     }
 
-    /// An event whenever it changes what is left out.
+    /// Adds an event whenever the reasons for left-out executions change.
     fn say_what_is_left_out(
         &mut self,
         history: History,
@@ -152,10 +157,13 @@ impl Executions {
         let mut parts = Vec::new();
         if overrun {
             let each = if history.per_connection { " of each connection" } else { "" };
-            parts.push(format!("more end between two reads than {} keeps ({}{each})", history.table, history.size));
+            parts.push(format!(
+                "more executions end between two reads than {} keeps ({}{each})",
+                history.table, history.size
+            ));
         }
         if every > 1 {
-            parts.push("of those it keeps a random sample is read".to_owned());
+            parts.push("holdup reads a random sample of those it keeps".to_owned());
         }
         let text = (!parts.is_empty()).then(|| format!("executions are a sample: {}", parts.join("; ")));
         if let Some(text) = text.clone().filter(|text| self.said.as_ref() != Some(text)) {
@@ -170,15 +178,15 @@ impl Executions {
         self.said = text;
     }
 
-    /// Forgets what belongs to a connection that is lost: the server may have restarted, its timer and ids with it.
+    /// Forgets the state of a lost connection: a server restart resets its timer and ids.
     pub(super) fn forget(&mut self) {
         self.taken.forget();
         *self = Self { taken: self.taken.clone(), ..Self::default() };
     }
 }
 
-/// One of `every` executions, whose event is in `column`. Hashed, so that a session that runs its statements in turns isn't seen
-/// in every other turn only.
+/// Selects one of `every` executions, whose event id is in `column`. The id is hashed, so that a
+/// session which repeats a sequence of statements is not always sampled at the same step.
 fn sampled(every: i64, column: &str) -> String {
     if every > 1 { format!(" AND CRC32(CONCAT(THREAD_ID, '-', {column})) % {every} = 0") } else { String::new() }
 }

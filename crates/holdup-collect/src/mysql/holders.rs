@@ -1,5 +1,5 @@
-//! Who stands in the way, and with what: holders of metadata locks, and the last statement of a session that holds a lock while
-//! it runs none. Row locks are in [`sessions`](super::sessions).
+//! Who blocks a session, and with which statement: holders of metadata locks, and the last
+//! statement of an idle session that holds a lock. Row locks are in [`sessions`](super::sessions).
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,10 +7,11 @@ use super::server::{Columns, Failure, Server};
 use super::sessions::INFO_BYTES;
 use super::versions::Topic;
 
-/// Most holders whose statement is looked up.
+/// Largest number of holders whose statement is looked up.
 const HOLDERS_MAX: usize = 100;
 
-/// Session that waits for a metadata lock -> one that holds it. Of several that hold it one that does not itself wait.
+/// For each session that waits for a metadata lock, one that holds it; if there are several, one
+/// that is not waiting itself.
 pub(super) fn of_metadata(server: &Server) -> Result<HashMap<i64, i64>, Failure> {
     let rows = server.rows(server.release.has(Topic::MetadataLocks))?;
     let pairs: Vec<(i64, i64)> = rows.iter().filter_map(|row| row.int(0).zip(row.int(1))).collect();
@@ -25,7 +26,7 @@ pub(super) fn of_metadata(server: &Server) -> Result<HashMap<i64, i64>, Failure>
     Ok(holders)
 }
 
-/// Session -> the text of the statement that it runs, or ran last.
+/// The text of the current or last statement, by session.
 pub(super) fn last_statements(server: &Server, sessions: &BTreeSet<i64>) -> Result<HashMap<i64, String>, Failure> {
     let ids: Vec<String> = sessions.iter().take(HOLDERS_MAX).map(ToString::to_string).collect();
     let rows = server.rows(&format!(

@@ -1,5 +1,6 @@
-//! InnoDB's backlog: how much it has yet to purge and to write, and how much room is left. Where a status variable tells, it
-//! is in the counters already and is only given its one name here; the rest is asked for.
+//! InnoDB's backlog: what it has yet to purge and to write, and how much room is left. A figure
+//! with a status variable is already among the counters and only gets its common name here; the
+//! others are queried.
 
 use std::collections::HashMap;
 
@@ -9,20 +10,21 @@ use super::Read;
 use super::server::{Columns, Failure, Server};
 use super::versions::Topic;
 
-/// `SHOW ENGINE INNODB STATUS` lists all transactions: it is read at every so manieth sample only.
+/// `SHOW ENGINE INNODB STATUS` lists all transactions, so it is read once in this many samples.
 const SPARSE: u64 = 5;
 
-/// What is remembered between reads.
+/// State between reads.
 #[derive(Default)]
 pub(super) struct Backlog {
     reads: u64,
-    /// Size of the redo log, bytes. Empty before it was asked for; it can be changed while the server runs, but is not often.
+    /// Size of the redo log, bytes. None before the first query; it can change while the server
+    /// runs, but rarely does.
     capacity: Option<f64>,
 }
 
 impl Backlog {
-    /// Puts in history list, checkpoint age and log capacity. `status` are the server's counters by lower-case name; `has_process`
-    /// whether the account may read what needs PROCESS.
+    /// Adds history list length, checkpoint age and log capacity. `status` holds the server's
+    /// counters by lower-case name; `has_process` says whether the account has PROCESS.
     pub(super) fn sample(
         &mut self,
         server: &Server,
@@ -63,7 +65,7 @@ impl Backlog {
     }
 }
 
-/// How far the newest change is ahead of the checkpoint, of status variables.
+/// The distance between the newest change and the checkpoint, from status variables.
 fn age(server: &Server, status: &HashMap<String, f64>) -> Option<f64> {
     let value = |name: &str| status.get(&format!("innodb_{name}")).copied();
     match server.release.has(Topic::CheckpointAge).split_once('-') {
@@ -72,11 +74,11 @@ fn age(server: &Server, status: &HashMap<String, f64>) -> Option<f64> {
     }
 }
 
-/// The same out of `SHOW ENGINE INNODB STATUS`.
+/// The same from `SHOW ENGINE INNODB STATUS`.
 fn age_of_text(text: &str) -> Option<f64> {
     let after = |label: &str| {
         let line = text.lines().find_map(|line| line.trim().strip_prefix(label))?;
-        // Of old servers as two halves of 32 bits.
+        // Old servers write two halves of 32 bits.
         let mut numbers = line.split_whitespace().map(str::parse::<u64>);
         let first = numbers.next()?.ok()?;
         Some(numbers.next().and_then(Result::ok).map_or(first, |low| (first << 32) | low))

@@ -1,5 +1,6 @@
-//! Logging in, in a thread of its own: the driver can't be taken away a socket that never greets, and to leave it and try anew would
-//! put one more connection on a server that hangs. So a login that takes too long is left to end by itself, in its place.
+//! Logs in, on a thread of its own. The driver never gives up a socket on which no greeting
+//! arrives, and abandoning it for a new attempt would put one more connection on a hung server. So
+//! a login that takes too long is left to end by itself and keeps its slot.
 
 use std::net::TcpStream;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
@@ -12,15 +13,15 @@ use super::address::{Address, Tls};
 use super::server::{ANSWER_BYTES, Failure, PATIENCE};
 use crate::connections::{DEAD_AFTER_S, PROBED_EVERY_S, Place};
 
-/// How much longer than for a connection is waited for the whole login.
+/// Extra time for the login, beyond that for the connection.
 const GREETING: Duration = Duration::from_millis(500);
 
-/// A connection that is logged in.
+/// A logged-in connection.
 pub(super) struct Line {
     pub(super) conn: Conn,
     /// The same socket.
     pub(super) socket: TcpStream,
-    /// Given back last.
+    /// Returned last.
     pub(super) place: Place,
 }
 
@@ -29,7 +30,7 @@ pub(super) fn login(address: &Address, port: u16, place: Place) -> Result<Line, 
     let options = options(address, port);
     let (sender, receiver) = mpsc::channel();
     let work = move || {
-        // Who does not wait any more drops the connection, and only then its place.
+        // If the receiver is gone, this drops the connection first and then its slot.
         let _ = sender.send(connect(options, place));
     };
     std::thread::Builder::new()
@@ -40,17 +41,17 @@ pub(super) fn login(address: &Address, port: u16, place: Place) -> Result<Line, 
         Ok(line) => line,
         Err(mpsc::RecvTimeoutError::Timeout) => Err(Failure::silent()),
         Err(mpsc::RecvTimeoutError::Disconnected) => {
-            Err(Failure::Lost("the login failed; please report this".to_owned()))
+            Err(Failure::Lost("the login thread ended without a result; please report this".to_owned()))
         }
     }
 }
 
 fn connect(options: OptsBuilder, place: Place) -> Result<Line, Failure> {
     let conn = Conn::new(options)?;
-    // SAFETY: the descriptor is the connection's, which lives through this.
+    // SAFETY: the descriptor belongs to the connection, which outlives this call.
     let socket = unsafe { BorrowedFd::borrow_raw(conn.as_raw_fd()) }.try_clone_to_owned();
     let socket = TcpStream::from(socket.map_err(|error| Failure::Lost(error.to_string()))?);
-    // From here on an answer is waited for so long and no longer.
+    // From here on an answer may take this long at most.
     socket.set_read_timeout(Some(PATIENCE)).map_err(|error| Failure::Lost(error.to_string()))?;
     Ok(Line { conn, socket, place })
 }
@@ -75,7 +76,7 @@ fn options(address: &Address, port: u16) -> OptsBuilder {
             }
             Tls::Verify(authority) => Some(SslOpts::default().with_root_cert_path(authority.clone())),
         })
-        // Given, so that the driver need not ask with a statement that has no marker.
+        // Set here so that the driver does not query it with an unmarked statement.
         .max_allowed_packet(Some(ANSWER_BYTES))
         .stmt_cache_size(0)
 }

@@ -1,5 +1,6 @@
-//! Plans that are asked for: statements that sessions run, or ran last, explained one or two a sample with `EXPLAIN FORMAT=JSON`.
-//! Values stay in memory: the server's words of a failure may hold one, and go nowhere.
+//! Requests plans: one or two statements per sample, which sessions run or ran last, are explained
+//! with `EXPLAIN FORMAT=JSON`. Values stay in memory: the server's error text may contain one, so
+//! it is dropped.
 
 use std::time::Instant;
 
@@ -15,22 +16,23 @@ use crate::plans::allowed::{self, Allowed};
 use crate::plans::pace::Pace;
 use crate::plans::{Wish, mysql, row};
 
-/// Most statements that are explained in a sample.
+/// Largest number of statements explained per sample.
 const EXPLAINED: usize = 2;
 
-/// Most statements of the history that are looked at.
+/// Largest number of statements read from the history.
 const STATEMENTS: usize = 100;
 
-/// Shorter than what performance_schema keeps of a text (1,024 bytes unless set otherwise): such a text is whole.
+/// A text shorter than this is complete: performance_schema keeps 1,024 bytes unless configured
+/// otherwise.
 const WHOLE_BYTES: usize = 1_000;
 
-/// Texts of the process list are cut there.
+/// Length at which texts of the process list are cut.
 const LISTED_BYTES: usize = 65_000;
 
-/// Longest execution of `ANALYZE`, and longest planning, where the server can limit it to one statement.
+/// Time limits for one `ANALYZE` and one planning, on servers that can limit a single statement.
 const LIMITS: (&str, &str) = ("SET STATEMENT max_statement_time=1 FOR ", "SET STATEMENT max_statement_time=0.2 FOR ");
 
-/// What is remembered between samples.
+/// State between samples.
 #[derive(Default)]
 pub(super) struct Plans {
     pace: Pace,
@@ -46,7 +48,8 @@ struct Candidate {
 }
 
 impl Plans {
-    /// Explains what is due, of what sessions run (`texts`, literals and all) and, with `history`, of what they ran last.
+    /// Explains the statements that are due: those that sessions run (`texts`, with their literals)
+    /// and, with `history`, those they ran last.
     pub(super) fn sample(
         &mut self,
         server: &Server,
@@ -92,7 +95,7 @@ impl Plans {
                 }
                 Ok(None) => self.pace.asked(&candidate.digest, false, now),
                 Err(failure) if failure.is_denied() => self.pace.denied(&candidate.digest, now),
-                // Its words may hold values of the statement.
+                // The server's message may contain values of the statement.
                 Err(Failure::Server(..)) => self.pace.asked(&candidate.digest, false, now),
                 Err(lost) => return Err(lost),
             }
@@ -100,7 +103,7 @@ impl Plans {
         Ok(())
     }
 
-    /// The connection is a new one.
+    /// Starts over with a new connection.
     pub(super) fn forget(&mut self) {
         self.pace.forget();
     }
@@ -123,9 +126,9 @@ impl Plans {
     }
 }
 
-/// The plan, and which kind of row it makes.
+/// The plan, and the kind of row for it.
 fn explained(server: &Server, of: &Candidate, wish: Wish) -> Result<Option<(&'static str, Node)>, Failure> {
-    // Of MySQL, `EXPLAIN ANALYZE` has a text of its own, which is not read.
+    // MySQL's `EXPLAIN ANALYZE` has a text format, which holdup does not parse.
     let executes = wish == Wish::Analyze && of.allowed.reads_only && server.release.is_mariadb();
     let limit = match (server.release.is_mariadb(), executes) {
         (false, _) => "",
@@ -139,19 +142,19 @@ fn explained(server: &Server, of: &Candidate, wish: Wish) -> Result<Option<(&'st
     Ok(text.and_then(|text| mysql::tree(&text)).map(|tree| (kind, tree)))
 }
 
-/// The entry of plans, and whether they may be asked for.
+/// The coverage entry of plans, and whether they may be requested.
 pub(super) fn find(wish: Wish, account: &str, may_see: bool, mut entry: Coverage) -> (Coverage, bool) {
     if wish == Wish::Off {
         entry.state = CoverageState::Absent;
-        entry.why = Some("no plans are asked for: whether one has changed can't be told".to_owned());
+        entry.why = Some("plans are not requested, so a changed plan goes unnoticed".to_owned());
         entry.enable = Some(format!(
             "add plans=explain to the address and run, for each schema: GRANT SELECT ON `SCHEMA`.* TO {account};"
         ));
         return (entry, false);
     }
     entry.why = Some(format!(
-        "of statements on tables that the account may read (else: GRANT SELECT ON `SCHEMA`.* TO {account};); INSERT, prepared \
-         statements and those with views or functions of your own are not explained"
+        "for statements on tables that the account may read (if not: GRANT SELECT ON `SCHEMA`.* TO {account};); INSERT, prepared \
+         statements and those with views or stored functions are not explained"
     ));
     (entry, may_see)
 }

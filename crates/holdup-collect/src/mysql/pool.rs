@@ -1,5 +1,5 @@
-//! The thread pool as MariaDB shows it: groups, queues, counters. Which session waits in a queue is told to
-//! [`sessions`](super::sessions).
+//! MariaDB's thread pool: groups, queues, counters. [`sessions`](super::sessions) learns from it
+//! which session waits in a queue.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use holdup_recording::{Batch, Labels, metrics};
 use super::Read;
 use super::server::{Columns, Failure, Server};
 
-/// Connections in a queue: connection id -> nanoseconds waited.
+/// Nanoseconds waited, by the connection id in the queue.
 pub(super) type Queued = HashMap<i64, i64>;
 
 const GROUPS: &str = "SELECT GROUP_ID, CONNECTIONS, THREADS, ACTIVE_THREADS, STANDBY_THREADS, QUEUE_LENGTH, IS_STALLED \
@@ -18,7 +18,7 @@ const QUEUES: &str =
     "SELECT CONNECTION_ID, QUEUEING_TIME_MICROSECONDS, PRIORITY FROM information_schema.THREAD_POOL_QUEUES";
 const WAITS: &str = "SELECT REASON, COUNT FROM information_schema.THREAD_POOL_WAITS";
 
-/// Counters of `THREAD_POOL_STATS`, summed over the groups: all groups are fed by the same clients.
+/// Counters of `THREAD_POOL_STATS`, summed over the groups, which all serve the same clients.
 const STATS: [(&str, Metric); 10] = [
     ("THREAD_CREATIONS", metrics::mysql::THREAD_POOL_THREAD_CREATIONS),
     ("THREAD_CREATIONS_DUE_TO_STALL", metrics::mysql::THREAD_POOL_THREAD_CREATIONS_DUE_TO_STALL),
@@ -32,7 +32,7 @@ const STATS: [(&str, Metric); 10] = [
     ("DEQUEUES_BY_WORKER", metrics::mysql::THREAD_POOL_DEQUEUES_BY_WORKER),
 ];
 
-/// The queue right now: put into `batch` as samples, and returned for the sessions.
+/// The queue at this moment: adds samples to `batch`, and returns it for the sessions.
 pub(super) fn queues(server: &Server, source: &str, batch: &mut Batch) -> Result<Queued, Failure> {
     let mut read = Read::begin(source);
     let rows = server.rows(QUEUES)?;
@@ -51,7 +51,7 @@ pub(super) fn queues(server: &Server, source: &str, batch: &mut Batch) -> Result
     }
     for (metric, value) in [
         (metrics::mysql::THREAD_POOL_QUEUED_CONNECTIONS, rows.len() as f64),
-        // Not logged in yet, or a server that hides the id.
+        // A connection that has not logged in yet, or a server that hides the id.
         (metrics::mysql::THREAD_POOL_QUEUED_UNKNOWN_CONNECTIONS, unknown),
         (metrics::mysql::THREAD_POOL_QUEUEING_TIME_MAX, longest_us as f64 / 1e6),
     ] {
@@ -60,7 +60,7 @@ pub(super) fn queues(server: &Server, source: &str, batch: &mut Batch) -> Result
     Ok(queued)
 }
 
-/// Groups of the pool and its counters.
+/// Adds the pool's groups and counters.
 pub(super) fn sample(server: &Server, source: &str, batch: &mut Batch) -> Result<(), Failure> {
     let mut read = Read::begin(source);
     let rows = server.rows(GROUPS)?;

@@ -1,5 +1,5 @@
-//! What of a server can be read with this account and these settings, and the exact grant, setting or
-//! statement that would give the rest. It reads; it switches nothing on.
+//! Finds out what can be read from a server with this account and these settings, and the exact
+//! grant, setting or statement for the rest. It only reads and switches nothing on.
 
 use holdup_recording::{Coverage, CoverageState};
 
@@ -12,23 +12,23 @@ use super::sessions::Holders;
 use super::slow_log;
 use super::versions::Topic;
 
-/// Where executions are kept by the server.
+/// Where the server keeps executions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct History {
     /// The table's name.
     pub(super) table: &'static str,
-    /// Rows it holds, together or of each connection.
+    /// Rows it holds, in total or per connection.
     pub(super) size: usize,
-    /// Whether `size` is of each connection.
+    /// Whether `size` counts per connection.
     pub(super) per_connection: bool,
-    /// The table of the executions' steps, where they are on.
+    /// The table of the executions' stages, if they are on.
     pub(super) stages: Option<&'static str>,
 }
 
-/// What can be read.
+/// The readable parts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Parts {
-    /// Whether sessions other than our own are shown.
+    /// Whether sessions other than holdup's are visible.
     pub(super) sessions: bool,
     pub(super) pool: bool,
     pub(super) locks: bool,
@@ -36,34 +36,34 @@ pub(super) struct Parts {
     pub(super) history: Option<History>,
     /// Whether the account has PROCESS.
     pub(super) process: bool,
-    /// What can be told of sessions that are in the way of others.
+    /// What is known about sessions that block others.
     pub(super) holders: Holders,
-    /// Where statements of slow requests are looked for.
+    /// Where to look for statements of slow requests.
     pub(super) places: Option<Places>,
-    /// Whether the state of replication may be read.
+    /// Whether the replication state may be read.
     pub(super) replication: bool,
-    /// Whether plans are asked for.
+    /// Whether plans are requested.
     pub(super) plans: bool,
-    /// How the slow query log is to be read, where it is.
+    /// How to read the slow query log, if it can be.
     pub(super) slow_log: Option<slow_log::Form>,
 }
 
-/// What was found out.
+/// The result of the probe.
 pub(super) struct Found {
     pub(super) parts: Parts,
     pub(super) coverage: Vec<Coverage>,
-    /// What the account may not do, and the grants that would change it.
+    /// What the account may not do, and the grants for it.
     pub(super) missing: Option<(String, String)>,
 }
 
-/// Finds out what can be read.
+/// Probes the server.
 pub(super) fn find(server: &Server, address: &Address, source: &str) -> Result<Found, Failure> {
     let account = account(server)?;
     let process_grant = format!("GRANT PROCESS ON *.* TO {account};");
     let schema_grant = format!("GRANT SELECT ON performance_schema.* TO {account};");
     let locks = access(server, "SELECT COUNT(*) FROM information_schema.INNODB_TRX")?;
     let has_process = locks != Access::Denied;
-    // A server that was built without it doesn't know the variable.
+    // A server built without performance_schema does not know the variable.
     let schema_on = variable(server, "performance_schema").is_some_and(|value| value == "1" || value == "ON");
     let mut schema = access(server, "SELECT COUNT(*) FROM performance_schema.setup_consumers")?;
     if schema == Access::Granted {
@@ -74,7 +74,7 @@ pub(super) fn find(server: &Server, address: &Address, source: &str) -> Result<F
     let mut own = entry(source, "");
     let (mut lacks, mut grants) = (Vec::new(), Vec::new());
     if !has_process {
-        let why = "without PROCESS it sees its own sessions only, and neither lock waits nor the thread pool's queue";
+        let why = "without PROCESS it sees only its own sessions, no lock waits and no thread pool queue";
         lacks.push(why.to_owned());
         grants.push(process_grant.clone());
         (own.state, own.why, own.enable) =
@@ -83,13 +83,13 @@ pub(super) fn find(server: &Server, address: &Address, source: &str) -> Result<F
     if let Some((extra, words)) = server.detour.as_ref().filter(|_| has_process) {
         own.state = CoverageState::Partial;
         own.why = Some(format!(
-            "the extra port {extra} does not let us in ({words}): read through the port of all, it has to wait where they wait"
+            "cannot connect to the extra port {extra} ({words}): through the main port holdup queues in the same thread pool as the clients"
         ));
-        // By default one connection is let in there, and any monitor may sit on it.
+        // By default the extra port admits one connection, and another monitor may hold it.
         own.enable = Some("SET GLOBAL extra_max_connections = 10;".to_owned());
     }
     if schema_on && schema == Access::Denied {
-        lacks.push("without SELECT on performance_schema.* it sees no statement's timing".to_owned());
+        lacks.push("without SELECT on performance_schema.* it sees no statement timing".to_owned());
         grants.push(schema_grant.clone());
     }
     let missing = (!lacks.is_empty()).then(|| (format!("account {account}: {}", lacks.join("; ")), grants.join(" ")));
@@ -103,10 +103,10 @@ pub(super) fn find(server: &Server, address: &Address, source: &str) -> Result<F
             "put performance_schema=ON under [mysqld] in the server's option file and restart it".to_owned(),
         )),
         Access::Granted => Ok(()),
-        Access::Denied => Err((format!("account {account} has no SELECT on performance_schema"), schema_grant)),
+        Access::Denied => Err((format!("the account {account} lacks SELECT on performance_schema"), schema_grant)),
         Access::Broken(words) => {
             let upgrade = if server.release.is_mariadb() { "mariadb-upgrade" } else { "mysql_upgrade" };
-            Err((format!("performance_schema can't be read: {words}"), format!("run {upgrade} on the server")))
+            Err((format!("performance_schema cannot be read: {words}"), format!("run {upgrade} on the server")))
         }
     };
     let of_schema = match schema {
@@ -155,17 +155,17 @@ fn entry(source: &str, part: &str) -> Coverage {
     }
 }
 
-/// How a read went that a part depends on.
+/// The result of a read that a part depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Access {
     Granted,
-    /// For want of a privilege.
+    /// The account lacks a privilege.
     Denied,
-    /// For another reason: the server's words.
+    /// Another reason: the server's message.
     Broken(String),
 }
 
-/// Tries a read. A lost connection is passed on.
+/// Tries a read. A lost connection is an error.
 fn access(server: &Server, sql: &str) -> Result<Access, Failure> {
     match server.rows(sql) {
         Ok(_) => Ok(Access::Granted),
@@ -188,7 +188,7 @@ fn account(server: &Server) -> Result<String, Failure> {
     Ok(format!("{}@{}", quoted(user), quoted(host)))
 }
 
-/// The thread pool's entry; `process` is the grant that is missing, if one is.
+/// The coverage entry of the thread pool; `process` holds the missing grant, if any.
 fn pool(server: &Server, source: &str, process: Result<(), String>, parts: &mut Parts) -> Coverage {
     let (release, mut own) = (server.release, entry(source, POOL));
     let (major, minor, patch) = release.version;
@@ -200,14 +200,14 @@ fn pool(server: &Server, source: &str, process: Result<(), String>, parts: &mut 
         ..own
     };
     if handling != "pool-of-threads" && handling != "loaded-dynamically" {
-        own.why = Some(format!("not in use: thread_handling is {handling}, so no statement waits for a thread"));
+        own.why = Some(format!("not in use: thread_handling is {handling}, so statements do not wait for a thread"));
         return own;
     }
     if !release.is_mariadb() {
         let name = if release.flavour == Flavour::Percona { "Percona Server" } else { "MySQL" };
         return absent(
             format!(
-                "{name} {major}.{minor} does not show whose statements wait in its thread pool's queue: they are recorded as idle"
+                "{name} {major}.{minor} does not show which sessions wait in its thread pool's queue: they are recorded as idle"
             ),
             None,
             own,
@@ -243,11 +243,12 @@ fn pool(server: &Server, source: &str, process: Result<(), String>, parts: &mut 
     own
 }
 
-/// Whether replication may be read; an entry only if it may not, and there is some.
+/// Whether replication may be read; a coverage entry only if it may not on a server that
+/// replicates.
 fn replication(server: &Server, source: &str, account: &str, parts: &mut Parts) -> Result<Option<Coverage>, Failure> {
     let way = access(server, server.release.has(Topic::ReplicaStatus))?;
     parts.replication = way == Access::Granted;
-    // A replica has threads for it in its list, which who has PROCESS sees.
+    // A replica lists its replication threads to an account with PROCESS.
     let is_replica = |row: &mysql::Row| {
         let state = row.text(6).unwrap_or_default().to_ascii_lowercase();
         row.text(1).is_some_and(|user| user == "system user")
@@ -258,13 +259,13 @@ fn replication(server: &Server, source: &str, account: &str, parts: &mut Parts) 
     }
     Ok(Some(Coverage {
         state: CoverageState::Absent,
-        why: Some("the account may not see how far this replica is behind".to_owned()),
+        why: Some("the account may not read this replica's lag".to_owned()),
         enable: Some(format!("GRANT {} ON *.* TO {account};", server.release.has(Topic::ReplicaPrivilege))),
         ..entry(source, REPLICATION)
     }))
 }
 
-/// Entries of digests, history, stages and metadata locks, where performance_schema may be read.
+/// Entries for digests, history, stages and metadata locks, if performance_schema may be read.
 fn statements(server: &Server, source: &str, parts: &mut Parts) -> Result<Vec<Coverage>, Failure> {
     let enable =
         |names: &str| format!("UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' WHERE NAME IN ({names});");
@@ -278,7 +279,7 @@ fn statements(server: &Server, source: &str, parts: &mut Parts) -> Result<Vec<Co
     parts.digests = ["global_instrumentation", "statements_digest"].into_iter().all(is_on);
     if !parts.digests {
         digests.state = CoverageState::Absent;
-        digests.why = Some("the consumer statements_digest is off".to_owned());
+        digests.why = Some("the consumer statements_digest is off: no totals per statement".to_owned());
         digests.enable = Some(enable("'global_instrumentation', 'thread_instrumentation', 'statements_digest'"));
     }
     let needed = ["global_instrumentation", "thread_instrumentation", "events_statements_current"];
@@ -293,25 +294,26 @@ fn statements(server: &Server, source: &str, parts: &mut Parts) -> Result<Vec<Co
         let off: Vec<&str> =
             needed.into_iter().chain(["events_statements_history_long"]).filter(|name| !is_on(name)).collect();
         history.state = CoverageState::Absent;
-        history.why = Some(format!("the consumers {} are off: single executions can't be seen", off.join(", ")));
+        history.why = Some(format!("the consumers {} are off: single executions cannot be read", off.join(", ")));
         history.enable = Some(enable(all));
     } else if is_on("events_statements_history_long") {
         let size = size("performance_schema_events_statements_history_long_size");
         parts.history =
             Some(History { table: "events_statements_history_long", size, per_connection: false, stages: steps });
         history.why = Some(format!(
-            "the server keeps the last {size} executions: of more than that, or more than {MOST}, between two reads a sample is read, which is then said"
+            "the server keeps the last {size} executions: if more than that, or more than {MOST}, end between two reads, holdup reads a sample and says so"
         ));
     } else {
         let size = size("performance_schema_events_statements_history_size");
         parts.history = Some(History { table: "events_statements_history", size, per_connection: true, stages: steps });
         history.state = CoverageState::Partial;
-        history.why =
-            Some(format!("the server keeps the last {size} executions of each connection, and none once it is closed"));
+        history.why = Some(format!(
+            "the server keeps the last {size} executions of each connection, and drops them when it closes"
+        ));
         history.enable = Some(enable("'events_statements_history_long'"));
     }
     parts.places = parts.history.map(|history| {
-        // Ten rows a connection are read in a fraction of the time that ten thousand take.
+        // Ten rows per connection are read in a fraction of the time of ten thousand rows.
         let both = is_on("events_statements_history") && !history.per_connection;
         let first = if both { "events_statements_history" } else { history.table };
         Places { first, then: both.then_some(history.table), stages: steps }
@@ -319,7 +321,7 @@ fn statements(server: &Server, source: &str, parts: &mut Parts) -> Result<Vec<Co
     Ok([digests, history, stages].into_iter().chain(metadata).collect())
 }
 
-/// The entry of the steps of statements, and the table that has them.
+/// The entry of statement stages, and their table.
 fn stages(
     server: &Server,
     source: &str,
@@ -336,7 +338,7 @@ fn stages(
     }
     let own = Coverage {
         state: CoverageState::Absent,
-        why: Some("stages are off: a slow statement is not split by step".to_owned()),
+        why: Some("stages are off: the time of a slow statement is not split by stage".to_owned()),
         enable: Some(
             "UPDATE performance_schema.setup_instruments SET ENABLED = 'YES', TIMED = 'YES' WHERE NAME LIKE 'stage/sql/%'; \
              UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' \
@@ -362,7 +364,7 @@ fn metadata_locks(server: &Server, source: &str) -> Result<Option<Coverage>, Fai
     }
     Ok(Some(Coverage {
         state: CoverageState::Absent,
-        why: Some("metadata locks are not instrumented: who waits for one is seen, who holds it is not".to_owned()),
+        why: Some("metadata locks are not instrumented: holdup sees their waiters, but not their holders".to_owned()),
         enable: Some(
             "UPDATE performance_schema.setup_instruments SET ENABLED = 'YES' WHERE NAME = 'wait/lock/metadata/sql/mdl';"
                 .to_owned(),

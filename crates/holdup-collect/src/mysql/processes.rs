@@ -1,5 +1,5 @@
-//! The true process list: sessions with what they really do, now, and what they wait in. For looking at; nothing is recorded
-//! and nothing is read that costs the server more than a process list does.
+//! The true process list: what each session does now, and what it waits for. It is for display: it
+//! records nothing, and it costs the server no more than a process list does.
 
 use holdup_recording::rows::{Sample, Session};
 use holdup_recording::{Batch, clock};
@@ -9,7 +9,7 @@ use super::{MySql, Reads, pool, status, who};
 use crate::watch::Options;
 use crate::{Collector as _, ProbeError, ReadError};
 
-/// A server that is looked at.
+/// A server whose processes are shown.
 pub struct Processes(MySql);
 
 /// One session.
@@ -17,27 +17,29 @@ pub struct Processes(MySql);
 pub struct Process {
     /// As it would be recorded: without literals.
     pub session: Session,
-    /// What it runs as it was sent, literals and all; of one that only holds a lock, what it ran last.
+    /// Its statement as it was sent, with literals; for an idle session that holds a lock, its last
+    /// statement.
     pub statement: Option<String>,
 }
 
-/// What was so at one moment.
+/// The server at one moment.
 #[derive(Clone, Debug)]
 pub struct Look {
     /// When, nanoseconds since 1970.
     pub at: i64,
-    /// All sessions that do something or are in somebody's way, and some of the idle ones.
+    /// All sessions that are active or block others, and some of the idle ones.
     pub processes: Vec<Process>,
     /// Sessions by true state, the thread pool, the server's counters, replication.
     pub samples: Vec<Sample>,
 }
 
 impl Processes {
-    /// Connects to the server at `address`, e.g. `mysql://user@127.0.0.1:3306`. Returns notes too: what can't be shown, and what
-    /// would show it.
+    /// Connects to the server at `address`, e.g. `mysql://user@127.0.0.1:3306`. Also returns notes
+    /// on what cannot be shown, and how to enable it.
     ///
     /// # Errors
-    /// If it can't be reached, or the account may not see other sessions: the error says which grant it needs.
+    /// If it cannot be reached, or if the account may not see other sessions: the error names the
+    /// missing grant.
     pub fn open(address: &str) -> Result<(Self, Vec<String>), ProbeError> {
         let mut mysql = MySql::of(address, &Options { partial: true, slow: None })?;
         let coverage = mysql.probe()?;
@@ -64,7 +66,7 @@ impl Processes {
         &self.0.source
     }
 
-    /// Its kind and version, e.g. `MariaDB 10.11.6`; empty while there is no connection.
+    /// Its kind and version, e.g. `MariaDB 10.11.6`; empty without a connection.
     pub fn release(&self) -> String {
         let Some(server) = &self.0.server else { return String::new() };
         let name = match server.release.flavour {
@@ -79,7 +81,7 @@ impl Processes {
     /// Looks once.
     ///
     /// # Errors
-    /// If the sessions could not be read. The next look connects anew where it has to.
+    /// If the sessions could not be read. The next look reconnects if necessary.
     pub fn look(&mut self) -> Result<Look, ReadError> {
         let server = self.0.connected()?;
         let (parts, mut batch) = (self.0.parts, Batch::default());
@@ -95,7 +97,9 @@ impl Processes {
         }
         let failed = self.0.finish(server, reads);
         let Some(mut texts) = texts else {
-            return Err(failed.err().unwrap_or_else(|| ReadError("the sessions could not be read".to_owned())));
+            return Err(failed.err().unwrap_or_else(|| {
+                ReadError("the sessions could not be read: holdup reconnects and tries again".to_owned())
+            }));
         };
         let processes = batch.sessions.into_iter().map(|session| {
             let statement = texts.remove(&session.session_id);

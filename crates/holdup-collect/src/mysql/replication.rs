@@ -1,5 +1,6 @@
-//! How far a replica is behind, and whether its threads run; a row a channel. A server that replicates from nobody has
-//! nothing to tell. What it can't do: see how far others are behind this server.
+//! How far a replica lags behind, and whether its threads run; one row per channel. A server that
+//! is not a replica yields nothing. It cannot see the lag of other servers that replicate from this
+//! one.
 
 use holdup_recording::rows::Event;
 use holdup_recording::{Batch, Labels, metrics};
@@ -9,15 +10,15 @@ use super::Read;
 use super::server::{Columns, Failure, Server};
 use super::versions::Topic;
 
-/// What is remembered between reads.
+/// State between reads.
 #[derive(Default)]
 pub(super) struct Replication {
-    /// The last error that was told.
+    /// The last reported error.
     said: Option<String>,
 }
 
 impl Replication {
-    /// Lag and state of every channel.
+    /// Adds lag and state of every channel.
     pub(super) fn sample(&mut self, server: &Server, source: &str, batch: &mut Batch) -> Result<(), Failure> {
         let mut read = Read::begin(source);
         let rows = server.rows(server.release.has(Topic::ReplicaStatus))?;
@@ -36,10 +37,10 @@ impl Replication {
                 batch.samples.extend(value.map(|value| read.sample(metric, labels.clone(), value)));
             }
             let state = column(&["Replica_SQL_Running_State", "Slave_SQL_Running_State"]).unwrap_or_default();
-            // The number alone: its words may hold the values of a row.
+            // Only the number: the message may contain the values of a row.
             let error = column(&["Last_SQL_Errno"]).filter(|number| number != "0");
-            let text = error
-                .map(|number| format!("replication of channel {channel:?} has ended with error {number} ({state})"));
+            let text =
+                error.map(|number| format!("replication of channel {channel:?} stopped with error {number} ({state})"));
             if let Some(text) = text.clone().filter(|text| self.said.as_ref() != Some(text)) {
                 batch.events.push(Event {
                     observed_at: read.at(),
@@ -55,7 +56,7 @@ impl Replication {
     }
 }
 
-/// The first of these columns that is there and not NULL.
+/// The first of these columns that exists and is not NULL.
 fn named(row: &Row, names: &[&str]) -> Option<String> {
     names.iter().find_map(|name| {
         let index = row.columns_ref().iter().position(|column| column.name_str().eq_ignore_ascii_case(name))?;

@@ -1,4 +1,5 @@
-//! A connection to the server: how it is limited and marked, and what its errors mean to us. It knows nothing of tables.
+//! A connection to the server: its limits, the mark on its statements, and the meaning of its
+//! errors. It knows no tables.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -17,31 +18,31 @@ use super::versions::Topic;
 use crate::connections::{Connections, Place};
 use crate::database::Trouble;
 
-/// Begins every statement of ours, so that it is known in the server's own records.
+/// Prefix of every statement that holdup sends, so that the server's records show its origin.
 pub(super) const MARKER: &str = "/* holdup */";
 
 /// Longest wait for a connection, or for more of an answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Longest time, and most bytes, of one whole answer.
+/// Time limit and size limit of one whole answer.
 const ANSWER_TIME: Duration = Duration::from_secs(6);
 pub(super) const ANSWER_BYTES: usize = 32 << 20;
 
-/// What keeps a session of ours from waiting long for a lock, and from writing.
+/// Keeps holdup's session from writing and from waiting long for a lock.
 const LIMITS: [&str; 3] = ["TRANSACTION READ ONLY", "lock_wait_timeout = 1", "innodb_lock_wait_timeout = 1"];
 
-/// Why there is no answer.
+/// Why a statement has no answer.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The connection is of no use any more, or there never was one.
+    /// The connection is lost, or was never made.
     Lost(String),
-    /// Nothing came within the time: the server accepts and doesn't speak.
+    /// No answer within the time limit: the server accepts but does not respond.
     Silent(String),
-    /// The answer is larger than holdup takes.
+    /// The answer exceeds holdup's size limit.
     Large(String),
     /// Nothing listens there.
     Refused(String),
-    /// The server's error, number and words.
+    /// The server's error, number and message.
     Server(u16, String),
 }
 
@@ -71,7 +72,7 @@ impl From<mysql::Error> for Failure {
             mysql::Error::IoError(error) => Self::io(&error),
             mysql::Error::CodecError(error) => match error.source().and_then(|source| source.downcast_ref()) {
                 Some(error) => Self::io(error),
-                // The driver does not export the kinds of this error.
+                // The driver does not export the variants of this error.
                 None if error.to_string().starts_with("Packet is larger") => Self::large(),
                 None => Self::Lost(error.to_string()),
             },
@@ -103,13 +104,14 @@ impl Failure {
         Self::Large(format!("the answer is larger than {} MiB", ANSWER_BYTES >> 20))
     }
 
-    /// Whether it is for want of a privilege: 1142 on a table, 1143 on a column, 1227 in general, 1044 on a database.
+    /// Whether a privilege is missing: 1142 for a table, 1143 for a column, 1227 in general, 1044
+    /// for a database.
     pub(super) fn is_denied(&self) -> bool {
         matches!(self, Self::Server(1044 | 1142 | 1143 | 1227, _))
     }
 
-    /// Whether the account or password is wrong: 1045 in general, 1698 for a plugin, 1130 for the host, 1251, 1524 and 2059
-    /// for a way to log in, 1862 expired, 3118 and 4151 locked.
+    /// Whether the account or password is wrong: 1045 in general, 1698 for a plugin, 1130 for the
+    /// host, 1251, 1524 and 2059 for the authentication method, 1862 expired, 3118 and 4151 locked.
     pub(super) fn is_login(&self) -> bool {
         matches!(self, Self::Server(1045 | 1130 | 1251 | 1524 | 1698 | 1862 | 2059 | 3118 | 4151, _))
     }
@@ -131,7 +133,7 @@ pub(super) struct Release {
 }
 
 impl Release {
-    /// From `@@version` and `@@version_comment`.
+    /// Parses `@@version` and `@@version_comment`.
     pub(super) fn of(version: &str, comment: &str) -> Self {
         let flavour = if version.contains("MariaDB") || comment.to_ascii_lowercase().contains("mariadb") {
             Flavour::MariaDb
@@ -150,7 +152,7 @@ impl Release {
     }
 }
 
-/// Digests of what we have run, to be left out of the server's records. Clones are the same.
+/// Digests of holdup's own statements, excluded from the server's records. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Own(Arc<Mutex<HashSet<String>>>);
 
@@ -160,27 +162,27 @@ impl Own {
     }
 }
 
-/// A connection that reads only.
+/// A read-only connection.
 pub(super) struct Server {
     conn: RefCell<Conn>,
     socket: TcpStream,
-    /// Whether the server owes an answer that holdup does not wait for any more.
+    /// Whether the server still owes an answer that holdup no longer waits for.
     is_silent: Cell<bool>,
     own: Own,
     pub(super) release: Release,
     pub(super) connection_id: i64,
-    /// The port that was used in the end.
+    /// The port in use.
     pub(super) port: u16,
-    /// An extra port that did not let us in, and its words.
+    /// An extra port that refused the connection, and its error.
     pub(super) detour: Option<(u16, String)>,
-    /// Given back last.
+    /// Returned last.
     place: Option<Place>,
 }
 
 impl Server {
-    /// Connects to the extra port if one is known; else to the port, asks for the extra port and goes there. If the extra
-    /// port does not let us in the port has to do.
-    /// `own` and `connections` are shared by all connections of ours to the server.
+    /// Connects to the extra port if it is known. Otherwise connects to the main port, queries the
+    /// extra port and moves there; if the extra port refuses, the main port is used. All of
+    /// holdup's connections to the server share `own` and `connections`.
     pub(super) fn connect_sharing(address: &Address, own: &Own, connections: &Connections) -> Result<Self, Failure> {
         connections.may_try().map_err(Failure::Lost)?;
         let opened = Self::reach(address, own, connections);
@@ -235,7 +237,9 @@ impl Server {
             place: Some(place),
         };
         let facts = server.rows("SELECT CONNECTION_ID(), @@version, @@version_comment")?;
-        let facts = facts.first().ok_or_else(|| Failure::Lost("the server does not say who it is".to_owned()))?;
+        let facts = facts.first().ok_or_else(|| {
+            Failure::Lost("the server returned no version: is this a MySQL or MariaDB server?".to_owned())
+        })?;
         server.connection_id = facts.int(0).unwrap_or(0);
         server.release = Release::of(&facts.text(1).unwrap_or_default(), &facts.text(2).unwrap_or_default());
         for limit in LIMITS.into_iter().chain([server.release.has(Topic::TimeLimit)]) {
@@ -243,7 +247,8 @@ impl Server {
                 continue;
             }
             match server.rows(&format!("SET SESSION {limit}")) {
-                // A server without InnoDB knows no limit for its locks, old ones none for the time: there is our own patience.
+                // A server without InnoDB lacks its lock limit, and old ones lack the time limit:
+                // then PATIENCE applies.
                 Err(Failure::Server(..)) if !limit.ends_with("READ ONLY") => {}
                 other => drop(other?),
             }
@@ -251,7 +256,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Runs one statement of ours.
+    /// Runs one statement.
     pub(super) fn rows(&self, sql: &str) -> Result<Vec<Row>, Failure> {
         self.own.digests().insert(digest(sql, Dialect::MySql));
         let answer = self.answer(&format!("{MARKER} {sql}"));
@@ -263,7 +268,7 @@ impl Server {
         answer
     }
 
-    /// All rows of an answer, which is not read beyond its limits.
+    /// All rows of an answer, within its limits.
     fn answer(&self, sql: &str) -> Result<Vec<Row>, Failure> {
         let deadline = Instant::now() + ANSWER_TIME;
         let mut conn = self.conn.borrow_mut();
@@ -274,9 +279,9 @@ impl Server {
             bytes += (0..row.len()).filter_map(|at| row.as_ref(at)).map(size).sum::<usize>();
             let is_late = Instant::now() > deadline;
             if bytes > ANSWER_BYTES || is_late {
-                // The driver would read the rest before it lets go.
+                // The driver would read the rest before it closes.
                 let _ = self.socket.shutdown(Shutdown::Both);
-                let late = || Failure::Lost(format!("no whole answer within {} s", ANSWER_TIME.as_secs()));
+                let late = || Failure::Lost(format!("no complete answer within {} s", ANSWER_TIME.as_secs()));
                 return Err(if is_late { late() } else { Failure::large() });
             }
             rows.push(row);
@@ -284,7 +289,8 @@ impl Server {
         Ok(rows)
     }
 
-    /// Runs a statement that holds words of others: prepared, of which the server takes one and no more.
+    /// Runs a statement that contains foreign text: prepared, because then the server accepts only
+    /// one statement.
     pub(super) fn rows_of_one(&self, sql: &str) -> Result<Vec<Row>, Failure> {
         self.own.digests().insert(digest(sql, Dialect::MySql));
         let mut conn = self.conn.borrow_mut();
@@ -294,7 +300,7 @@ impl Server {
         Ok(rows?)
     }
 
-    /// Whether a statement of this digest is one of ours.
+    /// Whether a statement with this digest is holdup's own.
     pub(super) fn is_own(&self, digest: &str) -> bool {
         self.own.digests().contains(digest)
     }
@@ -316,7 +322,7 @@ fn size(value: &Value) -> usize {
     if let Value::Bytes(bytes) = value { bytes.len() } else { size_of::<Value>() }
 }
 
-/// Columns of the text protocol as what they are meant to be; `None` for NULL and for what can't be read so.
+/// Typed access to columns of the text protocol; `None` for NULL and for values of another type.
 pub(super) trait Columns {
     fn text(&self, index: usize) -> Option<String>;
     fn float(&self, index: usize) -> Option<f64>;
@@ -346,7 +352,7 @@ impl Columns for Row {
         match self.as_ref(index)? {
             Value::Bytes(bytes) => {
                 let text = std::str::from_utf8(bytes).ok()?;
-                // Unsigned counters may exceed what a column of ours holds; then the largest it does hold.
+                // Unsigned counters may exceed i64; then its maximum is used.
                 text.parse::<i64>().ok().or_else(|| text.parse::<u64>().ok().map(|_| i64::MAX))
             }
             _ => self.text(index)?.parse().ok(),

@@ -1,6 +1,7 @@
-//! What every session really does. The server's own list says `Sleep` of a session whose statement has come and
-//! waits in the thread pool's queue; joined with the queue it says `queued`, joined with InnoDB's lock waits, for whom it waits.
-//! The lists are read one after another within milliseconds, not at one instant.
+//! What every session really does. The server's own list says `Sleep` for a session whose statement
+//! waits in the thread pool's queue. Joined with that queue the state is `queued`; joined with
+//! InnoDB's lock waits it names the blocking session. The lists are read one after another within
+//! milliseconds, not at one instant.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Instant;
@@ -18,25 +19,25 @@ use super::{Read, Reads, holders};
 /// Accounts of the server's own threads.
 const SYSTEM_USERS: &[&str] = &["system user", "event_scheduler"];
 
-/// Bytes of a statement that are looked at.
+/// Bytes of a statement that are read.
 pub(super) const INFO_BYTES: usize = 65_536;
 
-/// Most transactions that are read.
+/// Largest number of transactions read.
 const TRANSACTIONS_MAX: usize = 20_000;
 
-/// The part of a sample that is the whole texts of what sessions run.
+/// The part of a sample that reads the complete texts of the sessions' statements.
 const TEXTS: &str = "statement texts";
 
-/// Most rows of idle sessions in a sample. They are counted exactly; of a pool's thousand one is like the other, and writing them
-/// all is a quarter of what watching costs.
+/// Largest number of idle sessions in a sample. Their count is exact. The thousand idle connections
+/// of a pool are all alike, and writing every one would be a quarter of the cost of watching.
 const IDLE_ROWS_MAX: usize = 100;
 
-/// Session that waits for a lock -> session that holds it, where known.
+/// The lock's holder by waiting session, if known.
 #[derive(Default)]
 pub(super) struct LockWaits(HashMap<i64, Option<i64>>);
 
-/// Who waits for an InnoDB lock, and for whom. The second is costly for the server when many wait: if it can't be had the first is
-/// returned all the same.
+/// The sessions that wait for an InnoDB lock, and their blockers. Reading the blockers is costly
+/// for the server when many wait; if it fails, the waiters are returned without them.
 pub(super) fn lock_waits(server: &Server, reads: &mut Reads) -> Option<LockWaits> {
     let waiting = reads.read("lock waits", || {
         server.rows(&format!(
@@ -64,7 +65,8 @@ pub(super) fn lock_waits(server: &Server, reads: &mut Reads) -> Option<LockWaits
         let (Some((waiter, _)), Some((holder, holder_waits))) = (sessions.get(&waiter), sessions.get(&holder)) else {
             continue;
         };
-        // Those ahead in the same queue count as blocking too: the one that doesn't wait itself is the holder.
+        // Waiters further ahead in the queue count as blocking, too: the holder is the one that
+        // does not wait itself.
         let known = waits.entry(*waiter).or_insert(None);
         if known.is_none() || !holder_waits {
             *known = Some(*holder);
@@ -73,19 +75,20 @@ pub(super) fn lock_waits(server: &Server, reads: &mut Reads) -> Option<LockWaits
     Some(LockWaits(waits))
 }
 
-/// What is looked up of sessions that are in the way.
+/// What to look up about blocking sessions.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Holders {
-    /// Those of metadata locks.
+    /// Holders of metadata locks.
     pub(super) metadata: bool,
-    /// What they ran last.
+    /// The holders' last statements.
     pub(super) statements: bool,
 }
 
-/// Sessions and the texts of what they run, which go nowhere by themselves.
+/// Statement texts by session; they leave this module only without literals.
 pub(super) type Texts = HashMap<i64, String>;
 
-/// All sessions but ours and the server's own, and their number by command and true state. Returns what they run, literals and all.
+/// All sessions except holdup's and the server's own, and their number by command and true state.
+/// Returns their statements with literals.
 pub(super) fn sample(
     server: &Server,
     source: &str,
@@ -112,8 +115,8 @@ pub(super) fn sample(
         let state = row.text(6).filter(|state| !state.is_empty());
         let true_state = true_state(&command, state.as_deref(), queued.contains_key(&id), locks.0.contains_key(&id));
         *counts.entry((command.clone(), true_state)).or_default() += 1.0;
-        // One that holds what others wait for is the one to see, idle or not.
-        // What one that holds a lock has run last says what it is about.
+        // A session that blocks others is recorded even when idle. Its last statement shows what
+        // its transaction is about.
         let info = info.or_else(|| last.get(&id).map(|text| cut(text.clone())));
         if true_state == "idle" && !is_holder.contains(&id) {
             idle += 1;
@@ -141,7 +144,7 @@ pub(super) fn sample(
         });
         texts.extend(info.map(|info| (id, info)));
     }
-    // So that a server without a session to show is told from one whose sessions were not read.
+    // This row distinguishes a server without visible sessions from a failed read.
     counts.entry(("Sleep".to_owned(), "idle")).or_default();
     for ((command, true_state), count) in counts {
         let labels = Labels::new([("command", command.as_str()), ("true_state", true_state)]);
@@ -152,15 +155,16 @@ pub(super) fn sample(
 
 /// The process list.
 fn listed(server: &Server, reads: &mut Reads) -> Option<Vec<Row>> {
-    // Not `information_schema.PROCESSLIST`, though it tells milliseconds: MariaDB answers it from a temporary table on disk,
-    // which would be one more in the queue when those are the trouble, and would write to the system under watch.
-    // There is no limit for the whole one; where texts were too much, the first 100 characters of each have to do for a while.
+    // Not `information_schema.PROCESSLIST`, although it has milliseconds: MariaDB answers that from
+    // a temporary table on disk. The query would join the queue when temporary tables are the
+    // problem, and would write to the watched system. The full list has no size limit; if its texts
+    // were too large, the first 100 characters of each are read for a while.
     if !reads.may(TEXTS) {
         return reads.read("sessions", || server.rows("SHOW PROCESSLIST"));
     }
     let begun = Instant::now();
     let rows = reads.read("sessions", || match server.rows("SHOW FULL PROCESSLIST") {
-        // It is not for want of sessions.
+        // The size is the problem, not the sessions.
         Err(Failure::Large(why)) => Ok(Err(Failure::Large(why))),
         other => other.map(Ok),
     })?;
@@ -168,7 +172,7 @@ fn listed(server: &Server, reads: &mut Reads) -> Option<Vec<Row>> {
     reads.note(TEXTS, rows)
 }
 
-/// Who waits -> who is in the way, and what those ran last that run nothing.
+/// The blocker by waiting session, and the last statements of idle blockers.
 fn in_the_way(
     server: &Server,
     rows: &[Row],
@@ -206,7 +210,7 @@ fn cut(mut text: String) -> String {
 /// What a session really does.
 fn true_state(command: &str, state: Option<&str>, queued: bool, waits_for_lock: bool) -> &'static str {
     match command {
-        // Logging in is work for the pool as well.
+        // Logging in occupies the pool as well.
         "Sleep" | "Connect" if queued => "queued",
         "Sleep" | "Binlog Dump" | "Binlog Dump GTID" => "idle",
         _ if waits_for_lock || state.is_some_and(is_lock_state) => "lock_wait",
@@ -214,7 +218,7 @@ fn true_state(command: &str, state: Option<&str>, queued: bool, waits_for_lock: 
     }
 }
 
-/// Whether the server's state text says that it waits for a lock, e.g. `Waiting for table metadata lock`.
+/// Whether the server's state text means a lock wait, e.g. `Waiting for table metadata lock`.
 fn is_lock_state(state: &str) -> bool {
     state.starts_with("Waiting for") && state.ends_with("lock") || matches!(state, "User lock" | "Locked")
 }

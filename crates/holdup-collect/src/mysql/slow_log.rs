@@ -1,6 +1,7 @@
-//! The slow query log, followed as it grows: each entry becomes an execution with the session, the server's own time and the
-//! trace id, also where performance_schema is off. It is read only where `?log=PATH` names it and the server keeps no history
-//! of statements, which has the same executions with better times.
+//! Follows the slow query log as it grows. Each entry becomes an execution with its session, the
+//! server's own time and the trace id, even when performance_schema is off. The log is read only if
+//! `?log=PATH` names it and the server keeps no statement history, which has the same executions
+//! with better times.
 
 mod coverage;
 mod entries;
@@ -18,18 +19,18 @@ use self::entries::{Entries, Entry};
 use super::server::MARKER;
 use crate::log::follow::Follow;
 
-/// Most executions of a sample.
+/// Largest number of executions per sample.
 const EXECUTIONS: usize = 2_000;
 
-/// What a server's log means.
+/// The format of a server's log.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Form {
-    /// Whether `SET timestamp` is when the statement began, not when it was logged. Servers that write the latter tell the
-    /// moment of the entry besides, but for those before 5.7.
+    /// Whether `SET timestamp` is the statement's start rather than the time of logging. Servers
+    /// that write the latter also write the entry's time, except those before 5.7.
     pub(super) stamp_is_begin: bool,
 }
 
-/// A log that is followed.
+/// A log being followed.
 pub(super) struct SlowLog {
     path: PathBuf,
     follow: Option<(Follow, Entries)>,
@@ -40,7 +41,7 @@ impl SlowLog {
         Self { path: path.to_owned(), follow: None }
     }
 
-    /// What is there now is passed over.
+    /// Skips the present content.
     pub(super) fn skip_to_end(&mut self) -> std::io::Result<()> {
         let mut follow = Follow::in_pieces(self.path.clone());
         let entries = Entries::new(clock::now_ns());
@@ -49,8 +50,8 @@ impl SlowLog {
         Ok(())
     }
 
-    /// Executions that were logged since the last call. One that nothing follows yet is put off to the next one, unless
-    /// `at_once`: the server may still be writing it.
+    /// Executions logged since the last call. The last entry waits for the next call if nothing
+    /// follows it yet, unless `at_once`: the server may still be writing it.
     pub(super) fn sample(&mut self, form: Form, at_once: bool, source: &str, batch: &mut Batch) -> std::io::Result<()> {
         let Some((follow, entries)) = &mut self.follow else { return self.skip_to_end() };
         let (mut found, mut left_out, mut lines) = (Vec::new(), 0_u64, 0_u64);
@@ -67,7 +68,7 @@ impl SlowLog {
             entries.take(&line, &mut each);
         });
         let now = clock::now_ns();
-        // What is written while it is read is found by the next look.
+        // Anything written during the read is found by the next look.
         entries.looked(follow.is_between_lines(), begun_at, now);
         if at_once || lines == 0 {
             entries.finish(&mut each);
@@ -88,21 +89,21 @@ impl SlowLog {
             count => say(
                 "sampled",
                 format!(
-                    "{count} entries of the slow log were left out: they follow a literal or a comment without an end, or are in it"
+                    "{count} entries of the slow log were left out: they stand in or after an unterminated literal or comment"
                 ),
             ),
         }
         match looked? {
             0 => {}
             bytes => {
-                say("gap", format!("{bytes} bytes of the slow log were passed over: it grows faster than it is read"))
+                say("gap", format!("{bytes} bytes of the slow log were skipped: it grows faster than holdup reads it"))
             }
         }
         Ok(())
     }
 }
 
-/// Whether it is a statement, whole, and none of ours.
+/// Whether it is a complete statement and not holdup's own.
 fn is_foreign(entry: &Entry) -> bool {
     let text = entry.text.trim_ascii_start();
     // A value in a warning may have ended the head too early: then the true end is in the text.
@@ -141,8 +142,8 @@ fn row(entry: &Entry, form: Form, source: &str, now: i64) -> Statement {
     }
 }
 
-/// When it ended. Where the server writes no more than a second, that and when it was found in the log bound it, and the
-/// middle is taken; a session may have set its clock to anything.
+/// When it ended. If the server writes whole seconds, the second and the time of finding the entry
+/// bound it, and the middle is taken; a session may also have set its clock to any value.
 fn ended_at(entry: &Entry, form: Form, now: i64) -> i64 {
     let head = &entry.head;
     if let Some(at) = head.written_at {

@@ -1,5 +1,5 @@
-//! The server's own counters of statements by digest. Its digests are replaced by ours, so that sessions, counters
-//! and executions meet.
+//! The server's counters by statement digest. Its digests are replaced by holdup's, so that
+//! sessions, counters and executions can be joined.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -13,19 +13,19 @@ use super::execution::TEXT_BYTES;
 use super::server::{Columns, Failure, Server};
 use crate::pace::{Pace, Turn};
 
-/// Most digests that are read, those with the most time first.
+/// Largest number of digests read, those with the most time first.
 const DIGESTS: usize = 500;
 
-/// Up to so many digests are read at every sample, more at every [`SPARSE`]th.
+/// Up to this many digests are read at every sample, more at every [`SPARSE`]th.
 const FEW: usize = 200;
 
-/// See [`FEW`].
+/// With more than [`FEW`] digests, one sample in this many reads them.
 const SPARSE: u64 = 5;
 
-/// Text for the row in which the server counts all that found no place in its table of digests.
+/// Text for the row that counts all statements beyond the server's digest table.
 const BEYOND: &str = "(statements beyond the server's table of digests)";
 
-/// What is remembered between reads.
+/// State between reads.
 #[derive(Default)]
 pub(super) struct Statements {
     reads: u64,
@@ -34,10 +34,10 @@ pub(super) struct Statements {
 }
 
 impl Statements {
-    /// Counters by digest, summed where several of the server's digests are one of ours.
+    /// Counters by digest, summed if several of the server's digests map to one of holdup's.
     pub(super) fn digests(&mut self, server: &Server, source: &str, batch: &mut Batch) -> Result<(), Failure> {
         self.reads += 1;
-        // The server sorts all of its digests for those that are read: what that costs counts where there are many.
+        // The server sorts all its digests to return these: with many digests that cost matters.
         let is_due = self.reads % SPARSE == 1 && self.pace.is_due(&Turn::default());
         if self.digests >= FEW && !is_due {
             return Ok(());
@@ -87,7 +87,7 @@ impl Statements {
         Ok(())
     }
 
-    /// Forgets what belongs to a connection that is lost: the server may have restarted.
+    /// Forgets the state of a lost connection: the server may have restarted.
     pub(super) fn forget(&mut self) {
         *self = Self::default();
     }

@@ -1,5 +1,5 @@
-//! What the server counts (`SHOW GLOBAL STATUS`) and what is set (`SHOW GLOBAL VARIABLES`), whole. Which of it matters is
-//! for those who read the recording.
+//! The server's counters (`SHOW GLOBAL STATUS`) and settings (`SHOW GLOBAL VARIABLES`), in full.
+//! Readers of the recording pick the relevant ones.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use super::Read;
 use super::server::{Columns, Failure, Server};
 use super::versions::Topic;
 
-/// Parts of names of variables that may hold a secret.
+/// Parts of variable names that mark a secret.
 const SECRET: &[&str] = &[
     "password",
     "passwd",
@@ -24,23 +24,24 @@ const SECRET: &[&str] = &[
     "provider_options",
 ];
 
-/// Variables that hold SQL of the user's, literals and all.
+/// Variables that contain the user's SQL, with literals.
 const SQL_TEXT: &[&str] = &["init_connect", "init_slave", "init_replica"];
 
-/// Statement for the counters; also its shape in the server's records is unlike anybody else's.
+/// The statement for the counters; its shape in the server's records is distinct from that of other
+/// clients.
 const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name <> ''";
 
-/// Statement for the settings.
+/// The statement for the settings.
 const VARIABLES: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name <> ''";
 
-/// The server counts its uptime in whole seconds: so much less than expected is rounding.
+/// The server counts its uptime in whole seconds: a deficit up to this is rounding.
 const ROUNDING_S: f64 = 2.0;
 
-/// When the server's uptime was read last, and what it was, seconds.
+/// When the server's uptime was last read, and its value, seconds.
 pub(super) type Uptime = (Instant, f64);
 
-/// All numeric counters as samples named `mysql_global_status_<name>`, and an event if the server has restarted. They are
-/// returned as well, by lower-case name.
+/// Adds all numeric counters as samples named `mysql_global_status_<name>`, and an event if the
+/// server has restarted. Also returns the counters, by lower-case name.
 pub(super) fn sample(
     server: &Server,
     source: &str,
@@ -56,7 +57,7 @@ pub(super) fn sample(
         let (Some(name), Some(value)) = (row.text(0), row.float(1)) else { continue };
         let name = name.to_ascii_lowercase();
         if name == "uptime" {
-            // By a clock that never jumps. A slow answer is as old as it is slow.
+            // A monotonic clock. The value may be as old as the answer was slow.
             let (now, slack) = (Instant::now(), ROUNDING_S + begun.elapsed().as_secs_f64());
             if uptime.is_some_and(|(then, before)| value + slack < before + (now - then).as_secs_f64()) {
                 batch.events.push(Event {
@@ -70,7 +71,7 @@ pub(super) fn sample(
             *uptime = Some((now, value));
         }
         batch.samples.push(read.sample(metrics::mysql::GLOBAL_STATUS.member(&name), Labels::none(), value));
-        // The pool's threads, of servers that show nothing else of it too.
+        // The pool's threads, on servers that show nothing else of the pool.
         if server.release.has(Topic::PoolThreads) == "yes" {
             let metric = match name.as_str() {
                 "threadpool_threads" => Some(metrics::mysql::THREAD_POOL_THREADS),
@@ -84,7 +85,7 @@ pub(super) fn sample(
     Ok(values)
 }
 
-/// All global variables, those left out that may hold a secret.
+/// All global variables except those that may contain a secret.
 pub(super) fn settings(server: &Server, source: &str, batch: &mut Batch) -> Result<(), Failure> {
     let at = clock::now_ns();
     for row in server.rows(VARIABLES)? {

@@ -1,35 +1,36 @@
-//! Which executions have been taken already: the ordinary read and the one that slow requests set off look at the same
-//! history, and of each execution there shall be one row.
+//! Which executions were already recorded. The regular read and the capture of slow requests read
+//! the same history, and each execution should have one row.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Most executions that are remembered. The oldest are forgotten first; by then a busy server has overwritten them.
+/// Largest number of executions remembered. The oldest are forgotten first; by then a busy server
+/// has overwritten them.
 const REMEMBERED_MAX: usize = 200_000;
 
-/// How long an execution is remembered after it ended, by the server's timer.
+/// How long an execution is remembered after its end, by the server's timer.
 pub(super) const REMEMBERED_NS: i64 = 60_000_000_000;
 
-/// The executions taken of one server. Clones are the same.
+/// The recorded executions of one server. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Taken(Arc<Mutex<Known>>);
 
 #[derive(Debug, Default)]
 struct Known {
-    /// Thread and event -> when it ended, by the server's timer.
+    /// End by the server's timer, by thread and event.
     ended: HashMap<(i64, i64), i64>,
     order: VecDeque<(i64, i64)>,
 }
 
 impl Taken {
-    /// Takes one: whether nobody had it before. `end_ns` is by the server's timer.
+    /// Marks one as recorded; false if it already was. `end_ns` is by the server's timer.
     pub(super) fn take(&self, thread: i64, event: i64, end_ns: i64) -> bool {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.ended.insert((thread, event), end_ns).is_some() {
             return false;
         }
         known.order.push_back((thread, event));
-        // In about the order in which they ended: what is forgotten late does no harm.
+        // The order is roughly that of their ends: forgetting one late does no harm.
         while let Some(oldest) = known.order.front().copied() {
             let is_old = known.ended.get(&oldest).is_none_or(|end| *end < end_ns - REMEMBERED_NS);
             if !is_old && known.order.len() <= REMEMBERED_MAX {
@@ -41,7 +42,7 @@ impl Taken {
         true
     }
 
-    /// Forgets all: the server may have restarted, and counts anew.
+    /// Forgets all: the server may have restarted, with new ids.
     pub(super) fn forget(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Known::default();
     }

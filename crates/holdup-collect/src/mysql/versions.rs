@@ -1,31 +1,35 @@
-//! What differs between servers, in one table: by topic, kind of server and the version from which it holds. Nothing
-//! else asks for a version by number. What a server of no known kind has is what the nearest older one had.
+//! The differences between servers, in one table: by topic, kind of server and the version from
+//! which an entry holds. No other code checks a version number. A server of unknown kind or version
+//! is treated like the nearest older one.
 
 use super::server::{Flavour, Release};
 
-/// What a reader may ask about.
+/// A version-dependent fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Topic {
-    /// Statement for pairs of transactions: who waits for a row lock, who is in the way.
+    /// Statement for pairs of transactions: waiter and blocker of a row lock.
     LockWaits,
-    /// Statement for pairs of sessions about metadata locks: who waits, who is in the way; empty without such a table.
+    /// Statement for pairs of sessions: waiter and blocker of a metadata lock; empty without such a
+    /// table.
     MetadataLocks,
-    /// Statement for the state of replication, a row a channel.
+    /// Statement for the state of replication, one row per channel.
     ReplicaStatus,
     /// The privilege that [`Topic::ReplicaStatus`] needs.
     ReplicaPrivilege,
-    /// Statement for the length of InnoDB's history list; empty where a status variable of that name tells.
+    /// Statement for the length of InnoDB's history list; empty if a status variable of that name
+    /// has it.
     HistoryList,
-    /// Where the checkpoint's age is: the status variables `Innodb_` + a name, or the difference of two, as `a-b`; empty
-    /// where only `SHOW ENGINE INNODB STATUS` tells.
+    /// Source of the checkpoint's age: the status variables `Innodb_` + a name, or the difference
+    /// of two, as `a-b`; empty if only `SHOW ENGINE INNODB STATUS` has it.
     CheckpointAge,
-    /// The redo log's size in bytes, of the global variables as an expression.
+    /// The redo log's size in bytes, as an expression of global variables.
     LogCapacity,
     /// Statement for the port outside the thread pool; empty for servers without one.
     ExtraPort,
-    /// What limits the time of a session's statements to two seconds; empty for servers that have no such thing.
+    /// Setting that limits a session's statements to two seconds; empty for servers without one.
     TimeLimit,
-    /// `shown` or `hidden`: the ids of connections in the thread pool's queue; empty without a table of the queue.
+    /// `shown` or `hidden`: the connection ids in the thread pool's queue; empty without a table of
+    /// the queue.
     QueuedConnections,
     /// Whether status variables `Threadpool_threads` and `Threadpool_idle_threads` count the pool's threads: `yes` or empty.
     PoolThreads,
@@ -53,10 +57,11 @@ const METADATA_LOCKS: &str = "SELECT holdup_w.PROCESSLIST_ID, holdup_h.PROCESSLI
      WHERE holdup_p.LOCK_STATUS = 'PENDING' LIMIT 1000";
 const HISTORY_METRIC: &str = "SELECT COUNT FROM information_schema.INNODB_METRICS WHERE NAME = 'trx_rseg_history_len'";
 
-/// What it is about, of whom, from which version on, and what they have there.
+/// Topic, kinds of server, first version, and the value.
 type Row = (Topic, &'static [Flavour], (u16, u16, u16), &'static str);
 
-/// Of each topic the last row holds whose kind and version fit. Sources: the vendors' manuals and release notes.
+/// For each topic the last row with a matching kind and version holds. Sources: the vendors'
+/// manuals and release notes.
 #[rustfmt::skip]
 const TABLE: &[Row] = &[
     (Topic::LockWaits,         ALL,     ANY,          OLD_LOCK_WAITS),
@@ -66,7 +71,7 @@ const TABLE: &[Row] = &[
     (Topic::MetadataLocks,     MARIADB, (10, 5, 2),   METADATA_LOCKS),
     (Topic::ReplicaStatus,     BOTH,    ANY,          "SHOW SLAVE STATUS"),
     (Topic::ReplicaStatus,     BOTH,    (8, 0, 22),   "SHOW REPLICA STATUS"),
-    // Of several masters as well, which the plain statement shows one of.
+    // Covers several masters; the plain statement shows only one.
     (Topic::ReplicaStatus,     MARIADB, ANY,          "SHOW ALL SLAVES STATUS"),
     (Topic::ReplicaPrivilege,  ALL,     ANY,          "REPLICATION CLIENT"),
     (Topic::ReplicaPrivilege,  MARIADB, (10, 5, 2),   "REPLICATION SLAVE ADMIN"),
@@ -76,12 +81,12 @@ const TABLE: &[Row] = &[
     (Topic::CheckpointAge,     MYSQL,   ANY,          ""),
     (Topic::CheckpointAge,     PERCONA, ANY,          "checkpoint_age"),
     (Topic::CheckpointAge,     BOTH,    (8, 0, 30),   "redo_log_current_lsn-redo_log_checkpoint_lsn"),
-    // InnoDB of 10.2 to 10.4 was MySQL's, not XtraDB, and had lost the counter.
+    // InnoDB of 10.2 to 10.4 was MySQL's, not XtraDB, and lacked the counter.
     (Topic::CheckpointAge,     MARIADB, ANY,          ""),
     (Topic::CheckpointAge,     MARIADB, (10, 5, 0),   "checkpoint_age"),
     (Topic::LogCapacity,       ALL,     ANY,          "@@global.innodb_log_file_size * @@global.innodb_log_files_in_group"),
     (Topic::LogCapacity,       BOTH,    (8, 0, 30),   "@@global.innodb_redo_log_capacity"),
-    // One file since 10.5; the variable for their number is gone in 10.6.
+    // One file since 10.5; 10.6 removed the variable for the number of files.
     (Topic::LogCapacity,       MARIADB, (10, 5, 0),   "@@global.innodb_log_file_size"),
     (Topic::ExtraPort,         MYSQL,   ANY,          ""),
     (Topic::ExtraPort,         MARIADB, ANY,          "SELECT @@extra_port"),
@@ -101,7 +106,7 @@ const TABLE: &[Row] = &[
 ];
 
 impl Release {
-    /// What `topic` is for a server of this release; empty where it has no such thing.
+    /// The value of `topic` for this release; empty if the server has no such feature.
     pub(super) fn has(self, topic: Topic) -> &'static str {
         let fits = |row: &&(Topic, &[Flavour], (u16, u16, u16), &'static str)| {
             row.0 == topic && row.1.contains(&self.flavour) && row.2 <= self.version

@@ -1,6 +1,6 @@
-//! One request in FastCGI 1.0, as a web server makes it, and its answer taken to pieces. Bytes only.
+//! Builds one FastCGI 1.0 request as a web server does, and parses its answer. Bytes only.
 
-/// Kinds of records.
+/// Record types.
 const BEGIN: u8 = 1;
 const END: u8 = 3;
 const PARAMS: u8 = 4;
@@ -9,7 +9,7 @@ const STDOUT: u8 = 6;
 
 const HEADER_BYTES: usize = 8;
 
-/// A GET of `path` with this query; the connection is closed behind the answer.
+/// A GET of `path` with this query; the server closes the connection after the answer.
 pub(super) fn request(path: &str, query: &str) -> Vec<u8> {
     let mut parameters = Vec::new();
     for (name, value) in [
@@ -30,7 +30,7 @@ pub(super) fn request(path: &str, query: &str) -> Vec<u8> {
         }
         parameters.extend(name.bytes().chain(value.bytes()));
     }
-    // A responder, and no further request on this connection.
+    // Role responder, without keeping the connection.
     let mut bytes = record(BEGIN, &[0, 1, 0, 0, 0, 0, 0, 0]);
     bytes.extend(record(PARAMS, &parameters));
     bytes.extend(record(PARAMS, &[]));
@@ -45,7 +45,7 @@ fn record(kind: u8, content: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What a whole answer has on its standard output; none if it is none, or was cut off.
+/// The standard output in a complete answer; none if it is not FastCGI, or was cut off.
 pub(super) fn output(mut bytes: &[u8]) -> Option<Vec<u8>> {
     let mut output = Vec::new();
     loop {

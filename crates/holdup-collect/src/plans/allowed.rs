@@ -1,8 +1,10 @@
-//! Which statements a server is asked to plan, and in which words. `EXPLAIN` executes nothing, yet planning evaluates functions of
-//! constants, with the rights of who asks: so only single statements that read, or the reading part of those that change rows, and
-//! only with functions of the server's own that do nothing but compute. What is not known for such is left out.
+//! Decides which statements a server may be asked to plan, and rewrites them. `EXPLAIN` executes
+//! nothing, yet planning evaluates functions of constants with the caller's rights. So only single
+//! statements are allowed that read, or the reading part of those that change rows, and only with
+//! built-in functions that merely compute. Anything unknown is rejected.
 //!
-//! A list of names is no proof: what the names mean on the server its gate asks of its catalog.
+//! A list of names proves nothing by itself: each server's gate checks in the catalog what the
+//! names mean there.
 
 use std::ops::Range;
 
@@ -12,25 +14,25 @@ use holdup_sql::{Dialect, TokenKind};
 use super::names::{self, Names};
 use super::pieces::{Piece, read, write};
 
-/// A statement that may be explained, if its names are those of plain tables and of what the server brings.
+/// A statement that may be explained if its names turn out to be plain tables and built-in objects.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Allowed {
-    /// What is to be explained, values and all: not to be kept.
+    /// The statement to explain, with its values: never store it.
     pieces: Vec<Piece>,
     dialect: Dialect,
-    /// The greatest `$n` in it.
+    /// The largest `$n` in it.
     pub(crate) parameters: usize,
-    /// Whether it is the statement itself, and only reads.
+    /// Whether it is the original statement, and read-only.
     pub(crate) reads_only: bool,
 }
 
 impl Allowed {
-    /// What it names. None if that can't be told.
+    /// The names in it. None if they are ambiguous.
     pub(crate) fn names(&self) -> Option<Names> {
         names::of(&self.pieces, self.dialect)
     }
 
-    /// The statement anew, with the whole name of each table in the place of the name that it has there.
+    /// Writes the statement with each table's name replaced by its full name.
     pub(crate) fn sql(&self, tables: &[(Range<usize>, String, String)]) -> String {
         let quote = if self.dialect == Dialect::PostgreSql { '"' } else { '`' };
         let quoted = |name: &str| {
@@ -48,10 +50,11 @@ impl Allowed {
     }
 }
 
-/// What of `sql` may be explained, if anything.
+/// The part of `sql` that may be explained, if any.
 pub(crate) fn of(sql: &str, dialect: Dialect) -> Option<Allowed> {
     let (mut pieces, parameters) = read(sql, dialect)?;
-    // Also to plan a statement locks its tables in the way it asks for: nothing stronger than reading needs is asked for.
+    // Even planning takes the table locks that a statement asks for, so locking clauses are
+    // removed.
     let mut locks = false;
     while let Some(lock) = lock(&pieces) {
         pieces.drain(lock);
@@ -84,7 +87,8 @@ pub(crate) fn of(sql: &str, dialect: Dialect) -> Option<Allowed> {
     Some(Allowed { pieces, dialect, parameters, reads_only })
 }
 
-/// Whether what stands before the parenthesis at `at` is no call, or one of a function that only computes.
+/// Whether the parenthesis at `at` does not open a call, or opens one of a function that only
+/// computes.
 fn may_open(pieces: &[Piece], at: usize) -> bool {
     let Some(before) = at.checked_sub(1).and_then(|at| pieces.get(at)) else { return true };
     let is_qualified = at >= 2 && pieces.get(at - 2).is_some_and(|piece| piece.kind == TokenKind::Dot);
@@ -100,7 +104,7 @@ fn find(pieces: &[Piece], from: usize, words: &[&str]) -> Option<usize> {
     (from..pieces.len()).find(|at| pieces[*at].depth == 0 && words.contains(&pieces[*at].word.as_str()))
 }
 
-/// Where a statement asks to lock the rows that it reads: `FOR UPDATE OF t SKIP LOCKED`, `LOCK IN SHARE MODE`. The first such place.
+/// The first locking clause: `FOR UPDATE OF t SKIP LOCKED`, `LOCK IN SHARE MODE`.
 fn lock(pieces: &[Piece]) -> Option<Range<usize>> {
     let word = |at: usize| pieces.get(at).map_or("", |piece| piece.word.as_str());
     let begins = |at: &usize| match word(*at) {
@@ -115,7 +119,7 @@ fn lock(pieces: &[Piece]) -> Option<Range<usize>> {
         match next.word.as_str() {
             "of" => names = true,
             "update" | "share" | "no" | "key" | "mode" | "nowait" | "skip" | "locked" => {}
-            // Of tables that are named, each but the first stands behind a comma or a dot.
+            // Every named table except the first follows a comma or a dot.
             _ if names && matches!(next.kind, TokenKind::Comma | TokenKind::Dot) => {}
             _ if names
                 && matches!(next.kind, TokenKind::Word | TokenKind::QuotedName)
@@ -170,12 +174,12 @@ fn of_delete(pieces: &[Piece]) -> Option<Vec<Piece>> {
     Some(selected(&tables, rest(pieces, condition)?))
 }
 
-/// From the condition on, without what is returned.
+/// The text from the condition on, without the returned columns.
 fn rest(pieces: &[Piece], condition: Option<usize>) -> Option<&[Piece]> {
     condition.map_or(Some(&[]), |condition| pieces.get(condition..end(pieces, condition)))
 }
 
-/// Where what is returned begins, or the statement ends.
+/// Where the returned columns begin, or the statement ends.
 fn end(pieces: &[Piece], from: usize) -> usize {
     find(pieces, from, &["returning"]).unwrap_or(pieces.len())
 }

@@ -1,5 +1,5 @@
-//! JSON as it stands there: fields in order, and also those whose name stands twice, as in the plans of MariaDB before 10.6, in
-//! which each table of a join is a field `table` of one object.
+//! JSON with the fields in order and with duplicate names, as in plans of MariaDB before 10.6,
+//! where each table of a join is a field `table` of the same object.
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
@@ -15,7 +15,7 @@ pub(super) enum Json {
 }
 
 impl Json {
-    /// Reads it; none if it is no JSON or nested deeper than 128.
+    /// Parses it; none if it is not JSON or nested deeper than 128.
     pub(super) fn read(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }
@@ -35,7 +35,7 @@ impl Json {
         if let Some(Self::Text(text)) = self.get(name) { Some(text) } else { None }
     }
 
-    /// A field's number, also if it is one in quotes, as MySQL has costs.
+    /// A field's number, even if quoted, as MySQL writes costs.
     pub(super) fn number(&self, name: &str) -> Option<f64> {
         let number = match self.get(name)? {
             Self::Number(number) => *number,
@@ -50,7 +50,7 @@ impl Json {
         self.get(name) == Some(&Self::Word(Some(true)))
     }
 
-    /// Its parts, if it is an array.
+    /// Its elements, if it is an array.
     pub(super) fn parts(&self) -> &[Self] {
         if let Self::Array(parts) = self { parts } else { &[] }
     }

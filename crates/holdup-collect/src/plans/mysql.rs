@@ -1,5 +1,6 @@
-//! The plan that MySQL and MariaDB make of `EXPLAIN FORMAT=JSON` -> the tree. Their words for operations differ and change with
-//! versions; what is known as one becomes a node, what else holds tables is looked through.
+//! Turns the output of MySQL's and MariaDB's `EXPLAIN FORMAT=JSON` into a tree. Their operation
+//! names differ and change with versions: a known operation becomes a node, and anything else that
+//! contains tables is searched.
 
 use holdup_recording::plan::Node;
 use holdup_sql::Dialect;
@@ -7,10 +8,10 @@ use holdup_sql::Dialect;
 use super::json::Json;
 use super::without_values;
 
-/// Deeper nodes are left out.
+/// Deeper nodes are dropped.
 const DEPTH_MAX: usize = 60;
 
-/// Fields that are operations.
+/// Fields that represent operations.
 const OPERATIONS: &[&str] = &[
     "query_block",
     "nested_loop",
@@ -42,7 +43,7 @@ pub(crate) fn tree(text: &str) -> Option<Node> {
     (found.len() == 1).then(|| found.remove(0))
 }
 
-/// The nodes among the fields and parts of a value.
+/// The nodes below a value.
 fn below(json: &Json, depth: usize) -> Vec<Node> {
     if depth > DEPTH_MAX {
         return Vec::new();
@@ -73,7 +74,7 @@ fn operation(name: &str, value: &Json, depth: usize) -> Node {
     }
 }
 
-/// A table's way of access.
+/// The node of a table access.
 fn table(value: &Json, depth: usize) -> Node {
     let rows = value.number("rows").or_else(|| value.number("rows_examined_per_scan"));
     let share = value.number("filtered").map_or(1.0, |percent| percent / 100.0);

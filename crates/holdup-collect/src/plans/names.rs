@@ -1,5 +1,6 @@
-//! The names in a statement: which stand for tables, and which might stand for anything else. What is not seen here as a table stays
-//! as it is, and then means nothing to a session that looks only into the server's own catalog.
+//! The names in a statement: which ones are tables, and which could mean something else. A name
+//! that is not recognized as a table stays unchanged; it resolves to nothing in a session that sees
+//! only the server's own catalog.
 
 use std::ops::Range;
 
@@ -8,13 +9,13 @@ use holdup_sql::{Dialect, TokenKind};
 
 use super::pieces::Piece;
 
-/// Most bytes of a name: PostgreSQL cuts longer ones, and takes them for others.
+/// Longest name, bytes: PostgreSQL truncates longer ones, which changes their meaning.
 const NAME_BYTES: usize = 63;
 
-/// Most tables of a statement.
+/// Largest number of tables in a statement.
 const TABLES: usize = 30;
 
-/// A place in which a table is named.
+/// A position at which a table is named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Table {
     /// Its pieces.
@@ -23,30 +24,30 @@ pub(crate) struct Table {
     pub(crate) name: String,
 }
 
-/// All of them.
+/// All names of a statement.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Names {
     pub(crate) tables: Vec<Table>,
-    /// The first two parts of names with dots, wherever they stand: `orders.id`, but also `'…'::theirs.type`.
+    /// The first two parts of dotted names, anywhere: `orders.id`, but also `'…'::theirs.type`.
     pub(crate) dotted: Vec<(String, String)>,
-    /// What stands behind a dot: a column, or a function in the guise of one.
+    /// Names after a dot: a column, or a function in column notation.
     pub(crate) behind_dots: Vec<String>,
     /// Every name.
     pub(crate) all: Vec<String>,
 }
 
-/// What is known where parentheses are open.
+/// State at one depth of parentheses.
 #[derive(Clone, Copy, Default)]
 struct Level {
-    /// Whether a `FROM` is being listed.
+    /// Whether the scan is inside a `FROM` list.
     in_from: bool,
     /// Whether a table's name may come next.
     expects: bool,
-    /// Whether they hold a call's arguments: `extract(day FROM a)`.
+    /// Whether the parentheses enclose a call's arguments: `extract(day FROM a)`.
     is_call: bool,
 }
 
-/// The names in `pieces`. None if there is one that can't be told from others.
+/// The names in `pieces`. None if one of them is ambiguous.
 pub(crate) fn of(pieces: &[Piece], dialect: Dialect) -> Option<Names> {
     let mut names = Names::default();
     let mut at = 0;
@@ -60,7 +61,7 @@ pub(crate) fn of(pieces: &[Piece], dialect: Dialect) -> Option<Names> {
         if texts.iter().any(|text| text.len() > NAME_BYTES || text.chars().any(char::is_control)) {
             return None;
         }
-        // A part of a value, or what is done with it: `(a).b`.
+        // Part of a value, or a selection from it: `(a).b`.
         let is_behind =
             at.checked_sub(1).and_then(|at| pieces.get(at)).is_some_and(|piece| piece.kind == TokenKind::Dot);
         if is_behind && !texts.is_empty() {
@@ -77,7 +78,7 @@ pub(crate) fn of(pieces: &[Piece], dialect: Dialect) -> Option<Names> {
     (names.tables.len() <= TABLES).then_some(names)
 }
 
-/// The pieces of the name that begins at `from`, with its dots: empty if none does.
+/// The pieces of the dotted name that begins at `from`; empty if none begins there.
 fn chain(pieces: &[Piece], from: usize) -> Range<usize> {
     let is_name =
         |at: usize| pieces.get(at).is_some_and(|piece| matches!(piece.kind, TokenKind::Word | TokenKind::QuotedName));
@@ -91,7 +92,7 @@ fn chain(pieces: &[Piece], from: usize) -> Range<usize> {
     from..end
 }
 
-/// The places where tables are named. None if one is named in a way that is not known.
+/// The positions of table names. None if one is named in an unknown way.
 fn tables(pieces: &[Piece], dialect: Dialect) -> Option<Vec<Table>> {
     let own = own_names(pieces, dialect);
     let mut levels = vec![Level::default()];
@@ -118,7 +119,7 @@ fn tables(pieces: &[Piece], dialect: Dialect) -> Option<Vec<Table>> {
             continue;
         }
         level.expects = false;
-        // Rows of a function.
+        // Rows returned by a function.
         let is_call = pieces.get(found.end).is_some_and(|next| next.kind == TokenKind::Open);
         at = found.end;
         let mut parts = found.clone().step_by(2).map(|at| pieces.get(at)?.name(dialect));
@@ -159,7 +160,7 @@ impl Level {
     }
 }
 
-/// Names that the statement gives to parts of its own: `WITH x AS (…)`.
+/// Names that the statement defines for its own parts: `WITH x AS (…)`.
 fn own_names(pieces: &[Piece], dialect: Dialect) -> Vec<String> {
     let word = |at: usize| pieces.get(at).map_or("", |piece| piece.word.as_str());
     let opens = |at: usize| pieces.get(at).is_some_and(|piece| piece.kind == TokenKind::Open);

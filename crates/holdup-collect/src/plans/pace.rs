@@ -1,26 +1,29 @@
-//! When a statement's plan is asked for: each at most so often, sooner if its time has changed, rarely if it was refused.
+//! When to request a statement's plan: at most once per interval, sooner if its time has changed,
+//! rarely after a refusal.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use holdup_recording::rows::Statement;
 
-/// A statement's plan is asked for again after this.
+/// Interval between two requests for the same statement.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// If a mean execution takes this many times longer, or less long, than when it was asked for last, after [`SOONER`].
+/// Factor by which the mean execution time must have changed since the last request for the plan to
+/// be due after [`SOONER`].
 const CHANGED: f64 = 2.0;
 
-/// See [`CHANGED`].
+/// The shorter interval, see [`CHANGED`].
 const SOONER: Duration = Duration::from_secs(2);
 
-/// One that could not be explained is tried again after this.
+/// Interval after a statement could not be explained.
 const REFUSED: Duration = Duration::from_secs(300);
 
-/// Most statements that are remembered.
+/// Largest number of statements remembered.
 const STATEMENTS_MAX: usize = 2_000;
 
-/// So many refusals for want of a right, with nothing but those, and no more is asked until the connection is made anew.
+/// After this many refusals for lack of privileges, and no success, requests stop until a
+/// reconnect.
 const DENIALS: u32 = 5;
 
 #[derive(Clone, Copy, Debug)]
@@ -30,19 +33,19 @@ struct Asked {
     refused: bool,
 }
 
-/// What was asked when, and what statements take.
+/// The requests made, and the statements' execution times.
 #[derive(Default)]
 pub(crate) struct Pace {
     asked: HashMap<String, Asked>,
-    /// Counters of a statement when they were read last: digest, database.
+    /// The last counters of each statement, by digest and database.
     counted: HashMap<(String, Option<String>), (i64, i64)>,
-    /// Nanoseconds that a mean execution took of late.
+    /// Recent mean execution time, nanoseconds.
     each_ns: HashMap<String, f64>,
     denials: u32,
 }
 
 impl Pace {
-    /// Takes the statements' counters, which are as the server has them.
+    /// Takes the statements' counters as the server reports them.
     pub(crate) fn note(&mut self, rows: &[Statement]) {
         if self.counted.len() > STATEMENTS_MAX {
             (self.counted, self.each_ns) = (HashMap::new(), HashMap::new());
@@ -57,7 +60,7 @@ impl Pace {
         }
     }
 
-    /// How urgent it is to ask for a statement's plan: none if it is not due; the greater the sooner.
+    /// How urgent a statement's plan is, higher first; none if it is not due.
     pub(crate) fn urgency(&self, digest: &str, now: Instant) -> Option<f64> {
         if self.denials >= DENIALS {
             return None;
@@ -79,7 +82,7 @@ impl Pace {
         (waited >= pause).then(|| waited.as_secs_f64() / pause.as_secs_f64())
     }
 
-    /// A plan was asked for, and was had or not.
+    /// Records a request and whether it succeeded.
     pub(crate) fn asked(&mut self, digest: &str, had: bool, now: Instant) {
         if self.asked.len() > STATEMENTS_MAX {
             self.asked.clear();
@@ -91,13 +94,13 @@ impl Pace {
         self.asked.insert(digest.to_owned(), asked);
     }
 
-    /// It was refused for want of a right.
+    /// Records a refusal for lack of privileges.
     pub(crate) fn denied(&mut self, digest: &str, now: Instant) {
         self.asked(digest, false, now);
         self.denials += 1;
     }
 
-    /// Forgets refusals: the connection is a new one.
+    /// Forgets refusals: the connection is new.
     pub(crate) fn forget(&mut self) {
         *self = Self::default();
     }

@@ -1,27 +1,29 @@
-//! A statement of others as pieces, and written anew from them. Nothing goes to a server to be planned but what is written here: no
-//! comment and no byte between pieces is taken over, so that the server reads the pieces that were judged and no others.
+//! A foreign statement as pieces, and the text rewritten from them. Only text written here goes to
+//! a server for planning: no comment and no byte between pieces is copied, so that the server reads
+//! exactly the pieces that were checked.
 
 use holdup_sql::{Dialect, Lexer, TokenKind};
 
-/// Comments that MySQL and MariaDB read, or not, by their version, and in which quotes count, or not: `/*!99999 ' */ ; … -- '`.
+/// Comments that MySQL and MariaDB execute or skip depending on their version, so that quotes in
+/// them count or not: `/*!99999 ' */ ; … -- '`.
 const READ_COMMENTS: &[&str] = &["/*!", "/*M!", "/*+"];
 
-/// Most parameters of a statement.
+/// Largest number of parameters in a statement.
 const PARAMETERS: usize = 100;
 
-/// A token, how many parentheses are open around it, and in small letters if it is a bare word.
+/// A token with its depth of parentheses; bare words are in lower case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) kind: TokenKind,
     pub(crate) text: String,
     pub(crate) depth: usize,
     pub(crate) word: String,
-    /// Whether nothing stands between it and the one before: `count(` is a call, `count (` may be none.
+    /// Whether it directly follows the previous piece: `count(` is a call, `count (` may not be.
     is_glued: bool,
 }
 
 impl Piece {
-    /// A piece of ours: a name in quotes stands close to its dot.
+    /// A piece that holdup adds: a quoted name is glued to its dot.
     pub(crate) fn new(kind: TokenKind, text: &str) -> Self {
         let word = if kind == TokenKind::Word { text.to_ascii_lowercase() } else { String::new() };
         Self {
@@ -33,7 +35,7 @@ impl Piece {
         }
     }
 
-    /// The name it is, as the server's catalog has it: letter case goes where the server takes it away.
+    /// The name as the server's catalog has it: in lower case where the server folds it.
     pub(crate) fn name(&self, dialect: Dialect) -> Option<String> {
         match self.kind {
             TokenKind::Word if dialect == Dialect::PostgreSql => Some(self.word.clone()),
@@ -48,7 +50,8 @@ impl Piece {
     }
 }
 
-/// The pieces of one whole statement, and the greatest `$n`. None where the server might take for a string or a word what is none to us.
+/// The pieces of one complete statement, and the largest `$n`. None if the server might see a
+/// string or a word where our lexer does not.
 pub(crate) fn read(sql: &str, dialect: Dialect) -> Option<(Vec<Piece>, usize)> {
     let is_mysql = dialect != Dialect::PostgreSql;
     if sql.contains('\0') || is_mysql && READ_COMMENTS.iter().any(|begin| sql.contains(begin)) {
@@ -86,21 +89,21 @@ pub(crate) fn read(sql: &str, dialect: Dialect) -> Option<(Vec<Piece>, usize)> {
     (depth == 0 && parameters <= PARAMETERS).then_some((pieces, parameters))
 }
 
-/// Whether each version of the server has this token end where we do.
+/// Whether every version of the server ends this token where our lexer does.
 fn is_read_alike(kind: TokenKind, text: &str, is_mysql: bool) -> bool {
     match kind {
         // MySQL 9 has strings between `$$`.
         TokenKind::Word => !(is_mysql && text.contains('$')),
-        // A string of PostgreSQL's that goes on in a further line, with a comment between or without.
+        // A PostgreSQL string may continue on the next line, with or without a comment between.
         TokenKind::Literal if !is_mysql && text.starts_with(['e', 'E']) => !text.contains(['\n', '\r']),
-        // Names by their code points.
+        // Names given by code points.
         TokenKind::QuotedName => text.starts_with(['"', '`']),
         TokenKind::Operator => text.bytes().all(|byte| byte.is_ascii_graphic()),
         _ => true,
     }
 }
 
-/// The statement of these pieces.
+/// Writes the statement of these pieces.
 pub(crate) fn write(pieces: &[Piece]) -> String {
     let mut sql = String::new();
     let mut before = None;

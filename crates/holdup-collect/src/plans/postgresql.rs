@@ -1,5 +1,5 @@
-//! PostgreSQL's plan in JSON (`EXPLAIN (FORMAT JSON)`, auto_explain) -> the tree. Kinds are named as the text format names them, so
-//! that one plan is one tree whichever way it came.
+//! Turns PostgreSQL's JSON plan (`EXPLAIN (FORMAT JSON)`, auto_explain) into a tree. Node kinds are
+//! named as in the text format, so that both formats yield the same tree.
 
 use holdup_recording::plan::Node;
 use holdup_sql::Dialect;
@@ -7,13 +7,14 @@ use holdup_sql::Dialect;
 use super::json::Json;
 use super::without_values;
 
-/// Deeper nodes are left out: what is written has to be read again, and readers of JSON go 128 deep, two for each node.
+/// Deeper nodes are dropped: the output must be parseable again, and JSON parsers accept a depth of
+/// 128, of which a node uses two.
 pub(super) const DEPTH_MAX: usize = 60;
 
-/// What rows are found or joined by, the first that is there.
+/// Conditions by which rows are found or joined; the first present one is used.
 pub(super) const CONDITIONS: &[&str] = &["Index Cond", "Hash Cond", "Merge Cond", "Recheck Cond", "TID Cond"];
 
-/// What rows are thrown away by.
+/// Conditions that discard rows.
 pub(super) const FILTERS: &[&str] = &["Filter", "Join Filter", "One-Time Filter"];
 
 /// The plan in `text`: an array with one object that has a `Plan` (EXPLAIN), or that object (auto_explain).
@@ -51,7 +52,7 @@ fn node(json: &Json, depth: usize) -> Option<Node> {
         cost: json.number("Total Cost"),
         rows_estimated: json.number("Plan Rows"),
         rows_read: None,
-        // Of what was never run, rows are no fact.
+        // A node that never ran has no actual rows.
         rows_actual: json.number("Actual Rows").filter(|_| loops != Some(0.0)),
         rows_removed: json.number("Rows Removed by Filter").or_else(|| json.number("Rows Removed by Join Filter")),
         loops,

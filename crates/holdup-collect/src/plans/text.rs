@@ -1,5 +1,6 @@
-//! auto_explain's plan as text -> the statement, and the tree. What is quoted in conditions and statements may hold line feeds and
-//! whatever looks like a plan: a line counts only where no quote is open.
+//! Parses auto_explain's text plan into the statement and the tree. Quoted parts of conditions and
+//! statements may contain line feeds and text that looks like a plan: a line counts only outside
+//! quotes.
 
 use holdup_recording::plan::Node;
 use holdup_sql::{Dialect, Lexer};
@@ -7,15 +8,15 @@ use holdup_sql::{Dialect, Lexer};
 use super::postgresql::{CONDITIONS, DEPTH_MAX, FILTERS};
 use super::without_values;
 
-/// Most nodes that are read.
+/// Largest number of nodes read.
 const NODES_MAX: usize = 2_000;
 
-/// The statement and the lines of the plan, of what stands behind `plan:`.
+/// The statement and the plan's lines, from the text after `plan:`.
 pub(crate) fn split(text: &str) -> Option<(&str, &str)> {
     let text = text.trim_start().strip_prefix("Query Text: ")?;
     let begin = text.as_ptr() as usize;
     let mut tokens = Lexer::new(text.as_bytes(), Dialect::PostgreSql);
-    // Where the last token that was looked at begins and ends.
+    // Bounds of the last examined token.
     let mut token = (0, 0);
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -41,7 +42,7 @@ fn is_node(line: &str) -> bool {
 
 /// The tree of the plan's lines.
 pub(crate) fn tree(text: &str) -> Option<Node> {
-    // Open nodes, each with the column it stands in.
+    // Open nodes, each with its column.
     let mut open: Vec<(usize, Node)> = Vec::new();
     let mut count = 0;
     for line in lines(text) {
@@ -65,7 +66,7 @@ pub(crate) fn tree(text: &str) -> Option<Node> {
         } else if ["InitPlan ", "SubPlan ", "CTE "].iter().any(|word| content.starts_with(word)) {
             close(&mut open, column);
         } else if let (Some((_, node)), Some((name, value))) = (open.last_mut(), content.split_once(": ")) {
-            // What stands at the left is of the whole plan.
+            // A line at the left margin belongs to the whole plan.
             if column > 0 {
                 property(node, name, value);
             }
@@ -75,7 +76,8 @@ pub(crate) fn tree(text: &str) -> Option<Node> {
     open.pop().map(|(_, node)| node)
 }
 
-/// Ends the nodes at or right of `column`, but the uppermost: they are part of the one to their left.
+/// Closes the nodes at or right of `column`, except the topmost: they become children of the node
+/// to their left.
 fn close(open: &mut Vec<(usize, Node)>, column: usize) {
     while open.len() > 1 && open.last().is_some_and(|(at, _)| *at >= column) {
         if let (Some((_, node)), Some((_, above))) = (open.pop(), open.last_mut()) {
@@ -84,7 +86,7 @@ fn close(open: &mut Vec<(usize, Node)>, column: usize) {
     }
 }
 
-/// Lines, those joined between which a quote is open.
+/// The lines, joined where a quote spans several.
 fn lines(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut quote = None;
@@ -99,7 +101,7 @@ fn lines(text: &str) -> Vec<String> {
         for char in line.chars() {
             match quote {
                 None if matches!(char, '\'' | '"') => quote = Some(char),
-                // Two in a row end and begin again.
+                // A doubled quote ends and reopens it.
                 Some(open) if open == char => quote = None,
                 _ => {}
             }
@@ -119,7 +121,8 @@ fn property(node: &mut Node, name: &str, value: &str) {
     }
 }
 
-/// A node of its line: `Index Scan using t_pkey on public.t x  (cost=0.15..8.17 rows=1 width=4) (actual time=… rows=1 loops=1)`.
+/// Parses a node's line: `Index Scan using t_pkey on public.t x  (cost=0.15..8.17 rows=1 width=4)
+/// (actual time=… rows=1 loops=1)`.
 fn node(line: &str) -> Option<Node> {
     let (head, figures) = line.split_once("  (cost=")?;
     let (planned, actual) = figures.split_once(')')?;
@@ -162,7 +165,7 @@ fn node(line: &str) -> Option<Node> {
     })
 }
 
-/// `Hash Left Join` -> `Hash Join`, and what kind of join.
+/// Splits `Hash Left Join` into `Hash Join` and the kind of join.
 fn join(kind: String) -> (String, Option<String>) {
     for way in ["Hash", "Merge", "Nested Loop"] {
         let (before, rest) = match kind.split_once(way) {
@@ -177,7 +180,7 @@ fn join(kind: String) -> (String, Option<String>) {
     (kind, None)
 }
 
-/// Words between blanks, names in quotes being one.
+/// Words between blanks; a quoted name is one word.
 fn words(text: &str) -> Vec<String> {
     let (mut words, mut word, mut quoted) = (Vec::new(), String::new(), false);
     for char in text.chars() {
@@ -192,7 +195,7 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Schema and name, quotes off.
+/// Schema and name, without quotes.
 fn name(word: &str) -> (Option<String>, String) {
     let mut quoted = false;
     let dot = word.char_indices().find(|(_, char)| {

@@ -1,5 +1,6 @@
-//! What all processes of the server do, counted: from many such counts comes how many were active on average, and what they waited
-//! for. And which session is the oldest that keeps dead rows from being removed.
+//! The activity of all server processes, counted: many such counts give the mean number of active
+//! ones and what they waited for. Also the session with the oldest snapshot, which keeps dead rows
+//! from being removed.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +9,12 @@ use holdup_recording::{Batch, Labels, metrics};
 use super::Read;
 use super::server::{MARKER, Row};
 
-/// Counts of rows as `sessions` reads them: 4 database, 5 state, 6 and 7 what it waits for, 9 its statement, 11 kind of process,
-/// 13 the age of the oldest transaction it may look at, 14 that of its own in seconds, 15 its application's name.
+/// Counts the rows that `sessions` reads: 4 database, 5 state, 6 and 7 its wait event, 9 its
+/// statement, 11 kind of process, 13 the age of the oldest transaction visible to it, 14 the age of
+/// its own in seconds, 15 its application's name.
 pub(super) fn count(rows: &[Row], read: &Read<'_>, batch: &mut Batch) {
     let mut counts: BTreeMap<[&str; 4], f64> = BTreeMap::new();
-    // Ours is one connection more than these.
+    // Plus one for holdup's own connection.
     let mut connections = 1.0;
     for row in rows.iter().filter(|row| !is_ours(row)) {
         let part = |index| row.text(index).unwrap_or_default();
@@ -30,7 +32,7 @@ pub(super) fn count(rows: &[Row], read: &Read<'_>, batch: &mut Batch) {
     }
     batch.samples.push(read.sample(metrics::postgresql::CONNECTIONS, Labels::none(), connections));
     for (holder, row) in oldest(rows) {
-        // A replica is known by the name it gives itself, a session by its process.
+        // A replica is identified by the name it reports, a session by its process.
         let name = row.text(15).filter(|name| holder == "replica" && !name.is_empty()).or(row.text(0));
         let mut labels = Labels::new([("holder", holder), ("name", name.unwrap_or_default())]);
         if let Some(database) = row.text(4) {
@@ -44,13 +46,13 @@ pub(super) fn count(rows: &[Row], read: &Read<'_>, batch: &mut Batch) {
     batch.samples.push(read.sample(metrics::postgresql::OLDEST_TRANSACTION, Labels::none(), seconds));
 }
 
-/// Of sessions and of replicas the one with the oldest.
+/// The oldest among sessions, and the oldest among replicas.
 fn oldest(rows: &[Row]) -> Vec<(&'static str, &Row)> {
     let mut found: BTreeMap<&'static str, &Row> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.int(13).is_some() && !is_ours(row)) {
         let holder = match row.text(11) {
             Some("walsender") => "replica",
-            // What vacuum itself looks at keeps no other vacuum from anything.
+            // A snapshot of vacuum does not hold back other vacuums.
             Some("autovacuum worker") => continue,
             _ if starts_with_vacuum(row.text(9).unwrap_or_default()) => continue,
             _ => "session",
@@ -67,7 +69,7 @@ fn starts_with_vacuum(text: &str) -> bool {
     text.trim_start().get(..6).is_some_and(|word| word.eq_ignore_ascii_case("vacuum"))
 }
 
-/// Another session of a holdup.
+/// A session of another holdup.
 fn is_ours(row: &Row) -> bool {
     row.text(9).is_some_and(|text| text.starts_with(MARKER))
 }

@@ -1,6 +1,6 @@
-//! `postgresql://user[:password]@host[:port][/database][?…]` -> where to go and as whom, as libpq reads it where it reads it
-//! too. Passwords come from the address, a variable of the environment or a file, and go nowhere but to the server: they
-//! are in no name, error or `Debug`.
+//! Parses `postgresql://user[:password]@host[:port][/database][?…]` in the way libpq does where
+//! both accept it. Passwords come from the address, an environment variable or a file, and go only
+//! to the server: no name, error or `Debug` output contains them.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::ProbeError;
 use crate::database::{decoded, host_and_port, password_of_variable, user_and_password};
 use crate::plans::Wish;
 
-/// Variables of the environment that are looked at if the address names no other place for the password.
+/// Environment variables with the password, read if the address names no other source.
 const PASSWORD_VARIABLES: &[&str] = &["HOLDUP_POSTGRESQL_PASSWORD", "PGPASSWORD"];
 
 const PARAMETERS: &str = "sslmode=disable|prefer|require|verify-ca|verify-full, sslrootcert=PATH, password_env=VAR, \
@@ -21,18 +21,18 @@ const PARAMETERS: &str = "sslmode=disable|prefer|require|verify-ca|verify-full, 
 /// A server, the account to use there, and its log.
 #[derive(Clone, Debug)]
 pub(super) struct Address {
-    /// Name or address; or the folder of its Unix socket.
+    /// Name or address, or the folder of its Unix socket.
     pub(super) host: String,
     pub(super) port: u16,
     pub(super) user: String,
     pub(super) password: Secret,
     pub(super) database: String,
     pub(super) tls: Tls,
-    /// Certificates to trust in place of the machine's.
+    /// Certificates to trust instead of the machine's.
     pub(super) root_certificates: Option<PathBuf>,
-    /// The server's log, or the folder it writes its logs to.
+    /// The server's log file, or the folder of its log files.
     pub(super) log: Option<PathBuf>,
-    /// Whether plans are asked for.
+    /// Whether to ask for plans.
     pub(super) plans: Wish,
 }
 
@@ -40,9 +40,9 @@ pub(super) struct Address {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tls {
     Disable,
-    /// If the server offers it.
+    /// Encrypted if the server offers it.
     Prefer,
-    /// With whoever answers.
+    /// Encrypted, without checking the certificate.
     Require,
     /// With a certificate of a trusted authority.
     VerifyCa,
@@ -51,16 +51,17 @@ pub(super) enum Tls {
 }
 
 impl Address {
-    /// Reads an address and, where it says so, the files and variables it names. The error never repeats a password.
+    /// Parses an address and reads the files and variables it names. The error never repeats a
+    /// password.
     pub(super) fn parse(address: &str) -> Result<Self, ProbeError> {
         read(address).map_err(|why| {
             ProbeError::BadAddress(format!(
-                "--watch postgresql://…: {why}; it reads postgresql://user[:password]@host[:port][/database][?{PARAMETERS}]"
+                "--watch postgresql://…: {why}; expected postgresql://user[:password]@host[:port][/database][?{PARAMETERS}]"
             ))
         })
     }
 
-    /// Name of the source in all tables.
+    /// The source's name in all tables.
     pub(super) fn source(&self) -> String {
         format!("postgresql://{}:{}", self.host, self.port)
     }
@@ -71,7 +72,7 @@ fn read(address: &str) -> Result<Address, String> {
         .strip_prefix("postgresql://")
         .or(address.strip_prefix("postgres://"))
         .ok_or("it does not begin with postgresql://")?;
-    // A password may hold `@`, `/` and `?` as they are: the last `@` parts it from the host.
+    // A password may contain `@`, `/` and `?`: the last `@` separates it from the host.
     let (account, place) = rest.rsplit_once('@').unwrap_or(("", rest));
     let (place, query) = place.split_once('?').unwrap_or((place, ""));
     let (place, database) = place.split_once('/').unwrap_or((place, ""));
@@ -103,7 +104,7 @@ fn read(address: &str) -> Result<Address, String> {
                     "verify-full" => Tls::VerifyFull,
                     _ => {
                         return Err(format!(
-                            "sslmode={value} is none of disable, prefer, require, verify-ca, verify-full"
+                            "sslmode={value} is invalid; use disable, prefer, require, verify-ca or verify-full"
                         ));
                     }
                 }
@@ -118,7 +119,7 @@ fn read(address: &str) -> Result<Address, String> {
                     .map_err(|error| format!("password_file={value}: {error}"))?;
                 password = Some(text.lines().next().unwrap_or_default().to_owned());
             }
-            _ => return Err(format!("{name} is no parameter")),
+            _ => return Err(format!("the parameter {name} is unknown")),
         }
     }
     if found.host.is_empty() {

@@ -1,4 +1,5 @@
-//! PostgreSQL's tables and indexes, and plans with an index that is not there, by the extension hypopg.
+//! PostgreSQL's tables and indexes, and plans with a hypothetical index by way of the extension
+//! hypopg.
 
 use holdup_sql::Dialect;
 use holdup_sql::catalog::{Index, Table};
@@ -12,10 +13,10 @@ use crate::connections::Connections;
 use crate::plans::allowed::{self, Allowed};
 use crate::{ProbeError, ReadError};
 
-/// A plan takes longer than this in no healthy server.
+/// No healthy server takes longer than this to plan.
 const LIMITS: &str = "SET LOCAL statement_timeout = 2000; SET LOCAL lock_timeout = 200";
 
-/// The path of those who connect to this database as we do.
+/// The default search path of a user who connects to this database like holdup.
 const USUAL_PATH: &str = "SELECT reset_val, current_user FROM pg_settings WHERE name = 'search_path'";
 
 /// A connection that reads catalogs.
@@ -40,7 +41,7 @@ impl Catalog {
         let Some(found) = self.found(name)? else { return Ok(None) };
         let oid = found.oid;
         let rows = self.0.rows(&format!("SELECT reltuples::float8 FROM pg_class WHERE oid = {oid}"))?;
-        // Before it is vacuumed or analyzed for the first time the server does not know (-1, before version 14 also 0).
+        // Before the first vacuum or analyze the server reports -1, or before version 14 also 0.
         let rows = rows.rows.first().and_then(|row| row.float(0)).filter(|rows| *rows > 0.0);
         let columns = self.0.rows(&format!(
             "SELECT attname FROM pg_attribute WHERE attrelid = {oid} AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
@@ -63,13 +64,13 @@ impl Catalog {
 
     pub(crate) fn cannot_try(&self) -> Result<Option<String>, ReadError> {
         if self.0.major() < 12 {
-            return Ok(Some("before PostgreSQL 12 a statement is not planned without its values".to_owned()));
+            return Ok(Some("PostgreSQL before 12 cannot plan a statement without its values".to_owned()));
         }
         if let Some(why) = gate::refuses(&self.0)? {
             return Ok(Some(why));
         }
         let there = self.extension()?;
-        let enable = "CREATE EXTENSION hypopg; in this database lets its planner try an index that is not there (package postgresql-VERSION-hypopg)";
+        let enable = "CREATE EXTENSION hypopg; in this database lets its planner try a hypothetical index (package postgresql-VERSION-hypopg)";
         Ok(there.is_none().then(|| enable.to_owned()))
     }
 
@@ -90,7 +91,7 @@ impl Catalog {
             return Err(failure.into());
         }
         self.0.rows("ROLLBACK")?;
-        // Of all that is of the session, and outlives the transaction; what is not there need not go.
+        // Drops what belongs to the session and outlives the transaction, if it exists.
         gate::forget(&self.0)?;
         if let Some(schema) = self.extension()? {
             match self.0.rows(&format!("SELECT {schema}.hypopg_reset()")) {
@@ -98,7 +99,8 @@ impl Catalog {
                 Err(lost) => return Err(lost.into()),
             }
         }
-        // A statement that this database does not plan is no failure of ours: its tables may be of another one.
+        // A statement that this database cannot plan is not an error: its tables may be in another
+        // one.
         Ok(answer.unwrap_or(None))
     }
 
@@ -117,8 +119,8 @@ impl Catalog {
         Ok(before.cost.zip(after.cost).map(|(cost_before, cost_after)| Trial { cost_before, cost_after, is_used }))
     }
 
-    /// The table that a statement's name means. It stands as the statement has it: with capitals where it was quoted, or where it was
-    /// not and means small ones.
+    /// The table that a statement's name means. The name is as in the statement: a capital may come
+    /// from a quoted name, or stand for a small letter in an unquoted one.
     fn found(&self, name: &str) -> Result<Option<Found>, Failure> {
         let path = self.path()?;
         let parts = |name: &str| match name.split('.').collect::<Vec<_>>().as_slice() {
@@ -136,7 +138,7 @@ impl Catalog {
         Ok(path(text(0), text(1)))
     }
 
-    /// The schema, quoted, of the extension that tries indexes: its functions are called by their whole name.
+    /// The quoted schema of hypopg: its functions are called by their full name.
     fn extension(&self) -> Result<Option<String>, Failure> {
         self.0.value(
             "SELECT quote_ident(holdup_n.nspname) FROM pg_extension AS holdup_e \
@@ -145,7 +147,7 @@ impl Catalog {
     }
 }
 
-/// A name as it stands where it is taken literally.
+/// Quotes a name.
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

@@ -1,5 +1,6 @@
-//! What the server counts, by the table of what there is in which version ([`readings`](super::readings)). Which of it matters is
-//! for those who read the recording. And what is set, for the server and for single tables.
+//! The server's counters, by the table of readings per version ([`readings`](super::readings)), and
+//! its settings, for the server and for single tables. Readers of the recording pick the relevant
+//! ones.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -15,23 +16,25 @@ use super::server::{Failure, Row, Rows, Server};
 use crate::backoff::Backoffs;
 use crate::pace::{Pace, Turn};
 
-/// Shortest pause between two reads of what is read slowly.
+/// Shortest pause between two reads of slow readings.
 const SLOW: Duration = Duration::from_secs(10);
 
-/// Most tables with options of their own that are told.
+/// Largest number of tables whose options are recorded.
 const OPTIONS: usize = 2_000;
 
-/// Parts of names of settings that may hold a secret or a command with one.
+/// Parts of setting names that mark a secret, or a command that may contain one.
 const SECRET: &[&str] =
     &["password", "passphrase", "secret", "token", "conninfo", "_command", "private_key", "access_key"];
 
-/// Settings with a dot in their name that are extensions' own; others are whatever an application has put there.
+/// Extensions whose dotted settings are kept; other dotted settings can be arbitrary data of an
+/// application.
 const EXTENSIONS: &[&str] = &["auto_explain.", "pg_stat_statements.", "pg_prewarm.", "plpgsql."];
 
-/// Not permitted; no such function, table or column; not supported. So are some of a cloud's servers, whatever their version says.
+/// Not permitted; no such function, table or column; not supported. Some cloud servers answer so
+/// whatever their version.
 const REFUSALS: &[&str] = &["42501", "42883", "42P01", "42703", "0A000"];
 
-/// Settings of our own session.
+/// Settings that holdup's own session changes.
 const OURS: &[&str] = &[
     "statement_timeout",
     "lock_timeout",
@@ -40,20 +43,21 @@ const OURS: &[&str] = &[
     "default_transaction_read_only",
 ];
 
-/// What is remembered between reads.
+/// State between reads.
 #[derive(Default)]
 pub(super) struct Counters {
     started_at: Option<String>,
-    /// Of what is read slowly: what is read -> when next.
+    /// When each slow reading is due.
     paces: HashMap<&'static str, Pace>,
-    /// What the server has said that it won't have: it is a gap once, and not asked for again.
+    /// Readings that the server has refused: each is one gap and is not retried.
     refused: HashSet<&'static str>,
-    /// What is read with every sample and failed lately.
+    /// Readings of every sample that failed lately.
     failing: Backoffs,
 }
 
 impl Counters {
-    /// All that is due of what the server has and the account may read, and an event if the server has restarted.
+    /// Reads everything that is due, exists in this version and is permitted; adds an event if the
+    /// server has restarted.
     pub(super) fn sample(
         &mut self,
         server: &Server,
@@ -93,7 +97,7 @@ impl Counters {
                 }
             };
             match result {
-                // One view less is no reason to go without the others.
+                // A missing view must not stop the others.
                 Err(failure @ Failure::Server(..)) => {
                     if matches!(&failure, Failure::Server(code, _) if REFUSALS.contains(&code.as_str())) {
                         self.refused.insert(reading.from);
@@ -141,7 +145,7 @@ fn read(server: &Server, reading: &Reading, source: &str, batch: &mut Batch) -> 
     Ok(())
 }
 
-/// Every number of every row as a sample, with the labels of the row and those that `more` has for it.
+/// Every number of every row as a sample, with the row's labels and those that `more` adds.
 pub(super) fn put(
     answer: &Rows,
     name: &str,
@@ -167,13 +171,13 @@ pub(super) fn put(
     }
 }
 
-/// All settings in the server's own words (`128MB`), those left out that may hold a secret.
+/// All settings in the server's notation (`128MB`), except those that may contain a secret.
 pub(super) fn settings(server: &Server, source: &str, batch: &mut Batch) -> Result<(), Failure> {
     let at = clock::now_ns();
     let answer = server.rows("SELECT name, current_setting(name, true) FROM pg_settings")?;
     for row in &answer.rows {
         let (Some(name), Some(value)) = (row.text(0), row.text(1)) else { continue };
-        // Ours are not the server's.
+        // The session's own settings are not the server's.
         let is_ours = OURS.contains(&name)
             || name.starts_with("application_name")
             || matches!(name, "transaction_read_only" | "client_encoding");
@@ -185,8 +189,8 @@ pub(super) fn settings(server: &Server, source: &str, batch: &mut Batch) -> Resu
     Ok(())
 }
 
-/// What is set for single tables of the connected database, TOAST tables included, which are reached through
-/// `toast.` options of theirs.
+/// Options of single tables in the connected database, including TOAST tables, whose options are
+/// set with the prefix `toast.`.
 pub(super) fn options(server: &Server, source: &str, batch: &mut Batch) -> Result<(), Failure> {
     let at = clock::now_ns();
     let answer = server.rows(&format!(

@@ -1,9 +1,11 @@
-//! The one way to a plan: what others wrote goes to the planner only from here. The planner works out functions of constants, of the
-//! statement and also of indexes, constraints, partitions, policies and statistics of its tables, all with our rights; the parser calls
-//! the checks of domains. So each name of the statement, and each part of its tables, has to be plain, or the server's own: told by the
-//! number that the server's own objects have, not by their names.
+//! The only path to a plan: foreign statements reach the planner only through here. The planner
+//! evaluates functions of constants in the statement and in the indexes, constraints, partitions,
+//! policies and statistics of its tables, all with holdup's rights; the parser runs the checks of
+//! domains. So each name in the statement, and each part of its tables, must be plain or built-in.
+//! Built-in objects are recognized by their object ids, not by their names.
 //!
-//! Between this look and the plan the owner of a table could still give it another index; see `docs/security.md`.
+//! Between this check and the planning a table's owner could still add another index; see
+//! `docs/security.md`.
 
 use holdup_recording::plan::Node;
 
@@ -13,8 +15,9 @@ use crate::plans::allowed::Allowed;
 use crate::plans::names::Names;
 use crate::plans::postgresql::tree;
 
-/// Whether nothing but the server's own would be run by the planner. $1: numbers of tables; $2 and $3: names with dots, by their first
-/// two parts; $4: all names; $5: names behind dots. Objects from 16384 on are those that were made since the server was.
+/// Whether the planner would run only built-in code. $1: ids of tables; $2 and $3: dotted names by
+/// their first two parts; $4: all names; $5: names after dots. Ids from 16384 on belong to objects
+/// that users created.
 const JUDGE: &str = "WITH RECURSIVE holdup_named(oid) AS (SELECT unnest(string_to_array($1, chr(31))::oid[])), \
      holdup_t(oid) AS (SELECT oid FROM holdup_named UNION \
        SELECT holdup_i.inhrelid FROM pg_inherits AS holdup_i JOIN holdup_t ON holdup_i.inhparent = holdup_t.oid), \
@@ -38,21 +41,21 @@ const JUDGE: &str = "WITH RECURSIVE holdup_named(oid) AS (SELECT unnest(string_t
      AND NOT EXISTS (SELECT FROM pg_type WHERE typnamespace = 'pg_catalog'::regnamespace AND oid >= 16384 \
        AND typname = ANY (string_to_array($4, chr(31))::name[]))";
 
-/// Why nothing of others is planned with the rights of this account, if that is so.
+/// Why holdup explains no foreign statements with this account, if that is so.
 pub(super) fn refuses(server: &Server) -> Result<Option<String>, Failure> {
     let is_super = server.value("SELECT rolsuper FROM pg_roles WHERE rolname = current_user")?;
-    let why = "statements of others are not planned with the rights of a superuser: use an account of holdup's own (docs/security.md)";
+    let why = "holdup does not plan other users' statements with a superuser's rights: create a separate account for holdup (docs/security.md)";
     Ok((is_super.as_deref() != Some("f")).then(|| why.to_owned()))
 }
 
-/// A statement that may be planned: only this makes one.
+/// A statement that may be planned; only [`admit`] creates one.
 pub(super) struct Admitted {
     sql: String,
     parameters: usize,
 }
 
-/// Lets `allowed` through if its tables, looked for along `path`, and all else in it are plain; none if not. Within the transaction
-/// that it is to be planned in.
+/// Admits `allowed` if its tables, found along `path`, and everything else in it are plain; none if
+/// not. It must run in the transaction that plans the statement.
 pub(super) fn admit(server: &Server, allowed: &Allowed, path: &[String]) -> Result<Option<Admitted>, Failure> {
     let Some(names) = allowed.names() else { return Ok(None) };
     let wanted: Vec<_> = names.tables.iter().map(|table| (table.schema.clone(), table.name.clone())).collect();
@@ -82,14 +85,15 @@ fn is_plain(server: &Server, names: &Names, found: &[Found]) -> Result<bool, Fai
 }
 
 impl Admitted {
-    /// Whether it stands for statements of other values, too.
+    /// Whether the plan also holds for other values.
     pub(super) fn is_generic(&self) -> bool {
         self.parameters > 0
     }
 
-    /// Its plan; with `executes` by executing it, if it has all of its values. What holds words of others goes where the server takes
-    /// one statement and no more. One without its values is planned for any (`EXPLAIN (GENERIC_PLAN)` would take `$1` only in messages
-    /// that may hold several statements).
+    /// Its plan; with `executes` by executing it, if it has all its values. Foreign text goes only
+    /// into messages that hold exactly one statement. A statement without values is planned
+    /// generically (`EXPLAIN (GENERIC_PLAN)` accepts `$1` only in messages that may hold several
+    /// statements).
     pub(super) fn plan(&self, server: &Server, executes: bool) -> Result<Option<Node>, Failure> {
         let value = |sql: &str| Ok(server.rows_again(sql)?.rows.first().and_then(|row| row.text(0)).and_then(tree));
         let sql = &self.sql;
@@ -106,7 +110,7 @@ impl Admitted {
     }
 }
 
-/// Of all that a session has prepared for a plan; it is not there if it could not be, or was used.
+/// Deallocates the session's prepared statement; it may not exist, or may be gone already.
 pub(super) fn forget(server: &Server) -> Result<(), Failure> {
     match server.rows("DEALLOCATE holdup_plan") {
         Ok(_) | Err(Failure::Server(..)) => Ok(()),

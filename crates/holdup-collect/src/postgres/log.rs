@@ -1,7 +1,8 @@
-//! The server's log, followed as it grows: `duration: … statement: …` and auto_explain's plans become executions with the
-//! session, the server's own time and the trace id, plans become trees, and what the server says of its own work (vacuum,
-//! checkpoints, locks, temporary files, errors) becomes events. As text (by `log_line_prefix`), CSV or JSON, which the file's name
-//! tells; over rotations, half lines and whatever texts stand in it. Parameters and values are not kept.
+//! Follows the server's log as it grows. `duration: … statement: …` and auto_explain's plans become
+//! executions with the session, the server's own time and the trace id. Plans become trees, and
+//! messages about the server's own work (vacuum, checkpoints, locks, temporary files, errors)
+//! become events. The log may be text (by `log_line_prefix`), CSV or JSON, as its file name says;
+//! rotation, partial lines and arbitrary texts are handled. Parameters and values are not kept.
 
 mod csv;
 mod events;
@@ -21,29 +22,30 @@ use holdup_recording::{Batch, Labels, clock};
 
 pub(super) use self::prefix::Prefix;
 
-/// Most bytes that are taken at a sample.
+/// Bytes read per sample.
 const READ_BYTES: u64 = 8 << 20;
 
-/// Most bytes of one entry that are kept.
+/// Bytes kept of one entry.
 const ENTRY_BYTES: usize = 1 << 20;
 
-/// Most executions of a sample.
+/// Largest number of executions per sample.
 const EXECUTIONS: usize = 2_000;
 
-/// Most plans of a sample: of one statement and shape the slowest.
+/// Largest number of plans per sample: the slowest of each statement and shape.
 const PLANS: usize = 500;
 
-/// How a log is to be read: what the server's settings say.
+/// The log's format, from the server's settings.
 #[derive(Clone, Debug)]
 pub(super) struct Form {
     pub(super) prefix: Prefix,
-    /// What its clock shows above UTC.
+    /// Offset of its clock from UTC.
     pub(super) zone_seconds: i64,
-    /// `log_min_duration_statement`, if it is on: an execution that is logged by it is not taken from its plan as well.
+    /// `log_min_duration_statement`, if it is on: an execution logged by it is not read from its
+    /// plan again.
     pub(super) statement_threshold_ms: Option<f64>,
 }
 
-/// What the file's name says it holds.
+/// The format that the file's name implies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Text,
@@ -61,7 +63,7 @@ impl Kind {
     }
 }
 
-/// One message of the log.
+/// One log message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Entry {
     /// Nanoseconds since the epoch.
@@ -69,16 +71,16 @@ struct Entry {
     pid: Option<i64>,
     database: Option<String>,
     severity: String,
-    /// SQLSTATE, where the log has it.
+    /// SQLSTATE, if the log has it.
     code: Option<String>,
     message: String,
-    /// What stands under `DETAIL`; it may hold values.
+    /// The text of `DETAIL`; it may contain values.
     detail: Option<String>,
-    /// The statement that it is about; it holds values.
+    /// The statement concerned; it contains values.
     statement: Option<String>,
 }
 
-/// The file that is written to: `path`, or if that is a folder, the one in it that was changed last.
+/// The file being written: `path`, or the most recently changed file of that folder.
 pub(super) fn newest(path: &Path) -> std::io::Result<PathBuf> {
     if !path.is_dir() {
         return holdup_recording::files::open(path).map(|_| path.to_owned());
@@ -89,11 +91,11 @@ pub(super) fn newest(path: &Path) -> std::io::Result<PathBuf> {
         metadata.is_file().then(|| (metadata.modified().ok(), entry.path()))
     };
     let found = std::fs::read_dir(path)?.filter_map(changed).max();
-    let (_, file) = found.ok_or_else(|| std::io::Error::other("there is no file in it"))?;
+    let (_, file) = found.ok_or_else(|| std::io::Error::other("the folder contains no file"))?;
     holdup_recording::files::open(&file).map(|_| file)
 }
 
-/// Whether the log is text, not CSV or JSON.
+/// Whether the log is text rather than CSV or JSON.
 pub(super) fn is_text(path: &Path) -> bool {
     newest(path).is_ok_and(|file| Kind::of(&file) == Kind::Text)
 }
@@ -105,11 +107,11 @@ struct Open {
     kind: Kind,
 }
 
-/// A log that is being followed.
+/// A log being followed.
 pub(super) struct Log {
     path: PathBuf,
     open: Option<Open>,
-    /// What was read of an entry that may go on.
+    /// The part read of an entry that may continue.
     pending: Vec<u8>,
     events: events::Events,
 }
@@ -119,7 +121,7 @@ impl Log {
         Self { path, open: None, pending: Vec::new(), events: events::Events::default() }
     }
 
-    /// What is there now is passed over.
+    /// Skips the present content.
     pub(super) fn skip_to_end(&mut self) {
         self.pending.clear();
         self.open = newest(&self.path).ok().and_then(|path| open(&path).ok());
@@ -128,7 +130,7 @@ impl Log {
         }
     }
 
-    /// Executions that were logged since the last call.
+    /// Executions logged since the last call.
     pub(super) fn sample(&mut self, form: &Form, source: &str, batch: &mut Batch) -> std::io::Result<()> {
         let now = clock::now_ns();
         let mut entries = Vec::new();
@@ -142,12 +144,12 @@ impl Log {
             say("sampled", format!("{left_out} executions of the log were left out: more than {EXECUTIONS} at once"));
         }
         if skipped > 0 {
-            say("gap", format!("{skipped} bytes of the log were passed over: it grows faster than it is read"));
+            say("gap", format!("{skipped} bytes of the log were skipped: it grows faster than holdup reads it"));
         }
         Ok(())
     }
 
-    /// The rows of entries; how many executions were left out.
+    /// Adds the rows of entries; returns the number of left-out executions.
     fn rows(&mut self, entries: &[Entry], form: &Form, source: &str, now: i64, batch: &mut Batch) -> u64 {
         let before = batch.statements.len();
         let mut left_out = 0_u64;
@@ -172,12 +174,12 @@ impl Log {
         left_out
     }
 
-    /// Entries that are whole by now, and how many bytes were passed over.
+    /// Reads the entries that are now complete; returns the number of skipped bytes.
     fn entries(&mut self, form: &Form, entries: &mut Vec<Entry>) -> std::io::Result<u64> {
         let current = newest(&self.path)?;
         let metadata = std::fs::metadata(&current)?;
         let mut skipped = 0;
-        // The end of a file that was renamed, and then the new one.
+        // Read the end of the renamed file first, then the new one.
         if let Some(open) = &mut self.open
             && open.identity != identity(&metadata)
         {
@@ -192,7 +194,7 @@ impl Log {
         }
         if let Some(open) = &mut self.open {
             if metadata.len() < open.offset {
-                // It was emptied in place.
+                // It was truncated in place.
                 open.offset = 0;
                 self.pending.clear();
             }
@@ -207,7 +209,7 @@ impl Log {
         Ok(skipped)
     }
 
-    /// Takes entries out of what was read; the last one only if it `is_over`.
+    /// Extracts entries from the text read so far; the last one only if it `is_over`.
     fn take(&mut self, kind: Kind, is_over: bool, form: &Form, entries: &mut Vec<Entry>) {
         let used = match kind {
             Kind::Text => text::entries(&self.pending, is_over, form, entries),
@@ -215,7 +217,7 @@ impl Log {
             Kind::Json => json(&self.pending, form, entries),
         };
         self.pending.drain(..used.min(self.pending.len()));
-        // Whatever this is, it is no entry that would be kept.
+        // Too long for an entry that would be kept.
         if self.pending.len() > 4 * ENTRY_BYTES {
             self.pending.clear();
         }
@@ -232,7 +234,7 @@ fn identity(metadata: &Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }
 
-/// What is new in a file, at most [`READ_BYTES`] of its end.
+/// The new content of a file: at most its last [`READ_BYTES`].
 fn read(open: &mut Open, skipped: &mut u64) -> std::io::Result<Vec<u8>> {
     let behind = open.file.metadata()?.len().saturating_sub(open.offset);
     if behind > READ_BYTES {
@@ -246,7 +248,7 @@ fn read(open: &mut Open, skipped: &mut u64) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Entries of JSON lines (`log_destination = jsonlog`, since 15); how many bytes they are.
+/// Entries of JSON lines (`log_destination = jsonlog`, since 15); returns their length in bytes.
 fn json(bytes: &[u8], form: &Form, entries: &mut Vec<Entry>) -> usize {
     let used = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     for line in bytes.get(..used).unwrap_or_default().split(|byte| *byte == b'\n') {
@@ -266,7 +268,8 @@ fn json(bytes: &[u8], form: &Form, entries: &mut Vec<Entry>) -> usize {
     used
 }
 
-/// For the fuzzer: any bytes as a log of any form, cut anywhere; the rows are as many as the entries can give.
+/// For the fuzzer: parses any bytes as a log of any format, cut anywhere, and returns the rows of
+/// all its entries.
 #[doc(hidden)]
 pub fn fuzz(prefix: &str, kind: u8, cut: usize, bytes: &[u8]) -> Batch {
     let form = Form { prefix: Prefix::of(prefix), zone_seconds: 0, statement_threshold_ms: None };

@@ -1,5 +1,6 @@
-//! Plans that are asked for: statements that sessions show whole, explained one or two a sample, in a transaction that can't write,
-//! within a fraction of a second. Values stay in memory: the server's words of a failure may hold one, and go nowhere.
+//! Requests plans: one or two statements per sample that sessions show completely are explained, in
+//! a read-only transaction, within a fraction of a second. Values stay in memory: the server's
+//! error text may contain one, so it is dropped.
 
 use std::time::Instant;
 
@@ -15,33 +16,34 @@ use crate::plans::allowed::{self, Allowed};
 use crate::plans::pace::Pace;
 use crate::plans::{Wish, row};
 
-/// Most statements that are explained in a sample.
+/// Largest number of statements explained per sample.
 const EXPLAINED: usize = 2;
 
-/// Most sessions whose statements are looked at.
+/// Largest number of sessions whose statements are read.
 const SESSIONS: usize = 100;
 
-/// Planning takes longer than this in no healthy server; a lock that is waited for is somebody's `ALTER TABLE`.
+/// No healthy server takes longer than this to plan; waiting for a lock means an `ALTER TABLE` is
+/// running.
 const LIMITS: &str = "SET LOCAL statement_timeout = 200; SET LOCAL lock_timeout = 50; SET LOCAL idle_in_transaction_session_timeout = 2000";
 
-/// Longest execution of `EXPLAIN ANALYZE`.
+/// Time limit of `EXPLAIN ANALYZE`.
 const ANALYZE_LIMIT: &str = "SET LOCAL statement_timeout = 1000";
 
-/// The extension would keep the text of every `EXPLAIN`, values and all, as a statement of its own; and give a statement of the
-/// application that it does not know yet our text: so it has to leave us out.
+/// With tracking on, the extension would keep the text of every `EXPLAIN`, with its values, as a
+/// separate statement, and could give an unknown statement of the application holdup's text.
 const TRACK: &str = "pg_stat_statements.track";
 
-/// What is remembered between samples.
+/// State between samples.
 #[derive(Default)]
 pub(super) struct Plans {
     pace: Pace,
 }
 
-/// A statement that may be explained, and who runs it.
+/// A statement that may be explained, and the account that runs it.
 struct Candidate {
     session: Option<i64>,
     database: Option<String>,
-    /// Where the account's statements look for tables.
+    /// The schemas in which that account's statements find tables.
     search_path: Vec<String>,
     digest: String,
     digest_text: String,
@@ -50,7 +52,7 @@ struct Candidate {
 }
 
 impl Plans {
-    /// Explains what is due.
+    /// Explains the statements that are due.
     pub(super) fn sample(
         &mut self,
         server: &Server,
@@ -77,7 +79,7 @@ impl Plans {
                     });
                 }
                 Ok(None) => self.pace.asked(&candidate.digest, false, now),
-                // Its words may hold values of the statement.
+                // The server's message may contain values of the statement.
                 Err(Failure::Server(code, _)) if code == "42501" => self.pace.denied(&candidate.digest, now),
                 Err(Failure::Server(..)) => self.pace.asked(&candidate.digest, false, now),
                 Err(lost) => return Err(lost),
@@ -86,14 +88,15 @@ impl Plans {
         Ok(())
     }
 
-    /// The connection is a new one.
+    /// Starts over with a new connection.
     pub(super) fn forget(&mut self) {
         self.pace.forget();
     }
 
-    /// Statements that are due, each once, with how urgent they are.
+    /// Statements that are due, without duplicates, with their urgency.
     fn due(&self, server: &Server, query_size: usize) -> Result<Vec<(f64, Candidate)>, Failure> {
-        // The search path of whoever runs it, as far as it is set for the account: a path that a session has set itself is not seen.
+        // The search path of the executing account, as configured: a path that a session sets
+        // itself is invisible.
         let answer = server.rows_again(&format!(
             "SELECT holdup_a.pid, holdup_a.datname, holdup_a.usename, holdup_a.query, coalesce((SELECT substr(holdup_c, 13) \
              FROM pg_db_role_setting AS holdup_s, unnest(holdup_s.setconfig) AS holdup_c WHERE holdup_c LIKE 'search_path=%' \
@@ -133,14 +136,14 @@ fn candidate(row: &Row) -> Option<Candidate> {
     })
 }
 
-/// The plan, and which kind of row it makes.
+/// The plan, and the kind of row for it.
 fn explained(server: &Server, of: &Candidate, wish: Wish) -> Result<Option<(&'static str, Node)>, Failure> {
     let is_generic = of.allowed.parameters > 0;
     if is_generic && server.major() < 12 {
         return Ok(None);
     }
     let executes = wish == Wish::Analyze && of.allowed.reads_only && !is_generic;
-    // Not one of the answers is needed.
+    // Its answers are not needed.
     server.rows(&format!("BEGIN READ ONLY; {LIMITS}"))?;
     let ask = || {
         let Some(admitted) = gate::admit(server, &of.allowed, &of.search_path)? else { return Ok(None) };
@@ -161,7 +164,7 @@ fn explained(server: &Server, of: &Candidate, wish: Wish) -> Result<Option<(&'st
     Ok(answer?.map(|tree| (kind, tree)))
 }
 
-/// The entry of plans, and whether they may be asked for.
+/// The coverage entry of plans, and whether they may be requested.
 pub(super) fn find(server: &Server, address: &Address, mut entry: Coverage) -> Result<(Coverage, bool), Failure> {
     let setting = |name: &str| server.setting(name).map(Option::unwrap_or_default);
     let logged = setting("auto_explain.log_min_duration")?;
@@ -171,12 +174,11 @@ pub(super) fn find(server: &Server, address: &Address, mut entry: Coverage) -> R
     let account = server.value("SELECT quote_ident(current_user)")?.unwrap_or_default();
     if address.plans == Wish::Off {
         if is_logged {
-            entry.why = Some(format!("of executions of {logged} and more, from the log (auto_explain)"));
+            entry.why = Some(format!("plans of executions of {logged} or more, from the log (auto_explain)"));
             return Ok((entry, false));
         }
         entry.state = CoverageState::Absent;
-        entry.why =
-            Some("no plans are asked for, and none are logged: whether one has changed can't be told".to_owned());
+        entry.why = Some("plans are neither requested nor logged, so a changed plan goes unnoticed".to_owned());
         let rights = rights(server, &account)?;
         entry.enable = Some(format!(
             "add plans=explain to the address{}; or let the server log them (auto_explain.log_min_duration, with log=FILE in the address)",
@@ -190,7 +192,7 @@ pub(super) fn find(server: &Server, address: &Address, mut entry: Coverage) -> R
             (Some(why), Some("CREATE ROLE holdup LOGIN; GRANT pg_monitor TO holdup;".to_owned()));
         return Ok((entry, false));
     }
-    // Who may not switch it off is told how.
+    // If holdup may not switch it off, the entry says how.
     match server.rows(&format!("SET {TRACK} = none")) {
         Err(failure @ (Failure::Lost(_) | Failure::Silent(_) | Failure::Refused(_) | Failure::Login(_))) => {
             return Err(failure);
@@ -201,7 +203,7 @@ pub(super) fn find(server: &Server, address: &Address, mut entry: Coverage) -> R
     if is_loaded && setting(TRACK)? != "none" {
         entry.state = if is_logged { CoverageState::Partial } else { CoverageState::Absent };
         entry.why = Some(
-            "no plans are asked for: pg_stat_statements would keep the text of every EXPLAIN, values and all"
+            "plans are not requested: pg_stat_statements would keep the text of every EXPLAIN, including its values"
                 .to_owned(),
         );
         entry.enable = Some(format!("ALTER ROLE {account} SET {TRACK} = none;"));
@@ -209,25 +211,26 @@ pub(super) fn find(server: &Server, address: &Address, mut entry: Coverage) -> R
     }
     let mut lacks = Vec::new();
     if let Some(rights) = rights(server, &account)? {
-        lacks.push("plans of statements on tables that the account may not read are not seen".to_owned());
+        lacks.push("statements on tables that the account may not read have no plans".to_owned());
         entry.enable = Some(rights);
     }
     if server.major() < 12 {
-        lacks.push("before PostgreSQL 12 statements with $1 are not explained".to_owned());
+        lacks.push("PostgreSQL before 12 cannot explain statements with $1".to_owned());
     }
     if !lacks.is_empty() {
         (entry.state, entry.why) = (CoverageState::Partial, Some(lacks.join("; ")));
     } else {
         entry.why = Some(
-            "INSERT and statements with views, types, functions or operators of your own are not explained".to_owned(),
+            "INSERT and statements with views or with user-defined types, functions or operators are not explained"
+                .to_owned(),
         );
     }
     Ok((entry, true))
 }
 
-/// What would give the right to read all tables, if that is missing.
+/// The grant for reading all tables, if it is missing.
 fn rights(server: &Server, account: &str) -> Result<Option<String>, Failure> {
-    // A look at some tells: on a large catalog all of them would take their time.
+    // A sample of tables is enough: checking a large catalog would take too long.
     let denied = server.value(
         "SELECT count(*) FROM (SELECT oid FROM pg_class WHERE relkind IN ('r', 'p') AND oid >= 16384 LIMIT 500) AS holdup_t \
          WHERE NOT has_table_privilege(holdup_t.oid, 'SELECT')",
@@ -239,7 +242,7 @@ fn rights(server: &Server, account: &str) -> Result<Option<String>, Failure> {
         format!("GRANT pg_read_all_data TO {account};")
     } else {
         format!(
-            "GRANT USAGE ON SCHEMA public TO {account}; GRANT SELECT ON ALL TABLES IN SCHEMA public TO {account}; (of each schema)"
+            "GRANT USAGE ON SCHEMA public TO {account}; GRANT SELECT ON ALL TABLES IN SCHEMA public TO {account}; (for each schema)"
         )
     }))
 }

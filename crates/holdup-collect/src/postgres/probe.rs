@@ -1,4 +1,5 @@
-//! What can be read of this server by this account, and what would give the rest. It reads; it switches nothing on.
+//! Finds out what this account can read from the server, and how to enable the rest. It only reads
+//! and switches nothing on.
 
 use holdup_recording::{Coverage, CoverageState};
 
@@ -8,26 +9,26 @@ use super::plans;
 use super::readings::{NEWEST, OLDEST, Right};
 use super::server::{Failure, Server};
 
-/// What can be read.
+/// The readable parts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Parts {
-    /// Whether others' sessions show what they do.
+    /// Whether other sessions show their activity.
     pub(super) sessions: bool,
-    /// What the account may read.
+    /// The account's rights.
     pub(super) rights: Rights,
-    /// The connected database, the only one whose tables can be seen.
+    /// The connected database, the only one whose tables are visible.
     pub(super) database: String,
-    /// `track_activity_query_size`: bytes of a statement that sessions show, and one.
+    /// `track_activity_query_size`: bytes that sessions show of a statement, plus one.
     pub(super) query_size: usize,
-    /// Where `pg_stat_statements` is.
+    /// Where `pg_stat_statements` is installed.
     pub(super) statements: Option<Extension>,
-    /// Whether plans are asked for.
+    /// Whether plans are requested.
     pub(super) plans: bool,
-    /// How its log is to be read.
+    /// The format of its log.
     pub(super) log: Option<log::Form>,
 }
 
-/// What an account may read.
+/// The rights of an account.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rights {
     statistics: bool,
@@ -35,7 +36,7 @@ pub(super) struct Rights {
 }
 
 impl Rights {
-    /// Whether what needs `right` can be read.
+    /// Whether data that needs `right` can be read.
     pub(super) fn allow(self, right: Right) -> bool {
         match right {
             Right::Anyone => true,
@@ -50,15 +51,15 @@ impl Rights {
 pub(super) struct Extension {
     /// Its schema, quoted.
     pub(super) schema: String,
-    /// The second number of its version, e.g. 10 of 1.10.
+    /// The second part of its version, e.g. 10 of 1.10.
     pub(super) minor: i64,
 }
 
-/// What was found out.
+/// The result of the probe.
 pub(super) struct Found {
     pub(super) parts: Parts,
     pub(super) coverage: Vec<Coverage>,
-    /// What the account may not do, and the grant that would change it.
+    /// What the account may not do, and the grant for it.
     pub(super) missing: Option<(String, String)>,
 }
 
@@ -70,7 +71,7 @@ const TIMING: &str = " i/o timing";
 const LOG: &str = " log";
 const PLANS: &str = " plans";
 
-/// Finds out what can be read.
+/// Probes the server.
 pub(super) fn find(server: &Server, address: &Address) -> Result<Found, Failure> {
     let source = address.source();
     let account = server.value("SELECT quote_ident(current_user)")?.unwrap_or_default();
@@ -88,13 +89,13 @@ pub(super) fn find(server: &Server, address: &Address) -> Result<Found, Failure>
     if !parts.sessions {
         let grant = format!("GRANT pg_monitor TO {account};");
         let why = format!(
-            "account {account}: without pg_monitor (or pg_read_all_stats) it sees neither what other sessions do nor their statements"
+            "the account {account} lacks pg_monitor (or pg_read_all_stats): it sees neither the activity nor the statements of other sessions"
         );
         (own.state, own.why, own.enable) = (CoverageState::Partial, Some(why.clone()), Some(grant.clone()));
         missing = Some((why, grant));
     } else if !(OLDEST..=NEWEST).contains(&server.major()) {
         own.why = Some(format!(
-            "PostgreSQL {} is newer or older than what is known ({OLDEST} to {NEWEST}; tried were 13, 15 and 18)",
+            "PostgreSQL {} is outside the supported versions ({OLDEST} to {NEWEST}; tested with 13, 15 and 18): some figures may be missing",
             server.major()
         ));
     }
@@ -137,25 +138,25 @@ fn statements(server: &Server, source: &str, parts: &mut Parts) -> Result<Covera
     let database = server.value("SELECT quote_ident(current_database())")?.unwrap_or_default();
     let create = format!("CREATE EXTENSION pg_stat_statements; (in database {database})");
     let preloaded = server.setting("shared_preload_libraries")?;
-    // Who may not see the setting can still try.
+    // An account that may not see the setting can still try.
     if let Some(libraries) = preloaded.filter(|libraries| !libraries.contains("pg_stat_statements")) {
         let all = if libraries.is_empty() { String::new() } else { format!("{libraries}, ") };
         let enable = format!(
             "ALTER SYSTEM SET shared_preload_libraries = '{all}pg_stat_statements'; restart the server; {create}"
         );
         return Ok(absent(
-            "the server does not load it: which statements take the time can't be told".to_owned(),
+            "the server does not load the extension, so the time per statement is unknown".to_owned(),
             enable,
             entry,
         ));
     }
     let Some(row) = found.rows.first() else {
-        return Ok(absent(format!("database {database} does not have the extension"), create, entry));
+        return Ok(absent(format!("the extension is not installed in the database {database}"), create, entry));
     };
     let schema = row.text(0).unwrap_or("public").to_owned();
     let version = row.text(1).unwrap_or_default();
     let minor: i64 = version.split('.').nth(1).and_then(|minor| minor.parse().ok()).unwrap_or(0);
-    // A version 2 would have all that the last of 1 has.
+    // A version 2 would have all columns of the last 1.x.
     let minor = if version.starts_with("1.") { minor } else { i64::MAX };
     let has_plan_times = minor >= 8;
     match server.rows(&format!("SELECT 1 FROM {schema}.pg_stat_statements(false) LIMIT 1")) {
@@ -172,7 +173,7 @@ fn statements(server: &Server, source: &str, parts: &mut Parts) -> Result<Covera
     if !parts.sessions {
         let account = server.value("SELECT quote_ident(current_user)")?.unwrap_or_default();
         return Ok(absent(
-            "the account may not read others' statements".to_owned(),
+            "the account may not read other users' statements".to_owned(),
             format!("GRANT pg_monitor TO {account};"),
             entry,
         ));
@@ -184,12 +185,12 @@ fn statements(server: &Server, source: &str, parts: &mut Parts) -> Result<Covera
     Ok(entry)
 }
 
-/// The entry of what sessions show of their statements.
+/// The entry of the sessions' statement texts.
 fn texts(server: &Server, source: &str, parts: &mut Parts) -> Result<Coverage, Failure> {
     let mut entry = entry(source, TEXTS);
     if server.setting("track_activities")?.as_deref() == Some("off") {
         entry.state = CoverageState::Absent;
-        entry.why = Some("track_activities is off: sessions do not show what they run".to_owned());
+        entry.why = Some("track_activities is off: sessions do not show their statements".to_owned());
         entry.enable = Some("ALTER SYSTEM SET track_activities = on; SELECT pg_reload_conf();".to_owned());
         return Ok(entry);
     }
@@ -198,29 +199,29 @@ fn texts(server: &Server, source: &str, parts: &mut Parts) -> Result<Coverage, F
     if parts.query_size < 4096 {
         entry.state = CoverageState::Partial;
         entry.why = Some(format!(
-            "the server keeps {} bytes of a session's statement: a trace id behind that is not seen (put it first, see docs/trace-ids.md)",
+            "the server keeps {} bytes of a session's statement: a trace id after that is cut off (put it first, see docs/trace-ids.md)",
             parts.query_size.saturating_sub(1)
         ));
         entry.enable = Some("ALTER SYSTEM SET track_activity_query_size = '16kB'; restart the server".to_owned());
     }
     if server.major() >= 14 && server.setting("compute_query_id")?.as_deref() == Some("off") {
         entry.state = CoverageState::Partial;
-        entry.why = Some("compute_query_id is off: a statement that is cut off can't be told by its id".to_owned());
+        entry.why = Some("compute_query_id is off: a truncated statement cannot be identified by its id".to_owned());
         entry.enable = Some("ALTER SYSTEM SET compute_query_id = auto; SELECT pg_reload_conf();".to_owned());
     }
     Ok(entry)
 }
 
-/// The entry of tables and indexes: of one database, which is the server's doing.
+/// The entry of tables and indexes, of which the server shows only one database.
 fn tables(server: &Server, source: &str, parts: &Parts) -> Result<Coverage, Failure> {
     let mut entry = entry(source, TABLES);
     if server.setting("track_counts")?.as_deref() == Some("off") {
         entry.state = CoverageState::Absent;
-        entry.why = Some("track_counts is off: nothing is counted of tables, and autovacuum does not run".to_owned());
+        entry.why = Some("track_counts is off: tables have no counters, and autovacuum does not run".to_owned());
         entry.enable = Some("ALTER SYSTEM SET track_counts = on; SELECT pg_reload_conf();".to_owned());
         return Ok(entry);
     }
-    // Nobody keeps tables in the one that is there for maintenance.
+    // Ignores the maintenance database, which normally holds no tables.
     let others = server.value(
         "SELECT string_agg(datname, ', ' ORDER BY datname) FROM (SELECT datname FROM pg_database WHERE datallowconn \
          AND NOT datistemplate AND datname NOT IN (current_database(), 'postgres') ORDER BY datname LIMIT 20) AS holdup_d",
@@ -228,36 +229,37 @@ fn tables(server: &Server, source: &str, parts: &Parts) -> Result<Coverage, Fail
     if let Some(others) = others {
         let database = &parts.database;
         entry.state = CoverageState::Partial;
-        entry.why =
-            Some(format!("tables and indexes of database {database} only: the server shows nobody those of {others}"));
+        entry.why = Some(format!(
+            "tables and indexes of the database {database} only: this connection cannot see those of {others}"
+        ));
         entry.enable = Some(format!("name another database in the address ({source}/DATABASE)"));
     }
     Ok(entry)
 }
 
-/// The entry of the server's files of the log of changes and of temporary ones.
+/// The entry of the server's WAL and temporary files.
 fn files(source: &str, rights: Rights, account: &str) -> Coverage {
     let mut entry = entry(source, FILES);
     if !rights.monitor {
         entry.state = CoverageState::Absent;
-        entry.why = Some("the account may not list the server's files of WAL and temporary files".to_owned());
+        entry.why = Some("the account may not list the server's WAL and temporary files".to_owned());
         entry.enable = Some(format!("GRANT pg_monitor TO {account};"));
     }
     entry
 }
 
-/// The entry of the time that reads and writes take.
+/// The entry of I/O timing.
 fn timing(server: &Server, source: &str) -> Result<Coverage, Failure> {
     let mut entry = entry(source, TIMING);
     if server.setting("track_io_timing")?.as_deref() == Some("off") {
         entry.state = CoverageState::Absent;
-        entry.why = Some("track_io_timing is off: times of reads and writes are 0, whatever they were".to_owned());
+        entry.why = Some("track_io_timing is off: read and write times are always 0".to_owned());
         entry.enable = Some("ALTER SYSTEM SET track_io_timing = on; SELECT pg_reload_conf();".to_owned());
     }
     Ok(entry)
 }
 
-/// The entry of single executions, which only the log has.
+/// The entry of single executions, which only the log contains.
 fn log(server: &Server, address: &Address, source: &str, parts: &mut Parts) -> Result<Coverage, Failure> {
     let mut entry = entry(source, LOG);
     let setting = |name: &str| server.setting(name).map(Option::unwrap_or_default);
@@ -270,8 +272,7 @@ fn log(server: &Server, address: &Address, source: &str, parts: &mut Parts) -> R
     const SWITCH_ON: &str = "ALTER SYSTEM SET log_min_duration_statement = '100ms'; SELECT pg_reload_conf();";
     let Some(path) = &address.log else {
         entry.state = CoverageState::Absent;
-        entry.why =
-            Some("no log was named: single executions, their time and their trace ids can't be seen".to_owned());
+        entry.why = Some("no log was named: single executions, their times and trace ids cannot be read".to_owned());
         let place = server.setting("log_directory")?.unwrap_or_else(|| "hidden from this account".to_owned());
         let switch = if is_on(&minimum) || is_on(&plans) { "" } else { SWITCH_ON };
         entry.enable =
@@ -279,7 +280,7 @@ fn log(server: &Server, address: &Address, source: &str, parts: &mut Parts) -> R
         return Ok(entry);
     };
     let prefix = setting("log_line_prefix")?;
-    // What the log's clock shows above UTC, in seconds, now.
+    // The present offset of the log's clock from UTC, seconds.
     let zone = server.value(
         "SELECT extract(epoch FROM (now() AT TIME ZONE current_setting('log_timezone')) - (now() AT TIME ZONE 'UTC'))::bigint",
     )?;
@@ -295,20 +296,18 @@ fn log(server: &Server, address: &Address, source: &str, parts: &mut Parts) -> R
     if let Err(error) = log::newest(path) {
         entry.state = CoverageState::Absent;
         entry.why = Some(format!("{}: {error}", path.display()));
-        entry.enable = Some("run holdup on the server's machine, as somebody who may read its log".to_owned());
+        entry.enable = Some("run holdup on the server's machine, as a user who may read its log".to_owned());
         return Ok(entry);
     }
     let is_text = log::is_text(path);
     let mut lacks = Vec::new();
     let mut enable = Vec::new();
     if !is_on(&minimum) && !is_on(&plans) && !is_on(&sample) {
-        lacks.push("log_min_duration_statement is off, as auto_explain: the log holds no executions".to_owned());
+        lacks.push("log_min_duration_statement and auto_explain are off: the log contains no executions".to_owned());
         enable.push(SWITCH_ON);
     }
     if is_text && !(form.prefix.has_time() && form.prefix.has_pid()) {
-        lacks.push(format!(
-            "log_line_prefix is '{prefix}': without %m and %p an execution has neither time nor session"
-        ));
+        lacks.push(format!("log_line_prefix is '{prefix}': without %m and %p executions have no time or no session"));
         enable.push("ALTER SYSTEM SET log_line_prefix = '%m [%p] %q%u@%d '; SELECT pg_reload_conf();");
     }
     let language = setting("lc_messages")?;
@@ -317,7 +316,7 @@ fn log(server: &Server, address: &Address, source: &str, parts: &mut Parts) -> R
         || language.starts_with("POSIX")
         || language.starts_with("en"))
     {
-        lacks.push(format!("lc_messages is {language}: only English messages are understood"));
+        lacks.push(format!("lc_messages is {language}: holdup reads only English messages"));
         enable.push("ALTER SYSTEM SET lc_messages = 'C'; SELECT pg_reload_conf();");
     }
     if !lacks.is_empty() {
@@ -325,8 +324,9 @@ fn log(server: &Server, address: &Address, source: &str, parts: &mut Parts) -> R
         entry.why = Some(lacks.join("; "));
         entry.enable = Some(enable.join(" "));
     } else if let Some(threshold) = threshold_ms.filter(|threshold| *threshold > 0.0) {
-        entry.why =
-            Some(format!("executions of {threshold} ms and more (log_min_duration_statement), others in part or not"));
+        entry.why = Some(format!(
+            "executions of {threshold} ms or more (log_min_duration_statement); shorter ones are incomplete"
+        ));
     }
     parts.log = Some(form);
     Ok(entry)

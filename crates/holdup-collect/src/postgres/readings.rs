@@ -1,11 +1,11 @@
-//! What is read of which version, in one table: from and until which major version, how its metrics are named, which columns are
-//! labels, where it comes from, how often, and what right it needs. Columns come and go with versions and are taken as they are:
-//! every column that holds a number is a sample `postgresql_NAME_COLUMN`. Tables, indexes, sessions and statements have files of
-//! their own, because of them a part is read only.
+//! What to read from which version, in one table: first and last major version, metric name, label
+//! columns, source, cadence and the required right. Columns vary with versions and are taken as
+//! they are: every numeric column becomes a sample `postgresql_NAME_COLUMN`. Tables, indexes,
+//! sessions and statements have their own modules, because only a part of them is read.
 
 use holdup_recording::metrics::{self, Member};
 
-/// How often it is read.
+/// How often a reading is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cadence {
     /// With every sample.
@@ -14,7 +14,7 @@ pub(super) enum Cadence {
     Slow,
 }
 
-/// What an account needs to read it.
+/// The right that a reading requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Right {
     /// Any account may.
@@ -28,36 +28,37 @@ pub(super) enum Right {
 /// One row of the table.
 #[derive(Debug)]
 pub(super) struct Reading {
-    /// First major version that has it.
+    /// First major version with this reading.
     pub(super) since: i64,
-    /// The last.
+    /// The last major version.
     pub(super) until: i64,
-    /// Its part of the metrics' names.
+    /// Its part of the metric names.
     pub(super) name: &'static str,
-    /// Columns that are labels.
+    /// Columns used as labels.
     pub(super) labels: &'static [&'static str],
-    /// What stands behind FROM.
+    /// The text after FROM.
     pub(super) from: &'static str,
     pub(super) cadence: Cadence,
     pub(super) needs: Right,
 }
 
-/// The oldest and the newest version that the table is made for.
+/// The oldest and the newest version that the table covers.
 pub(super) const OLDEST: i64 = 10;
 pub(super) const NEWEST: i64 = 18;
 
-/// A version that is not there yet.
+/// Stands for a version that does not exist yet.
 const ON: i64 = i64::MAX;
 
-/// Until where the server's log of changes has got: written, or received and replayed.
+/// The position in the server's WAL: written, or received and replayed.
 macro_rules! position {
     () => {
         "CASE WHEN pg_is_in_recovery() THEN coalesce(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) ELSE pg_current_wal_lsn() END"
     };
 }
 
-/// What a view of progress has, with the name of the table (of the connected database only: others have other catalogs), for a
-/// TOAST table whose it is, and who works there. A TOAST table's name holds the id of its table.
+/// A progress view, with the table's name (in the connected database only: other databases have
+/// other catalogs), the owner of a TOAST table, and the kind of worker. A TOAST table's name
+/// contains the id of its table.
 macro_rules! progress {
     ($view:literal) => {
         concat!(
@@ -85,7 +86,8 @@ const REPLICATION: &str = concat!(
     " AS here) AS holdup_h) AS holdup_r"
 );
 
-/// A replica's own account: received and not yet replayed, and the age of what was replayed last.
+/// A replica's own view: bytes received and not yet replayed, and the age of the last replayed
+/// transaction.
 const REPLICA: &str = "(SELECT pg_wal_lsn_diff(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) AS replay_lag_bytes, \
      extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp()) AS replayed_age_seconds \
      WHERE pg_is_in_recovery()) AS holdup_r";
@@ -97,18 +99,20 @@ const SLOTS: &str = concat!(
     ", restart_lsn) AS retained_bytes FROM pg_replication_slots) AS holdup_r"
 );
 
-/// Counters of all servers since 10, though only 14 has a view of the log of changes.
+/// WAL position and transaction ids of all servers since 10; only 14 added a view of WAL
+/// statistics.
 const LOG_AND_IDS: &str = concat!(
     "(SELECT pg_wal_lsn_diff(",
     position!(),
     ", '0/0') AS wal_position_bytes, txid_snapshot_xmax(txid_current_snapshot()) AS next_transaction_id) AS holdup_r"
 );
 
-/// How many may connect that are no superusers.
+/// The largest number of connections without superuser rights.
 const CONNECTIONS: &str = "(SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int \
      - coalesce(current_setting('reserved_connections', true)::int, 0) AS connections_max) AS holdup_r";
 
-/// Whose unfinished or unread transactions keep dead rows from being removed, besides sessions'.
+/// Replication slots and prepared transactions whose snapshots keep dead rows from being removed.
+/// Sessions are counted elsewhere.
 const HOLDERS: &str = "(SELECT 'slot' AS holder, slot_name::text AS name, greatest(age(xmin), age(catalog_xmin)) AS age_transactions \
      FROM pg_replication_slots WHERE xmin IS NOT NULL OR catalog_xmin IS NOT NULL \
      UNION ALL SELECT 'prepared', gid, age(transaction) FROM pg_prepared_xacts) AS holdup_r";
@@ -130,7 +134,8 @@ const OF_PROGRESS: &[&str] = &["pid", "datname", "table", "toast_of", "phase", "
 
 macro_rules! readings {
     ($(($since:expr, $until:expr, $name:expr, $labels:expr, $from:expr, $cadence:ident, $needs:ident),)*) => {
-        /// Sources: the manual's chapter on statistics and the release notes of 10 to 18, and servers of 13, 15 and 18.
+        /// Sources: the manual's chapter on statistics and the release notes of 10 to 18, and
+        /// servers of 13, 15 and 18.
         pub(super) const READINGS: &[Reading] = &[$(Reading {
             since: $since, until: $until, name: $name, labels: $labels, from: $from, cadence: Cadence::$cadence, needs: Right::$needs,
         }),*];
@@ -140,7 +145,7 @@ macro_rules! readings {
 #[rustfmt::skip]
 readings![
     (10, ON, "stat_database",         &["datname"],   "pg_stat_database WHERE datname IS NOT NULL",          Sample, Anyone),
-    // Until 16 checkpoints are counted here, from 17 on apart.
+    // Checkpoints are counted here until 16, and separately from 17 on.
     (10, ON, "stat_bgwriter",         &[],            "pg_stat_bgwriter",                                    Sample, Anyone),
     (17, ON, "stat_checkpointer",     &[],            "pg_stat_checkpointer",                                Sample, Anyone),
     (14, ON, "stat_wal",              &[],            "pg_stat_wal",                                         Sample, Anyone),
@@ -166,12 +171,12 @@ readings![
     (12, ON, "",                      &[],            TEMPORARY_FILES,                                       Slow,   Monitor),
 ];
 
-/// What a server of this major version has.
+/// The readings of a server with this major version.
 pub(super) fn of_version(major: i64) -> impl Iterator<Item = &'static Reading> {
     READINGS.iter().filter(move |reading| (reading.since..=reading.until).contains(&major))
 }
 
-/// Columns that are numbers and count nothing.
+/// Numeric columns that identify a row and count nothing.
 const IDENTITIES: &[&str] = &[
     "datid",
     "pid",
@@ -184,7 +189,8 @@ const IDENTITIES: &[&str] = &[
     "current_locker_pid",
 ];
 
-/// The metric of a column of what is read as `name`; none if it is among `labels`, or says whose the row is.
+/// The metric of a column of the reading `name`; none if it is one of `labels` or identifies the
+/// row.
 pub(super) fn metric(name: &str, labels: &[&str], column: &str) -> Option<Member> {
     if labels.contains(&column) || IDENTITIES.contains(&column) {
         return None;
@@ -193,7 +199,7 @@ pub(super) fn metric(name: &str, labels: &[&str], column: &str) -> Option<Member
     Some(metrics::postgresql::VIEWS.member(format_args!("{name}{gap}{column}")))
 }
 
-/// The label of a column.
+/// The label for a column.
 pub(super) fn label(column: &str) -> &str {
     if column == "datname" { "database" } else { column }
 }

@@ -1,12 +1,13 @@
-//! Which tables are meant by the names of a statement: looked for in the catalog along a search path that is written down, never by
-//! setting one. A path is what others choose, and whoever chooses ours chooses which functions and operators our own statements find.
+//! Resolves the names in a statement to tables: searched in the catalog along an explicit search
+//! path, never by setting one. Users choose their paths, and a foreign path in our session would
+//! choose which functions and operators our own statements find.
 
 use super::server::{Failure, Server};
 
-/// Stands between names; none has a control character.
+/// Separates names, which contain no control characters.
 pub(super) const BETWEEN: &str = "\u{1f}";
 
-/// A table as the catalog has it.
+/// A table in the catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) oid: i64,
@@ -14,7 +15,7 @@ pub(super) struct Found {
     pub(super) name: String,
 }
 
-/// Of each wanted name in turn the first table along the path: names are to relations what they are to the server.
+/// For each wanted name the first table along the path, which is how the server resolves it.
 const SEARCH: &str = "SELECT holdup_w.place, holdup_f.oid, holdup_f.nspname, holdup_f.relname \
      FROM unnest(string_to_array($1, chr(31)), string_to_array($2, chr(31))) WITH ORDINALITY AS holdup_w(nsp, rel, place) \
      CROSS JOIN LATERAL (SELECT holdup_c.oid, holdup_n.nspname, holdup_c.relname, holdup_c.relkind \
@@ -25,7 +26,7 @@ const SEARCH: &str = "SELECT holdup_w.place, holdup_f.oid, holdup_f.nspname, hol
        AND has_schema_privilege(holdup_n.oid, 'USAGE') ORDER BY holdup_p.place LIMIT 1) AS holdup_f \
      WHERE holdup_f.relkind IN ('r', 'p', 'm') ORDER BY holdup_w.place";
 
-/// The table, partitioned table or materialized view of each name, with its schema if it is said.
+/// The table, partitioned table or materialized view of each name, with its schema if given.
 pub(super) fn resolve(
     server: &Server,
     path: &[String],
@@ -49,7 +50,8 @@ pub(super) fn resolve(
     Ok(found)
 }
 
-/// The schemas of a `search_path` as it is set, for an account: the server's own catalog comes first unless it is named.
+/// The schemas of a `search_path` setting for an account; the server's own catalog comes first
+/// unless the setting names it.
 pub(super) fn path(setting: &str, user: &str) -> Vec<String> {
     let (mut schemas, mut schema, mut quoted, mut was_quoted) = (Vec::new(), String::new(), false, false);
     let mut letters = setting.chars().chain([',']).peekable();

@@ -1,5 +1,6 @@
-//! A connection to the server: how it is made, limited and marked, and what its errors mean to us. It knows nothing of
-//! the server's views. The protocol is `holdup-protocol`'s; here are the socket and its patience.
+//! A connection to the server: how it is made, limited and marked, and the meaning of its errors.
+//! It knows no views of the server. The protocol is in `holdup-protocol`; here are the socket and
+//! its time limits.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -19,37 +20,38 @@ use super::tls;
 use crate::connections::{Connections, Place, notice_death};
 use crate::database::Trouble;
 
-/// Begins every statement of ours, so that it is known in the server's own records.
+/// Prefix of every statement that holdup sends, so that the server's records show its origin.
 pub(super) const MARKER: &str = "/* holdup */";
 
-/// Begins the names that our statements give to what they read.
+/// Prefix of the names that holdup's statements give to tables and columns.
 const OWN_NAME: &str = " holdup_";
 
 /// Longest wait for a connection or an answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Most bytes of one answer that are kept.
+/// Largest answer kept, bytes.
 const ANSWER_BYTES: usize = 32 << 20;
 
-/// What a session of ours is like: it writes nothing, holds nobody up, and takes names for what they are in the catalog.
+/// Settings of holdup's session: it writes nothing, does not block others, and resolves names only
+/// in the catalog.
 const SETTINGS: &str = "SET default_transaction_read_only = on; SET statement_timeout = 2000; SET lock_timeout = 200; \
      SET idle_in_transaction_session_timeout = 10000; SET search_path = pg_catalog; SET standard_conforming_strings = on; SET application_name = 'holdup'";
 
-/// What tells the version as a number.
+/// The query for the version as a number.
 const VERSION: &str = "SELECT current_setting('server_version_num')";
 
-/// Why there is no answer.
+/// Why a statement has no answer.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The connection is of no use any more, or there never was one.
+    /// The connection is lost, or was never made.
     Lost(String),
-    /// Nothing came within the time: the server accepts and doesn't speak.
+    /// No answer within the time limit: the server accepts but does not respond.
     Silent(String),
     /// Nothing listens there.
     Refused(String),
-    /// The account was not let in.
+    /// The server rejected the login.
     Login(String),
-    /// The server's error, SQLSTATE and words.
+    /// The server's error, SQLSTATE and message.
     Server(String, String),
 }
 
@@ -95,25 +97,25 @@ impl From<std::io::Error> for Failure {
 }
 
 impl Failure {
-    /// There is no connection to `place`.
+    /// The connection to `place` failed.
     fn to_place(place: &str, error: &std::io::Error) -> Self {
         let why = if place.is_empty() { error.to_string() } else { format!("{place}: {error}") };
         match error.kind() {
-            // A socket file that is not there, too.
+            // Includes a missing socket file.
             ErrorKind::ConnectionRefused | ErrorKind::NotFound => Self::Refused(why),
             _ => Self::Lost(why),
         }
     }
 }
 
-/// Rows of an answer, with the names of their columns.
+/// Rows of an answer, with their column names.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     pub(super) columns: Vec<String>,
     pub(super) rows: Vec<Row>,
 }
 
-/// One row: texts, empty where NULL.
+/// One row: texts, none for NULL.
 #[derive(Debug, Default)]
 pub(super) struct Row(pub(super) Vec<Option<String>>);
 
@@ -146,7 +148,7 @@ impl Pipe {
             stream.set_write_timeout(Some(PATIENCE))?;
             return Ok(Self::Local(stream));
         }
-        let mut last = Failure::Lost(format!("the name {} has no address", address.host));
+        let mut last = Failure::Lost(format!("the host name {} has no address", address.host));
         let found = (address.host.as_str(), address.port).to_socket_addrs();
         for place in found.map_err(|error| Failure::Lost(format!("{}: {error}", address.host)))? {
             match TcpStream::connect_timeout(&place, PATIENCE) {
@@ -173,7 +175,7 @@ impl Pipe {
         }
     }
 
-    /// The same socket once more.
+    /// Duplicates the socket.
     fn socket(&self) -> std::io::Result<OwnedFd> {
         match self {
             Self::Plain(stream) => stream.try_clone().map(OwnedFd::from),
@@ -202,9 +204,9 @@ impl Pipe {
 struct Line {
     session: Session,
     pipe: Option<Pipe>,
-    /// Whether the server owes an answer that holdup does not wait for any more.
+    /// Whether the server still owes an answer that holdup no longer waits for.
     is_silent: bool,
-    /// Given back last.
+    /// Returned last.
     place: Option<Place>,
 }
 
@@ -218,7 +220,7 @@ impl Drop for Line {
     }
 }
 
-/// What the server has said that a call waits for.
+/// The parts of the server's answer that a call waits for.
 #[derive(Default)]
 struct Heard {
     logged_in: bool,
@@ -267,7 +269,7 @@ impl Line {
         Ok(line)
     }
 
-    /// Sends and receives until what is waited for was heard.
+    /// Sends and receives until `enough` was heard.
     fn until(&mut self, heard: &mut Heard, enough: impl Fn(&Heard) -> bool) -> Result<(), Failure> {
         let result = self.talk(heard, enough);
         self.is_silent |= matches!(result, Err(Failure::Silent(_)));
@@ -286,7 +288,7 @@ impl Line {
                 self.session.consumed(sent);
             }
             if Instant::now() > deadline {
-                return Err(Failure::Silent(format!("no whole answer within {} s", PATIENCE.as_secs())));
+                return Err(Failure::Silent(format!("no complete answer within {} s", PATIENCE.as_secs())));
             }
             let count = match pipe.receive(&mut bytes) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -309,18 +311,19 @@ impl Line {
         match heard.failed {
             Some((code, words)) => Err(Failure::Server(code, words)),
             None if heard.bytes > ANSWER_BYTES => {
-                Err(Failure::Server("holdup".to_owned(), format!("the answer is larger than {ANSWER_BYTES} bytes")))
+                Err(Failure::Server("holdup".to_owned(), format!("the answer exceeds {ANSWER_BYTES} bytes")))
             }
             None => Ok(heard.rows),
         }
     }
 }
 
-/// A connection that reads only.
+/// A read-only connection.
 pub(super) struct Server {
     line: RefCell<Line>,
-    /// Digests of what we have run: since 17 the server's counters leave a comment before the statement out. Statements with words
-    /// that the server takes for constants have a name that begins with [`OWN_NAME`].
+    /// Digests of holdup's own statements: since 17 the server's counters drop a leading comment.
+    /// Statements with words that the server replaces as constants are recognized by a name that
+    /// begins with [`OWN_NAME`].
     own: RefCell<HashSet<String>>,
     /// `server_version_num`, e.g. 150018.
     pub(super) version: i64,
@@ -328,11 +331,12 @@ pub(super) struct Server {
     in_transaction: Cell<bool>,
 }
 
-/// From this version on statistics are in the server's memory. Before, a transaction that asks for one reads a file of all of them.
+/// Since this version statistics are in shared memory. Before, each transaction that reads one
+/// loads a file with all of them.
 const SHARED_STATISTICS: i64 = 15;
 
 impl Server {
-    /// `connections` are shared by all connections of ours to the server.
+    /// All of holdup's connections to the server share `connections`.
     pub(super) fn connect(address: &Address, connections: &Connections) -> Result<Self, Failure> {
         connections.may_try().map_err(Failure::Lost)?;
         let opened = Self::open(address, connections);
@@ -350,7 +354,7 @@ impl Server {
             Tls::Prefer | Tls::Require | Tls::VerifyCa | Tls::VerifyFull => TlsWish::On,
         };
         let mut line = match Line::connect(address, wish, connections) {
-            // The server's refusal of TLS is the only error of which there is one text.
+            // A refused TLS request is the only error with this text.
             Err(Failure::Lost(why)) if address.tls == Tls::Prefer && why == Error::TlsNotOffered.to_string() => {
                 Line::connect(address, TlsWish::Off, connections)?
             }
@@ -364,18 +368,18 @@ impl Server {
         Ok(Self { line: RefCell::new(line), own: RefCell::new(own), version, in_transaction: Cell::new(false) })
     }
 
-    /// All rows of one statement, which is marked as ours.
+    /// All rows of one statement, which is sent with the marker.
     pub(super) fn rows(&self, sql: &str) -> Result<Rows, Failure> {
         self.execute(sql, false, &[])
     }
 
-    /// The same of a statement that comes with every sample: the server keeps it prepared, for to plan it takes longer than to
-    /// execute it.
+    /// The same for a statement of every sample: it stays prepared on the server, because planning
+    /// it takes longer than executing it.
     pub(super) fn rows_again(&self, sql: &str) -> Result<Rows, Failure> {
         self.execute(sql, true, &[])
     }
 
-    /// The same with `values` for its `$1`, `$2`, …: where words of others are looked for.
+    /// The same with `values` for `$1`, `$2`, …: for foreign text.
     pub(super) fn rows_with(&self, sql: &str, values: &[&str]) -> Result<Rows, Failure> {
         self.execute(sql, true, values)
     }
@@ -386,15 +390,16 @@ impl Server {
         if let Err(Failure::Server(..)) = &answer
             && self.in_transaction.replace(false)
         {
-            // It ends the transaction: what comes then has another.
+            // Ends the transaction: the next read starts another.
             self.rows("ROLLBACK")?;
             self.begin()?;
         }
         answer
     }
 
-    /// What is read until [`end`](Self::end) is one transaction, where that spares the server reading its file of statistics anew
-    /// for each statement. Between statements it holds no snapshot, so it keeps no dead row from being removed.
+    /// Reads until [`end`](Self::end) share one transaction, if that spares the server loading its
+    /// statistics file for each statement. Between statements it holds no snapshot, so it keeps no
+    /// dead row from being removed.
     pub(super) fn begin(&self) -> Result<(), Failure> {
         if self.major() < SHARED_STATISTICS {
             self.rows("BEGIN")?;
@@ -403,7 +408,7 @@ impl Server {
         Ok(())
     }
 
-    /// See [`begin`](Self::begin).
+    /// Ends what [`begin`](Self::begin) started.
     pub(super) fn end(&self) -> Result<(), Failure> {
         if self.in_transaction.replace(false) {
             self.rows("COMMIT")?;
@@ -411,10 +416,11 @@ impl Server {
         Ok(())
     }
 
-    /// Whether a statement of the server's counters is one that we run.
+    /// Whether a statement in the server's counters is holdup's own.
     pub(super) fn is_own(&self, text: &str) -> bool {
         text.trim_start().starts_with(MARKER)
-            // There also words become placeholders that are none to us: `extract($1 FROM now())`. So some are known by their names.
+            // The server also replaces words that our lexer keeps: `extract($1 FROM now())`. So
+            // some statements are recognized by their names.
             || self.major() >= 17
                 && (text.contains(OWN_NAME) || self.own.borrow().contains(&digest(text, holdup_sql::Dialect::PostgreSql)))
     }
@@ -424,10 +430,10 @@ impl Server {
         Ok(self.rows(sql)?.rows.first().and_then(|row| row.text(0)).map(str::to_owned))
     }
 
-    /// A setting, if the server has it and the account may see it.
+    /// A setting, if it exists and the account may see it.
     pub(super) fn setting(&self, name: &str) -> Result<Option<String>, Failure> {
         match self.value(&format!("SELECT current_setting('{name}', true)")) {
-            // Some may be seen by those only who may read all settings.
+            // Some are visible only with the right to read all settings.
             Err(Failure::Server(..)) => Ok(None),
             other => other,
         }

@@ -1,5 +1,5 @@
-//! What every session does (`pg_stat_activity`), with the server's own words for its state and for what it waits for, and
-//! whom it waits for where that is a lock.
+//! The activity of every session (`pg_stat_activity`), with the server's own names for its state
+//! and wait event, and with the blocking session if it waits for a lock.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -12,22 +12,22 @@ use super::activity;
 use super::server::{Failure, MARKER, Row, Server};
 use super::statements::Texts;
 
-/// Bytes of a statement that are looked at.
+/// Bytes of a statement that are read.
 const QUERY_BYTES: usize = 65_536;
 
-/// Sessions whose statement is read so far, those that run one first, the longest of them first; and characters of the others'. The
-/// server keeps up to 1 MiB of each.
+/// Number of sessions whose statement is read up to that length, the longest-running active ones
+/// first; then the number of characters read for the others. The server keeps up to 1 MiB of each.
 const WHOLE_TEXTS: usize = 100;
 const SHORT_TEXT: usize = 200;
 
-/// Most rows of idle sessions in a sample; they are counted exactly.
+/// Largest number of idle sessions in a sample; their count is exact.
 const IDLE_ROWS_MAX: usize = 100;
 
-/// Most sessions that are asked whom they wait for: the answer needs the lock table for itself.
+/// Largest number of sessions whose blockers are queried: the query locks the whole lock table.
 const WAITERS_MAX: usize = 100;
 
-/// Sessions but ours and the server's own (of which only those that work on tables are shown), their number by state, and what all
-/// processes of the server do.
+/// Sessions except holdup's own, including those server processes that work on tables; their number
+/// by state; and the activity of all server processes.
 pub(super) fn sample(
     server: &Server,
     source: &str,
@@ -37,7 +37,7 @@ pub(super) fn sample(
 ) -> Result<(), Failure> {
     let query_id = if server.major() >= 14 { "query_id" } else { "NULL" };
     let mut read = Read::begin(source);
-    // Lock waiters are asked for in the order of their age, so that the oldest have their holder when there are many.
+    // Lock waiters are queried by age, so that with many of them the oldest have their blocker.
     let answer = server.rows_again(&format!(
         "SELECT pid, usename, host(client_addr), client_port, datname, coalesce(state, ''), wait_event_type, wait_event, \
          (extract(epoch FROM clock_timestamp() - coalesce(state_change, backend_start)) * 1e9)::bigint, holdup_t, {query_id}, \
@@ -74,7 +74,7 @@ pub(super) fn sample(
                 continue;
             }
         }
-        // Of an idle session the server shows what it ran last, which is over.
+        // For an idle session the server shows its last statement, which has ended.
         let query = query.filter(|_| true_state != "idle");
         let is_cut = |text: &&str| text.len() + 1 >= query_size || row.text(16) == Some("t");
         let whole = query.filter(is_cut).and_then(|_| texts.of(row.int(10)?));
@@ -98,7 +98,7 @@ pub(super) fn sample(
             trace_id: query.and_then(|text| trace_id(text, Dialect::PostgreSql)).map(Text::from),
         });
     }
-    // So that a server without a session to show is told from one whose sessions were not read.
+    // This row distinguishes a server without visible sessions from a failed read.
     counts.entry(("idle".to_owned(), "idle")).or_default();
     for ((state, true_state), count) in counts {
         let labels = Labels::new([("state", state.as_str()), ("true_state", true_state)]);
@@ -107,16 +107,16 @@ pub(super) fn sample(
     Ok(())
 }
 
-/// Whether it is somebody's session, or a process that works on tables; the others are counted only.
+/// Whether it is a client's session or a process that works on tables; the others are only counted.
 fn is_session(row: &Row) -> bool {
     let kind = row.text(11).unwrap_or_default();
     matches!(kind, "client backend" | "parallel worker" | "autovacuum worker") || row.text(5) != Some("")
 }
 
-/// Who holds what all others in the way of this one wait for: in a queue each waits for the one before it.
+/// The session that blocks the whole queue: each waiter in a queue waits for the one before it.
 fn root(pid: i64, direct: &HashMap<i64, i64>) -> Option<i64> {
     let mut last = *direct.get(&pid)?;
-    // More steps than sessions is a circle, which the server will break.
+    // More steps than sessions means a cycle, which the server will break.
     for _ in 0..direct.len() {
         match direct.get(&last) {
             Some(next) if *next != pid => last = *next,
@@ -126,7 +126,7 @@ fn root(pid: i64, direct: &HashMap<i64, i64>) -> Option<i64> {
     Some(last)
 }
 
-/// Of those in the way the first that doesn't wait itself: others are only ahead in the queue.
+/// The first blocker that does not wait itself: the others are only ahead in the queue.
 fn blocked_by(row: &Row, waiting: &HashSet<i64>) -> Option<i64> {
     let pids = || row.text(12).unwrap_or_default().split(',').filter_map(|pid| pid.parse().ok());
     // 0 is a prepared transaction, which has no session.
@@ -149,9 +149,9 @@ fn true_state(row: &Row) -> &'static str {
     match (row.text(5).unwrap_or_default(), row.text(6)) {
         ("idle" | "disabled", _) => "idle",
         (state, _) if state.starts_with("idle in transaction") => "idle_in_transaction",
-        // Also a worker without a state.
+        // Includes workers without a state.
         (_, Some("Lock")) => "lock_wait",
-        // Its main loop, where it waits for work.
+        // Its main loop, in which it waits for work.
         (_, Some("Activity")) => "idle",
         _ => "executing",
     }

@@ -1,9 +1,11 @@
-//! The server's own counters of statements (`pg_stat_statements`). Its ids are replaced by our digests, so that sessions,
-//! counters and executions meet. Texts are read once for each statement and kept, since they come from a file of the server's.
-//! Their comments are those of the first execution ever: a trace id there is stale and not looked at.
+//! The server's counters by statement (`pg_stat_statements`). Its ids are replaced by holdup's
+//! digests, so that sessions, counters and executions can be joined. Each text is read once and
+//! kept, because the server reads texts from a file. Their comments come from the very first
+//! execution: a trace id in them is stale and ignored.
 //!
-//! The server hands out its whole table whoever asks for how little of it: without texts 5,000 entries take it some 9 ms. So all
-//! of it is taken, the entries with the most time first, as seldom as that cost asks for.
+//! The server builds its whole table for every query, however small: without texts 5,000 entries
+//! take it some 9 ms. So each read takes the whole table, the entries with the most time first, at
+//! intervals that depend on its cost.
 
 mod totals;
 
@@ -20,18 +22,18 @@ use super::probe::Extension;
 use super::server::{Failure, MARKER, Row, Server};
 use crate::pace::{Pace, Turn};
 
-/// Most texts that are read at once.
+/// Largest number of texts per read.
 const TEXTS_AT_ONCE: usize = 5_000;
 
-/// From so many texts on those are forgotten whose statements the server no longer has: it has at most [`ENTRIES_MAX`] of them, so
-/// that no more than these and [`TEXTS_AT_ONCE`] are remembered.
+/// Above this number, texts of statements that the server has dropped are forgotten. The server has
+/// at most [`ENTRIES_MAX`] entries, so at most these and [`TEXTS_AT_ONCE`] are remembered.
 const TEXTS: usize = 50_000;
 
-/// Bytes of a text that are read, and of all texts that are read at once: half of what an answer may have.
+/// Bytes read of one text, and of all texts in one read: half of the largest answer.
 const TEXT_BYTES: usize = 65_536;
 const ANSWER_BYTES: usize = 16 << 20;
 
-/// The server's id of a statement -> its digest text; none if it is ours.
+/// Digest text by the server's statement id; none for holdup's own statements.
 #[derive(Default)]
 pub(super) struct Texts(HashMap<i64, Option<String>>);
 
@@ -41,12 +43,13 @@ impl Texts {
         self.known(query_id)?
     }
 
-    /// The same, and of ours that it is none.
+    /// The same, but tells holdup's own statements (inner none) from unknown ones.
     fn known(&self, query_id: i64) -> Option<Option<&str>> {
         self.0.get(&query_id).map(Option::as_deref)
     }
 
-    /// Makes room for `more` texts. Those of `entries`, which the server has now, stay: it would have to be asked for all of them again.
+    /// Makes room for `more` texts. Those of `entries`, which the server still has, stay: they
+    /// would have to be read again.
     fn make_room(&mut self, more: usize, entries: &[Entry]) {
         if self.0.len() + more > TEXTS {
             let there: HashSet<i64> = entries.iter().map(|entry| entry.key.0).collect();
@@ -54,7 +57,7 @@ impl Texts {
         }
     }
 
-    /// Reads the texts of `ids`, or as many of them as may be read at once.
+    /// Reads the texts of `ids`, up to the limit per read.
     fn learn(&mut self, server: &Server, extension: &str, ids: &[i64]) -> Result<(), Failure> {
         if ids.is_empty() {
             return Ok(());
@@ -68,7 +71,7 @@ impl Texts {
         ))?;
         for row in &answer.rows {
             let Some(id) = row.int(0) else { continue };
-            // The server may have lost a text; it will not find it again.
+            // The server may have lost a text for good.
             let text = row.text(1).unwrap_or(MARKER);
             self.0.insert(id, (!server.is_own(text)).then(|| digest_text(text, Dialect::PostgreSql)));
         }
@@ -76,19 +79,20 @@ impl Texts {
     }
 }
 
-/// What is remembered between reads.
+/// State between reads.
 #[derive(Default)]
 pub(super) struct Statements {
     pub(super) texts: Texts,
     totals: Totals,
     pace: Pace,
-    /// When the server's table was emptied last, in its words.
+    /// The last reset of the server's table, as the server writes it.
     reset_at: Option<String>,
     names: HashMap<i64, String>,
 }
 
 impl Statements {
-    /// Counters by digest and database of what has changed since the last read, if a read is due.
+    /// Counters by digest and database for statements that changed since the last read, if a read
+    /// is due.
     pub(super) fn sample(
         &mut self,
         server: &Server,
@@ -104,7 +108,7 @@ impl Statements {
         let result = self.read(server, extension, source, batch);
         self.pace.read(turn, begun, &result);
         let (at, entries) = result?;
-        // What the texts take is no part of the pace: each is read once.
+        // The time for texts does not count for the pace: each is read only once.
         let begun = Instant::now();
         let unknown = totals::unknown(&entries, &self.texts, &self.totals, TEXTS_AT_ONCE);
         self.texts.make_room(unknown.len(), &entries);
@@ -114,7 +118,7 @@ impl Statements {
         learnt
     }
 
-    /// Forgets what belongs to a connection that is lost: the server may have restarted.
+    /// Forgets the state of a lost connection: the server may have restarted.
     pub(super) fn forget(&mut self) {
         self.totals = Totals::default();
         self.names.clear();
@@ -130,7 +134,8 @@ impl Statements {
     ) -> Result<(i64, Vec<Entry>), Failure> {
         self.look_for_reset(server, extension, source, batch)?;
         let schema = &extension.schema;
-        // Since 1.8 of the extension (PostgreSQL 13) planning is counted apart, since 1.9 (14) statements within others.
+        // Since 1.8 of the extension (PostgreSQL 13) planning is counted separately, since 1.9 (14)
+        // nested statements.
         let time = if extension.minor >= 8 { "total_exec_time + total_plan_time" } else { "total_time" };
         let level = if extension.minor >= 9 { "toplevel" } else { "''" };
         let mut read = Read::begin(source);
@@ -151,7 +156,7 @@ impl Statements {
                 let database = self.names.get(&row.int(1)?).cloned();
                 let rest = [1, 2, 3].map(|index| row.text(index).unwrap_or_default()).join(" ");
                 let counts = Counts { calls: number(row, 4), duration_ns: number(row, 5), rows: number(row, 6) };
-                // Of a database that is gone nothing can be said.
+                // Entries of a dropped database are skipped.
                 database.is_some().then_some(Entry { key: (row.int(0)?, rest), database, counts })
             })
             .collect();
@@ -160,7 +165,7 @@ impl Statements {
         Ok((read.at(), entries))
     }
 
-    /// Whether somebody has emptied the server's table; how often it has pushed entries out for others.
+    /// Notices a reset of the server's table, and counts how often it evicted entries.
     fn look_for_reset(
         &mut self,
         server: &Server,
@@ -168,7 +173,7 @@ impl Statements {
         source: &str,
         batch: &mut Batch,
     ) -> Result<(), Failure> {
-        // The view is of 1.9 (PostgreSQL 14).
+        // The view exists since 1.9 (PostgreSQL 14).
         if extension.minor < 9 {
             return Ok(());
         }

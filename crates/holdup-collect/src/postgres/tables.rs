@@ -1,6 +1,6 @@
-//! Tables, TOAST tables and indexes: of the connected database, the only one whose the server shows, and of its tables only those
-//! that matter. Which ones is found out now and then, for that takes a walk through the catalog; in between what is read is
-//! found by its id through the catalogs' indexes, as a test makes sure.
+//! Tables, TOAST tables and indexes of the connected database, the only one the server shows, and
+//! only the relevant tables. Choosing them takes a walk through the catalog and happens now and
+//! then; in between, reads go by id through the catalogs' indexes, which a test checks.
 
 mod choice;
 mod free;
@@ -17,22 +17,22 @@ use super::counters::put;
 use super::server::{Failure, Row, Server};
 use crate::pace::{Pace, Turn};
 
-/// Shortest pause between two walks through the catalog, and between two looks at sizes and ages.
+/// Shortest pause between two walks through the catalog, and between two reads of sizes and ages.
 const SLOW: Duration = Duration::from_secs(10);
 
-/// So many tables are read with every sample; more of them every so often.
+/// Up to this many tables are read with every sample, more of them at intervals.
 const FEW: usize = 30;
 
-/// See [`FEW`].
+/// The shortest interval for more than [`FEW`] tables.
 const SPARSE: Duration = Duration::from_secs(5);
 
-/// Most tables that are listed: a server with more has named what it is about by then.
+/// Largest number of tables listed: by then a server has shown its relevant ones.
 const LISTED: usize = 100_000;
 
-/// Most indexes that are read, the largest first.
+/// Largest number of indexes read, the largest first.
 const INDEXES: usize = 400;
 
-/// What is remembered between reads.
+/// State between reads.
 pub(super) struct Tables {
     list: Pace,
     facts: Pace,
@@ -57,11 +57,11 @@ impl Default for Tables {
     }
 }
 
-/// Those that somebody holds so that not even reading is let in. Their size would have to be waited for.
+/// Tables locked so that even readers must wait. Reading their size would block.
 const HELD: &str = "ARRAY(SELECT relation FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND relation IS NOT NULL)";
 
 impl Tables {
-    /// What is due.
+    /// Reads what is due.
     pub(super) fn sample(
         &mut self,
         server: &Server,
@@ -101,14 +101,15 @@ impl Tables {
         Ok(())
     }
 
-    /// Forgets what belongs to a connection that is lost: the server may be another by now.
+    /// Forgets the state of a lost connection: the next server may be another one.
     pub(super) fn forget(&mut self) {
         *self = Self::default();
     }
 
-    /// The walk through the catalog: which tables matter.
+    /// Walks through the catalog and chooses the relevant tables.
     fn list(&mut self, server: &Server) -> Result<(), Failure> {
-        // Those with neither traffic nor size are not sent. The catalog's own are left out: reading it would choose them.
+        // Tables without traffic and size are not sent. The catalog's own tables are excluded,
+        // because reading the catalog would make them relevant.
         let answer = server.rows(&format!(
             "SELECT oid, reltoastrelid, relpages, writes, reads, dead FROM (SELECT oid, reltoastrelid, relpages, \
              pg_stat_get_tuples_inserted(oid) + pg_stat_get_tuples_updated(oid) + pg_stat_get_tuples_deleted(oid) AS writes, \
@@ -138,7 +139,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Names, sizes, ages and what is free in them.
+    /// Names, sizes, ages and free space.
     fn facts(&mut self, server: &Server, database: &str, source: &str, batch: &mut Batch) -> Result<(), Failure> {
         let mut read = Read::begin(source);
         let ids = ids(self.chosen.iter());
@@ -170,7 +171,7 @@ impl Tables {
             };
             let size = row.float(3).or(row.float(4));
             put(metrics::postgresql::TABLE_SIZE_BYTES, &labels, size);
-            // 14 and later say -1 of what was never counted, earlier ones 0.
+            // For a table never counted, 14 and later report -1, earlier versions 0.
             put(metrics::postgresql::TABLE_ROWS, &labels, row.float(5).filter(|rows| *rows > 0.0 || size == Some(0.0)));
             put(
                 metrics::postgresql::TABLE_FROZEN_AGE_TRANSACTIONS,
@@ -195,7 +196,7 @@ impl Tables {
         Ok(())
     }
 
-    /// What the server counts of each.
+    /// The server's counters of each table.
     fn counters(&self, server: &Server, source: &str, batch: &mut Batch) -> Result<(), Failure> {
         let ids = ids(self.names.keys());
         for (view, name) in [("pg_stat_all_tables", "stat_tables"), ("pg_statio_all_tables", "statio_tables")] {
@@ -209,7 +210,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Indexes of the tables, but for those of TOAST tables, of which there is one each.
+    /// Indexes of the tables, except the one index that each TOAST table has.
     fn indexes(&self, server: &Server, source: &str, batch: &mut Batch) -> Result<(), Failure> {
         let ids = ids(self.names.iter().filter(|(_, labels)| labels.get("toast_of").is_none()).map(|(id, _)| id));
         let mut read = Read::begin(source);

@@ -1,4 +1,4 @@
-//! TLS of the connection, by what `sslmode` asks for. It does not send certificates of its own.
+//! TLS for the connection, as `sslmode` requires. It sends no client certificate.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use rustls::{CertificateError, ClientConfig, ClientConnection, DigitallySignedSt
 
 use super::address::{Address, Tls};
 
-/// The client's side of an encrypted connection; in words why not.
+/// The client side of an encrypted connection, or why it cannot be made.
 pub(super) fn connection(address: &Address) -> Result<ClientConnection, String> {
     let provider = Arc::new(ring::default_provider());
     let chain = match address.tls {
@@ -47,16 +47,16 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore, String> {
         store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     }
     if store.is_empty() {
-        return Err("there is no certificate to trust; give sslrootcert=PATH".to_owned());
+        return Err("no trusted certificates on this machine; add sslrootcert=PATH".to_owned());
     }
     Ok(store)
 }
 
-/// Verifies the server's certificate as far as is asked; its signatures have to be right in any case.
+/// Verifies the server's certificate as far as required; its signatures must always be valid.
 #[derive(Debug)]
 struct Verifier {
     provider: Arc<CryptoProvider>,
-    /// None takes any certificate.
+    /// None accepts any certificate.
     chain: Option<Arc<WebPkiServerVerifier>>,
     any_name: bool,
 }
@@ -72,7 +72,7 @@ impl ServerCertVerifier for Verifier {
     ) -> Result<ServerCertVerified, rustls::Error> {
         let Some(chain) = &self.chain else { return Ok(ServerCertVerified::assertion()) };
         match chain.verify_server_cert(end_entity, intermediates, name, ocsp, now) {
-            // The name is looked at last.
+            // The chain check ends with the name, so this error means the chain is valid.
             Err(rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) if self.any_name => Ok(ServerCertVerified::assertion()),

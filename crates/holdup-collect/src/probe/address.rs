@@ -1,4 +1,5 @@
-//! `probe:URL?every=&timeout=&failures=&delay=`: what is asked, and how often. What of the query is not ours is the URL's.
+//! Parses `probe:URL?every=&timeout=&failures=&delay=`: the target and the interval. Unknown query
+//! parameters belong to the URL.
 
 use std::time::Duration;
 
@@ -10,30 +11,30 @@ use crate::prometheus::address::Address as Url;
 /// Shortest time between two probes: more would be a load.
 const EVERY_MIN: Duration = Duration::from_millis(10);
 
-/// An example of a whole address.
+/// The example in error messages.
 const EXAMPLE: &str = "probe:http://127.0.0.1:8080/health?every=10s&timeout=1s&failures=3";
 
-/// A probe's address, taken apart. What isn't given is as Kubernetes has it.
+/// The parsed address of a probe. Missing values are Kubernetes' defaults.
 pub(super) struct Address {
-    /// Whom to ask.
+    /// The target.
     pub place: Place,
-    /// For tables and messages: no password, and no options.
+    /// For tables and messages: without password and options.
     pub shown: String,
-    /// From one probe to the next.
+    /// Interval between two probes.
     pub every: Duration,
-    /// How long an answer is waited for.
+    /// Time limit of one probe.
     pub timeout: Duration,
-    /// How many have to fail one after the other before kubelet kills the container.
+    /// Number of consecutive failures after which kubelet kills the container.
     pub failures: u32,
-    /// How long the first waits.
+    /// Delay before the first probe.
     pub delay: Duration,
 }
 
 impl Address {
-    /// Reads what stands behind `probe:`.
+    /// Parses the text after `probe:`.
     ///
     /// # Errors
-    /// What is wrong, without the URL, which may hold a password.
+    /// What is wrong, without the URL, which may contain a password.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (url, query) = text.split_once('?').map_or((text, ""), |(url, query)| (url, query));
         let mut found = Self {
@@ -55,7 +56,8 @@ impl Address {
                 "delay" => found.delay = length()?,
                 "failures" => {
                     let number = value.parse().ok().filter(|number| *number > 0);
-                    found.failures = number.ok_or_else(|| format!("failures={value} is no number from 1"))?;
+                    found.failures =
+                        number.ok_or_else(|| format!("failures={value} must be a whole number of 1 or more"))?;
                 }
                 _ => {
                     others.push(pair);
@@ -68,17 +70,17 @@ impl Address {
             seen.push(name);
         }
         if found.every < EVERY_MIN || found.timeout.is_zero() {
-            return Err(format!("every is at least {}ms, and timeout longer than 0s", EVERY_MIN.as_millis()));
+            return Err(format!("every must be at least {}ms, and timeout longer than 0s", EVERY_MIN.as_millis()));
         }
         match url.strip_prefix("tcp://") {
             Some(place) => {
                 let port = place.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)));
                 if !port.is_some_and(|(host, port)| !host.is_empty() && port > 0) || place.contains(['/', '@']) {
-                    return Err("after tcp:// host and port are needed, e.g. probe:tcp://127.0.0.1:8080".to_owned());
+                    return Err("tcp:// needs a host and a port, e.g. probe:tcp://127.0.0.1:8080".to_owned());
                 }
                 if let Some(other) = others.first() {
                     let name = other.split('=').next().unwrap_or_default();
-                    return Err(format!("\"{name}\" is unknown; there are: every, timeout, failures, delay"));
+                    return Err(format!("\"{name}\" is unknown; supported: every, timeout, failures, delay"));
                 }
                 found.place = Place::Tcp(place.to_owned());
                 found.shown = url.to_owned();
@@ -128,11 +130,11 @@ mod tests {
             ("http://h/?every=1", "every: expected a duration"),
             ("http://h/?every=1ms", "at least 10ms"),
             ("http://h/?timeout=0s", "longer than 0s"),
-            ("http://h/?failures=0", "no number from 1"),
+            ("http://h/?failures=0", "a whole number of 1 or more"),
             ("http://h/?every=1s&every=2s", "every is given twice"),
-            ("tcp://h", "host and port"),
-            ("tcp://:80", "host and port"),
-            ("tcp://h:80/secret", "host and port"),
+            ("tcp://h", "a host and a port"),
+            ("tcp://:80", "a host and a port"),
+            ("tcp://h:80/secret", "a host and a port"),
             ("tcp://h:80?evry=1s", "\"evry\" is unknown"),
         ] {
             let why = Address::parse(text).err().unwrap_or_default();

@@ -1,5 +1,6 @@
-//! One probe: a new connection, a question, and what came of it. As kubelet does: status 200 to 399 is a success, certificates are
-//! not checked, a proxy of the environment is not asked. A redirect is a success and is not followed.
+//! One probe: a new connection, a request, and the result. It follows kubelet's rules: status 200
+//! to 399 is a success, certificates are not checked, and no proxy from the environment is used. A
+//! redirect is a success and is not followed.
 
 use std::io::ErrorKind;
 use std::net::{TcpStream, ToSocketAddrs};
@@ -7,30 +8,30 @@ use std::time::{Duration, Instant};
 
 use crate::prometheus::address::Address as Url;
 
-/// As much of a body is read as kubelet reads.
+/// Bytes read of a body, the same as kubelet reads.
 const BODY_BYTES_MAX: u64 = 10 << 10;
 
-/// Whom to ask.
+/// The target of a probe.
 #[derive(Clone)]
 pub(super) enum Place {
     /// A GET of this URL.
     Http(Url),
-    /// Whether host and port accept a connection.
+    /// Connecting to this host and port.
     Tcp(String),
 }
 
 /// Why a probe failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// No whole answer in time.
+    /// No complete answer in time.
     Timeout,
-    /// Nobody listens.
+    /// No server listens there.
     Refused,
-    /// The connection was taken away before an answer was there.
+    /// The connection was closed before the answer.
     Reset,
-    /// An answer, but not a good one.
+    /// An answer with a failing status.
     Status(u16),
-    /// The name has no address.
+    /// The host name does not resolve.
     Dns,
     /// Anything else.
     Io,
@@ -39,14 +40,14 @@ pub(super) enum Reason {
 /// A probe that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Failed {
-    /// By its kind.
+    /// The kind of failure.
     pub reason: Reason,
-    /// In words, without the URL.
+    /// The message, without the URL.
     pub text: String,
 }
 
 impl Reason {
-    /// As the label has it.
+    /// The value of the label.
     pub fn name(self) -> &'static str {
         match self {
             Self::Timeout => "timeout",
@@ -59,7 +60,7 @@ impl Reason {
     }
 }
 
-/// A question that can be asked again and again.
+/// A repeatable probe.
 pub(super) struct Check {
     place: Place,
     timeout: Duration,
@@ -67,7 +68,7 @@ pub(super) struct Check {
 }
 
 impl Check {
-    /// Asks `place`, and waits `timeout` for a whole answer.
+    /// A probe of `place` that waits `timeout` for a complete answer.
     pub fn of(place: &Place, timeout: Duration) -> Self {
         let unchecked = ureq::tls::TlsConfig::builder().disable_verification(true).build();
         let agent = ureq::Agent::config_builder()
@@ -85,7 +86,7 @@ impl Check {
         Self { place: place.clone(), timeout, agent }
     }
 
-    /// Asks once.
+    /// Probes once.
     pub fn once(&self) -> Result<(), Failed> {
         match &self.place {
             Place::Http(url) => self.get(url),
@@ -100,7 +101,7 @@ impl Check {
         }
         let mut response = request.call().map_err(|e| self.failed(&e))?;
         let status = response.status().as_u16();
-        // A body that is not all there in time is no answer; one that is long is.
+        // A body that does not arrive in time is a failure; a long one is not.
         match response.body_mut().with_config().limit(BODY_BYTES_MAX).read_to_vec() {
             Ok(_) | Err(ureq::Error::BodyExceedsLimit(_)) => {}
             Err(error) => return Err(self.failed(&error)),
@@ -116,7 +117,7 @@ impl Check {
         let addresses = place.to_socket_addrs().map_err(|_| no_such_host())?;
         let mut last = no_such_host();
         for address in addresses {
-            // No time left is an error of the call, not a time-out.
+            // `connect_timeout` rejects a zero timeout with an error of its own.
             let left = self.timeout.saturating_sub(begun.elapsed());
             if left.is_zero() {
                 return Err(self.no_answer());
@@ -130,7 +131,7 @@ impl Check {
     }
 
     fn no_answer(&self) -> Failed {
-        Failed { reason: Reason::Timeout, text: format!("no whole answer within {} s", self.timeout.as_secs_f64()) }
+        Failed { reason: Reason::Timeout, text: format!("no complete answer within {} s", self.timeout.as_secs_f64()) }
     }
 
     fn failed(&self, error: &ureq::Error) -> Failed {
@@ -139,17 +140,17 @@ impl Check {
             ureq::Error::Timeout(_) => self.no_answer(),
             ureq::Error::Io(error) => self.failed_io(error),
             ureq::Error::HostNotFound => no_such_host(),
-            ureq::Error::ConnectionFailed => other("no connection".to_owned()),
+            ureq::Error::ConnectionFailed => other("the connection failed".to_owned()),
             ureq::Error::Tls(why) => other(format!("TLS: {why}")),
             ureq::Error::Rustls(why) => other(format!("TLS: {why}")),
-            ureq::Error::Protocol(why) => other(format!("it does not speak HTTP: {why}")),
-            // Others may repeat the URL.
-            _ => other("it can't be asked; is the URL right?".to_owned()),
+            ureq::Error::Protocol(why) => other(format!("the answer is not HTTP: {why}")),
+            // Other errors may repeat the URL.
+            _ => other("the request failed; is the URL right?".to_owned()),
         }
     }
 
     fn failed_io(&self, error: &std::io::Error) -> Failed {
-        // A look-up that failed has neither a kind nor a number of its own.
+        // A failed DNS lookup has neither an error kind nor a number.
         if error.raw_os_error().is_none() && error.to_string().starts_with("failed to lookup address") {
             return no_such_host();
         }
@@ -163,8 +164,8 @@ impl Check {
             _ => Reason::Io,
         };
         let text = match reason {
-            Reason::Refused => "the connection was refused: nobody listens there".to_owned(),
-            Reason::Reset => "the connection was closed before a whole answer was there".to_owned(),
+            Reason::Refused => "the connection was refused: no server listens there".to_owned(),
+            Reason::Reset => "the connection was closed before the complete answer".to_owned(),
             _ => error.to_string(),
         };
         Failed { reason, text }
@@ -172,5 +173,5 @@ impl Check {
 }
 
 fn no_such_host() -> Failed {
-    Failed { reason: Reason::Dns, text: "the name has no address".to_owned() }
+    Failed { reason: Reason::Dns, text: "the host name does not resolve".to_owned() }
 }

@@ -1,21 +1,23 @@
-//! Which file a system call is about: `/proc/PID/task/TID/syscall` gives its number and its arguments, and by the number
-//! the argument that names the file. The numbers are those of the architecture this program is built for. Parsing only.
+//! The file that a system call works on: `/proc/PID/task/TID/syscall` has the call's number and
+//! arguments, and the number tells which argument names the file. The numbers are those of the
+//! architecture this program is built for. Parsing only.
 
 /// A system call that a thread sleeps in, as `syscall` shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
     /// Its number.
     pub number: i64,
-    /// Its arguments, unless the thread is of a 32-bit program, whose numbers mean other calls.
+    /// Its arguments; none for a thread of a 32-bit program, whose numbers mean other calls.
     arguments: Option<[u64; 6]>,
 }
 
 /// How a call names its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
-    /// By an address where its path is, relative to the folder that the descriptor is of; no descriptor: to the working folder.
+    /// By the address of its path, relative to the folder of the descriptor; without a descriptor,
+    /// to the working directory.
     Path {
-        /// Where the path is in the process' memory.
+        /// Address of the path in the process' memory.
         address: u64,
         /// The folder's descriptor.
         folder: Option<i32>,
@@ -24,10 +26,10 @@ pub enum Named {
     Descriptor(i32),
 }
 
-/// Where among a call's arguments the file is.
+/// The position of the file among a call's arguments.
 #[derive(Clone, Copy)]
 enum Place {
-    /// A path at this argument.
+    /// A path in this argument.
     Path(usize),
     /// A folder's descriptor, and a path relative to it.
     At(usize, usize),
@@ -37,7 +39,8 @@ enum Place {
 
 use Place::{At, Descriptor, Path};
 
-/// The calls of every architecture that may sleep on a file. Of two files the old one: it is the one that is there.
+/// The calls of every architecture that may sleep on a file. If a call has two paths, the old one:
+/// that file exists.
 const CALLS: &[(i64, Place)] = &[
     (libc::SYS_openat, At(0, 1)),
     (libc::SYS_openat2, At(0, 1)),
@@ -82,7 +85,7 @@ const CALLS: &[(i64, Place)] = &[
     (libc::SYS_copy_file_range, Descriptor(0)),
 ];
 
-/// Those that only the first architectures have; later ones have just the `…at` of them.
+/// Calls of the first architectures only; later ones have just their `…at` variants.
 #[cfg(target_arch = "x86_64")]
 const OLD_CALLS: &[(i64, Place)] = &[
     (libc::SYS_open, Path(0)),
@@ -111,8 +114,8 @@ const OLD_CALLS: &[(i64, Place)] = &[(libc::SYS_renameat, At(0, 1))];
 const OLD_CALLS: &[(i64, Place)] = &[];
 
 impl Call {
-    /// Parses the text of `syscall`: `NUMBER ARGUMENT×6 SP PC`. Nothing for `running`, and for `-1 SP PC`, a thread
-    /// that sleeps outside of any call (a page fault).
+    /// Parses the text of `syscall`: `NUMBER ARGUMENT×6 SP PC`. None for `running`, and for `-1 SP
+    /// PC`, a thread that sleeps outside any call (a page fault).
     pub fn parse(text: &str) -> Option<Self> {
         let mut fields = text.split_ascii_whitespace();
         let number = fields.next()?.parse().ok().filter(|number| *number >= 0)?;
@@ -126,16 +129,16 @@ impl Call {
             }
         }
         let [a, b, c, d, e, f, stack_pointer, _] = values;
-        // The stack of a 64-bit program is far above 4 GiB, that of a 32-bit one is always below.
+        // The stack of a 64-bit program lies far above 4 GiB, that of a 32-bit one always below.
         let arguments = (whole && stack_pointer > u64::from(u32::MAX)).then_some([a, b, c, d, e, f]);
         Some(Self { number, arguments })
     }
 
-    /// How it names its file; nothing if it is about none, or is not known.
+    /// How it names its file; none if the call has no file or is unknown.
     pub fn file(&self) -> Option<Named> {
         let arguments = self.arguments?;
         let place = CALLS.iter().chain(OLD_CALLS).find(|(number, _)| *number == self.number)?.1;
-        // A descriptor is the lower half of its register, whatever the upper one holds.
+        // A descriptor is the lower half of its register, whatever the upper half contains.
         let descriptor = |index: usize| arguments[index] as u32 as i32;
         Some(match place {
             Path(path) => Named::Path { address: arguments[path], folder: None },

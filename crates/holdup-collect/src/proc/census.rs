@@ -1,13 +1,15 @@
-//! The threads of one process, kept from one look to the next: state, times, place, and sums that survive threads that end.
-//! What a look costs is held down by one fact: **a thread that has not been on a CPU since is where it was.** `schedstat` tells, and is
-//! the cheapest file there is (1.2 us, where `stat` takes 3, and with opening a stack 11): only a thread that has run is read
-//! again. A thread that has been woken, but has not got a CPU yet, still counts as asleep.
+//! The threads of one process across looks: state, times, place, and sums that include ended
+//! threads. One fact keeps a look cheap: **a thread that has not run since the last look is still
+//! where it was.** `schedstat` tells, and is the cheapest file to read (1.2 µs; `stat` takes 3, and
+//! a stack with opening 11). Only a thread that has run is read again. A woken thread that has not
+//! yet got a CPU still counts as asleep.
 //!
-//! The kernel keeps run-queue time and block-I/O delay per thread and forgets them with it. A plain sum over the threads there
-//! are would fall whenever one ends; so the last value seen of each is kept. What a thread gathers after that, and threads
-//! that live between two looks, are missing: the sums are lower bounds.
+//! The kernel counts run-queue time and block-I/O delay per thread and forgets them when it ends. A
+//! plain sum over the present threads would fall with each end, so the last value of each is kept.
+//! Time after a thread's last look, and threads that live between two looks, are missing: the sums
+//! are lower bounds.
 //!
-//! It makes no rows and no metrics: that is for `host` and `process`, which may share one census (`watched`).
+//! It makes no rows and no metrics: `host` and `process` do, and may share one census (`watched`).
 
 use std::time::Instant;
 
@@ -19,21 +21,22 @@ use crate::proc::memory::Memory;
 use crate::proc::sleeping::{Depth, Doors, Place, place};
 use crate::proc::task::{self, Stat, Times};
 
-/// How many threads may have their place read in one look. A place once read counts again only when the thread has run.
+/// How many threads may have their place read per look. A place that was read stays valid until the
+/// thread runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
-    /// Threads in D with wait channel and system call: two files, 11 us of CPU.
+    /// Threads in D with wait channel and system call: two files, 11 µs of CPU.
     pub(crate) calls: usize,
-    /// Threads in D with stack and file, too: some 40 us.
+    /// Threads in D with stack and file as well: some 40 µs.
     pub(crate) files: usize,
-    /// Sleeping threads with wait channel and system call; in a process of more they are taken in turn.
+    /// Sleeping threads with wait channel and system call; if there are more, they take turns.
     pub(crate) sleepers: usize,
 }
 
-/// What every source may read in a sample, so that a pile-up does not become its own cause.
+/// What each source may read in a sample, so that holdup does not make a pile-up worse.
 pub(crate) const BUDGET: Budget = Budget { calls: 1_000, files: 64, sleepers: 128 };
 
-/// Times that a thread or threads have gathered.
+/// Accumulated times of one or several threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sums {
     /// Runnable, but waiting for a CPU.
@@ -48,21 +51,21 @@ impl Sums {
         self.block_io_ticks = self.block_io_ticks.saturating_add(other.block_io_ticks);
     }
 
-    /// The larger of both: a counter of one thread does not fall, whatever is read.
+    /// The larger of each: a thread's counters never fall, even if a read is wrong.
     fn max(self, other: Sums) -> Self {
         let block_io_ticks = self.block_io_ticks.max(other.block_io_ticks);
         Self { queue_ns: self.queue_ns.max(other.queue_ns), block_io_ticks }
     }
 }
 
-/// One thread as it was last seen, and its files.
+/// The last known state of one thread, and its files.
 #[derive(Default)]
 pub(crate) struct Task {
     pub(crate) tid: u32,
     pub(crate) name: String,
-    /// State letter; none before it has been seen.
+    /// State letter; none before the first look.
     pub(crate) state: Option<char>,
-    /// Times of `schedstat`, where there is one.
+    /// Times from `schedstat`, if it exists.
     pub(crate) times: Option<Times>,
     pub(crate) place: Place,
     depth: Depth,
@@ -73,7 +76,7 @@ pub(crate) struct Task {
     doors: Doors,
 }
 
-/// What has become of a thread since the last look.
+/// What happened to a thread since the last look.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Since {
     Slept,
@@ -84,7 +87,7 @@ enum Since {
 /// When a look was made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken {
-    /// Wall clock at its begin, in ns since 1970.
+    /// Wall clock at its start, ns since 1970.
     pub(crate) begun_at: i64,
     /// How long it took.
     pub(crate) window_ns: i64,
@@ -101,12 +104,12 @@ impl Taken {
 #[derive(Default)]
 pub(crate) struct Census {
     pid: u32,
-    /// In the order of their numbers.
+    /// Sorted by thread number.
     tasks: Vec<Task>,
-    /// Links of the folder of threads when it was last listed.
+    /// Link count of the thread folder when it was last listed.
     links: Option<u64>,
     ended: Sums,
-    /// Where the next look begins, so that a budget is not always spent on the same ones.
+    /// Where the next look starts, so that the budget is not always spent on the same threads.
     turn: usize,
     /// The last look that found all threads.
     taken: Option<Taken>,
@@ -121,22 +124,22 @@ impl Census {
         self.pid
     }
 
-    /// The threads of the last look; none if the process has ended.
+    /// The threads of the last look; empty if the process has ended.
     pub(crate) fn tasks(&self) -> &[Task] {
         &self.tasks
     }
 
-    /// When the last look was made; nothing if it failed.
+    /// When the last look was made; none if it failed.
     pub(crate) fn taken(&self) -> Option<Taken> {
         self.taken
     }
 
-    /// The process' name: its main thread's.
+    /// The process name, which is its main thread's.
     pub(crate) fn name(&self) -> &str {
         self.tasks.iter().find(|task| task.tid == self.pid).or(self.tasks.first()).map_or("", |task| &task.name)
     }
 
-    /// What its threads have gathered, those that ended included.
+    /// The accumulated times of its threads, ended ones included.
     pub(crate) fn sums(&self) -> Sums {
         let mut sums = self.ended;
         self.tasks.iter().for_each(|task| sums.add(task.sums));
@@ -153,7 +156,7 @@ impl Census {
     /// Looks at all threads.
     ///
     /// # Errors
-    /// If what is there of a thread can't be understood: a count that lacks a thread would be a wrong one.
+    /// If a thread's data cannot be parsed: a count without that thread would be wrong.
     pub(crate) fn look(
         &mut self,
         files: &mut Files,
@@ -179,7 +182,7 @@ impl Census {
             }
             task.state.is_some()
         });
-        // Only a thread that has run can have made another.
+        // Only a thread that has run can have created another.
         if changed {
             let links = files.links(self.pid);
             if links.is_none() || links != self.links || self.tasks.len() != known {
@@ -219,13 +222,15 @@ impl Census {
     }
 }
 
-/// By how many threads the next look begins later: no divisor of usual numbers of threads, so that all get their turn.
+/// How far the next look's start moves on: a step that divides no common number of threads, so that
+/// all get their turn.
 fn budget_step(threads: usize) -> usize {
     threads / 3 + 1
 }
 
 impl Task {
-    /// Sees what it does now. What another thread under its number had gathered goes to `ended`.
+    /// Reads its present state. If another thread had its number before, that one's times go to
+    /// `ended`.
     fn look(
         &mut self,
         pid: u32,
@@ -238,7 +243,7 @@ impl Task {
         let times = self.schedstat.read(files, id, "schedstat", true).map(task::schedstat).transpose()?;
         let ran = self.state.is_none_or(|state| state == 'R') || may_have_run(self.times, times);
         if ran {
-            // The first time it is not kept: of a thread that never runs it is not needed again.
+            // Not kept open the first time: a thread that never runs is not read again.
             let Some(text) = self.stat.read(files, id, "stat", self.state.is_some()) else {
                 self.state = None;
                 return Ok(Since::Ended);
@@ -263,7 +268,7 @@ impl Task {
         Ok(if ran { Since::Ran } else { Since::Slept })
     }
 
-    /// Reads its place, as far as it is not known and the budget goes.
+    /// Reads its place, if it is unknown and the budget allows.
     fn locate(&mut self, id: Id, files: &mut Files, memory: &mut Memory, budget: &mut Budget) {
         let depth = match self.state {
             Some('D') if budget.files > 0 => Depth::File,
@@ -281,12 +286,12 @@ impl Task {
             (Some('D'), _) => budget.calls -= 1,
             _ => budget.sleepers -= 1,
         }
-        // Who is in D once is there again and again.
+        // A thread in D is likely to be in D again.
         let keep = self.state == Some('D');
         let place = place(files, memory, &mut self.doors, id, (depth, keep));
         let after = self.schedstat.read(files, id, "schedstat", true).and_then(|text| task::schedstat(text).ok());
-        // If it has gone on meanwhile, that place is none of the state's, and what was read at the call's address may be
-        // anything.
+        // If it has run meanwhile, the place does not belong to the state, and the memory at the
+        // call's address may be anything.
         if !may_have_run(self.times, after) {
             (self.place, self.depth) = (place, depth);
         } else if after.is_none_or(|times| times.slices == 0) {
@@ -295,7 +300,8 @@ impl Task {
     }
 }
 
-/// Whether a thread may have been on a CPU between two reads. Where the kernel does not count time slices nobody knows.
+/// Whether a thread may have run between two reads; unknown counts as yes on kernels that do not
+/// count time slices.
 fn may_have_run(before: Option<Times>, after: Option<Times>) -> bool {
     before.is_none() || before != after || after.is_some_and(|times| times.slices == 0)
 }

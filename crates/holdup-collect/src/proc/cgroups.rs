@@ -1,9 +1,9 @@
-//! Where the cgroups of a process are: `/proc/PID/cgroup` (cgroups(7)) held against the hierarchies that are mounted here, in
-//! version 1, 2, or both. Each controller has its own place, and all levels above it, since a limit binds what is below. It reads
-//! no counter and no limit.
+//! Finds the cgroups of a process: matches `/proc/PID/cgroup` (cgroups(7)) with the hierarchies
+//! mounted here, in version 1, 2, or both. Each controller has its own place with all levels above
+//! it, because a limit binds everything below. It reads no counters and no limits.
 //!
-//! In a container's own cgroup namespace the path is `/` and its files lie at the mount point; with the host's namespace, but
-//! only the container's part mounted, the mount's root says which part that is.
+//! In a container's own cgroup namespace the path is `/` and its files lie at the mount point. With
+//! the host's namespace but only the container's part mounted, the mount's root names that part.
 
 use std::path::{Path, PathBuf};
 
@@ -11,13 +11,13 @@ use crate::ReadError;
 use crate::proc::mountinfo::Mount;
 use crate::proc::{Proc, read_even_empty};
 
-/// Deepest nesting that is followed.
+/// Deepest nesting followed.
 const LEVELS_MAX: usize = 64;
 
 /// One level of a hierarchy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Level {
-    /// Path of the cgroup as `/proc/PID/cgroup` would say it.
+    /// Path of the cgroup as `/proc/PID/cgroup` writes it.
     pub path: String,
     /// Where its files are.
     pub folder: PathBuf,
@@ -26,7 +26,7 @@ pub struct Level {
 /// The cgroup of a process for one controller: its own level first, then those above.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Whether it is of cgroup version 2.
+    /// Whether it belongs to cgroup version 2.
     pub is_v2: bool,
     /// Never empty.
     pub levels: Vec<Level>,
@@ -35,13 +35,13 @@ pub struct Place {
 /// One line of `/proc/PID/cgroup`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Membership<'a> {
-    /// Version 1's controllers, comma-separated; empty of version 2.
+    /// Version 1's controllers, comma-separated; empty for version 2.
     pub controllers: &'a str,
     /// The cgroup's path.
     pub path: &'a str,
 }
 
-/// Lines of `/proc/PID/cgroup`; what is not of the form is left out.
+/// Lines of `/proc/PID/cgroup`; malformed ones are skipped.
 pub fn memberships(text: &str) -> Vec<Membership<'_>> {
     text.lines().filter_map(membership).collect()
 }
@@ -56,9 +56,9 @@ fn membership(line: &str) -> Option<Membership<'_>> {
 #[derive(Clone, Debug)]
 struct Hierarchy {
     is_v2: bool,
-    /// Super options; the controllers are among them.
+    /// Super options, which include the controllers.
     options: String,
-    /// The cgroup that is seen at the mount point.
+    /// The cgroup visible at the mount point.
     root: String,
     point: PathBuf,
 }
@@ -68,7 +68,8 @@ struct Hierarchy {
 pub struct Hierarchies(Vec<Hierarchy>);
 
 impl Hierarchies {
-    /// Those that `/proc/self/mountinfo` names; where it names none, those at the usual places below `/sys/fs/cgroup`.
+    /// Those that `/proc/self/mountinfo` lists; if it lists none, those at the usual places below
+    /// `/sys/fs/cgroup`.
     pub fn of(proc: &Proc) -> Self {
         let mut buffer = Vec::new();
         let text = proc.read_lines("self/mountinfo", &mut buffer).unwrap_or_default();
@@ -94,8 +95,9 @@ impl Hierarchies {
         Self(found)
     }
 
-    /// Where `who` (`self` or a process number), whose `/proc/PID/cgroup` is `text`, is for `controller`: in version 1 if the controller is
-    /// there, else in version 2. Nothing if that can't be seen from here.
+    /// The place of `who` (`self` or a process number), whose `/proc/PID/cgroup` is `text`, for
+    /// `controller`: in version 1 if the controller is there, else in version 2. None if it is not
+    /// visible from here.
     pub fn place(&self, who: &str, text: &str, controller: &str) -> Option<Place> {
         let memberships = memberships(text);
         let v1 = memberships.iter().find(|line| line.controllers.split(',').any(|name| name == controller));
@@ -108,23 +110,25 @@ impl Hierarchies {
         }
     }
 
-    /// Where `who` is in version 2, whichever controllers that has.
+    /// The place of `who` in version 2, whichever controllers that has.
     pub fn unified(&self, who: &str, text: &str) -> Option<Place> {
         let path = memberships(text).iter().find(|line| line.controllers.is_empty())?.path;
         self.0.iter().filter(|it| it.is_v2).find_map(|it| it.place(who, path))
     }
 }
 
-/// Cgroups by their own name, with no process to ask.
+/// Cgroups by name, without a process.
 impl Hierarchies {
-    /// The name of the cgroup whose files are in `folder`, as `/proc/PID/cgroup` would say it; nothing if that is no place of cgroups.
+    /// The name of the cgroup whose files are in `folder`, as `/proc/PID/cgroup` writes it; none if
+    /// the folder is not in a cgroup hierarchy.
     pub fn name_of(&self, folder: &Path) -> Option<String> {
         let inside = self.0.iter().filter_map(|it| Some((it, folder.strip_prefix(&it.point).ok()?.to_str()?)));
         let (it, inner) = inside.max_by_key(|(it, _)| it.point.components().count())?;
         Some(format!("{}/{inner}", it.root.trim_end_matches('/')))
     }
 
-    /// What `/proc/PID/cgroup` would say of a process in the cgroup `name` of each hierarchy that has one; empty if none has.
+    /// The `/proc/PID/cgroup` of a process in the cgroup `name`, for every hierarchy that has it;
+    /// empty if none has.
     pub fn membership_of(&self, name: &str) -> String {
         let have = self.0.iter().filter(|it| it.has(name));
         have.map(|it| format!("0:{}:{name}\n", if it.is_v2 { "" } else { &it.options })).collect()
@@ -144,7 +148,7 @@ impl Hierarchy {
 
     fn place(&self, who: &str, path: &str) -> Option<Place> {
         let inner = below(path, &self.root).filter(|inner| self.folder(inner).is_dir());
-        // We are somewhere below what is mounted here, wherever the path says.
+        // holdup itself is always below what is mounted here, whatever the path says.
         let inner = if who == "self" { inner.or(Some("")) } else { inner }?;
         let head = path.strip_suffix(inner).unwrap_or_default();
         let levels = levels(inner).map(|level| Level {
@@ -161,31 +165,31 @@ impl Hierarchy {
 }
 
 impl Level {
-    /// A file's text, trimmed; nothing if it can't be read.
+    /// A file's text, trimmed; none if it cannot be read.
     pub fn word(&self, file: &str) -> Option<String> {
         let mut buffer = Vec::new();
         let text = self.read(file, &mut buffer).ok()?.trim();
         (!text.is_empty()).then(|| text.to_owned())
     }
 
-    /// A file into `buffer`, as text.
+    /// Reads a file into `buffer`, as text.
     ///
     /// # Errors
-    /// If it can't be read. An empty one (`io.stat` of a cgroup that did nothing yet) is no error.
+    /// If it cannot be read. An empty one (`io.stat` of a cgroup without I/O so far) is valid.
     pub fn read<'a>(&self, file: &str, buffer: &'a mut Vec<u8>) -> Result<&'a str, ReadError> {
         read_even_empty(&self.folder.join(file), buffer)
     }
 }
 
-/// The part of `path` below `root`, without a slash at its end: `/a/b` below `/a` is `/b`. Nothing if it is not below, or leads
-/// out again: `/../x` is outside of what our namespace shows.
+/// The part of `path` below `root`, without a trailing slash: `/a/b` below `/a` is `/b`. None if it
+/// is not below, or leads out again: `/../x` is outside our namespace.
 pub fn below<'a>(path: &'a str, root: &str) -> Option<&'a str> {
     let inner = path.trim_end_matches('/').strip_prefix(root.trim_end_matches('/'))?;
     let is_part = inner.is_empty() || inner.starts_with('/');
     (is_part && !inner.split('/').any(|part| part == "..")).then_some(inner)
 }
 
-/// `/a/b` -> `/a/b`, `/a`, and the root as nothing.
+/// `/a/b` -> `/a/b`, `/a`, and the root as an empty string.
 fn levels(path: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(path), |path| path.rsplit_once('/').map(|(parent, _)| parent))
 }

@@ -1,18 +1,19 @@
-//! Names of block devices by their numbers (`254:0` -> `vda`), as sysfs or `/proc/diskstats` has them. Kept once found.
+//! Names of block devices by their numbers (`254:0` -> `vda`), from sysfs or `/proc/diskstats`,
+//! with a cache.
 
 use std::collections::HashMap;
 
 use crate::proc::keyed::is_device_number;
 use crate::proc::{Proc, Tree};
 
-/// The names that are known so far.
+/// The names found so far.
 #[derive(Debug, Default)]
 pub struct Devices {
     names: HashMap<String, String>,
 }
 
 impl Devices {
-    /// The name of block device `MAJOR:MINOR`; nothing if there is none of that number.
+    /// The name of block device `MAJOR:MINOR`; none if no device has that number.
     pub fn name(&mut self, proc: &Proc, number: &str) -> Option<&str> {
         if !self.names.contains_key(number) {
             let name = find(proc, number)?;

@@ -1,5 +1,6 @@
-//! A line of `/proc/diskstats` (Documentation/admin-guide/iostats.rst). Kernels before 4.18 have 11 numbers a device, before 5.5
-//! 15 (discards), later ones 17 (flushes). Which devices are looked at is for the callers.
+//! A line of `/proc/diskstats` (Documentation/admin-guide/iostats.rst). Kernels before 4.18 have 11
+//! numbers per device, before 5.5 15 (discards), later ones 17 (flushes). Callers choose the
+//! devices.
 
 use crate::ReadError;
 use crate::proc::{clip, number};
@@ -14,11 +15,11 @@ const FILE: &str = "/proc/diskstats";
 pub struct Requests {
     /// Completed.
     pub operations: u64,
-    /// Merged into others before they were given to the device.
+    /// Merged into other requests before reaching the device.
     pub merged: u64,
     /// Sectors of 512 bytes.
     pub sectors: u64,
-    /// Time that they took, added up, milliseconds.
+    /// The sum of their durations, milliseconds.
     pub time_ms: u64,
 }
 
@@ -31,19 +32,20 @@ pub struct Disk<'a> {
     pub reads: Requests,
     /// Writes.
     pub writes: Requests,
-    /// Under way at this moment; nothing if the kernel's count is off (it then shows a number below zero, or near 2^32).
+    /// Requests in flight; none if the kernel's count is off (it then shows a negative number, or
+    /// one near 2^32).
     pub in_flight: Option<u32>,
-    /// Time with at least one under way, milliseconds.
+    /// Time with at least one request in flight, milliseconds.
     pub busy_ms: u64,
-    /// Time times requests under way, milliseconds.
+    /// Time weighted by requests in flight, milliseconds.
     pub weighted_ms: u64,
     /// Discards, since Linux 4.18.
     pub discards: Option<Requests>,
-    /// Flushes, since Linux 5.5: how many, and their time in milliseconds.
+    /// Flushes, since Linux 5.5: their number, and their time in milliseconds.
     pub flushes: Option<(u64, u64)>,
 }
 
-/// The device that a line is of.
+/// The device of a line.
 pub fn device(line: &str) -> Option<&str> {
     line.split_ascii_whitespace().nth(2)
 }
@@ -55,13 +57,13 @@ impl<'a> Disk<'a> {
     /// Parses one line.
     ///
     /// # Errors
-    /// If a number is missing or is none.
+    /// If a number is missing or malformed.
     pub fn parse(line: &'a str) -> Result<Self, ReadError> {
         let mut fields = line.split_ascii_whitespace().skip(2);
         let device = fields.next().ok_or_else(|| ReadError(format!("{FILE}: a line without a device")))?;
         let mut numbers = [0_i128; NUMBERS];
         let mut known = 0;
-        // Numbers that a later kernel adds are passed by.
+        // Numbers that a later kernel adds are ignored.
         for (slot, field) in numbers.iter_mut().zip(fields) {
             *slot = number(FILE, device, Some(field))?;
             known += 1;

@@ -1,6 +1,7 @@
-//! Reads the small files (`stat`, `schedstat`, …) of the same threads over and over, and keeps some of them open as far as the
-//! limit on open files allows: opening and closing one costs as much CPU as reading it (measured on Linux 6.18: 5 us and 3 us).
-//! A kept file is of one thread for ever: it fails once that has ended, even if the number is used again.
+//! Reads the small files (`stat`, `schedstat`, …) of the same threads repeatedly, and keeps some of
+//! them open as far as the limit on open files allows: opening and closing one costs as much CPU as
+//! reading it (measured on Linux 6.18: 5 µs and 3 µs). An open file stays bound to its thread:
+//! reading fails after the thread has ended, even if its number is used again.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -10,22 +11,24 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::ReadError;
 use crate::proc::{Proc, Tree, set, task};
 
-/// Most files kept open by all sources together, whatever the limit.
+/// Largest number of files that all sources together keep open, whatever the limit.
 const OPEN_MAX: usize = 8_192;
 
-/// Until it is said how many may be kept: no more than this, which fits beside all else under the usual limit of 1,024.
+/// The default before [`keep_open`] is called; it fits beside other files under the usual limit of
+/// 1,024.
 const OPEN_UNSAID: usize = 256;
 
-/// Bytes that are read of one file. Of a stack that is its innermost twenty functions or so; all others are shorter.
+/// Bytes read of one file. For a stack these are its innermost twenty functions or so; all other
+/// files are shorter.
 const LINE_BYTES: usize = 1_024;
 
 /// How many files all sources of this process may keep open together.
 static MOST: AtomicUsize = AtomicUsize::new(OPEN_UNSAID);
 
-/// How many they do.
+/// How many are open now.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 
-/// Lets all sources together keep `most` files open. What is open beyond that is closed as it is read next.
+/// Lets all sources together keep `most` files open. Excess files are closed at their next read.
 pub fn keep_open(most: u64) {
     MOST.store(usize::try_from(most).map_or(OPEN_MAX, |most| most.min(OPEN_MAX)), Ordering::Relaxed);
 }
@@ -35,7 +38,7 @@ fn run_out() {
     let _ = MOST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |most| Some(most / 2));
 }
 
-/// The right to keep one file open.
+/// Permission to keep one file open.
 #[derive(Debug)]
 struct Permit(());
 
@@ -53,13 +56,14 @@ impl Drop for Permit {
     }
 }
 
-/// How many files one source may keep open, as far as there are permits. None of a made-up tree: there a file that was
-/// removed goes on to be readable.
+/// How many files one source may keep open, if permits are left. None on a made-up tree: there a
+/// removed file stays readable.
 pub(crate) fn open_max(proc: &Proc) -> usize {
     if proc.is_live() { OPEN_MAX } else { 0 }
 }
 
-/// What threads' files are read with: where they are, the memory for names and contents, and how many more may be kept open.
+/// What reading threads' files needs: the root, memory for names and contents, and how many more
+/// may be kept open.
 pub(crate) struct Files {
     pub(crate) proc: Proc,
     root: String,
@@ -69,7 +73,7 @@ pub(crate) struct Files {
     pub(crate) room: usize,
 }
 
-/// A thread by its process' number and its own.
+/// A thread, by its process' number and its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Id {
     pub(crate) pid: u32,
@@ -82,15 +86,15 @@ impl Files {
         Self { proc: proc.clone(), root, path: String::new(), line: vec![0; LINE_BYTES], room: 0 }
     }
 
-    /// The beginning of file `name` of a thread; nothing if it can't be read.
+    /// The start of file `name` of a thread; none if it cannot be read.
     pub(crate) fn once(&mut self, id: Id, name: &str) -> Option<&str> {
         let mut file = self.open(id, name)?;
         let length = file.read(&mut self.line).ok().filter(|length| *length > 0)?;
         Some(task::text(&mut self.line[..length]))
     }
 
-    /// Something that changes whenever threads of a process come or go; nothing where the kernel has no such thing.
-    /// The folder of threads counts a link for each, besides its own two.
+    /// A value that changes whenever a process' threads come or go; none if the kernel has no such
+    /// value. The thread folder has a link for each thread, and two of its own.
     pub(crate) fn links(&mut self, pid: u32) -> Option<u64> {
         let root = &self.root;
         set(&mut self.path, format_args!("{root}{pid}/task"));
@@ -100,7 +104,7 @@ impl Files {
     /// Puts the numbers of a process' threads into `into`.
     ///
     /// # Errors
-    /// If the folder can't be read: the process has ended.
+    /// If the folder cannot be read: the process has ended.
     pub(crate) fn list(&mut self, pid: u32, into: &mut Vec<u32>) -> Result<(), ReadError> {
         set(&mut self.path, format_args!("{pid}/task"));
         self.proc.numbers(&self.path, into)
@@ -130,11 +134,12 @@ impl KeptFile {
         self.0.is_some()
     }
 
-    /// The file's beginning; nothing if the thread has ended or is not ours to read. With `keep` it stays open if there is room.
+    /// The file's start; none if the thread has ended or may not be read. With `keep` it stays open
+    /// if there is room.
     pub(crate) fn read<'a>(&mut self, files: &'a mut Files, id: Id, name: &str, keep: bool) -> Option<&'a str> {
         if let Some((file, _)) = &self.0 {
             let length = file.read_at(&mut files.line, 0).ok().filter(|length| *length > 0);
-            // Ended, and there may be another one under its number; or more are open than may be.
+            // The thread has ended, and another may have its number; or too many files are open.
             if length.is_none() || OPEN.load(Ordering::Relaxed) > MOST.load(Ordering::Relaxed) {
                 self.0 = None;
                 files.room += 1;

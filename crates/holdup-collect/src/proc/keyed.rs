@@ -1,13 +1,15 @@
-//! Files of a name and a number a line (`/proc/vmstat`, `cpu.stat`, `memory.stat`, `memory.events`, `/proc/PID/io`), of a device and
-//! its `key=value` pairs (`io.stat`, `io.max`), of a device, a word and a number (version 1's `blkio.*`), and of pressure. Text in,
-//! numbers out: which of them are wanted is for the callers.
+//! Parses files with a name and a number per line (`/proc/vmstat`, `cpu.stat`, `memory.stat`,
+//! `memory.events`, `/proc/PID/io`), with a device and `key=value` pairs (`io.stat`, `io.max`),
+//! with a device, a word and a number (version 1's `blkio.*`), and pressure files. Callers pick the
+//! numbers they need.
 
 use std::collections::HashMap;
 
 use crate::ReadError;
 use crate::proc::{clip, number};
 
-/// Most lines of a file that are looked at; the longest of them (`memory.numa_stat` aside) have some 200.
+/// Largest number of lines read; the longest of these files (except `memory.numa_stat`) have some
+/// 200.
 const LINES_MAX: usize = 100_000;
 
 /// Keys and numbers of one line.
@@ -16,13 +18,14 @@ pub type Pairs<'a> = Vec<(&'a str, u64)>;
 /// Numbers by name. A name may end in `:`; white space separates it from its number.
 ///
 /// # Errors
-/// If a line is not of that form, or the last one is cut off.
+/// If a line is malformed, or the last one is cut off.
 pub fn flat<'a>(file: &str, text: &'a str) -> Result<HashMap<&'a str, u64>, ReadError> {
     let mut found = HashMap::new();
     for line in whole_lines(file, text)? {
         let mut fields = line.split_ascii_whitespace();
         let Some(name) = fields.next() else { continue };
-        // Some counters are signed and may be below zero for a moment (`nr_*` of vmstat): then they say nothing.
+        // Signed counters (`nr_*` of vmstat) may be negative for a moment: such a value is
+        // meaningless.
         let value: i128 = number(file, name, fields.next())?;
         if let Ok(value) = u64::try_from(value) {
             found.insert(name.trim_end_matches(':'), value);
@@ -31,10 +34,11 @@ pub fn flat<'a>(file: &str, text: &'a str) -> Result<HashMap<&'a str, u64>, Read
     Ok(found)
 }
 
-/// Devices, as `MAJOR:MINOR`, with their pairs: `8:0 rbps=1048576 wbps=max`. `max` is no number: it is left out.
+/// Devices, as `MAJOR:MINOR`, with their pairs: `8:0 rbps=1048576 wbps=max`. `max` means unlimited
+/// and is left out.
 ///
 /// # Errors
-/// If a line is not of that form, or the last one is cut off.
+/// If a line is malformed, or the last one is cut off.
 pub fn nested<'a>(file: &str, text: &'a str) -> Result<Vec<(&'a str, Pairs<'a>)>, ReadError> {
     let mut found = Vec::new();
     for line in whole_lines(file, text)? {
@@ -44,7 +48,8 @@ pub fn nested<'a>(file: &str, text: &'a str) -> Result<Vec<(&'a str, Pairs<'a>)>
             return Err(ReadError(format!("{file}: `{}` is not MAJOR:MINOR", clip(device))));
         }
         let mut pairs = Vec::new();
-        // Linux 6.x writes a device without a pair, too, and once two devices into one line: what is no pair is passed by.
+        // Linux 6.x also writes a device without pairs, and sometimes two devices on one line:
+        // anything other than a pair is skipped.
         for (key, value) in fields.filter_map(|field| field.split_once('=')).filter(|(_, value)| *value != "max") {
             pairs.push((key, number(file, key, Some(value))?));
         }
@@ -53,11 +58,11 @@ pub fn nested<'a>(file: &str, text: &'a str) -> Result<Vec<(&'a str, Pairs<'a>)>
     Ok(found)
 }
 
-/// Device, word and number of each line of version 1's `blkio` files: `8:0 Read 4096`; of the limits, which have no word, it is
-/// empty. The sum at the end (`Total 4096`) is left out.
+/// Device, word and number of each line of version 1's `blkio` files: `8:0 Read 4096`. For limits,
+/// which have no word, it is empty. The sum at the end (`Total 4096`) is left out.
 ///
 /// # Errors
-/// If a line is not of that form, or the last one is cut off.
+/// If a line is malformed, or the last one is cut off.
 pub fn blkio<'a>(file: &str, text: &'a str) -> Result<Vec<(&'a str, &'a str, u64)>, ReadError> {
     let mut found = Vec::new();
     for line in whole_lines(file, text)? {
@@ -73,10 +78,10 @@ pub fn blkio<'a>(file: &str, text: &'a str) -> Result<Vec<(&'a str, &'a str, u64
     Ok(found)
 }
 
-/// Kind (`some` or `full`) and the total of stalled microseconds of each line of a pressure file.
+/// Kind (`some` or `full`) and total stalled microseconds of each line of a pressure file.
 ///
 /// # Errors
-/// If a line is not of that form, or the last one is cut off.
+/// If a line is malformed, or the last one is cut off.
 pub fn pressure<'a>(file: &str, text: &'a str) -> Result<Vec<(&'a str, u64)>, ReadError> {
     let mut found = Vec::new();
     for line in whole_lines(file, text)? {
@@ -90,7 +95,7 @@ pub fn pressure<'a>(file: &str, text: &'a str) -> Result<Vec<(&'a str, u64)>, Re
     Ok(found)
 }
 
-/// Whether `text` is a device's number, `254:0`.
+/// Whether `text` is a device number, `254:0`.
 pub fn is_device_number(text: &str) -> bool {
     let number = |part: &str| !part.is_empty() && part.len() <= 10 && part.bytes().all(|byte| byte.is_ascii_digit());
     text.split_once(':').is_some_and(|(major, minor)| number(major) && number(minor))

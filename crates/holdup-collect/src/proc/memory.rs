@@ -1,6 +1,7 @@
-//! Reads the path argument of a system call out of another process' memory, on a thread of its own: the kernel lets a reader
-//! of memory wait for whoever changes that process' address space, and that may be the very thing that hangs. Who asks
-//! waits for a moment at most. Nothing but paths is read with it; which address holds one is for `calls`.
+//! Reads the path argument of a system call from another process' memory, on a separate thread. The
+//! kernel makes the reader wait while another thread changes that process' address space, and that
+//! may be the very thing that hangs. The caller waits only briefly. It reads nothing but paths;
+//! `calls` knows which address holds one.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -8,28 +9,29 @@ use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::time::Duration;
 
-/// Most bytes read for one path.
+/// Longest path read, bytes.
 pub(crate) const PATH_BYTES_MAX: usize = 256;
 
-/// How long an answer is waited for; usually it takes some 50 us.
+/// Time limit for an answer, which usually takes some 50 µs.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// A process' memory file, and an address in it.
 type Wanted = (PathBuf, u64);
 
-/// What is asked and what is answered.
+/// Channels for requests and answers.
 type Line = (Sender<Wanted>, Receiver<Option<Vec<u8>>>);
 
-/// The reader's thread, once it is needed. It ends when this is dropped.
+/// The reader's thread, started when needed. Dropping this ends it.
 #[derive(Default)]
 pub(crate) struct Memory {
     reader: Option<Line>,
-    /// Whether an answer that nobody waits for any more is still to come.
+    /// Whether an answer is still to come for which the caller no longer waits.
     late: bool,
 }
 
 impl Memory {
-    /// The bytes before the first NUL at `address`, all there are if it has none; nothing if they can't be read, or not soon.
+    /// The bytes before the first NUL at `address`, or all bytes read if it has none; none if they
+    /// cannot be read in time.
     pub(crate) fn path_at(&mut self, file: PathBuf, address: u64) -> Option<Vec<u8>> {
         if self.reader.is_none() {
             self.reader = start();
@@ -77,7 +79,7 @@ fn start() -> Option<Line> {
 fn read(file: &PathBuf, address: u64) -> Option<Vec<u8>> {
     let mut bytes = vec![0; PATH_BYTES_MAX];
     let length = File::open(file).and_then(|file| file.read_at(&mut bytes, address)).ok()?;
-    // What lies behind the end is not ours to know.
+    // Bytes after the NUL are not part of the path and are dropped.
     let end = bytes[..length].iter().position(|byte| *byte == 0).unwrap_or(length);
     bytes.truncate(end);
     Some(bytes)

@@ -1,37 +1,37 @@
-//! `/proc/PID/mountinfo` (proc_pid_mountinfo(5)): which file systems can be reached, and where. Parsing, and telling what
-//! is covered by a later mount; which of them are wanted is for the callers.
+//! `/proc/PID/mountinfo` (proc_pid_mountinfo(5)): the reachable file systems and their places. It
+//! parses the file and detects mounts that a later one covers; callers choose the mounts they need.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-/// Most lines that are looked at: a host of a thousand containers has some ten thousand.
+/// Largest number of lines read: a host with a thousand containers has some ten thousand.
 const LINES_MAX: usize = 50_000;
 
 /// One mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount<'a> {
-    /// Its number, and its parent's.
+    /// Its number.
     pub id: u64,
     /// The mount that it is mounted on.
     pub parent: u64,
-    /// Device as `MAJOR:MINOR`; file systems without a block device have made-up ones, `0:35`.
+    /// Device as `MAJOR:MINOR`; file systems without a block device have artificial ones, `0:35`.
     pub number: &'a str,
-    /// Folder of the file system that is seen here; `/` unless it is a bind mount or a subvolume.
+    /// The file system's folder that is mounted; `/` unless it is a bind mount or a subvolume.
     pub root: Cow<'a, str>,
-    /// Where.
+    /// The mount point.
     pub path: Cow<'a, str>,
     /// Options of this mount, comma-separated, as they are written.
     pub options: &'a str,
     /// Kind of file system.
     pub fstype: &'a str,
-    /// What was mounted: a device, `server:/export`, or any word.
+    /// The mounted source: a device, `server:/export`, or any word.
     pub source: Cow<'a, str>,
     /// Options of the file system, comma-separated, as they are written.
     pub super_options: &'a str,
 }
 
 impl<'a> Mount<'a> {
-    /// Parses one line; nothing if it is not of the form.
+    /// Parses one line; none if it is malformed.
     pub fn parse(line: &'a str) -> Option<Self> {
         let mut fields = line.split(' ');
         let (id, parent) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
@@ -55,7 +55,8 @@ impl<'a> Mount<'a> {
     }
 }
 
-/// Undoes the kernel's escapes of white space and backslashes: `\040` -> a space. Anything else stays as it is.
+/// Decodes the kernel's escapes of white space and backslashes: `\040` -> a space. Other text stays
+/// unchanged.
 pub fn unescape(text: &str) -> Cow<'_, str> {
     if !text.contains('\\') {
         return Cow::Borrowed(text);
@@ -80,12 +81,12 @@ pub fn unescape(text: &str) -> Cow<'_, str> {
     Cow::Owned(String::from_utf8_lossy(&plain).into_owned())
 }
 
-/// The mounts that a path can lead to, in the file's order: those that lie under a later mount are left out. Lines that are
-/// not of the form are, too.
+/// The mounts that a path can lead to, in the file's order. Mounts covered by a later one, and
+/// malformed lines, are left out.
 pub fn visible(text: &str) -> Vec<Mount<'_>> {
     let mounts: Vec<Mount> = text.lines().take(LINES_MAX).filter_map(Mount::parse).collect();
     let ids: HashSet<u64> = mounts.iter().map(|mount| mount.id).collect();
-    // Of two on the same place of the same parent the later one is on top.
+    // Of two mounts on the same place of the same parent the later one is on top.
     let mut children: HashMap<(u64, &str), usize> = HashMap::new();
     let mut roots: HashMap<&str, usize> = HashMap::new();
     for (at, mount) in mounts.iter().enumerate() {
@@ -99,11 +100,12 @@ pub fn visible(text: &str) -> Vec<Mount<'_>> {
     let reached = |path: &str| {
         let (mut current, mut steps) = (None, 0);
         for prefix in prefixes(path) {
-            // In a changed root that is no mount itself there are several without a parent.
+            // A changed root that is not a mount itself has several mounts without a parent.
             if current.is_none() || !has_root {
                 current = roots.get(prefix).copied().or(current);
             }
-            // A mount may lie on another at the same place; the count ends a circle that a broken file may have.
+            // A mount may lie on another at the same place; the counter ends a cycle in a corrupt
+            // file.
             while let Some(next) = current.and_then(|at| children.get(&(mounts[at].id, prefix)).copied()) {
                 if steps > mounts.len() {
                     return None;

@@ -1,44 +1,44 @@
-//! What of other processes' threads may not be read, and what would change it. It tries; it does not reason about users,
-//! capabilities, containers and security modules, which all have a say.
+//! What holdup may not read of other processes' threads, and how to permit it. It tries, because
+//! users, capabilities, containers and security modules all have a say.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
 
 use crate::proc::{Proc, Tree};
 
-/// One thing that can't be read.
+/// One unreadable kind of file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lacking {
     /// Its name in the coverage.
     pub name: &'static str,
-    /// What is missing then.
+    /// What is missing without it.
     pub why: &'static str,
-    /// What would bring it back.
+    /// How to enable it.
     pub enable: &'static str,
 }
 
 const CALLS: Lacking = Lacking {
     name: "wait channels",
-    why: "where threads of other users wait in the kernel (wchan, system call, file) is not readable",
+    why: "cannot read where threads of other users wait in the kernel (wchan, system call, file)",
     enable: "give holdup CAP_SYS_PTRACE: setcap cap_sys_ptrace,cap_sys_admin+ep \"$(command -v holdup)\", or run it as root; \
              a container with --cap-add SYS_PTRACE --cap-add SYS_ADMIN",
 };
 
 const STACKS: Lacking = Lacking {
     name: "kernel stacks",
-    why: "the kernel stacks of threads in uninterruptible sleep are not readable",
+    why: "cannot read the kernel stacks of threads in uninterruptible sleep",
     enable: "give holdup CAP_SYS_ADMIN and CAP_SYS_PTRACE: setcap cap_sys_ptrace,cap_sys_admin+ep \"$(command -v holdup)\", or \
              run it as root; a container with --cap-add SYS_PTRACE --cap-add SYS_ADMIN",
 };
 
 const NO_STACKS: Lacking = Lacking {
     name: "kernel stacks",
-    why: "this kernel does not show the stacks of threads",
-    enable: "a kernel with CONFIG_STACKTRACE",
+    why: "this kernel does not provide the stacks of threads",
+    enable: "use a kernel with CONFIG_STACKTRACE",
 };
 
-/// What can't be read of most of the threads whose folders (`71`, `71/task/72`) are given. A single one may be shut off by its
-/// own choice; most of them are only if we lack the right.
+/// What cannot be read of most threads whose folders (`71`, `71/task/72`) are given. A single
+/// thread may have protected itself; most of them are unreadable only if holdup lacks the right.
 pub fn lacking(proc: &Proc, folders: &[String]) -> Vec<Lacking> {
     let errors = |name: &str| -> Vec<ErrorKind> {
         folders.iter().filter_map(|folder| unreadable(proc, &format!("{folder}/{name}"))).collect()
@@ -55,7 +55,7 @@ pub fn lacking(proc: &Proc, folders: &[String]) -> Vec<Lacking> {
     lacking
 }
 
-/// Why a file can't be read; nothing if it can, were it empty: a thread that runs has no stack.
+/// Why a file cannot be read; none if it can, even if it is empty: a running thread has no stack.
 fn unreadable(proc: &Proc, name: &str) -> Option<ErrorKind> {
     let mut bytes = [0; 64];
     let read = File::open(proc.path(Tree::Proc, name)).and_then(|mut file| file.read(&mut bytes));

@@ -1,6 +1,6 @@
-//! What stands in front of each network interface (its root queueing discipline): how many bytes are queued, how many packets
-//! it dropped or held back, and the rate of a token bucket. Asked of the kernel by rtnetlink, as `tc -s qdisc` does; anybody
-//! may. Classes below the root are not gone through.
+//! The root queueing discipline of each network interface: queued bytes, dropped and delayed
+//! packets, and the rate of a token bucket. Read by rtnetlink, like `tc -s qdisc`; this needs no
+//! privilege. Classes below the root are not read.
 
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
@@ -12,8 +12,9 @@ const GET_QDISC: u16 = 38;
 /// `TC_H_ROOT` (linux/pkt_sched.h).
 const ROOT: u32 = u32::MAX;
 
-/// Attributes (linux/rtnetlink.h, gen_stats.h, pkt_sched.h): kind, options, statistics; of these the bytes and the queue; of a token
-/// bucket's options its parameters and its rate where that is large.
+/// Attributes (linux/rtnetlink.h, gen_stats.h, pkt_sched.h): kind, options, statistics; within
+/// statistics the bytes and the queue; within a token bucket's options its parameters, and its rate
+/// if that is large.
 const KIND: u16 = 1;
 const OPTIONS: u16 = 2;
 const STATISTICS: u16 = 7;
@@ -26,7 +27,7 @@ const BUCKET_RATE: u16 = 4;
 const HEADER_BYTES: usize = 16;
 const MESSAGE_BYTES: usize = 20;
 
-/// Room for one part of the answer; the kernel makes them of 32 KiB at most.
+/// Room for one part of the answer; the kernel makes parts of at most 32 KiB.
 const PART_BYTES: usize = 64 << 10;
 
 /// How long a part of the answer may take, in seconds.
@@ -37,15 +38,15 @@ const PATIENCE_S: libc::time_t = 2;
 pub(crate) struct Qdisc {
     /// The interface's number.
     pub interface: u32,
-    /// What it is, e.g. `fq_codel`, `tbf`.
+    /// Its kind, e.g. `fq_codel`, `tbf`.
     pub kind: String,
-    /// Bytes that have gone through it.
+    /// Bytes sent through it.
     pub sent_bytes: u64,
-    /// Bytes that wait in it.
+    /// Bytes queued.
     pub backlog_bytes: u32,
-    /// Packets that it has dropped.
+    /// Packets dropped.
     pub dropped: u32,
-    /// Packets that it has held back for a rate.
+    /// Packets delayed to keep a rate.
     pub overlimits: u32,
     /// Rate of a token bucket, bytes a second.
     pub rate_bytes_per_second: Option<u64>,
@@ -54,7 +55,7 @@ pub(crate) struct Qdisc {
 /// The root queueing discipline of every interface of this network namespace.
 ///
 /// # Errors
-/// If the kernel can't be asked, or what it says is cut off.
+/// If the kernel does not answer, or the answer is cut off.
 pub(crate) fn roots(buffer: &mut Vec<u8>) -> Result<Vec<Qdisc>> {
     let line = open()?;
     let mut request = [0; HEADER_BYTES + MESSAGE_BYTES];
@@ -63,12 +64,12 @@ pub(crate) fn roots(buffer: &mut Vec<u8>) -> Result<Vec<Qdisc>> {
     request[..4].copy_from_slice(&whole.to_ne_bytes());
     request[4..6].copy_from_slice(&GET_QDISC.to_ne_bytes());
     request[6..8].copy_from_slice(&flags.to_ne_bytes());
-    // SAFETY: the bytes are there for the call to read.
+    // SAFETY: the bytes are valid for the call to read.
     check(unsafe { libc::send(line.as_raw_fd(), request.as_ptr().cast(), request.len(), 0) })?;
     buffer.resize(PART_BYTES, 0);
     let mut found = Vec::new();
     loop {
-        // SAFETY: the buffer is there for the call to fill.
+        // SAFETY: the buffer is valid for the call to fill.
         let length = check(unsafe { libc::recv(line.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) })?;
         if length == 0 || part(&buffer[..length], &mut found)? {
             return Ok(found);
@@ -79,7 +80,7 @@ pub(crate) fn roots(buffer: &mut Vec<u8>) -> Result<Vec<Qdisc>> {
 /// Name of an interface by its number.
 pub(crate) fn name(interface: u32) -> Option<String> {
     let mut name = [0_u8; libc::IF_NAMESIZE];
-    // SAFETY: the buffer has the size that the call asks for.
+    // SAFETY: the buffer has the size that the call requires.
     let found = unsafe { libc::if_indextoname(interface, name.as_mut_ptr().cast()) };
     let text = name.split(|byte| *byte == 0).next()?;
     (!found.is_null()).then(|| String::from_utf8_lossy(text).into_owned())
@@ -90,11 +91,11 @@ fn open() -> Result<OwnedFd> {
     // SAFETY: socket has no preconditions.
     let number = unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) };
     check(number as isize)?;
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new, and no other code owns it.
     let line = unsafe { OwnedFd::from_raw_fd(number) };
     let patience = libc::timeval { tv_sec: PATIENCE_S, tv_usec: 0 };
     let (value, length) = ((&raw const patience).cast(), size_of::<libc::timeval>() as libc::socklen_t);
-    // SAFETY: the value is a timeval of that length.
+    // SAFETY: `value` points to a timeval of that length.
     check(unsafe { libc::setsockopt(number, libc::SOL_SOCKET, libc::SO_RCVTIMEO, value, length) } as isize)?;
     Ok(line)
 }
@@ -103,7 +104,7 @@ fn check(result: isize) -> Result<usize> {
     usize::try_from(result).map_err(|_| Error::last_os_error())
 }
 
-/// Takes one part of the answer to pieces; says whether it was the last.
+/// Parses one part of the answer; returns whether it was the last.
 fn part(mut bytes: &[u8], found: &mut Vec<Qdisc>) -> Result<bool> {
     let cut = || Error::other("rtnetlink: cut off");
     while !bytes.is_empty() {
@@ -119,14 +120,14 @@ fn part(mut bytes: &[u8], found: &mut Vec<Qdisc>) -> Result<bool> {
             NEW_QDISC => found.extend(qdisc(message).ok_or_else(cut)?),
             _ => {}
         }
-        // The next one begins at a multiple of four.
+        // The next message starts at a multiple of four.
         bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
     Ok(false)
 }
 
-/// One message: `struct tcmsg` (family, interface, handle, parent, information), then attributes. The inner none is one that is not
-/// at the root; the outer one that is cut off.
+/// One message: `struct tcmsg` (family, interface, handle, parent, information), then attributes. A
+/// truncated message yields an outer none, a discipline other than the root an inner none.
 fn qdisc(message: &[u8]) -> Option<Option<Qdisc>> {
     let interface = u32::from_ne_bytes(array(message, 4)?);
     if u32::from_ne_bytes(array(message, 12)?) != ROOT {
@@ -154,7 +155,7 @@ fn qdisc(message: &[u8]) -> Option<Option<Qdisc>> {
             _ => {}
         }
     }
-    // The options of another kind have other attributes of the same numbers.
+    // Other kinds use the same attribute numbers for other options.
     if qdisc.kind != "tbf" {
         qdisc.rate_bytes_per_second = None;
     }
@@ -165,15 +166,15 @@ fn qdisc(message: &[u8]) -> Option<Option<Qdisc>> {
 fn rate(options: &[u8]) -> Option<u64> {
     let of = |wanted| attributes(options).find(|(name, _)| *name == wanted).map(|(_, value)| value);
     let large = of(BUCKET_RATE).and_then(|value| array(value, 0)).map(u64::from_ne_bytes);
-    // `struct tc_ratespec` has its rate last, behind eight bytes of others.
+    // `struct tc_ratespec` has its rate last, after eight other bytes.
     large.or_else(|| of(BUCKET).and_then(|value| array(value, 8)).map(|rate| u64::from(u32::from_ne_bytes(rate))))
 }
 
-/// Names and values, as far as they are whole.
+/// Numbers and values of the attributes that are complete.
 fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = usize::from(u16::from_ne_bytes(array(bytes, 0)?));
-        // The two highest bits say that it is nested, or of another byte order.
+        // The two highest bits mark nesting and byte order.
         let name = u16::from_ne_bytes(array(bytes, 2)?) & 0x3fff;
         let value = bytes.get(4..length)?;
         bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();

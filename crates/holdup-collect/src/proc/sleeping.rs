@@ -1,7 +1,8 @@
-//! Where a thread sleeps in the kernel: wait channel, system call, kernel stack, and the file the call is about. What may not
-//! be read is left out; whether the thread still slept when all of it had been read is for the caller to find out.
+//! Where a thread sleeps in the kernel: wait channel, system call, kernel stack, and the file of
+//! the call. Unreadable parts are left out. The caller checks that the thread still slept after all
+//! of it was read.
 //!
-//! Of another process' memory the path argument of a call is read and nothing else.
+//! Of another process' memory it reads only the path argument of a call.
 
 use std::os::unix::ffi::OsStrExt as _;
 
@@ -10,16 +11,16 @@ use crate::proc::calls::{Call, Named};
 use crate::proc::kept::{Files, Id, KeptFile};
 use crate::proc::memory::{Memory, PATH_BYTES_MAX};
 
-/// Most functions of a stack that are kept, the innermost.
+/// Largest number of functions kept of a stack, the innermost.
 const FUNCTIONS_MAX: usize = 12;
 
-/// Most characters of a path.
+/// Longest path, characters.
 const PATH_CHARS_MAX: usize = 512;
 
-/// Letters `a` to `f` in a row that are taken for a number even without a digit.
+/// A run of at least this many letters `a` to `f` counts as a number even without a digit.
 const HEX_LETTERS_MIN: usize = 8;
 
-/// A place in the kernel. Empty where it is not known.
+/// A place in the kernel. Unknown parts are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Place {
     pub(crate) wchan: Option<String>,
@@ -28,7 +29,7 @@ pub(crate) struct Place {
     pub(crate) path: Option<String>,
 }
 
-/// How much of a place is read.
+/// How much of a place to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Depth {
     /// Nothing of it.
@@ -36,11 +37,11 @@ pub(crate) enum Depth {
     Nothing,
     /// Wait channel and number of the system call.
     Call,
-    /// The stack and the file, too.
+    /// The stack and the file as well.
     File,
 }
 
-/// The two files of a thread that are read for each of many.
+/// The two files that are read for every sleeping thread.
 #[derive(Debug, Default)]
 pub(crate) struct Doors {
     syscall: KeptFile,
@@ -54,7 +55,8 @@ impl Doors {
     }
 }
 
-/// The place of thread `id`, in the order in which it would go stale. With `keep` its files stay open.
+/// The place of thread `id`, read in the order in which the parts would go stale. With `keep` its
+/// files stay open.
 pub(crate) fn place(
     files: &mut Files,
     memory: &mut Memory,
@@ -69,17 +71,18 @@ pub(crate) fn place(
     let deep = depth == Depth::File;
     let path = if deep { call.and_then(|call| path_of(files, memory, id.pid, call)) } else { None };
     let stack = if deep { files.once(id, "stack").and_then(stack) } else { None };
-    // `0` is the kernel's word for "not sleeping", and also for "you may not know".
+    // `0` means "not sleeping", but the kernel also writes it to readers without permission.
     let wchan = doors.wchan.read(files, id, "wchan", keep).map(str::trim);
     let wchan = wchan.filter(|name| !matches!(*name, "" | "0")).map(str::to_owned);
     Place { wchan, syscall: call.map(|call| call.number), stack, path }
 }
 
-/// The functions of `/proc/PID/task/TID/stack`, innermost first, joined by ` < `. Addresses, offsets, modules and what the compiler
-/// puts behind a name (`.isra.0`) are dropped, so that one place reads the same everywhere. Nothing if there are none.
+/// The functions of `/proc/PID/task/TID/stack`, innermost first, joined by ` < `. Addresses,
+/// offsets, modules and compiler suffixes (`.isra.0`) are dropped, so that the same place always
+/// reads the same. None without a function.
 pub fn stack(text: &str) -> Option<String> {
     let mut joined = String::new();
-    // A last line without its end may be half a name.
+    // A last line without its end may contain half a name.
     for line in text.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
         let Some((_, frame)) = line.split_once("] ") else { continue };
         let name = frame.split(['+', '.', ' ', '\n']).next().unwrap_or_default();
@@ -101,7 +104,7 @@ fn path_of(files: &Files, memory: &mut Memory, pid: u32, call: Call) -> Option<S
     let link = |name: &str| {
         let target = std::fs::read_link(files.proc.path(Tree::Proc, &format!("{pid}/{name}"))).ok()?;
         let target = String::from_utf8_lossy(target.as_os_str().as_bytes()).into_owned();
-        // Sockets, pipes and other things without a place are `kind:[…]`.
+        // Sockets, pipes and other objects without a path are `kind:[…]`.
         target.starts_with('/').then(|| target.strip_suffix(" (deleted)").map(str::to_owned).unwrap_or(target))
     };
     let path = match call.file()? {
@@ -110,13 +113,13 @@ fn path_of(files: &Files, memory: &mut Memory, pid: u32, call: Call) -> Option<S
             let bytes = memory.path_at(files.proc.path(Tree::Proc, &format!("{pid}/mem")), address)?;
             let mut text = String::from_utf8_lossy(&bytes).into_owned();
             if bytes.len() == PATH_BYTES_MAX {
-                // Cut off: its folder is known, its name isn't.
+                // The path was cut off: only its folder is certain.
                 text.truncate(text.rfind('/')? + 1);
                 text.push('?');
             }
             let base = || link(&folder.map_or("cwd".to_owned(), |number| format!("fd/{number}")));
             match text.strip_prefix("./").unwrap_or(&text) {
-                // `fstat` by a descriptor, as newer C libraries make it.
+                // `fstat` by a descriptor, as newer C libraries call it.
                 "" => base().filter(|_| folder.is_some())?,
                 name if name.starts_with('/') => text,
                 name => format!("{}/{name}", base()?.trim_end_matches('/')),
@@ -126,8 +129,9 @@ fn path_of(files: &Files, memory: &mut Memory, pid: u32, call: Call) -> Option<S
     Some(one_of_many(&path))
 }
 
-/// `path` in printable characters, with the numbers of its last component as `?`: so that a thousand temporary files are one.
-/// Hexadecimal ones count if they stand alone: `#sql-temptable-1a2b-3f-0.MAI` is `#sql-temptable-?-?-?.MAI`.
+/// `path` in printable characters, with `?` for the numbers in its last component, so that a
+/// thousand temporary files count as one. Hexadecimal numbers count if they stand alone:
+/// `#sql-temptable-1a2b-3f-0.MAI` becomes `#sql-temptable-?-?-?.MAI`.
 pub fn one_of_many(path: &str) -> String {
     let (folder, name) = path.rsplit_once('/').map_or(("", path), |(folder, name)| (&path[..=folder.len()], name));
     let mut masked = String::new();
@@ -136,7 +140,7 @@ pub fn one_of_many(path: &str) -> String {
     let is_hex = |word: &str| is_word(word) && word.chars().all(|c| c.is_ascii_hexdigit());
     let is_number = |word: &str| is_hex(word) && word.contains(|c: char| c.is_ascii_digit());
     for (index, word) in words.iter().enumerate() {
-        // Words and what is between them take turns.
+        // Words and separators alternate.
         let beside = |by: usize| index.checked_sub(by).and_then(|at| words.get(at)).is_some_and(|word| is_number(word));
         let between = beside(2) && words.get(index + 2).is_some_and(|word| is_number(word));
         if is_number(word) || (is_hex(word) && (between || word.len() >= HEX_LETTERS_MIN)) {
@@ -159,7 +163,7 @@ pub fn one_of_many(path: &str) -> String {
     folder.chars().chain(masked.chars()).flat_map(printable).take(PATH_CHARS_MAX).collect()
 }
 
-/// Stretches of letters and digits, and what is between them.
+/// Runs of letters and digits, and the separators between them.
 fn split_words(name: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let mut begin = 0;

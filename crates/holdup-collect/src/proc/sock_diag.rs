@@ -1,5 +1,6 @@
-//! TCP sockets by `sock_diag(7)`: what `/proc/net/tcp` lists, chosen by the kernel and in binary. A list of 2,500 sockets takes 2 ms of CPU
-//! instead of 10, most of which went into printing numbers. Anybody may ask; where a sandbox says no, the files are still there.
+//! TCP sockets from `sock_diag(7)`: the data of `/proc/net/tcp`, filtered by the kernel and in
+//! binary. A list of 2,500 sockets takes 2 ms of CPU instead of 10, most of which went into
+//! printing numbers. It needs no privilege; where a sandbox forbids it, the files remain.
 
 use std::io::{Error, Result};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -7,7 +8,8 @@ use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 
 use crate::proc::sockets::Socket;
 
-/// `TCPDIAG_GETSOCK` (linux/inet_diag.h): the first form of the request, which alone asks for both versions of IP at once.
+/// `TCPDIAG_GETSOCK` (linux/inet_diag.h): the original request, and the only one that covers both
+/// IP versions at once.
 const GET_SOCKETS: u16 = 18;
 
 /// Bytes of a netlink header, of the request behind it, and of one socket in the answer (linux/inet_diag.h).
@@ -15,14 +17,14 @@ const HEADER_BYTES: usize = 16;
 const REQUEST_BYTES: usize = 60;
 const SOCKET_BYTES: usize = 72;
 
-/// Where in the request the wanted states are, and which of what there is beside is wanted.
+/// Offset of the wanted states in the request, and of the wanted extensions.
 const STATES_AT: usize = 52;
 const EXTENSIONS_AT: usize = 3;
 
 /// `INET_DIAG_INFO` (linux/inet_diag.h): the kernel's `struct tcp_info` of a socket.
 const INFO: u16 = 2;
 
-/// Where in `struct tcp_info` (linux/tcp.h) the fields are that are read; newer kernels only add to its end.
+/// Offsets in `struct tcp_info` (linux/tcp.h); newer kernels only append fields.
 const UNACKED_AT: usize = 24;
 const SENT_AGE_AT: usize = 44;
 const RECEIVED_AGE_AT: usize = 52;
@@ -33,7 +35,7 @@ const SEGMENTS_IN_AT: usize = 140;
 const DATA_SEGMENTS_IN_AT: usize = 152;
 const DATA_SEGMENTS_OUT_AT: usize = 156;
 
-/// Room for one part of the answer; the kernel makes them of 32 KiB at most.
+/// Room for one part of the answer; the kernel makes parts of at most 32 KiB.
 const PART_BYTES: usize = 64 << 10;
 
 /// How long a part of the answer may take, in seconds.
@@ -42,36 +44,38 @@ const PATIENCE_S: libc::time_t = 2;
 /// Calls `each` with every socket of these states.
 ///
 /// # Errors
-/// If the kernel can't be asked. Nothing has been given to `each` then, unless it broke off within.
+/// If the kernel does not answer. Then `each` was not called, unless the answer broke off midway.
 pub(crate) fn each(states: &[u8], buffer: &mut Vec<u8>, mut each: impl FnMut(Socket)) -> Result<()> {
     ask(&open()?, states, false, buffer, &mut |message| socket(message).map(&mut each))
 }
 
-/// A socket with what TCP knows of its connection.
+/// A socket with TCP's facts about its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Connection {
     pub(crate) socket: Socket,
-    /// Address of the other side.
+    /// Address of the peer.
     pub(crate) peer: IpAddr,
-    /// Port of the other side.
+    /// Port of the peer.
     pub(crate) peer_port: u16,
-    /// Bytes that the other side has not acknowledged; of a listening socket how many connections it keeps for its server at most.
+    /// Bytes not yet acknowledged by the peer; for a listening socket the limit of its accept
+    /// queue.
     pub(crate) send_queue: u32,
-    /// None of a socket that is no connection, or of which the kernel says nothing.
+    /// None for a socket without a connection, or if the kernel reports nothing.
     pub(crate) info: Option<Info>,
 }
 
-/// What TCP knows of a connection.
+/// TCP's facts about a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Info {
-    /// Segments that were sent and not yet acknowledged.
+    /// Segments sent and not yet acknowledged.
     pub(crate) unacked: u32,
-    /// Smoothed round trip, microseconds; 0 before there was one.
+    /// Smoothed round-trip time, microseconds; 0 before the first one.
     pub(crate) round_trip_us: u32,
-    /// Segments that were sent again since the connection was made.
+    /// Segments retransmitted over the life of the connection.
     pub(crate) retransmits: u32,
-    /// Since data was sent last, since some came, and since an acknowledgement came, alone or with data; or since the connection was
-    /// made. Milliseconds, as coarse as the kernel's tick.
+    /// Time since data was last sent, since data was last received, and since the last
+    /// acknowledgement, alone or with data; at most the connection's age. Milliseconds, with the
+    /// resolution of the kernel's tick.
     pub(crate) sent_age_ms: u32,
     pub(crate) received_age_ms: u32,
     pub(crate) ack_age_ms: u32,
@@ -79,18 +83,19 @@ pub(crate) struct Info {
     pub(crate) segments: Option<Segments>,
 }
 
-/// How many segments there have been on a connection.
+/// Numbers of segments over the life of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Segments {
-    /// That came, with data or without.
+    /// Received, with or without data.
     pub(crate) received: u32,
-    /// That came with data.
+    /// Received with data.
     pub(crate) data_received: u32,
-    /// That were sent with data.
+    /// Sent with data.
     pub(crate) data_sent: u32,
 }
 
-/// Calls `each` with every socket of these states and what TCP knows of it, which takes about twice as long.
+/// Calls `each` with every socket of these states and TCP's facts about it, which takes about twice
+/// as long.
 ///
 /// # Errors
 /// Those of [`each`].
@@ -98,19 +103,20 @@ pub(crate) fn each_connection(states: &[u8], buffer: &mut Vec<u8>, each: impl Fn
     Line::open()?.each_connection(states, buffer, each)
 }
 
-/// Where the kernel is asked. It answers for the network in which this was opened, wherever the one who asks is by then.
+/// A netlink socket for queries. It answers for the network namespace in which it was opened,
+/// wherever the querying thread is by then.
 pub(crate) struct Line(OwnedFd);
 
 impl Line {
-    /// In the network of the calling thread.
+    /// Opens one in the calling thread's network namespace.
     ///
     /// # Errors
-    /// If there may be none.
+    /// If it cannot be opened.
     pub(crate) fn open() -> Result<Self> {
         open().map(Self)
     }
 
-    /// [`each_connection`] of this network.
+    /// [`each_connection`] for this network namespace.
     ///
     /// # Errors
     /// Those of [`each`].
@@ -124,7 +130,8 @@ impl Line {
     }
 }
 
-/// Asks for sockets, and hands each message of the answer to `take`, which returns none for one that is cut off.
+/// Queries sockets, and hands each message of the answer to `take`, which returns none if it is
+/// truncated.
 fn ask(
     line: &OwnedFd,
     states: &[u8],
@@ -143,12 +150,12 @@ fn ask(
         request[HEADER_BYTES + EXTENSIONS_AT] = 1 << (INFO - 1);
     }
     request[HEADER_BYTES + STATES_AT..][..4].copy_from_slice(&wanted.to_ne_bytes());
-    // SAFETY: the bytes are there for the call to read.
+    // SAFETY: the bytes are valid for the call to read.
     let sent = unsafe { libc::send(line.as_raw_fd(), request.as_ptr().cast(), request.len(), 0) };
     check(sent)?;
     buffer.resize(PART_BYTES, 0);
     loop {
-        // SAFETY: the buffer is there for the call to fill.
+        // SAFETY: the buffer is valid for the call to fill.
         let length = check(unsafe { libc::recv(line.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) })?;
         if length == 0 || parts(&buffer[..length], take)? {
             return Ok(());
@@ -161,11 +168,11 @@ fn open() -> Result<OwnedFd> {
     // SAFETY: socket has no preconditions.
     let number = unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_SOCK_DIAG) };
     check(number as isize)?;
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new, and no other code owns it.
     let line = unsafe { OwnedFd::from_raw_fd(number) };
     let patience = libc::timeval { tv_sec: PATIENCE_S, tv_usec: 0 };
     let (value, length) = ((&raw const patience).cast(), size_of::<libc::timeval>() as libc::socklen_t);
-    // SAFETY: the value is a timeval of that length.
+    // SAFETY: `value` points to a timeval of that length.
     let set = unsafe { libc::setsockopt(number, libc::SOL_SOCKET, libc::SO_RCVTIMEO, value, length) };
     check(set as isize)?;
     Ok(line)
@@ -175,7 +182,7 @@ fn check(result: isize) -> Result<usize> {
     usize::try_from(result).map_err(|_| Error::last_os_error())
 }
 
-/// Takes one part of the answer to pieces; says whether it was the last.
+/// Parses one part of the answer; returns whether it was the last.
 fn parts(mut bytes: &[u8], take: &mut dyn FnMut(&[u8]) -> Option<()>) -> Result<bool> {
     let cut = || Error::other("sock_diag: cut off");
     while !bytes.is_empty() {
@@ -190,7 +197,7 @@ fn parts(mut bytes: &[u8], take: &mut dyn FnMut(&[u8]) -> Option<()>) -> Result<
             return Err(Error::from_raw_os_error(number.saturating_neg()));
         }
         take(message).ok_or_else(cut)?;
-        // The next one begins at a multiple of four.
+        // The next message starts at a multiple of four.
         bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
     Ok(false)
@@ -210,7 +217,7 @@ fn socket(message: &[u8]) -> Option<Socket> {
     })
 }
 
-/// The address at `at`: of this side at 8, of the other at 24.
+/// The address at `at`: local at 8, the peer's at 24.
 fn address(message: &[u8], at: usize) -> Option<IpAddr> {
     if i32::from(message[0]) == libc::AF_INET6 {
         return Some(IpAddr::V6(Ipv6Addr::from(array::<16>(message, at)?)).to_canonical());
@@ -228,7 +235,7 @@ fn connection(message: &[u8]) -> Option<Connection> {
     })
 }
 
-/// The attribute of the wanted kind among those behind a socket, as far as this kernel has the fields.
+/// The `INFO` attribute among those of a socket, with the fields that this kernel has.
 fn info(mut attributes: &[u8]) -> Option<Info> {
     loop {
         let length = usize::from(u16::from_ne_bytes(array(attributes, 0)?));

@@ -1,5 +1,6 @@
-//! TCP sockets as `/proc/net/tcp` and `tcp6` list them, or `sock_diag`. The lists are not taken at one instant: while
-//! they are read, a socket may slip by or show twice. They are of the reader's network namespace only.
+//! TCP sockets from `/proc/net/tcp` and `tcp6`, or from `sock_diag`. The lists are not read at one
+//! instant: meanwhile a socket may be missed or appear twice. They cover only the reader's network
+//! namespace.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -20,16 +21,17 @@ pub struct Socket {
     pub address: IpAddr,
     /// Local port.
     pub port: u16,
-    /// State, one of the constants here or another.
+    /// State: one of these constants, or another.
     pub state: u8,
-    /// Bytes received that the process has not read; of a listening socket the connections that it has not accepted.
+    /// Bytes received that the process has not read; for a listening socket the connections that it
+    /// has not accepted.
     pub receive_queue: u32,
-    /// Inode, to find who holds it; 0 of a connection that nobody has accepted yet.
+    /// Inode, for finding the process that holds it; 0 for a connection that is not accepted yet.
     pub inode: u64,
 }
 
-/// Calls `each` with every TCP socket that listens or is connected, of version 4 and 6: those of this machine as the kernel gives
-/// them out cheaply, else those that the files list.
+/// Calls `each` with every listening or connected TCP socket, of IP versions 4 and 6: on the live
+/// machine from `sock_diag`, which is cheap, else from the files.
 ///
 /// # Errors
 /// Those of [`each_listed`].
@@ -44,10 +46,10 @@ pub fn each(proc: &Proc, buffer: &mut Vec<u8>, mut each: impl FnMut(Socket)) -> 
     each_listed(proc, buffer, &mut each)
 }
 
-/// Calls `each` with every TCP socket that the files list, of all states.
+/// Calls `each` with every TCP socket in the files, of all states.
 ///
 /// # Errors
-/// If a list can't be read or a line is not of its form. A missing `tcp6` is none: IPv6 is off then.
+/// If a list cannot be read or a line is malformed. A missing `tcp6` is fine: IPv6 is off.
 pub fn each_listed(proc: &Proc, buffer: &mut Vec<u8>, each: &mut dyn FnMut(Socket)) -> Result<(), ReadError> {
     for line in proc.read_lines("net/tcp", buffer)?.lines().skip(1) {
         each(parse("net/tcp", line)?);

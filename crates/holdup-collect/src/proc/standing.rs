@@ -1,4 +1,4 @@
-//! Rows of `threads`: a row for all threads of a process that stand at the same place.
+//! Rows of `threads`: one row for all threads of a process at the same place.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use holdup_recording::rows::Thread;
 use crate::proc::census::{Census, Task};
 use crate::proc::sleeping::Place;
 
-/// The rows of a census, those of one state only if `state` says so, as `source` saw them at `at`.
+/// The rows of a census, with `state` only those in that state, as `source` saw them at `at`.
 pub(crate) fn rows(census: &Census, state: Option<char>, source: &str, at: i64) -> Vec<Thread> {
     let mut groups: HashMap<(char, &Place), (&Task, i64)> = HashMap::new();
     for task in census.tasks() {
@@ -16,7 +16,7 @@ pub(crate) fn rows(census: &Census, state: Option<char>, source: &str, at: i64) 
         }
     }
     let row = |((letter, place), (task, count)): ((char, &Place), (&Task, i64))| {
-        // Times of one thread say nothing about the others.
+        // One thread's times do not describe the others.
         let times = task.times.filter(|_| count == 1);
         Thread {
             observed_at: at,
@@ -36,7 +36,7 @@ pub(crate) fn rows(census: &Census, state: Option<char>, source: &str, at: i64) 
         }
     };
     let mut rows: Vec<Thread> = groups.into_iter().map(row).collect();
-    // Large groups first, and the same order for the same threads.
+    // Large groups first, and a stable order for the same threads.
     rows.sort_unstable_by(|a, b| b.count.cmp(&a.count).then(a.tid.cmp(&b.tid)));
     rows
 }

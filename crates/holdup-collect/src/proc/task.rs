@@ -1,17 +1,17 @@
-//! What the kernel says of one process or thread in `stat` and `schedstat`. Parsing only;
-//! what is done with threads that come and go is for the collectors.
+//! Parses the `stat` and `schedstat` of one process or thread. Collectors deal with threads that
+//! come and go.
 
 use crate::ReadError;
 use crate::proc::{clip, number};
 
-/// The fields of `stat` that are used (proc_pid_stat(5)); times in clock ticks.
+/// The fields of `stat` in use (proc_pid_stat(5)); times in clock ticks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stat<'a> {
-    /// Name, at most 15 bytes; may hold any character, `)` and line feeds too.
+    /// Name, at most 15 bytes; may contain any character, even `)` and line feeds.
     pub comm: &'a str,
     /// State letter, verbatim.
     pub state: char,
-    /// Major page faults: those that had to read from a disk.
+    /// Major page faults: those that read from a disk.
     pub major_faults: u64,
     /// Time in user mode.
     pub user_ticks: u64,
@@ -19,7 +19,7 @@ pub struct Stat<'a> {
     pub system_ticks: u64,
     /// Threads of the process.
     pub threads: u64,
-    /// Start, since boot: together with the number it is a process's identity.
+    /// Start, since boot: with the number it identifies a process.
     pub start_ticks: u64,
     /// Resident memory, in pages.
     pub resident_pages: u64,
@@ -31,7 +31,7 @@ impl<'a> Stat<'a> {
     /// Parses `/proc/PID/stat` or `/proc/PID/task/TID/stat`.
     ///
     /// # Errors
-    /// If a field is missing or is not what it should be.
+    /// If a field is missing or malformed.
     pub fn parse(text: &'a str) -> Result<Self, ReadError> {
         let (comm, state, mut rest) = head(text)?;
         // Field numbers as in the manual page, where the state is number 3.
@@ -59,13 +59,14 @@ impl<'a> Stat<'a> {
     }
 }
 
-/// Name and state letter of a `stat` line, and the fields after them: what a scan over thousands of threads reads.
+/// Name and state letter of a `stat` line, and the fields after them: for a scan over thousands of
+/// threads.
 ///
 /// # Errors
-/// If the line is not of that form.
+/// If the line is malformed.
 pub fn head(text: &str) -> Result<(&str, char, std::str::SplitAsciiWhitespace<'_>), ReadError> {
     let bad = || ReadError(format!("stat: `{}` is not `PID (NAME) STATE …`", clip(text)));
-    // A name may hold brackets itself: the last closing one ends it, no later field has any.
+    // A name may contain brackets: the last closing one ends it, because later fields have none.
     let (before, after) = text.rsplit_once(')').ok_or_else(bad)?;
     let (_, comm) = before.split_once('(').ok_or_else(bad)?;
     let mut rest = after.split_ascii_whitespace();
@@ -76,8 +77,8 @@ pub fn head(text: &str) -> Result<(&str, char, std::str::SplitAsciiWhitespace<'_
     }
 }
 
-/// The bytes of a `stat` file as text. A thread may have any bytes for a name, and one cut at 15 bytes often ends
-/// within a letter: then all bytes beyond ASCII become `?`.
+/// The bytes of a `stat` file as text. A thread's name may be any bytes, and the cut at 15 bytes
+/// often splits a character: then all bytes beyond ASCII become `?`.
 pub fn text(bytes: &mut [u8]) -> &str {
     if std::str::from_utf8(bytes).is_err() {
         for byte in bytes.iter_mut().filter(|byte| !byte.is_ascii()) {
@@ -87,26 +88,27 @@ pub fn text(bytes: &mut [u8]) -> &str {
     std::str::from_utf8(bytes).unwrap_or_default()
 }
 
-/// What `schedstat` says of a thread since it started.
+/// The fields of `schedstat`, since the thread's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
     /// Nanoseconds on a CPU.
     pub cpu_ns: i64,
     /// Nanoseconds runnable, but waiting for a CPU.
     pub queue_ns: i64,
-    /// How often it has been put on a CPU; 0 also where the kernel doesn't count.
+    /// How often it was put on a CPU; also 0 if the kernel does not count.
     pub slices: u64,
 }
 
 /// Parses `schedstat`.
 ///
 /// # Errors
-/// If there are not three numbers and the end of the line.
+/// If it does not consist of three numbers and a line end.
 pub fn schedstat(text: &str) -> Result<Times, ReadError> {
     let mut fields = text.split_ascii_whitespace();
     let mut time = |what: &str| {
         let time_ns: u64 = number("schedstat", what, fields.next())?;
-        i64::try_from(time_ns).map_err(|_| ReadError(format!("schedstat: {what} is {time_ns} ns, no possible time")))
+        i64::try_from(time_ns)
+            .map_err(|_| ReadError(format!("schedstat: {what} is {time_ns} ns, which is out of range")))
     };
     let times = Times {
         cpu_ns: time("time on a CPU")?,

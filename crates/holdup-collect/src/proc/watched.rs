@@ -1,5 +1,5 @@
-//! A census that two sources use: `pid:N` has every thread of its process looked at, and `host` every thread of all processes. Where
-//! both run, what one has just seen is good enough for the other.
+//! A census that two sources share: `pid:N` examines every thread of its process, and `host` every
+//! thread of all processes. If both run, each may use what the other has just read.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -12,10 +12,10 @@ use crate::proc::kept::{Files, open_max};
 use crate::proc::memory::Memory;
 use crate::proc::{Proc, Tree};
 
-/// How old another source's look may be to be taken for one's own. Sources sample at the same instants.
+/// Largest age of another source's look for reuse. Sources sample at the same instants.
 const AGE_MAX: Duration = Duration::from_millis(100);
 
-/// The processes that a `pid:N` watches in this program, by tree and number.
+/// The processes that `pid:N` sources of this program watch, by tree and number.
 static ALL: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
 
 type Entry = (PathBuf, u32, Weak<Mutex<State>>);
@@ -25,15 +25,15 @@ struct State {
     looks: u64,
 }
 
-/// One party's share in a census.
+/// One source's share in a census.
 #[derive(Clone)]
 pub(crate) struct Watched {
     state: Arc<Mutex<State>>,
-    /// The look that this party has used last: none is used twice.
+    /// The last look that this source used: it uses none twice.
     used: u64,
 }
 
-/// The census of one process, found or made.
+/// The census of one process, found or created.
 pub(crate) fn join(proc: &Proc, pid: u32) -> Watched {
     let root = proc.path(Tree::Proc, "");
     let mut all = lock(&ALL);
@@ -48,7 +48,7 @@ pub(crate) fn join(proc: &Proc, pid: u32) -> Watched {
     Watched { state, used: 0 }
 }
 
-/// Brings `known` up to date: the processes that are watched by themselves, by number.
+/// Updates `known`: the processes with their own `pid:N`, by number.
 pub(crate) fn update(proc: &Proc, known: &mut HashMap<u32, Watched>) {
     let root = proc.path(Tree::Proc, "");
     let mut now = HashMap::new();
@@ -87,7 +87,7 @@ impl Watched {
     }
 }
 
-/// A census is whole after every look, and a look that panicked is the next one's to make again.
+/// A census is complete after every look, and after a panic the next look repeats the work.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,12 +1,13 @@
-//! What a process is and may do: name, executable, start, limits. No command line, no environment. Its mounts and its cgroup are
-//! read as the host's are.
+//! Identity and limits of a process: name, executable, start, limits. No command line and no
+//! environment. Mounts and cgroup are read as for the host.
 
 use holdup_recording::clock;
 
 use crate::proc::task::{self, Stat};
 use crate::proc::{Proc, Tree, ticks_per_second};
 
-/// Lines of `/proc/PID/limits` that are kept, by their beginning, and the names of the soft and the hard limit here.
+/// The lines of `/proc/PID/limits` to keep, by their prefix, and our names of the soft and the hard
+/// limit.
 const LIMITS: [(&str, &str, Option<&str>); 4] = [
     ("Max open files", "limit.nofile", Some("limit.nofile_hard")),
     ("Max processes", "limit.nproc", None),
@@ -14,7 +15,7 @@ const LIMITS: [(&str, &str, Option<&str>); 4] = [
     ("Max address space", "limit.address_space_bytes", None),
 ];
 
-/// Name and value of everything that can be read.
+/// Name and value of everything readable.
 pub(super) fn read(proc: &Proc, pid: u32, start_ticks: Option<u64>) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut put = |name: &str, value: String| found.push((name.to_owned(), value));
@@ -25,7 +26,7 @@ pub(super) fn read(proc: &Proc, pid: u32, start_ticks: Option<u64>) -> Vec<(Stri
         put("comm", stat.comm.to_owned());
         put("threads", stat.threads.to_string());
     }
-    // The folder is left out: what is asked is which program, and whether it was replaced (` (deleted)`).
+    // Without the folder: only the program matters, and whether it was replaced (` (deleted)`).
     let executable = std::fs::read_link(proc.path(Tree::Proc, &format!("{pid}/exe"))).ok();
     if let Some(name) = executable.as_deref().and_then(|path| path.file_name()) {
         put("executable", name.to_string_lossy().into_owned());
@@ -51,7 +52,8 @@ pub(super) fn read(proc: &Proc, pid: u32, start_ticks: Option<u64>) -> Vec<(Stri
     found
 }
 
-/// Nanoseconds since the epoch at which a process that was started `ticks` after boot began; to a second or so.
+/// Start of a process that was started `ticks` after boot, nanoseconds since the epoch; accurate to
+/// a second or so.
 fn started_at(proc: &Proc, ticks: u64) -> Option<i64> {
     let mut buffer = Vec::new();
     let text = proc.read_lines("stat", &mut buffer).ok()?;

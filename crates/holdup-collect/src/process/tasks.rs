@@ -1,4 +1,5 @@
-//! The threads of one process: rows by place, their states counted, and the sums that the kernel keeps per thread only.
+//! The threads of one process: rows by place, counts by state, and the sums that the kernel keeps
+//! only per thread.
 
 use holdup_recording::{Labels, metrics};
 
@@ -9,10 +10,10 @@ use crate::proc::watched::{self, Watched};
 use crate::proc::{Proc, census::Census, standing, ticks_per_second};
 use crate::reading::Out;
 
-/// State letters that are counted even when no thread is in them.
+/// States that are reported even when no thread is in them.
 const STATES: &str = "RSDTtZIX";
 
-/// What is carried from one sample to the next.
+/// State between samples.
 #[derive(Default)]
 pub(super) struct Tasks(Option<Parts>);
 
@@ -35,7 +36,7 @@ impl Tasks {
 
 fn put(census: &Census, delays: bool, out: &mut Out) -> Result<(), ReadError> {
     if census.tasks().is_empty() {
-        return Err(ReadError(format!("/proc/{}/task: no thread can be read", census.pid())));
+        return Err(ReadError(format!("/proc/{}/task: no thread can be read; did the process end?", census.pid())));
     }
     if let Some(taken) = census.taken() {
         out.taken(taken.begun_at, taken.window_ns);

@@ -1,25 +1,25 @@
-//! The URL of a Prometheus server or endpoint in three forms: what is asked, how we prove who we are, and what may be
-//! written down. It is for whatever of ours speaks to one, to read or to write; it asks nothing itself.
+//! The URL of a Prometheus server or endpoint in three forms: for the request, for authentication,
+//! and for display. Readers and writers use it; it makes no request itself.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use holdup_recording::secret::is_secret_name;
 
-/// An endpoint's address, taken apart.
+/// The parsed address of an endpoint.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
-    /// Without user and password; with the query. Not for any output: a query can hold a token.
+    /// Without user and password; with the query. Never output it: a query can contain a token.
     pub url: String,
-    /// Header `Authorization`, if the URL had a user. Not for any output.
+    /// Header `Authorization`, if the URL has a user. Never output it.
     pub authorization: Option<String>,
-    /// For tables and messages: no user, no password, values of the query hidden where the name says secret.
+    /// For tables and messages: no user, no password, and values of secret query parameters hidden.
     pub shown: String,
     /// The same without the query: scheme, host and path.
     pub place: String,
 }
 
 impl Address {
-    /// Takes `url` apart. `path` is a usual one, for an example where one is needed.
+    /// Parses `url`. `path` is a usual path, for an example in messages.
     ///
     /// # Errors
     /// What is wrong with it, without repeating it.
@@ -27,22 +27,22 @@ impl Address {
         Self::parse_like(url, &format!("prometheus:http://127.0.0.1:9090{path}"))
     }
 
-    /// The same of what isn't Prometheus'; `example` is a whole address.
+    /// The same for endpoints other than Prometheus; `example` is a complete address.
     ///
     /// # Errors
     /// What is wrong with it, without repeating it.
     pub fn parse_like(url: &str, example: &str) -> Result<Self, String> {
         let example = format!("e.g. {example}");
-        let not_http = || format!("an http:// or https:// URL is needed, {example}");
+        let not_http = || format!("expected an http:// or https:// URL, {example}");
         let (scheme, rest) = url.split_once("://").ok_or_else(not_http)?;
         let scheme = scheme.to_ascii_lowercase();
         if scheme != "http" && scheme != "https" {
             return Err(not_http());
         }
         if rest.chars().any(|c| c.is_whitespace() || c.is_control()) {
-            return Err("the URL holds a blank or a control character".to_owned());
+            return Err("the URL contains a blank or a control character: write them as %20 and the like".to_owned());
         }
-        // A password with a bare `/`, `?` or `#` would end up in what is shown.
+        // A password with an unescaped `/`, `?` or `#` would end up in the displayed text.
         if rest[rest.find(['/', '?', '#']).unwrap_or(rest.len())..].contains('@') {
             return Err("in a password write / as %2F, ? as %3F, # as %23; and @ in a path as %40".to_owned());
         }
@@ -54,7 +54,7 @@ impl Address {
         }
         let port = host.rsplit_once(':').map(|(_, port)| port).filter(|port| !port.ends_with(']'));
         if port.is_some_and(|port| port.parse::<u16>().is_err()) {
-            return Err(format!("the port in the URL is none, {example}"));
+            return Err(format!("the port in the URL is not a port number, {example}"));
         }
         let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
         let place = format!("{scheme}://{host}{}", if path.is_empty() { "/" } else { path });
@@ -76,7 +76,7 @@ fn hide(query: &str) -> String {
     hidden.collect::<Vec<_>>().join("&")
 }
 
-/// The bytes that `text` stands for (RFC 3986, section 2.1). A `%` without two digits stands for itself.
+/// Decodes `text` (RFC 3986, section 2.1). A `%` without two digits stands for itself.
 fn percent_decoded(text: &str) -> Vec<u8> {
     let digit = |byte: Option<&u8>| byte.and_then(|b| char::from(*b).to_digit(16));
     let mut rest = text.as_bytes();

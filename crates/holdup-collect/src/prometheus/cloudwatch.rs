@@ -1,9 +1,10 @@
-//! What exporters of CloudWatch say of a database, under the names that an import of CloudWatch's own figures has, so that both are
-//! read alike. Two exporters are known by their names and labels: Prometheus' own (`cloudwatch_exporter`) and YACE
-//! (`yet-another-cloudwatch-exporter`); both write `aws_rds_READ_IOPS_STATISTIC` in snake case, of which averages are taken.
+//! Renames database metrics from CloudWatch exporters to the names that an import of CloudWatch's
+//! own metrics uses, so that both are read alike. Two exporters are recognized by their names and
+//! labels: Prometheus' own (`cloudwatch_exporter`) and YACE (`yet-another-cloudwatch-exporter`).
+//! Both write `aws_rds_READ_IOPS_STATISTIC` in snake case; only averages are used.
 //!
-//! A figure is of a period of CloudWatch's, a minute, and is exported again and again until there is the next. Repeated it would
-//! look like a level that stands still: it is taken once.
+//! A CloudWatch value covers a period, usually a minute, and is exported repeatedly until the next.
+//! The repetitions would look like a plateau, so each value is recorded once.
 
 use std::collections::HashMap;
 
@@ -12,14 +13,15 @@ use holdup_recording::{Labels, metrics};
 
 use super::text::Series;
 
-/// Beginning of the names.
+/// Prefix of the names.
 const PREFIX: &str = "aws_rds_";
 
-/// Ends of the names: a period's mean.
+/// Suffix of the names: a period's mean.
 const MEAN: &str = "_average";
 
-/// The exporters' words between both, ours, and what a value is multiplied by. CloudWatch's balances have a `%` in their names, of which
-/// the first exporter makes `_percent` and the second nothing.
+/// The exporters' name between prefix and suffix, our metric, and the factor for values.
+/// CloudWatch's balance metrics have a `%` in their names, which the first exporter writes as
+/// `_percent` and the second drops.
 const NAMES: &[(&str, Metric, f64)] = &[
     ("read_throughput", metrics::aws::READ_THROUGHPUT_BYTES_PER_SECOND, 1.0),
     ("write_throughput", metrics::aws::WRITE_THROUGHPUT_BYTES_PER_SECOND, 1.0),
@@ -37,35 +39,35 @@ const NAMES: &[(&str, Metric, f64)] = &[
     ("ebsiobalance", metrics::aws::EBS_IO_BALANCE_RATIO, 0.01),
 ];
 
-/// Labels that name the instance, by exporter and its settings.
+/// Labels that identify the instance, by exporter and its settings.
 const INSTANCE: &[&str] =
     &["dbinstance_identifier", "dimension_DBInstanceIdentifier", "dimension_dbinstance_identifier"];
 
-/// CloudWatch's usual period, nanoseconds: a stamp is its beginning.
+/// CloudWatch's usual period, nanoseconds: a timestamp is its start.
 const PERIOD_NS: i64 = 60_000_000_000;
 
-/// A figure of CloudWatch's.
+/// A CloudWatch value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Figure {
     pub metric: Metric,
     pub labels: Labels,
     pub value: f64,
-    /// Middle of its period, nanoseconds since 1970; none if it has no stamp.
+    /// Middle of its period, nanoseconds since 1970; none without a timestamp.
     pub at: Option<i64>,
 }
 
-/// What a series is.
+/// The classification of a series.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Exported {
-    /// None of these.
+    /// Not a CloudWatch metric.
     Other,
-    /// One that was there before.
+    /// A repetition.
     Again,
-    /// A new one.
+    /// A new value.
     New(Figure),
 }
 
-/// When and with which stamp and value a figure was taken last.
+/// Time, timestamp and value of the last recorded figure.
 #[derive(Clone, Copy, Debug)]
 struct Taken {
     at: i64,
@@ -73,12 +75,13 @@ struct Taken {
     value: f64,
 }
 
-/// What was taken of each instance.
+/// The last recorded figures, by metric and labels.
 #[derive(Debug, Default)]
 pub(super) struct CloudWatch(HashMap<(&'static str, Labels), Taken>);
 
 impl CloudWatch {
-    /// What `series`, read at `now`, is. An unchanged value without a stamp is a new one after a period.
+    /// Classifies `series`, read at `now`. An unchanged value without a timestamp counts as new
+    /// after a period.
     pub(super) fn of(&mut self, series: &Series, now: i64) -> Exported {
         let word = series.name.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(MEAN));
         let named = word.and_then(|word| NAMES.iter().find(|(theirs, ..)| *theirs == word));

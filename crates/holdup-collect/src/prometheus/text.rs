@@ -1,18 +1,18 @@
-//! The text that a Prometheus endpoint answers with: exposition format 0.0.4 and OpenMetrics 1.0, and the quoted
-//! UTF-8 names of newer ones. Line by line, so that one bad line costs one line. It keeps names and values
-//! as they are and knows nothing of metric types.
+//! Parses the text of a Prometheus endpoint: exposition format 0.0.4 and OpenMetrics 1.0, including
+//! quoted UTF-8 names. It works line by line, so that a bad line costs only itself. Names and
+//! values stay unchanged, and metric types are ignored.
 //!
-//! Timestamps and exemplars are checked and dropped: a row carries the time of our read.
+//! Timestamps and exemplars are checked and dropped: a row carries the time of holdup's read.
 
 use holdup_recording::Labels;
 
-/// Most labels of one series; more is no metric of an honest server.
+/// Largest number of labels of one series; no real metric has more.
 const LABELS_MAX: usize = 128;
 
-/// Most series taken from one answer.
+/// Largest number of series read from one answer.
 pub const SERIES_MAX: usize = 20_000;
 
-/// Longest line that is looked at.
+/// Longest line accepted.
 const LINE_BYTES_MAX: usize = 64 << 10;
 
 /// One line's metric.
@@ -24,26 +24,26 @@ pub struct Series {
     pub labels: Labels,
     /// Value; may be infinite or not a number.
     pub value: f64,
-    /// The stamp behind it, if there is one, milliseconds since 1970.
+    /// The timestamp after it, if any, milliseconds since 1970.
     pub stamp_ms: Option<i64>,
 }
 
-/// What was read of an answer.
+/// The content of an answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scrape {
-    /// Series of the good lines, in order, at most [`SERIES_MAX`].
+    /// Series of the valid lines, in order, at most [`SERIES_MAX`].
     pub series: Vec<Series>,
-    /// Series beyond that.
+    /// Number of series beyond that.
     pub left_out: usize,
-    /// Line number (from 1) of the first bad line, and what is wrong with it.
+    /// Number (from 1) of the first bad line, and what is wrong with it.
     pub first_bad: Option<(usize, String)>,
-    /// Bad lines.
+    /// Number of bad lines.
     pub bad_lines: usize,
-    /// Whether `# EOF` was there: OpenMetrics ends so, or else was cut off.
+    /// Whether `# EOF` was there: without it OpenMetrics text was cut off.
     pub ended: bool,
 }
 
-/// Reads a whole answer. Never fails: what is wrong is in the result.
+/// Parses a whole answer. Never fails: errors are in the result.
 pub fn parse(body: &[u8]) -> Scrape {
     let mut scrape = Scrape::default();
     for (position, line) in body.split_inclusive(|byte| *byte == b'\n').enumerate() {
@@ -81,7 +81,7 @@ fn read_line(line: &[u8]) -> Result<Line, String> {
     }
     let text = std::str::from_utf8(line).map_err(|_| "not UTF-8".to_owned())?;
     let Some(text) = text.strip_suffix('\n') else {
-        // OpenMetrics lets the last line feed out; any other line without one may lack digits.
+        // OpenMetrics omits the last line feed; any other line without one may lack digits.
         return if text == "# EOF" { Ok(Line::End) } else { Err("cut off: no line feed at its end".to_owned()) };
     };
     let text = text.strip_suffix('\r').unwrap_or(text).trim_matches([' ', '\t']);
@@ -113,19 +113,19 @@ fn read_series(text: &str) -> Result<Series, String> {
             cursor.skip_blanks();
             if cursor.take('=') {
                 if key.is_empty() || (!quoted && key.starts_with(|c: char| c.is_ascii_digit())) {
-                    return Err("a label without a proper name".to_owned());
+                    return Err("a label has no valid name".to_owned());
                 }
                 cursor.skip_blanks();
                 pairs.push((key, cursor.quoted()?));
             } else if quoted && name.is_empty() && pairs.is_empty() {
-                // `{"http.requests", …} 1`: the name stands among the labels.
+                // `{"http.requests", …} 1`: the name is quoted among the labels.
                 name = key;
             } else {
-                return Err("a label without `=`".to_owned());
+                return Err("a label has no `=`".to_owned());
             }
             cursor.skip_blanks();
             if !cursor.take(',') && !cursor.rest.starts_with('}') {
-                return Err("no `,` or `}` after a label".to_owned());
+                return Err("expected `,` or `}` after a label".to_owned());
             }
         }
     }
@@ -136,24 +136,24 @@ fn read_series(text: &str) -> Result<Series, String> {
     let count = pairs.len();
     let labels = Labels::new(pairs);
     if labels.iter().count() != count {
-        return Err("a label is there twice".to_owned());
+        return Err("a label appears twice".to_owned());
     }
     Ok(Series { name, labels, value, stamp_ms })
 }
 
-/// Value, perhaps a timestamp, perhaps an exemplar.
+/// Parses the value, and a timestamp and an exemplar if present.
 fn read_value(rest: &str) -> Result<(f64, Option<i64>), String> {
-    // Quoted text is behind us, but for the exemplar's own, which is dropped.
+    // Only the exemplar, which is dropped, may still contain quoted text.
     let (plain, _exemplar) = rest.split_once('#').unwrap_or((rest, ""));
     let mut fields = plain.split([' ', '\t']).filter(|field| !field.is_empty());
     let value = fields.next().ok_or("no value")?;
-    let number = value.parse().map_err(|_| format!("`{}` is no value", crate::proc::clip(value)))?;
+    let number = value.parse().map_err(|_| format!("`{}` is not a value", crate::proc::clip(value)))?;
     let stamp = fields.next().map(|stamp| {
         let number = stamp.parse::<f64>().ok().filter(|stamp| stamp.is_finite());
-        number.ok_or_else(|| format!("`{}` is no timestamp", crate::proc::clip(stamp)))
+        number.ok_or_else(|| format!("`{}` is not a timestamp", crate::proc::clip(stamp)))
     });
-    // OpenMetrics counts seconds, the plain format milliseconds: before the year 5138 seconds are below 10¹¹, and milliseconds
-    // have been above since 1973.
+    // OpenMetrics uses seconds, the plain format milliseconds: until the year 5138 seconds are
+    // below 10¹¹, and milliseconds have been above since 1973.
     let to_ms = |stamp: f64| (if stamp.abs() < 1e11 { stamp * 1e3 } else { stamp }) as i64;
     let stamp_ms = stamp.transpose()?.map(to_ms);
     match fields.next() {
@@ -196,7 +196,8 @@ impl<'a> Cursor<'a> {
         word
     }
 
-    /// Text in double quotes, with `\\`, `\"` and `\n`. An unknown escape stands for itself, as in Prometheus.
+    /// Text in double quotes, with `\\`, `\"` and `
+    /// `. As in Prometheus, an unknown escape stands for itself.
     fn quoted(&mut self) -> Result<String, String> {
         if !self.take('"') {
             return Err("a label's value is not in quotes".to_owned());
@@ -218,7 +219,7 @@ impl<'a> Cursor<'a> {
                 c => text.push(c),
             }
         }
-        Err("a quote is not closed".to_owned())
+        Err("a quoted text has no end".to_owned())
     }
 }
 
@@ -284,18 +285,18 @@ mod tests {
         assert_eq!((scrape.bad_lines, scrape.first_bad.unwrap().0), (3, 3));
         for (line, said) in [
             ("a", "no value"),
-            ("a x", "is no value"),
+            ("a x", "is not a value"),
             ("a 1 x", "timestamp"),
             ("a 1 2 3", "after the timestamp"),
-            ("a{b=\"c} 1", "not closed"),
-            ("a{b=\"c\" d=\"e\"} 1", "no `,`"),
+            ("a{b=\"c} 1", "has no end"),
+            ("a{b=\"c\" d=\"e\"} 1", "expected `,`"),
             ("a{b=\"1\",b=\"2\"} 1", "twice"),
-            ("a{=\"1\"} 1", "proper name"),
-            ("a{\"b\"} 1", "without `=`"),
+            ("a{=\"1\"} 1", "valid name"),
+            ("a{\"b\"} 1", "has no `=`"),
             ("{} 1", "no metric name"),
             ("1a 1", "no metric name"),
             ("<html>", "no metric name"),
-            ("a{b=\"\\", "not closed"),
+            ("a{b=\"\\", "has no end"),
         ] {
             assert!(why(line).contains(said), "{line}: {}", why(line));
         }

@@ -1,10 +1,10 @@
-//! `server:PORT[?pid=N]`, taken apart.
+//! Parses `server:PORT[?pid=N]`.
 
 /// What is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Address {
     pub(super) port: u16,
-    /// In the network of this process; none is ours.
+    /// The port is in the network namespace of this process; none means holdup's own.
     pub(super) pid: Option<u32>,
 }
 
@@ -13,13 +13,15 @@ impl Address {
         let rest = address.strip_prefix("server:").unwrap_or_default();
         let (port, query) = rest.split_once('?').map_or((rest, None), |(port, query)| (port, Some(query)));
         let number = port.parse().ok().filter(|port| *port != 0).ok_or_else(|| {
-            format!("'{port}' is no port; give the one that the server listens on, on this machine: server:8080")
+            format!("'{port}' is not a port; give the server's listening port on this machine: server:8080")
         })?;
         let pid = match query {
             None => None,
             Some(query) => {
                 let pid = query.strip_prefix("pid=").and_then(|number| number.parse().ok()).filter(|pid| *pid > 0);
-                Some(pid.ok_or("the only option is ?pid=N: the port in the network of process N, e.g. of a container")?)
+                Some(pid.ok_or(
+                    "the only option is ?pid=N: the port in the network namespace of process N, e.g. of a container",
+                )?)
             }
         };
         Ok(Self { port: number, pid })

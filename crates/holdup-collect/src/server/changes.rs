@@ -1,16 +1,16 @@
-//! What has happened since the last sample: the server stopped or started, a worker of several did. Only what is certain: a
-//! process that is gone, a port that nobody listens on.
+//! Changes since the last sample: the server stopped or started, or one of several workers did.
+//! Only certain ones: a process that is gone, a port without a listener.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A server as it was last seen.
+/// The server in one sample.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Standing {
     /// Its listening sockets.
     pub(super) listening: BTreeSet<u64>,
     /// Processes that hold them, and whether each is a parent.
     pub(super) processes: BTreeMap<u32, bool>,
-    /// When, in ns since 1970.
+    /// The time, in ns since 1970.
     pub(super) at: i64,
 }
 
@@ -23,10 +23,10 @@ pub(super) enum Change {
     Came { pid: u32, role: &'static str },
 }
 
-/// What is compared with what.
+/// The state for comparisons.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
-    /// As it was when it last listened.
+    /// The last sample in which it listened.
     up: Option<Standing>,
     is_down: bool,
 }
@@ -36,7 +36,7 @@ pub(super) fn role(is_parent: bool) -> &'static str {
 }
 
 impl Changes {
-    /// Takes what is so now; gives what has changed.
+    /// Takes the present sample; returns the changes.
     pub(super) fn take(&mut self, now: Standing) -> Vec<Change> {
         let mut changes = Vec::new();
         if now.listening.is_empty() {
@@ -51,13 +51,13 @@ impl Changes {
         if let Some(up) = &self.up {
             let pids = || now.processes.keys().copied().collect();
             let absent_ms = (now.at - up.at) / 1_000_000;
-            // Whom we can't see may have come and gone.
+            // Invisible processes may have come and gone.
             let stayed = up.processes.is_empty() || up.processes.keys().any(|pid| now.processes.contains_key(pid));
             let others = up.listening.is_disjoint(&now.listening) && !stayed;
             if self.is_down {
                 changes.push(Change::Started { pids: pids(), absent_ms });
             } else if others {
-                // Both between two samples.
+                // It stopped and started between two samples.
                 changes.push(Change::Stopped { pids: up.processes.keys().copied().collect() });
                 changes.push(Change::Started { pids: pids(), absent_ms });
             } else {

@@ -1,5 +1,6 @@
-//! What each process of the server uses: threads by state, CPU, wait for a CPU, memory, descriptors. Threads are looked at as `pid:N` and
-//! `host` do, and where one of them watches the same process, once for both.
+//! Resource usage of each process of the server: threads by state, CPU, waits for a CPU, memory,
+//! descriptors. Threads are read in the way of `pid:N` and `host`; if one of them watches the same
+//! process, it is read once for both.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +17,10 @@ use crate::proc::watched::{self, Watched};
 use crate::proc::{Proc, page_bytes, ticks_per_second};
 use crate::reading::Out;
 
-/// State letters that are counted even when no thread is in them.
+/// States that are reported even when no thread is in them.
 const STATES: &str = "RSD";
 
-/// What is carried from one sample to the next.
+/// State between samples.
 pub(super) struct Figures {
     proc: Proc,
     censuses: BTreeMap<u32, Watched>,
@@ -39,7 +40,7 @@ impl Figures {
         }
     }
 
-    /// Puts in what all members use. One that has ended meanwhile is left out.
+    /// Adds the usage of all members. One that has ended meanwhile is left out.
     pub(super) fn put(&mut self, processes: &Processes, out: &mut Out) -> Result<(), ReadError> {
         self.censuses.retain(|pid, _| processes.members.contains_key(pid));
         let mut failed = None;

@@ -1,4 +1,4 @@
-//! The TCP sockets of the network that the server is in, as they are now, and which of them are its own.
+//! The present TCP sockets in the server's network namespace, and which of them are the server's.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
@@ -10,23 +10,24 @@ use crate::proc::sock_diag::{Connection, Line};
 use crate::proc::sockets::{CLOSE_WAIT, ESTABLISHED, LISTEN};
 use crate::wire::network::inside;
 
-/// Opens the place where the network's sockets are asked for. Going into our own network takes a right too: it is not gone into.
+/// Opens the netlink socket in that namespace. For holdup's own namespace it does not call `setns`,
+/// which needs a privilege even there.
 pub(super) fn open(address: Address) -> io::Result<Line> {
     let of = |who: &str| std::fs::read_link(format!("/proc/{who}/ns/net")).ok();
     let other = address.pid.filter(|pid| of(&pid.to_string()).is_none_or(|its| Some(its) != of("self")));
     inside(other, Line::open)
 }
 
-/// One look at all sockets.
+/// One read of all sockets.
 #[derive(Default)]
 pub(super) struct Sockets {
-    /// The server's own that listen.
+    /// The server's listening sockets.
     pub(super) listeners: Vec<Connection>,
-    /// Connections on its port, those that nobody has accepted yet too.
+    /// Connections on its port, including those not accepted yet.
     pub(super) incoming: Vec<Connection>,
-    /// Connections that were made from here, by whomever.
+    /// Connections made from here, by any process.
     pub(super) outgoing: Vec<Connection>,
-    /// Of connections on its port, those that the other side has closed and this one has not.
+    /// Number of connections on its port that the peer has closed and this side has not.
     pub(super) close_wait: usize,
     /// Inodes of all of them.
     pub(super) inodes: HashSet<u64>,
@@ -38,7 +39,8 @@ impl Sockets {
         line.each_connection(&[ESTABLISHED, CLOSE_WAIT, LISTEN], buffer, |connection| all.push(connection))?;
         let mut seen = Self::sort(&all, port);
         if seen.listeners.is_empty() {
-            // A list isn't taken at one instant; that a server is gone is a grave thing to say.
+            // A list is not read at one instant; a server must not be reported as gone by mistake,
+            // so listeners are read twice.
             line.each_connection(&[LISTEN], buffer, |connection| all.push(connection))?;
             seen = Self::sort(&all, port);
         }
@@ -48,7 +50,7 @@ impl Sockets {
     fn sort(all: &[Connection], port: u16) -> Self {
         let ports: BTreeSet<u16> = all.iter().filter(|c| c.socket.state == LISTEN).map(|c| c.socket.port).collect();
         let mut sockets = Self::default();
-        // A socket that moves in the list while it is read shows twice.
+        // A socket that moves in the list while it is read appears twice.
         let mut seen = HashSet::new();
         for connection in all {
             let Connection { socket, peer, peer_port, .. } = connection;
@@ -67,22 +69,22 @@ impl Sockets {
         sockets
     }
 
-    /// Inodes of what listens.
+    /// Inodes of listening sockets.
     pub(super) fn listening(&self) -> BTreeSet<u64> {
         self.listeners.iter().map(|c| c.socket.inode).collect()
     }
 
-    /// Inodes of connections on the port that somebody has accepted.
+    /// Inodes of accepted connections on the port.
     pub(super) fn accepted(&self) -> HashSet<u64> {
         self.incoming.iter().map(|c| c.socket.inode).filter(|inode| *inode != 0).collect()
     }
 }
 
-/// Connections, and on how many of them something is awaited.
+/// Counts of connections, and of those on which something is awaited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Turns {
     pub(super) connections: u32,
-    /// An answer is awaited: of this side, or of the other.
+    /// An answer is awaited, from this side or from the peer.
     pub(super) open: u32,
     pub(super) undecided: u32,
 }
@@ -100,7 +102,7 @@ impl Turns {
     }
 }
 
-/// Of connections on the server's port, those that a process holds.
+/// The connections on the server's port that its processes hold.
 pub(super) fn accepted(
     incoming: &[Connection],
     is_held: impl Fn(u64) -> bool,
@@ -111,7 +113,7 @@ pub(super) fn accepted(
     turns
 }
 
-/// Of connections that were made from here, those that the server's processes hold, by the other side.
+/// Outgoing connections of the server's processes, by peer.
 pub(super) fn outgoing(
     outgoing: &[Connection],
     is_held: impl Fn(u64) -> bool,

@@ -1,9 +1,10 @@
-//! Who the server is: the processes that hold its listening sockets, and children of theirs that hold its connections (Node's workers are
-//! handed theirs). They are found by `/proc/PID/fd`.
+//! The server's processes: those that hold its listening sockets, and their children that hold its
+//! connections (Node's workers receive theirs from the parent). They are found by `/proc/PID/fd`.
 //!
-//! **What it may cost.** All processes are searched only for a listening socket that is new, and no more than a fiftieth of the time. In
-//! between only the members' own descriptors are looked at, when there are sockets that were not there before or their number has
-//! changed, and of them a socket that is still there is not looked at again; and new processes, of whom only children of members matter.
+//! **Its cost.** It searches all processes only for a new listening socket, and for at most a
+//! fiftieth of the time. In between it reads only the members' descriptors, when there are new
+//! sockets or their number has changed, and skips descriptors whose socket still exists; and it
+//! checks new processes, of which only children of members matter.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
@@ -15,20 +16,20 @@ use crate::ReadError;
 use crate::proc::task::{self, Stat};
 use crate::proc::{Proc, Tree, number};
 
-/// Most processes of one server that are looked at: the oldest by number.
+/// Largest number of processes read of one server: those with the lowest numbers.
 pub(super) const MEMBERS_MAX: usize = 64;
 
-/// Most children of members that are tried for connections in one sample.
+/// Largest number of members' children checked for connections in one sample.
 const CHILDREN_MAX: usize = 64;
 
-/// Most descriptors of a process that are looked at.
+/// Largest number of descriptors read of a process.
 const DESCRIPTORS_MAX: usize = 20_000;
 
-/// Between two searches of all processes lie so many times what one takes.
+/// Pause between two searches of all processes, as a multiple of a search's duration.
 const SEARCH_PAUSE: u32 = 50;
 
-/// A process that was forked to become another program holds all that its parent does until then. What still holds it after this
-/// time was forked to serve.
+/// A process that was forked in order to exec another program holds all its parent's sockets until
+/// then. One that still holds them after this time was forked to serve.
 const BECOMES: Duration = Duration::from_millis(10);
 
 /// One process of the server.
@@ -42,7 +43,7 @@ pub(super) struct Member {
     pub(super) held: Held,
 }
 
-/// What a process holds.
+/// The sockets and descriptors of a process.
 #[derive(Default)]
 pub(super) struct Held {
     /// Sockets of any kind, by descriptor.
@@ -65,13 +66,15 @@ impl Held {
         inodes.any(|inode| self.has(*inode))
     }
 
-    /// How many descriptors a process has: since Linux 6.2 the size of their folder, for everybody; before none.
+    /// The number of a process' descriptors: since Linux 6.2 it is their folder's size, readable by
+    /// all users; none on older kernels.
     fn count(proc: &Proc, pid: u32) -> Option<usize> {
         let folder = fs::metadata(proc.path(Tree::Proc, &format!("{pid}/fd"))).ok()?;
         usize::try_from(folder.len()).ok().filter(|count| *count > 0)
     }
 
-    /// Looks at a process' descriptors. Those that were a socket which is still `there` are it still: closed, it would not be there.
+    /// Reads a process' descriptors. A known socket that is still `there` need not be read again:
+    /// if it had been closed, it would be gone.
     fn read(&mut self, proc: &Proc, pid: u32, there: &HashSet<u64>) -> io::Result<()> {
         let folder = proc.path(Tree::Proc, &format!("{pid}/fd"));
         let before = std::mem::take(&mut self.sockets);
@@ -97,21 +100,21 @@ impl Held {
     }
 }
 
-/// A server's processes, from one sample to the next.
+/// A server's processes across samples.
 pub(super) struct Processes {
     proc: Proc,
     pub(super) members: BTreeMap<u32, Member>,
-    /// Children of members that have held nothing of the server's so far.
+    /// Children of members that have held none of the server's sockets so far.
     children: BTreeSet<u32>,
     /// All processes of the last sample.
     known: HashSet<u32>,
     /// All sockets of the last sample.
     seen: HashSet<u64>,
-    /// Listening sockets that all processes were searched for.
+    /// Listening sockets for which all processes were searched.
     searched: BTreeSet<u64>,
-    /// Before this there is no further search.
+    /// No search before this time.
     rests_until: Option<Instant>,
-    /// Processes whose descriptors could not be seen in the last search.
+    /// Number of processes whose descriptors the last search could not read.
     pub(super) unreadable: usize,
 }
 
@@ -129,10 +132,10 @@ impl Processes {
         }
     }
 
-    /// Brings the members up to date.
+    /// Updates the members.
     ///
     /// # Errors
-    /// If processes can't be listed.
+    /// If processes cannot be listed.
     pub(super) fn look(&mut self, sockets: &Sockets) -> Result<(), ReadError> {
         let (listening, accepted) = (sockets.listening(), sockets.accepted());
         let mut pids = Vec::new();
@@ -161,7 +164,7 @@ impl Processes {
         Ok(())
     }
 
-    /// Processes that other members are children of, and have nothing to do but to start those.
+    /// Whether other members are its children and it does nothing but start them.
     pub(super) fn is_parent(&self, pid: u32) -> bool {
         self.members.values().any(|member| member.parent == pid)
     }
@@ -220,13 +223,14 @@ impl Processes {
             true
         });
         let pids: BTreeSet<u32> = self.members.keys().copied().collect();
-        // One that is idle now stays; one that has given up the server's sockets, and is nobody's child, is it no more.
+        // An idle member stays; one that has given up the server's sockets and is not a member's
+        // child is removed.
         self.members.retain(|_, member| {
             member.listens || pids.contains(&member.parent) || member.held.has_any(accepted.iter())
         });
     }
 
-    /// Children that hold something of the server's by now are members.
+    /// Children that now hold one of the server's sockets become members.
     fn promote(&mut self, sockets: &Sockets, listening: &BTreeSet<u64>, accepted: &HashSet<u64>) {
         let tried: Vec<u32> = self.children.iter().copied().take(CHILDREN_MAX).collect();
         for pid in tried {
@@ -243,7 +247,8 @@ impl Processes {
         }
     }
 
-    /// Of members that were not there `before` and are children of others, leaves those that have not become another program.
+    /// Of the members that were not there `before` and are children of others, keeps those that
+    /// have not exec'ed another program.
     fn confirm(
         &mut self,
         before: &BTreeSet<u32>,
@@ -269,7 +274,7 @@ impl Processes {
     }
 }
 
-/// What a process is, without what it holds; none if it has ended.
+/// A process without its sockets; none if it has ended.
 fn identity(proc: &Proc, pid: u32) -> Option<Member> {
     let mut buffer = Vec::new();
     let _ = proc.read(&format!("{pid}/stat"), &mut buffer);

@@ -1,51 +1,57 @@
-//! Whose turn it is on a connection: did data last go out, or come in? On a server's side that came last is a request under way, on a
-//! client's side what went out last is a question without its answer.
+//! Whose turn it is on a connection: was data last sent or last received? Received last on a
+//! server's side means a request in progress; sent last on a client's side means an unanswered
+//! request.
 //!
-//! The kernel keeps when data last went and came in ticks of 1 to 10 ms, and those who speak by turns without a pause do both within one: a
-//! client that asks again as soon as it is answered, a query behind another. Nearly all connections of a busy server stand so, thus
-//! the rest of what TCP knows has to tell: acknowledgements, and the numbers of segments each way, held against those at a time when it
-//! was certain whose turn it was. What that was tried on, and how often it was wrong, is in `docs/journal/2026-11-22-app-servers.md`.
+//! The kernel keeps the times of the last data in ticks of 1 to 10 ms, and peers that alternate
+//! without a pause do both within one tick: a client that sends the next request at once, or one
+//! query after another. On a busy server this holds for nearly all connections, so the other facts
+//! of TCP must decide: acknowledgements, and segment counts in each direction compared with those
+//! at a moment when the turn was certain. `docs/journal/2026-11-22-app-servers.md` has the tests
+//! and the error rates.
 
 use crate::proc::sock_diag::{Info, Segments};
 
-/// Who began: asks first and is answered.
+/// The role of this side: the client sends first and is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
-    /// This side asks.
+    /// This side is the client.
     Asks,
-    /// This side answers.
+    /// This side is the server.
     Answers,
 }
 
-/// What was last on a connection.
+/// The direction of the last data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Last {
     /// No data yet in either direction.
     Nothing,
     Sent,
     Received,
-    /// Both within one tick of the kernel, and nothing else tells.
+    /// Both within one tick of the kernel, and no other fact decides.
     Undecided,
 }
 
-/// An acknowledgement by itself is delayed by 200 ms at most (`TCP_DELACK_MAX`), and a round trip; one that came later than this
-/// answers a probe of whether anybody is there.
+/// A pure acknowledgement is delayed by 200 ms (`TCP_DELACK_MAX`) and a round trip at most; one
+/// that comes later than this answers a keepalive probe.
 const ACK_DELAY_MAX_MS: u32 = 1_000;
 
-/// Rounds before which equal numbers of segments may be chance, of a connection that was never seen at a certain time.
+/// Below this many rounds equal segment counts may be chance, if the connection was never observed
+/// at a certain moment.
 const ROUNDS_FEW: u32 = 3;
 
-/// Rounds from which on it is hardly chance if each answer seems to have had the same number of segments.
+/// From this many rounds on it is hardly chance if all answers seem to have the same number of
+/// segments.
 const ROUNDS_MANY: u32 = 50;
 
-/// By how many segments the asker is ahead of the answerer when nothing is open: 0 if both speak in single segments, -1 behind a
-/// greeting. Learned of each connection when it is certain whose turn it is.
+/// By how many segments the client is ahead of the server when no request is open: 0 if each
+/// message is one segment, -1 after a greeting. It is learned for each connection when the turn is
+/// certain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Lead {
     #[default]
     Unknown,
     Seen(i64),
-    /// It changes: questions or answers are of several segments.
+    /// It varies: some messages have several segments.
     Varying,
 }
 
@@ -69,7 +75,7 @@ pub(super) fn last(info: &Info, side: Side, lead: &mut Lead) -> Last {
             lead.learn(i64::from(asked) - i64::from(answered) - i64::from(is_open));
             found
         }
-        // Long silence and a probe of it: acknowledgements say nothing more.
+        // Long silence and a keepalive: acknowledgements no longer help.
         Last::Undecided if info.ack_age_ms < info.received_age_ms => found,
         Last::Undecided => by_count(segments, side, *lead),
         Last::Nothing => found,
@@ -80,7 +86,7 @@ fn for_certain(info: &Info) -> Last {
     if let Some(segments) = info.segments {
         match (segments.data_sent, segments.data_received) {
             (0, 0) => return Last::Nothing,
-            // The making of the connection counts as sending and as receiving.
+            // The handshake counts as sending and as receiving.
             (_, 0) => return Last::Sent,
             (0, _) => return Last::Received,
             _ => {}
@@ -89,18 +95,18 @@ fn for_certain(info: &Info) -> Last {
     if info.sent_age_ms != info.received_age_ms {
         return if info.sent_age_ms < info.received_age_ms { Last::Sent } else { Last::Received };
     }
-    // What comes acknowledges what went before it.
+    // Received data acknowledges what was sent before it.
     if info.unacked > 0 {
         return Last::Sent;
     }
     match info.received_age_ms.checked_sub(info.ack_age_ms) {
-        // An acknowledgement came alone, after all data.
+        // A pure acknowledgement came after all data.
         Some(1..=ACK_DELAY_MAX_MS) => Last::Sent,
         _ => Last::Undecided,
     }
 }
 
-/// Segments with data of the one who asks and of the one who answers.
+/// Data segments of the client and of the server.
 fn by_role(segments: Segments, side: Side) -> (u32, u32) {
     match side {
         Side::Asks => (segments.data_sent, segments.data_received),
@@ -108,7 +114,7 @@ fn by_role(segments: Segments, side: Side) -> (u32, u32) {
     }
 }
 
-/// By how many segments there were each way; else by the other side's habit.
+/// Decides by the segment counts; else by the peer's habit.
 fn by_count(segments: Segments, side: Side, lead: Lead) -> Last {
     let (asked, answered) = by_role(segments, side);
     let (of_asker, of_answerer) = match side {
@@ -132,7 +138,8 @@ fn by_count(segments: Segments, side: Side, lead: Lead) -> Last {
             _ => {}
         }
     }
-    // Whoever hardly ever acknowledges alone would have done so by now, and later than this tick, had we spoken last.
+    // A peer that usually sends pure acknowledgements would have sent one by now, after this tick,
+    // if this side had sent last.
     let alone = segments.received.saturating_sub(segments.data_received);
     if alone.saturating_mul(2) < asked.min(answered) { Last::Received } else { Last::Undecided }
 }

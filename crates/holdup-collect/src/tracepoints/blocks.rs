@@ -1,4 +1,4 @@
-//! Requests as they are given to block devices: how many, how large, and how many begin where one before them ended.
+//! Requests issued to block devices: their number, their sizes, and how many are sequential.
 //!
 //! A device serves several readers at once, so a request counts as sequential if it begins where any of the last
 //! [`STREAMS`] requests of its device and direction ended.
@@ -12,16 +12,16 @@ use super::ring::Record;
 use crate::proc::{Proc, Tree};
 use crate::reading::Out;
 
-/// Ends that are remembered of each device and direction.
+/// Number of request ends remembered per device and direction.
 const STREAMS: usize = 32;
 
-/// Upper bounds of the sizes that are told apart, bytes; the last class has none.
+/// Upper bounds of the size classes, bytes; the last class has none.
 const SIZES: [u64; 8] = [4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 1 << 20];
 
-/// Bytes of a sector in the kernel's own counts.
+/// Bytes of a sector in the kernel's counts.
 const SECTOR_BYTES: u64 = 512;
 
-/// What was seen so far.
+/// The totals so far.
 #[derive(Default)]
 pub(super) struct Blocks {
     totals: BTreeMap<(u64, &'static str), Total>,
@@ -38,14 +38,14 @@ struct Total {
 }
 
 impl Blocks {
-    /// Takes one `block:block_rq_issue` in. Flushes and discards carry no data and are left out.
+    /// Counts one `block:block_rq_issue`. Flushes and discards carry no data and are skipped.
     pub fn take(&mut self, format: &Format, record: &Record<'_>) {
         let field = |name| format.number(record.raw, name);
         let (Some(device), Some(sector), Some(sectors)) = (field("dev"), field("sector"), field("nr_sector")) else {
             return;
         };
         let direction = match format.bytes(record.raw, "rwbs").unwrap_or_default() {
-            // `F` before the direction is a flush that comes with the data.
+            // `F` before the direction marks a flush that comes with the data.
             [b'R', ..] | [b'F', b'R', ..] => "read",
             [b'W', ..] | [b'F', b'W', ..] => "write",
             _ => return,
@@ -55,7 +55,7 @@ impl Blocks {
         }
     }
 
-    /// Puts all totals out.
+    /// Adds all totals to `out`.
     pub fn put(&mut self, proc: &Proc, out: &mut Out) {
         for ((device, direction), total) in &self.totals {
             let name = self.names.entry(*device).or_insert_with(|| name(proc, *device));

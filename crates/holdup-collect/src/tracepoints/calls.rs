@@ -1,5 +1,5 @@
-//! How long system calls on files and directories take: entry and exit of each, by process and call. Only those that change
-//! directories or wait for a disk are asked for; which, the kernel filters.
+//! Durations of system calls on files and directories: entry and exit of each, by process and call.
+//! Only calls that change directories or wait for a disk are traced; the kernel filters them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,7 +10,7 @@ use super::ring::Record;
 use crate::proc::{Proc, Tree};
 use crate::reading::Out;
 
-/// The calls, by their numbers on this machine's architecture.
+/// The traced calls, by their numbers on this machine's architecture.
 const CALLS: &[(i64, &str)] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_unlink, "unlink"),
@@ -31,7 +31,7 @@ const CALLS: &[(i64, &str)] = &[
     (libc::SYS_sync_file_range, "sync_file_range"),
 ];
 
-/// Most processes whose names are remembered, and most calls under way.
+/// Largest number of remembered process names, and of calls in progress.
 const KEPT_MAX: usize = 10_000;
 
 /// The condition under which the kernel records a call.
@@ -40,7 +40,7 @@ pub(super) fn filter() -> String {
     terms.join(" || ")
 }
 
-/// An entry or an exit of a call.
+/// The entry or the exit of a call.
 #[derive(Clone, Copy)]
 pub(super) struct Edge {
     at: u64,
@@ -51,14 +51,14 @@ pub(super) struct Edge {
 }
 
 impl Edge {
-    /// Of a `raw_syscalls` record; none if it lacks the call's number.
+    /// Parses a `raw_syscalls` record; none if it lacks the call's number.
     pub fn of(format: &Format, record: &Record<'_>, is_exit: bool) -> Option<Self> {
         let number = format.number(record.raw, "id")? as i64;
         Some(Self { at: record.at, pid: record.pid, tid: record.tid, number, is_exit })
     }
 }
 
-/// What was seen so far.
+/// The totals so far.
 #[derive(Default)]
 pub(super) struct Calls {
     under_way: HashMap<u32, Edge>,
@@ -73,20 +73,20 @@ struct Total {
 }
 
 impl Calls {
-    /// Takes in the edges of all CPUs since the last time.
+    /// Takes the edges of all CPUs since the last time.
     pub fn take(&mut self, proc: &Proc, mut edges: Vec<Edge>) {
         // Each CPU has its own ring, and a thread may leave a call on another CPU than it entered on.
         edges.sort_by_key(|edge| edge.at);
         for edge in edges {
             if !edge.is_exit {
-                // Calls whose exits were lost would stay for ever.
+                // Calls whose exits were lost would stay forever.
                 if self.under_way.len() >= KEPT_MAX {
                     self.under_way.clear();
                 }
                 self.under_way.insert(edge.tid, edge);
                 continue;
             }
-            // An exit without its entry: that was before the tracing began, or was lost.
+            // Its entry was before the tracing, or was lost.
             let Some(entry) = self.under_way.remove(&edge.tid).filter(|entry| entry.number == edge.number) else {
                 continue;
             };
@@ -101,7 +101,7 @@ impl Calls {
         }
     }
 
-    /// Puts all totals out.
+    /// Adds all totals to `out`.
     pub fn put(&self, out: &mut Out) {
         for ((process, call), total) in &self.totals {
             let labels = Labels::new([("process", process.as_str()), ("call", call)]);
@@ -111,7 +111,8 @@ impl Calls {
     }
 }
 
-/// A process' name. One that has ended meanwhile has none: all such are one, or there would be a series for each.
+/// A process' name. Those that have ended meanwhile share one name, or there would be a series for
+/// each.
 fn process(proc: &Proc, pid: u32) -> String {
     proc.word(Tree::Proc, &format!("{pid}/comm")).unwrap_or_else(|| "(ended)".to_owned())
 }

@@ -1,4 +1,4 @@
-//! Where the kernel says a tracepoint is: its number, and where in a record each field stands. Field places differ between
+//! A tracepoint's id, and the positions of the fields in its records. Positions differ between
 //! kernels, so they are read from the tracepoint's `format` file each time.
 
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ const ROOTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// The mounted tracing file system.
 ///
 /// # Errors
-/// If it is not mounted, or not ours to read; the text says what to run.
+/// If it is not mounted, or may not be read; the text says what to run.
 pub(super) fn root() -> Result<PathBuf, ProbeError> {
     let why = match ROOTS.iter().map(Path::new).find(|root| root.join("events").is_dir()) {
         Some(root) if std::fs::read_dir(root.join("events/block")).is_ok() => return Ok(root.to_owned()),
         Some(root) => format!("{} is not readable; run holdup as root", root.display()),
         None => {
-            "the tracing file system is not mounted; run: mount -t tracefs nodev /sys/kernel/tracing (and go on as root)"
+            "the tracing file system is not mounted; run: mount -t tracefs nodev /sys/kernel/tracing (and run holdup as root)"
                 .to_owned()
         }
     };
@@ -27,7 +27,7 @@ pub(super) fn root() -> Result<PathBuf, ProbeError> {
 /// A tracepoint of this kernel.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Format {
-    /// Its number, for `perf_event_open`.
+    /// Its id, for `perf_event_open`.
     pub id: u64,
     fields: Vec<Field>,
 }
@@ -43,11 +43,12 @@ impl Format {
     /// Reads `events/NAME/format` below `root`.
     ///
     /// # Errors
-    /// If there is no such tracepoint, in words.
+    /// If the tracepoint does not exist or its format is unknown, as a message.
     pub fn read(root: &Path, name: &str) -> Result<Self, String> {
         let path = root.join("events").join(name).join("format");
         let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-        Self::parse(&text).ok_or_else(|| format!("{}: not as expected", path.display()))
+        Self::parse(&text)
+            .ok_or_else(|| format!("{}: unknown format; this kernel's tracepoint is not supported", path.display()))
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -70,7 +71,7 @@ impl Format {
         raw.get(field.offset..field.offset.checked_add(field.size)?)
     }
 
-    /// Field `name` as a number of at most eight bytes, in this machine's byte order.
+    /// Field `name` as a number of at most eight bytes, in native byte order.
     pub fn number(&self, raw: &[u8], name: &str) -> Option<u64> {
         let bytes = self.bytes(raw, name)?;
         let mut whole = [0; 8];

@@ -1,5 +1,5 @@
-//! Records of one tracepoint on one CPU: opened, filtered in the kernel, read without waiting. The ring's size bounds what an
-//! interval can cost: what does not fit is lost, and counted.
+//! Records of one tracepoint on one CPU: opened, filtered in the kernel, read without waiting. The
+//! ring's size limits the cost of an interval: records that do not fit are lost, and counted.
 
 use std::ffi::CString;
 use std::io;
@@ -8,23 +8,23 @@ use std::os::fd::AsRawFd as _;
 use perf_event::events::Tracepoint;
 use perf_event::{Builder, SampleFlag, Sampler};
 
-/// Bytes of one ring: some 4,000 records an interval.
+/// Bytes of one ring: some 4,000 records per interval.
 const RING_BYTES: usize = 512 << 10;
 
 /// `PERF_EVENT_IOC_SET_FILTER` of linux/perf_event.h: `_IOW('$', 6, char *)`.
 const SET_FILTER: libc::Ioctl = 0x4008_2406_u32 as libc::Ioctl;
 
-/// Kinds of records (linux/perf_event.h).
+/// Record types (linux/perf_event.h).
 const LOST: u32 = 2;
 const SAMPLE: u32 = 9;
 
 /// One record.
 pub(super) struct Record<'r> {
-    /// Process that was running.
+    /// The running process.
     pub pid: u32,
     /// Its thread.
     pub tid: u32,
-    /// When, nanoseconds on the clock that all rings share.
+    /// Time, nanoseconds on the clock that all rings share.
     pub at: u64,
     /// The tracepoint's own bytes.
     pub raw: &'r [u8],
@@ -34,7 +34,7 @@ pub(super) struct Record<'r> {
 pub(super) struct Ring(Sampler);
 
 impl Ring {
-    /// Begins to record tracepoint `id` on `cpu`, those for which `filter` holds.
+    /// Starts recording tracepoint `id` on `cpu`, only records that match `filter`.
     pub fn open(id: u64, cpu: usize, filter: Option<&str>) -> io::Result<Self> {
         let mut builder = Builder::new(Tracepoint::with_id(id));
         builder.any_pid().one_cpu(cpu).include_kernel().sample_period(1);
@@ -52,7 +52,7 @@ impl Ring {
         Ok(Self(sampler))
     }
 
-    /// Gives every record there is to `take`, and returns how many were lost since the last time.
+    /// Hands every available record to `take`, and returns how many were lost since the last time.
     pub fn drain(&mut self, mut take: impl FnMut(Record<'_>)) -> u64 {
         let mut lost = 0;
         while let Some(record) = self.0.next_record() {
@@ -71,7 +71,7 @@ impl Ring {
     }
 }
 
-/// A sample of the kinds asked for, in the order that perf_event_open(2) gives them.
+/// A sample with the requested parts, in the order of perf_event_open(2).
 fn sample(data: &[u8]) -> Option<Record<'_>> {
     let length = u32_at(data, 16)? as usize;
     let raw = data.get(20..20_usize.checked_add(length)?)?;

@@ -1,28 +1,28 @@
-//! The addresses of this machine, to tell on whose side packets are seen. Addresses of other network namespaces (containers)
-//! are not among them.
+//! The addresses of this machine, which tell on whose side packets are seen. Addresses of other
+//! network namespaces (containers) are not included.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ptr;
 
-/// All addresses of all interfaces; none if the kernel does not tell.
+/// All addresses of all interfaces; empty if the kernel reports none.
 pub(super) fn own() -> Vec<IpAddr> {
     let mut list: *mut libc::ifaddrs = ptr::null_mut();
-    // SAFETY: it fills in `list`, which is freed below.
+    // SAFETY: the call fills in `list`, which is freed below.
     if unsafe { libc::getifaddrs(&raw mut list) } != 0 {
         return Vec::new();
     }
     let (mut found, mut at) = (Vec::new(), list);
     while !at.is_null() {
-        // SAFETY: an entry of the list that was just made, which is not freed yet.
+        // SAFETY: an entry of the new list, which is not freed yet.
         let entry = unsafe { &*at };
         at = entry.ifa_next;
         if entry.ifa_addr.is_null() {
             continue;
         }
-        // SAFETY: every address begins with its family.
+        // SAFETY: every address starts with its family.
         match i32::from(unsafe { (*entry.ifa_addr).sa_family }) {
             libc::AF_INET => {
-                // SAFETY: an address of this family has this form; it need not be aligned.
+                // SAFETY: an address of this family has this layout; it need not be aligned.
                 let address: libc::sockaddr_in = unsafe { ptr::read_unaligned(entry.ifa_addr.cast()) };
                 found.push(IpAddr::V4(Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr))));
             }

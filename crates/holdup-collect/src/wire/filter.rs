@@ -1,12 +1,13 @@
-//! The kernel's own filter for packets of some TCP ports, so that no other is copied: a program of the classic packet filter
-//! (linux/filter.h), on packets that begin with their IP head. IPv6 packets with extension heads are not taken.
+//! The kernel filter for packets of some TCP ports, so that no others are copied: a classic BPF
+//! program (linux/filter.h), for packets that start with their IP header. IPv6 packets with
+//! extension headers are dropped.
 
 use libc::sock_filter;
 
 const LOAD: u16 = 0x20;
 const LOAD_HALF: u16 = 0x28;
 const LOAD_BYTE: u16 = 0x30;
-/// Half a word at an offset from the length of IPv4's head.
+/// Loads a half word at an offset from the length of the IPv4 header.
 const LOAD_HALF_BEHIND: u16 = 0x48;
 const LENGTH_OF_HEAD: u16 = 0xb1;
 const AND: u16 = 0x54;
@@ -14,16 +15,16 @@ const JUMP_EQUAL: u16 = 0x15;
 const JUMP_SET: u16 = 0x45;
 const RETURN: u16 = 0x06;
 
-/// The kernel's facts of a packet, read as if from a negative offset.
+/// The kernel's metadata of a packet, at a negative offset.
 const PACKET_TYPE: u32 = -0x1000_i32 as u32 + 4;
 const HARDWARE_TYPE: u32 = -0x1000_i32 as u32 + 28;
 const LOOPBACK: u32 = 772;
 const OUTGOING: u32 = 4;
 
-/// Most ports: a jump goes no further than 255 steps.
+/// Largest number of ports: a jump spans at most 255 steps.
 pub(super) const PORTS_MAX: usize = 16;
 
-/// Where a step goes on.
+/// The target of a jump.
 #[derive(Clone, Copy)]
 enum To {
     Next,
@@ -32,8 +33,8 @@ enum To {
     Drop,
 }
 
-/// The program that takes up to `snap_bytes` of packets to or from `ports`. On loopback, where each packet passes twice, the
-/// one that goes out is left.
+/// The program that accepts up to `snap_bytes` of packets to or from `ports`. On loopback each
+/// packet passes twice, and the outgoing copy is dropped.
 pub(super) fn program(ports: &[u16], snap_bytes: u32) -> Vec<sock_filter> {
     let ports = ports.get(..PORTS_MAX).unwrap_or(ports);
     let mut steps: Vec<(u16, u32, To, To)> = Vec::new();
@@ -45,7 +46,7 @@ pub(super) fn program(ports: &[u16], snap_bytes: u32) -> Vec<sock_filter> {
     put(JUMP_EQUAL, OUTGOING, Drop, Next);
     put(LOAD_BYTE, 0, Next, Next);
     put(AND, 0xf0, Next, Next);
-    // From here to what is done for version 6.
+    // From here to the instructions for version 6.
     put(JUMP_EQUAL, 0x40, Next, Skip(2 * ports.len() as u8 + 8));
     put(LOAD_BYTE, 9, Next, Next);
     put(JUMP_EQUAL, 6, Next, Drop);

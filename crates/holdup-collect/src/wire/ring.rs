@@ -1,6 +1,7 @@
-//! A socket of the kernel that copies packets into memory it shares with us: `AF_PACKET` with a ring of blocks, version 3
-//! (packet(7); Documentation/networking/packet_mmap.rst). It is bounded: what comes while all blocks are full is dropped, and
-//! counted. Times are the kernel's, of when the packet passed.
+//! A kernel socket that copies packets into shared memory: `AF_PACKET` with a ring of blocks,
+//! version 3 (packet(7); Documentation/networking/packet_mmap.rst). It is bounded: packets that
+//! arrive while all blocks are full are dropped, and counted. Timestamps are the kernel's, from
+//! when the packet passed.
 
 use std::io;
 use std::mem::size_of;
@@ -12,12 +13,12 @@ use holdup_protocol::packets::packet::{Link, Packet};
 
 use super::filter::program;
 
-/// Bytes of one block, and how many there are: 12 MiB, half a second of 200 Mbit/s.
+/// Size and number of blocks: 12 MiB in total, half a second of 200 Mbit/s.
 const BLOCK_BYTES: usize = 1 << 20;
 const BLOCKS: usize = 12;
-/// A block that is not full is handed over after so many milliseconds.
+/// A partly filled block is handed over after this many milliseconds.
 pub(super) const RETIRE_MS: u32 = 50;
-/// Bytes that are stored of a packet: all of most statements, while a large result is counted only.
+/// Bytes stored of a packet: most statements whole; of a large result only the length matters.
 pub(super) const SNAP_BYTES: u32 = 16 << 10;
 
 /// The ring.
@@ -27,7 +28,7 @@ pub(super) struct Ring {
     next: usize,
 }
 
-// SAFETY: the memory belongs to this value alone, and is given back when it is dropped.
+// SAFETY: only this value owns the memory, which is unmapped when it is dropped.
 unsafe impl Send for Ring {}
 
 impl Drop for Ring {
@@ -38,17 +39,17 @@ impl Drop for Ring {
 }
 
 impl Ring {
-    /// Begins to take packets to and from `ports`.
+    /// Starts capturing packets to and from `ports`.
     ///
     /// # Errors
-    /// If the kernel does not let us (`EPERM` without `CAP_NET_RAW`).
+    /// If the kernel refuses (`EPERM` without `CAP_NET_RAW`).
     pub fn open(ports: &[u16]) -> io::Result<Self> {
         // SAFETY: plain numbers; with protocol 0 nothing is received before it is bound.
         let socket = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
         if socket < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: it was opened just now, and nobody else has it.
+        // SAFETY: it was just opened, and no other code owns it.
         let socket = unsafe { OwnedFd::from_raw_fd(socket) };
         set(
             &socket,
@@ -69,7 +70,7 @@ impl Ring {
             tp_feature_req_word: 0,
         };
         set(&socket, libc::SOL_PACKET, libc::PACKET_RX_RING as libc::c_int, &request)?;
-        // SAFETY: a new mapping of the socket's ring, of the length that was asked for.
+        // SAFETY: a new mapping of the socket's ring, with the configured length.
         let memory = unsafe {
             libc::mmap(
                 ptr::null_mut(),
@@ -84,11 +85,11 @@ impl Ring {
             return Err(io::Error::last_os_error());
         }
         let ring = Self { socket, memory: memory.cast(), next: 0 };
-        // SAFETY: all zeros are an address of no family.
+        // SAFETY: an all-zero address is valid and has no family.
         let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
         address.sll_family = libc::AF_PACKET as u16;
         address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
-        // SAFETY: `address` is a whole address of this family, and lives through the call.
+        // SAFETY: `address` is a complete address of this family and outlives the call.
         let bound = unsafe {
             libc::bind(ring.socket.as_raw_fd(), (&raw const address).cast(), size_of::<libc::sockaddr_ll>() as u32)
         };
@@ -98,24 +99,26 @@ impl Ring {
     /// Waits at most `ms` milliseconds for packets.
     pub fn wait(&self, ms: libc::c_int) {
         let mut wanted = libc::pollfd { fd: self.socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one entry, which lives through the call. However it ends, the ring is looked at.
+        // SAFETY: one entry, which outlives the call. The ring is read whatever the result.
         unsafe { libc::poll(&raw mut wanted, 1, ms) };
     }
 
-    /// Gives all packets there are, oldest first.
+    /// Hands all available packets to `take`, oldest first.
     pub fn drain(&mut self, take: &mut dyn FnMut(&Packet<'_>)) {
         for _ in 0..BLOCKS {
-            // SAFETY: `next` is below BLOCKS, so the block lies in the mapping, which is aligned to a page.
+            // SAFETY: `next` is below BLOCKS, so the block lies in the page-aligned mapping.
             let block = unsafe { self.memory.add(self.next * BLOCK_BYTES) };
             let head = block.cast::<libc::tpacket_block_desc>();
-            // SAFETY: a block begins with its description; the kernel may write to it meanwhile, hence volatile.
+            // SAFETY: a block starts with its descriptor; the kernel may write to it meanwhile,
+            // hence volatile.
             let status = unsafe { &raw mut (*head).hdr.bh1.block_status };
             // SAFETY: as above.
             if unsafe { status.read_volatile() } & libc::TP_STATUS_USER == 0 {
                 return;
             }
             fence(Ordering::Acquire);
-            // SAFETY: the kernel has handed the block over, and does not touch it until it is given back.
+            // SAFETY: the kernel has handed the block over, and leaves it alone until it is
+            // returned.
             let bytes = unsafe { std::slice::from_raw_parts(block, BLOCK_BYTES) };
             // SAFETY: as above.
             let (count, first) = unsafe { ((*head).hdr.bh1.num_pkts, (*head).hdr.bh1.offset_to_first_pkt) };
@@ -127,11 +130,11 @@ impl Ring {
         }
     }
 
-    /// Packets that were dropped since this was last asked.
+    /// Packets dropped since the last call.
     pub fn dropped(&self) -> u64 {
         let mut seen = libc::tpacket_stats_v3 { tp_packets: 0, tp_drops: 0, tp_freeze_q_cnt: 0 };
         let mut length = size_of::<libc::tpacket_stats_v3>() as u32;
-        // SAFETY: `seen` has the length that is said, and both live through the call.
+        // SAFETY: `seen` has the given length, and both outlive the call.
         let result = unsafe {
             libc::getsockopt(
                 self.socket.as_raw_fd(),
@@ -145,11 +148,12 @@ impl Ring {
     }
 }
 
-/// Gives the packets of one block; offsets that lead out of it end it.
+/// Hands over the packets of one block, stopping at an offset outside of it.
 fn packets(block: &[u8], mut at: usize, count: u32, take: &mut dyn FnMut(&Packet<'_>)) {
     for _ in 0..count {
         let Some(head) = block.get(at..at.saturating_add(size_of::<libc::tpacket3_hdr>())) else { return };
-        // SAFETY: the slice has the length of the head, which is plain numbers; it need not be aligned.
+        // SAFETY: the slice has the header's length, and the header is plain numbers; it need not
+        // be aligned.
         let head: libc::tpacket3_hdr = unsafe { ptr::read_unaligned(head.as_ptr().cast()) };
         let begins = at + usize::from(head.tp_net);
         let Some(bytes) = block.get(begins..begins.saturating_add(head.tp_snaplen as usize)) else { return };
@@ -168,7 +172,7 @@ fn packets(block: &[u8], mut at: usize, count: u32, take: &mut dyn FnMut(&Packet
 }
 
 fn set<T>(socket: &OwnedFd, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
-    // SAFETY: `value` is what this option takes, with its length, and lives through the call.
+    // SAFETY: `value` has this option's type and length, and outlives the call.
     let result = unsafe {
         libc::setsockopt(socket.as_raw_fd(), level, name, ptr::from_ref(value).cast(), size_of::<T>() as u32)
     };

@@ -93,7 +93,7 @@ fn unicorn_from_outside() {
 fn whole(command: fn(&Path, u16, &Peer) -> Command, workers: usize) {
     let (folder, port, peer) = (tempfile::tempdir().unwrap(), free_port(), Peer::new());
     let address = format!("server:{port}");
-    assert!(refused(&address).to_string().contains("nobody listens"));
+    assert!(refused(&address).to_string().contains("no process listens"));
     let mut server = Program::start(folder.path(), &mut command(folder.path(), port, &peer));
     server.wait_for_port(port);
     let mut source = probed(&address);
@@ -281,7 +281,7 @@ fn in_a_network_of_its_own() {
     assert_eq!(sum(&there, "tcp_listen_overflows_total", &[]), Some(0.0), "of its network, not of ours");
     drop(server);
     until(&mut *source, "stop", |batch| batch.events.iter().any(|e| e.kind == "server_stopped"));
-    assert!(refused(&address).to_string().contains("no process"));
+    assert!(refused(&address).to_string().contains("does not exist here"));
 }
 
 /// Of a server of another user its queue can be seen, not who it is.

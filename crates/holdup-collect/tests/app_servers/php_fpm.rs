@@ -78,7 +78,7 @@ fn what_is_no_pool(folder: &Path) {
     let web = free_port_that_answers_html();
     for (address, said) in [
         (format!("php-fpm:unix:{}/side.sock?status=/nothing", folder.display()), "pm.status_path = /nothing"),
-        (format!("php-fpm:unix:{}/no.sock", folder.display()), "no such socket"),
+        (format!("php-fpm:unix:{}/no.sock", folder.display()), "the socket does not exist"),
         (format!("php-fpm:127.0.0.1:{}", free_port()), "refused"),
         (format!("php-fpm:127.0.0.1:{web}"), "FastCGI"),
         (format!("php-fpm:http://127.0.0.1:{web}/status"), "HTML"),

@@ -23,7 +23,7 @@ fn one_process_over_tcp() {
 
     for (address, said) in [
         (format!("puma:http://127.0.0.1:{control}"), "?token=T"),
-        (format!("puma:http://127.0.0.1:{control}?token=another-canary"), "does not take this token"),
+        (format!("puma:http://127.0.0.1:{control}?token=another-canary"), "rejects this token"),
     ] {
         let error = refused(&address);
         assert!(matches!(error, ProbeError::Denied { .. }), "{error}");
@@ -32,7 +32,7 @@ fn one_process_over_tcp() {
     for (address, said) in [
         (format!("puma:http://127.0.0.1:{port}?token={TOKEN}"), "not with Puma's stats"),
         (format!("puma:http://127.0.0.1:{}?token={TOKEN}", free_port()), "refused"),
-        ("puma:unix:/nowhere/puma.sock".to_owned(), "no such socket"),
+        ("puma:unix:/nowhere/puma.sock".to_owned(), "the socket does not exist"),
     ] {
         let error = refused(&address);
         assert!(matches!(error, ProbeError::Unreachable { .. }), "{error}");

@@ -37,7 +37,7 @@ fn workers_and_their_threads() {
     for (address, said) in [
         (format!("uwsgi:127.0.0.1:{port}"), "stats"),
         (format!("uwsgi:127.0.0.1:{}", free_port()), "refused"),
-        ("uwsgi:unix:/nowhere/stats.sock".to_owned(), "no such socket"),
+        ("uwsgi:unix:/nowhere/stats.sock".to_owned(), "the socket does not exist"),
     ] {
         let error = refused(&address);
         assert!(matches!(error, ProbeError::Unreachable { .. }) && error.to_string().contains(said), "{error}");

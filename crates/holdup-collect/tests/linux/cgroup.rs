@@ -233,7 +233,7 @@ fn a_cgroup_by_its_name_goes_and_comes_back() {
     std::fs::remove_dir_all(&app).unwrap();
     let mut batch = Batch::default();
     for _ in 0..2 {
-        assert!(named.sample(&mut batch).is_err_and(|error| error.to_string() == "there is no cgroup /app"));
+        assert!(named.sample(&mut batch).is_err_and(|error| error.to_string() == "cgroup /app does not exist"));
     }
     assert_eq!((kinds(&batch), batch.samples.len()), (vec!["cgroup_gone"], 0));
     fill("usage_usec 1000000\nnr_periods 1\nnr_throttled 0\nthrottled_usec 0\n");

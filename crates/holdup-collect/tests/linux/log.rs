@@ -45,7 +45,7 @@ fn lines_become_rows_and_what_is_none_is_counted() {
     let error = log.sample(&mut batch).unwrap_err().to_string();
     assert_eq!(
         error,
-        "lines that can't be read, counted in log_lines_total: line 3 can't be read: neither a JSON object nor key=value pairs"
+        "some lines cannot be read (log_lines_total counts them): line 3 cannot be read: it is neither a JSON object nor key=value pairs"
     );
     assert_eq!(times(&batch.spans), [("request", 9_000), ("database", 2_500), ("pool", 1_000)]);
     let request = &batch.spans[0];
@@ -71,7 +71,7 @@ fn a_log_that_says_too_little_is_told_beforehand() {
     let coverage = watch(&path, "").probe().unwrap().remove(0);
     assert_eq!(coverage.state, CoverageState::Partial);
     let why = coverage.why.unwrap();
-    assert!(why.contains("line 1 can't be read") && !why.contains("hidden"), "{why}");
+    assert!(why.contains("line 1 cannot be read") && !why.contains("hidden"), "{why}");
     assert!(coverage.enable.unwrap().contains("docs/logs.md"));
     let missing = watch(&dir.path().join("none"), "").probe().unwrap_err();
     assert!(matches!(missing, ProbeError::Unreachable { .. }), "{missing}");

@@ -165,7 +165,7 @@ fn failures_are_counted_until_it_answers_again() {
     let events: Vec<_> = batch.events.iter().map(|it| (it.kind.as_str(), label(it, "in_a_row"))).collect();
     let (failed, recovered) = ("probe_failed", "probe_recovered");
     assert_eq!(events, [(failed, "1"), (failed, "2"), (recovered, "2"), (failed, "1"), (recovered, "1")]);
-    assert!(batch.events[1].text.contains("2 in a row, at 2 "), "{}", batch.events[1].text);
+    assert!(batch.events[1].text.contains("2 in a row; at 2 "), "{}", batch.events[1].text);
 }
 
 /// A probe that is under way holds up neither the samples nor the end.

@@ -82,11 +82,11 @@ fn what_can_not_be_used_says_why() {
     for (port, said) in [
         (closed, "refused"),
         (html, "line 1"),
-        (empty, "single metric"),
+        (empty, "contains no metric"),
         (missing, "404"),
         (moved, "redirect"),
         (rubbish, "HTTP"),
-        (huge, "larger"),
+        (huge, "exceeds"),
     ] {
         let error = at(port).probe().unwrap_err();
         assert!(matches!(error, ProbeError::Unreachable { .. }));
@@ -107,7 +107,7 @@ fn a_server_that_stalls_is_given_up() {
     });
     let begun = Instant::now();
     let error = at(port).sample(&mut Batch::default()).unwrap_err().to_string();
-    assert!(error.contains("in time"), "{error}");
+    assert!(error.contains("within the time limit"), "{error}");
     assert!(begun.elapsed() < Duration::from_secs(50));
 }
 

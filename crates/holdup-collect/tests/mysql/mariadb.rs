@@ -93,7 +93,7 @@ fn a_real_mariadb() {
     let gap = watcher.sample(&mut batch).unwrap_err().to_string();
     assert!(!gap.contains("canary"), "{gap}");
     assert!(batch.is_empty(), "a gap is no row");
-    assert!(watcher.sample(&mut batch).unwrap_err().to_string().contains("could not connect"));
+    assert!(watcher.sample(&mut batch).unwrap_err().to_string().contains("cannot connect"));
     server.restart(&["--performance-schema=OFF"]);
     // It may be in a pause between two attempts.
     let deadline = Instant::now() + Duration::from_secs(120);
@@ -172,7 +172,7 @@ fn refusals(server: &MariaDb) {
     assert!(
         text.ends_with(
             "run: GRANT PROCESS ON *.* TO 'poor'@'%'; GRANT SELECT ON performance_schema.* TO 'poor'@'%'; \
-             (or go on without it: --partial)"
+             (or continue without it: --partial)"
         ),
         "{text}"
     );
@@ -253,7 +253,7 @@ fn plans(server: &MariaDb) {
     let mut watcher = server.watch("watcher", PASSWORD, "?plans=explain", false);
     let coverage = watcher.probe().unwrap();
     let entry = coverage.iter().find(|part| part.source.ends_with(" plans")).unwrap();
-    let grant = entry.why.as_ref().and_then(|why| why.split_once("(else: ")?.1.split_once(')')).unwrap().0;
+    let grant = entry.why.as_ref().and_then(|why| why.split_once("(if not: ")?.1.split_once(')')).unwrap().0;
     for _ in 0..8 {
         run(1);
         assert!(sample(&mut watcher).plans.is_empty(), "it may not read the table");

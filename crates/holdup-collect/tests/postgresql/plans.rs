@@ -110,7 +110,7 @@ fn rights(server: &Server) {
     let enable = blind_entry.enable.unwrap_or_default();
     assert!(enable.contains(grant), "{enable}");
     let each =
-        |schema: &str| enable.replace("SCHEMA public", &format!("SCHEMA {schema}")).replace("(of each schema)", "");
+        |schema: &str| enable.replace("SCHEMA public", &format!("SCHEMA {schema}")).replace("(for each schema)", "");
     server.run(&each("public"));
     server.run(&each("hidden"));
 }

@@ -52,8 +52,8 @@ fn arguments() {
     refused(dir.path(), &with(&["--duration=0s"]), &["--duration"]);
     refused(dir.path(), &with(&["--threshold", "median < 1s"]), &["median", "p50, p99, p99.9"]);
     refused(dir.path(), &with(&["--threshold", "p99 > 1s"]), &["write p99 < VALUE"]);
-    refused(dir.path(), &with(&["--watch", "hosst"]), &["hosst", "there are: host, pid:4711"]);
-    refused(dir.path(), &with(&["--watch", "oracle:x"]), &["oracle", "there are: host"]);
+    refused(dir.path(), &with(&["--watch", "hosst"]), &["hosst", "supported: host, pid:4711"]);
+    refused(dir.path(), &with(&["--watch", "oracle:x"]), &["oracle", "supported: host"]);
     refused(dir.path(), &["watch", "--for=1s", "--watch", "pid:4194304999"], &["4194304999"]);
     refused(
         dir.path(),

@@ -53,7 +53,7 @@ fn a_token_is_nowhere() {
         assert!(manifest.contains(&format!("\"puma:127.0.0.1:{control}\"")), "{manifest}");
     }
     let doctor = finish(holdup(["doctor", "--json", "--watch", &address.replace(CANARY, &format!("x{CANARY}"))]), 60);
-    assert!(doctor.stdout.contains("does not take this token"), "{}", doctor.stdout);
+    assert!(doctor.stdout.contains("rejects this token"), "{}", doctor.stdout);
     assert!(!doctor.stdout.contains(CANARY) && !doctor.stderr.contains(CANARY), "{}", doctor.stdout);
 }
 

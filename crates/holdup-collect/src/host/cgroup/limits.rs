@@ -1,5 +1,6 @@
-//! What a cgroup may use. A limit binds everything below it (but for version 1's throttle), so all levels up to the root, or to
-//! what a container shows of it, are looked at, and the tightest one counts. No counter is read.
+//! The limits of a cgroup. A limit binds everything below it (except version 1's throttle), so all
+//! levels up to the root, or up to what a container shows of it, are read, and the tightest limit
+//! counts. No counter is read.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use crate::proc::{Proc, keyed};
 /// Version 1 writes "no limit" as the largest number of whole pages.
 const MEMORY_UNLIMITED: u64 = 1 << 60;
 
-/// Names in a setting, files of version 1, keys of version 2's `io.max`.
+/// Our setting names, files of version 1, keys of version 2's `io.max`.
 const DISK_LIMITS: [(&str, &str, &str); 4] = [
     ("read_bytes_per_second", "blkio.throttle.read_bps_device", "rbps"),
     ("write_bytes_per_second", "blkio.throttle.write_bps_device", "wbps"),
@@ -20,7 +21,7 @@ const DISK_LIMITS: [(&str, &str, &str); 4] = [
     ("write_operations_per_second", "blkio.throttle.write_iops_device", "wiops"),
 ];
 
-/// The tightest of a kind, and the level (index into the place's levels) that has it.
+/// The tightest limit of a kind, and the index of the level that sets it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tightest<T> {
     pub value: T,
@@ -51,7 +52,7 @@ pub(super) fn memory_high(place: &Place) -> Option<Tightest<u64>> {
     if place.is_v2 { least(place, "memory.high") } else { None }
 }
 
-/// Most threads of it and of all below.
+/// Largest number of threads of the cgroup and all below it.
 pub(super) fn processes(place: &Place) -> Option<Tightest<u64>> {
     least(place, "pids.max")
 }
@@ -65,8 +66,9 @@ fn least(place: &Place, file: &str) -> Option<Tightest<u64>> {
     limits.min_by_key(|limit| (limit.value, limit.level))
 }
 
-/// Limits a second by device and kind (`read_bytes_per_second`, …), and the nearest level that has any. Version 1's throttle knows
-/// no levels: only that of the process's own cgroup binds (tried on Linux 6.18).
+/// Limits per second by device and kind (`read_bytes_per_second`, …), and the nearest level that
+/// sets any. Version 1's throttle ignores levels: only that of the process's own cgroup binds
+/// (tried on Linux 6.18).
 pub(super) fn disk(
     place: &Place,
     proc: &Proc,

@@ -1,5 +1,6 @@
-//! Pods and events as JSON has them, one by one or as lists, in the form of the API or of `kubectl`. Whatever else is there is counted and left
-//! out. The order of keys is nobody's promise, and lists may be null.
+//! Parses pods and events from JSON, single objects or lists, in the form of the API or of
+//! `kubectl`. Objects of other kinds are noted and left out. Keys may come in any order, and lists
+//! may be null.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -7,40 +8,41 @@ use serde_json::Value;
 
 use crate::kubernetes::objects::source;
 
-/// What a document holds.
+/// The objects of a document.
 #[derive(Debug, Default)]
 pub struct Document {
     pub(crate) pods: Vec<Pod>,
     pub(crate) events: Vec<Event>,
-    /// Objects that are neither, by their kind; each once.
+    /// The kinds of other objects, each once.
     pub others: Vec<String>,
     /// The token of the next page, if the API has more.
     pub next: Option<String>,
 }
 
 impl Document {
-    /// How many pods it tells of.
+    /// The number of pods.
     pub fn pods(&self) -> usize {
         self.pods.len()
     }
 
-    /// How many events it tells of.
+    /// The number of events.
     pub fn events(&self) -> usize {
         self.events.len()
     }
 }
 
-/// Why something is no document of Kubernetes.
+/// Why a text is not a Kubernetes document.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct Unread {
-    /// Line, from 1; 0 if it is of no line.
+    /// Line, from 1; 0 if the error belongs to no line.
     pub line: usize,
     /// What is wrong.
     pub text: String,
 }
 
-/// An object of any kind. What only pods have is read with patience: in other kinds the same keys hold other things.
+/// An object of any kind. Pod-only fields are parsed leniently: other kinds use the same keys for
+/// other things.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Object {
@@ -148,7 +150,7 @@ pub(crate) struct Port {
     pub container_port: Option<u64>,
 }
 
-/// Quantities: texts, and of who writes YAML by hand numbers.
+/// Quantities: strings, or numbers in YAML written by hand.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Resources {
     pub limits: Option<Amounts>,
@@ -218,7 +220,7 @@ pub(crate) struct ContainerStatus {
     pub last_state: Option<State>,
 }
 
-/// One of the three, or nothing yet.
+/// One of the three states; none before the container starts.
 #[derive(Debug, Deserialize)]
 pub(crate) struct State {
     pub running: Option<Running>,
@@ -259,7 +261,7 @@ impl Pod {
     }
 }
 
-/// Something that Kubernetes says has happened, once or several times.
+/// Something that Kubernetes reports, once or several times.
 #[derive(Debug)]
 pub(crate) struct Event {
     metadata: Metadata,
@@ -273,7 +275,7 @@ pub(crate) struct Event {
 }
 
 impl Event {
-    /// What tells it from others.
+    /// What distinguishes it from other events.
     pub fn id(&self) -> String {
         let Metadata { name, namespace, uid, .. } = &self.metadata;
         uid.clone().unwrap_or_else(|| {
@@ -286,20 +288,20 @@ impl Event {
         self.count
     }
 
-    /// The pod's, or of what is none the namespace's.
+    /// The source of the pod; for other objects, that of the namespace.
     pub fn source(&self) -> String {
         let namespace = self.involved.namespace.as_deref().or(self.metadata.namespace.as_deref()).unwrap_or("default");
         let pod = self.involved.name.as_deref().filter(|_| self.involved.kind.as_deref() == Some("Pod"));
         source(namespace, pod)
     }
 
-    /// Kind and name of what is no pod.
+    /// Kind and name of an object other than a pod.
     pub fn object(&self) -> Option<String> {
         let kind = self.involved.kind.as_deref().filter(|kind| *kind != "Pod")?;
         Some(format!("{kind}/{}", self.involved.name.as_deref().unwrap_or_default()))
     }
 
-    /// The container that it is about: `spec.containers{app}`.
+    /// The container concerned: `spec.containers{app}`.
     pub fn container(&self) -> Option<&str> {
         let (_, rest) = self.involved.field_path.as_deref()?.split_once('{')?;
         rest.strip_suffix('}')
@@ -329,7 +331,7 @@ impl Object {
         let metadata = self.metadata.unwrap_or_default();
         let of_form = |part: &str| {
             let name = metadata.name.as_deref().unwrap_or("without a name");
-            format!("the {part} of pod {name} is not of the form of Kubernetes' API")
+            format!("the {part} of pod {name} does not have the form of Kubernetes' API")
         };
         let spec = match self.spec {
             Some(Perhaps::Is(spec)) => spec,
@@ -344,7 +346,8 @@ impl Object {
         Ok(Pod { metadata, spec, status })
     }
 
-    /// Puts it, and what is in it, into `document`. In the API's lists only the list says the kind.
+    /// Adds it, and the objects it contains, to `document`. In the API's lists only the list states
+    /// the kind.
     fn sort(self, of_list: Option<&str>, document: &mut Document) -> Result<(), String> {
         let kind = self.kind.clone().or_else(|| of_list.map(str::to_owned)).unwrap_or_default();
         if let Some(items) = self.items {
@@ -357,7 +360,7 @@ impl Object {
         match kind.as_str() {
             "Pod" => document.pods.push(self.into_pod()?),
             "Event" => document.events.push(self.into_event()),
-            // An empty list of the API has no items at all.
+            // An empty list of the API has no `items`.
             "PodList" | "EventList" => {}
             other => {
                 let other: String = other.chars().take(60).collect();
@@ -371,10 +374,10 @@ impl Object {
     }
 }
 
-/// Reads a document, or several, one after the other as `--watch` prints them.
+/// Parses one document, or several in a row as `--watch` prints them.
 ///
 /// # Errors
-/// If it is no JSON, or a pod in it is not of the form of Kubernetes' API.
+/// If it is not JSON, or if a pod in it does not have the form of Kubernetes' API.
 pub fn read(bytes: &[u8]) -> Result<Document, Unread> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let mut document = Document::default();
@@ -387,7 +390,7 @@ pub fn read(bytes: &[u8]) -> Result<Document, Unread> {
     Ok(document)
 }
 
-/// The parser's words without the place, which is told beside them.
+/// The parser's message without the position, which is reported beside it.
 fn said(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.rfind(" at line ").map_or(text.clone(), |end| text[..end].to_owned())

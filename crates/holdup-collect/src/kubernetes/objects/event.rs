@@ -1,12 +1,13 @@
-//! What Kubernetes says has happened -> events. Probes that failed and containers that were killed have kinds of their own; any other
-//! is of kind `kubernetes`, with its reason. What happened several times is told by when it did first and last.
+//! Turns Kubernetes events into events of the recording. Failed probes and killed containers have
+//! kinds of their own; any other event has kind `kubernetes`, with its reason. A repeated event is
+//! recorded at its first and its last occurrence.
 
 use holdup_recording::{Batch, Labels, clock, rows};
 
 use crate::kubernetes::objects::document::Event;
 use crate::kubernetes::objects::{Read, shown};
 
-/// Rows of what is new of `event`, which had happened `before` times when it was last read.
+/// The rows for the new occurrences of `event`, which had happened `before` times at the last read.
 pub(crate) fn rows(
     event: &Event,
     source: String,
@@ -21,7 +22,7 @@ pub(crate) fn rows(
     let happened = match before {
         Some(before) => vec![(last, event.count().saturating_sub(before))],
         None if event.count() == 1 => vec![(last, 1)],
-        // Between these two it did the rest, and nobody tells when.
+        // The other occurrences lie between these two, at unknown times.
         None => vec![(first, 1), (last, event.count() - 1)],
     };
     let (kind, text, labels) = told(event);
@@ -37,7 +38,7 @@ pub(crate) fn rows(
     }
 }
 
-/// Kind, words, facts.
+/// Kind, text and facts of an event.
 fn told(event: &Event) -> (&'static str, String, Labels) {
     let message = shown(&event.message);
     let mut labels = Labels::none();
@@ -62,7 +63,8 @@ fn told(event: &Event) -> (&'static str, String, Labels) {
     ("kubernetes", text, labels.with("reason", reason))
 }
 
-/// Which probe failed, and the rest of its message: `Liveness probe failed: HTTP probe failed with statuscode: 500`.
+/// The kind of the failed probe, and the rest of its message: `Liveness probe failed: HTTP probe
+/// failed with statuscode: 500`.
 fn probe<'a>(event: &Event, message: &'a str) -> Option<(&'static str, &'a str)> {
     if !matches!(event.reason.as_str(), "Unhealthy" | "ProbeWarning") {
         return None;
@@ -70,13 +72,14 @@ fn probe<'a>(event: &Event, message: &'a str) -> Option<(&'static str, &'a str)>
     let kinds = [("Liveness", "liveness"), ("Readiness", "readiness"), ("Startup", "startup")];
     let (word, kind) = kinds.into_iter().find(|(word, _)| message.starts_with(word))?;
     let rest = message[word.len()..].trim_start().strip_prefix("probe").unwrap_or_default();
-    // A warning is none that failed.
+    // A probe's warning is not a failure.
     let rest = rest.trim_start();
     let rest = rest.strip_prefix("failed").or_else(|| rest.strip_prefix("errored"))?;
     Some((kind, rest.split_once(':').map_or("", |(_, why)| why).trim()))
 }
 
-/// Why, out of `Container app failed liveness probe, will be restarted` and `Stopping container app`.
+/// The reason in `Container app failed liveness probe, will be restarted` and `Stopping container
+/// app`.
 fn killed(message: &str) -> &str {
     if message.starts_with("Stopping container") {
         return "stopped";
@@ -86,7 +89,7 @@ fn killed(message: &str) -> &str {
     rest.split(',').next().unwrap_or(rest).trim()
 }
 
-/// Every moment it speaks of, nanoseconds since 1970.
+/// All times in it, nanoseconds since 1970.
 pub(crate) fn moments(event: &Event) -> Vec<i64> {
     [&event.first, &event.last].into_iter().flatten().filter_map(|text| clock::parse_rfc3339(text)).collect()
 }

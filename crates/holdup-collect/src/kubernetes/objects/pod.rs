@@ -1,4 +1,4 @@
-//! One pod -> what is set of its containers, how often they were restarted, and how each ended.
+//! The rows of one pod: settings of its containers, how often they restarted, and how each ended.
 
 use std::collections::HashMap;
 
@@ -9,24 +9,24 @@ use holdup_recording::{Batch, Labels, clock, metrics};
 use crate::kubernetes::objects::document::{Amounts, Container, ContainerStatus, Pod, State, Terminated};
 use crate::kubernetes::objects::{Read, Settings, probe, quantity, shown};
 
-/// What was said of a pod already.
+/// What was already reported of a pod.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     settings: Settings,
     containers: HashMap<String, Past>,
 }
 
-/// What was said of a container already.
+/// What was already reported of a container.
 #[derive(Debug, Default)]
 struct Past {
     restarts: Option<u64>,
-    /// How it ended last.
+    /// How it last ended.
     ended: Option<String>,
-    /// What it waits for.
+    /// Why it is waiting.
     waits_for: Option<String>,
 }
 
-/// Rows of what is new of `pod`.
+/// The rows for what is new in `pod`.
 pub(crate) fn rows(pod: &Pod, source: &str, known: &mut Known, since: Option<i64>, read: Read, batch: &mut Batch) {
     let settings = settings(pod);
     for (name, value) in settings.iter().filter(|(name, value)| known.settings.get(*name) != Some(*value)) {
@@ -58,7 +58,7 @@ pub(crate) fn rows(pod: &Pod, source: &str, known: &mut Known, since: Option<i64
         if let Some(restarts) = status.restart_count {
             put(metrics::kubernetes::RESTARTS, restarts as f64);
         }
-        // One that only prepares is ready when it has ended.
+        // An init container is ready once it has ended.
         if let Some(ready) = status.ready.filter(|_| !is_init || is_sidecar) {
             put(metrics::kubernetes::READY, if ready { 1.0 } else { 0.0 });
         }
@@ -76,13 +76,13 @@ pub(crate) fn rows(pod: &Pod, source: &str, known: &mut Known, since: Option<i64
     }
 }
 
-/// Whether `name` is an init container that goes on beside the others.
+/// Whether `name` is an init container that keeps running beside the others (a sidecar).
 fn restarts_always(pod: &Pod, name: &str) -> bool {
     let found = pod.spec.init_containers.iter().flatten().find(|container| container.name == name);
     found.is_some_and(|container| container.restart_policy.as_deref() == Some("Always"))
 }
 
-/// When, what kind, in words, with which facts.
+/// Time, kind, text and facts.
 type Happened = (i64, &'static str, String, Labels);
 
 fn happened(status: &ContainerStatus, past: &mut Past, policy: &str, is_init: bool, now: i64) -> Vec<Happened> {
@@ -92,7 +92,7 @@ fn happened(status: &ContainerStatus, past: &mut Past, policy: &str, is_init: bo
     let more = restarts.saturating_sub(past.restarts.unwrap_or_default());
     let is_first = past.restarts.is_none();
     past.restarts = status.restart_count.or(past.restarts);
-    // Where nothing is known of the first look, what was is not counted.
+    // The restarts before the first look are unknown, so only the last one is reported.
     let count = if is_first { 1 } else { more.max(1) };
     let terminated = |state: &Option<State>| state.as_ref().and_then(|state| state.terminated.as_ref()).map(id);
     match (terminated(&status.last_state), status.last_state.as_ref().and_then(|it| it.terminated.as_ref())) {
@@ -103,14 +103,13 @@ fn happened(status: &ContainerStatus, past: &mut Past, policy: &str, is_init: bo
             all.push((moment(ended.finished_at.as_deref()).unwrap_or(now), "container_restarted", text, labels));
         }
         _ if !is_first && more > 0 => {
-            let labels =
-                Labels::new([("container", name)]).with("reason", "unknown").with("restarts", more.to_string());
-            let text = format!("container {name} was restarted; how it had ended is not told");
+            let labels = Labels::new([("container", name)]).with("reason", "unknown").with("restarts", more.to_string());
+            let text = format!("container {name} was restarted; Kubernetes does not say how it ended");
             all.push((now, "container_restarted", text, labels));
         }
         _ => {}
     }
-    // One that is not started again: of those that are, this is told when they are.
+    // A container that is not restarted; for the others the end is reported with the restart.
     if let Some(ended) = status.state.as_ref().and_then(|state| state.terminated.as_ref()) {
         let failed = ended.exit_code != Some(0);
         let stays = policy == "Never" || (policy == "OnFailure" && !failed);
@@ -123,7 +122,7 @@ fn happened(status: &ContainerStatus, past: &mut Past, policy: &str, is_init: bo
     }
     let waiting = status.state.as_ref().and_then(|state| state.waiting.as_ref());
     let reason = waiting.and_then(|it| it.reason.as_deref()).map(shown);
-    // Every container is created once: that is no news.
+    // Every container is created once: that is not worth an event.
     let is_news = reason.as_deref().is_some_and(|it| !matches!(it, "ContainerCreating" | "PodInitializing"));
     if is_news && reason != past.waits_for {
         let why = reason.clone().unwrap_or_default();
@@ -136,7 +135,7 @@ fn happened(status: &ContainerStatus, past: &mut Past, policy: &str, is_init: bo
     all
 }
 
-/// What tells one end of a container from the next.
+/// Distinguishes one end of a container from the next.
 fn id(ended: &Terminated) -> String {
     let part = |text: &Option<String>| text.clone().unwrap_or_default();
     format!("{} {}", part(&ended.container_id), part(&ended.finished_at))
@@ -148,7 +147,7 @@ fn facts(container: &str, ended: &Terminated) -> Labels {
     if let Some(code) = ended.exit_code {
         labels = labels.with("exit_code", code.to_string());
     }
-    // Runtimes seldom say it, but 128 and the signal's number is what shells and they exit with.
+    // Runtimes seldom report the signal, but they and shells exit with 128 plus its number.
     let of_code = ended.exit_code.filter(|code| (129..=192).contains(code)).map(|code| code - 128);
     match ended.signal.filter(|signal| *signal > 0).or(of_code) {
         Some(signal) => labels.with("signal", signal.to_string()),
@@ -169,7 +168,7 @@ fn moment(text: Option<&str>) -> Option<i64> {
     clock::parse_rfc3339(text?)
 }
 
-/// Every moment it speaks of, nanoseconds since 1970.
+/// All times in it, nanoseconds since 1970.
 pub(crate) fn moments(pod: &Pod) -> Vec<i64> {
     let statuses = [&pod.status.container_statuses, &pod.status.init_container_statuses];
     let states = statuses.into_iter().flatten().flatten().flat_map(|it| [&it.state, &it.last_state]).flatten();
@@ -181,7 +180,7 @@ pub(crate) fn moments(pod: &Pod) -> Vec<i64> {
     texts.chain([created]).filter_map(moment).collect()
 }
 
-/// What is set of a pod and its containers. What has no limit has no setting of it.
+/// Settings of a pod and its containers. A missing limit yields no setting.
 fn settings(pod: &Pod) -> Settings {
     let mut found = Settings::new();
     let mut put = |name: String, value: Option<String>| {
@@ -216,7 +215,7 @@ fn settings(pod: &Pod) -> Settings {
 
 fn cores(amounts: Option<&Amounts>) -> Option<String> {
     let cores = quantity::number(amounts?.cpu.as_ref()?)?;
-    // To a millionth of a core: what remains is of the division.
+    // To a millionth of a core: the rest is a rounding error.
     Some(((cores * 1e6).round() / 1e3).to_string())
 }
 

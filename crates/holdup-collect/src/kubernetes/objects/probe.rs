@@ -1,11 +1,12 @@
-//! A probe of a container as one line: `http-get :8080/health every=10s timeout=1s failures=3`. What is not said is as Kubernetes has it.
-//! Of a command only the program is kept, of a path not its query: both may hold secrets.
+//! A container's probe as one line: `http-get :8080/health every=10s timeout=1s failures=3`.
+//! Missing values are Kubernetes' defaults. Only the program of a command is kept, and a path
+//! without its query: the rest may hold secrets.
 
 use serde_json::Value;
 
 use crate::kubernetes::objects::document::{Container, Probe};
 
-/// The probe in words; nothing if it asks nothing that is known.
+/// The probe as text; none if its kind is unknown.
 pub(crate) fn text(probe: &Probe, container: &Container) -> Option<String> {
     let port = |port: Option<&Value>| port.map_or_else(|| "?".to_owned(), |port| number_of(port, container));
     let Probe { http_get, tcp_socket, grpc, exec, .. } = probe;
@@ -43,7 +44,7 @@ pub(crate) fn text(probe: &Probe, container: &Container) -> Option<String> {
     Some(text)
 }
 
-/// A port's number: by its name, if the container says what that is.
+/// A port's number, resolved by its name if the container declares it.
 fn number_of(port: &Value, container: &Container) -> String {
     let Some(name) = port.as_str() else { return port.to_string() };
     let ports = container.ports.as_deref().unwrap_or_default();

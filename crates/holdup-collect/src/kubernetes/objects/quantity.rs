@@ -1,8 +1,9 @@
-//! Kubernetes' quantities: `500m`, `2`, `1.5`, `128Mi`, `1e9`, `2G`. A number of its unit, cores or bytes.
+//! Kubernetes' quantities: `500m`, `2`, `1.5`, `128Mi`, `1e9`, `2G`. The result is in the unit
+//! itself: cores or bytes.
 
 use serde_json::Value;
 
-/// Suffixes and what they multiply by.
+/// Suffixes and their factors.
 const SUFFIXES: [(&str, f64); 15] = [
     ("Ki", 1024.0),
     ("Mi", 1_048_576.0),
@@ -21,7 +22,7 @@ const SUFFIXES: [(&str, f64); 15] = [
     ("E", 1e18),
 ];
 
-/// The number that `value` stands for; nothing if it is no quantity.
+/// The value of a quantity; none if it is not one.
 pub(crate) fn number(value: &Value) -> Option<f64> {
     match value {
         Value::Number(number) => number.as_f64(),
@@ -32,7 +33,7 @@ pub(crate) fn number(value: &Value) -> Option<f64> {
 }
 
 fn parse(text: &str) -> Option<f64> {
-    // `1E` is an exa, `1E3` a thousand: what can be read as a number is one.
+    // `1E` is an exa, `1E3` a thousand: try to read a plain number first.
     let plain = |text: &str| {
         text.starts_with(|c: char| c.is_ascii_digit() || c == '.' || c == '+').then(|| text.parse::<f64>().ok())?
     };

@@ -1,5 +1,5 @@
-//! Whether the slow query log can be read, whether it has all, and what would change that. Nothing of a log is read that
-//! the user did not name.
+//! Whether the slow query log can be read, whether it is complete, and how to change that. holdup
+//! reads no log that the user did not name.
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
@@ -12,21 +12,22 @@ use super::Form;
 use crate::mysql::address::Address;
 use crate::mysql::server::{Columns, Failure, Server};
 
-/// What was found out.
+/// The result of the probe.
 #[derive(Default)]
 pub(in crate::mysql) struct Found {
-    /// How to read it, if it is to be read.
+    /// Its format, if it should be read.
     pub(in crate::mysql) form: Option<Form>,
-    /// None where executions come from the history, and nobody asks for the log.
+    /// None if executions come from the history and no log was named.
     pub(in crate::mysql) coverage: Option<Coverage>,
 }
 
-/// The settings of the log, by their names in lower case.
+/// The log's settings, by lower-case name.
 struct Settings(HashMap<String, String>);
 
 impl Settings {
     fn read(server: &Server) -> Result<Self, Failure> {
-        // In one, and whether they are needed or not: each kind of statement that we run is known as ours by having been run.
+        // Always the same single query: holdup recognizes its own statements by having run each
+        // kind of them.
         let rows = server.rows(
             "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('slow_query_log', 'slow_query_log_file', 'datadir', 'log_output', \
              'long_query_time', 'log_slow_rate_limit', 'min_examined_row_limit', 'log_slow_filter')",
@@ -43,18 +44,18 @@ impl Settings {
         self.text(name).parse().unwrap_or(0.0)
     }
 
-    /// The log's file, as the server names it.
+    /// The log file named by the server.
     fn file(&self) -> Option<PathBuf> {
         let name = Some(self.text("slow_query_log_file")).filter(|name| !name.is_empty())?;
         Some(Path::new(self.text("datadir")).join(name))
     }
 }
 
-/// What it costs to have every statement logged (measured on MariaDB 10.11), and what is easily missed.
-const PRICE: &str = "that writes every statement with its values to the server's disk, some 220 bytes beside its text and 10 us of CPU \
-                     each: watch the disk, and set it back when done; connections that are open keep the old long_query_time";
+/// The cost of logging every statement (measured on MariaDB 10.11), and a common pitfall.
+const PRICE: &str = "this writes every statement with its values to the server's disk, some 220 bytes beside its text and 10 us of CPU \
+                     each: watch the disk, and reset it afterwards; open connections keep the old long_query_time";
 
-/// Finds out; `entry` is the coverage's to fill in.
+/// Probes the log; `entry` is the coverage entry to fill in.
 pub(in crate::mysql) fn find(
     server: &Server,
     address: &Address,
@@ -68,7 +69,7 @@ pub(in crate::mysql) fn find(
         }
         entry.state = CoverageState::Absent;
         entry.why = Some(
-            "no log was named: without the statement history single executions, their time and their trace ids can't be seen"
+            "neither a statement history nor a log: single executions, their times and trace ids cannot be read"
                 .to_owned(),
         );
         entry.enable = Some(way_out(&settings, address));
@@ -91,7 +92,7 @@ pub(in crate::mysql) fn find(
     Ok(Found { form: Some(Form { stamp_is_begin: server.release.is_mariadb() }), coverage: Some(entry) })
 }
 
-/// How to have executions of the log.
+/// How to get executions from the log.
 fn way_out(settings: &Settings, address: &Address) -> String {
     let file = settings.file();
     let is_here = matches!(address.host.as_str(), "localhost" | "::1") || address.host.starts_with("127.");
@@ -108,24 +109,24 @@ fn way_out(settings: &Settings, address: &Address) -> String {
     format!("{switch}add ?log={place} to the address{whose}")
 }
 
-/// Tries to open it, and reads nothing; why it can't be read, and what to do.
+/// Opens it without reading; on failure why, and what to do.
 fn may_read(path: &Path) -> Result<(), (String, String)> {
     let Err(error) = holdup_recording::files::open(path) else { return Ok(()) };
     let why = format!("{}: {error}", path.display());
     if error.kind() != ErrorKind::PermissionDenied {
-        return Err((why, "run holdup on the server's machine, and switch the log on".to_owned()));
+        return Err((why, "run holdup on the server's machine, and switch the slow log on".to_owned()));
     }
     let whose = std::fs::metadata(path).map_or_else(
-        |_| "its folder is closed to others".to_owned(),
+        |_| "its folder does not admit this user".to_owned(),
         |file| {
             let (user, group, mode) = (file.uid(), file.gid(), file.mode() & 0o777);
-            format!("it is of user {user} and group {group}, mode {mode:o}")
+            format!("it belongs to user {user} and group {group}, mode {mode:o}")
         },
     );
-    Err((why, format!("run holdup as root, or as somebody who may read it ({whose})")))
+    Err((why, format!("run holdup as root, or as a user who may read the log ({whose})")))
 }
 
-/// What the log does not have by these settings, and what would change it.
+/// What these settings keep out of the log, and how to change that.
 fn lacks(settings: &Settings) -> (Vec<String>, Vec<String>) {
     let (mut lacks, mut enable) = (Vec::new(), Vec::new());
     if !matches!(settings.text("slow_query_log"), "1" | "ON") {
@@ -139,12 +140,12 @@ fn lacks(settings: &Settings) -> (Vec<String>, Vec<String>) {
     }
     let seconds = settings.number("long_query_time");
     if seconds > 0.0 {
-        lacks.push(format!("executions of {seconds} s and more only (long_query_time)"));
+        lacks.push(format!("it has only executions of {seconds} s or more (long_query_time)"));
         enable.push("SET GLOBAL long_query_time = 0;".to_owned());
     }
     for (name, what) in [
-        ("log_slow_rate_limit", "of executions or sessions one in so many is logged"),
-        ("min_examined_row_limit", "only what examines so many rows is logged"),
+        ("log_slow_rate_limit", "only one in so many executions or sessions is logged"),
+        ("min_examined_row_limit", "only statements that examine so many rows are logged"),
     ] {
         let least = if name == "log_slow_rate_limit" { 1.0 } else { 0.0 };
         if settings.number(name) > least {
@@ -152,12 +153,13 @@ fn lacks(settings: &Settings) -> (Vec<String>, Vec<String>) {
             enable.push(format!("SET GLOBAL {name} = {least};"));
         }
     }
-    // Of MariaDB (Percona Server's is empty by default): with all of these set everything is logged.
+    // MariaDB only (Percona Server's is empty by default): with all of these set everything is
+    // logged.
     let filter = settings.text("log_slow_filter");
     const ALL: [&str; 7] =
         ["admin", "filesort", "filesort_on_disk", "full_join", "full_scan", "tmp_table", "tmp_table_on_disk"];
     if !filter.is_empty() && !ALL.iter().all(|name| filter.split(',').any(|part| part == *name)) {
-        lacks.push(format!("log_slow_filter is {filter}: what is of none of these kinds is not logged"));
+        lacks.push(format!("log_slow_filter is {filter}: only these kinds are logged"));
         enable.push("SET GLOBAL log_slow_filter = '';".to_owned());
     }
     (lacks, enable)

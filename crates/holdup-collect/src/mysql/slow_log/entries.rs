@@ -1,71 +1,73 @@
-//! Lines -> entries. A statement stands in the log as it was sent, and may hold lines that look like an entry. So a head counts
-//! only behind a `;` that ends a line, and only if the statement before it, read as SQL, is not in the middle of a literal or a
-//! comment there. If it is, either the literal holds a forged entry or the statement is broken off (MariaDB logs what it could not
-//! parse): which of them can't be told, so nothing is believed from there on until it is known again where an entry ends.
-//! The server writes an entry at once: that is where the file ended when it was looked at.
+//! Splits lines into entries. A statement is logged as it was sent and may contain lines that look
+//! like an entry. So a head counts only after a `;` at a line's end, and only if the preceding
+//! statement, lexed as SQL, is not inside a literal or a comment there. If it is, either the
+//! literal contains a forged entry or the statement was cut off (MariaDB logs statements it could
+//! not parse). The two are indistinguishable, so nothing is trusted until an entry's end is certain
+//! again. The server writes each entry in one go, so an entry ends where the file ended at a look.
 
 use super::head::{self, Begun, Head, Next};
 use super::scan::Scan;
 use crate::log::follow::Line;
 
-/// Most bytes of one statement that are kept.
+/// Bytes kept of one statement.
 pub(super) const TEXT_BYTES: usize = 64 * 1024;
 
-/// Most bytes of one head.
+/// Longest head, bytes.
 const HEAD_BYTES: usize = 64 * 1024;
 
 /// One entry.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Entry {
     pub(super) head: Head,
-    /// The statement, its first [`TEXT_BYTES`], without the `;` that the server adds.
+    /// The first [`TEXT_BYTES`] of the statement, without the `;` that the server adds.
     pub(super) text: Vec<u8>,
-    /// It was not in the log at this time, nanoseconds since the epoch.
+    /// The log did not contain it at this time, nanoseconds since the epoch.
     pub(super) after: i64,
-    /// It was there at this time; none of what was found at the present look.
+    /// The log contained it at this time; none for entries found in the present look.
     pub(super) before: Option<i64>,
 }
 
-/// What may be more than text.
+/// A line that may be more than text.
 #[derive(Debug)]
 enum Opening {
     Entry(Begun),
-    /// What a server writes when it opens the log, and how many lines of it were there.
+    /// What a server writes when it opens the log, with the number of lines seen.
     File(usize),
 }
 
-/// A head that has begun, which may turn out to be text.
+/// The start of a head, which may still turn out to be text.
 #[derive(Debug)]
 struct Candidate {
     opening: Opening,
-    /// Whether a statement can't have written it.
+    /// Whether a statement cannot have produced it.
     is_sure: bool,
     lines: Vec<u8>,
 }
 
-/// See the module.
+/// The parser's state.
 #[derive(Debug)]
 pub(super) struct Entries {
     entry: Option<Entry>,
     candidate: Option<Candidate>,
     scan: Scan,
-    /// Whether nothing can be told of where statements begin and end.
+    /// Whether the boundaries of statements are unknown.
     is_lost: bool,
-    /// Whether an entry is known to end here.
+    /// Whether an entry certainly ends here.
     is_end: bool,
-    /// Whether the line before ended with `;`, and whether this one began with another piece.
+    /// Whether the previous line ended with `;`, and whether the present line began in an earlier
+    /// piece.
     closed: bool,
     is_within_line: bool,
-    /// The last byte before this one.
+    /// The previous byte.
     last: u8,
-    /// What looks like an entry and may be none.
+    /// Number of apparent entries that may be forged.
     pub(super) doubtful: u64,
-    /// When the log was looked at before.
+    /// When the log was last read.
     pub(super) looked_at: i64,
 }
 
 impl Entries {
-    /// At the end of a log that is read from now on.
+    /// Starts at the end of a log.
     pub(super) fn new(now: i64) -> Self {
         Self {
             entry: None,
@@ -81,13 +83,13 @@ impl Entries {
         }
     }
 
-    /// Takes what was found next; hands out the entries that are whole by now.
+    /// Takes the next piece; hands out the entries that are now complete.
     pub(super) fn take(&mut self, line: &Line<'_>, each: &mut dyn FnMut(Entry)) {
         match line {
             Line::Whole(line) => self.line(line, true, each),
             Line::Piece(piece) => self.line(piece, false, each),
             Line::TooLong | Line::Gap => {
-                // Of what was open nobody knows how it went on.
+                // The continuation of the open entry is unknown.
                 *self = Self { is_lost: true, is_end: false, doubtful: self.doubtful, ..Self::new(self.looked_at) };
             }
             Line::FileBegins => {
@@ -97,7 +99,8 @@ impl Entries {
         }
     }
 
-    /// All that was there at `begun_at` has been read, at `now`; `is_whole` if it ended with the end of a line.
+    /// Reports that all content present at `begun_at` has been read, at `now`; `is_whole` if it
+    /// ended with a line end.
     pub(super) fn looked(&mut self, is_whole: bool, begun_at: i64, now: i64) {
         self.is_end = is_whole && self.closed && self.candidate.is_none();
         self.looked_at = begun_at;
@@ -106,7 +109,7 @@ impl Entries {
         }
     }
 
-    /// Hands out the last entry, if it is whole.
+    /// Hands out the last entry, if it is complete.
     pub(super) fn finish(&mut self, each: &mut dyn FnMut(Entry)) {
         if self.closed
             && self.candidate.is_none()
@@ -132,7 +135,8 @@ impl Entries {
                 Next::Done => return self.begin(each),
                 Next::Wrong => {}
             }
-            // A head that we don't know, or a comment that looks like one: what follows may be another's statement.
+            // An unknown head, or a comment that looks like one: the following text may belong to
+            // another statement.
             if let Some(Candidate { lines, .. }) = self.candidate.take() {
                 self.doubtful += u64::from(!self.is_lost);
                 if let Some(entry) = self.entry.take() {
@@ -161,7 +165,7 @@ impl Entries {
         }
     }
 
-    /// What belongs to a statement.
+    /// Takes text of a statement.
     fn text(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             if byte == b'\n' {
@@ -170,7 +174,7 @@ impl Entries {
             self.last = byte;
         }
         let Some(entry) = &mut self.entry else {
-            // It began before we did.
+            // Its beginning precedes ours.
             self.is_lost = true;
             return;
         };
@@ -179,10 +183,10 @@ impl Entries {
         entry.text.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
     }
 
-    /// A head is whole.
+    /// Ends a complete head.
     fn begin(&mut self, each: &mut dyn FnMut(Entry)) {
         let Some(Candidate { opening, is_sure, .. }) = self.candidate.take() else { return };
-        // Up to here it is the same statement, whatever this is.
+        // The open statement extends up to here in any case.
         if let Some(entry) = self.entry.take() {
             each(entry);
         }
@@ -199,7 +203,7 @@ impl Entries {
     }
 }
 
-/// Whether a server that opens its log begins with this line.
+/// Whether a server writes this as the first line of a log.
 fn is_file_head(line: &[u8]) -> bool {
     line.ends_with(b"started with:") && line.windows(11).any(|window| window == b", Version: ")
 }

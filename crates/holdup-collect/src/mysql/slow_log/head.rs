@@ -1,16 +1,18 @@
-//! The head of an entry, line by line, as MySQL, Percona Server and MariaDB write it: from `# Time` or `# User@Host` to
-//! `SET timestamp=…;`. What is in another order, or has a line that no server writes, is none.
+//! The head of an entry, line by line, as MySQL, Percona Server and MariaDB write it: from `# Time`
+//! or `# User@Host` to `SET timestamp=…;`. Another order, or a line that no server writes, makes it
+//! invalid.
 
 use crate::log::moment;
 
-/// What a head says. Numbers it doesn't say are 0.
+/// The fields of a head. Missing numbers are 0.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Head {
-    /// When it was written, nanoseconds since the epoch: of servers that write the moment in full.
+    /// When it was written, nanoseconds since the epoch; only from servers that write the full
+    /// time.
     pub(super) written_at: Option<i64>,
     /// `SET timestamp`, nanoseconds since the epoch.
     pub(super) stamp_at: i64,
-    /// Nanoseconds that the stamp may be later than it says.
+    /// The stamp's resolution: it may be this much later, nanoseconds.
     pub(super) stamp_grain_ns: i64,
     pub(super) session_id: Option<i64>,
     pub(super) database: Option<String>,
@@ -19,16 +21,16 @@ pub(super) struct Head {
     pub(super) rows_sent: i64,
     pub(super) rows_examined: i64,
     pub(super) rows_affected: i64,
-    /// Whether a table was read in full; 0 also where it is not told.
+    /// Whether a table was scanned in full; also 0 if the log does not say.
     pub(super) no_index: i64,
     pub(super) temporary_tables: i64,
     pub(super) temporary_disk_tables: i64,
     pub(super) errors: i64,
-    /// Whether it has warnings, which repeat values of the statement, line feeds and all.
+    /// Whether it has warnings, which repeat values of the statement, line feeds included.
     pub(super) has_warnings: bool,
 }
 
-/// How far it is.
+/// The position within a head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum At {
     #[default]
@@ -40,37 +42,37 @@ enum At {
     Stamp,
 }
 
-/// What a line made of it.
+/// The effect of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// There is more to come.
+    /// The head continues.
     More,
-    /// That was the last line.
+    /// That was its last line.
     Done,
-    /// It is none.
+    /// It is not a head.
     Wrong,
 }
 
-/// A head that has begun.
+/// A partial head.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Begun {
     pub(super) head: Head,
     at: At,
 }
 
-/// Whether a head may begin with this line.
+/// Whether a head may start with this line.
 pub(super) fn begins(line: &[u8]) -> bool {
     line.starts_with(b"# Time: ") || line.starts_with(b"# User@Host: ")
 }
 
 impl Begun {
-    /// Takes the next line.
+    /// Parses the next line.
     pub(super) fn take(&mut self, line: &[u8]) -> Next {
         self.next(line).unwrap_or(Next::Wrong)
     }
 
     fn next(&mut self, line: &[u8]) -> Option<Next> {
-        // Only names may be of another character set; none of them is kept.
+        // Only names may be in another character set, and none is kept.
         let line = String::from_utf8_lossy(line);
         if self.at == At::Nothing
             && let Some(time) = line.strip_prefix("# Time: ")
@@ -111,7 +113,7 @@ impl Begun {
         Some(Next::More)
     }
 
-    /// `Name: value  Name: value`, or one of the lines without.
+    /// `Name: value  Name: value`, or one of the lines without pairs.
     fn fields(&mut self, rest: &str) -> Option<()> {
         let mut words = rest.split_ascii_whitespace().peekable();
         let Some(first) = words.peek() else { return Some(()) };
@@ -137,7 +139,7 @@ impl Begun {
         }
         while let Some(name) = words.next() {
             let Some(name) = name.strip_suffix(':') else { continue };
-            // Nothing is written of what is empty, e.g. of no schema.
+            // An empty value, e.g. no schema, is left out of the line.
             if let Some(value) = words.next_if(|word| !word.ends_with(':')) {
                 self.field(name, value)?;
             }
@@ -165,7 +167,7 @@ impl Begun {
         Some(())
     }
 
-    /// `timestamp=…`, maybe behind the ids of rows that were inserted.
+    /// `timestamp=…`, possibly after the ids of inserted rows.
     fn stamp(&mut self, assignments: &str) -> Option<()> {
         let mut found = None;
         for assignment in assignments.split(',') {
@@ -181,7 +183,7 @@ impl Begun {
     }
 }
 
-/// `1.000250` seconds, and the value of the last digit that could have been there.
+/// `1.000250` seconds as nanoseconds, and the value of its last possible digit.
 fn nanoseconds(text: &str) -> Option<(i64, i64)> {
     let (seconds, fraction) = text.split_once('.').unwrap_or((text, ""));
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -201,7 +203,7 @@ fn is_warning(rest: &str) -> bool {
     level && words.next().is_some_and(|code| code.parse::<u32>().is_ok())
 }
 
-/// `261122  9:05:01`, of the server's own zone.
+/// `261122  9:05:01`, in the server's time zone.
 fn is_old_time(text: &str) -> bool {
     text.len() == 15
         && text.bytes().enumerate().all(|(at, byte)| match at {

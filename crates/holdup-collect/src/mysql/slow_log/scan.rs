@@ -1,37 +1,38 @@
-//! Where in a statement its bytes stand: in its code, or in a literal, a quoted name or a comment, which may hold anything.
-//! It goes on from line to line and holds nothing, so that a statement may be as long as it likes. Backslashes escape, as
-//! they do unless the server's `sql_mode` has `NO_BACKSLASH_ESCAPES`.
+//! Tracks whether a statement's bytes are code, or part of a literal, a quoted name or a comment,
+//! which may contain anything. It works line by line and stores no text, so a statement may have
+//! any length. Backslashes escape, as they do unless the server's `sql_mode` has
+//! `NO_BACKSLASH_ESCAPES`.
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     #[default]
     Code,
-    /// Closed by this byte.
+    /// Until this byte.
     Quoted(u8),
-    /// To the end of the line.
+    /// Until the end of the line.
     Line,
-    /// Behind `/*`: with `!` or `M!` it is code.
+    /// After `/*`: with `!` or `M!` it is code.
     Opened,
     Block,
 }
 
-/// See the module.
+/// The scanner's state.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Scan {
     state: State,
-    /// The two bytes before, if they may begin something together with what follows.
+    /// The previous two bytes, if they can form a token with the next ones.
     before: [u8; 2],
 }
 
 impl Scan {
-    /// Goes on over these bytes.
+    /// Scans these bytes.
     pub(super) fn take(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             self.step(byte);
         }
     }
 
-    /// Whether what follows is code.
+    /// Whether the next byte is code.
     pub(super) fn is_in_code(self) -> bool {
         self.state == State::Code
     }
@@ -44,7 +45,7 @@ impl Scan {
             (State::Code, b'#') => State::Line,
             (State::Code, b'*') if last == b'/' => State::Opened,
             (State::Code, 0..=b' ') if byte != b'\n' && (second_last, last) == (b'-', b'-') => State::Line,
-            // What is escaped, a backslash as well, escapes nothing.
+            // An escaped backslash does not escape the next byte.
             (State::Quoted(quote), _) if last == b'\\' && quote != b'`' => {
                 self.before = [0; 2];
                 return;
@@ -57,7 +58,7 @@ impl Scan {
             (State::Block, b'/') if last == b'*' => State::Code,
             (state, _) => state,
         };
-        // Nothing begins with the end of something else.
+        // The end of one token cannot be part of the start of the next.
         let goes_on =
             state == State::Block && byte == b'*' || matches!((self.state, state), (State::Code, State::Opened));
         if state != self.state && !goes_on {

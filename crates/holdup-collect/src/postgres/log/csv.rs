@@ -1,9 +1,10 @@
-//! The log as CSV (`log_destination = csvlog`): columns by their place, which has stayed since 9.0. Fields may hold line
-//! feeds; a file that is entered in the middle of one is read from the next line that begins like an entry.
+//! The log as CSV (`log_destination = csvlog`): columns by position, which is stable since 9.0.
+//! Fields may contain line feeds; reading that starts inside a record resumes at the next line that
+//! looks like an entry.
 
 use super::{ENTRY_BYTES, Entry, Form, prefix};
 
-/// Places of the columns that are of use.
+/// Positions of the columns in use.
 const TIME: usize = 0;
 const DATABASE: usize = 2;
 const PID: usize = 3;
@@ -13,7 +14,7 @@ const MESSAGE: usize = 13;
 const DETAIL: usize = 14;
 const STATEMENT: usize = 19;
 
-/// Entries of what was read; how many bytes they are.
+/// Entries in the bytes read; returns their length.
 pub(super) fn entries(bytes: &[u8], form: &Form, entries: &mut Vec<Entry>) -> usize {
     let mut used = 0;
     while let Some(rest) = bytes.get(used..).filter(|rest| !rest.is_empty()) {
@@ -44,13 +45,14 @@ pub(super) fn entries(bytes: &[u8], form: &Form, entries: &mut Vec<Entry>) -> us
     used
 }
 
-/// The fields of the record that `bytes` begin with, up to the last that is of use, and the length of all; none if it is not whole.
+/// The first record's fields up to the last one in use, and the whole record's length; none if it
+/// is incomplete.
 fn record(bytes: &[u8]) -> Option<(Vec<Vec<u8>>, usize)> {
     let (mut fields, mut field, mut quoted) = (Vec::new(), Vec::new(), false);
     for (at, byte) in bytes.iter().enumerate() {
         match byte {
             b'"' => {
-                // Two quotes in quotes are one: the second opens again.
+                // A doubled quote within quotes stands for one: the second reopens.
                 if !quoted && at > 0 && bytes.get(at - 1) == Some(&b'"') && !field.is_empty() {
                     field.push(b'"');
                 }

@@ -1,5 +1,6 @@
-//! What the log says besides executions, as events: vacuum, analyze, checkpoints, waits for locks, temporary files, deadlocks, errors.
-//! Texts of messages may hold values: none is kept. An error is known by what the server calls it, out of a list, or by its SQLSTATE.
+//! Events from the log other than executions: vacuum, analyze, checkpoints, lock waits, temporary
+//! files, deadlocks, errors. Message texts may contain values, so none is kept. An error is
+//! identified by a known message prefix or by its SQLSTATE.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +12,10 @@ use super::Entry;
 use super::maintenance::{after, checkpoint, checkpoint_cause, vacuum};
 use crate::postgres::server::MARKER;
 
-/// Most events of a sample, errors of one kind being one.
+/// Largest number of events per sample; errors of one kind count as one.
 const EVENTS: usize = 500;
 
-/// What messages begin with that are known, and what they are called: the first that fits.
+/// Known message prefixes and our names for them; the first match counts.
 #[rustfmt::skip]
 const ERRORS: &[(&str, &str)] = &[
     ("canceling statement due to statement timeout", "statement timeout"),
@@ -53,17 +54,17 @@ const ERRORS: &[(&str, &str)] = &[
     ("server process (PID", "crash"),
 ];
 
-/// What is remembered between entries.
+/// State between entries.
 #[derive(Default)]
 pub(super) struct Events {
-    /// What the checkpoint under way was begun for.
+    /// The reason of the running checkpoint.
     cause: Option<String>,
 }
 
 impl Events {
-    /// Puts the events of entries into `batch`.
+    /// Adds the events of entries to `batch`.
     pub(super) fn take(&mut self, entries: &[Entry], source: &str, now: i64, batch: &mut Batch) {
-        // Errors by severity and kind: when the first was, and how many.
+        // Errors by severity and kind: the time of the first, and their number.
         let mut errors: BTreeMap<(String, String, Labels), (i64, u64)> = BTreeMap::new();
         let mut count = 0;
         for entry in entries {
@@ -91,7 +92,7 @@ impl Events {
         }
     }
 
-    /// Kind, words and labels of one.
+    /// Kind, text and labels of an event.
     fn event(&mut self, entry: &Entry) -> Option<(&'static str, String, Labels)> {
         let message = entry.message.as_str();
         if message == "deadlock detected" {
@@ -101,7 +102,7 @@ impl Events {
             return None;
         }
         if let Some(cause) = checkpoint_cause(message) {
-            // The server's own words: flags.
+            // The server's own flags.
             self.cause = Some(
                 cause.chars().filter(|char| char.is_ascii_alphabetic() || matches!(char, ' ' | '-')).take(80).collect(),
             );
@@ -111,7 +112,7 @@ impl Events {
             let cause = self.cause.take();
             let text = format!(
                 "checkpoint ({}): {} buffers in {} ms",
-                cause.as_deref().unwrap_or("cause not seen"),
+                cause.as_deref().unwrap_or("cause unknown"),
                 labels.get("buffers_written").unwrap_or("?"),
                 labels.get("total_ms").unwrap_or("?")
             );
@@ -129,7 +130,7 @@ impl Events {
     }
 }
 
-/// A wait for a lock that has lasted `deadlock_timeout`, or the end of one.
+/// A lock wait that has lasted `deadlock_timeout`, or the end of one.
 fn lock_wait(entry: &Entry) -> Option<(&'static str, String, Labels)> {
     let rest = entry.message.strip_prefix("process ")?;
     let (pid, rest) = rest.split_once(' ')?;
@@ -159,7 +160,7 @@ fn lock_wait(entry: &Entry) -> Option<(&'static str, String, Labels)> {
     Some(("lock_wait", format!("session {pid}: {state}, {mode} on {kind}, after {waited_ms} ms"), labels))
 }
 
-/// The numbers that `text` begins with.
+/// The process ids at the start of `text`.
 fn pids(text: &str) -> Option<String> {
     let end = text.find(|char: char| !char.is_ascii_digit() && char != ',' && char != ' ').unwrap_or(text.len());
     let pids = text.get(..end)?.trim_end_matches([',', ' ']).replace(' ', "");
@@ -189,7 +190,7 @@ fn deadlock(entry: &Entry) -> (&'static str, String, Labels) {
     ("deadlock", text, about(entry, labels))
 }
 
-/// The session, the database and the statement that an entry is about.
+/// Adds the session, the database and the statement of an entry.
 fn about(entry: &Entry, mut labels: Labels) -> Labels {
     if let Some(pid) = entry.pid.filter(|_| labels.get("session").is_none()) {
         labels = labels.with("session", pid.to_string());
@@ -203,7 +204,7 @@ fn about(entry: &Entry, mut labels: Labels) -> Labels {
     labels
 }
 
-/// What an error is called, and its labels; none of what is none, or ours.
+/// Name and labels of an error; none if the entry is not an error, or is holdup's own.
 fn error(entry: &Entry) -> Option<(String, Labels)> {
     if !matches!(entry.severity.as_str(), "ERROR" | "FATAL" | "PANIC")
         || entry.statement.as_ref().is_some_and(|sql| sql.starts_with(MARKER))
@@ -212,7 +213,7 @@ fn error(entry: &Entry) -> Option<(String, Labels)> {
     }
     let code =
         entry.code.as_deref().filter(|code| code.len() == 5 && code.bytes().all(|byte| byte.is_ascii_alphanumeric()));
-    // What an application raises says anything.
+    // An application can raise any message.
     let known = ERRORS.iter().find(|(begin, _)| entry.message.starts_with(begin)).filter(|_| code != Some("P0001"));
     let known = if entry.message == "deadlock detected" { Some("deadlock") } else { known.map(|(_, name)| *name) };
     let name = known

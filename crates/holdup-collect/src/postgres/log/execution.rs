@@ -1,5 +1,5 @@
-//! What a message says of one execution, and of its plan: `duration: 12.345 ms  statement: …`, `… execute NAME: …`, or auto_explain's
-//! `… plan:` with the statement's text in it, in each of its four formats.
+//! The execution and the plan in a message: `duration: 12.345 ms  statement: …`, `… execute NAME:
+//! …`, or auto_explain's `… plan:` including the statement, in each of its four formats.
 
 use holdup_recording::rows::{Plan, Statement};
 use holdup_sql::{Dialect, digest_of_text, digest_text, trace_id};
@@ -8,14 +8,14 @@ use super::{Entry, Form};
 use crate::plans::{postgresql, row, text};
 use crate::postgres::server::MARKER;
 
-/// The row of an execution; `now` stands for the time where the log has none.
+/// The row of an execution; `now` stands for a missing time.
 pub(super) fn of(entry: &Entry, form: &Form, source: &str, now: i64) -> Option<Statement> {
     let (milliseconds, what, sql) = parts(entry)?;
     let sql = match what {
         "statement" => sql.to_owned(),
         "plan" if form.statement_threshold_ms.is_none_or(|threshold| milliseconds < threshold) => planned(sql)?,
         _ if what.starts_with("execute ") => sql.to_owned(),
-        // Parse and bind are logged apart and are not the execution.
+        // Parse and bind are logged separately and are not the execution.
         _ => return None,
     };
     let sql = sql.trim();
@@ -38,7 +38,7 @@ pub(super) fn of(entry: &Entry, form: &Form, source: &str, now: i64) -> Option<S
     })
 }
 
-/// Milliseconds, what is told of the execution, and the rest.
+/// Milliseconds, the kind of message, and the rest.
 fn parts(entry: &Entry) -> Option<(f64, &str, &str)> {
     if entry.severity != "LOG" && entry.severity != "INFO" {
         return None;
@@ -49,7 +49,7 @@ fn parts(entry: &Entry) -> Option<(f64, &str, &str)> {
     Some((milliseconds, what, rest))
 }
 
-/// The plan in an entry of auto_explain's, in its formats text and JSON.
+/// The plan in an auto_explain entry, in its text or JSON format.
 pub(super) fn plan(entry: &Entry, source: &str, now: i64) -> Option<Plan> {
     let (milliseconds, what, rest) = parts(entry)?;
     let rest = rest.trim_start();
@@ -73,7 +73,7 @@ pub(super) fn plan(entry: &Entry, source: &str, now: i64) -> Option<Plan> {
     })
 }
 
-/// The statement's text in a plan.
+/// The statement in a plan.
 fn planned(plan: &str) -> Option<String> {
     let plan = plan.trim_start();
     if let Some((_, xml)) = plan.split_once("<Query-Text>") {
@@ -87,16 +87,16 @@ fn planned(plan: &str) -> Option<String> {
         return Some(sql.to_owned());
     }
     let text = plan.strip_prefix("Query Text: ")?;
-    // YAML has it quoted as JSON has.
+    // YAML quotes it like JSON.
     if text.starts_with('"') {
         return string(text);
     }
-    // The statement ends where the parameters or the plan's first node stand.
+    // The statement ends where the parameters or the plan's first node start.
     let is_sql = |line: &&str| !line.contains("  (cost=") && !line.starts_with("Query Parameters: ");
     Some(text.lines().take_while(is_sql).collect::<Vec<_>>().join("\n"))
 }
 
-/// The string of JSON that `text` begins with.
+/// The JSON string at the start of `text`.
 fn string(text: &str) -> Option<String> {
     let mut escaped = false;
     for (at, byte) in text.bytes().enumerate().skip(1) {

@@ -1,9 +1,10 @@
-//! What the server says of its own work, as labels: vacuum and analyze (whose words changed with nearly every version from 10 to 18),
-//! and checkpoints. Figures are found by the words beside them, so that what a version adds or moves does no harm.
+//! Messages about the server's own work, as labels: vacuum and analyze (whose wording changed in
+//! nearly every version from 10 to 18), and checkpoints. Figures are located by the words next to
+//! them, so that additions and reordering do no harm.
 
 use holdup_recording::Labels;
 
-/// A table's vacuum or analyze by itself: the event's kind and its labels.
+/// An automatic vacuum or analyze of a table: kind of event and labels.
 pub(super) fn vacuum(message: &str) -> Option<(&'static str, Labels)> {
     let line = message.lines().next()?;
     let (what, rest) = line.strip_prefix("automatic ")?.split_once(" of table \"")?;
@@ -15,7 +16,7 @@ pub(super) fn vacuum(message: &str) -> Option<(&'static str, Labels)> {
     } else {
         return None;
     };
-    // The database stands before the first dot, as far as names can be told: they are not quoted.
+    // The database precedes the first dot; names are not quoted, so this is a best guess.
     let (database, table) = name.split_once('.')?;
     let mut labels = Labels::new([("database", database), ("table", table)]);
     let mut put = |name: &str, value: Option<String>| {
@@ -29,7 +30,7 @@ pub(super) fn vacuum(message: &str) -> Option<(&'static str, Labels)> {
     let lines = || message.lines().map(str::trim);
     let part = |begin: &str| lines().find_map(|line| line.split_once(begin)).map_or("", |(_, rest)| rest);
     let (pages, tuples) = (part("pages: "), lines().find_map(|line| line.strip_prefix("tuples: ")).unwrap_or_default());
-    // The line of an index has pages, too.
+    // The line of an index contains `pages` as well.
     let pages = lines().find_map(|line| line.strip_prefix("pages: ")).unwrap_or(pages);
     for (name, words) in [
         ("pages_removed", " removed"),
@@ -64,7 +65,7 @@ pub(super) fn vacuum(message: &str) -> Option<(&'static str, Labels)> {
     }
     let buffers = part("buffer usage: ");
     put("buffers_hit", before(buffers, " hits"));
-    // Until 16 it said misses.
+    // Called misses until 16.
     put("buffers_missed", before(buffers, " misses").or_else(|| before(buffers, " reads")));
     put("buffers_dirtied", before(buffers, " dirtied"));
     let megabytes = |words: &str| {
@@ -88,12 +89,12 @@ pub(super) fn vacuum(message: &str) -> Option<(&'static str, Labels)> {
     Some((kind, labels))
 }
 
-/// What a checkpoint is made for, if one begins: `time`, `wal`, `immediate force wait`, …
+/// The reason of a starting checkpoint: `time`, `wal`, `immediate force wait`, …
 pub(super) fn checkpoint_cause(message: &str) -> Option<&str> {
     message.strip_prefix("checkpoint starting: ").or_else(|| message.strip_prefix("restartpoint starting: "))
 }
 
-/// A checkpoint that has ended.
+/// Labels of a finished checkpoint.
 pub(super) fn checkpoint(message: &str) -> Option<Labels> {
     let rest = ["checkpoint", "restartpoint"]
         .iter()
@@ -128,7 +129,7 @@ pub(super) fn checkpoint(message: &str) -> Option<Labels> {
     Some(labels)
 }
 
-/// The number behind `words`.
+/// The number after `words`.
 pub(super) fn after(text: &str, words: &str) -> Option<String> {
     let (_, behind) = text.split_once(words)?;
     let end = behind.find(|char: char| !char.is_ascii_digit() && char != '.').unwrap_or(behind.len());
@@ -147,7 +148,7 @@ fn number(text: &str) -> Option<String> {
     (text.len() < 25 && text.parse::<f64>().is_ok()).then(|| text.to_owned())
 }
 
-/// Seconds behind `words`, as milliseconds.
+/// Seconds after `words`, in milliseconds.
 fn milliseconds(text: &str, words: &str) -> Option<String> {
     let seconds: f64 = after(text, words)?.parse().ok()?;
     Some(format!("{:.0}", seconds * 1e3))

@@ -1,24 +1,25 @@
-//! `log_line_prefix` as a pattern: which part of a line's beginning is the time, the process, the database. Values that
-//! clients choose (`%a`, `%u`, `%d`) may hold anything, so a line is tried in every way that fits, within bounds.
+//! `log_line_prefix` as a pattern: which part of a line's start is the time, the process, the
+//! database. Values that clients choose (`%a`, `%u`, `%d`) can be anything, so all ways to match a
+//! line are tried, within limits.
 
 use std::cell::Cell;
 
 use jiff::fmt::strtime::BrokenDownTime;
 use jiff::tz::Offset;
 
-/// Levels a message may have.
+/// Severities of messages.
 const SEVERITIES: &[&str] = &[
     "LOG", "ERROR", "FATAL", "PANIC", "WARNING", "NOTICE", "INFO", "DEBUG1", "DEBUG2", "DEBUG3", "DEBUG4", "DEBUG5",
     "DEBUG",
 ];
 
-/// What a further part of a message is called.
+/// Names of the further parts of a message.
 const PARTS: &[&str] = &["DETAIL", "HINT", "QUERY", "CONTEXT", "STATEMENT", "LOCATION", "BACKTRACE"];
 
-/// Most steps of trying ways.
+/// Largest number of matching steps.
 const STEPS: u32 = 2_000;
 
-/// Most bytes of a line in which its beginning is looked for.
+/// Bytes of a line in which the prefix is searched.
 const HEAD_BYTES: usize = 1_024;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +35,7 @@ enum Part {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::postgres) struct Prefix(Vec<Part>);
 
-/// The beginning of a line.
+/// The parsed start of a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Head<'a> {
     pub(super) at: Option<i64>,
@@ -47,14 +48,14 @@ pub(super) struct Head<'a> {
 }
 
 impl Head<'_> {
-    /// Whether it is a further part of the message before.
+    /// Whether it is a further part of the previous message.
     pub(super) fn goes_on(&self) -> bool {
         PARTS.contains(&self.severity)
     }
 }
 
 impl Prefix {
-    /// Of the setting's value.
+    /// Parses the setting's value.
     pub(in crate::postgres) fn of(setting: &str) -> Self {
         let mut parts: Vec<Part> = Vec::new();
         let mut chars = setting.chars().peekable();
@@ -91,7 +92,7 @@ impl Prefix {
         self.0.contains(&Part::Field('p'))
     }
 
-    /// The beginning of `line`, if it begins an entry or a further part of one.
+    /// The start of `line`, if it begins an entry or a further part of one.
     pub(super) fn head<'a>(&self, line: &'a str, zone_seconds: i64) -> Option<Head<'a>> {
         let search = Search { zone_seconds, steps: Cell::new(STEPS) };
         search.step(&self.0, line, line.len(), Head::default())
@@ -150,13 +151,13 @@ impl Search {
             }
             _ => return self.any(letter, rest, text, line_bytes, head),
         };
-        // Blanks that pad, unless they are what comes next.
+        // Skip padding blanks, unless they match the next part.
         let behind = text.get(length..)?;
         self.step(rest, behind, line_bytes, head.clone())
             .or_else(|| self.step(rest, behind.trim_start_matches(' '), line_bytes, head))
     }
 
-    /// A value that may hold anything, as short as it fits.
+    /// Matches an arbitrary value, the shortest first.
     fn any<'a>(
         &self,
         letter: char,
@@ -168,7 +169,7 @@ impl Search {
         let used = line_bytes - text.len();
         for (end, _) in text.char_indices().take(HEAD_BYTES.saturating_sub(used)) {
             let behind = text.get(end..)?;
-            // Cheap to look at first.
+            // A cheap check first.
             if let Some(Part::Literal(literal)) = rest.first()
                 && !behind.starts_with(literal.as_str())
             {
@@ -190,14 +191,15 @@ impl Search {
     }
 }
 
-/// What stands behind the prefix: the level, a colon, two blanks, the message.
+/// The text after the prefix: severity, colon, two blanks, message.
 fn end<'a>(text: &'a str, head: Head<'a>) -> Option<Head<'a>> {
     let (severity, message) = text.split_once(":  ")?;
     let known = SEVERITIES.iter().chain(PARTS).any(|known| *known == severity);
     known.then_some(Head { severity, message, ..head })
 }
 
-/// The time that `text` begins with, e.g. `2026-11-22 11:10:19.123 CET`, in nanoseconds since the epoch, and its length.
+/// The time at the start of `text`, e.g. `2026-11-22 11:10:19.123 CET`, in nanoseconds since the
+/// epoch, and its length.
 pub(super) fn time(text: &str, zone_seconds: i64) -> Option<(i64, usize)> {
     let (found, from) = BrokenDownTime::parse_prefix("%Y-%m-%d %H:%M:%S%.f", text).ok()?;
     let zone = text.get(from..)?.strip_prefix(' ')?;
@@ -205,7 +207,7 @@ pub(super) fn time(text: &str, zone_seconds: i64) -> Option<(i64, usize)> {
     let above = match zone.get(..length)? {
         "" => return None,
         "UTC" | "GMT" => 0,
-        // Zones without a name of their own: `+03`, `-0330`.
+        // Zones without a name: `+03`, `-0330`.
         named => match named.strip_prefix(['+', '-']) {
             Some(digits) => {
                 let hours: i64 = digits.get(..2)?.parse().ok()?;
@@ -216,7 +218,7 @@ pub(super) fn time(text: &str, zone_seconds: i64) -> Option<(i64, usize)> {
         },
     };
     let above = Offset::from_seconds(i32::try_from(above).ok()?).ok()?;
-    // Beyond the year 2262 nanoseconds are too many: whoever writes that does not tell the time.
+    // Nanoseconds overflow after the year 2262; such a time is not plausible.
     let at = i64::try_from(above.to_timestamp(found.to_datetime().ok()?).ok()?.as_nanosecond()).ok()?;
     Some((at, from + 1 + length))
 }

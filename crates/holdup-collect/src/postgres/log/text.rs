@@ -1,15 +1,15 @@
-//! The log as text: entries begin with the prefix, further lines of a message begin with a tab, which the server puts there,
-//! so that no text can make itself an entry.
+//! The log as text: entries start with the prefix; continuation lines of a message start with a tab
+//! that the server adds, so no text can fake an entry.
 
 use super::{ENTRY_BYTES, Entry, Form};
 
-/// What a line that goes on belongs to.
+/// What a continuation line belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Message,
     Detail,
     Statement,
-    /// Something that is not kept.
+    /// A part that is not kept.
     Nothing,
 }
 
@@ -24,11 +24,11 @@ impl Part {
     }
 }
 
-/// Entries of what was read; how many bytes they are. The last one may go on, unless it `is_over`.
+/// Entries in the bytes read; returns their length. The last one may continue, unless it `is_over`.
 pub(super) fn entries(bytes: &[u8], is_over: bool, form: &Form, entries: &mut Vec<Entry>) -> usize {
     let (mut at, mut used) = (0, 0);
     let mut open: Option<Entry> = None;
-    // What further lines belong to.
+    // The part that continuation lines belong to.
     let mut part = Part::Nothing;
     while let Some(length) = bytes.get(at..).and_then(|rest| rest.iter().position(|byte| *byte == b'\n')) {
         let line = bytes.get(at..at + length).unwrap_or_default();
@@ -63,7 +63,7 @@ pub(super) fn entries(bytes: &[u8], is_over: bool, form: &Form, entries: &mut Ve
                 }));
             }
         } else {
-            // Somebody else's output, e.g. of an archive command.
+            // Output of another program, e.g. of an archive command.
             part = Part::Nothing;
         }
         at += length + 1;

@@ -1,6 +1,6 @@
-//! The server's counters by its own ids -> rows by our digests. Of several ids that are one digest the counters are added; a row is
-//! written of what has changed, and none is missing where it counts: between two rows of a digest nothing happened, or all of it is
-//! in the second. Pure.
+//! Turns the server's counters by its own ids into rows by holdup's digests. Counters of several
+//! ids with the same digest are added. Only changed digests are written, and no change is lost:
+//! between two rows of a digest either nothing happened, or the second row has all of it. Pure.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -9,23 +9,25 @@ use holdup_sql::digest_of_text;
 
 use super::Texts;
 
-/// Most digests that a read writes, those with the most time since the read before. Of the others the growth is in the row
-/// that is written when their turn comes.
+/// Largest number of digests written per read, those with the most time since the last read. The
+/// growth of the others is in the row that is written when their turn comes.
 const WRITTEN: usize = 500;
 
-/// Most digests that are remembered, of which the server has pushed out most by then.
+/// Largest number of digests remembered; by then the server has evicted most of them.
 const REMEMBERED: usize = 50_000;
 
-/// Most entries that are read at once, those with the most time first; twice as many are remembered.
+/// Largest number of entries per read, those with the most time first; twice as many are
+/// remembered.
 pub(super) const ENTRIES_MAX: usize = 50_000;
 
-/// The server's key of an entry: its id, database and the rest of what tells entries apart, as one text.
+/// The server's key of an entry: its id, and as one text the database and the other columns of its
+/// key.
 pub(super) type Key = (i64, String);
 
-/// Our key: database and digest text.
+/// holdup's key: database and digest text.
 type Digest = (Option<String>, String);
 
-/// What is counted of a statement.
+/// The counters of a statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) calls: i64,
@@ -51,7 +53,7 @@ impl Counts {
     }
 }
 
-/// One entry of the server's, as read.
+/// One of the server's entries.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) key: Key,
@@ -59,39 +61,39 @@ pub(super) struct Entry {
     pub(super) counts: Counts,
 }
 
-/// What is known of one entry.
+/// State of one entry.
 struct Member {
-    /// What is not counted of it: what it had before its text was known.
+    /// Counts to ignore: those from before its text was known.
     base: Counts,
     last: Counts,
-    /// The number of the read that saw it last.
+    /// Number of the last read that contained it.
     seen: u64,
 }
 
 #[derive(Default)]
 struct Total {
-    /// Of entries that are gone: pushed out of the server's table.
+    /// Counts of evicted entries.
     gone: Counts,
-    /// At the last read.
+    /// Counts at the last read.
     last: Counts,
-    /// The read whose counts are written last.
+    /// Number of the last read whose counts were written.
     written: u64,
 }
 
-/// All that is remembered between reads.
+/// State between reads.
 #[derive(Default)]
 pub(super) struct Totals {
     reads: u64,
     last_at: i64,
     members: HashMap<Key, (Digest, Member)>,
-    /// Counters of entries whose texts are not known yet.
+    /// Counters of entries whose texts are still unknown.
     nameless: HashMap<Key, Counts>,
     totals: BTreeMap<Digest, Total>,
 }
 
 impl Totals {
-    /// Rows of what has changed since the read before, and of the first read all (each time at most [`WRITTEN`]). `at` is when
-    /// `entries` were read.
+    /// Rows for what changed since the last read; the first read yields all (in both cases at most
+    /// [`WRITTEN`]). `at` is the time of reading `entries`.
     pub(super) fn take(&mut self, entries: &[Entry], texts: &Texts, at: i64, source: &str) -> Vec<Statement> {
         self.reads += 1;
         let reads = self.reads;
@@ -101,15 +103,15 @@ impl Totals {
                 nameless.insert(entry.key.clone(), entry.counts);
                 continue;
             };
-            // Ours.
+            // holdup's own statement.
             let Some(text) = text else { continue };
             let (digest, member) = self.members.entry(entry.key.clone()).or_insert_with(|| {
-                // One that was there before, and gets its name now, counts from the read before on.
+                // An older entry whose text has just arrived counts from the last read on.
                 let base = self.nameless.get(&entry.key).copied().unwrap_or_default();
                 ((entry.database.clone(), text.to_owned()), Member { base, last: base, seen: 0 })
             });
             if entry.counts.calls < member.last.calls {
-                // It was pushed out, and came back.
+                // It was evicted and has returned.
                 let total = self.totals.entry(digest.clone()).or_default();
                 total.gone = total.gone.plus(member.last.minus(member.base));
                 member.base = Counts::default();
@@ -118,7 +120,7 @@ impl Totals {
         }
         self.nameless = nameless;
         let totals = &mut self.totals;
-        // One that was not read because others have more time is not gone.
+        // Missing from a truncated read does not mean evicted.
         let may_be_there = entries.len() >= ENTRIES_MAX && self.members.len() <= 2 * ENTRIES_MAX;
         self.members.retain(|_, (digest, member)| {
             let stays = member.seen == reads || may_be_there;
@@ -157,8 +159,8 @@ impl Totals {
         let mut rows = Vec::new();
         for (digest, before, now) in changed {
             let total = self.totals.entry(digest.clone()).or_default();
-            // So that what it grew by now is not spread over the time in which nothing was written.
-            // One that was not there then has had it all since.
+            // Writes the earlier value first, so that this read's growth is not spread over the
+            // time without rows. A new digest had no earlier value: all its counts are growth.
             if total.written + 1 != self.reads && self.reads > 1 {
                 rows.push(row(&digest, before, self.last_at, source));
             }
@@ -170,7 +172,8 @@ impl Totals {
 }
 
 fn row((database, text): &Digest, counts: Counts, at: i64, source: &str) -> Statement {
-    // Of a statement that changes rows these are the changed ones; it sends them only with RETURNING.
+    // For a data-changing statement `rows` counts changed rows; it returns rows only with
+    // RETURNING.
     let changes = ["insert", "update", "delete", "merge"]
         .iter()
         .any(|word| text.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word)));
@@ -189,7 +192,8 @@ fn row((database, text): &Digest, counts: Counts, at: i64, source: &str) -> Stat
     }
 }
 
-/// Ids of entries whose texts are not known, those that changed since the read before first, then those with the most time.
+/// Ids of entries with unknown texts, those that changed since the last read first, then those with
+/// the most time.
 pub(super) fn unknown(entries: &[Entry], texts: &Texts, before: &Totals, most: usize) -> Vec<i64> {
     let mut found: Vec<(bool, i64, i64)> = entries
         .iter()

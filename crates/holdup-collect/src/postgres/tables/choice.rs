@@ -1,12 +1,13 @@
-//! Which tables matter: those that are written, read, full of dead rows, or large, most of all by what they had since the list was
-//! made last. A table and its TOAST table are chosen together. Pure.
+//! Chooses the relevant tables: those that are written, read, full of dead rows, or large, with
+//! most weight on changes since the last list. A table and its TOAST table are chosen together.
+//! Pure.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Most tables that are chosen, TOAST tables not counted.
+/// Largest number of chosen tables, TOAST tables not counted.
 const CHOSEN: usize = 50;
 
-/// What a table has had since its counters began.
+/// A table's counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     /// Rows inserted, updated and deleted.
@@ -15,7 +16,7 @@ pub(super) struct Counts {
     pub(super) reads: i64,
 }
 
-/// One table of the list, a TOAST table too.
+/// One table or TOAST table of the list.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Listed {
     pub(super) id: i64,
@@ -26,7 +27,7 @@ pub(super) struct Listed {
     pub(super) dead: i64,
 }
 
-/// A table with its TOAST table: what it has had since `before`, and how much of it there is.
+/// A table with its TOAST table: its changes since `before`, and its size.
 #[derive(Clone, Copy, Debug, Default)]
 struct Weight {
     writes: i64,
@@ -35,14 +36,14 @@ struct Weight {
     pages: i64,
 }
 
-/// The tables to read until the next list, of those `listed`. Those of `kept` stay as long as there is room, so that their counters
-/// go on.
+/// The tables to read until the next list, out of `listed`. Those of `kept` stay while there is
+/// room, so that their counters continue.
 pub(super) fn choose(listed: &[Listed], before: &HashMap<i64, Counts>, kept: &BTreeSet<i64>) -> BTreeSet<i64> {
     let owners: HashMap<i64, i64> = listed.iter().filter_map(|table| Some((table.toast?, table.id))).collect();
     let mut weights: BTreeMap<i64, (Weight, Vec<i64>)> = BTreeMap::new();
     for table in listed {
         let past = before.get(&table.id).copied().unwrap_or_default();
-        // Less than before: the counters began anew.
+        // A smaller value means that the counters were reset.
         let since = |now: i64, before: i64| if now >= before { now - before } else { now };
         let (weight, members) = weights.entry(owners.get(&table.id).copied().unwrap_or(table.id)).or_default();
         weight.writes += since(table.counts.writes, past.writes);
@@ -64,7 +65,8 @@ pub(super) fn choose(listed: &[Listed], before: &HashMap<i64, Counts>, kept: &BT
         Box::new(top(|weight| weight.pages)),
     ];
     let mut chosen: BTreeSet<i64> = BTreeSet::new();
-    // In turns, so that none of the reasons takes all the room; the first half of it before those that are kept.
+    // In turns, so that no criterion takes all the room; half of the room is filled before the kept
+    // tables are considered.
     take(&mut chosen, CHOSEN / 2, &mut orders);
     let kept = weights.iter().filter(|(_, (_, members))| members.iter().any(|id| kept.contains(id)));
     for (id, _) in kept {
@@ -76,7 +78,7 @@ pub(super) fn choose(listed: &[Listed], before: &HashMap<i64, Counts>, kept: &BT
     chosen.iter().filter_map(|id| weights.get(id)).flat_map(|(_, members)| members).copied().collect()
 }
 
-/// Adds of each of `orders` in turns until there are `most`, or none is left.
+/// Adds from each of `orders` in turns until there are `most` tables, or all orders are exhausted.
 fn take(chosen: &mut BTreeSet<i64>, most: usize, orders: &mut [Box<dyn Iterator<Item = i64> + '_>]) {
     let mut is_left = true;
     while is_left && chosen.len() < most {

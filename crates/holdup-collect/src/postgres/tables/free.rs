@@ -1,31 +1,33 @@
-//! How much of a table's file holds no living row: an estimate, and by which of three ways it was made. The exact figure takes a
-//! read of the whole table. Pure.
+//! Estimates how much of a table's file holds no live row, and names which of three methods was
+//! used. The exact figure would require reading the whole table. Pure.
 
-/// What is known of a table.
+/// The facts about a table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known<'a> {
     pub(super) is_toast: bool,
     pub(super) size_bytes: f64,
-    /// Rows that live, and that are dead and not removed yet, as the server estimates them.
+    /// Live rows, and dead ones not yet removed, as the server estimates them.
     pub(super) live: f64,
     pub(super) dead: f64,
-    /// Mean bytes of a row's columns: known to those who may read the table, after it was analyzed.
+    /// Mean width of a row's columns, bytes: known after an analyze, to accounts that may read the
+    /// table.
     pub(super) width_bytes: Option<f64>,
     /// Its options, e.g. `fillfactor=70`.
     pub(super) options: &'a str,
     pub(super) block_bytes: f64,
 }
 
-/// Chunks of values that a page of a TOAST table holds: the server cuts them so that it is these.
+/// Chunks per page of a TOAST table: the server chooses their size so.
 const CHUNKS: f64 = 4.0;
 
-/// Of a page its head, of a row its head and its place in the page's list.
+/// Bytes of a page's header; then of a row's header with its item pointer.
 const PAGE_HEAD: f64 = 24.0;
 const ROW_HEAD: f64 = 24.0;
 const ROW_PLACE: f64 = 4.0;
 
-/// Bytes that hold no living row, and how that was estimated: `toast_chunks`, if every chunk were a full one (so at least as
-/// much is free); `widths`, by the mean width of rows; `dead_rows`, only what dead rows take that were not removed yet.
+/// Bytes without a live row, and the method: `toast_chunks` assumes that every chunk is full (a
+/// lower bound); `widths` uses the mean row width; `dead_rows` counts only dead rows not yet
+/// removed.
 pub(super) fn estimate(known: &Known<'_>) -> Option<(&'static str, f64)> {
     if known.size_bytes <= 0.0 {
         return None;
@@ -43,7 +45,7 @@ pub(super) fn estimate(known: &Known<'_>) -> Option<(&'static str, f64)> {
     (rows > 0.0).then(|| ("dead_rows", known.size_bytes * known.dead / rows))
 }
 
-/// How full its pages are to be, in percent.
+/// The configured fill factor of its pages, in percent.
 fn fill(options: &str) -> f64 {
     let given = options.split(',').find_map(|option| option.strip_prefix("fillfactor="));
     given.and_then(|value| value.parse().ok()).filter(|fill| (10.0..=100.0).contains(fill)).unwrap_or(100.0)
