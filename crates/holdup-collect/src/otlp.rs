@@ -5,7 +5,7 @@
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
-use holdup_otlp::{Bounds, Lost, Receiver};
+use holdup_otlp::{Bounds, Receiver, RefusedBodies};
 use holdup_recording::{Batch, Coverage, CoverageState, metrics};
 
 use crate::reading::tell;
@@ -28,7 +28,7 @@ pub struct Otlp {
     receiver: Option<Receiver>,
     settings_read: u32,
     taken: f64,
-    lost: Lost,
+    lost: RefusedBodies,
 }
 
 /// Makes the collector for `otlp` or `otlp:ADDRESS`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
@@ -71,14 +71,14 @@ impl Otlp {
             receiver: None,
             settings_read: 0,
             taken: 0.0,
-            lost: Lost::default(),
+            lost: RefusedBodies::default(),
         })
     }
 
     /// Moves the received rows into `batch`, and counts them.
     fn drain(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         let Some(receiver) = &self.receiver else { return Ok(()) };
-        let lost = receiver.lost();
+        let lost = receiver.refused_bodies();
         let drained = receiver.drain();
         let own = [metrics::otlp::SPANS.name, metrics::otlp::DATA_POINTS.name];
         let counters = drained.samples.iter().filter(|sample| own.contains(&sample.metric.as_str()));
@@ -88,7 +88,7 @@ impl Otlp {
         if new == 0 {
             return Ok(());
         }
-        Err(ReadError(said(Lost { bodies: new, ..lost })))
+        Err(ReadError(describe_refusals(RefusedBodies { bodies: new, ..lost })))
     }
 
     /// The environment that makes an app send here, and often enough for a short run.
@@ -103,7 +103,7 @@ impl Otlp {
     /// Reports that no data was accepted during the run, and likely reasons.
     fn nothing(&self) -> String {
         if self.lost.bodies > 0 {
-            return format!("no data was accepted: {}", said(self.lost));
+            return format!("no data was accepted: {}", describe_refusals(self.lost));
         }
         format!(
             "no data arrived; start the app with {} (by default exporters send spans every 5 s, metrics every 60 s)",
@@ -113,7 +113,7 @@ impl Otlp {
 }
 
 /// The refused bodies, in words.
-fn said(lost: Lost) -> String {
+fn describe_refusals(lost: RefusedBodies) -> String {
     let why = lost.why.map(|why| format!(" with {}: {why}", why.http_status())).unwrap_or_default();
     match lost.bodies {
         1 => format!("1 body was refused{why}"),

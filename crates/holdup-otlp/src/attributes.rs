@@ -41,7 +41,7 @@ impl Value<'_> {
 
 /// The topic of an attribute, under either name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum Topic {
     /// The database management system.
     DatabaseSystem,
     /// The statement.
@@ -76,11 +76,11 @@ pub enum Asked {
     Sampler,
 }
 
-const COUNT: usize = Asked::Sampler as usize + 1;
+const COUNT: usize = Topic::Sampler as usize + 1;
 
 /// The topic of `key`, and its rank among the names of that topic: the lowest is preferred.
-fn asked(key: &str) -> Option<(Asked, u8)> {
-    use Asked as A;
+fn topic(key: &str) -> Option<(Topic, u8)> {
+    use Topic as A;
     Some(match key {
         "db.system.name" => (A::DatabaseSystem, 0),
         "db.system" => (A::DatabaseSystem, 1),
@@ -135,14 +135,14 @@ pub struct Attributes<'a> {
 impl<'a> Attributes<'a> {
     /// Whether an attribute of this name is used.
     pub fn wants(key: &str) -> bool {
-        asked(key).is_some()
+        topic(key).is_some()
     }
 
     /// Stores an attribute if it is used and none with a better name was there. Empty text is
     /// ignored.
     pub fn put(&mut self, key: &str, value: Value<'a>) {
-        let Some((what, rank)) = asked(key) else { return };
-        let place = &mut self.values[what as usize];
+        let Some((topic, rank)) = topic(key) else { return };
+        let place = &mut self.values[topic as usize];
         let says_nothing = matches!(&value, Value::Text(text) if text.is_empty());
         if !says_nothing && place.as_ref().is_none_or(|(known, _)| rank < *known) {
             *place = Some((rank, value));
@@ -150,18 +150,18 @@ impl<'a> Attributes<'a> {
     }
 
     /// The value for `what`.
-    pub fn get(&self, what: Asked) -> Option<&Value<'a>> {
-        self.values[what as usize].as_ref().map(|(_, value)| value)
+    pub fn get(&self, topic: Topic) -> Option<&Value<'a>> {
+        self.values[topic as usize].as_ref().map(|(_, value)| value)
     }
 
     /// The value for `what` as text.
-    pub fn text(&self, what: Asked) -> Option<Cow<'_, str>> {
-        self.get(what).map(Value::text)
+    pub fn text(&self, topic: Topic) -> Option<Cow<'_, str>> {
+        self.get(topic).map(Value::text)
     }
 
     /// Whether it is present.
-    pub fn has(&self, what: Asked) -> bool {
-        self.get(what).is_some()
+    pub fn has(&self, topic: Topic) -> bool {
+        self.get(topic).is_some()
     }
 }
 
@@ -180,15 +180,15 @@ mod tests {
             for (key, value) in order {
                 attributes.put(key, text(value));
             }
-            assert_eq!(attributes.text(Asked::DatabaseSystem).as_deref(), Some("mariadb"));
+            assert_eq!(attributes.text(Topic::DatabaseSystem).as_deref(), Some("mariadb"));
         }
         let mut attributes = Attributes::default();
         attributes.put("server.address", text(""));
         attributes.put("net.peer.name", text("db1"));
         attributes.put("net.peer.port", Value::Whole(3306));
         attributes.put("enduser.id", text("me"));
-        assert_eq!(attributes.text(Asked::Peer).as_deref(), Some("db1"));
-        assert_eq!(attributes.text(Asked::PeerPort).as_deref(), Some("3306"));
-        assert!(!attributes.has(Asked::Statement) && !Attributes::wants("enduser.id"));
+        assert_eq!(attributes.text(Topic::Peer).as_deref(), Some("db1"));
+        assert_eq!(attributes.text(Topic::PeerPort).as_deref(), Some("3306"));
+        assert!(!attributes.has(Topic::Statement) && !Attributes::wants("enduser.id"));
     }
 }

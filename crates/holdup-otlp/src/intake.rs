@@ -16,7 +16,7 @@ use prost::Message as _;
 
 use crate::bounds::Bounds;
 use crate::messages::{ExportResponse, PartialSuccess};
-use crate::metrics::{self, Known, Totals};
+use crate::metrics::{self, MetricNames, Totals};
 use crate::refusal::Refusal;
 use crate::sampling::Sampling;
 use crate::spans;
@@ -32,7 +32,7 @@ pub struct Intake {
     bounds: Bounds,
     waiting: Mutex<Waiting>,
     sampling: Mutex<Sampling>,
-    known: Mutex<Known>,
+    known: Mutex<MetricNames>,
 }
 
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ struct Waiting {
     totals: Totals,
     counts: [Counts; 2],
     refused_bodies: BTreeMap<u16, u64>,
-    lost: Lost,
+    lost: RefusedBodies,
     refused_connections: u64,
 }
 
@@ -56,7 +56,7 @@ struct Counts {
 
 /// Refused bodies that may have contained recordable data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lost {
+pub struct RefusedBodies {
     /// Their number; a body sent again counts each time.
     pub bodies: u64,
     /// Why the last one was refused.
@@ -85,7 +85,7 @@ impl Body {
 
 /// The result for one body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Taken {
+pub struct BodyResult {
     /// Number of spans or data points that became rows.
     pub items: u64,
     /// Number of those that did not.
@@ -94,7 +94,7 @@ pub struct Taken {
     pub why: &'static str,
 }
 
-impl Taken {
+impl BodyResult {
     /// `ExportTraceServiceResponse` or `ExportMetricsServiceResponse`.
     pub fn body(&self, signal: Signal, encoding: Encoding) -> Vec<u8> {
         match encoding {
@@ -130,7 +130,7 @@ impl Intake {
     ///
     /// # Errors
     /// Why it is refused; then none of it is kept.
-    pub fn take(&self, signal: Signal, encoding: Encoding, is_gzip: bool, body: &[u8]) -> Result<Taken, Refusal> {
+    pub fn take(&self, signal: Signal, encoding: Encoding, is_gzip: bool, body: &[u8]) -> Result<BodyResult, Refusal> {
         let unpacked = if is_gzip { Some(self.unpack(body)?) } else { None };
         let body = self.read(signal, encoding, unpacked.as_deref().unwrap_or(body))?;
         let mut waiting = lock(&self.waiting);
@@ -152,7 +152,7 @@ impl Intake {
                 waiting.counts[signal as usize].rejected += 1;
             }
         }
-        Ok(Taken { items: body.items, rejected: body.rejected, why: body.why })
+        Ok(BodyResult { items: body.items, rejected: body.rejected, why: body.why })
     }
 
     /// Inflates only up to the limit, which stops decompression bombs.
@@ -213,12 +213,12 @@ impl Intake {
         let mut waiting = lock(&self.waiting);
         *waiting.refused_bodies.entry(refusal.http_status()).or_default() += 1;
         if refusal.is_loss() {
-            waiting.lost = Lost { bodies: waiting.lost.bodies + 1, why: Some(refusal) };
+            waiting.lost = RefusedBodies { bodies: waiting.lost.bodies + 1, why: Some(refusal) };
         }
     }
 
     /// All bodies refused so far.
-    pub fn lost(&self) -> Lost {
+    pub fn refused_bodies(&self) -> RefusedBodies {
         lock(&self.waiting).lost
     }
 

@@ -83,8 +83,8 @@ fn spans_that_are_none_are_rejected_and_the_others_taken() {
     let taken = intake.take(Signal::Traces, Encoding::Json, false, body.as_bytes()).unwrap();
     assert_eq!((taken.items, taken.rejected), (1, 1));
     assert_eq!(taken.body(Signal::Traces, Encoding::Protobuf)[..5], [0x0a, taken.why.len() as u8 + 4, 8, 1, 0x12]);
-    assert_eq!(Taken::default().body(Signal::Traces, Encoding::Json), b"{}");
-    assert!(Taken::default().body(Signal::Traces, Encoding::Protobuf).is_empty());
+    assert_eq!(BodyResult::default().body(Signal::Traces, Encoding::Json), b"{}");
+    assert!(BodyResult::default().body(Signal::Traces, Encoding::Protobuf).is_empty());
 }
 
 #[test]

@@ -193,7 +193,7 @@ impl<'a> Json<'a> {
     ///
     /// # Errors
     /// If it is neither.
-    pub fn one_of(&mut self, names: &[&str]) -> Result<u64, Malformed> {
+    pub fn constant(&mut self, names: &[&str]) -> Result<u64, Malformed> {
         if self.peek() != Some(b'"') {
             return self.whole();
         }
@@ -367,9 +367,9 @@ mod tests {
         assert!(Json::new("\"-1\"").whole::<u64>().is_err());
         assert_eq!(Json::new("\"Infinity\"").double(), Ok(f64::INFINITY));
         assert_eq!(Json::new("2.5e1").double(), Ok(25.0));
-        assert_eq!(Json::new("\"B\"").one_of(&["A", "B"]), Ok(1));
-        assert_eq!(Json::new("7").one_of(&["A", "B"]), Ok(7));
-        assert!(Json::new("\"C\"").one_of(&["A", "B"]).is_err());
+        assert_eq!(Json::new("\"B\"").constant(&["A", "B"]), Ok(1));
+        assert_eq!(Json::new("7").constant(&["A", "B"]), Ok(7));
+        assert!(Json::new("\"C\"").constant(&["A", "B"]).is_err());
     }
 
     #[test]

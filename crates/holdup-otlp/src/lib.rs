@@ -29,7 +29,7 @@ mod statement;
 mod traces;
 
 pub use bounds::Bounds;
-pub use intake::{Intake, Lost, Taken};
+pub use intake::{BodyResult, Intake, RefusedBodies};
 #[cfg(feature = "receiver")]
 pub use receiver::Receiver;
 pub use refusal::Refusal;

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 use crate::bounds::Bounds;
 use crate::http::{Shared, answer};
-use crate::intake::{Intake, Lost};
+use crate::intake::{Intake, RefusedBodies};
 
 /// The first bytes of every HTTP/2 connection.
 const HTTP2: &[u8; 4] = b"PRI ";
@@ -93,8 +93,8 @@ impl Receiver {
     }
 
     /// All bodies refused so far.
-    pub fn lost(&self) -> Lost {
-        self.shared.intake.lost()
+    pub fn refused_bodies(&self) -> RefusedBodies {
+        self.shared.intake.refused_bodies()
     }
 }
 
@@ -121,7 +121,7 @@ async fn accept(listener: tokio::net::TcpListener, shared: Arc<Shared>) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                let place = Place(Arc::clone(&shared));
+                let place = Slot(Arc::clone(&shared));
                 if shared.connections.fetch_add(1, Ordering::Relaxed) >= shared.intake.bounds().connections_max {
                     // The client treats this as a server that is temporarily unavailable, and tries
                     // again.
@@ -137,15 +137,15 @@ async fn accept(listener: tokio::net::TcpListener, shared: Arc<Shared>) {
 }
 
 /// The slot of an open connection; returned when the connection ends, however it ends.
-struct Place(Arc<Shared>);
+struct Slot(Arc<Shared>);
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         self.0.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-async fn serve_one(stream: TcpStream, place: Place) {
+async fn serve_one(stream: TcpStream, place: Slot) {
     let shared = Arc::clone(&place.0);
     let bounds = *shared.intake.bounds();
     let Some(is_http2) = is_http2(&stream, bounds.patience).await else { return };

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use holdup_recording::rows::Event;
 use holdup_recording::{Labels, clock};
 
-use crate::attributes::Asked;
-use crate::spans::Told;
+use crate::attributes::Topic;
+use crate::spans::ParsedSpan;
 
 /// How long to wait for a parent: the SDKs send every 5 s, and few requests take longer than the
 /// rest of this.
@@ -56,8 +56,8 @@ impl Sampling {
     }
 
     /// Examines one span of `service`, which arrived at `now`.
-    pub fn look(&mut self, service: &str, told: &Told<'_>, now: Instant) {
-        match told_sampler(told) {
+    pub fn look(&mut self, service: &str, span: &ParsedSpan<'_>, now: Instant) {
+        match revealed_sampler(span) {
             Some(Sampler::Ratio(ratio)) if ratio < 1.0 => {
                 let text = format!("`{service}` keeps {} % of its traces", (ratio * 1e4).round() / 100.0);
                 self.say(service, "ratio", text, Some(ratio));
@@ -68,11 +68,11 @@ impl Sampling {
             // All are kept, or nothing is known.
             Some(Sampler::Ratio(_)) | None => {}
         }
-        self.look_for_parent(told, now);
+        self.look_for_parent(span, now);
     }
 
-    fn look_for_parent(&mut self, told: &Told<'_>, now: Instant) {
-        let Some(own) = told.span_id else { return };
+    fn look_for_parent(&mut self, span: &ParsedSpan<'_>, now: Instant) {
+        let Some(own) = span.span_id else { return };
         if self.awaited.remove(&own).is_some() {
             self.found += 1;
         }
@@ -85,8 +85,8 @@ impl Sampling {
             }
         }
         // The parent of a server span is in another process, which may send nothing.
-        let is_of_same_process = matches!(told.kind, 0 | 1 | 3 | 4);
-        if let Some(parent) = told.parent_id
+        let is_of_same_process = matches!(span.kind, 0 | 1 | 3 | 4);
+        if let Some(parent) = span.parent_id
             && is_of_same_process
             && !self.seen.contains(&parent)
             && self.awaited_order.len() < AWAITED_MAX
@@ -142,34 +142,34 @@ enum Sampler {
 }
 
 /// The sampler that a span reveals.
-fn told_sampler(told: &Told<'_>) -> Option<Sampler> {
-    let attributes = &told.attributes;
-    if attributes.has(Asked::TailPolicy) {
+fn revealed_sampler(span: &ParsedSpan<'_>) -> Option<Sampler> {
+    let attributes = &span.attributes;
+    if attributes.has(Topic::TailPolicy) {
         // A tail sampler chose again, whatever was kept before.
         return Some(Sampler::Other);
     }
     let share = |what| attributes.get(what)?.number().filter(|ratio| (0.0..=1.0).contains(ratio));
-    if let Some(ratio) = of_trace_state(&told.trace_state).or_else(|| share(Asked::SampledRatio)) {
+    if let Some(ratio) = ratio_from_trace_state(&span.trace_state).or_else(|| share(Topic::SampledRatio)) {
         return Some(Sampler::Ratio(ratio));
     }
     // Jaeger's: the parameter's meaning depends on the type (its documentation, "Sampling"). For a
     // rate limiter it is traces per second.
-    match attributes.text(Asked::SamplerType).as_deref() {
+    match attributes.text(Topic::SamplerType).as_deref() {
         Some("const") => {
-            let is_all = attributes.text(Asked::SamplerParam).is_none_or(|param| matches!(&*param, "1" | "true"));
+            let is_all = attributes.text(Topic::SamplerParam).is_none_or(|param| matches!(&*param, "1" | "true"));
             return Some(if is_all { Sampler::Ratio(1.0) } else { Sampler::Other });
         }
-        Some("probabilistic") => return Some(share(Asked::SamplerParam).map_or(Sampler::Other, Sampler::Ratio)),
+        Some("probabilistic") => return Some(share(Topic::SamplerParam).map_or(Sampler::Other, Sampler::Ratio)),
         Some(_) => return Some(Sampler::Other),
         None => {}
     }
-    attributes.has(Asked::Sampler).then_some(Sampler::Other)
+    attributes.has(Topic::Sampler).then_some(Sampler::Other)
 }
 
 /// The share in OpenTelemetry's entry of `tracestate`: `th` is a threshold of 56 bits in hex digits
 /// without trailing zeros, below which traces are dropped; `p` is the older form, with a share of
 /// 2^-p (<https://opentelemetry.io/docs/specs/otel/trace/tracestate-handling/>).
-fn of_trace_state(state: &str) -> Option<f64> {
+fn ratio_from_trace_state(state: &str) -> Option<f64> {
     let own = state.split(',').find_map(|entry| entry.trim().strip_prefix("ot="))?;
     own.split(';').find_map(|part| match part.trim().split_once(':')? {
         ("th", digits) if (1..=14).contains(&digits.len()) => {
@@ -192,8 +192,8 @@ mod tests {
     use super::*;
     use crate::attributes::Value;
 
-    fn span(own: u8, parent: Option<u8>, kind: u64) -> Told<'static> {
-        Told { span_id: Some([own; 8]), parent_id: parent.map(|id| [id; 8]), kind, ..Told::default() }
+    fn span(own: u8, parent: Option<u8>, kind: u64) -> ParsedSpan<'static> {
+        ParsedSpan { span_id: Some([own; 8]), parent_id: parent.map(|id| [id; 8]), kind, ..ParsedSpan::default() }
     }
 
     #[test]
@@ -208,7 +208,7 @@ mod tests {
             ("congo=th:8", None),
             ("", None),
         ] {
-            assert_eq!(of_trace_state(state), ratio, "{state}");
+            assert_eq!(ratio_from_trace_state(state), ratio, "{state}");
         }
     }
 
@@ -216,10 +216,10 @@ mod tests {
     fn it_is_said_once_for_a_service_and_not_of_those_that_keep_all() {
         let now = Instant::now();
         let mut sampling = Sampling::default();
-        let sampled = Told { trace_state: Cow::Borrowed("ot=th:e6666666666668"), ..span(1, None, 2) };
+        let sampled = ParsedSpan { trace_state: Cow::Borrowed("ot=th:e6666666666668"), ..span(1, None, 2) };
         sampling.look("shop", &sampled, now);
         sampling.look("shop", &sampled, now);
-        sampling.look("all", &Told { trace_state: Cow::Borrowed("ot=th:0"), ..span(2, None, 2) }, now);
+        sampling.look("all", &ParsedSpan { trace_state: Cow::Borrowed("ot=th:0"), ..span(2, None, 2) }, now);
         let mut tail = span(3, None, 2);
         tail.attributes.put("sampling.policy", Value::Text(Cow::Borrowed("slow")));
         sampling.look("cart", &tail, now);
@@ -251,11 +251,11 @@ mod tests {
             (None, None, "", None),
         ] {
             let case = format!("{kind:?} {param:?} {trace_state}");
-            let mut told = Told { trace_state: Cow::Borrowed(trace_state), ..span(1, None, 2) };
+            let mut told = ParsedSpan { trace_state: Cow::Borrowed(trace_state), ..span(1, None, 2) };
             for (key, value) in [("sampler.type", kind), ("sampler.param", param)] {
                 value.into_iter().for_each(|value| told.attributes.put(key, value));
             }
-            assert_eq!(told_sampler(&told), expected, "{case}");
+            assert_eq!(revealed_sampler(&told), expected, "{case}");
             let mut sampling = Sampling::default();
             sampling.look("s", &told, Instant::now());
             assert_eq!(
@@ -263,12 +263,12 @@ mod tests {
                 matches!(expected, None | Some(Sampler::Ratio(1.0)))
             );
             told.attributes.put("tailsampling.policy", Value::Text(Cow::Borrowed("slow")));
-            assert_eq!(told_sampler(&told), Some(Sampler::Other), "{case}");
+            assert_eq!(revealed_sampler(&told), Some(Sampler::Other), "{case}");
         }
         let mut all = span(1, None, 2);
         all.attributes.put("sampling.ratio", Value::Whole(1));
         all.attributes.put("sampling.rule", Value::Text(Cow::Borrowed("all")));
-        assert_eq!(told_sampler(&all), ratio(1.0));
+        assert_eq!(revealed_sampler(&all), ratio(1.0));
     }
 
     #[test]
@@ -299,10 +299,10 @@ mod tests {
         let mut sampling = Sampling::default();
         let now = Instant::now();
         for n in 0..200_000_u64 {
-            let told = Told {
+            let told = ParsedSpan {
                 span_id: Some((2 * n + 1).to_le_bytes()),
                 parent_id: Some((2 * n + 2).to_le_bytes()),
-                ..Told::default()
+                ..ParsedSpan::default()
             };
             sampling.look("s", &told, now);
         }

@@ -200,9 +200,9 @@ mod tests {
             assert_eq!(name("cache", Reading::Opaque, given), kept);
         }
         assert_eq!(name("database", Reading::Opaque, "find shop.users {\"name\": \"s3cret\"}"), "find shop.users");
-        let mysql = Reading::of(Some("mysql"));
+        let mysql = Reading::for_system(Some("mysql"));
         assert_eq!(name("database", mysql, "SELECT shop.orders_2024"), "SELECT shop.orders_2024");
         assert_eq!(name("database", mysql, "SELECT * FROM t LIMIT 42"), "SELECT * FROM t LIMIT ?");
-        assert_eq!(name("database", Reading::of(Some("oracle")), "SELECT q'[it's s3cret]'"), "SELECT");
+        assert_eq!(name("database", Reading::for_system(Some("oracle")), "SELECT q'[it's s3cret]'"), "SELECT");
     }
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use holdup_recording::rows;
 
-use crate::attributes::{Asked, Attributes};
+use crate::attributes::{Attributes, Topic};
 use crate::bounds::{DIGEST_TEXT_BYTES_MAX, STATEMENT_BYTES_MAX, TEXT_BYTES_MAX, cut};
 use crate::span_names;
 use crate::statement::Reading;
@@ -30,7 +30,7 @@ const CACHES: [&str; 4] = ["redis", "memcached", "valkey", "keydb"];
 
 /// A parsed span. Missing ids and ids of a wrong length are none.
 #[derive(Clone, Debug, Default)]
-pub struct Told<'a> {
+pub struct ParsedSpan<'a> {
     /// Id of its trace.
     pub trace_id: Option<[u8; 16]>,
     /// Its own id.
@@ -55,7 +55,7 @@ pub struct Told<'a> {
     pub attributes: Attributes<'a>,
 }
 
-impl Told<'_> {
+impl ParsedSpan<'_> {
     /// Whether it has no parent in its own process.
     fn is_local_root(&self) -> bool {
         self.parent_id.is_none() || self.flags & PARENT_IS_REMOTE == PARENT_IS_REMOTE
@@ -66,61 +66,61 @@ impl Told<'_> {
 ///
 /// # Errors
 /// Why it is rejected.
-pub fn row(source: &str, service: &str, told: &Told<'_>) -> Result<rows::Span, &'static str> {
-    let (Some(trace_id), Some(span_id)) = (told.trace_id, told.span_id) else {
+pub fn row(source: &str, service: &str, span: &ParsedSpan<'_>) -> Result<rows::Span, &'static str> {
+    let (Some(trace_id), Some(span_id)) = (span.trace_id, span.span_id) else {
         return Err("a span lacks a trace id of 16 bytes or a span id of 8");
     };
-    let started_at = i64::try_from(told.start_ns).unwrap_or_default();
-    if started_at == 0 || told.end_ns < told.start_ns {
+    let started_at = i64::try_from(span.start_ns).unwrap_or_default();
+    if started_at == 0 || span.end_ns < span.start_ns {
         return Err("a span has no start time, or ends before it");
     }
-    let resource = resource(told);
-    let system = told.attributes.text(Asked::DatabaseSystem);
-    let reading = Reading::of(system.as_deref());
-    let statement = told.attributes.text(Asked::Statement).filter(|_| resource == "database");
+    let resource = resource(span);
+    let system = span.attributes.text(Topic::DatabaseSystem);
+    let reading = Reading::for_system(system.as_deref());
+    let statement = span.attributes.text(Topic::Statement).filter(|_| resource == "database");
     let digest_text = statement.and_then(|statement| reading.without_values(cut(&statement, STATEMENT_BYTES_MAX)));
-    let host = told.attributes.text(Asked::Peer).filter(|_| resource != "request");
+    let host = span.attributes.text(Topic::Peer).filter(|_| resource != "request");
     let system = match resource {
         "database" | "cache" | "pool" => system,
-        "queue" => told.attributes.text(Asked::Messaging),
+        "queue" => span.attributes.text(Topic::Messaging),
         "http" | "other" => host.clone(),
         _ => None,
     };
     Ok(rows::Span {
         started_at,
-        duration_ns: i64::try_from(told.end_ns - told.start_ns).unwrap_or(i64::MAX),
+        duration_ns: i64::try_from(span.end_ns - span.start_ns).unwrap_or(i64::MAX),
         source: source.to_owned(),
         service: cut(service, TEXT_BYTES_MAX).to_owned(),
         trace_id: hex(&trace_id),
         span_id: Some(hex(&span_id)),
-        parent_id: told.parent_id.map(|id| hex(&id)),
-        name: span_names::name(resource, reading, &told.name),
-        kind: KINDS.get(told.kind as usize).copied().unwrap_or("internal").to_owned(),
+        parent_id: span.parent_id.map(|id| hex(&id)),
+        name: span_names::name(resource, reading, &span.name),
+        kind: KINDS.get(span.kind as usize).copied().unwrap_or("internal").to_owned(),
         resource: resource.to_owned(),
         system: system.map(|system| cut(&system, TEXT_BYTES_MAX).to_owned()),
-        peer: host.map(|host| peer(&host, told.attributes.text(Asked::PeerPort).as_deref())),
+        peer: host.map(|host| peer(&host, span.attributes.text(Topic::PeerPort).as_deref())),
         digest: digest_text.as_deref().map(holdup_sql::digest_of_text),
         digest_text: digest_text.map(|text| cut(&text, DIGEST_TEXT_BYTES_MAX).to_owned()),
-        status: STATUSES.get(told.status as usize).copied().unwrap_or("unset").to_owned(),
+        status: STATUSES.get(span.status as usize).copied().unwrap_or("unset").to_owned(),
         calls: 1,
     })
 }
 
 /// The resource that it waits for, or `request`.
-fn resource(told: &Told<'_>) -> &'static str {
-    let has = |what| told.attributes.has(what);
-    let is_messaging = has(Asked::Messaging) || matches!(told.kind, PRODUCER | CONSUMER);
-    if told.kind == SERVER {
-        return if has(Asked::Messaging) { "queue" } else { "request" };
+fn resource(span: &ParsedSpan<'_>) -> &'static str {
+    let has = |what| span.attributes.has(what);
+    let is_messaging = has(Topic::Messaging) || matches!(span.kind, PRODUCER | CONSUMER);
+    if span.kind == SERVER {
+        return if has(Topic::Messaging) { "queue" } else { "request" };
     }
-    if told.kind == CONSUMER && told.is_local_root() {
+    if span.kind == CONSUMER && span.is_local_root() {
         // Work triggered by a message; receiving one is a wait for it.
-        let is_receive = told.attributes.text(Asked::Operation).as_deref() == Some("receive");
+        let is_receive = span.attributes.text(Topic::Operation).as_deref() == Some("receive");
         return if is_receive { "queue" } else { "request" };
     }
-    if has(Asked::DatabaseSystem) || has(Asked::Statement) || has(Asked::Pool) {
-        let system = told.attributes.text(Asked::DatabaseSystem).unwrap_or_default();
-        if !has(Asked::Statement) && (has(Asked::Pool) || says_checkout(&told.name, true)) {
+    if has(Topic::DatabaseSystem) || has(Topic::Statement) || has(Topic::Pool) {
+        let system = span.attributes.text(Topic::DatabaseSystem).unwrap_or_default();
+        if !has(Topic::Statement) && (has(Topic::Pool) || says_checkout(&span.name, true)) {
             return "pool";
         }
         return if CACHES.iter().any(|cache| cache.eq_ignore_ascii_case(&system)) { "cache" } else { "database" };
@@ -128,16 +128,16 @@ fn resource(told: &Told<'_>) -> &'static str {
     if is_messaging {
         return "queue";
     }
-    let is_http = has(Asked::Http) || has(Asked::HttpAddress);
-    if told.kind == CLIENT && (is_http || has(Asked::Rpc)) {
+    let is_http = has(Topic::Http) || has(Topic::HttpAddress);
+    if span.kind == CLIENT && (is_http || has(Topic::Rpc)) {
         return "http";
     }
     // A missing kind is sent as `internal`, or as 0.
-    let asks = has(Asked::HttpAddress) || (has(Asked::Http) && has(Asked::Peer));
-    if matches!(told.kind, 0 | INTERNAL) && asks && !has(Asked::HttpServer) {
+    let asks = has(Topic::HttpAddress) || (has(Topic::Http) && has(Topic::Peer));
+    if matches!(span.kind, 0 | INTERNAL) && asks && !has(Topic::HttpServer) {
         return "http";
     }
-    if says_checkout(&told.name, false) { "pool" } else { "other" }
+    if says_checkout(&span.name, false) { "pool" } else { "other" }
 }
 
 /// Whether a span of this name waits for a pool's connection. Packages have no common name for it:

@@ -7,8 +7,8 @@ use holdup_sql::Dialect;
 use super::*;
 use crate::attributes::Value;
 
-fn told<'a>(kind: u64, name: &'a str, attributes: &[(&str, &'a str)]) -> Told<'a> {
-    let mut told = Told {
+fn told<'a>(kind: u64, name: &'a str, attributes: &[(&str, &'a str)]) -> ParsedSpan<'a> {
+    let mut told = ParsedSpan {
         trace_id: Some([0xab; 16]),
         span_id: Some([1, 2, 3, 4, 5, 6, 7, 0xff]),
         name: Cow::Borrowed(name),
@@ -16,7 +16,7 @@ fn told<'a>(kind: u64, name: &'a str, attributes: &[(&str, &'a str)]) -> Told<'a
         start_ns: 1_700_000_000_000_000_000,
         end_ns: 1_700_000_000_020_000_000,
         status: 2,
-        ..Told::default()
+        ..ParsedSpan::default()
     };
     for (key, value) in attributes {
         told.attributes.put(key, Value::Text(Cow::Borrowed(value)));
@@ -161,7 +161,7 @@ fn a_message_that_begins_something_is_a_request() {
         (Some([9; 8]), 0x101, "queue"),
         (Some([9; 8]), 0, "queue"),
     ] {
-        let told = Told { parent_id, flags, ..told(5, "orders process", &[("messaging.system", "kafka")]) };
+        let told = ParsedSpan { parent_id, flags, ..told(5, "orders process", &[("messaging.system", "kafka")]) };
         assert_eq!(row("otlp", "shop", &told).unwrap().resource, resource, "{parent_id:?} {flags:x}");
     }
 }
@@ -261,11 +261,11 @@ fn what_is_no_span_is_rejected() {
     let good = told(2, "x", &[]);
     assert!(row("otlp", "", &good).is_ok());
     for bad in [
-        Told { trace_id: None, ..good.clone() },
-        Told { span_id: None, ..good.clone() },
-        Told { start_ns: 0, ..good.clone() },
-        Told { start_ns: u64::MAX, end_ns: u64::MAX, ..good.clone() },
-        Told { end_ns: good.start_ns - 1, ..good.clone() },
+        ParsedSpan { trace_id: None, ..good.clone() },
+        ParsedSpan { span_id: None, ..good.clone() },
+        ParsedSpan { start_ns: 0, ..good.clone() },
+        ParsedSpan { start_ns: u64::MAX, end_ns: u64::MAX, ..good.clone() },
+        ParsedSpan { end_ns: good.start_ns - 1, ..good.clone() },
     ] {
         assert!(row("otlp", "", &bad).is_err());
     }

@@ -85,7 +85,7 @@ pub enum Reading {
 
 impl Reading {
     /// The reading for `system`.
-    pub fn of(system: Option<&str>) -> Self {
+    pub fn for_system(system: Option<&str>) -> Self {
         let Some(system) = system else { return Self::Untold };
         let is_of = |known: &[&str]| known.iter().any(|name| name.eq_ignore_ascii_case(system));
         match () {
@@ -164,15 +164,15 @@ mod tests {
     #[test]
     fn systems_are_read_as_they_quote() {
         for system in ["mysql", "mariadb", "MariaDB"] {
-            assert_eq!(Reading::of(Some(system)), Reading::Exact(Dialect::MySql));
+            assert_eq!(Reading::for_system(Some(system)), Reading::Exact(Dialect::MySql));
         }
         for system in ["postgresql", "PostgreSQL", "cockroachdb"] {
-            assert_eq!(Reading::of(Some(system)), Reading::Exact(Dialect::PostgreSql));
+            assert_eq!(Reading::for_system(Some(system)), Reading::Exact(Dialect::PostgreSql));
         }
-        assert_eq!(Reading::of(Some("aws.redshift")), Reading::Near(Dialect::PostgreSql));
-        assert_eq!(Reading::of(Some("oracle.db")), Reading::Near(Dialect::MySql));
-        assert_eq!(Reading::of(None), Reading::Untold);
-        assert_eq!(Reading::of(Some("mongodb")), Reading::Opaque);
+        assert_eq!(Reading::for_system(Some("aws.redshift")), Reading::Near(Dialect::PostgreSql));
+        assert_eq!(Reading::for_system(Some("oracle.db")), Reading::Near(Dialect::MySql));
+        assert_eq!(Reading::for_system(None), Reading::Untold);
+        assert_eq!(Reading::for_system(Some("mongodb")), Reading::Opaque);
     }
 
     /// Each would come through in the other's reading, or in that of a system that reads yet another way.
@@ -196,7 +196,7 @@ mod tests {
             (None, "{\"find\": \"users\", \"s3cret\": 1}"),
             (None, "/* SELECT */ HSET s3cret"),
         ] {
-            let reading = Reading::of(system);
+            let reading = Reading::for_system(system);
             for kept in [reading.without_values(statement), reading.name_without_values(statement)] {
                 assert!(!kept.as_deref().unwrap_or_default().contains("s3cret"), "{system:?} {statement}: {kept:?}");
             }
@@ -205,14 +205,14 @@ mod tests {
 
     #[test]
     fn what_every_system_reads_alike_is_kept() {
-        let text = |system, statement| Reading::of(system).without_values(statement);
+        let text = |system, statement| Reading::for_system(system).without_values(statement);
         let plain = "SELECT a FROM t WHERE b = 'x' AND c = 1 -- why\n AND d = 2 /* who */";
         for system in [None, Some("oracle"), Some("redshift"), Some("mysql"), Some("postgresql")] {
             let kept = text(system, plain);
             assert_eq!(kept.as_deref(), Some("SELECT a FROM t WHERE b = ? AND c = ? AND d = ?"), "{system:?}");
         }
         assert_eq!(text(Some("mongodb"), plain), None);
-        let name = |name| Reading::of(Some("postgresql")).name_without_values(name);
+        let name = |name| Reading::for_system(Some("postgresql")).name_without_values(name);
         assert_eq!(name("pg.query:SELECT shop").as_deref(), Some("pg.query:SELECT shop"));
         assert_eq!(name("SELECT a FROM t LIMIT 42").as_deref(), Some("SELECT a FROM t LIMIT ?"));
     }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use crate::attributes::{Attributes, Value};
 use crate::json::Json;
 use crate::protobuf::{Fields, Wire};
-use crate::spans::Told;
+use crate::spans::ParsedSpan;
 use crate::{Encoding, Malformed};
 
 const KIND_NAMES: [&str; 6] = [
@@ -21,7 +21,7 @@ const KIND_NAMES: [&str; 6] = [
 const STATUS_NAMES: [&str; 3] = ["STATUS_CODE_UNSET", "STATUS_CODE_OK", "STATUS_CODE_ERROR"];
 
 /// Receives each span, with the service's name.
-pub type Listener<'l> = &'l mut dyn FnMut(&str, &Told<'_>);
+pub type Listener<'l> = &'l mut dyn FnMut(&str, &ParsedSpan<'_>);
 
 /// Calls `listener` for every span in `body`.
 ///
@@ -30,14 +30,14 @@ pub type Listener<'l> = &'l mut dyn FnMut(&str, &Told<'_>);
 pub fn each_span(encoding: Encoding, body: &[u8], listener: Listener<'_>) -> Result<(), Malformed> {
     match encoding {
         Encoding::Protobuf => Fields(body).each(|number, value| match (number, value) {
-            (1, Wire::Bytes(resource_spans)) => of_resource(resource_spans, listener),
+            (1, Wire::Bytes(resource_spans)) => read_resource(resource_spans, listener),
             _ => Ok(()),
         }),
         Encoding::Json => {
             let text = std::str::from_utf8(body).map_err(|_| Malformed("the JSON is not UTF-8"))?;
             let mut json = Json::new(text);
             json.object(|json, key| match key {
-                "resourceSpans" => json.array(|json| of_resource_json(json, listener)),
+                "resourceSpans" => json.array(|json| read_resource_json(json, listener)),
                 _ => json.skip(),
             })?;
             json.end()
@@ -45,7 +45,7 @@ pub fn each_span(encoding: Encoding, body: &[u8], listener: Listener<'_>) -> Res
     }
 }
 
-fn of_resource(bytes: &[u8], listener: Listener<'_>) -> Result<(), Malformed> {
+fn read_resource(bytes: &[u8], listener: Listener<'_>) -> Result<(), Malformed> {
     // Fields may come in any order, and every span needs its service: so read twice.
     let mut service = Cow::Borrowed("");
     Fields(bytes).each(|number, value| match (number, value) {
@@ -69,28 +69,28 @@ fn of_resource(bytes: &[u8], listener: Listener<'_>) -> Result<(), Malformed> {
     })
 }
 
-fn span(bytes: &[u8]) -> Result<Told<'_>, Malformed> {
-    let mut told = Told::default();
+fn span(bytes: &[u8]) -> Result<ParsedSpan<'_>, Malformed> {
+    let mut span = ParsedSpan::default();
     Fields(bytes).each(|number, value| {
         match number {
-            1 => told.trace_id = id(value),
-            2 => told.span_id = id(value),
-            3 => told.trace_state = value.text(),
-            4 => told.parent_id = id(value),
-            5 => told.name = value.text(),
-            6 => told.kind = value.number(),
-            7 => told.start_ns = value.number(),
-            8 => told.end_ns = value.number(),
+            1 => span.trace_id = id(value),
+            2 => span.span_id = id(value),
+            3 => span.trace_state = value.text(),
+            4 => span.parent_id = id(value),
+            5 => span.name = value.text(),
+            6 => span.kind = value.number(),
+            7 => span.start_ns = value.number(),
+            8 => span.end_ns = value.number(),
             9 => {
-                let attributes = &mut told.attributes;
+                let attributes = &mut span.attributes;
                 key_value(value.bytes().unwrap_or_default(), Attributes::wants, |key, value| {
                     attributes.put(key, value)
                 })?;
             }
-            16 => told.flags = value.number(),
+            16 => span.flags = value.number(),
             15 => Fields(value.bytes().unwrap_or_default()).each(|number, value| {
                 if number == 3 {
-                    told.status = value.number();
+                    span.status = value.number();
                 }
                 Ok(())
             })?,
@@ -98,7 +98,7 @@ fn span(bytes: &[u8]) -> Result<Told<'_>, Malformed> {
         }
         Ok(())
     })?;
-    Ok(told)
+    Ok(span)
 }
 
 /// An id of N bytes; none if it has another length, or is all zero, which means absent.
@@ -153,7 +153,7 @@ pub fn into_text(value: Value<'_>) -> Cow<'_, str> {
     }
 }
 
-fn of_resource_json(json: &mut Json<'_>, listener: Listener<'_>) -> Result<(), Malformed> {
+fn read_resource_json(json: &mut Json<'_>, listener: Listener<'_>) -> Result<(), Malformed> {
     let mut service = Cow::Borrowed("");
     let mut scopes = None;
     json.object(|json, key| match key {
@@ -180,26 +180,26 @@ fn of_resource_json(json: &mut Json<'_>, listener: Listener<'_>) -> Result<(), M
     })
 }
 
-fn span_json<'a>(json: &mut Json<'a>) -> Result<Told<'a>, Malformed> {
-    let mut told = Told::default();
+fn span_json<'a>(json: &mut Json<'a>) -> Result<ParsedSpan<'a>, Malformed> {
+    let mut span = ParsedSpan::default();
     json.object(|json, key| {
         match key {
-            "traceId" => told.trace_id = hex_id(&json.string()?),
-            "spanId" => told.span_id = hex_id(&json.string()?),
-            "parentSpanId" => told.parent_id = hex_id(&json.string()?),
-            "traceState" => told.trace_state = json.string()?,
-            "name" => told.name = json.string()?,
-            "kind" => told.kind = json.one_of(&KIND_NAMES)?,
-            "startTimeUnixNano" => told.start_ns = json.whole()?,
-            "endTimeUnixNano" => told.end_ns = json.whole()?,
-            "flags" => told.flags = json.whole()?,
+            "traceId" => span.trace_id = hex_id(&json.string()?),
+            "spanId" => span.span_id = hex_id(&json.string()?),
+            "parentSpanId" => span.parent_id = hex_id(&json.string()?),
+            "traceState" => span.trace_state = json.string()?,
+            "name" => span.name = json.string()?,
+            "kind" => span.kind = json.constant(&KIND_NAMES)?,
+            "startTimeUnixNano" => span.start_ns = json.whole()?,
+            "endTimeUnixNano" => span.end_ns = json.whole()?,
+            "flags" => span.flags = json.whole()?,
             "attributes" => {
-                let attributes = &mut told.attributes;
+                let attributes = &mut span.attributes;
                 json.array(|json| key_value_json(json, Attributes::wants, |key, value| attributes.put(key, value)))?;
             }
             "status" => json.object(|json, key| match key {
                 "code" => {
-                    told.status = json.one_of(&STATUS_NAMES)?;
+                    span.status = json.constant(&STATUS_NAMES)?;
                     Ok(())
                 }
                 _ => json.skip(),
@@ -208,7 +208,7 @@ fn span_json<'a>(json: &mut Json<'a>) -> Result<Told<'a>, Malformed> {
         }
         Ok(())
     })?;
-    Ok(told)
+    Ok(span)
 }
 
 /// The same as [`key_value`], for JSON.

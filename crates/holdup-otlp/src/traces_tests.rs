@@ -8,7 +8,7 @@ use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, Sta
 use prost::Message as _;
 
 use super::*;
-use crate::attributes::Asked;
+use crate::attributes::Topic;
 
 /// A field of a later version of the protocol.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -100,8 +100,8 @@ fn both_encodings_tell_the_same() {
             assert_eq!((told.trace_id, told.span_id, told.parent_id), (Some([0xab; 16]), Some([1; 8]), Some([2; 8])));
             assert_eq!((told.kind, told.status, told.flags), (3, 2, 257));
             assert_eq!((told.start_ns, told.end_ns), (1_700_000_000_000_000_001, 1_700_000_000_000_000_009));
-            assert_eq!(told.attributes.text(Asked::DatabaseSystem).as_deref(), Some("mysql"));
-            assert_eq!(told.attributes.text(Asked::PeerPort).as_deref(), Some("3306"));
+            assert_eq!(told.attributes.text(Topic::DatabaseSystem).as_deref(), Some("mysql"));
+            assert_eq!(told.attributes.text(Topic::PeerPort).as_deref(), Some("3306"));
         })
         .unwrap();
         assert_eq!(count, 1, "{encoding:?}");

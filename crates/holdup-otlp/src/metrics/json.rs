@@ -16,13 +16,13 @@ pub(super) fn each_point(body: &[u8], listener: Listener<'_>) -> Result<(), Malf
     let text = std::str::from_utf8(body).map_err(|_| Malformed("the JSON is not UTF-8"))?;
     let mut json = Json::new(text);
     json.object(|json, key| match key {
-        "resourceMetrics" => json.array(|json| of_resource(json, listener)),
+        "resourceMetrics" => json.array(|json| read_resource(json, listener)),
         _ => json.skip(),
     })?;
     json.end()
 }
 
-fn of_resource(json: &mut Json<'_>, listener: Listener<'_>) -> Result<(), Malformed> {
+fn read_resource(json: &mut Json<'_>, listener: Listener<'_>) -> Result<(), Malformed> {
     let mut labels = Labels::none();
     let mut scopes = None;
     json.object(|json, key| match key {
@@ -83,7 +83,7 @@ fn metric(json: &mut Json<'_>, labels: &Labels, listener: Listener<'_>) -> Resul
     data.object(|json, key| {
         match key {
             "dataPoints" => points = Some(json.raw()?),
-            "aggregationTemporality" => metric.is_delta = json.one_of(&TEMPORALITIES)? == 1,
+            "aggregationTemporality" => metric.is_delta = json.constant(&TEMPORALITIES)? == 1,
             "isMonotonic" => metric.is_monotonic = json.boolean()?,
             _ => json.skip()?,
         }

@@ -2,11 +2,11 @@
 //! of the same app: `db.client.operation.duration` in seconds becomes
 //! `db_client_operation_duration_seconds_bucket`, `_sum` and `_count`. Points become samples
 //! unchanged; increments (delta temporality) are summed in [`Totals`] by the receiver, because only
-//! it knows which were accepted. [`Known`] handles old and new names of metrics that rules read.
+//! it knows which were accepted. [`MetricNames`] handles old and new names of metrics that rules read.
 //! Exponential histograms yield `_sum` and `_count`: their buckets' bounds change over time.
 
 mod json;
-mod known;
+mod metric_names;
 pub mod naming;
 mod protobuf;
 
@@ -19,7 +19,7 @@ use holdup_recording::rows::Sample;
 use crate::bounds::{DELTA_SERIES_MAX, TEXT_BYTES_MAX, cut};
 use crate::{Encoding, Malformed};
 
-pub use known::Known;
+pub use metric_names::MetricNames;
 
 /// The kind of a metric.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,7 +106,7 @@ fn resource_label(key: &str) -> Option<&'static str> {
 /// Why it is rejected; then no sample is added.
 pub fn samples(
     source: &str,
-    known: &mut Known,
+    known: &mut MetricNames,
     resource: &Labels,
     metric: &Metric<'_>,
     point: &Point<'_>,

@@ -12,7 +12,7 @@ use super::*;
 
 fn all(encoding: Encoding, body: &[u8]) -> (Vec<Sample>, Vec<&'static str>, bool) {
     let (mut found, mut rejected, mut is_delta) = (Vec::new(), Vec::new(), false);
-    let mut known = Known::default();
+    let mut known = MetricNames::default();
     each_point(encoding, body, &mut |labels, metric, point| {
         is_delta |= metric.is_delta;
         rejected.extend(samples("otlp", &mut known, labels, metric, point, &mut found).err());

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use holdup_otlp::{Bounds, Lost, Refusal};
+use holdup_otlp::{Bounds, Refusal, RefusedBodies};
 
 use super::{JSON, counter, protobuf, receiver, small};
 
@@ -84,7 +84,7 @@ fn refusals_have_a_status_of_their_own_and_a_body() {
     assert!(send(address, waits.as_bytes()).starts_with("HTTP/1.1 413"));
     assert_eq!(counter(&receiver, "otlp_refused_bodies_total"), 11.0);
     // Not the logs, and not who asked without sending anything.
-    assert_eq!(receiver.lost(), Lost { bodies: 9, why: Some(Refusal::TooLarge) });
+    assert_eq!(receiver.refused_bodies(), RefusedBodies { bodies: 9, why: Some(Refusal::TooLarge) });
     assert_eq!(counter(&receiver, "otlp_spans_total"), 0.0);
 }
 
@@ -94,12 +94,12 @@ fn without_room_a_client_is_told_when_to_try_again() {
     assert_eq!(post(address, "/v1/traces", AS_JSON, JSON.as_bytes()).0, 200, "the first always fits");
     let (status, answer) = post(address, "/v1/traces", AS_JSON, JSON.as_bytes());
     assert!(status == 429 && answer.contains("retry-after: 1"), "{answer}");
-    assert_eq!(receiver.lost(), Lost { bodies: 1, why: Some(Refusal::NoRoom) });
+    assert_eq!(receiver.refused_bodies(), RefusedBodies { bodies: 1, why: Some(Refusal::NoRoom) });
     assert_eq!(counter(&receiver, "otlp_refused_spans_total"), 1.0);
     assert_eq!(post(address, "/v1/traces", AS_JSON, JSON.as_bytes()).0, 200, "there is room again");
     let (receiver, address) = super::receiver(Bounds { pending_bytes_max: 10, ..Bounds::default() });
     assert_eq!(post(address, "/v1/traces", AS_JSON, JSON.as_bytes()).0, 429, "too much is on the way");
-    assert_eq!(receiver.lost(), Lost { bodies: 1, why: Some(Refusal::NoRoom) });
+    assert_eq!(receiver.refused_bodies(), RefusedBodies { bodies: 1, why: Some(Refusal::NoRoom) });
     assert_eq!(counter(&receiver, "otlp_refused_bodies_total"), 1.0);
 }
 

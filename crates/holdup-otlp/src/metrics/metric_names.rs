@@ -57,9 +57,9 @@ const REMEMBERED_MAX: usize = 10_000;
 
 /// The name that each process uses for each metric: some send the old and the new one at once.
 #[derive(Debug, Default)]
-pub struct Known(HashMap<(Labels, usize), usize>);
+pub struct MetricNames(HashMap<(Labels, usize), usize>);
 
-impl Known {
+impl MetricNames {
     /// The name of `metric` from the process described by `resource`, and the divisor for its
     /// values.
     pub fn name(&mut self, resource: &Labels, metric: &Metric<'_>) -> (String, f64) {
@@ -163,14 +163,14 @@ mod tests {
             ("systemd.units", "", Kind::Gauge, false, ("systemd_units", 1.0)),
         ] {
             let given = metric(name, unit, kind, is_monotonic);
-            let (found, divided_by) = Known::default().name(&Labels::none(), &given);
+            let (found, divided_by) = MetricNames::default().name(&Labels::none(), &given);
             assert_eq!((found.as_str(), divided_by), expected, "{name}");
         }
     }
 
     #[test]
     fn of_two_names_that_one_process_sends_the_new_one_counts() {
-        let mut known = Known::default();
+        let mut known = MetricNames::default();
         let one = Labels::new([("service_name", "shop")]);
         let other = Labels::new([("service_name", "cart")]);
         let mut name = |of: &Labels, name, unit| known.name(of, &metric(name, unit, Kind::Histogram, false));
