@@ -3,18 +3,18 @@
 
 #![no_main]
 
-use holdup_collect::kubernetes::objects::{Account, Read, latest, read};
+use holdup_collect::kubernetes::objects::{ObjectTracker, ReadTime, latest, read};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
     let Ok(document) = read(input) else { return };
     let documents = [document];
     let at = latest(&documents).unwrap_or(0);
-    for mut account in [Account::of_everything(), Account::since(0, true)] {
-        let first = account.take(&documents, Read { at, window_ns: 1 });
+    for mut tracker in [ObjectTracker::for_everything(), ObjectTracker::since(0, true)] {
+        let first = tracker.take(&documents, ReadTime { at, window_ns: 1 });
         assert!(first.samples.iter().all(|sample| sample.value.is_finite()));
         assert!(first.events.iter().all(|event| event.text.chars().count() < 2_000));
-        let again = account.take(&documents, Read { at, window_ns: 1 });
+        let again = tracker.take(&documents, ReadTime { at, window_ns: 1 });
         // Two objects of one name take turns; alone it says nothing new.
         if documents[0].pods() == 0 && documents[0].events() == 1 {
             assert!(again.events.is_empty());

@@ -21,7 +21,7 @@ use crate::{Collector, ProbeError, ReadError};
 const FOLDERS_MAX: usize = 1_000;
 
 /// One cgroup as a source.
-pub struct Named {
+pub struct NamedCgroup {
     source: String,
     proc: Proc,
     /// The name as `/proc/PID/cgroup` writes it.
@@ -34,7 +34,7 @@ pub struct Named {
     gone_since: Option<Instant>,
 }
 
-impl MetricName {
+impl NamedCgroup {
     /// The cgroup `given` of the tree `proc`: a name as in `/proc/PID/cgroup`, or its folder.
     ///
     /// # Errors
@@ -45,10 +45,10 @@ impl MetricName {
                         its folder below /sys/fs/cgroup"
                 .to_owned());
         }
-        let hierarchies = Hierarchies::of(&proc);
+        let hierarchies = Hierarchies::read(&proc);
         let folder = proc.rooted(given);
         let folder = std::fs::canonicalize(&folder).unwrap_or(folder);
-        let name = hierarchies.name_of(&folder).unwrap_or_else(|| given.to_owned());
+        let name = hierarchies.name_at(&folder).unwrap_or_else(|| given.to_owned());
         let name = if name.len() > 1 { name.trim_end_matches('/').to_owned() } else { name };
         let cgroup = Cgroup::named(&name, hierarchies.clone());
         let source = format!("cgroup:{given}");
@@ -57,7 +57,7 @@ impl MetricName {
 
     /// Checks whether the cgroup exists, and whether it is still the same one.
     fn look(&mut self, batch: &mut Batch) {
-        let folder = self.hierarchies.folders_of(&self.name).first().and_then(|path| std::fs::metadata(path).ok());
+        let folder = self.hierarchies.folders(&self.name).first().and_then(|path| std::fs::metadata(path).ok());
         let now = folder.map(|it| it.ino());
         let before = std::mem::replace(&mut self.folder, now);
         let mut event = |kind: &str, text: String, labels: Labels| {
@@ -92,7 +92,7 @@ impl MetricName {
     /// process can be missing from some.
     fn members(&self, out: &mut Out) {
         out.begin();
-        let counts = self.hierarchies.folders_of(&self.name).into_iter().filter_map(members_below);
+        let counts = self.hierarchies.folders(&self.name).into_iter().filter_map(members_below);
         if let Some(count) = counts.max() {
             out.put(metrics::cgroup::MEMBER_PROCESSES, Labels::new([("cgroup", self.name.as_str())]), count as f64);
         }
@@ -120,13 +120,13 @@ fn members_below(folder: PathBuf) -> Option<usize> {
 /// If PATH is not a path.
 pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
     let given = address.strip_prefix("cgroup:").unwrap_or(address);
-    match Named::new(Proc::system(), given) {
+    match NamedCgroup::new(Proc::system(), given) {
         Ok(named) => Ok(Box::new(named)),
         Err(why) => Err(ProbeError::BadAddress(format!("--watch {address}: {why}"))),
     }
 }
 
-impl Collector for Named {
+impl Collector for NamedCgroup {
     fn source(&self) -> String {
         self.source.clone()
     }

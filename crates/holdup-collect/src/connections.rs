@@ -42,7 +42,7 @@ struct State {
 }
 
 /// A slot for one open connection, returned on drop. Drop it after the connection.
-pub(crate) struct Place(Connections);
+pub(crate) struct Slot(Connections);
 
 impl Connections {
     fn state(&self) -> MutexGuard<'_, State> {
@@ -63,7 +63,7 @@ impl Connections {
     ///
     /// # Errors
     /// If no slot is free.
-    pub fn place(&self) -> Result<Place, String> {
+    pub fn take_slot(&self) -> Result<Slot, String> {
         let mut state = self.state();
         state.release_answered();
         if state.taken >= CONNECTIONS_MAX {
@@ -73,7 +73,7 @@ impl Connections {
             ));
         }
         state.taken += 1;
-        Ok(Place(self.clone()))
+        Ok(Slot(self.clone()))
     }
 
     /// Records a failed attempt; `is_refused` if nothing listens there.
@@ -112,7 +112,7 @@ impl State {
     }
 }
 
-impl Place {
+impl Slot {
     /// The connection over `socket` fell silent: it keeps its slot until the server sends something
     /// or ends it.
     pub fn keep(self, socket: OwnedFd) {
@@ -123,7 +123,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         let mut state = self.0.state();
         state.taken = state.taken.saturating_sub(1);
@@ -173,17 +173,17 @@ mod tests {
     fn a_silent_connection_keeps_its_place_until_the_server_answers_or_ends_it() {
         let connections = Connections::default();
         let ((mut server, ours), (other_server, other)) = (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
-        connections.place().unwrap().keep(ours.into());
-        connections.place().unwrap().keep(other.into());
-        assert!(connections.place().is_err_and(|why| why.contains("2 connections")));
+        connections.take_slot().unwrap().keep(ours.into());
+        connections.take_slot().unwrap().keep(other.into());
+        assert!(connections.take_slot().is_err_and(|why| why.contains("2 connections")));
         server.write_all(b"late").unwrap();
-        let first = connections.place().unwrap();
-        assert!(connections.place().is_err());
+        let first = connections.take_slot().unwrap();
+        assert!(connections.take_slot().is_err());
         drop(other_server);
-        let second = connections.place().unwrap();
-        assert!(connections.place().is_err());
+        let second = connections.take_slot().unwrap();
+        assert!(connections.take_slot().is_err());
         drop((first, second));
-        assert!(connections.place().is_ok());
+        assert!(connections.take_slot().is_ok());
     }
 
     #[test]

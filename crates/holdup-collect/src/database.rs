@@ -82,7 +82,7 @@ impl Reads {
 }
 
 /// The window of one read.
-pub(crate) struct Read<'a> {
+pub(crate) struct ReadWindow<'a> {
     /// Name of the source.
     pub source: &'a str,
     /// Start, nanoseconds since 1970.
@@ -91,7 +91,7 @@ pub(crate) struct Read<'a> {
     pub ended_at: i64,
 }
 
-impl<'a> Read<'a> {
+impl<'a> ReadWindow<'a> {
     /// Starts a read of `source` now.
     pub fn begin(source: &'a str) -> Self {
         let now = clock::now_ns();

@@ -36,7 +36,7 @@ pub enum Kind {
 /// One source that could be watched. A server of a known kind yields two: its own source, and its
 /// process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct WatchableSource {
     /// The port it listens on.
     pub port: u16,
     /// The process that listens; if several share the socket, the one with the lowest number.
@@ -82,7 +82,7 @@ const NOT_ASKED: [&str; 12] = [
 ///
 /// # Errors
 /// If the list of sockets can't be read.
-pub fn local_servers(proc: &Proc) -> Result<Vec<Found>, ReadError> {
+pub fn local_servers(proc: &Proc) -> Result<Vec<WatchableSource>, ReadError> {
     let listening = listening(proc)?;
     let holders = holders(proc, &listening);
     let mut servers: Vec<Server> = Vec::new();
@@ -216,10 +216,10 @@ fn metrics_url(server: &Server) -> String {
     format!("http://{}:{}/metrics", server.host(), server.port)
 }
 
-fn describe(server: &Server, ports: usize, has_metrics: bool, found: &mut Vec<Found>) {
+fn describe(server: &Server, ports: usize, has_metrics: bool, found: &mut Vec<WatchableSource>) {
     let mut put = |kind, watch: String, note: String| {
         let Server { port, pid, .. } = *server;
-        found.push(Found { port, pid, process: server.process.clone(), kind, watch, note });
+        found.push(WatchableSource { port, pid, process: server.process.clone(), kind, watch, note });
     };
     let shared = match server.sharers {
         0 => String::new(),

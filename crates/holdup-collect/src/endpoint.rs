@@ -96,7 +96,7 @@ fn late() -> Error {
 }
 
 /// A timeout within a call appears as one of these kinds.
-fn said(error: Error) -> Error {
+fn normalize_timeout(error: Error) -> Error {
     if error.kind() == ErrorKind::WouldBlock { late() } else { error }
 }
 
@@ -107,7 +107,7 @@ impl Read for Stream {
             Inner::Tcp(line) => line.set_read_timeout(left).and_then(|()| line.read(buffer)),
             Inner::Unix(line) => line.set_read_timeout(left).and_then(|()| line.read(buffer)),
         }
-        .map_err(said)
+        .map_err(normalize_timeout)
     }
 }
 
@@ -118,7 +118,7 @@ impl Write for Stream {
             Inner::Tcp(line) => line.set_write_timeout(left).and_then(|()| line.write(bytes)),
             Inner::Unix(line) => line.set_write_timeout(left).and_then(|()| line.write(bytes)),
         }
-        .map_err(said)
+        .map_err(normalize_timeout)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -150,7 +150,7 @@ fn connect(path: &Path, patience: Duration) -> io::Result<UnixStream> {
     done(unsafe { libc::setsockopt(line.as_raw_fd(), libc::SOL_SOCKET, libc::SO_SNDTIMEO, value, length) })?;
     let length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
     // SAFETY: the address has that length, and its path ends in the zeros behind it.
-    done(unsafe { libc::connect(line.as_raw_fd(), (&raw const address).cast(), length) }).map_err(said)?;
+    done(unsafe { libc::connect(line.as_raw_fd(), (&raw const address).cast(), length) }).map_err(normalize_timeout)?;
     Ok(UnixStream::from(line))
 }
 

@@ -54,7 +54,7 @@ impl Host {
     /// The host whose kernel files `proc` has.
     pub fn new(proc: Proc) -> Self {
         let section = |name, read, enable| Section { name, read, enable, on: true };
-        let (threads, cgroup) = (threads::Scan::default(), Cgroup::of("self"));
+        let (threads, cgroup) = (threads::Scan::default(), Cgroup::for_process("self"));
         Self {
             reader: Reader { proc, buffer: Vec::new(), threads, cgroup },
             sections: vec![

@@ -11,11 +11,11 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::kubernetes::objects::{Account, Read};
+use crate::kubernetes::objects::{ObjectTracker, ReadTime};
 use holdup_recording::{Batch, Coverage, CoverageState, clock};
 
-pub use self::address::{Address, Inside};
-use self::api::{Api, Refused};
+pub use self::address::{Address, PodEnvironment};
+use self::api::{Api, ListError};
 use crate::own_thread::OwnThread;
 use crate::reading::thread_cpu_time;
 use crate::watch::Options;
@@ -38,14 +38,14 @@ pub struct Kubernetes {
     /// Whether events may be listed, as `probe` found out.
     events: bool,
     every: Duration,
-    looker: Option<Looker>,
+    poller: Option<Poller>,
     settings_read: u32,
     cpu: Duration,
 }
 
 /// The polling thread.
-struct Looker {
-    seen: Arc<Mutex<Seen>>,
+struct Poller {
+    seen: Arc<Mutex<PollResults>>,
     /// Requests a last poll; dropping it ends the thread.
     end: mpsc::Sender<mpsc::Sender<()>>,
     thread: OwnThread,
@@ -53,7 +53,7 @@ struct Looker {
 
 /// Rows and errors since the last sample.
 #[derive(Default)]
-struct Seen {
+struct PollResults {
     batch: Batch,
     failed: Option<String>,
     left_out: usize,
@@ -66,7 +66,7 @@ struct Seen {
 /// If the address is not understood, or holdup runs outside a pod and the address names no API.
 pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
     let rest = address.strip_prefix("kubernetes:").unwrap_or(address);
-    match Address::parse(rest, &Inside::of_environment()) {
+    match Address::parse(rest, &PodEnvironment::from_environment()) {
         Ok(address) => Ok(Box::new(Kubernetes::new(address, EVERY))),
         Err(why) => Err(ProbeError::BadAddress(format!("--watch kubernetes:…: {why}"))),
     }
@@ -77,31 +77,31 @@ impl Kubernetes {
     pub fn new(address: Address, every: Duration) -> Self {
         let source = crate::kubernetes::objects::source(&address.namespace, address.pod.as_deref());
         let cpu = Duration::ZERO;
-        Self { source, address, events: true, every, looker: None, settings_read: 0, cpu }
+        Self { source, address, events: true, every, poller: None, settings_read: 0, cpu }
     }
 
-    fn start(&self) -> Result<Looker, ReadError> {
-        let api = Api::of(&self.address).map_err(ReadError)?;
-        let seen = Arc::new(Mutex::new(Seen::default()));
+    fn start(&self) -> Result<Poller, ReadError> {
+        let api = Api::new(&self.address).map_err(ReadError)?;
+        let seen = Arc::new(Mutex::new(PollResults::default()));
         let (end, ended) = mpsc::channel();
         // The cluster reports whole seconds, so an event of the current second is not older than
         // the recording.
         let now = clock::now_ns();
-        let account = Account::since(now - now.rem_euclid(1_000_000_000), self.address.is_of_pods());
+        let tracker = ObjectTracker::since(now - now.rem_euclid(1_000_000_000), self.address.selects_pods());
         let (events, every) = (self.events, self.every);
         let thread = OwnThread::spawn("kubernetes", {
             let seen = Arc::clone(&seen);
-            move || look(&api, account, events, every, &seen, &ended)
+            move || look(&api, tracker, events, every, &seen, &ended)
         });
         let thread = thread.map_err(|e| ReadError(format!("cannot start the polling thread: {e}")))?;
-        Ok(Looker { seen, end, thread })
+        Ok(Poller { seen, end, thread })
     }
 
     /// Moves the collected rows into `batch`.
     fn take(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
-        let Some(looker) = &self.looker else { return Ok(()) };
-        let mut seen = looker.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let Seen { batch: rows, failed, left_out, cpu } = std::mem::take(&mut *seen);
+        let Some(poller) = &self.poller else { return Ok(()) };
+        let mut seen = poller.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let PollResults { batch: rows, failed, left_out, cpu } = std::mem::take(&mut *seen);
         seen.cpu = cpu;
         drop(seen);
         self.cpu = cpu.unwrap_or(self.cpu);
@@ -127,20 +127,20 @@ impl Kubernetes {
 /// Polls until the source is dropped; once more on request.
 fn look(
     api: &Api,
-    mut account: Account,
+    mut tracker: ObjectTracker,
     events: bool,
     every: Duration,
-    seen: &Mutex<Seen>,
+    seen: &Mutex<PollResults>,
     ended: &mpsc::Receiver<mpsc::Sender<()>>,
 ) {
     loop {
         let due = Instant::now() + every;
-        once(api, &mut account, events, seen);
+        once(api, &mut tracker, events, seen);
         match ended.recv_timeout(due.saturating_duration_since(Instant::now())) {
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
             Ok(done) => {
-                once(api, &mut account, events, seen);
+                once(api, &mut tracker, events, seen);
                 let _ = done.send(());
                 return;
             }
@@ -148,7 +148,7 @@ fn look(
     }
 }
 
-fn once(api: &Api, account: &mut Account, events: bool, seen: &Mutex<Seen>) {
+fn once(api: &Api, tracker: &mut ObjectTracker, events: bool, seen: &Mutex<PollResults>) {
     let (begun_at, begun) = (clock::now_ns(), Instant::now());
     let mut documents = Vec::new();
     let mut failed = None;
@@ -164,7 +164,7 @@ fn once(api: &Api, account: &mut Account, events: bool, seen: &Mutex<Seen>) {
         }
     }
     let window_ns = begun.elapsed().as_nanos() as i64;
-    let batch = account.take(&documents, Read { at: begun_at + window_ns / 2, window_ns });
+    let batch = tracker.take(&documents, ReadTime { at: begun_at + window_ns / 2, window_ns });
     let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
     if seen.batch.len() + batch.len() > ROWS_MAX {
         seen.left_out += batch.len();
@@ -183,12 +183,12 @@ impl Collector for Kubernetes {
     fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
         let source_name = self.source.clone();
         let unreachable = |why: String| ProbeError::Unreachable { source_name: source_name.clone(), why };
-        let api = Api::of(&self.address).map_err(unreachable)?;
+        let api = Api::new(&self.address).map_err(unreachable)?;
         let pods = api.list("pods").map_err(|refused| match refused {
-            Refused::Denied(why) => {
+            ListError::Denied(why) => {
                 ProbeError::Denied { source_name: source_name.clone(), why: format!("{why}; run: {}", self.grant()) }
             }
-            Refused::Failed(why) => unreachable(why),
+            ListError::Failed(why) => unreachable(why),
         })?;
         let part = |name: &str, state, why: String, enable: Option<String>| Coverage {
             source: format!("{} {name}", self.source),
@@ -217,9 +217,9 @@ impl Collector for Kubernetes {
     /// The polls report the settings of pods. At the end there is a last poll.
     fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         self.settings_read += 1;
-        let Some(looker) = self.looker.as_ref().filter(|_| self.settings_read > 1) else { return Ok(()) };
+        let Some(poller) = self.poller.as_ref().filter(|_| self.settings_read > 1) else { return Ok(()) };
         let (done, is_done) = mpsc::channel();
-        let asked = looker.end.send(done);
+        let asked = poller.end.send(done);
         let came = asked.is_ok() && is_done.recv_timeout(LAST_LOOK).is_ok();
         self.take(batch)?;
         if came {
@@ -230,14 +230,14 @@ impl Collector for Kubernetes {
     }
 
     fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
-        if self.looker.is_none() {
-            self.looker = Some(self.start()?);
+        if self.poller.is_none() {
+            self.poller = Some(self.start()?);
         }
         self.take(batch)
     }
 
     fn has_panicked(&mut self) -> bool {
-        self.looker.as_mut().is_some_and(|looker| looker.thread.has_panicked())
+        self.poller.as_mut().is_some_and(|poller| poller.thread.has_panicked())
     }
 
     fn other_cpu_time(&self) -> Duration {

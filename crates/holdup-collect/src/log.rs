@@ -19,7 +19,7 @@ use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock, metrics};
 
 use self::address::Address;
 pub(crate) use self::fields::moment;
-use self::follow::{Follow, Line, Place};
+use self::follow::{Follow, Line, LinePosition};
 use self::line::Unread;
 use crate::reading::Out;
 use crate::watch::Options;
@@ -51,11 +51,11 @@ struct Counts {
     without_trace: u64,
     unread: u64,
     /// The first unreadable line, and why.
-    example: Option<(Place, &'static str)>,
+    example: Option<(LinePosition, &'static str)>,
 }
 
 impl Counts {
-    fn count(&mut self, place: Place, result: Result<(), Unread>) {
+    fn count(&mut self, place: LinePosition, result: Result<(), Unread>) {
         let why = match result {
             Ok(()) => {
                 self.read += 1;
@@ -72,14 +72,14 @@ impl Counts {
         self.cannot(place, why);
     }
 
-    fn cannot(&mut self, place: Place, why: &'static str) {
+    fn cannot(&mut self, place: LinePosition, why: &'static str) {
         self.unread += 1;
         self.example.get_or_insert((place, why));
     }
 
     /// The position of the first unreadable line and why, without its text.
     fn example(&self) -> Option<String> {
-        let (Place { number, offset }, why) = self.example?;
+        let (LinePosition { number, offset }, why) = self.example?;
         let place = number.map_or_else(|| format!("the line at byte {offset}"), |number| format!("line {number}"));
         Some(format!("{place} cannot be read: {why}"))
     }
@@ -101,7 +101,7 @@ pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, Pro
 }
 
 /// For the fuzzer: the number of rows from any bytes read as log lines.
-pub fn rows_of(bytes: &[u8]) -> usize {
+pub fn count_rows(bytes: &[u8]) -> usize {
     let fields = fields::Fields::default();
     let lines = bytes.split(|byte| *byte == b'\n');
     lines.filter_map(|line| line::spans(line, &fields, "log:", 0).ok()).map(|rows| rows.len()).sum()

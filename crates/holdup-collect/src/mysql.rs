@@ -18,13 +18,13 @@ mod plans;
 mod pool;
 mod probe;
 pub mod processes;
+mod recorded;
 mod replication;
 mod server;
 mod sessions;
 mod slow_log;
 mod statements;
 mod status;
-mod taken;
 mod versions;
 
 use holdup_recording::{Batch, Coverage};
@@ -37,13 +37,13 @@ use self::plans::Plans;
 use self::pool::Queued;
 use self::probe::Parts;
 use self::replication::Replication;
-use self::server::{Failure, Own, Server};
+use self::server::{Failure, OwnDigests, Server};
 use self::sessions::{LockWaits, Texts};
 use self::slow_log::SlowLog;
 use self::statements::Statements;
 use crate::backoff::Backoffs;
 use crate::connections::Connections;
-use crate::database::{Read, Reads};
+use crate::database::{ReadWindow, Reads};
 use crate::slow::SlowRequests;
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
@@ -55,11 +55,11 @@ pub use self::catalog::Catalog;
 /// # Errors
 /// If the address is not understood, or if a file or variable that it names does not exist.
 pub fn make(address: &str, options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
-    Ok(Box::new(MySql::of(address, options)?))
+    Ok(Box::new(MySql::from_address(address, options)?))
 }
 
 impl MySql {
-    fn of(address: &str, options: &Options) -> Result<Self, ProbeError> {
+    fn from_address(address: &str, options: &Options) -> Result<Self, ProbeError> {
         let address = Address::parse(address)?;
         Ok(Self {
             source: address.source(),
@@ -74,7 +74,7 @@ impl MySql {
             replication: Replication::default(),
             slow: options.slow.clone(),
             capture: None,
-            own: Own::default(),
+            own: OwnDigests::default(),
             connections: Connections::default(),
             backoffs: Backoffs::default(),
             slow_log: None,
@@ -99,7 +99,7 @@ struct MySql {
     /// Waits for slow requests, once sampling has started.
     capture: Option<Capture>,
     /// The statements of holdup's own connections.
-    own: Own,
+    own: OwnDigests,
     /// The number of connections, and when the next attempt is due.
     connections: Connections,
     /// Parts that failed lately.
@@ -155,7 +155,7 @@ impl Collector for MySql {
         let (parts, source) = (self.parts, self.source.as_str());
         let mut reads = Reads::after(std::mem::take(&mut self.backoffs));
         reads.failures.extend(log);
-        let texts = who(&server, source, parts, &mut reads, batch);
+        let texts = read_sessions(&server, source, parts, &mut reads, batch);
         if parts.pool {
             reads.read("thread pool", || pool::sample(&server, source, batch));
         }
@@ -231,7 +231,7 @@ impl MySql {
             (&self.address, &self.source),
             slow,
             places,
-            &self.executions.taken,
+            &self.executions.recorded,
             (&self.own, &self.connections),
         );
         match started {
@@ -289,7 +289,7 @@ fn with(failure: ReadError, other: Option<&str>) -> ReadError {
 
 /// All sessions with their true state, and the thread pool's queue. Returns the sessions'
 /// statements with their literals; none if they could not be read.
-fn who(server: &Server, source: &str, parts: Parts, reads: &mut Reads, batch: &mut Batch) -> Option<Texts> {
+fn read_sessions(server: &Server, source: &str, parts: Parts, reads: &mut Reads, batch: &mut Batch) -> Option<Texts> {
     // The queue and the sessions are joined, so they are read back to back.
     let locks = if parts.locks { sessions::lock_waits(server, reads) } else { Some(LockWaits::default()) };
     let queued = if parts.pool {

@@ -36,7 +36,7 @@ const OF_ITS_OWN: &str = "when all children are busy, the status page waits with
     it a separate socket; watch that one";
 
 /// How to reach the status page.
-enum Way {
+enum Transport {
     FastCgi { endpoint: Endpoint, path: String },
     Http { agent: ureq::Agent, url: Url },
 }
@@ -44,7 +44,7 @@ enum Way {
 /// A pool as a source.
 struct PhpFpm {
     source: String,
-    way: Way,
+    way: Transport,
     /// Names and values from the last answer.
     settings: Vec<(&'static str, String)>,
 }
@@ -100,7 +100,7 @@ impl PhpFpm {
             let source = format!("php-fpm:{place}");
             return Ok(Self {
                 source,
-                way: Way::Http { agent: http::agent(TIMEOUT, "application/json"), url },
+                way: Transport::Http { agent: http::agent(TIMEOUT, "application/json"), url },
                 settings: Vec::new(),
             });
         }
@@ -116,12 +116,12 @@ impl PhpFpm {
             return Err(format!("the status page's path must begin with a slash; expected {EXAMPLE}"));
         }
         let (source, path) = (format!("php-fpm:{endpoint}"), path.to_owned());
-        Ok(Self { source, way: Way::FastCgi { endpoint, path }, settings: Vec::new() })
+        Ok(Self { source, way: Transport::FastCgi { endpoint, path }, settings: Vec::new() })
     }
 
     fn ask(&self) -> Result<Status, String> {
         match &self.way {
-            Way::FastCgi { endpoint, path } => {
+            Transport::FastCgi { endpoint, path } => {
                 let answer = endpoint.connect(TIMEOUT).and_then(|mut line| {
                     line.write_all(&fastcgi::request(path, "json"))?;
                     line.rest(BODY_BYTES_MAX)
@@ -143,7 +143,7 @@ impl PhpFpm {
                     fastcgi::output(&bytes).ok_or_else(|| format!("its answer is not FastCGI; expected {EXAMPLE}"))?;
                 page(&output, path)
             }
-            Way::Http { agent, url } => {
+            Transport::Http { agent, url } => {
                 let answer = http::get(agent, &url.url, url.authorization.as_deref(), BODY_BYTES_MAX)?;
                 match answer.status {
                     200 => read(&answer.body),
@@ -215,7 +215,7 @@ fn put(status: &Status, out: &mut Out) {
 }
 
 /// Its settings as far as they are certain: only a static pool always has all its children.
-fn told(status: &Status) -> Vec<(&'static str, String)> {
+fn settings_from(status: &Status) -> Vec<(&'static str, String)> {
     let mut settings = vec![("pm", status.manager.clone())];
     if status.manager == "static" {
         settings.push(("pm.max_children", status.total.to_string()));
@@ -230,7 +230,7 @@ impl Collector for PhpFpm {
 
     fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
         let status = self.ask().map_err(|why| ProbeError::Unreachable { source_name: self.source.clone(), why })?;
-        self.settings = told(&status);
+        self.settings = settings_from(&status);
         Ok(Coverage::with_parts(&self.source, Vec::new()))
     }
 
@@ -244,9 +244,9 @@ impl Collector for PhpFpm {
         let mut out = Out::new(batch, &self.source);
         let (begun_at, begun) = (clock::now_ns(), Instant::now());
         let status = self.ask().map_err(ReadError)?;
-        out.taken(begun_at, begun.elapsed().as_nanos() as i64);
+        out.set_window(begun_at, begun.elapsed().as_nanos() as i64);
         put(&status, &mut out);
-        self.settings = told(&status);
+        self.settings = settings_from(&status);
         Ok(())
     }
 }
@@ -265,7 +265,7 @@ mod tests {
         put(&status, &mut Out::new(&mut batch, "php-fpm:x"));
         assert_eq!(batch.samples.len(), 9, "the limit of a Unix socket's queue is not told");
         assert!(batch.samples.iter().all(|s| s.labels.get("pool") == Some("www")));
-        assert_eq!(told(&status), [("pm", "dynamic".to_owned())]);
+        assert_eq!(settings_from(&status), [("pm", "dynamic".to_owned())]);
     }
 
     #[test]
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(of("unix:/run/php.sock?status=/s").as_deref(), Ok("php-fpm:unix:/run/php.sock"));
         let through = PhpFpm::new("http://me:s3cret@h/status?full").unwrap();
         assert_eq!(through.source, "php-fpm:h/status");
-        assert!(matches!(&through.way, Way::Http { url, .. } if url.url == "http://h/status?full&json"));
+        assert!(matches!(&through.way, Transport::Http { url, .. } if url.url == "http://h/status?full&json"));
         for bad in
             ["", "9000", "unix:php.sock", "127.0.0.1:9000?status=s", "127.0.0.1:9000?path=/s", "http://u:s3cret@/"]
         {

@@ -25,7 +25,7 @@ const TREE_BYTES: usize = 64 << 10;
 
 /// Whether to ask a server for plans, as the address parameter `plans` says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum PlanMode {
     /// Never.
     #[default]
     Off,
@@ -35,10 +35,10 @@ pub(crate) enum Wish {
     Analyze,
 }
 
-impl Wish {
+impl PlanMode {
     /// # Errors
     /// If the value is not one of them.
-    pub(crate) fn of(value: &str) -> Result<Self, String> {
+    pub(crate) fn parse(value: &str) -> Result<Self, String> {
         match value {
             "off" => Ok(Self::Off),
             "explain" => Ok(Self::Explain),
@@ -85,7 +85,7 @@ pub fn fuzz(text: &str) -> Vec<Plan> {
     #[cfg(feature = "mysql")]
     trees.push(mysql::tree(text));
     trees.extend([text::tree(text), text::split(text).and_then(|(_, plan)| text::tree(plan))]);
-    let allowed = allowed::of(text, Dialect::PostgreSql).or_else(|| allowed::of(text, Dialect::MySql));
+    let allowed = allowed::check(text, Dialect::PostgreSql).or_else(|| allowed::check(text, Dialect::MySql));
     let text = allowed.filter(|allowed| allowed.names().is_some()).map_or_else(String::new, |allowed| allowed.sql(&[]));
     let text = digest_text(&text, Dialect::PostgreSql);
     trees.into_iter().flatten().map(|tree| row("fuzz", &tree, text.clone())).collect()

@@ -35,7 +35,7 @@ use self::statements::Statements;
 use self::tables::Tables;
 use crate::backoff::Backoffs;
 use crate::connections::Connections;
-use crate::database::{Read, Reads};
+use crate::database::{ReadWindow, Reads};
 use crate::pace::Turn;
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};

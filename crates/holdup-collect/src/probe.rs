@@ -17,7 +17,7 @@ use holdup_recording::rows::Event;
 use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock, metrics};
 
 use self::address::Address;
-use self::check::{Check, Failed, Reason};
+use self::check::{Check, ProbeFailure, Reason};
 use crate::own_thread::OwnThread;
 use crate::reading::{Out, tell, thread_cpu_time};
 use crate::watch::Options;
@@ -42,14 +42,14 @@ struct Probe {
 
 /// The probing thread. After a drop it ends with the probe in flight, without being waited for.
 struct Prober {
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<ProbeAnswers>>,
     _stop: mpsc::Sender<()>,
     thread: OwnThread,
 }
 
 /// The results so far.
 #[derive(Default)]
-struct Seen {
+struct ProbeAnswers {
     answers: Vec<Answer>,
     left_out: u64,
     cpu: Option<Duration>,
@@ -59,7 +59,7 @@ struct Seen {
 struct Answer {
     begun_at: i64,
     length: Duration,
-    result: Result<(), Failed>,
+    result: Result<(), ProbeFailure>,
 }
 
 /// Makes the collector for `probe:URL`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
@@ -75,8 +75,8 @@ pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, Pro
 
 impl Probe {
     fn start(&self) -> std::io::Result<Prober> {
-        let check = Check::of(&self.address.place, self.address.timeout);
-        let seen = Arc::new(Mutex::new(Seen::default()));
+        let check = Check::new(&self.address.place, self.address.timeout);
+        let seen = Arc::new(Mutex::new(ProbeAnswers::default()));
         let (stop, stopped) = mpsc::channel();
         let (every, delay) = (self.address.every, self.address.delay);
         let thread = OwnThread::spawn("probe", {
@@ -130,7 +130,7 @@ impl Probe {
 
 /// Probes until the source is dropped. Like kubelet, it skips probes that fall due while one is in
 /// flight.
-fn ask(check: &Check, every: Duration, delay: Duration, seen: &Mutex<Seen>, stopped: &mpsc::Receiver<()>) {
+fn ask(check: &Check, every: Duration, delay: Duration, seen: &Mutex<ProbeAnswers>, stopped: &mpsc::Receiver<()>) {
     let mut due = Instant::now() + delay;
     while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(due.saturating_duration_since(Instant::now())) {
         let (begun_at, begun) = (clock::now_ns(), Instant::now());
@@ -162,7 +162,7 @@ impl Collector for Probe {
     fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
         let timeout = self.address.timeout.min(FIRST_LOOK_MAX);
         let failed = match self.address.delay.is_zero() {
-            true => Check::of(&self.address.place, timeout).once().err(),
+            true => Check::new(&self.address.place, timeout).once().err(),
             false => None,
         };
         // A timeout shorter than configured is not a failure.
@@ -202,7 +202,7 @@ impl Collector for Probe {
         drop(seen);
         for answer in answers {
             let mut out = Out::new(batch, &self.source);
-            out.taken(answer.begun_at, answer.length.as_nanos() as i64);
+            out.set_window(answer.begun_at, answer.length.as_nanos() as i64);
             out.put_plain(metrics::probe::SUCCESS, if answer.result.is_ok() { 1.0 } else { 0.0 });
             out.put_plain(metrics::probe::DURATION, answer.length.as_secs_f64());
             batch.events.extend(self.event(&answer));

@@ -7,25 +7,25 @@ pub(crate) mod census;
 pub mod cgroups;
 pub mod devices;
 pub mod diskstats;
-pub(crate) mod kept;
 pub mod keyed;
 pub(crate) mod memory;
 pub mod mountinfo;
+pub(crate) mod open_files;
 pub mod permissions;
 pub(crate) mod qdiscs;
+pub(crate) mod shared_census;
 pub mod sleeping;
 pub(crate) mod sock_diag;
 pub mod sockets;
-pub(crate) mod standing;
 pub mod task;
-pub(crate) mod watched;
+pub(crate) mod thread_rows;
 
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-pub use self::kept::keep_open;
+pub use self::open_files::keep_open;
 use crate::ReadError;
 
 /// Largest number of bytes read from one file. `/proc/net/tcp` has about 150 per socket: enough for

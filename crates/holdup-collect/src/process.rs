@@ -57,7 +57,7 @@ impl Process {
             gone: false,
             readable: Readable { io: true, descriptors: true, delays: true, cgroup: true },
             tasks: tasks::Tasks::default(),
-            cgroup: Cgroup::of(&pid.to_string()),
+            cgroup: Cgroup::for_process(&pid.to_string()),
             buffer: Vec::new(),
         }
     }

@@ -15,7 +15,7 @@ use holdup_recording::{Batch, Coverage, CoverageState, clock};
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError, http};
 use address::Address;
-use cloudwatch::{CloudWatch, Exported};
+use cloudwatch::{CloudWatch, SeriesClass};
 
 /// Time limit of one scrape, including connecting and reading: a server that trickles bytes must
 /// not block holdup.
@@ -129,9 +129,9 @@ impl Collector for Prometheus {
         let at = answer.begun_at + answer.window_ns / 2;
         for series in answer.scrape.series {
             let (source, window_ns) = (source.clone(), answer.window_ns);
-            batch.samples.push(match self.cloudwatch.of(&series, at) {
-                Exported::Again => continue,
-                Exported::New(figure) => Sample {
+            batch.samples.push(match self.cloudwatch.classify(&series, at) {
+                SeriesClass::Repeated => continue,
+                SeriesClass::New(figure) => Sample {
                     observed_at: figure.at.unwrap_or(at),
                     window_ns,
                     source,
@@ -139,7 +139,7 @@ impl Collector for Prometheus {
                     labels: figure.labels,
                     value: figure.value,
                 },
-                Exported::Other => Sample {
+                SeriesClass::Other => Sample {
                     observed_at: at,
                     window_ns,
                     source,

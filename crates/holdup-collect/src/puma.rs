@@ -34,7 +34,7 @@ const EXAMPLE: &str = "puma:http://127.0.0.1:9293?token=… or puma:unix:/run/pu
     activate_control_app \"tcp://127.0.0.1:9293\", { auth_token: \"…\" })";
 
 /// How to reach the control server.
-enum Way {
+enum Transport {
     Http { agent: ureq::Agent, url: Url },
     Unix(Endpoint),
 }
@@ -42,7 +42,7 @@ enum Way {
 /// A Puma as a source.
 struct Puma {
     source: String,
-    way: Way,
+    way: Transport,
     /// Never output it.
     token: Option<String>,
 }
@@ -82,13 +82,13 @@ struct Stats {
 }
 
 /// Why the stats could not be read.
-enum Failed {
+enum StatsError {
     /// The token is wrong or missing.
     Denied(String),
     Other(String),
 }
 
-impl Failed {
+impl StatsError {
     fn why(self) -> String {
         match self {
             Self::Denied(why) | Self::Other(why) => why,
@@ -110,7 +110,7 @@ impl Puma {
         let (place, query) = address.split_once('?').map_or((address, ""), |(place, query)| (place, query));
         let token = token(query)?;
         if let Some(endpoint @ Endpoint::Unix(_)) = Endpoint::parse(place) {
-            return Ok(Self { source: format!("puma:{endpoint}"), way: Way::Unix(endpoint), token });
+            return Ok(Self { source: format!("puma:{endpoint}"), way: Transport::Unix(endpoint), token });
         }
         let bad = |_| format!("expected {EXAMPLE}");
         let url = Url::parse(place, "/").map_err(bad)?;
@@ -120,28 +120,30 @@ impl Puma {
         let base = base.to_owned();
         let url = Url { url: format!("{base}{PATH}"), ..url };
         let agent = http::agent(TIMEOUT, "application/json");
-        Ok(Self { source: format!("puma:{host}"), way: Way::Http { agent, url }, token })
+        Ok(Self { source: format!("puma:{host}"), way: Transport::Http { agent, url }, token })
     }
 
-    fn ask(&self) -> Result<Stats, Failed> {
+    fn ask(&self) -> Result<Stats, StatsError> {
         // Puma compares the whole query.
         let query = self.token.as_ref().map(|token| format!("?token={token}")).unwrap_or_default();
         let answer = match &self.way {
-            Way::Http { agent, url } => {
+            Transport::Http { agent, url } => {
                 let whole = format!("{}{query}", url.url);
-                http::get(agent, &whole, url.authorization.as_deref(), BODY_BYTES_MAX).map_err(Failed::Other)?
+                http::get(agent, &whole, url.authorization.as_deref(), BODY_BYTES_MAX).map_err(StatsError::Other)?
             }
-            Way::Unix(endpoint) => unix(endpoint, &format!("{PATH}{query}")).map_err(|e| Failed::Other(why(&e)))?,
+            Transport::Unix(endpoint) => {
+                unix(endpoint, &format!("{PATH}{query}")).map_err(|e| StatsError::Other(why(&e)))?
+            }
         };
         match answer.status {
-            200 => read(&answer.body).map_err(Failed::Other),
+            200 => read(&answer.body).map_err(StatsError::Other),
             401 | 403 if self.token.is_none() => {
-                Err(Failed::Denied("it requires its token: add ?token=T or ?token_file=PATH".to_owned()))
+                Err(StatsError::Denied("it requires its token: add ?token=T or ?token_file=PATH".to_owned()))
             }
             401 | 403 => {
-                Err(Failed::Denied("it rejects this token: use auth_token of activate_control_app".to_owned()))
+                Err(StatsError::Denied("it rejects this token: use auth_token of activate_control_app".to_owned()))
             }
-            status => Err(Failed::Other(format!(
+            status => Err(StatsError::Other(format!(
                 "it answers with status {status}, so it is not Puma's control server; expected {EXAMPLE}"
             ))),
         }
@@ -263,8 +265,8 @@ impl Collector for Puma {
     fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
         match self.ask() {
             Ok(_) => Ok(Coverage::with_parts(&self.source, Vec::new())),
-            Err(Failed::Denied(why)) => Err(ProbeError::Denied { source_name: self.source.clone(), why }),
-            Err(Failed::Other(why)) => Err(ProbeError::Unreachable { source_name: self.source.clone(), why }),
+            Err(StatsError::Denied(why)) => Err(ProbeError::Denied { source_name: self.source.clone(), why }),
+            Err(StatsError::Other(why)) => Err(ProbeError::Unreachable { source_name: self.source.clone(), why }),
         }
     }
 
@@ -277,7 +279,7 @@ impl Collector for Puma {
         let mut out = Out::new(batch, &self.source);
         let (begun_at, begun) = (clock::now_ns(), Instant::now());
         let stats = self.ask().map_err(|failed| ReadError(failed.why()))?;
-        out.taken(begun_at, begun.elapsed().as_nanos() as i64);
+        out.set_window(begun_at, begun.elapsed().as_nanos() as i64);
         put(&stats, clock::now_ns(), &mut out);
         Ok(())
     }

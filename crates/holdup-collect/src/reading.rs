@@ -43,7 +43,7 @@ impl<'a> Out<'a> {
 
     /// The following values were read in this window: it began at `begun_at` (ns since 1970) and
     /// took `window_ns`.
-    pub fn taken(&mut self, begun_at: i64, window_ns: i64) {
+    pub fn set_window(&mut self, begun_at: i64, window_ns: i64) {
         self.begun_at = begun_at;
         self.window_ns = Some(window_ns);
     }

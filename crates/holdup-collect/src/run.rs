@@ -114,7 +114,7 @@ fn collect(
 ) -> Vec<Coverage> {
     let source = collector.source();
     let (begun, cpu_begun) = (Instant::now(), thread_cpu_time());
-    let mut reads = Reads { source: source.clone(), interval, ..Reads::default() };
+    let mut reads = ReadStats { source: source.clone(), interval, ..ReadStats::default() };
     reads.read(&mut collector, true, sink);
     let mut number = 1;
     let wait = |number| due_after(number, interval).saturating_sub(begun.elapsed());
@@ -126,7 +126,7 @@ fn collect(
         }
     }
     reads.read(&mut collector, true, sink);
-    let Reads { reads, gaps, last_error, panicked, .. } = reads;
+    let ReadStats { reads, gaps, last_error, panicked, .. } = reads;
     if let Some(own) = coverage.first_mut() {
         own.reads_total = reads;
         own.gaps_total = gaps;
@@ -144,7 +144,7 @@ fn collect(
 
 /// The results of one collector's samples.
 #[derive(Default)]
-struct Reads {
+struct ReadStats {
     source: String,
     interval: Duration,
     reads: u64,
@@ -158,7 +158,7 @@ struct Reads {
     is_dead: bool,
 }
 
-impl Reads {
+impl ReadStats {
     /// One sample, with settings if requested.
     fn read(&mut self, collector: &mut Box<dyn Collector>, with_settings: bool, sink: &RowSink) {
         if self.is_dead {
@@ -295,14 +295,14 @@ mod tests {
 
     #[test]
     fn a_read_that_takes_long_is_told_once_until_one_does_not() {
-        let mut reads = Reads { interval: Duration::from_millis(200), ..Reads::default() };
+        let mut reads = ReadStats { interval: Duration::from_millis(200), ..ReadStats::default() };
         let mut batch = Batch::default();
         for ms in [100, 900, 3_000, 2_000, 100, 1_500] {
             reads.tell_of_late(Duration::from_millis(ms), &mut batch);
         }
         let told: Vec<&str> = batch.events.iter().map(|event| event.text.as_str()).collect();
         assert!(told.len() == 2 && told[0].contains("took 3.0 s") && told[1].contains("took 1.5 s"), "{told:?}");
-        let mut slow = Reads { interval: Duration::from_secs(10), ..Reads::default() };
+        let mut slow = ReadStats { interval: Duration::from_secs(10), ..ReadStats::default() };
         slow.tell_of_late(Duration::from_secs(5), &mut batch);
         assert_eq!(batch.events.len(), 2, "no sample was due");
     }

@@ -22,7 +22,7 @@ use holdup_recording::rows::Event;
 use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock, metrics};
 
 use self::address::Address;
-use self::changes::{Change, Changes, Standing, role};
+use self::changes::{Change, Changes, ServerState, role};
 use self::figures::Figures;
 use self::network::{Sockets, Turns};
 use self::processes::Processes;
@@ -30,7 +30,7 @@ use self::turn::Lead;
 use crate::host::cgroup::Cgroup;
 use crate::host::network as host_network;
 use crate::proc::Proc;
-use crate::proc::sock_diag::Line;
+use crate::proc::sock_diag::DiagSocket;
 use crate::reading::{Out, tell};
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
@@ -47,7 +47,7 @@ struct Server {
     source: String,
     address: Address,
     proc: Proc,
-    line: Option<Line>,
+    line: Option<DiagSocket>,
     processes: Processes,
     figures: Figures,
     changes: Changes,
@@ -144,11 +144,11 @@ impl Server {
         }
     }
 
-    fn standing(&self, sockets: &Sockets, at: i64) -> Standing {
+    fn standing(&self, sockets: &Sockets, at: i64) -> ServerState {
         let listening = sockets.listening();
         let holders = self.processes.members.iter().filter(|(_, member)| member.listens);
         let processes = holders.map(|(pid, _)| (*pid, self.processes.is_parent(*pid))).collect();
-        Standing { listening, processes, at }
+        ServerState { listening, processes, at }
     }
 
     fn say(&self, change: Change, at: i64) -> Event {
@@ -186,7 +186,7 @@ impl Server {
     fn cgroup(&mut self) -> Option<&mut Cgroup> {
         let worker = self.first_worker()?;
         if self.cgroup.as_ref().is_none_or(|(pid, _)| *pid != worker) {
-            self.cgroup = Some((worker, Cgroup::of(&worker.to_string())));
+            self.cgroup = Some((worker, Cgroup::for_process(&worker.to_string())));
         }
         self.cgroup.as_mut().map(|(_, cgroup)| cgroup)
     }

@@ -34,17 +34,17 @@ pub struct SlowRequest {
 
 /// The list. Clones share it.
 #[derive(Clone, Debug)]
-pub struct SlowRequests(Arc<Board>);
+pub struct SlowRequests(Arc<SharedList>);
 
 #[derive(Debug)]
-struct Board {
+struct SharedList {
     threshold_ns: i64,
     readers: Mutex<Vec<Weak<Queue>>>,
-    remembered: Mutex<Remembered>,
+    remembered: Mutex<RecentIds>,
 }
 
 #[derive(Debug, Default)]
-struct Remembered {
+struct RecentIds {
     ids: HashSet<String>,
     order: VecDeque<String>,
 }
@@ -68,7 +68,7 @@ impl SlowRequests {
     /// A list of requests that took longer than `threshold`.
     pub fn new(threshold: Duration) -> Self {
         let threshold_ns = i64::try_from(threshold.as_nanos()).unwrap_or(i64::MAX);
-        Self(Arc::new(Board { threshold_ns, readers: Mutex::default(), remembered: Mutex::default() }))
+        Self(Arc::new(SharedList { threshold_ns, readers: Mutex::default(), remembered: Mutex::default() }))
     }
 
     /// The threshold.
@@ -129,7 +129,7 @@ impl SlowRequests {
     }
 }
 
-impl Remembered {
+impl RecentIds {
     fn is_new(&mut self, id: &str) -> bool {
         if !self.ids.insert(id.to_owned()) {
             return false;

@@ -134,7 +134,7 @@ impl Collector for Tracepoints {
         for (traced, is_exit) in [(left, true), (entered, false)] {
             if let Some(traced) = traced {
                 traced.drain(|format, record| {
-                    edges.extend(Edge::of(format, &record, is_exit).filter(|_| record.pid != own));
+                    edges.extend(Edge::parse(format, &record, is_exit).filter(|_| record.pid != own));
                 });
             }
         }

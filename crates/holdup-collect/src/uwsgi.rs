@@ -175,7 +175,7 @@ impl Collector for Uwsgi {
         let mut out = Out::new(batch, &source);
         let (begun_at, begun) = (clock::now_ns(), Instant::now());
         let stats = self.ask().map_err(ReadError)?;
-        out.taken(begun_at, begun.elapsed().as_nanos() as i64);
+        out.set_window(begun_at, begun.elapsed().as_nanos() as i64);
         put(&stats, &mut out);
         Ok(())
     }

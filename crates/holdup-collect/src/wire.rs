@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use holdup_protocol::packets::{Capture, Options as Wanted, Protocol, Totals, Vantage};
+use holdup_protocol::packets::{Capture, Options as CaptureOptions, Protocol, Totals, Vantage};
 use holdup_recording::rows::Exchange;
 use holdup_recording::{Batch, Coverage, Labels, clock, metrics};
 
@@ -55,14 +55,14 @@ struct Wire {
 
 /// The reading thread.
 struct Reader {
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<PacketResults>>,
     stop: Arc<AtomicBool>,
     thread: Option<OwnThread>,
 }
 
 /// Its results so far.
 #[derive(Default)]
-struct Seen {
+struct PacketResults {
     rows: Vec<Exchange>,
     rows_left_out: u64,
     totals: Totals,
@@ -124,8 +124,9 @@ impl Wire {
 
     fn start(&self) -> std::io::Result<Reader> {
         let (ring, own) = self.open()?;
-        let wanted = Wanted { ports: self.ports.clone(), vantage: Vantage::Host(own), ..Wanted::default() };
-        let (seen, stop) = (Arc::new(Mutex::new(Seen::default())), Arc::new(AtomicBool::new(false)));
+        let wanted =
+            CaptureOptions { ports: self.ports.clone(), vantage: Vantage::Host(own), ..CaptureOptions::default() };
+        let (seen, stop) = (Arc::new(Mutex::new(PacketResults::default())), Arc::new(AtomicBool::new(false)));
         let thread = OwnThread::spawn("wire", {
             let (seen, stop) = (Arc::clone(&seen), Arc::clone(&stop));
             move || read(ring, Capture::new(wanted), &seen, &stop)
@@ -150,7 +151,7 @@ impl Drop for Reader {
     }
 }
 
-fn read(mut ring: Ring, mut capture: Capture, seen: &Mutex<Seen>, stop: &AtomicBool) {
+fn read(mut ring: Ring, mut capture: Capture, seen: &Mutex<PacketResults>, stop: &AtomicBool) {
     let (mut rows, mut looked, mut is_over) = (Vec::new(), Instant::now(), false);
     while !is_over {
         is_over = stop.load(Ordering::Relaxed);
@@ -297,7 +298,7 @@ mod tests {
     /// Loss is a gap each time it grows, and what was read stands beside it.
     #[test]
     fn what_was_lost_is_a_gap() {
-        let seen = Arc::new(Mutex::new(Seen::default()));
+        let seen = Arc::new(Mutex::new(PacketResults::default()));
         let reader = Reader { seen: Arc::clone(&seen), stop: Arc::default(), thread: None };
         let ports = vec![(3306, Protocol::Mysql)];
         let cpu = Duration::ZERO;

@@ -27,7 +27,7 @@ pub(crate) struct Cgroup {
     /// The text of `/proc/PID/cgroup` when the places were resolved, or its equivalent for a named
     /// cgroup.
     membership: String,
-    found: Found,
+    levels: ControllerLevels,
     devices: Devices,
     buffer: Vec<u8>,
 }
@@ -42,20 +42,20 @@ enum Subject {
 
 /// One level of a hierarchy, of either version.
 #[derive(Clone, Debug)]
-struct At {
+struct VersionedLevel {
     is_v2: bool,
     level: Level,
 }
 
 /// Where the files of each controller are.
 #[derive(Default)]
-struct Found {
-    cpu: Option<At>,
+struct ControllerLevels {
+    cpu: Option<VersionedLevel>,
     /// Only in version 1, where CPU time is counted by a separate controller.
     cpu_usage: Option<Level>,
     processes: Option<Level>,
-    memory: Option<At>,
-    disk: Option<At>,
+    memory: Option<VersionedLevel>,
+    disk: Option<VersionedLevel>,
     /// Only in version 2, whichever controllers are on.
     pressure: Option<Level>,
     settings: Vec<(String, String)>,
@@ -63,7 +63,7 @@ struct Found {
 
 impl Cgroup {
     /// The cgroup of process `who`: a number, or `self`.
-    pub(crate) fn of(who: &str) -> Self {
+    pub(crate) fn for_process(who: &str) -> Self {
         Self::about(Subject::Process(who.to_owned()))
     }
 
@@ -76,7 +76,7 @@ impl Cgroup {
         Self {
             subject,
             membership: String::new(),
-            found: Found::default(),
+            levels: ControllerLevels::default(),
             devices: Devices::default(),
             buffer: Vec::new(),
         }
@@ -86,7 +86,7 @@ impl Cgroup {
     fn membership_now(&mut self, proc: &Proc) -> Result<String, ReadError> {
         match &self.subject {
             Subject::Process(who) => proc.read_lines(&format!("{who}/cgroup"), &mut self.buffer).map(str::to_owned),
-            Subject::Named(name, hierarchies) => match hierarchies.membership_of(name) {
+            Subject::Named(name, hierarchies) => match hierarchies.membership_text(name) {
                 text if text.is_empty() => Err(ReadError(format!("cgroup {name} does not exist"))),
                 text => Ok(text),
             },
@@ -105,24 +105,24 @@ impl Cgroup {
             self.locate(proc);
         }
         let before = out.batch.samples.len();
-        let Self { found, devices, buffer, .. } = self;
+        let Self { levels, devices, buffer, .. } = self;
         let mut failed = Vec::new();
-        if let Some(at) = &found.cpu {
+        if let Some(at) = &levels.cpu {
             failed.extend(cpu(at, buffer, out).err());
         }
-        if let Some(level) = &found.cpu_usage {
+        if let Some(level) = &levels.cpu_usage {
             failed.extend(cpu_usage(level, buffer, out).err());
         }
-        if let Some(level) = &found.processes {
+        if let Some(level) = &levels.processes {
             failed.extend(processes(level, buffer, out).err());
         }
-        if let Some(at) = &found.memory {
+        if let Some(at) = &levels.memory {
             failed.extend(memory(at, buffer, out).err());
         }
-        if let Some(at) = &found.disk {
+        if let Some(at) = &levels.disk {
             failed.extend(disk(at, proc, devices, buffer, out).err());
         }
-        if let Some(level) = &found.pressure {
+        if let Some(level) = &levels.pressure {
             failed.extend(pressure(level, buffer, out).err());
         }
         if let Some(error) = failed.into_iter().next() {
@@ -147,13 +147,13 @@ impl Cgroup {
             Err(_) => return Vec::new(),
         }
         self.locate(proc);
-        self.found.settings.clone()
+        self.levels.settings.clone()
     }
 
     fn locate(&mut self, proc: &Proc) {
         let Self { subject, membership, devices, .. } = self;
         let (who, hierarchies) = match subject {
-            Subject::Process(who) => (who.as_str(), &Hierarchies::of(proc)),
+            Subject::Process(who) => (who.as_str(), &Hierarchies::read(proc)),
             Subject::Named(_, hierarchies) => ("", &*hierarchies),
         };
         let place = |controller| hierarchies.place(who, membership, controller);
@@ -164,7 +164,7 @@ impl Cgroup {
         let mut settings = Vec::new();
         let own = [&memory, &cpu, &disk, &unified].into_iter().flatten().next();
         let Some(own) = own else {
-            self.found = Found::default();
+            self.levels = ControllerLevels::default();
             return;
         };
         settings.push(("cgroup.path".to_owned(), own.levels[0].path.clone()));
@@ -198,7 +198,7 @@ impl Cgroup {
             let limit = limits::processes(&place).map(|limit| limit.level);
             at(&place, limit, &["pids.current"])
         });
-        self.found = Found {
+        self.levels = ControllerLevels {
             cpu_usage,
             processes: processes.map(|at| at.level),
             cpu: cpu.and_then(|place| at(&place, quota.map(|limit| limit.level), &["cpu.stat"])),
@@ -215,13 +215,13 @@ const DISK_FILES: [&str; 2] = ["io.stat", "blkio.throttle.io_serviced"];
 
 /// The level of `place` with the limit; without a limit, the nearest level that has one of `files`,
 /// because version 2 can switch a controller off for lower levels.
-fn at(place: &Place, limited: Option<usize>, files: &[&str]) -> Option<At> {
+fn at(place: &Place, limited: Option<usize>, files: &[&str]) -> Option<VersionedLevel> {
     let has_file = |level: &&Level| files.iter().any(|file| level.folder.join(file).is_file());
     let level = match limited {
         Some(limited) => place.levels.get(limited),
         None => place.levels.iter().find(has_file),
     };
-    level.map(|level| At { is_v2: place.is_v2, level: level.clone() })
+    level.map(|level| VersionedLevel { is_v2: place.is_v2, level: level.clone() })
 }
 
 /// Version 1's level for CPU time: the level named like the quota's, else the process's own. A
@@ -242,7 +242,7 @@ fn labels(level: &Level, more: &[(&str, &str)]) -> Labels {
     more.iter().fold(Labels::new([("cgroup", &*level.path)]), |labels, (name, value)| labels.with(name, *value))
 }
 
-fn cpu(At { is_v2, level }: &At, buffer: &mut Vec<u8>, out: &mut Out) -> Result<(), ReadError> {
+fn cpu(VersionedLevel { is_v2, level }: &VersionedLevel, buffer: &mut Vec<u8>, out: &mut Out) -> Result<(), ReadError> {
     out.begin();
     let counters = keyed::flat("cpu.stat", level.read("cpu.stat", buffer)?)?;
     // Version 1 counts nanoseconds.
@@ -288,7 +288,11 @@ fn whole(level: &Level, file: &str, buffer: &mut Vec<u8>) -> Result<u64, ReadErr
     number.ok_or_else(|| ReadError(format!("{file}: \"{}\" is not a number", text.trim_end())))
 }
 
-fn memory(At { is_v2, level }: &At, buffer: &mut Vec<u8>, out: &mut Out) -> Result<(), ReadError> {
+fn memory(
+    VersionedLevel { is_v2, level }: &VersionedLevel,
+    buffer: &mut Vec<u8>,
+    out: &mut Out,
+) -> Result<(), ReadError> {
     out.begin();
     let usage = level.word(if *is_v2 { "memory.current" } else { "memory.usage_in_bytes" });
     // The root of version 2 lacks this file.
@@ -335,7 +339,7 @@ fn memory(At { is_v2, level }: &At, buffer: &mut Vec<u8>, out: &mut Out) -> Resu
 }
 
 fn disk(
-    At { is_v2, level }: &At,
+    VersionedLevel { is_v2, level }: &VersionedLevel,
     proc: &Proc,
     devices: &mut Devices,
     buffer: &mut Vec<u8>,

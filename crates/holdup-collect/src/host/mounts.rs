@@ -75,7 +75,7 @@ pub(crate) fn read(proc: &Proc, who: &str) -> Vec<(String, String)> {
     // A stable sort keeps the kernel's order within each kind.
     chosen.sort_by_key(|mount| !is_local(mount.fstype));
     chosen.truncate(MOUNTS_MAX);
-    let root = root_of(proc, who, &all);
+    let root = process_root(proc, who, &all);
     let mut devices = Devices::default();
     let mut found = Vec::new();
     for mount in chosen {
@@ -160,7 +160,7 @@ fn device(proc: &Proc, devices: &mut Devices, mount: &Mount) -> String {
 /// The root of process `who`, whose mounts are `all`, as holdup sees it; none on a made-up tree,
 /// whose paths are not real. A mount's id is unique on the whole machine: a process with the same
 /// root mount sees the same paths. Finding that out needs no privilege.
-fn root_of(proc: &Proc, who: &str, all: &[Mount]) -> Option<PathBuf> {
+fn process_root(proc: &Proc, who: &str, all: &[Mount]) -> Option<PathBuf> {
     if !proc.is_live() {
         return None;
     }

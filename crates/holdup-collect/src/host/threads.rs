@@ -12,10 +12,10 @@ use holdup_recording::{Labels, metrics};
 use super::Reader;
 use crate::ReadError;
 use crate::proc::census::{BUDGET, Budget, Census};
-use crate::proc::kept::{Files, open_max};
 use crate::proc::memory::Memory;
-use crate::proc::watched::{self, Watched};
-use crate::proc::{Proc, Tree, standing};
+use crate::proc::open_files::{Files, open_max};
+use crate::proc::shared_census::{self, SharedCensus};
+use crate::proc::{Proc, Tree, thread_rows};
 use crate::reading::{Out, thread_cpu_time};
 
 /// States that are reported even when no thread is in them.
@@ -34,7 +34,7 @@ pub(super) struct Scan {
     parts: Option<(Files, Memory)>,
     pids: Vec<u32>,
     groups: HashMap<u32, Group>,
-    shared: HashMap<u32, Watched>,
+    shared: HashMap<u32, SharedCensus>,
     samples: usize,
     /// No count before this time, which pays for the CPU time of the last one.
     rest_until: Option<Instant>,
@@ -64,7 +64,7 @@ impl Tally<'_> {
             blocked |= state == 'D';
         }
         if blocked {
-            self.rows.append(&mut standing::rows(census, Some('D'), self.source, self.at));
+            self.rows.append(&mut thread_rows::rows(census, Some('D'), self.source, self.at));
         }
     }
 }
@@ -105,7 +105,7 @@ impl Scan {
         let (files, memory) = self.parts.get_or_insert_with(|| (Files::new(proc), Memory::default()));
         let Self { pids, groups, shared, samples, .. } = self;
         proc.numbers("", pids)?;
-        watched::update(proc, shared);
+        shared_census::update(proc, shared);
         *samples += 1;
         let open: usize = groups.values().map(|group| group.census.open()).sum();
         files.room = open_max.saturating_sub(open);
@@ -123,7 +123,7 @@ impl Scan {
                 read_any |= found?;
                 continue;
             }
-            let group = groups.entry(pid).or_insert_with(|| Group { census: Census::of(pid), seen_in: 0 });
+            let group = groups.entry(pid).or_insert_with(|| Group { census: Census::new(pid), seen_in: 0 });
             group.seen_in = *samples;
             group.census.look(files, memory, &mut budget)?;
             tally.add(&group.census);

@@ -13,7 +13,7 @@ const EXAMPLE: &str = "kubernetes:https://HOST:6443?namespace=shop&token-file=PA
 
 /// How a program knows that it runs in a pod.
 #[derive(Clone, Debug)]
-pub struct Inside {
+pub struct PodEnvironment {
     /// Folder of the service account: `token`, `ca.crt`, `namespace`.
     pub account: PathBuf,
     /// Host and port of the API, if holdup runs in a pod.
@@ -37,9 +37,9 @@ pub struct Address {
     pub ca_file: Option<PathBuf>,
 }
 
-impl Inside {
+impl PodEnvironment {
     /// Reads the environment.
-    pub fn of_environment() -> Self {
+    pub fn from_environment() -> Self {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         Self {
             account: PathBuf::from(ACCOUNT),
@@ -53,10 +53,10 @@ impl Address {
     ///
     /// # Errors
     /// What is wrong, and which forms are accepted.
-    pub fn parse(text: &str, inside: &Inside) -> Result<Self, String> {
+    pub fn parse(text: &str, environment: &PodEnvironment) -> Result<Self, String> {
         let (base, query) = text.split_once('?').unwrap_or((text, ""));
         let in_pod = base.is_empty();
-        let base = match (&inside.api, in_pod) {
+        let base = match (&environment.api, in_pod) {
             (_, false) => base.trim_end_matches('/').to_owned(),
             (Some((host, port)), true) if host.contains(':') => format!("https://[{host}]:{port}"),
             (Some((host, port)), true) => format!("https://{host}:{port}"),
@@ -70,7 +70,7 @@ impl Address {
         if !matches!(scheme, "http" | "https") || host.is_empty() || host.contains(['@', ' ']) {
             return Err(format!("an http:// or https:// URL without an account is needed, e.g. {EXAMPLE}"));
         }
-        let of_account = |file: &str| in_pod.then(|| inside.account.join(file));
+        let of_account = |file: &str| in_pod.then(|| environment.account.join(file));
         let mut found = Self {
             namespace: String::new(),
             pod: None,
@@ -114,7 +114,7 @@ impl Address {
     }
 
     /// Whether the address selects pods.
-    pub fn is_of_pods(&self) -> bool {
+    pub fn selects_pods(&self) -> bool {
         self.pod.is_some() || self.selector.is_some()
     }
 }
@@ -160,8 +160,8 @@ fn decoded(text: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn outside() -> Inside {
-        Inside { account: PathBuf::from("/nowhere"), api: None }
+    fn outside() -> PodEnvironment {
+        PodEnvironment { account: PathBuf::from("/nowhere"), api: None }
     }
 
     #[test]
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(address.selector.as_deref(), Some("app=orders,tier!=db"));
         assert_eq!((address.token_file, address.ca_file), (Some("/t x".into()), Some("/ca".into())));
         let proxy = Address::parse("http://127.0.0.1:8001?namespace=shop&pod=orders-1", &outside()).unwrap();
-        assert!(proxy.token_file.is_none() && proxy.is_of_pods());
+        assert!(proxy.token_file.is_none() && proxy.selects_pods());
         assert!(Address::parse("http://[::1]:8001?namespace=n&token-file=/t", &outside()).is_ok());
     }
 
@@ -181,7 +181,7 @@ mod tests {
     fn a_pod_has_an_account() {
         let account = tempfile::tempdir().unwrap();
         std::fs::write(account.path().join("namespace"), "shop\n").unwrap();
-        let inside = Inside { account: account.path().to_owned(), api: Some(("fd00::1".into(), "443".into())) };
+        let inside = PodEnvironment { account: account.path().to_owned(), api: Some(("fd00::1".into(), "443".into())) };
         let address = Address::parse("", &inside).unwrap();
         assert_eq!((address.base.as_str(), address.namespace.as_str()), ("https://[fd00::1]:443", "shop"));
         assert_eq!(address.token_file, Some(account.path().join("token")));

@@ -30,7 +30,7 @@ pub(super) struct Api {
 }
 
 /// A list, complete or cut.
-pub(super) struct Listed {
+pub(super) struct ObjectList {
     /// One per page.
     pub documents: Vec<Document>,
     /// Whether the list was cut.
@@ -39,14 +39,14 @@ pub(super) struct Listed {
 
 /// Why a list could not be read.
 #[derive(Debug)]
-pub(super) enum Refused {
+pub(super) enum ListError {
     /// The account may not list it.
     Denied(String),
     /// Any other reason.
     Failed(String),
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for ListError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (Self::Denied(why) | Self::Failed(why)) = self;
         f.write_str(why)
@@ -58,7 +58,7 @@ impl Api {
     ///
     /// # Errors
     /// If the authority's certificate can't be read.
-    pub fn of(address: &Address) -> Result<Self, String> {
+    pub fn new(address: &Address) -> Result<Self, String> {
         let mut tls = ureq::tls::TlsConfig::builder();
         if let Some(file) = &address.ca_file {
             let pem = holdup_recording::files::read(file, holdup_recording::files::SMALL_BYTES)
@@ -103,7 +103,7 @@ impl Api {
     ///
     /// # Errors
     /// If the account may not list it, or the answer is incomplete.
-    pub fn list(&self, what: &str) -> Result<Listed, Refused> {
+    pub fn list(&self, what: &str) -> Result<ObjectList, ListError> {
         let Address { base, namespace, pod, selector, token_file, .. } = &self.address;
         let mut url = format!("{base}/api/v1/namespaces/{namespace}/{what}?limit={PAGE}");
         match (what, pod, selector) {
@@ -113,9 +113,9 @@ impl Api {
             (_, Some(pod), _) => url += &format!("&fieldSelector={}", encoded(&format!("involvedObject.name={pod}"))),
             _ => {}
         }
-        let token = token_file.as_deref().map(word).transpose().map_err(Refused::Failed)?;
+        let token = token_file.as_deref().map(word).transpose().map_err(ListError::Failed)?;
         let authorization = token.map(|token| format!("Bearer {token}"));
-        let mut listed = Listed { documents: Vec::new(), cut: false };
+        let mut listed = ObjectList { documents: Vec::new(), cut: false };
         let mut next: Option<String> = None;
         for _ in 0..PAGES_MAX {
             let page = next.take().map_or_else(String::new, |token| format!("&continue={}", encoded(&token)));
@@ -130,17 +130,17 @@ impl Api {
         Ok(listed)
     }
 
-    fn page(&self, url: &str, authorization: Option<&str>) -> Result<Document, Refused> {
-        let answer = http::get(&self.agent, url, authorization, PAGE_BYTES_MAX).map_err(Refused::Failed)?;
+    fn page(&self, url: &str, authorization: Option<&str>) -> Result<Document, ListError> {
+        let answer = http::get(&self.agent, url, authorization, PAGE_BYTES_MAX).map_err(ListError::Failed)?;
         match answer.status {
             200 => crate::kubernetes::objects::read(&answer.body).map_err(|why| {
-                Refused::Failed(format!("its answer is not a list of Kubernetes' API: line {}: {why}", why.line))
+                ListError::Failed(format!("its answer is not a list of Kubernetes' API: line {}: {why}", why.line))
             }),
-            401 => Err(Refused::Denied(
+            401 => Err(ListError::Denied(
                 "the API rejected the token (401): is it expired, or of another cluster?".to_owned(),
             )),
-            403 => Err(Refused::Denied(format!("not allowed (403): {}", message(&answer.body)))),
-            status => Err(Refused::Failed(format!("it answers with status {status}: {}", message(&answer.body)))),
+            403 => Err(ListError::Denied(format!("not allowed (403): {}", message(&answer.body)))),
+            status => Err(ListError::Failed(format!("it answers with status {status}: {}", message(&answer.body)))),
         }
     }
 }

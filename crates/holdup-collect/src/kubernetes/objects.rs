@@ -22,28 +22,28 @@ const TEXT_LETTERS: usize = 300;
 
 /// Remembers what was already reported, so that objects read again yield only new rows.
 #[derive(Debug, Default)]
-pub struct Account {
+pub struct ObjectTracker {
     /// Anything before this (nanoseconds since 1970) is old; none to report everything.
     since: Option<i64>,
     /// Only report pods that were seen.
     seen_pods_only: bool,
-    pods: HashMap<String, pod::Known>,
+    pods: HashMap<String, pod::ReportedPod>,
     /// The count of each event so far.
     events: HashMap<String, u64>,
 }
 
 /// The window in which objects were read.
 #[derive(Clone, Copy, Debug)]
-pub struct Read {
+pub struct ReadTime {
     /// Middle of the read, nanoseconds since 1970.
     pub at: i64,
     /// Its length, nanoseconds.
     pub window_ns: i64,
 }
 
-impl Account {
+impl ObjectTracker {
     /// Reports everything in the objects, however old.
-    pub fn of_everything() -> Self {
+    pub fn for_everything() -> Self {
         Self::default()
     }
 
@@ -54,7 +54,7 @@ impl Account {
     }
 
     /// The rows that are new in `documents`, which were read together.
-    pub fn take(&mut self, documents: &[Document], read: Read) -> Batch {
+    pub fn take(&mut self, documents: &[Document], read: ReadTime) -> Batch {
         let mut batch = Batch::default();
         for pod in documents.iter().flat_map(|document| &document.pods) {
             let source = source(pod.namespace(), Some(pod.name()));

@@ -83,14 +83,14 @@ mod tests {
         let address = Address::parse("/var/log/a b.log?trace=req&total=alles&db=sql1,sql2&db_calls=n&unit=us").unwrap();
         assert_eq!(address.path, PathBuf::from("/var/log/a b.log"));
         let fields = &address.fields;
-        assert_eq!(fields.of("req").map(|(m, _)| m), Some(Meaning::Trace));
+        assert_eq!(fields.meaning("req").map(|(m, _)| m), Some(Meaning::Trace));
         assert_eq!(
-            (fields.of("sql1"), fields.of("sql2")),
+            (fields.meaning("sql1"), fields.meaning("sql2")),
             (Some((Meaning::Wait(0), 1e3)), Some((Meaning::Wait(0), 1e3)))
         );
-        assert_eq!(fields.of("n").map(|(m, _)| m), Some(Meaning::Calls(0)));
-        assert_eq!((fields.of("trace_id"), fields.of("db_ms")), (None, None));
-        assert!(fields.of("pool_wait").is_some(), "what is not said is as it was");
+        assert_eq!(fields.meaning("n").map(|(m, _)| m), Some(Meaning::Calls(0)));
+        assert_eq!((fields.meaning("trace_id"), fields.meaning("db_ms")), (None, None));
+        assert!(fields.meaning("pool_wait").is_some(), "what is not said is as it was");
     }
 
     #[test]

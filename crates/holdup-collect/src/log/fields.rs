@@ -158,7 +158,7 @@ impl Fields {
     }
 
     /// The meaning of `name`, and the nanoseconds per unit of its bare numbers.
-    pub fn of(&self, name: &str) -> Option<(Meaning, f64)> {
+    pub fn meaning(&self, name: &str) -> Option<(Meaning, f64)> {
         // Every field of every line is looked up; most names are short.
         if name.len() > 64 {
             return None;
@@ -245,15 +245,15 @@ mod tests {
             ("status_s", None),
             ("nobody", None),
         ] {
-            assert_eq!(fields.of(name), expected, "{name}");
+            assert_eq!(fields.meaning(name), expected, "{name}");
         }
         fields.give("dauer", Meaning::Total, US);
         fields.give("dauer_alles", Meaning::Total, US);
         assert_eq!(
-            (fields.of("Dauer"), fields.of("dauer_alles")),
+            (fields.meaning("Dauer"), fields.meaning("dauer_alles")),
             (Some((Meaning::Total, US)), Some((Meaning::Total, US)))
         );
-        assert_eq!((fields.of("duration"), fields.of("duration_ms")), (None, None), "what is said is said");
+        assert_eq!((fields.meaning("duration"), fields.meaning("duration_ms")), (None, None), "what is said is said");
     }
 
     #[test]

@@ -22,7 +22,7 @@ const COUNTED_BYTES_MAX: u64 = 64 << 20;
 
 /// The position of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct LinePosition {
     /// Its number, from 1; none if the file was too large to count, or if a part of it was skipped.
     pub number: Option<u64>,
     /// Its first byte, from 0.
@@ -50,7 +50,7 @@ struct Open {
     /// Bytes read so far.
     offset: u64,
     /// Where the newest line begins.
-    place: Place,
+    place: LinePosition,
 }
 
 /// Follows one file.
@@ -84,7 +84,7 @@ impl Follow {
     ///
     /// # Errors
     /// If the file cannot be opened or read.
-    pub fn begin(&mut self, bytes: u64, each: &mut dyn FnMut(Place, Line<'_>)) -> io::Result<()> {
+    pub fn begin(&mut self, bytes: u64, each: &mut dyn FnMut(LinePosition, Line<'_>)) -> io::Result<()> {
         let mut open = open(&self.path)?;
         let length = open.file.metadata()?.len();
         let from = length.saturating_sub(bytes);
@@ -96,7 +96,7 @@ impl Follow {
             }
         }
         open.file.seek(SeekFrom::Start(from))?;
-        (open.offset, open.place) = (from, Place { number, offset: from });
+        (open.offset, open.place) = (from, LinePosition { number, offset: from });
         self.open = Some(open);
         // The first line is the end of one, if anything precedes it.
         let mut is_first = from > 0;
@@ -111,7 +111,7 @@ impl Follow {
     ///
     /// # Errors
     /// If the file does not exist or cannot be read.
-    pub fn look(&mut self, each: &mut dyn FnMut(Place, Line<'_>)) -> io::Result<u64> {
+    pub fn look(&mut self, each: &mut dyn FnMut(LinePosition, Line<'_>)) -> io::Result<u64> {
         let mut skipped = 0;
         let there = std::fs::metadata(&self.path);
         if let (Some(open), Ok(there)) = (&self.open, &there)
@@ -137,12 +137,12 @@ impl Follow {
         Ok(skipped)
     }
 
-    fn catch_up(&mut self, each: &mut dyn FnMut(Place, Line<'_>)) -> io::Result<u64> {
+    fn catch_up(&mut self, each: &mut dyn FnMut(LinePosition, Line<'_>)) -> io::Result<u64> {
         let Some(open) = &mut self.open else { return Ok(0) };
         let length = open.file.metadata()?.len();
         if length < open.offset {
             // It was truncated in place.
-            (open.offset, open.place) = (0, Place { number: Some(1), offset: 0 });
+            (open.offset, open.place) = (0, LinePosition { number: Some(1), offset: 0 });
             (self.begun, self.is_too_long) = (Vec::new(), false);
             self.say(Line::FileBegins, each);
         }
@@ -155,7 +155,7 @@ impl Follow {
             self.read(behind, each)?;
             return Ok(0);
         }
-        open.place = Place { number: None, offset: open.offset };
+        open.place = LinePosition { number: None, offset: open.offset };
         self.forget_line();
         self.say(Line::Gap, each);
         let mut is_first = true;
@@ -170,7 +170,7 @@ impl Follow {
     }
 
     /// Reads up to `bytes` from the current position.
-    fn read(&mut self, bytes: u64, each: &mut dyn FnMut(Place, Line<'_>)) -> io::Result<()> {
+    fn read(&mut self, bytes: u64, each: &mut dyn FnMut(LinePosition, Line<'_>)) -> io::Result<()> {
         let mut left = bytes;
         let mut piece = std::mem::take(&mut self.piece);
         piece.resize(PIECE_BYTES, 0);
@@ -195,7 +195,7 @@ impl Follow {
         result
     }
 
-    fn take(&mut self, bytes: &[u8], each: &mut dyn FnMut(Place, Line<'_>)) {
+    fn take(&mut self, bytes: &[u8], each: &mut dyn FnMut(LinePosition, Line<'_>)) {
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
             let Some(open) = &mut self.open else { return };
             open.offset += piece.len() as u64;
@@ -216,7 +216,7 @@ impl Follow {
                 }
                 return;
             };
-            open.place = Place { number: place.number.map(|n| n + 1), offset: open.offset };
+            open.place = LinePosition { number: place.number.map(|n| n + 1), offset: open.offset };
             if self.begun.is_empty() {
                 self.hand_out(place, end, each);
             } else {
@@ -229,14 +229,14 @@ impl Follow {
         }
     }
 
-    fn hand_out(&mut self, place: Place, line: &[u8], each: &mut dyn FnMut(Place, Line<'_>)) {
+    fn hand_out(&mut self, place: LinePosition, line: &[u8], each: &mut dyn FnMut(LinePosition, Line<'_>)) {
         if !self.in_pieces && (std::mem::take(&mut self.is_too_long) || line.len() > LINE_BYTES_MAX) {
             return each(place, Line::TooLong);
         }
         each(place, Line::Whole(line.strip_suffix(b"\r").unwrap_or(line)));
     }
 
-    fn say(&self, what: Line<'_>, each: &mut dyn FnMut(Place, Line<'_>)) {
+    fn say(&self, what: Line<'_>, each: &mut dyn FnMut(LinePosition, Line<'_>)) {
         if let Some(open) = self.open.as_ref().filter(|_| self.in_pieces) {
             each(open.place, what);
         }
@@ -253,7 +253,7 @@ fn open(path: &Path) -> io::Result<Open> {
     if !metadata.is_file() {
         return Err(io::Error::other("it is not a regular file, so it cannot be followed"));
     }
-    Ok(Open { identity: identity(&metadata), file, offset: 0, place: Place { number: Some(1), offset: 0 } })
+    Ok(Open { identity: identity(&metadata), file, offset: 0, place: LinePosition { number: Some(1), offset: 0 } })
 }
 
 fn identity(metadata: &Metadata) -> (u64, u64) {
@@ -293,7 +293,7 @@ mod tests {
         lines
     }
 
-    fn shown(place: Place, line: &Line<'_>) -> (u64, String) {
+    fn shown(place: LinePosition, line: &Line<'_>) -> (u64, String) {
         let text = match line {
             Line::Whole(bytes) => String::from_utf8_lossy(bytes).into_owned(),
             Line::TooLong => "too long".to_owned(),

@@ -31,7 +31,7 @@ pub(super) enum Unread {
 
 /// The parsed content of a line.
 #[derive(Debug, Default)]
-struct Said {
+struct ParsedLine {
     trace: Option<String>,
     total: Option<i64>,
     /// Time and calls, by resource.
@@ -50,27 +50,27 @@ struct Said {
 /// # Errors
 /// Why the line yields no rows.
 pub(super) fn spans(line: &[u8], fields: &Fields, source: &str, read_at: i64) -> Result<Vec<Span>, Unread> {
-    let mut said = Said::default();
+    let mut parsed = ParsedLine::default();
     let line = line.trim_ascii();
     if line.first() == Some(&b'{') {
         let value: Value = serde_json::from_slice(line).map_err(|_| Unread::BadJson)?;
-        walk(&value, &mut String::new(), 0, fields, &mut said);
+        walk(&value, &mut String::new(), 0, fields, &mut parsed);
     } else {
-        pairs(&String::from_utf8_lossy(line), &mut |key, value| said.take(fields, key, value));
+        pairs(&String::from_utf8_lossy(line), &mut |key, value| parsed.take(fields, key, value));
     }
-    if said.fields == 0 {
+    if parsed.fields == 0 {
         return Err(Unread::NoFields);
     }
-    said.rows(source, read_at)
+    parsed.rows(source, read_at)
 }
 
-impl Said {
+impl ParsedLine {
     fn take(&mut self, fields: &Fields, key: &str, value: &str) {
         self.fields += 1;
         if self.fields > FIELDS_MAX {
             return;
         }
-        let Some((meaning, unit)) = fields.of(key) else { return };
+        let Some((meaning, unit)) = fields.meaning(key) else { return };
         match meaning {
             Meaning::Trace => self.trace = self.trace.take().or_else(|| trace_id(value)),
             Meaning::Total => self.total = self.total.or_else(|| duration(value, unit)),
@@ -128,7 +128,7 @@ fn name(text: &str) -> String {
 }
 
 /// Visits every scalar of an object under its path, joined by dots.
-fn walk(value: &Value, path: &mut String, depth: usize, fields: &Fields, said: &mut Said) {
+fn walk(value: &Value, path: &mut String, depth: usize, fields: &Fields, parsed: &mut ParsedLine) {
     match value {
         Value::Object(object) if depth < DEPTH_MAX => {
             for (key, value) in object.iter().take(FIELDS_MAX) {
@@ -137,12 +137,12 @@ fn walk(value: &Value, path: &mut String, depth: usize, fields: &Fields, said: &
                     path.push('.');
                 }
                 path.push_str(key);
-                walk(value, path, depth + 1, fields, said);
+                walk(value, path, depth + 1, fields, parsed);
                 path.truncate(length);
             }
         }
-        Value::String(text) => said.take(fields, path, text),
-        Value::Number(number) => said.take(fields, path, &number.to_string()),
+        Value::String(text) => parsed.take(fields, path, text),
+        Value::Number(number) => parsed.take(fields, path, &number.to_string()),
         _ => {}
     }
 }

@@ -9,7 +9,7 @@ use holdup_recording::files;
 
 use crate::ProbeError;
 use crate::database::{decoded, host_and_port, password_of_variable, user_and_password};
-use crate::plans::Wish;
+use crate::plans::PlanMode;
 
 /// Environment variable with the password, read if the address names no other source.
 const PASSWORD_VARIABLE: &str = "HOLDUP_MYSQL_PASSWORD";
@@ -29,7 +29,7 @@ pub(super) struct Address {
     /// The path of the slow query log, on this machine.
     pub(super) log: Option<PathBuf>,
     /// Whether to ask for plans.
-    pub(super) plans: Wish,
+    pub(super) plans: PlanMode,
 }
 
 /// Whether the connection is encrypted.
@@ -92,7 +92,7 @@ fn read(address: &str) -> Result<Address, String> {
         password: Secret(password),
         tls: Tls::Off,
         log: None,
-        plans: Wish::Off,
+        plans: PlanMode::Off,
     };
     let mut options = OptionFile::default();
     for (name, value) in
@@ -114,7 +114,7 @@ fn read(address: &str) -> Result<Address, String> {
             }
             "tls_ca" => found.tls = Tls::Verify(Some(PathBuf::from(value))),
             "log" => found.log = Some(PathBuf::from(value)),
-            "plans" => found.plans = Wish::of(&value)?,
+            "plans" => found.plans = PlanMode::parse(&value)?,
             "password_env" => found.password = Secret(Some(password_of_variable(&value)?)),
             "password_file" => {
                 let text = file(&value).map_err(|error| format!("password_file={value}: {error}"))?;

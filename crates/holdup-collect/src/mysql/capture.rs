@@ -16,8 +16,8 @@ use holdup_recording::{Batch, Labels, clock};
 
 use super::address::Address;
 use super::execution::{self, COLUMNS, Execution, STATEMENTS, Timer, picoseconds};
-use super::server::{Failure, Own, Server};
-use super::taken::{REMEMBERED_NS, Taken};
+use super::recorded::{REMEMBERED_NS, RecordedExecutions};
+use super::server::{Failure, OwnDigests, Server};
 use crate::connections::Connections;
 use crate::own_thread::OwnThread;
 use crate::slow::{Reader, SlowRequest, SlowRequests};
@@ -55,7 +55,7 @@ const ROWS_MAX: u32 = 2_000;
 
 /// Tables in which the server keeps executions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Places {
+pub(super) struct HistoryTables {
     /// The first table to search.
     pub(super) first: &'static str,
     /// A longer one, for requests that the first has already forgotten.
@@ -79,16 +79,16 @@ impl Capture {
     pub(super) fn start(
         (address, source): (&Address, &str),
         board: &SlowRequests,
-        places: Places,
-        taken: &Taken,
-        (own, connections): (&Own, &Connections),
+        places: HistoryTables,
+        recorded: &RecordedExecutions,
+        (own, connections): (&OwnDigests, &Connections),
     ) -> std::io::Result<Self> {
         let (end, caught) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Batch::default())));
-        let mut look = Look {
+        let mut look = CaptureLoop {
             address: address.clone(),
             source: source.to_owned(),
             places,
-            taken: taken.clone(),
+            recorded: recorded.clone(),
             own: own.clone(),
             connections: connections.clone(),
             server: None,
@@ -117,12 +117,12 @@ impl Drop for Capture {
     }
 }
 
-struct Look {
+struct CaptureLoop {
     address: Address,
     source: String,
-    places: Places,
-    taken: Taken,
-    own: Own,
+    places: HistoryTables,
+    recorded: RecordedExecutions,
+    own: OwnDigests,
     connections: Connections,
     /// The connection and its own instrumented thread.
     server: Option<(Server, i64)>,
@@ -132,15 +132,15 @@ struct Look {
 }
 
 /// A slow request whose statements are wanted.
-struct Wanted {
+struct CaptureRequest {
     slow: SlowRequest,
     tries: u32,
 }
 
-impl Look {
+impl CaptureLoop {
     fn run(&mut self) {
         // Requests without statements so far: searched again while no new ones arrive.
-        let mut late: VecDeque<Wanted> = VecDeque::new();
+        let mut late: VecDeque<CaptureRequest> = VecDeque::new();
         let (mut next, mut next_again) = (Instant::now(), Instant::now());
         while !self.end.load(Ordering::Relaxed) {
             let rest = next.saturating_duration_since(Instant::now());
@@ -150,8 +150,8 @@ impl Look {
             }
             let fresh = self.reader.wait(WAIT, IDS_MAX);
             let is_fresh = !fresh.is_empty();
-            let wanted: Vec<Wanted> = if is_fresh {
-                fresh.into_iter().map(|slow| Wanted { slow, tries: 0 }).collect()
+            let wanted: Vec<CaptureRequest> = if is_fresh {
+                fresh.into_iter().map(|slow| CaptureRequest { slow, tries: 0 }).collect()
             } else if Instant::now() >= next_again {
                 late.drain(..).collect()
             } else {
@@ -171,7 +171,7 @@ impl Look {
                     if !matches!(failure, Failure::Server(..)) {
                         self.server = None;
                     }
-                    late.extend(wanted.into_iter().map(|one| Wanted { tries: one.tries + 1, ..one }));
+                    late.extend(wanted.into_iter().map(|one| CaptureRequest { tries: one.tries + 1, ..one }));
                 }
             }
             self.give_up(&mut late);
@@ -185,7 +185,7 @@ impl Look {
     }
 
     /// Reports the requests without statements, and forgets them.
-    fn give_up(&self, late: &mut VecDeque<Wanted>) {
+    fn give_up(&self, late: &mut VecDeque<CaptureRequest>) {
         let mut batch = Batch::default();
         while let Some(at) =
             late.iter().position(|one| one.tries >= TRIES).or_else(|| (late.len() > IDS_MAX).then_some(0))
@@ -199,7 +199,7 @@ impl Look {
     }
 
     /// Searches for `wanted` once: the statements, and the requests without any.
-    fn look(&mut self, table: &str, wanted: &[Wanted]) -> Result<(Batch, Vec<Wanted>), Failure> {
+    fn look(&mut self, table: &str, wanted: &[CaptureRequest]) -> Result<(Batch, Vec<CaptureRequest>), Failure> {
         if self.server.is_none() {
             let server = Server::connect_sharing(&self.address, &self.own, &self.connections)?;
             let thread = execution::own_thread(&server)?;
@@ -212,12 +212,12 @@ impl Look {
         for one in wanted {
             let of_it = belonging(&found, &one.slow, timer);
             if of_it.is_empty() {
-                missing.push(Wanted { slow: one.slow.clone(), tries: one.tries + 1 });
+                missing.push(CaptureRequest { slow: one.slow.clone(), tries: one.tries + 1 });
                 continue;
             }
             let why = format!("took {} ms", (one.slow.ended_at - one.slow.begun_at) / 1_000_000);
             batch.events.push(self.event(&one.slow, of_it.len(), &why));
-            let is_fresh = |e: &&Execution| self.taken.take(e.thread, e.event, e.end_ns);
+            let is_fresh = |e: &&Execution| self.recorded.mark(e.thread, e.event, e.end_ns);
             executions.extend(of_it.into_iter().filter(is_fresh).cloned());
         }
         if executions.is_empty() {
@@ -256,7 +256,7 @@ fn find(
     table: &str,
     own_thread: i64,
     timer: Timer,
-    wanted: &[Wanted],
+    wanted: &[CaptureRequest],
 ) -> Result<Vec<Execution>, Failure> {
     let began_at = wanted.iter().map(|one| one.slow.begun_at).min().unwrap_or_default();
     // The regular read may have taken older executions, and forgotten since that it did.
@@ -268,7 +268,7 @@ fn find(
              AND {STATEMENTS}{condition} LIMIT {ROWS_MAX}",
             picoseconds(after)
         ))?;
-        Ok(rows.iter().filter_map(Execution::of).collect())
+        Ok(rows.iter().filter_map(Execution::from_row).collect())
     };
     let of_ids = read(&has_any(&ids))?;
     let threads: BTreeSet<String> = of_ids.iter().map(|execution| execution.thread.to_string()).collect();

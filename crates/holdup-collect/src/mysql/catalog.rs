@@ -3,7 +3,7 @@
 use holdup_sql::catalog::{Index, Table};
 
 use super::address::Address;
-use super::server::{Columns, Failure, Own, Server};
+use super::server::{Columns, Failure, OwnDigests, Server};
 use crate::connections::Connections;
 use crate::{ProbeError, ReadError};
 
@@ -20,7 +20,7 @@ impl Catalog {
     pub(crate) fn connect(address: &str) -> Result<Self, ProbeError> {
         let address = Address::parse(address)?;
         let source_name = format!("mysql://{}:{}", address.host, address.port);
-        Server::connect_sharing(&address, &Own::default(), &Connections::default())
+        Server::connect_sharing(&address, &OwnDigests::default(), &Connections::default())
             .map(Self)
             .map_err(|failure| ProbeError::Unreachable { source_name, why: failure.to_string() })
     }

@@ -8,10 +8,10 @@ use holdup_recording::rows::{Stage, Statement};
 use holdup_sql::{Dialect, digest_of_text, digest_text, trace_id};
 use mysql::Row;
 
-use super::Read;
+use super::ReadWindow;
 use super::server::{Columns, Failure, MARKER, Server};
 
-/// The columns that [`Execution::of`] reads, in order. Both `NO_INDEX` flags mean that a table was
+/// The columns that [`Execution::from_row`] reads, in order. Both `NO_INDEX` flags mean that a table was
 /// read without a (good) index.
 pub(super) const COLUMNS: &str = "THREAD_ID, EVENT_ID, TIMER_END DIV 1000, TIMER_WAIT DIV 1000, LOCK_TIME DIV 1000, \
      ROWS_EXAMINED, ROWS_SENT, ERRORS, CURRENT_SCHEMA, LEFT(DIGEST_TEXT, 8192), LEFT(SQL_TEXT, 8192), ROWS_AFFECTED, \
@@ -50,7 +50,7 @@ pub(super) struct Timer {
 /// after our sending it, the present before our receiving the answer: the server's own time between
 /// the two cancels out of the error.
 pub(super) fn timer(server: &Server, own_thread: i64) -> Result<Timer, Failure> {
-    let mut read = Read::begin("");
+    let mut read = ReadWindow::begin("");
     let rows = server.rows(&format!(
         "SELECT TIMER_START DIV 1000, TIMER_END DIV 1000 FROM performance_schema.events_statements_current \
          WHERE THREAD_ID = {own_thread} ORDER BY EVENT_ID LIMIT 1"
@@ -105,7 +105,7 @@ pub(super) struct Execution {
 
 impl Execution {
     /// Reads [`COLUMNS`]; none if the execution is holdup's own or has not ended.
-    pub(super) fn of(row: &Row) -> Option<Self> {
+    pub(super) fn from_row(row: &Row) -> Option<Self> {
         let (thread, event, end_ns) = (row.int(0)?, row.int(1)?, row.int(2)?);
         let sql = row.text(10);
         if sql.as_ref().is_some_and(|sql| sql.starts_with(MARKER)) {

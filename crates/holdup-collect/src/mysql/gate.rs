@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use super::catalog::literal;
 use super::server::{Columns, Failure, Server};
-use crate::plans::allowed::Allowed;
+use crate::plans::allowed::AllowedStatement;
 
 /// Engines that read only their own files.
 const ENGINES: &[&str] = &["InnoDB", "MyISAM", "Aria", "MEMORY", "ROCKSDB", "TokuDB"];
@@ -18,7 +18,7 @@ const ENGINES: &[&str] = &["InnoDB", "MyISAM", "Aria", "MEMORY", "ROCKSDB", "Tok
 pub(super) struct Admitted(String);
 
 /// Admits `allowed`, which was run in `database`, if all its tables are plain ones; none if not.
-pub(super) fn admit(server: &Server, allowed: &Allowed, database: &str) -> Result<Option<Admitted>, Failure> {
+pub(super) fn admit(server: &Server, allowed: &AllowedStatement, database: &str) -> Result<Option<Admitted>, Failure> {
     let Some(names) = allowed.names() else { return Ok(None) };
     let mut places = Vec::new();
     for table in names.tables {
@@ -66,6 +66,6 @@ impl Admitted {
         // globally.
         server.rows("SET SESSION sql_mode = ''")?;
         server.rows("USE information_schema")?;
-        Ok(server.rows_of_one(&format!("{how} {}", self.0))?.first().and_then(|row| row.text(0)))
+        Ok(server.rows_of_single(&format!("{how} {}", self.0))?.first().and_then(|row| row.text(0)))
     }
 }

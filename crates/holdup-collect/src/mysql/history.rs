@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use holdup_recording::rows::Event;
 use holdup_recording::{Batch, Labels, metrics};
 
-use super::Read;
+use super::ReadWindow;
 use super::execution::{self, COLUMNS, Execution, STATEMENTS, Timer, picoseconds};
 use super::probe::History;
+use super::recorded::RecordedExecutions;
 use super::server::{Columns, Failure, Server};
-use super::taken::Taken;
 
 /// Approximate number of executions per read. From more than that a sample is taken, so that
 /// watching a busy server stays cheap.
@@ -40,7 +40,7 @@ const COUNTED: usize = 3;
 #[derive(Default)]
 pub(super) struct Executions {
     /// Shared with the capture, which reads the same history.
-    pub(super) taken: Taken,
+    pub(super) recorded: RecordedExecutions,
     /// holdup's own instrumented thread.
     own_thread: Option<i64>,
     /// The server's statement timer at the first and at the last read, nanoseconds.
@@ -70,7 +70,7 @@ impl Executions {
             return Ok(());
         }
         let begun = Instant::now();
-        let mut read = Read::begin(source);
+        let mut read = ReadWindow::begin(source);
         let own_thread = match self.own_thread {
             Some(thread) => thread,
             None => *self.own_thread.insert(execution::own_thread(server)?),
@@ -99,8 +99,8 @@ impl Executions {
         self.took.insert(0, begun.elapsed());
         self.read_at = Some(Instant::now());
         self.first_and_last_ns = Some((first_ns, timer.now_ns));
-        let is_fresh = |execution: &Execution| self.taken.take(execution.thread, execution.event, execution.end_ns);
-        let fresh: Vec<Execution> = rows.iter().filter_map(Execution::of).filter(is_fresh).collect();
+        let is_fresh = |execution: &Execution| self.recorded.mark(execution.thread, execution.event, execution.end_ns);
+        let fresh: Vec<Execution> = rows.iter().filter_map(Execution::from_row).filter(is_fresh).collect();
         if fresh.iter().any(|execution| !self.connections.contains_key(&execution.thread)) {
             self.connections = execution::connections(server)?;
         }
@@ -151,7 +151,7 @@ impl Executions {
         history: History,
         overrun: bool,
         every: i64,
-        read: &Read<'_>,
+        read: &ReadWindow<'_>,
         batch: &mut Batch,
     ) {
         let mut parts = Vec::new();
@@ -180,8 +180,8 @@ impl Executions {
 
     /// Forgets the state of a lost connection: a server restart resets its timer and ids.
     pub(super) fn forget(&mut self) {
-        self.taken.forget();
-        *self = Self { taken: self.taken.clone(), ..Self::default() };
+        self.recorded.forget();
+        *self = Self { recorded: self.recorded.clone(), ..Self::default() };
     }
 }
 

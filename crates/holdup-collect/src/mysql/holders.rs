@@ -12,7 +12,7 @@ const HOLDERS_MAX: usize = 100;
 
 /// For each session that waits for a metadata lock, one that holds it; if there are several, one
 /// that is not waiting itself.
-pub(super) fn of_metadata(server: &Server) -> Result<HashMap<i64, i64>, Failure> {
+pub(super) fn metadata_lock_holders(server: &Server) -> Result<HashMap<i64, i64>, Failure> {
     let rows = server.rows(server.release.has(Topic::MetadataLocks))?;
     let pairs: Vec<(i64, i64)> = rows.iter().filter_map(|row| row.int(0).zip(row.int(1))).collect();
     let waiting: BTreeSet<i64> = pairs.iter().map(|(waiter, _)| *waiter).collect();

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use holdup_recording::{Batch, Labels, metrics};
 
-use super::Read;
+use super::ReadWindow;
 use super::server::{Columns, Failure, Server};
 use super::versions::Topic;
 
@@ -34,7 +34,7 @@ impl Backlog {
         batch: &mut Batch,
     ) -> Result<(), Failure> {
         self.reads += 1;
-        let mut read = Read::begin(source);
+        let mut read = ReadWindow::begin(source);
         let (mut history, mut age) = (status.get("innodb_history_list_length").copied(), age(server, status));
         let statement = server.release.has(Topic::HistoryList);
         if history.is_none() && !statement.is_empty() && has_process {

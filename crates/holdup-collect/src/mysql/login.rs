@@ -11,27 +11,27 @@ use mysql::{Conn, OptsBuilder, SslOpts};
 
 use super::address::{Address, Tls};
 use super::server::{ANSWER_BYTES, Failure, PATIENCE};
-use crate::connections::{DEAD_AFTER_S, PROBED_EVERY_S, Place};
+use crate::connections::{DEAD_AFTER_S, PROBED_EVERY_S, Slot};
 
 /// Extra time for the login, beyond that for the connection.
 const GREETING: Duration = Duration::from_millis(500);
 
 /// A logged-in connection.
-pub(super) struct Line {
+pub(super) struct Login {
     pub(super) conn: Conn,
     /// The same socket.
     pub(super) socket: TcpStream,
     /// Returned last.
-    pub(super) place: Place,
+    pub(super) slot: Slot,
 }
 
 /// Logs in at `port`.
-pub(super) fn login(address: &Address, port: u16, place: Place) -> Result<Line, Failure> {
+pub(super) fn login(address: &Address, port: u16, slot: Slot) -> Result<Login, Failure> {
     let options = options(address, port);
     let (sender, receiver) = mpsc::channel();
     let work = move || {
         // If the receiver is gone, this drops the connection first and then its slot.
-        let _ = sender.send(connect(options, place));
+        let _ = sender.send(connect(options, slot));
     };
     std::thread::Builder::new()
         .name("collect login".to_owned())
@@ -46,14 +46,14 @@ pub(super) fn login(address: &Address, port: u16, place: Place) -> Result<Line, 
     }
 }
 
-fn connect(options: OptsBuilder, place: Place) -> Result<Line, Failure> {
+fn connect(options: OptsBuilder, slot: Slot) -> Result<Login, Failure> {
     let conn = Conn::new(options)?;
     // SAFETY: the descriptor belongs to the connection, which outlives this call.
     let socket = unsafe { BorrowedFd::borrow_raw(conn.as_raw_fd()) }.try_clone_to_owned();
     let socket = TcpStream::from(socket.map_err(|error| Failure::Lost(error.to_string()))?);
     // From here on an answer may take this long at most.
     socket.set_read_timeout(Some(PATIENCE)).map_err(|error| Failure::Lost(error.to_string()))?;
-    Ok(Line { conn, socket, place })
+    Ok(Login { conn, socket, slot })
 }
 
 fn options(address: &Address, port: u16) -> OptsBuilder {

@@ -12,9 +12,9 @@ use holdup_sql::{Dialect, digest_of_text, digest_text, trace_id};
 use super::gate;
 use super::server::{Columns, Failure, MARKER, Server};
 use super::sessions::Texts;
-use crate::plans::allowed::{self, Allowed};
+use crate::plans::allowed::{self, AllowedStatement};
 use crate::plans::pace::Pace;
-use crate::plans::{Wish, mysql, row};
+use crate::plans::{PlanMode, mysql, row};
 
 /// Largest number of statements explained per sample.
 const EXPLAINED: usize = 2;
@@ -44,7 +44,7 @@ struct Candidate {
     digest: String,
     digest_text: String,
     trace_id: Option<String>,
-    allowed: Allowed,
+    allowed: AllowedStatement,
 }
 
 impl Plans {
@@ -53,7 +53,7 @@ impl Plans {
     pub(super) fn sample(
         &mut self,
         server: &Server,
-        wish: Wish,
+        wish: PlanMode,
         texts: Option<&Texts>,
         history: bool,
         source: &str,
@@ -83,7 +83,7 @@ impl Plans {
             let now = Instant::now();
             match explained(server, &candidate, wish) {
                 Ok(Some((kind, tree))) => {
-                    self.pace.asked(&candidate.digest, true, now);
+                    self.pace.record(&candidate.digest, true, now);
                     batch.plans.push(Plan {
                         observed_at: clock::now_ns(),
                         source: source.to_owned(),
@@ -93,10 +93,10 @@ impl Plans {
                         ..row(kind, &tree, candidate.digest_text)
                     });
                 }
-                Ok(None) => self.pace.asked(&candidate.digest, false, now),
-                Err(failure) if failure.is_denied() => self.pace.denied(&candidate.digest, now),
+                Ok(None) => self.pace.record(&candidate.digest, false, now),
+                Err(failure) if failure.is_denied() => self.pace.record_denial(&candidate.digest, now),
                 // The server's message may contain values of the statement.
-                Err(Failure::Server(..)) => self.pace.asked(&candidate.digest, false, now),
+                Err(Failure::Server(..)) => self.pace.record(&candidate.digest, false, now),
                 Err(lost) => return Err(lost),
             }
         }
@@ -112,7 +112,7 @@ impl Plans {
         if sql.starts_with(MARKER) {
             return;
         }
-        let Some(allowed) = allowed::of(sql, Dialect::MySql) else { return };
+        let Some(allowed) = allowed::check(sql, Dialect::MySql) else { return };
         let digest_text = digest_text(sql, Dialect::MySql);
         let digest = digest_of_text(&digest_text);
         if due.iter().any(|(_, other)| other.digest == digest) {
@@ -127,9 +127,9 @@ impl Plans {
 }
 
 /// The plan, and the kind of row for it.
-fn explained(server: &Server, of: &Candidate, wish: Wish) -> Result<Option<(&'static str, Node)>, Failure> {
+fn explained(server: &Server, of: &Candidate, wish: PlanMode) -> Result<Option<(&'static str, Node)>, Failure> {
     // MySQL's `EXPLAIN ANALYZE` has a text format, which holdup does not parse.
-    let executes = wish == Wish::Analyze && of.allowed.reads_only && server.release.is_mariadb();
+    let executes = wish == PlanMode::Analyze && of.allowed.reads_only && server.release.is_mariadb();
     let limit = match (server.release.is_mariadb(), executes) {
         (false, _) => "",
         (true, true) => LIMITS.0,
@@ -143,8 +143,8 @@ fn explained(server: &Server, of: &Candidate, wish: Wish) -> Result<Option<(&'st
 }
 
 /// The coverage entry of plans, and whether they may be requested.
-pub(super) fn find(wish: Wish, account: &str, may_see: bool, mut entry: Coverage) -> (Coverage, bool) {
-    if wish == Wish::Off {
+pub(super) fn find(wish: PlanMode, account: &str, may_see: bool, mut entry: Coverage) -> (Coverage, bool) {
+    if wish == PlanMode::Off {
         entry.state = CoverageState::Absent;
         entry.why = Some("plans are not requested, so a changed plan goes unnoticed".to_owned());
         entry.enable = Some(format!(

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use holdup_recording::metrics::Metric;
 use holdup_recording::{Batch, Labels, metrics};
 
-use super::Read;
+use super::ReadWindow;
 use super::server::{Columns, Failure, Server};
 
 /// Nanoseconds waited, by the connection id in the queue.
@@ -34,7 +34,7 @@ const STATS: [(&str, Metric); 10] = [
 
 /// The queue at this moment: adds samples to `batch`, and returns it for the sessions.
 pub(super) fn queues(server: &Server, source: &str, batch: &mut Batch) -> Result<Queued, Failure> {
-    let mut read = Read::begin(source);
+    let mut read = ReadWindow::begin(source);
     let rows = server.rows(QUEUES)?;
     read.end();
     let mut queued = Queued::new();
@@ -62,7 +62,7 @@ pub(super) fn queues(server: &Server, source: &str, batch: &mut Batch) -> Result
 
 /// Adds the pool's groups and counters.
 pub(super) fn sample(server: &Server, source: &str, batch: &mut Batch) -> Result<(), Failure> {
-    let mut read = Read::begin(source);
+    let mut read = ReadWindow::begin(source);
     let rows = server.rows(GROUPS)?;
     read.end();
     let mut queue_length = 0.0;
@@ -83,7 +83,7 @@ pub(super) fn sample(server: &Server, source: &str, batch: &mut Batch) -> Result
     }
     batch.samples.push(read.sample(metrics::mysql::THREAD_POOL_QUEUE_LENGTH, Labels::none(), queue_length));
     let sums: Vec<String> = STATS.iter().map(|(column, _)| format!("SUM({column})")).collect();
-    let mut read = Read::begin(source);
+    let mut read = ReadWindow::begin(source);
     let rows = server.rows(&format!("SELECT {} FROM information_schema.THREAD_POOL_STATS", sums.join(", ")))?;
     read.end();
     for (index, (_, metric)) in STATS.iter().enumerate() {
@@ -91,7 +91,7 @@ pub(super) fn sample(server: &Server, source: &str, batch: &mut Batch) -> Result
             batch.samples.push(read.sample(metric, Labels::none(), value));
         }
     }
-    let mut read = Read::begin(source);
+    let mut read = ReadWindow::begin(source);
     let rows = server.rows(WAITS)?;
     read.end();
     for row in &rows {

@@ -4,7 +4,7 @@
 use holdup_recording::{Coverage, CoverageState};
 
 use super::address::Address;
-use super::capture::Places;
+use super::capture::HistoryTables;
 use super::history::MOST;
 use super::plans;
 use super::server::{Columns, Failure, Flavour, Server};
@@ -39,7 +39,7 @@ pub(super) struct Parts {
     /// What is known about sessions that block others.
     pub(super) holders: Holders,
     /// Where to look for statements of slow requests.
-    pub(super) places: Option<Places>,
+    pub(super) places: Option<HistoryTables>,
     /// Whether the replication state may be read.
     pub(super) replication: bool,
     /// Whether plans are requested.
@@ -49,7 +49,7 @@ pub(super) struct Parts {
 }
 
 /// The result of the probe.
-pub(super) struct Found {
+pub(super) struct ProbeResult {
     pub(super) parts: Parts,
     pub(super) coverage: Vec<Coverage>,
     /// What the account may not do, and the grants for it.
@@ -57,7 +57,7 @@ pub(super) struct Found {
 }
 
 /// Probes the server.
-pub(super) fn find(server: &Server, address: &Address, source: &str) -> Result<Found, Failure> {
+pub(super) fn find(server: &Server, address: &Address, source: &str) -> Result<ProbeResult, Failure> {
     let account = account(server)?;
     let process_grant = format!("GRANT PROCESS ON *.* TO {account};");
     let schema_grant = format!("GRANT SELECT ON performance_schema.* TO {account};");
@@ -131,7 +131,7 @@ pub(super) fn find(server: &Server, address: &Address, source: &str) -> Result<F
     parts.plans = may_ask;
     coverage.push(plans);
     coverage.extend(replication(server, source, &account, &mut parts)?);
-    Ok(Found { parts, coverage, missing })
+    Ok(ProbeResult { parts, coverage, missing })
 }
 
 const POOL: &str = " thread pool";
@@ -316,7 +316,7 @@ fn statements(server: &Server, source: &str, parts: &mut Parts) -> Result<Vec<Co
         // Ten rows per connection are read in a fraction of the time of ten thousand rows.
         let both = is_on("events_statements_history") && !history.per_connection;
         let first = if both { "events_statements_history" } else { history.table };
-        Places { first, then: both.then_some(history.table), stages: steps }
+        HistoryTables { first, then: both.then_some(history.table), stages: steps }
     });
     Ok([digests, history, stages].into_iter().chain(metadata).collect())
 }

@@ -5,7 +5,7 @@ use holdup_recording::rows::{Sample, Session};
 use holdup_recording::{Batch, clock};
 
 use super::server::Flavour;
-use super::{MySql, Reads, pool, status, who};
+use super::{MySql, Reads, pool, read_sessions, status};
 use crate::watch::Options;
 use crate::{Collector as _, ProbeError, ReadError};
 
@@ -41,7 +41,7 @@ impl Processes {
     /// If it cannot be reached, or if the account may not see other sessions: the error names the
     /// missing grant.
     pub fn open(address: &str) -> Result<(Self, Vec<String>), ProbeError> {
-        let mut mysql = MySql::of(address, &Options { partial: true, slow: None })?;
+        let mut mysql = MySql::from_address(address, &Options { partial: true, slow: None })?;
         let coverage = mysql.probe()?;
         if !mysql.parts.process {
             let own = coverage.into_iter().next();
@@ -87,7 +87,7 @@ impl Processes {
         let (parts, mut batch) = (self.0.parts, Batch::default());
         let mut reads = Reads::after(std::mem::take(&mut self.0.backoffs));
         let source = self.0.source.clone();
-        let texts = who(&server, &source, parts, &mut reads, &mut batch);
+        let texts = read_sessions(&server, &source, parts, &mut reads, &mut batch);
         if parts.pool {
             reads.read("thread pool", || pool::sample(&server, &source, &mut batch));
         }

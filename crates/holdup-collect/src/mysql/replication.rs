@@ -6,7 +6,7 @@ use holdup_recording::rows::Event;
 use holdup_recording::{Batch, Labels, metrics};
 use mysql::Row;
 
-use super::Read;
+use super::ReadWindow;
 use super::server::{Columns, Failure, Server};
 use super::versions::Topic;
 
@@ -20,7 +20,7 @@ pub(super) struct Replication {
 impl Replication {
     /// Adds lag and state of every channel.
     pub(super) fn sample(&mut self, server: &Server, source: &str, batch: &mut Batch) -> Result<(), Failure> {
-        let mut read = Read::begin(source);
+        let mut read = ReadWindow::begin(source);
         let rows = server.rows(server.release.has(Topic::ReplicaStatus))?;
         read.end();
         for row in &rows {

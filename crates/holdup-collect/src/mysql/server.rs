@@ -13,9 +13,9 @@ use mysql::prelude::Queryable;
 use mysql::{Conn, Row, Value};
 
 use super::address::Address;
-use super::login::{Line, login};
+use super::login::{Login, login};
 use super::versions::Topic;
-use crate::connections::{Connections, Place};
+use crate::connections::{Connections, Slot};
 use crate::database::Trouble;
 
 /// Prefix of every statement that holdup sends, so that the server's records show its origin.
@@ -134,7 +134,7 @@ pub(super) struct Release {
 
 impl Release {
     /// Parses `@@version` and `@@version_comment`.
-    pub(super) fn of(version: &str, comment: &str) -> Self {
+    pub(super) fn parse(version: &str, comment: &str) -> Self {
         let flavour = if version.contains("MariaDB") || comment.to_ascii_lowercase().contains("mariadb") {
             Flavour::MariaDb
         } else if comment.contains("Percona") {
@@ -154,9 +154,9 @@ impl Release {
 
 /// Digests of holdup's own statements, excluded from the server's records. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Own(Arc<Mutex<HashSet<String>>>);
+pub(super) struct OwnDigests(Arc<Mutex<HashSet<String>>>);
 
-impl Own {
+impl OwnDigests {
     fn digests(&self) -> MutexGuard<'_, HashSet<String>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -168,7 +168,7 @@ pub(super) struct Server {
     socket: TcpStream,
     /// Whether the server still owes an answer that holdup no longer waits for.
     is_silent: Cell<bool>,
-    own: Own,
+    own: OwnDigests,
     pub(super) release: Release,
     pub(super) connection_id: i64,
     /// The port in use.
@@ -176,14 +176,18 @@ pub(super) struct Server {
     /// An extra port that refused the connection, and its error.
     pub(super) detour: Option<(u16, String)>,
     /// Returned last.
-    place: Option<Place>,
+    slot: Option<Slot>,
 }
 
 impl Server {
     /// Connects to the extra port if it is known. Otherwise connects to the main port, queries the
     /// extra port and moves there; if the extra port refuses, the main port is used. All of
     /// holdup's connections to the server share `own` and `connections`.
-    pub(super) fn connect_sharing(address: &Address, own: &Own, connections: &Connections) -> Result<Self, Failure> {
+    pub(super) fn connect_sharing(
+        address: &Address,
+        own: &OwnDigests,
+        connections: &Connections,
+    ) -> Result<Self, Failure> {
         connections.may_try().map_err(Failure::Lost)?;
         let opened = Self::reach(address, own, connections);
         match &opened {
@@ -193,7 +197,7 @@ impl Server {
         opened
     }
 
-    fn reach(address: &Address, own: &Own, connections: &Connections) -> Result<Self, Failure> {
+    fn reach(address: &Address, own: &OwnDigests, connections: &Connections) -> Result<Self, Failure> {
         if let Some(extra) = address.extra_port {
             return match Self::open(address, extra, own, connections) {
                 Err(failure) if !failure.is_login() => {
@@ -223,8 +227,8 @@ impl Server {
         }
     }
 
-    fn open(address: &Address, port: u16, own: &Own, connections: &Connections) -> Result<Self, Failure> {
-        let Line { conn, socket, place } = login(address, port, connections.place().map_err(Failure::Lost)?)?;
+    fn open(address: &Address, port: u16, own: &OwnDigests, connections: &Connections) -> Result<Self, Failure> {
+        let Login { conn, socket, slot } = login(address, port, connections.take_slot().map_err(Failure::Lost)?)?;
         let mut server = Self {
             conn: RefCell::new(conn),
             socket,
@@ -234,14 +238,14 @@ impl Server {
             connection_id: 0,
             port,
             detour: None,
-            place: Some(place),
+            slot: Some(slot),
         };
         let facts = server.rows("SELECT CONNECTION_ID(), @@version, @@version_comment")?;
         let facts = facts.first().ok_or_else(|| {
             Failure::Lost("the server returned no version: is this a MySQL or MariaDB server?".to_owned())
         })?;
         server.connection_id = facts.int(0).unwrap_or(0);
-        server.release = Release::of(&facts.text(1).unwrap_or_default(), &facts.text(2).unwrap_or_default());
+        server.release = Release::parse(&facts.text(1).unwrap_or_default(), &facts.text(2).unwrap_or_default());
         for limit in LIMITS.into_iter().chain([server.release.has(Topic::TimeLimit)]) {
             if limit.is_empty() {
                 continue;
@@ -291,7 +295,7 @@ impl Server {
 
     /// Runs a statement that contains foreign text: prepared, because then the server accepts only
     /// one statement.
-    pub(super) fn rows_of_one(&self, sql: &str) -> Result<Vec<Row>, Failure> {
+    pub(super) fn rows_of_single(&self, sql: &str) -> Result<Vec<Row>, Failure> {
         self.own.digests().insert(digest(sql, Dialect::MySql));
         let mut conn = self.conn.borrow_mut();
         let statement = conn.prep(format!("{MARKER} {sql}"))?;
@@ -308,11 +312,11 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if let Some(place) = self.place.take()
+        if let Some(slot) = self.slot.take()
             && self.is_silent.get()
             && let Ok(socket) = self.socket.try_clone()
         {
-            place.keep(socket.into());
+            slot.keep(socket.into());
         }
     }
 }
@@ -366,8 +370,8 @@ mod tests {
 
     #[test]
     fn releases() {
-        let release = Release::of("10.5.10-MariaDB-log", "mariadb.org binary distribution");
+        let release = Release::parse("10.5.10-MariaDB-log", "mariadb.org binary distribution");
         assert_eq!((release.flavour, release.version), (Flavour::MariaDb, (10, 5, 10)));
-        assert_eq!(Release::of("8.0.36-28", "Percona Server (GPL)").flavour, Flavour::Percona);
+        assert_eq!(Release::parse("8.0.36-28", "Percona Server (GPL)").flavour, Flavour::Percona);
     }
 }

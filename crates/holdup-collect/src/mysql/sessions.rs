@@ -14,7 +14,7 @@ use mysql::Row;
 use super::pool::Queued;
 use super::server::{Columns, Failure, MARKER, Server};
 use super::versions::Topic;
-use super::{Read, Reads, holders};
+use super::{ReadWindow, Reads, holders};
 
 /// Accounts of the server's own threads.
 const SYSTEM_USERS: &[&str] = &["system user", "event_scheduler"];
@@ -96,7 +96,7 @@ pub(super) fn sample(
     reads: &mut Reads,
     batch: &mut Batch,
 ) -> Option<Texts> {
-    let mut read = Read::begin(source);
+    let mut read = ReadWindow::begin(source);
     let rows = listed(server, reads)?;
     read.end();
     let (blocked, last) = in_the_way(server, &rows, locks, holders, reads);
@@ -185,7 +185,7 @@ fn in_the_way(
     let waits_for_metadata =
         |row: &Row| row.text(6).is_some_and(|state| is_lock_state(&state) && state.ends_with("metadata lock"));
     if holders.metadata && rows.iter().any(waits_for_metadata) {
-        let found = reads.read("metadata locks", || holders::of_metadata(server)).unwrap_or_default();
+        let found = reads.read("metadata locks", || holders::metadata_lock_holders(server)).unwrap_or_default();
         for (waiter, holder) in found {
             blocked.entry(waiter).or_insert(holder);
         }

@@ -8,7 +8,7 @@ use holdup_recording::Batch;
 use holdup_recording::rows::Statement;
 use holdup_sql::{Dialect, digest_of_text, digest_text};
 
-use super::Read;
+use super::ReadWindow;
 use super::execution::TEXT_BYTES;
 use super::server::{Columns, Failure, Server};
 use crate::pace::{Pace, Turn};
@@ -43,7 +43,7 @@ impl Statements {
             return Ok(());
         }
         let begun = Instant::now();
-        let mut read = Read::begin(source);
+        let mut read = ReadWindow::begin(source);
         let answer = server.rows(&format!(
             "SELECT SCHEMA_NAME, LEFT(DIGEST_TEXT, {TEXT_BYTES}), COUNT_STAR, SUM_TIMER_WAIT DIV 1000, SUM_LOCK_TIME DIV 1000, SUM_ROWS_EXAMINED, \
              SUM_ROWS_SENT, SUM_ERRORS, SUM_ROWS_AFFECTED, SUM_NO_INDEX_USED + SUM_NO_GOOD_INDEX_USED, SUM_CREATED_TMP_TABLES, \

@@ -7,7 +7,7 @@ use std::time::Instant;
 use holdup_recording::rows::{Event, Setting};
 use holdup_recording::{Batch, Labels, clock, metrics};
 
-use super::Read;
+use super::ReadWindow;
 use super::server::{Columns, Failure, Server};
 use super::versions::Topic;
 
@@ -49,7 +49,7 @@ pub(super) fn sample(
     batch: &mut Batch,
 ) -> Result<HashMap<String, f64>, Failure> {
     let begun = Instant::now();
-    let mut read = Read::begin(source);
+    let mut read = ReadWindow::begin(source);
     let rows = server.rows(STATUS)?;
     read.end();
     let mut values = HashMap::new();

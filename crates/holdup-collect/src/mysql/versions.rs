@@ -126,7 +126,7 @@ mod tests {
 
     fn of(version: &str) -> Release {
         let comment = if version.ends_with("Percona") { "Percona Server (GPL)" } else { "" };
-        Release::of(version, comment)
+        Release::parse(version, comment)
     }
 
     #[test]

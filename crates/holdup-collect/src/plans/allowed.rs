@@ -16,7 +16,7 @@ use super::pieces::{Piece, read, write};
 
 /// A statement that may be explained if its names turn out to be plain tables and built-in objects.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Allowed {
+pub(crate) struct AllowedStatement {
     /// The statement to explain, with its values: never store it.
     pieces: Vec<Piece>,
     dialect: Dialect,
@@ -26,10 +26,10 @@ pub(crate) struct Allowed {
     pub(crate) reads_only: bool,
 }
 
-impl Allowed {
+impl AllowedStatement {
     /// The names in it. None if they are ambiguous.
     pub(crate) fn names(&self) -> Option<Names> {
-        names::of(&self.pieces, self.dialect)
+        names::find(&self.pieces, self.dialect)
     }
 
     /// Writes the statement with each table's name replaced by its full name.
@@ -51,7 +51,7 @@ impl Allowed {
 }
 
 /// The part of `sql` that may be explained, if any.
-pub(crate) fn of(sql: &str, dialect: Dialect) -> Option<Allowed> {
+pub(crate) fn check(sql: &str, dialect: Dialect) -> Option<AllowedStatement> {
     let (mut pieces, parameters) = read(sql, dialect)?;
     // Even planning takes the table locks that a statement asks for, so locking clauses are
     // removed.
@@ -80,11 +80,11 @@ pub(crate) fn of(sql: &str, dialect: Dialect) -> Option<Allowed> {
     }
     let (pieces, reads_only) = match first {
         "select" | "with" if !changes(0) => (pieces, !locks),
-        "update" if !changes(1) => (of_update(&pieces)?, false),
-        "delete" if !changes(1) => (of_delete(&pieces)?, false),
+        "update" if !changes(1) => (select_from_update(&pieces)?, false),
+        "delete" if !changes(1) => (select_from_delete(&pieces)?, false),
         _ => return None,
     };
-    Some(Allowed { pieces, dialect, parameters, reads_only })
+    Some(AllowedStatement { pieces, dialect, parameters, reads_only })
 }
 
 /// Whether the parenthesis at `at` does not open a call, or opens one of a function that only
@@ -147,7 +147,7 @@ fn selected(tables: &[&[Piece]], rest: &[Piece]) -> Vec<Piece> {
 }
 
 /// `UPDATE t SET a = 1 FROM u WHERE …` -> `SELECT 1 FROM t, u WHERE …`.
-fn of_update(pieces: &[Piece]) -> Option<Vec<Piece>> {
+fn select_from_update(pieces: &[Piece]) -> Option<Vec<Piece>> {
     let set = find(pieces, 1, &["set"])?;
     if matches!(pieces.get(1)?.word.as_str(), "low_priority" | "ignore") {
         return None;
@@ -161,7 +161,7 @@ fn of_update(pieces: &[Piece]) -> Option<Vec<Piece>> {
 }
 
 /// `DELETE FROM t USING u WHERE …` -> `SELECT 1 FROM t, u WHERE …`.
-fn of_delete(pieces: &[Piece]) -> Option<Vec<Piece>> {
+fn select_from_delete(pieces: &[Piece]) -> Option<Vec<Piece>> {
     if pieces.get(1)?.word != "from" {
         return None;
     }
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     fn explained(sql: &str) -> Option<String> {
-        of(sql, Dialect::PostgreSql).map(|allowed| allowed.sql(&[]))
+        check(sql, Dialect::PostgreSql).map(|allowed| allowed.sql(&[]))
     }
 
     #[test]
@@ -204,7 +204,7 @@ mod tests {
             let commented = format!("/*traceparent='00-1-2-01'*/{}; --", sql.replace(' ', " /* ' */\n--x\r"));
             assert_eq!(explained(&commented).as_deref(), Some(sql), "{sql}");
         }
-        let two = of("SELECT $2 = $1", Dialect::PostgreSql).unwrap();
+        let two = check("SELECT $2 = $1", Dialect::PostgreSql).unwrap();
         assert_eq!((two.parameters, two.reads_only), (2, true));
     }
 
@@ -222,9 +222,9 @@ mod tests {
             ),
         ] {
             assert_eq!(explained(sql).as_deref(), Some(expected), "{sql}");
-            assert!(!of(sql, Dialect::PostgreSql).unwrap().reads_only, "{sql}");
+            assert!(!check(sql, Dialect::PostgreSql).unwrap().reads_only, "{sql}");
         }
-        let mysql = of("SELECT a FROM (SELECT 1 FROM t LOCK IN SHARE MODE) AS x", Dialect::MySql).unwrap();
+        let mysql = check("SELECT a FROM (SELECT 1 FROM t LOCK IN SHARE MODE) AS x", Dialect::MySql).unwrap();
         assert!(!mysql.reads_only && !mysql.sql(&[]).to_lowercase().contains("lock"), "{}", mysql.sql(&[]));
     }
 
@@ -242,7 +242,7 @@ mod tests {
             ("DELETE FROM t;", "SELECT 1 FROM t"),
         ] {
             assert_eq!(explained(sql).as_deref(), Some(expected), "{sql}");
-            assert!(!of(sql, Dialect::PostgreSql).unwrap().reads_only);
+            assert!(!check(sql, Dialect::PostgreSql).unwrap().reads_only);
         }
     }
 
@@ -286,8 +286,8 @@ mod tests {
             "SELECT /*+ QB_NAME(`a*/ ' b`) */ 1; DROP TABLE t; -- '",
             "SELECT $$ ' $$ ; DROP TABLE t; -- '",
         ] {
-            assert!(of(sql, Dialect::MySql).is_none(), "{sql}");
+            assert!(check(sql, Dialect::MySql).is_none(), "{sql}");
         }
-        assert!(of("SELECT `a` FROM `t` WHERE b = \"x\" LOCK IN SHARE MODE", Dialect::MySql).is_some());
+        assert!(check("SELECT `a` FROM `t` WHERE b = \"x\" LOCK IN SHARE MODE", Dialect::MySql).is_some());
     }
 }

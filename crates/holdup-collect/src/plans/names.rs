@@ -48,7 +48,7 @@ struct Level {
 }
 
 /// The names in `pieces`. None if one of them is ambiguous.
-pub(crate) fn of(pieces: &[Piece], dialect: Dialect) -> Option<Names> {
+pub(crate) fn find(pieces: &[Piece], dialect: Dialect) -> Option<Names> {
     let mut names = Names::default();
     let mut at = 0;
     while at < pieces.len() {
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     fn tables_in(sql: &str, dialect: Dialect) -> Option<Vec<String>> {
-        let names = of(&read(sql, dialect)?.0, dialect)?;
+        let names = find(&read(sql, dialect)?.0, dialect)?;
         let whole = |table: Table| table.schema.map_or(table.name.clone(), |schema| format!("{schema}.{}", table.name));
         Some(names.tables.into_iter().map(whole).collect())
     }
@@ -213,7 +213,7 @@ mod tests {
             assert_eq!(tables_in(sql, Dialect::PostgreSql), None, "{sql}");
         }
         let (pieces, _) = read("SELECT 1::mine.checked, t.b.c FROM t", Dialect::PostgreSql).unwrap();
-        let names = of(&pieces, Dialect::PostgreSql).unwrap();
+        let names = find(&pieces, Dialect::PostgreSql).unwrap();
         let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
         assert_eq!(names.dotted, [pair("mine", "checked"), pair("t", "b")]);
         assert_eq!(names.behind_dots, ["checked", "b", "c"]);

@@ -27,7 +27,7 @@ const STATEMENTS_MAX: usize = 2_000;
 const DENIALS: u32 = 5;
 
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct PlanRequest {
     at: Instant,
     each_ns: Option<f64>,
     refused: bool,
@@ -36,7 +36,7 @@ struct Asked {
 /// The requests made, and the statements' execution times.
 #[derive(Default)]
 pub(crate) struct Pace {
-    asked: HashMap<String, Asked>,
+    requests: HashMap<String, PlanRequest>,
     /// The last counters of each statement, by digest and database.
     counted: HashMap<(String, Option<String>), (i64, i64)>,
     /// Recent mean execution time, nanoseconds.
@@ -66,37 +66,37 @@ impl Pace {
             return None;
         }
         let each_ns = self.each_ns.get(digest).copied();
-        let Some(asked) = self.asked.get(digest) else { return Some(f64::INFINITY) };
-        let changed = each_ns.zip(asked.each_ns).is_some_and(|(now, then)| {
+        let Some(request) = self.requests.get(digest) else { return Some(f64::INFINITY) };
+        let changed = each_ns.zip(request.each_ns).is_some_and(|(now, then)| {
             let ratio = now.max(1.0) / then.max(1.0);
             !(1.0 / CHANGED..CHANGED).contains(&ratio)
         });
-        let pause = if asked.refused {
+        let pause = if request.refused {
             REFUSED
         } else if changed {
             SOONER
         } else {
             AGAIN
         };
-        let waited = now.saturating_duration_since(asked.at);
+        let waited = now.saturating_duration_since(request.at);
         (waited >= pause).then(|| waited.as_secs_f64() / pause.as_secs_f64())
     }
 
     /// Records a request and whether it succeeded.
-    pub(crate) fn asked(&mut self, digest: &str, had: bool, now: Instant) {
-        if self.asked.len() > STATEMENTS_MAX {
-            self.asked.clear();
+    pub(crate) fn record(&mut self, digest: &str, had: bool, now: Instant) {
+        if self.requests.len() > STATEMENTS_MAX {
+            self.requests.clear();
         }
         if had {
             self.denials = 0;
         }
-        let asked = Asked { at: now, each_ns: self.each_ns.get(digest).copied(), refused: !had };
-        self.asked.insert(digest.to_owned(), asked);
+        let request = PlanRequest { at: now, each_ns: self.each_ns.get(digest).copied(), refused: !had };
+        self.requests.insert(digest.to_owned(), request);
     }
 
     /// Records a refusal for lack of privileges.
-    pub(crate) fn denied(&mut self, digest: &str, now: Instant) {
-        self.asked(digest, false, now);
+    pub(crate) fn record_denial(&mut self, digest: &str, now: Instant) {
+        self.record(digest, false, now);
         self.denials += 1;
     }
 
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(pace.urgency("a", start), Some(f64::INFINITY));
         pace.note(&total(10, 10));
         pace.note(&total(20, 20));
-        pace.asked("a", true, start);
+        pace.record("a", true, start);
         assert_eq!(pace.urgency("a", after(9)), None);
         assert!(pace.urgency("a", after(10)).is_some());
         pace.note(&total(30, 40));
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(pace.urgency("a", after(1)), None);
         pace.note(&total(40, 43));
         assert!(pace.urgency("a", after(3)).is_some(), "half as long");
-        pace.asked("a", false, start);
+        pace.record("a", false, start);
         assert_eq!(pace.urgency("a", after(60)), None);
     }
 
@@ -144,7 +144,7 @@ mod tests {
             pace.note(&of("a", calls, calls));
             pace.note(&of("b", 1_000 + calls, 90_000 + calls));
         }
-        pace.asked("a", true, start);
+        pace.record("a", true, start);
         pace.note(&of("a", 30, 30));
         pace.note(&of("b", 1_030, 90_030));
         assert_eq!(pace.urgency("a", start + Duration::from_secs(3)), None, "neither takes longer than before");
@@ -155,7 +155,7 @@ mod tests {
         let (mut pace, now) = (Pace::default(), Instant::now());
         for number in 0..DENIALS {
             assert!(pace.urgency("new", now).is_some());
-            pace.denied(&number.to_string(), now);
+            pace.record_denial(&number.to_string(), now);
         }
         assert_eq!(pace.urgency("new", now), None);
         pace.forget();

@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 
 use holdup_recording::{Batch, Labels, metrics};
 
-use super::Read;
+use super::ReadWindow;
 use super::server::{MARKER, Row};
 
 /// Counts the rows that `sessions` reads: 4 database, 5 state, 6 and 7 its wait event, 9 its
 /// statement, 11 kind of process, 13 the age of the oldest transaction visible to it, 14 the age of
 /// its own in seconds, 15 its application's name.
-pub(super) fn count(rows: &[Row], read: &Read<'_>, batch: &mut Batch) {
+pub(super) fn count(rows: &[Row], read: &ReadWindow<'_>, batch: &mut Batch) {
     let mut counts: BTreeMap<[&str; 4], f64> = BTreeMap::new();
     // Plus one for holdup's own connection.
     let mut connections = 1.0;
@@ -108,7 +108,7 @@ mod tests {
             row("8", "client backend", "idle", None, Some("999"), "/* holdup */ SELECT"),
         ];
         let mut batch = Batch::default();
-        count(&rows, &Read::begin("postgresql://h:1"), &mut batch);
+        count(&rows, &ReadWindow::begin("postgresql://h:1"), &mut batch);
         let value = |metric: &str, labels: &[(&str, &str)]| {
             let is = |row: &&holdup_recording::rows::Sample| row.metric == metric && row.labels.contains(labels);
             batch.samples.iter().find(is).map(|row| row.value)

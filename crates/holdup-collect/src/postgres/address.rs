@@ -10,7 +10,7 @@ use holdup_recording::files;
 
 use crate::ProbeError;
 use crate::database::{decoded, host_and_port, password_of_variable, user_and_password};
-use crate::plans::Wish;
+use crate::plans::PlanMode;
 
 /// Environment variables with the password, read if the address names no other source.
 const PASSWORD_VARIABLES: &[&str] = &["HOLDUP_POSTGRESQL_PASSWORD", "PGPASSWORD"];
@@ -33,7 +33,7 @@ pub(super) struct Address {
     /// The server's log file, or the folder of its log files.
     pub(super) log: Option<PathBuf>,
     /// Whether to ask for plans.
-    pub(super) plans: Wish,
+    pub(super) plans: PlanMode,
 }
 
 /// Whether the connection is encrypted, as libpq's `sslmode` calls it.
@@ -88,7 +88,7 @@ fn read(address: &str) -> Result<Address, String> {
         tls: Tls::Prefer,
         root_certificates: None,
         log: None,
-        plans: Wish::Off,
+        plans: PlanMode::Off,
     };
     let mut password = password;
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -112,7 +112,7 @@ fn read(address: &str) -> Result<Address, String> {
             "sslrootcert" => found.root_certificates = Some(PathBuf::from(value)),
             "host" => found.host = value,
             "log" => found.log = Some(PathBuf::from(value)),
-            "plans" => found.plans = Wish::of(&value)?,
+            "plans" => found.plans = PlanMode::parse(&value)?,
             "password_env" => password = Some(password_of_variable(&value)?),
             "password_file" => {
                 let text = files::read_text(value.as_ref(), files::SMALL_BYTES)

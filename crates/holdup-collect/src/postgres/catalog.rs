@@ -6,11 +6,11 @@ use holdup_sql::catalog::{Index, Table};
 
 use super::address::Address;
 use super::gate;
-use super::resolve::{Found, path, resolve};
+use super::resolve::{ResolvedTable, path, resolve};
 use super::server::{Failure, Server};
 use crate::catalog::Trial;
 use crate::connections::Connections;
-use crate::plans::allowed::{self, Allowed};
+use crate::plans::allowed::{self, AllowedStatement};
 use crate::{ProbeError, ReadError};
 
 /// No healthy server takes longer than this to plan.
@@ -80,7 +80,8 @@ impl Catalog {
         table: &str,
         columns: &[String],
     ) -> Result<Option<Trial>, ReadError> {
-        let Some(allowed) = allowed::of(statement, Dialect::PostgreSql).filter(|allowed| allowed.parameters == values)
+        let Some(allowed) =
+            allowed::check(statement, Dialect::PostgreSql).filter(|allowed| allowed.parameters == values)
         else {
             return Ok(None);
         };
@@ -104,7 +105,7 @@ impl Catalog {
         Ok(answer.unwrap_or(None))
     }
 
-    fn trial(&self, allowed: &Allowed, table: &str, columns: &[String]) -> Result<Option<Trial>, Failure> {
+    fn trial(&self, allowed: &AllowedStatement, table: &str, columns: &[String]) -> Result<Option<Trial>, Failure> {
         let (Some(schema), Some(table)) = (self.extension()?, self.found(table)?) else { return Ok(None) };
         let Some(admitted) = gate::admit(&self.0, allowed, &self.path()?)? else { return Ok(None) };
         let Some(before) = admitted.plan(&self.0, false)? else { return Ok(None) };
@@ -121,7 +122,7 @@ impl Catalog {
 
     /// The table that a statement's name means. The name is as in the statement: a capital may come
     /// from a quoted name, or stand for a small letter in an unquoted one.
-    fn found(&self, name: &str) -> Result<Option<Found>, Failure> {
+    fn found(&self, name: &str) -> Result<Option<ResolvedTable>, Failure> {
         let path = self.path()?;
         let parts = |name: &str| match name.split('.').collect::<Vec<_>>().as_slice() {
             [name] => Some((None, (*name).to_owned())),

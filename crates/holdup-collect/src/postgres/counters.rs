@@ -9,7 +9,7 @@ use holdup_recording::metrics::Member;
 use holdup_recording::rows::{Event, Setting};
 use holdup_recording::{Batch, Labels, clock};
 
-use super::Read;
+use super::ReadWindow;
 use super::probe::Rights;
 use super::readings::{self, Cadence, Reading};
 use super::server::{Failure, Row, Rows, Server};
@@ -67,7 +67,7 @@ impl Counters {
         batch: &mut Batch,
     ) -> Result<(), Failure> {
         let mut failed = None;
-        for reading in readings::of_version(server.major()).filter(|reading| rights.allow(reading.needs)) {
+        for reading in readings::for_version(server.major()).filter(|reading| rights.allow(reading.needs)) {
             if self.refused.contains(reading.from) {
                 continue;
             }
@@ -112,7 +112,7 @@ impl Counters {
     }
 
     fn uptime(&mut self, server: &Server, source: &str, batch: &mut Batch) -> Result<(), Failure> {
-        let mut read = Read::begin(source);
+        let mut read = ReadWindow::begin(source);
         let answer = server.rows_again("SELECT pg_postmaster_start_time()")?;
         read.end();
         let started_at = answer.rows.first().and_then(|row| row.text(0)).map(str::to_owned);
@@ -134,7 +134,7 @@ impl Counters {
 
 /// Every number of every row.
 fn read(server: &Server, reading: &Reading, source: &str, batch: &mut Batch) -> Result<(), Failure> {
-    let mut read = Read::begin(source);
+    let mut read = ReadWindow::begin(source);
     let sql = format!("SELECT * FROM {}", reading.from);
     let answer = match reading.cadence {
         Cadence::Sample => server.rows_again(&sql)?,
@@ -150,7 +150,7 @@ pub(super) fn put(
     answer: &Rows,
     name: &str,
     labels: &[&str],
-    read: &Read<'_>,
+    read: &ReadWindow<'_>,
     batch: &mut Batch,
     more: impl Fn(&Row) -> Labels,
 ) {

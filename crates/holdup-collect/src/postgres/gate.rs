@@ -9,9 +9,9 @@
 
 use holdup_recording::plan::Node;
 
-use super::resolve::{BETWEEN, Found, resolve};
+use super::resolve::{BETWEEN, ResolvedTable, resolve};
 use super::server::{Failure, Server};
-use crate::plans::allowed::Allowed;
+use crate::plans::allowed::AllowedStatement;
 use crate::plans::names::Names;
 use crate::plans::postgresql::tree;
 
@@ -56,10 +56,10 @@ pub(super) struct Admitted {
 
 /// Admits `allowed` if its tables, found along `path`, and everything else in it are plain; none if
 /// not. It must run in the transaction that plans the statement.
-pub(super) fn admit(server: &Server, allowed: &Allowed, path: &[String]) -> Result<Option<Admitted>, Failure> {
+pub(super) fn admit(server: &Server, allowed: &AllowedStatement, path: &[String]) -> Result<Option<Admitted>, Failure> {
     let Some(names) = allowed.names() else { return Ok(None) };
     let wanted: Vec<_> = names.tables.iter().map(|table| (table.schema.clone(), table.name.clone())).collect();
-    let Some(found) = resolve(server, path, &wanted)?.into_iter().collect::<Option<Vec<Found>>>() else {
+    let Some(found) = resolve(server, path, &wanted)?.into_iter().collect::<Option<Vec<ResolvedTable>>>() else {
         return Ok(None);
     };
     if !is_plain(server, &names, &found)? {
@@ -70,7 +70,7 @@ pub(super) fn admit(server: &Server, allowed: &Allowed, path: &[String]) -> Resu
     Ok(Some(Admitted { sql, parameters: allowed.parameters }))
 }
 
-fn is_plain(server: &Server, names: &Names, found: &[Found]) -> Result<bool, Failure> {
+fn is_plain(server: &Server, names: &Names, found: &[ResolvedTable]) -> Result<bool, Failure> {
     let oids: Vec<String> = found.iter().map(|table| table.oid.to_string()).collect();
     let part = |which: fn(&(String, String)) -> &str| names.dotted.iter().map(which).collect::<Vec<_>>().join(BETWEEN);
     let values = [

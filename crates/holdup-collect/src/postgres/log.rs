@@ -54,7 +54,7 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(path: &Path) -> Self {
+    fn from_path(path: &Path) -> Self {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("csv") => Self::Csv,
             Some("json") => Self::Json,
@@ -97,7 +97,7 @@ pub(super) fn newest(path: &Path) -> std::io::Result<PathBuf> {
 
 /// Whether the log is text rather than CSV or JSON.
 pub(super) fn is_text(path: &Path) -> bool {
-    newest(path).is_ok_and(|file| Kind::of(&file) == Kind::Text)
+    newest(path).is_ok_and(|file| Kind::from_path(&file) == Kind::Text)
 }
 
 struct Open {
@@ -162,7 +162,7 @@ impl Log {
                     plans.insert(key, plan);
                 }
             }
-            let Some(statement) = execution::of(entry, form, source, now) else { continue };
+            let Some(statement) = execution::from_entry(entry, form, source, now) else { continue };
             if batch.statements.len() - before < EXECUTIONS {
                 batch.statements.push(statement);
             } else {
@@ -227,7 +227,7 @@ impl Log {
 fn open(path: &Path) -> std::io::Result<Open> {
     let file = holdup_recording::files::open(path)?;
     let identity = identity(&file.metadata()?);
-    Ok(Open { file, identity, offset: 0, kind: Kind::of(path) })
+    Ok(Open { file, identity, offset: 0, kind: Kind::from_path(path) })
 }
 
 fn identity(metadata: &Metadata) -> (u64, u64) {
@@ -272,7 +272,7 @@ fn json(bytes: &[u8], form: &Form, entries: &mut Vec<Entry>) -> usize {
 /// all its entries.
 #[doc(hidden)]
 pub fn fuzz(prefix: &str, kind: u8, cut: usize, bytes: &[u8]) -> Batch {
-    let form = Form { prefix: Prefix::of(prefix), zone_seconds: 0, statement_threshold_ms: None };
+    let form = Form { prefix: Prefix::parse(prefix), zone_seconds: 0, statement_threshold_ms: None };
     let kind = [Kind::Text, Kind::Csv, Kind::Json][usize::from(kind) % 3];
     let mut log = Log::new(PathBuf::new());
     let (mut entries, mut batch) = (Vec::new(), Batch::default());

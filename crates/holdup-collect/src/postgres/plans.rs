@@ -12,9 +12,9 @@ use super::address::Address;
 use super::gate;
 use super::resolve::path;
 use super::server::{Failure, MARKER, Row, Server};
-use crate::plans::allowed::{self, Allowed};
+use crate::plans::allowed::{self, AllowedStatement};
 use crate::plans::pace::Pace;
-use crate::plans::{Wish, row};
+use crate::plans::{PlanMode, row};
 
 /// Largest number of statements explained per sample.
 const EXPLAINED: usize = 2;
@@ -48,7 +48,7 @@ struct Candidate {
     digest: String,
     digest_text: String,
     trace_id: Option<String>,
-    allowed: Allowed,
+    allowed: AllowedStatement,
 }
 
 impl Plans {
@@ -56,7 +56,7 @@ impl Plans {
     pub(super) fn sample(
         &mut self,
         server: &Server,
-        wish: Wish,
+        wish: PlanMode,
         query_size: usize,
         source: &str,
         batch: &mut Batch,
@@ -68,7 +68,7 @@ impl Plans {
             let now = Instant::now();
             match explained(server, &candidate, wish) {
                 Ok(Some((kind, tree))) => {
-                    self.pace.asked(&candidate.digest, true, now);
+                    self.pace.record(&candidate.digest, true, now);
                     batch.plans.push(holdup_recording::rows::Plan {
                         observed_at: clock::now_ns(),
                         source: source.to_owned(),
@@ -78,10 +78,10 @@ impl Plans {
                         ..row(kind, &tree, candidate.digest_text)
                     });
                 }
-                Ok(None) => self.pace.asked(&candidate.digest, false, now),
+                Ok(None) => self.pace.record(&candidate.digest, false, now),
                 // The server's message may contain values of the statement.
-                Err(Failure::Server(code, _)) if code == "42501" => self.pace.denied(&candidate.digest, now),
-                Err(Failure::Server(..)) => self.pace.asked(&candidate.digest, false, now),
+                Err(Failure::Server(code, _)) if code == "42501" => self.pace.record_denial(&candidate.digest, now),
+                Err(Failure::Server(..)) => self.pace.record(&candidate.digest, false, now),
                 Err(lost) => return Err(lost),
             }
         }
@@ -123,7 +123,7 @@ impl Plans {
 
 fn candidate(row: &Row) -> Option<Candidate> {
     let sql = row.text(3).filter(|sql| !sql.starts_with(MARKER))?;
-    let allowed = allowed::of(sql, Dialect::PostgreSql)?;
+    let allowed = allowed::check(sql, Dialect::PostgreSql)?;
     let digest_text = digest_text(sql, Dialect::PostgreSql);
     Some(Candidate {
         session: row.int(0),
@@ -137,12 +137,12 @@ fn candidate(row: &Row) -> Option<Candidate> {
 }
 
 /// The plan, and the kind of row for it.
-fn explained(server: &Server, of: &Candidate, wish: Wish) -> Result<Option<(&'static str, Node)>, Failure> {
+fn explained(server: &Server, of: &Candidate, wish: PlanMode) -> Result<Option<(&'static str, Node)>, Failure> {
     let is_generic = of.allowed.parameters > 0;
     if is_generic && server.major() < 12 {
         return Ok(None);
     }
-    let executes = wish == Wish::Analyze && of.allowed.reads_only && !is_generic;
+    let executes = wish == PlanMode::Analyze && of.allowed.reads_only && !is_generic;
     // Its answers are not needed.
     server.rows(&format!("BEGIN READ ONLY; {LIMITS}"))?;
     let ask = || {
@@ -172,7 +172,7 @@ pub(super) fn find(server: &Server, address: &Address, mut entry: Coverage) -> R
     let is_logged =
         address.log.is_some() && !logged.is_empty() && logged != "-1" && matches!(format.as_str(), "text" | "json");
     let account = server.value("SELECT quote_ident(current_user)")?.unwrap_or_default();
-    if address.plans == Wish::Off {
+    if address.plans == PlanMode::Off {
         if is_logged {
             entry.why = Some(format!("plans of executions of {logged} or more, from the log (auto_explain)"));
             return Ok((entry, false));

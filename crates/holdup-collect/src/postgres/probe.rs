@@ -56,7 +56,7 @@ pub(super) struct Extension {
 }
 
 /// The result of the probe.
-pub(super) struct Found {
+pub(super) struct ProbeResult {
     pub(super) parts: Parts,
     pub(super) coverage: Vec<Coverage>,
     /// What the account may not do, and the grant for it.
@@ -72,7 +72,7 @@ const LOG: &str = " log";
 const PLANS: &str = " plans";
 
 /// Probes the server.
-pub(super) fn find(server: &Server, address: &Address) -> Result<Found, Failure> {
+pub(super) fn find(server: &Server, address: &Address) -> Result<ProbeResult, Failure> {
     let source = address.source();
     let account = server.value("SELECT quote_ident(current_user)")?.unwrap_or_default();
     let may = server.rows(
@@ -107,7 +107,7 @@ pub(super) fn find(server: &Server, address: &Address) -> Result<Found, Failure>
     let log = log(server, address, &source, &mut parts)?;
     let (plans, may_ask) = plans::find(server, address, entry(&source, PLANS))?;
     parts.plans = may_ask && parts.sessions;
-    Ok(Found { parts, coverage: vec![own, statements, texts, tables, files, timing, log, plans], missing })
+    Ok(ProbeResult { parts, coverage: vec![own, statements, texts, tables, files, timing, log, plans], missing })
 }
 
 fn entry(source: &str, part: &str) -> Coverage {
@@ -289,7 +289,7 @@ fn log(server: &Server, address: &Address, source: &str, parts: &mut Parts) -> R
         .and_then(|value| value.parse::<f64>().ok())
         .filter(|value| *value >= 0.0);
     let form = log::Form {
-        prefix: Prefix::of(&prefix),
+        prefix: Prefix::parse(&prefix),
         zone_seconds: zone.and_then(|zone| zone.parse().ok()).unwrap_or(0),
         statement_threshold_ms: threshold_ms,
     };

@@ -172,7 +172,7 @@ readings![
 ];
 
 /// The readings of a server with this major version.
-pub(super) fn of_version(major: i64) -> impl Iterator<Item = &'static Reading> {
+pub(super) fn for_version(major: i64) -> impl Iterator<Item = &'static Reading> {
     READINGS.iter().filter(move |reading| (reading.since..=reading.until).contains(&major))
 }
 
@@ -211,13 +211,13 @@ mod tests {
     use super::*;
 
     fn names(major: i64) -> BTreeSet<&'static str> {
-        of_version(major).map(|reading| reading.name).filter(|name| !name.is_empty()).collect()
+        for_version(major).map(|reading| reading.name).filter(|name| !name.is_empty()).collect()
     }
 
     #[test]
     fn each_version_has_what_it_has_once() {
         for major in 10..=NEWEST + 1 {
-            let named = of_version(major).filter(|reading| !reading.name.is_empty());
+            let named = for_version(major).filter(|reading| !reading.name.is_empty());
             assert_eq!(named.count(), names(major).len(), "{major}: a name twice");
         }
         let since = |name: &str| (10..=NEWEST).find(|major| names(*major).contains(name));

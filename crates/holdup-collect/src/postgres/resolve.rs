@@ -9,7 +9,7 @@ pub(super) const BETWEEN: &str = "\u{1f}";
 
 /// A table in the catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct ResolvedTable {
     pub(super) oid: i64,
     pub(super) schema: String,
     pub(super) name: String,
@@ -31,7 +31,7 @@ pub(super) fn resolve(
     server: &Server,
     path: &[String],
     names: &[(Option<String>, String)],
-) -> Result<Vec<Option<Found>>, Failure> {
+) -> Result<Vec<Option<ResolvedTable>>, Failure> {
     let mut found = vec![None; names.len()];
     let is_none = |text: &String| text.len() > 63 || text.chars().any(char::is_control);
     if names.is_empty() || names.iter().any(|(schema, name)| schema.iter().chain([name]).any(is_none)) {
@@ -44,7 +44,7 @@ pub(super) fn resolve(
         let text = |at: usize| row.text(at).unwrap_or_default().to_owned();
         let place = row.int(0).and_then(|place| usize::try_from(place - 1).ok());
         if let (Some(slot), Some(oid)) = (place.and_then(|place| found.get_mut(place)), row.int(1)) {
-            *slot = Some(Found { oid, schema: text(2), name: text(3) });
+            *slot = Some(ResolvedTable { oid, schema: text(2), name: text(3) });
         }
     }
     Ok(found)

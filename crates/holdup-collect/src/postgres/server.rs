@@ -1,6 +1,5 @@
 //! A connection to the server: how it is made, limited and marked, and the meaning of its errors.
-//! It knows no views of the server. The protocol is in `holdup-protocol`; here are the socket and
-//! its time limits.
+//! It knows no views. The protocol is in `holdup-protocol`; here are the socket and its time limits.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -17,7 +16,7 @@ use rustls::{ClientConnection, StreamOwned};
 
 use super::address::{Address, Tls};
 use super::tls;
-use crate::connections::{Connections, Place, notice_death};
+use crate::connections::{Connections, Slot, notice_death};
 use crate::database::Trouble;
 
 /// Prefix of every statement that holdup sends, so that the server's records show its origin.
@@ -32,8 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// Largest answer kept, bytes.
 const ANSWER_BYTES: usize = 32 << 20;
 
-/// Settings of holdup's session: it writes nothing, does not block others, and resolves names only
-/// in the catalog.
+/// Session settings: write nothing, block no other session, resolve names in the catalog only.
 const SETTINGS: &str = "SET default_transaction_read_only = on; SET statement_timeout = 2000; SET lock_timeout = 200; \
      SET idle_in_transaction_session_timeout = 10000; SET search_path = pg_catalog; SET standard_conforming_strings = on; SET application_name = 'holdup'";
 
@@ -133,13 +131,13 @@ impl Row {
     }
 }
 
-enum Pipe {
+enum Transport {
     Plain(TcpStream),
     Local(UnixStream),
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
 }
 
-impl Pipe {
+impl Transport {
     fn open(address: &Address) -> Result<Self, Failure> {
         if address.host.starts_with('/') {
             let path = format!("{}/.s.PGSQL.{}", address.host, address.port);
@@ -201,28 +199,28 @@ impl Pipe {
     }
 }
 
-struct Line {
+struct Connection {
     session: Session,
-    pipe: Option<Pipe>,
+    transport: Option<Transport>,
     /// Whether the server still owes an answer that holdup no longer waits for.
     is_silent: bool,
     /// Returned last.
-    place: Option<Place>,
+    slot: Option<Slot>,
 }
 
-impl Drop for Line {
+impl Drop for Connection {
     fn drop(&mut self) {
-        if let (true, Some(pipe), Some(place)) = (self.is_silent, &self.pipe, self.place.take())
-            && let Ok(socket) = pipe.socket()
+        if let (true, Some(transport), Some(slot)) = (self.is_silent, &self.transport, self.slot.take())
+            && let Ok(socket) = transport.socket()
         {
-            place.keep(socket);
+            slot.keep(socket);
         }
     }
 }
 
 /// The parts of the server's answer that a call waits for.
 #[derive(Default)]
-struct Heard {
+struct AnswerState {
     logged_in: bool,
     tls: bool,
     done: bool,
@@ -231,7 +229,7 @@ struct Heard {
     bytes: usize,
 }
 
-impl Heard {
+impl AnswerState {
     fn take(&mut self, event: Event<'_>) {
         match event {
             Event::LoggedIn => self.logged_in = true,
@@ -252,45 +250,47 @@ impl Heard {
     }
 }
 
-impl Line {
+impl Connection {
     fn connect(address: &Address, wish: TlsWish, connections: &Connections) -> Result<Self, Failure> {
-        let place = connections.place().map_err(Failure::Lost)?;
+        let slot = connections.take_slot().map_err(Failure::Lost)?;
         let login = Login::new(address.user.clone(), address.password.clone(), Some(address.database.clone()));
         let session = Session::new(Dialect::Postgres, Arc::new(login), wish);
-        let mut line = Self { session, pipe: Some(Pipe::open(address)?), is_silent: false, place: Some(place) };
-        line.session.keep_every_row();
-        let mut heard = Heard::default();
-        line.until(&mut heard, |heard| heard.logged_in || heard.tls)?;
+        let mut connection =
+            Self { session, transport: Some(Transport::open(address)?), is_silent: false, slot: Some(slot) };
+        connection.session.keep_every_row();
+        let mut heard = AnswerState::default();
+        connection.until(&mut heard, |heard| heard.logged_in || heard.tls)?;
         if heard.tls {
-            line.pipe = line.pipe.take().map(|pipe| pipe.encrypted(address)).transpose()?;
-            line.session.tls_started();
-            line.until(&mut heard, |heard| heard.logged_in)?;
+            connection.transport =
+                connection.transport.take().map(|transport| transport.encrypted(address)).transpose()?;
+            connection.session.tls_started();
+            connection.until(&mut heard, |heard| heard.logged_in)?;
         }
-        Ok(line)
+        Ok(connection)
     }
 
     /// Sends and receives until `enough` was heard.
-    fn until(&mut self, heard: &mut Heard, enough: impl Fn(&Heard) -> bool) -> Result<(), Failure> {
+    fn until(&mut self, heard: &mut AnswerState, enough: impl Fn(&AnswerState) -> bool) -> Result<(), Failure> {
         let result = self.talk(heard, enough);
         self.is_silent |= matches!(result, Err(Failure::Silent(_)));
         result
     }
 
-    fn talk(&mut self, heard: &mut Heard, enough: impl Fn(&Heard) -> bool) -> Result<(), Failure> {
-        let pipe = self.pipe.as_mut().ok_or_else(|| Failure::Lost("the connection is closed".to_owned()))?;
+    fn talk(&mut self, heard: &mut AnswerState, enough: impl Fn(&AnswerState) -> bool) -> Result<(), Failure> {
+        let transport = self.transport.as_mut().ok_or_else(|| Failure::Lost("the connection is closed".to_owned()))?;
         let deadline = Instant::now() + PATIENCE;
         let mut bytes = vec![0; 64 << 10];
         while !enough(heard) {
             let output = self.session.output();
             if !output.is_empty() {
-                pipe.send(output)?;
+                transport.send(output)?;
                 let sent = output.len();
                 self.session.consumed(sent);
             }
             if Instant::now() > deadline {
                 return Err(Failure::Silent(format!("no complete answer within {} s", PATIENCE.as_secs())));
             }
-            let count = match pipe.receive(&mut bytes) {
+            let count = match transport.receive(&mut bytes) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 result => result?,
             };
@@ -306,7 +306,7 @@ impl Line {
         let parameters = values.iter().map(|value| Some(value.as_bytes().to_vec())).collect();
         let statement = Statement { text, is_prepared, parameters };
         self.session.execute(&[statement], true).map_err(|refused| Failure::Lost(refused.to_string()))?;
-        let mut heard = Heard::default();
+        let mut heard = AnswerState::default();
         self.until(&mut heard, |heard| heard.done || heard.failed.is_some())?;
         match heard.failed {
             Some((code, words)) => Err(Failure::Server(code, words)),
@@ -320,10 +320,9 @@ impl Line {
 
 /// A read-only connection.
 pub(super) struct Server {
-    line: RefCell<Line>,
+    connection: RefCell<Connection>,
     /// Digests of holdup's own statements: since 17 the server's counters drop a leading comment.
-    /// Statements with words that the server replaces as constants are recognized by a name that
-    /// begins with [`OWN_NAME`].
+    /// If the server replaces words as constants, a name that begins with [`OWN_NAME`] tells.
     own: RefCell<HashSet<String>>,
     /// `server_version_num`, e.g. 150018.
     pub(super) version: i64,
@@ -331,8 +330,7 @@ pub(super) struct Server {
     in_transaction: Cell<bool>,
 }
 
-/// Since this version statistics are in shared memory. Before, each transaction that reads one
-/// loads a file with all of them.
+/// Since this version statistics are in shared memory; before, each transaction loads them as a file.
 const SHARED_STATISTICS: i64 = 15;
 
 impl Server {
@@ -353,19 +351,24 @@ impl Server {
             Tls::Disable => TlsWish::Off,
             Tls::Prefer | Tls::Require | Tls::VerifyCa | Tls::VerifyFull => TlsWish::On,
         };
-        let mut line = match Line::connect(address, wish, connections) {
+        let mut connection = match Connection::connect(address, wish, connections) {
             // A refused TLS request is the only error with this text.
             Err(Failure::Lost(why)) if address.tls == Tls::Prefer && why == Error::TlsNotOffered.to_string() => {
-                Line::connect(address, TlsWish::Off, connections)?
+                Connection::connect(address, TlsWish::Off, connections)?
             }
             other => other?,
         };
-        line.rows(format!("{MARKER} {SETTINGS}"), false, &[])?;
-        let facts = line.rows(format!("{MARKER} {VERSION}"), false, &[])?;
+        connection.rows(format!("{MARKER} {SETTINGS}"), false, &[])?;
+        let facts = connection.rows(format!("{MARKER} {VERSION}"), false, &[])?;
         let version = facts.rows.first().and_then(|row| row.int(0)).unwrap_or(0);
         let own =
             SETTINGS.split("; ").chain([VERSION]).map(|sql| digest(sql, holdup_sql::Dialect::PostgreSql)).collect();
-        Ok(Self { line: RefCell::new(line), own: RefCell::new(own), version, in_transaction: Cell::new(false) })
+        Ok(Self {
+            connection: RefCell::new(connection),
+            own: RefCell::new(own),
+            version,
+            in_transaction: Cell::new(false),
+        })
     }
 
     /// All rows of one statement, which is sent with the marker.
@@ -386,7 +389,7 @@ impl Server {
 
     fn execute(&self, sql: &str, is_prepared: bool, values: &[&str]) -> Result<Rows, Failure> {
         self.own.borrow_mut().insert(digest(sql, holdup_sql::Dialect::PostgreSql));
-        let answer = self.line.borrow_mut().rows(format!("{MARKER} {sql}"), is_prepared, values);
+        let answer = self.connection.borrow_mut().rows(format!("{MARKER} {sql}"), is_prepared, values);
         if let Err(Failure::Server(..)) = &answer
             && self.in_transaction.replace(false)
         {

@@ -7,7 +7,7 @@ use holdup_recording::rows::Session;
 use holdup_recording::{Batch, Labels, Text, metrics};
 use holdup_sql::{Dialect, digest_of_text, digest_text, trace_id};
 
-use super::Read;
+use super::ReadWindow;
 use super::activity;
 use super::server::{Failure, MARKER, Row, Server};
 use super::statements::Texts;
@@ -36,7 +36,7 @@ pub(super) fn sample(
     batch: &mut Batch,
 ) -> Result<(), Failure> {
     let query_id = if server.major() >= 14 { "query_id" } else { "NULL" };
-    let mut read = Read::begin(source);
+    let mut read = ReadWindow::begin(source);
     // Lock waiters are queried by age, so that with many of them the oldest have their blocker.
     let answer = server.rows_again(&format!(
         "SELECT pid, usename, host(client_addr), client_port, datname, coalesce(state, ''), wait_event_type, wait_event, \
@@ -77,7 +77,7 @@ pub(super) fn sample(
         // For an idle session the server shows its last statement, which has ended.
         let query = query.filter(|_| true_state != "idle");
         let is_cut = |text: &&str| text.len() + 1 >= query_size || row.text(16) == Some("t");
-        let whole = query.filter(is_cut).and_then(|_| texts.of(row.int(10)?));
+        let whole = query.filter(is_cut).and_then(|_| texts.digest_text(row.int(10)?));
         let text = whole.map(str::to_owned).or_else(|| query.map(|text| digest_text(text, Dialect::PostgreSql)));
         let wait = row.text(6).zip(row.text(7)).map(|(kind, event)| format!("{kind}:{event}"));
         batch.sessions.push(Session {

@@ -17,7 +17,7 @@ use holdup_recording::{Batch, Labels, metrics};
 use holdup_sql::{Dialect, digest_text};
 
 use self::totals::{Counts, ENTRIES_MAX, Entry, Totals};
-use super::Read;
+use super::ReadWindow;
 use super::probe::Extension;
 use super::server::{Failure, MARKER, Row, Server};
 use crate::pace::{Pace, Turn};
@@ -39,7 +39,7 @@ pub(super) struct Texts(HashMap<i64, Option<String>>);
 
 impl Texts {
     /// The digest text of a statement, if it was read.
-    pub(super) fn of(&self, query_id: i64) -> Option<&str> {
+    pub(super) fn digest_text(&self, query_id: i64) -> Option<&str> {
         self.known(query_id)?
     }
 
@@ -138,7 +138,7 @@ impl Statements {
         // nested statements.
         let time = if extension.minor >= 8 { "total_exec_time + total_plan_time" } else { "total_time" };
         let level = if extension.minor >= 9 { "toplevel" } else { "''" };
-        let mut read = Read::begin(source);
+        let mut read = ReadWindow::begin(source);
         let answer = server.rows(&format!(
             "SELECT queryid, dbid, userid, {level}, calls, (({time}) * 1e6)::bigint, rows FROM {schema}.pg_stat_statements(false) AS holdup_s \
              WHERE queryid IS NOT NULL ORDER BY {time} DESC LIMIT {ENTRIES_MAX}"
@@ -177,7 +177,7 @@ impl Statements {
         if extension.minor < 9 {
             return Ok(());
         }
-        let mut read = Read::begin(source);
+        let mut read = ReadWindow::begin(source);
         let answer =
             server.rows(&format!("SELECT dealloc, stats_reset FROM {}.pg_stat_statements_info", extension.schema))?;
         read.end();
@@ -223,7 +223,7 @@ mod tests {
         let unknown = totals::unknown(&there, &texts, &Totals::default(), TEXTS_AT_ONCE);
         texts.make_room(unknown.len(), &there);
         assert_eq!((unknown.len(), texts.0.len()), (10, TEXTS - 10));
-        assert!(texts.of(9).is_none() && texts.of(10).is_some());
+        assert!(texts.digest_text(9).is_none() && texts.digest_text(10).is_some());
         assert_eq!(totals::unknown(&there, &texts, &Totals::default(), TEXTS_AT_ONCE).len(), 10);
     }
 }

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use holdup_recording::metrics::Metric;
 use holdup_recording::{Batch, Labels, metrics};
 
-use self::choice::{Counts, Listed};
-use super::Read;
+use self::choice::{Counts, ListedTable};
+use super::ReadWindow;
 use super::counters::put;
 use super::server::{Failure, Row, Server};
 use crate::pace::{Pace, Turn};
@@ -118,10 +118,10 @@ impl Tables {
              WHERE relpages > 0 OR writes > 0 OR reads > 0 LIMIT {LISTED}"
         ))?;
         let number = |row: &Row, index| row.int(index).unwrap_or(0);
-        let listed: Vec<Listed> = answer
+        let listed: Vec<ListedTable> = answer
             .rows
             .iter()
-            .map(|row| Listed {
+            .map(|row| ListedTable {
                 id: number(row, 0),
                 toast: Some(number(row, 1)).filter(|id| *id != 0),
                 pages: number(row, 2),
@@ -141,7 +141,7 @@ impl Tables {
 
     /// Names, sizes, ages and free space.
     fn facts(&mut self, server: &Server, database: &str, source: &str, batch: &mut Batch) -> Result<(), Failure> {
-        let mut read = Read::begin(source);
+        let mut read = ReadWindow::begin(source);
         let ids = ids(self.chosen.iter());
         let answer = server.rows(&format!(
             "SELECT holdup_c.oid, holdup_n.nspname || '.' || holdup_c.relname, holdup_m.nspname || '.' || holdup_o.relname, \
@@ -180,7 +180,7 @@ impl Tables {
             );
             put(metrics::postgresql::TABLE_MULTIXACT_AGE, &labels, row.float(7).filter(|age| *age < 2_147_483_647.0));
             put(metrics::postgresql::TABLE_INDEXES, &labels, row.float(8));
-            if let Some((estimate, bytes)) = free::estimate(&free::Known {
+            if let Some((estimate, bytes)) = free::estimate(&free::TableFacts {
                 is_toast: row.text(2).is_some(),
                 size_bytes: size.unwrap_or(0.0),
                 live: row.float(9).filter(|live| *live > 0.0).or(row.float(5)).unwrap_or(0.0),
@@ -200,7 +200,7 @@ impl Tables {
     fn counters(&self, server: &Server, source: &str, batch: &mut Batch) -> Result<(), Failure> {
         let ids = ids(self.names.keys());
         for (view, name) in [("pg_stat_all_tables", "stat_tables"), ("pg_statio_all_tables", "statio_tables")] {
-            let mut read = Read::begin(source);
+            let mut read = ReadWindow::begin(source);
             let answer = server.rows(&format!("SELECT * FROM {view} WHERE relid = ANY('{ids}'::oid[])"))?;
             read.end();
             let id = answer.columns.iter().position(|column| column == "relid");
@@ -213,7 +213,7 @@ impl Tables {
     /// Indexes of the tables, except the one index that each TOAST table has.
     fn indexes(&self, server: &Server, source: &str, batch: &mut Batch) -> Result<(), Failure> {
         let ids = ids(self.names.iter().filter(|(_, labels)| labels.get("toast_of").is_none()).map(|(id, _)| id));
-        let mut read = Read::begin(source);
+        let mut read = ReadWindow::begin(source);
         let answer = server.rows(&format!(
             "SELECT indrelid, relname, indisunique OR indisprimary OR indisexclusion OR indisreplident, \
              pg_stat_get_numscans(indexrelid) AS idx_scan, pg_stat_get_tuples_returned(indexrelid) AS idx_tup_read, \

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use holdup_recording::duration;
 
-use super::check::Place;
+use super::check::Target;
 use crate::prometheus::address::Address as Url;
 
 /// Shortest time between two probes: more would be a load.
@@ -17,7 +17,7 @@ const EXAMPLE: &str = "probe:http://127.0.0.1:8080/health?every=10s&timeout=1s&f
 /// The parsed address of a probe. Missing values are Kubernetes' defaults.
 pub(super) struct Address {
     /// The target.
-    pub place: Place,
+    pub place: Target,
     /// For tables and messages: without password and options.
     pub shown: String,
     /// Interval between two probes.
@@ -38,7 +38,7 @@ impl Address {
     pub fn parse(text: &str) -> Result<Self, String> {
         let (url, query) = text.split_once('?').map_or((text, ""), |(url, query)| (url, query));
         let mut found = Self {
-            place: Place::Tcp(String::new()),
+            place: Target::Tcp(String::new()),
             shown: String::new(),
             every: Duration::from_secs(10),
             timeout: Duration::from_secs(1),
@@ -82,14 +82,14 @@ impl Address {
                     let name = other.split('=').next().unwrap_or_default();
                     return Err(format!("\"{name}\" is unknown; supported: every, timeout, failures, delay"));
                 }
-                found.place = Place::Tcp(place.to_owned());
+                found.place = Target::Tcp(place.to_owned());
                 found.shown = url.to_owned();
             }
             None => {
                 let query = if others.is_empty() { String::new() } else { format!("?{}", others.join("&")) };
                 let url = Url::parse_like(&format!("{url}{query}"), EXAMPLE)?;
                 found.shown.clone_from(&url.shown);
-                found.place = Place::Http(url);
+                found.place = Target::Http(url);
             }
         }
         Ok(found)
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(address.shown, "http://h:8080/health?deep=1&token=…");
         assert_eq!((address.every, address.timeout), (Duration::from_millis(250), Duration::from_secs(2)));
         assert_eq!((address.failures, address.delay), (5, Duration::from_secs(60)));
-        let Place::Http(url) = address.place else { panic!("HTTP") };
+        let Target::Http(url) = address.place else { panic!("HTTP") };
         assert_eq!(url.url, "http://h:8080/health?deep=1&token=xyz");
         assert!(url.authorization.is_some());
     }

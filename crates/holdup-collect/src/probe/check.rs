@@ -13,7 +13,7 @@ const BODY_BYTES_MAX: u64 = 10 << 10;
 
 /// The target of a probe.
 #[derive(Clone)]
-pub(super) enum Place {
+pub(super) enum Target {
     /// A GET of this URL.
     Http(Url),
     /// Connecting to this host and port.
@@ -39,7 +39,7 @@ pub(super) enum Reason {
 
 /// A probe that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Failed {
+pub(super) struct ProbeFailure {
     /// The kind of failure.
     pub reason: Reason,
     /// The message, without the URL.
@@ -62,14 +62,14 @@ impl Reason {
 
 /// A repeatable probe.
 pub(super) struct Check {
-    place: Place,
+    place: Target,
     timeout: Duration,
     agent: ureq::Agent,
 }
 
 impl Check {
     /// A probe of `place` that waits `timeout` for a complete answer.
-    pub fn of(place: &Place, timeout: Duration) -> Self {
+    pub fn new(place: &Target, timeout: Duration) -> Self {
         let unchecked = ureq::tls::TlsConfig::builder().disable_verification(true).build();
         let agent = ureq::Agent::config_builder()
             .timeout_global(Some(timeout))
@@ -87,14 +87,14 @@ impl Check {
     }
 
     /// Probes once.
-    pub fn once(&self) -> Result<(), Failed> {
+    pub fn once(&self) -> Result<(), ProbeFailure> {
         match &self.place {
-            Place::Http(url) => self.get(url),
-            Place::Tcp(place) => self.connect(place),
+            Target::Http(url) => self.get(url),
+            Target::Tcp(place) => self.connect(place),
         }
     }
 
-    fn get(&self, url: &Url) -> Result<(), Failed> {
+    fn get(&self, url: &Url) -> Result<(), ProbeFailure> {
         let mut request = self.agent.get(&url.url).header("Connection", "close");
         if let Some(authorization) = &url.authorization {
             request = request.header("Authorization", authorization);
@@ -108,11 +108,13 @@ impl Check {
         }
         match status {
             200..=399 => Ok(()),
-            _ => Err(Failed { reason: Reason::Status(status), text: format!("it answered with status {status}") }),
+            _ => {
+                Err(ProbeFailure { reason: Reason::Status(status), text: format!("it answered with status {status}") })
+            }
         }
     }
 
-    fn connect(&self, place: &str) -> Result<(), Failed> {
+    fn connect(&self, place: &str) -> Result<(), ProbeFailure> {
         let begun = Instant::now();
         let addresses = place.to_socket_addrs().map_err(|_| no_such_host())?;
         let mut last = no_such_host();
@@ -130,12 +132,15 @@ impl Check {
         Err(last)
     }
 
-    fn no_answer(&self) -> Failed {
-        Failed { reason: Reason::Timeout, text: format!("no complete answer within {} s", self.timeout.as_secs_f64()) }
+    fn no_answer(&self) -> ProbeFailure {
+        ProbeFailure {
+            reason: Reason::Timeout,
+            text: format!("no complete answer within {} s", self.timeout.as_secs_f64()),
+        }
     }
 
-    fn failed(&self, error: &ureq::Error) -> Failed {
-        let other = |text: String| Failed { reason: Reason::Io, text };
+    fn failed(&self, error: &ureq::Error) -> ProbeFailure {
+        let other = |text: String| ProbeFailure { reason: Reason::Io, text };
         match error {
             ureq::Error::Timeout(_) => self.no_answer(),
             ureq::Error::Io(error) => self.failed_io(error),
@@ -149,7 +154,7 @@ impl Check {
         }
     }
 
-    fn failed_io(&self, error: &std::io::Error) -> Failed {
+    fn failed_io(&self, error: &std::io::Error) -> ProbeFailure {
         // A failed DNS lookup has neither an error kind nor a number.
         if error.raw_os_error().is_none() && error.to_string().starts_with("failed to lookup address") {
             return no_such_host();
@@ -168,10 +173,10 @@ impl Check {
             Reason::Reset => "the connection was closed before the complete answer".to_owned(),
             _ => error.to_string(),
         };
-        Failed { reason, text }
+        ProbeFailure { reason, text }
     }
 }
 
-fn no_such_host() -> Failed {
-    Failed { reason: Reason::Dns, text: "the host name does not resolve".to_owned() }
+fn no_such_host() -> ProbeFailure {
+    ProbeFailure { reason: Reason::Dns, text: "the host name does not resolve".to_owned() }
 }

@@ -13,7 +13,7 @@ pub struct Call {
 
 /// How a call names its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Named {
+pub enum FileReference {
     /// By the address of its path, relative to the folder of the descriptor; without a descriptor,
     /// to the working directory.
     Path {
@@ -28,7 +28,7 @@ pub enum Named {
 
 /// The position of the file among a call's arguments.
 #[derive(Clone, Copy)]
-enum Place {
+enum FileArgument {
     /// A path in this argument.
     Path(usize),
     /// A folder's descriptor, and a path relative to it.
@@ -37,11 +37,11 @@ enum Place {
     Descriptor(usize),
 }
 
-use Place::{At, Descriptor, Path};
+use FileArgument::{At, Descriptor, Path};
 
 /// The calls of every architecture that may sleep on a file. If a call has two paths, the old one:
 /// that file exists.
-const CALLS: &[(i64, Place)] = &[
+const CALLS: &[(i64, FileArgument)] = &[
     (libc::SYS_openat, At(0, 1)),
     (libc::SYS_openat2, At(0, 1)),
     (libc::SYS_unlinkat, At(0, 1)),
@@ -87,7 +87,7 @@ const CALLS: &[(i64, Place)] = &[
 
 /// Calls of the first architectures only; later ones have just their `…at` variants.
 #[cfg(target_arch = "x86_64")]
-const OLD_CALLS: &[(i64, Place)] = &[
+const OLD_CALLS: &[(i64, FileArgument)] = &[
     (libc::SYS_open, Path(0)),
     (libc::SYS_creat, Path(0)),
     (libc::SYS_unlink, Path(0)),
@@ -108,10 +108,10 @@ const OLD_CALLS: &[(i64, Place)] = &[
 ];
 
 #[cfg(target_arch = "aarch64")]
-const OLD_CALLS: &[(i64, Place)] = &[(libc::SYS_renameat, At(0, 1))];
+const OLD_CALLS: &[(i64, FileArgument)] = &[(libc::SYS_renameat, At(0, 1))];
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-const OLD_CALLS: &[(i64, Place)] = &[];
+const OLD_CALLS: &[(i64, FileArgument)] = &[];
 
 impl Call {
     /// Parses the text of `syscall`: `NUMBER ARGUMENT×6 SP PC`. None for `running`, and for `-1 SP
@@ -135,18 +135,18 @@ impl Call {
     }
 
     /// How it names its file; none if the call has no file or is unknown.
-    pub fn file(&self) -> Option<Named> {
+    pub fn file(&self) -> Option<FileReference> {
         let arguments = self.arguments?;
         let place = CALLS.iter().chain(OLD_CALLS).find(|(number, _)| *number == self.number)?.1;
         // A descriptor is the lower half of its register, whatever the upper half contains.
         let descriptor = |index: usize| arguments[index] as u32 as i32;
         Some(match place {
-            Path(path) => Named::Path { address: arguments[path], folder: None },
+            Path(path) => FileReference::Path { address: arguments[path], folder: None },
             At(folder, path) => {
                 let folder = Some(descriptor(folder)).filter(|folder| *folder != libc::AT_FDCWD);
-                Named::Path { address: arguments[path], folder }
+                FileReference::Path { address: arguments[path], folder }
             }
-            Descriptor(index) => Named::Descriptor(descriptor(index)),
+            Descriptor(index) => FileReference::Descriptor(descriptor(index)),
         })
     }
 }
@@ -162,14 +162,14 @@ mod tests {
     #[test]
     fn the_file_of_a_call_is_found_by_its_number() {
         let of = |number, arguments: &str| Call::parse(&text(number, arguments)).unwrap().file();
-        let path = |address, folder| Some(Named::Path { address, folder });
+        let path = |address, folder| Some(FileReference::Path { address, folder });
         assert_eq!(of(libc::SYS_openat, "0xffffff9c 0x7f00aa 0x0 0x0 0x0 0x0"), path(0x7f_00aa, None));
         assert_eq!(of(libc::SYS_unlinkat, "0xffffffffffffff9c 0x7f00aa 0x0 0x0 0x0 0x0"), path(0x7f_00aa, None));
         assert_eq!(of(libc::SYS_unlinkat, "0x5 0x7f00aa 0x0 0x0 0x0 0x0"), path(0x7f_00aa, Some(5)));
         assert_eq!(of(libc::SYS_symlinkat, "0x1 0x6 0x7f00bb 0x0 0x0 0x0"), path(0x7f_00bb, Some(6)));
         assert_eq!(of(libc::SYS_truncate, "0x7f00cc 0x0 0x0 0x0 0x0 0x0"), path(0x7f_00cc, None));
-        assert_eq!(of(libc::SYS_pread64, "0x2a 0x1 0x2 0x3 0x0 0x0"), Some(Named::Descriptor(42)));
-        assert_eq!(of(libc::SYS_sendfile, "0x9 0x8 0x0 0x3 0x0 0x0"), Some(Named::Descriptor(8)));
+        assert_eq!(of(libc::SYS_pread64, "0x2a 0x1 0x2 0x3 0x0 0x0"), Some(FileReference::Descriptor(42)));
+        assert_eq!(of(libc::SYS_sendfile, "0x9 0x8 0x0 0x3 0x0 0x0"), Some(FileReference::Descriptor(8)));
         assert_eq!(of(libc::SYS_futex, "0x7f00cc 0x0 0x0 0x0 0x0 0x0"), None);
         assert_eq!(of(libc::SYS_io_submit, "0x7f00cc 0x0 0x0 0x0 0x0 0x0"), None);
     }
@@ -179,10 +179,13 @@ mod tests {
     fn numbers_of_x86_64_as_in_its_table() {
         let of = |number| Call::parse(&text(number, "0x7f00 0x7f10 0x0 0x0 0x0 0x0")).unwrap().file();
         for number in [2, 4, 6, 21, 76, 82, 83, 84, 85, 86, 87, 89] {
-            assert_eq!(of(number), Some(Named::Path { address: 0x7f00, folder: None }), "{number}");
+            assert_eq!(of(number), Some(FileReference::Path { address: 0x7f00, folder: None }), "{number}");
         }
         for number in [257, 258, 262, 263, 264, 265, 316, 332, 437] {
-            assert!(matches!(of(number), Some(Named::Path { address: 0x7f10, folder: Some(0x7f00) })), "{number}");
+            assert!(
+                matches!(of(number), Some(FileReference::Path { address: 0x7f10, folder: Some(0x7f00) })),
+                "{number}"
+            );
         }
     }
 

@@ -9,16 +9,16 @@
 //! Time after a thread's last look, and threads that live between two looks, are missing: the sums
 //! are lower bounds.
 //!
-//! It makes no rows and no metrics: `host` and `process` do, and may share one census (`watched`).
+//! It makes no rows and no metrics: `host` and `process` do, and may share one census (`shared_census`).
 
 use std::time::Instant;
 
 use holdup_recording::clock;
 
 use crate::ReadError;
-use crate::proc::kept::{Files, Id, KeptFile};
 use crate::proc::memory::Memory;
-use crate::proc::sleeping::{Depth, Doors, Place, place};
+use crate::proc::open_files::{CachedFile, Files, Id};
+use crate::proc::sleeping::{Depth, KernelPlace, PlaceFiles, place};
 use crate::proc::task::{self, Stat, Times};
 
 /// How many threads may have their place read per look. A place that was read stays valid until the
@@ -67,18 +67,18 @@ pub(crate) struct Task {
     pub(crate) state: Option<char>,
     /// Times from `schedstat`, if it exists.
     pub(crate) times: Option<Times>,
-    pub(crate) place: Place,
+    pub(crate) place: KernelPlace,
     depth: Depth,
     start_ticks: u64,
     sums: Sums,
-    stat: KeptFile,
-    schedstat: KeptFile,
-    doors: Doors,
+    stat: CachedFile,
+    schedstat: CachedFile,
+    place_files: PlaceFiles,
 }
 
 /// What happened to a thread since the last look.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Since {
+enum ThreadChange {
     Slept,
     Ran,
     Ended,
@@ -86,7 +86,7 @@ enum Since {
 
 /// When a look was made.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Taken {
+pub(crate) struct LookWindow {
     /// Wall clock at its start, ns since 1970.
     pub(crate) begun_at: i64,
     /// How long it took.
@@ -94,7 +94,7 @@ pub(crate) struct Taken {
     ended: Instant,
 }
 
-impl Taken {
+impl LookWindow {
     pub(crate) fn age(&self) -> std::time::Duration {
         self.ended.elapsed()
     }
@@ -112,11 +112,11 @@ pub(crate) struct Census {
     /// Where the next look starts, so that the budget is not always spent on the same threads.
     turn: usize,
     /// The last look that found all threads.
-    taken: Option<Taken>,
+    last_look: Option<LookWindow>,
 }
 
 impl Census {
-    pub(crate) fn of(pid: u32) -> Self {
+    pub(crate) fn new(pid: u32) -> Self {
         Self { pid, ..Self::default() }
     }
 
@@ -130,8 +130,8 @@ impl Census {
     }
 
     /// When the last look was made; none if it failed.
-    pub(crate) fn taken(&self) -> Option<Taken> {
-        self.taken
+    pub(crate) fn last_look(&self) -> Option<LookWindow> {
+        self.last_look
     }
 
     /// The process name, which is its main thread's.
@@ -148,8 +148,9 @@ impl Census {
 
     /// How many files it keeps open.
     pub(crate) fn open(&self) -> usize {
-        let of =
-            |task: &Task| usize::from(task.stat.is_open()) + usize::from(task.schedstat.is_open()) + task.doors.open();
+        let of = |task: &Task| {
+            usize::from(task.stat.is_open()) + usize::from(task.schedstat.is_open()) + task.place_files.open()
+        };
         self.tasks.iter().map(of).sum()
     }
 
@@ -164,14 +165,14 @@ impl Census {
         budget: &mut Budget,
     ) -> Result<(), ReadError> {
         let (begun_at, begun) = (clock::now_ns(), Instant::now());
-        self.taken = None;
+        self.last_look = None;
         let mut error = None;
         let mut changed = self.tasks.is_empty();
         let known = self.tasks.len();
         for step in 0..known {
             let task = &mut self.tasks[(self.turn + step) % known];
             match task.look(self.pid, files, memory, budget, &mut self.ended) {
-                Ok(since) => changed |= since != Since::Slept,
+                Ok(since) => changed |= since != ThreadChange::Slept,
                 Err(why) => error = Some(why),
             }
         }
@@ -194,7 +195,8 @@ impl Census {
         if let Some(error) = error {
             return Err(error);
         }
-        self.taken = Some(Taken { begun_at, window_ns: begun.elapsed().as_nanos() as i64, ended: Instant::now() });
+        self.last_look =
+            Some(LookWindow { begun_at, window_ns: begun.elapsed().as_nanos() as i64, ended: Instant::now() });
         Ok(())
     }
 
@@ -212,7 +214,7 @@ impl Census {
             }
             let mut task = Task { tid, ..Task::default() };
             match task.look(self.pid, files, memory, budget, &mut self.ended) {
-                Ok(Since::Ended) => {}
+                Ok(ThreadChange::Ended) => {}
                 Ok(_) => self.tasks.push(task),
                 Err(why) => error = Some(why),
             }
@@ -238,7 +240,7 @@ impl Task {
         memory: &mut Memory,
         budget: &mut Budget,
         ended: &mut Sums,
-    ) -> Result<Since, ReadError> {
+    ) -> Result<ThreadChange, ReadError> {
         let id = Id { pid, tid: self.tid };
         let times = self.schedstat.read(files, id, "schedstat", true).map(task::schedstat).transpose()?;
         let ran = self.state.is_none_or(|state| state == 'R') || may_have_run(self.times, times);
@@ -246,7 +248,7 @@ impl Task {
             // Not kept open the first time: a thread that never runs is not read again.
             let Some(text) = self.stat.read(files, id, "stat", self.state.is_some()) else {
                 self.state = None;
-                return Ok(Since::Ended);
+                return Ok(ThreadChange::Ended);
             };
             let stat = Stat::parse(text)?;
             let now = Sums { queue_ns: times.map_or(0, |times| times.queue_ns), block_io_ticks: stat.block_io_ticks };
@@ -261,11 +263,11 @@ impl Task {
             if self.name != stat.comm {
                 stat.comm.clone_into(&mut self.name);
             }
-            (self.place, self.depth) = (Place::default(), Depth::Nothing);
+            (self.place, self.depth) = (KernelPlace::default(), Depth::Nothing);
         }
         self.times = times;
         self.locate(id, files, memory, budget);
-        Ok(if ran { Since::Ran } else { Since::Slept })
+        Ok(if ran { ThreadChange::Ran } else { ThreadChange::Slept })
     }
 
     /// Reads its place, if it is unknown and the budget allows.
@@ -288,14 +290,14 @@ impl Task {
         }
         // A thread in D is likely to be in D again.
         let keep = self.state == Some('D');
-        let place = place(files, memory, &mut self.doors, id, (depth, keep));
+        let place = place(files, memory, &mut self.place_files, id, (depth, keep));
         let after = self.schedstat.read(files, id, "schedstat", true).and_then(|text| task::schedstat(text).ok());
         // If it has run meanwhile, the place does not belong to the state, and the memory at the
         // call's address may be anything.
         if !may_have_run(self.times, after) {
             (self.place, self.depth) = (place, depth);
         } else if after.is_none_or(|times| times.slices == 0) {
-            self.place = Place { path: None, ..place };
+            self.place = KernelPlace { path: None, ..place };
         }
     }
 }

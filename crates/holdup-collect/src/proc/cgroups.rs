@@ -70,7 +70,7 @@ pub struct Hierarchies(Vec<Hierarchy>);
 impl Hierarchies {
     /// Those that `/proc/self/mountinfo` lists; if it lists none, those at the usual places below
     /// `/sys/fs/cgroup`.
-    pub fn of(proc: &Proc) -> Self {
+    pub fn read(proc: &Proc) -> Self {
         let mut buffer = Vec::new();
         let text = proc.read_lines("self/mountinfo", &mut buffer).unwrap_or_default();
         let mounts = text.lines().filter(|line| line.contains("cgroup")).filter_map(Mount::parse);
@@ -121,7 +121,7 @@ impl Hierarchies {
 impl Hierarchies {
     /// The name of the cgroup whose files are in `folder`, as `/proc/PID/cgroup` writes it; none if
     /// the folder is not in a cgroup hierarchy.
-    pub fn name_of(&self, folder: &Path) -> Option<String> {
+    pub fn name_at(&self, folder: &Path) -> Option<String> {
         let inside = self.0.iter().filter_map(|it| Some((it, folder.strip_prefix(&it.point).ok()?.to_str()?)));
         let (it, inner) = inside.max_by_key(|(it, _)| it.point.components().count())?;
         Some(format!("{}/{inner}", it.root.trim_end_matches('/')))
@@ -129,13 +129,13 @@ impl Hierarchies {
 
     /// The `/proc/PID/cgroup` of a process in the cgroup `name`, for every hierarchy that has it;
     /// empty if none has.
-    pub fn membership_of(&self, name: &str) -> String {
+    pub fn membership_text(&self, name: &str) -> String {
         let have = self.0.iter().filter(|it| it.has(name));
         have.map(|it| format!("0:{}:{name}\n", if it.is_v2 { "" } else { &it.options })).collect()
     }
 
     /// The folders of the cgroup `name` in every hierarchy that has one.
-    pub fn folders_of(&self, name: &str) -> Vec<PathBuf> {
+    pub fn folders(&self, name: &str) -> Vec<PathBuf> {
         let have = self.0.iter().filter(|it| it.has(name));
         have.filter_map(|it| below(name, &it.root).map(|inner| it.folder(inner))).collect()
     }
@@ -241,7 +241,7 @@ mod tests {
             ("proc/self/mountinfo", "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
             ("sys/fs/cgroup/a/b/cpu.max", "max 100000\n"),
         ]);
-        let place = Hierarchies::of(&proc).place("7", "0::/a/b\n", "cpu").unwrap();
+        let place = Hierarchies::read(&proc).place("7", "0::/a/b\n", "cpu").unwrap();
         assert!(place.is_v2);
         assert_eq!(
             paths(&place, &dir),
@@ -249,8 +249,8 @@ mod tests {
         );
         // Gone, or out of our namespace's sight: nothing of another process, the mount point of our own.
         for path in ["0::/gone\n", "0::/../x\n"] {
-            assert_eq!(Hierarchies::of(&proc).place("7", path, "cpu"), None);
-            let own = Hierarchies::of(&proc).place("self", path, "cpu").unwrap();
+            assert_eq!(Hierarchies::read(&proc).place("7", path, "cpu"), None);
+            let own = Hierarchies::read(&proc).place("self", path, "cpu").unwrap();
             assert_eq!(own.levels.len(), 1);
         }
     }
@@ -271,7 +271,7 @@ mod tests {
             ("sys/fs/cgroup/unified/u/cpu.pressure", "x\n"),
         ]);
         let text = "3:memory:/m\n2:cpu,cpuacct:/c\n1:blkio:/\n0::/u\n";
-        let hierarchies = Hierarchies::of(&proc);
+        let hierarchies = Hierarchies::read(&proc);
         let memory = hierarchies.place("7", text, "memory").unwrap();
         assert_eq!(paths(&memory, &dir), pairs(&[("/m", "cgroup/mem/m"), ("/", "cgroup/mem")]));
         assert_eq!(paths(&hierarchies.place("7", text, "cpu").unwrap(), &dir)[0].1, "cgroup/cpu x/c");
@@ -296,19 +296,19 @@ mod tests {
             ("sys/fs/cgroup/cpu,cpuacct/c/cpu.shares", "1\n"),
             ("sys/fs/cgroup/unified/x/cpu.stat", "1\n"),
         ]);
-        let hierarchies = Hierarchies::of(&proc);
-        let text = hierarchies.membership_of("/a/b");
+        let hierarchies = Hierarchies::read(&proc);
+        let text = hierarchies.membership_text("/a/b");
         assert_eq!(text, "0:rw,memory:/a/b\n0:rw,cpu,cpuacct:/a/b\n");
         let place = hierarchies.place("", &text, "cpuacct").unwrap();
         assert_eq!(paths(&place, &dir)[0].1, "sys/fs/cgroup/cpu,cpuacct/a/b");
-        assert_eq!(hierarchies.folders_of("/a/b").len(), 2);
-        assert_eq!(hierarchies.place("", &hierarchies.membership_of("/c"), "memory"), None);
-        assert_eq!(hierarchies.membership_of("/docker/x"), "0::/docker/x\n");
+        assert_eq!(hierarchies.folders("/a/b").len(), 2);
+        assert_eq!(hierarchies.place("", &hierarchies.membership_text("/c"), "memory"), None);
+        assert_eq!(hierarchies.membership_text("/docker/x"), "0::/docker/x\n");
         assert_eq!(
-            (hierarchies.membership_of("/x"), hierarchies.membership_of("/../a")),
+            (hierarchies.membership_text("/x"), hierarchies.membership_text("/../a")),
             (String::new(), String::new())
         );
-        let name = |path: &str| hierarchies.name_of(&dir.path().join(path));
+        let name = |path: &str| hierarchies.name_at(&dir.path().join(path));
         assert_eq!(name("sys/fs/cgroup/memory/a/b").as_deref(), Some("/a/b"));
         assert_eq!(name("sys/fs/cgroup/unified/x").as_deref(), Some("/docker/x"));
         assert_eq!(name("sys/fs"), None);
@@ -321,7 +321,7 @@ mod tests {
             ("proc/self/mountinfo", "35 31 0:32 /docker/abc /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n"),
             ("sys/fs/cgroup/memory/memory.limit_in_bytes", "1\n"),
         ]);
-        let place = Hierarchies::of(&proc).place("self", "4:memory:/docker/abc\n", "memory").unwrap();
+        let place = Hierarchies::read(&proc).place("self", "4:memory:/docker/abc\n", "memory").unwrap();
         assert_eq!(paths(&place, &dir), pairs(&[("/docker/abc", "sys/fs/cgroup/memory")]));
     }
 }

@@ -16,15 +16,15 @@ pub(crate) const PATH_BYTES_MAX: usize = 256;
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// A process' memory file, and an address in it.
-type Wanted = (PathBuf, u64);
+type PathRequest = (PathBuf, u64);
 
 /// Channels for requests and answers.
-type Line = (Sender<Wanted>, Receiver<Option<Vec<u8>>>);
+type Channels = (Sender<PathRequest>, Receiver<Option<Vec<u8>>>);
 
 /// The reader's thread, started when needed. Dropping this ends it.
 #[derive(Default)]
 pub(crate) struct Memory {
-    reader: Option<Line>,
+    reader: Option<Channels>,
     /// Whether an answer is still to come for which the caller no longer waits.
     late: bool,
 }
@@ -62,8 +62,8 @@ impl Memory {
     }
 }
 
-fn start() -> Option<Line> {
-    let (ask, asked) = mpsc::channel::<Wanted>();
+fn start() -> Option<Channels> {
+    let (ask, asked) = mpsc::channel::<PathRequest>();
     let (answer, answers) = mpsc::channel();
     let work = move || {
         while let Ok((file, address)) = asked.recv() {

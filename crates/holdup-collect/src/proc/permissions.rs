@@ -8,7 +8,7 @@ use crate::proc::{Proc, Tree};
 
 /// One unreadable kind of file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lacking {
+pub struct MissingAccess {
     /// Its name in the coverage.
     pub name: &'static str,
     /// What is missing without it.
@@ -17,21 +17,21 @@ pub struct Lacking {
     pub enable: &'static str,
 }
 
-const CALLS: Lacking = Lacking {
+const CALLS: MissingAccess = MissingAccess {
     name: "wait channels",
     why: "cannot read where threads of other users wait in the kernel (wchan, system call, file)",
     enable: "give holdup CAP_SYS_PTRACE: setcap cap_sys_ptrace,cap_sys_admin+ep \"$(command -v holdup)\", or run it as root; \
              a container with --cap-add SYS_PTRACE --cap-add SYS_ADMIN",
 };
 
-const STACKS: Lacking = Lacking {
+const STACKS: MissingAccess = MissingAccess {
     name: "kernel stacks",
     why: "cannot read the kernel stacks of threads in uninterruptible sleep",
     enable: "give holdup CAP_SYS_ADMIN and CAP_SYS_PTRACE: setcap cap_sys_ptrace,cap_sys_admin+ep \"$(command -v holdup)\", or \
              run it as root; a container with --cap-add SYS_PTRACE --cap-add SYS_ADMIN",
 };
 
-const NO_STACKS: Lacking = Lacking {
+const NO_STACKS: MissingAccess = MissingAccess {
     name: "kernel stacks",
     why: "this kernel does not provide the stacks of threads",
     enable: "use a kernel with CONFIG_STACKTRACE",
@@ -39,7 +39,7 @@ const NO_STACKS: Lacking = Lacking {
 
 /// What cannot be read of most threads whose folders (`71`, `71/task/72`) are given. A single
 /// thread may have protected itself; most of them are unreadable only if holdup lacks the right.
-pub fn lacking(proc: &Proc, folders: &[String]) -> Vec<Lacking> {
+pub fn lacking(proc: &Proc, folders: &[String]) -> Vec<MissingAccess> {
     let errors = |name: &str| -> Vec<ErrorKind> {
         folders.iter().filter_map(|folder| unreadable(proc, &format!("{folder}/{name}"))).collect()
     };

@@ -7,9 +7,9 @@
 use std::os::unix::ffi::OsStrExt as _;
 
 use crate::proc::Tree;
-use crate::proc::calls::{Call, Named};
-use crate::proc::kept::{Files, Id, KeptFile};
+use crate::proc::calls::{Call, FileReference};
 use crate::proc::memory::{Memory, PATH_BYTES_MAX};
+use crate::proc::open_files::{CachedFile, Files, Id};
 
 /// Largest number of functions kept of a stack, the innermost.
 const FUNCTIONS_MAX: usize = 12;
@@ -22,7 +22,7 @@ const HEX_LETTERS_MIN: usize = 8;
 
 /// A place in the kernel. Unknown parts are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Place {
+pub(crate) struct KernelPlace {
     pub(crate) wchan: Option<String>,
     pub(crate) syscall: Option<i64>,
     pub(crate) stack: Option<String>,
@@ -43,12 +43,12 @@ pub(crate) enum Depth {
 
 /// The two files that are read for every sleeping thread.
 #[derive(Debug, Default)]
-pub(crate) struct Doors {
-    syscall: KeptFile,
-    wchan: KeptFile,
+pub(crate) struct PlaceFiles {
+    syscall: CachedFile,
+    wchan: CachedFile,
 }
 
-impl Doors {
+impl PlaceFiles {
     /// How many of them are open.
     pub(crate) fn open(&self) -> usize {
         usize::from(self.syscall.is_open()) + usize::from(self.wchan.is_open())
@@ -60,21 +60,21 @@ impl Doors {
 pub(crate) fn place(
     files: &mut Files,
     memory: &mut Memory,
-    doors: &mut Doors,
+    place_files: &mut PlaceFiles,
     id: Id,
     (depth, keep): (Depth, bool),
-) -> Place {
+) -> KernelPlace {
     if depth == Depth::Nothing {
-        return Place::default();
+        return KernelPlace::default();
     }
-    let call = doors.syscall.read(files, id, "syscall", keep).and_then(Call::parse);
+    let call = place_files.syscall.read(files, id, "syscall", keep).and_then(Call::parse);
     let deep = depth == Depth::File;
-    let path = if deep { call.and_then(|call| path_of(files, memory, id.pid, call)) } else { None };
+    let path = if deep { call.and_then(|call| call_path(files, memory, id.pid, call)) } else { None };
     let stack = if deep { files.once(id, "stack").and_then(stack) } else { None };
     // `0` means "not sleeping", but the kernel also writes it to readers without permission.
-    let wchan = doors.wchan.read(files, id, "wchan", keep).map(str::trim);
+    let wchan = place_files.wchan.read(files, id, "wchan", keep).map(str::trim);
     let wchan = wchan.filter(|name| !matches!(*name, "" | "0")).map(str::to_owned);
-    Place { wchan, syscall: call.map(|call| call.number), stack, path }
+    KernelPlace { wchan, syscall: call.map(|call| call.number), stack, path }
 }
 
 /// The functions of `/proc/PID/task/TID/stack`, innermost first, joined by ` < `. Addresses,
@@ -100,7 +100,7 @@ pub fn stack(text: &str) -> Option<String> {
     (!joined.is_empty()).then_some(joined)
 }
 
-fn path_of(files: &Files, memory: &mut Memory, pid: u32, call: Call) -> Option<String> {
+fn call_path(files: &Files, memory: &mut Memory, pid: u32, call: Call) -> Option<String> {
     let link = |name: &str| {
         let target = std::fs::read_link(files.proc.path(Tree::Proc, &format!("{pid}/{name}"))).ok()?;
         let target = String::from_utf8_lossy(target.as_os_str().as_bytes()).into_owned();
@@ -108,8 +108,8 @@ fn path_of(files: &Files, memory: &mut Memory, pid: u32, call: Call) -> Option<S
         target.starts_with('/').then(|| target.strip_suffix(" (deleted)").map(str::to_owned).unwrap_or(target))
     };
     let path = match call.file()? {
-        Named::Descriptor(number) => link(&format!("fd/{number}"))?,
-        Named::Path { address, folder } => {
+        FileReference::Descriptor(number) => link(&format!("fd/{number}"))?,
+        FileReference::Path { address, folder } => {
             let bytes = memory.path_at(files.proc.path(Tree::Proc, &format!("{pid}/mem")), address)?;
             let mut text = String::from_utf8_lossy(&bytes).into_owned();
             if bytes.len() == PATH_BYTES_MAX {
@@ -221,7 +221,7 @@ mod tests {
     }
 
     /// A thread 9 of a process 8 that waits in `number` with `arguments`; at address 0x1000 of its memory stands `path`.
-    fn thread(number: libc::c_long, arguments: &str, path: &[u8]) -> (tempfile::TempDir, Place) {
+    fn thread(number: libc::c_long, arguments: &str, path: &[u8]) -> (tempfile::TempDir, KernelPlace) {
         let dir = tempfile::tempdir().unwrap();
         let process = dir.path().join("proc/8");
         let task = process.join("task/9");
@@ -242,7 +242,7 @@ mod tests {
         let place = place(
             &mut files,
             &mut Memory::default(),
-            &mut Doors::default(),
+            &mut PlaceFiles::default(),
             Id { pid: 8, tid: 9 },
             (Depth::File, false),
         );
@@ -273,7 +273,7 @@ mod tests {
         let (_dir, found) = thread(libc::SYS_futex, "0x0 0x0", b"");
         let wchan = Some("do_unlinkat".to_owned());
         let syscall = Some(libc::SYS_futex);
-        assert_eq!(found, Place { wchan, syscall, stack: None, path: None });
+        assert_eq!(found, KernelPlace { wchan, syscall, stack: None, path: None });
     }
 
     /// A thread of this very process that waits for a writer: by name, and by a folder's descriptor and a name in it.
@@ -300,9 +300,9 @@ mod tests {
             let id = Id { pid: std::process::id(), tid: told.recv().unwrap().try_into().unwrap() };
             let mut files = Files::new(&Proc::system());
             let mut memory = Memory::default();
-            let mut found = Place::default();
+            let mut found = KernelPlace::default();
             for _ in 0..6_000 {
-                found = place(&mut files, &mut memory, &mut Doors::default(), id, (Depth::File, false));
+                found = place(&mut files, &mut memory, &mut PlaceFiles::default(), id, (Depth::File, false));
                 if found.path.is_some() {
                     break;
                 }

@@ -100,14 +100,14 @@ pub(crate) struct Segments {
 /// # Errors
 /// Those of [`each`].
 pub(crate) fn each_connection(states: &[u8], buffer: &mut Vec<u8>, each: impl FnMut(Connection)) -> Result<()> {
-    Line::open()?.each_connection(states, buffer, each)
+    DiagSocket::open()?.each_connection(states, buffer, each)
 }
 
 /// A netlink socket for queries. It answers for the network namespace in which it was opened,
 /// wherever the querying thread is by then.
-pub(crate) struct Line(OwnedFd);
+pub(crate) struct DiagSocket(OwnedFd);
 
-impl Line {
+impl DiagSocket {
     /// Opens one in the calling thread's network namespace.
     ///
     /// # Errors

@@ -4,10 +4,10 @@
 use holdup_recording::{Labels, metrics};
 
 use crate::ReadError;
-use crate::proc::kept::Files;
 use crate::proc::memory::Memory;
-use crate::proc::watched::{self, Watched};
-use crate::proc::{Proc, census::Census, standing, ticks_per_second};
+use crate::proc::open_files::Files;
+use crate::proc::shared_census::{self, SharedCensus};
+use crate::proc::{Proc, census::Census, thread_rows, ticks_per_second};
 use crate::reading::Out;
 
 /// States that are reported even when no thread is in them.
@@ -18,7 +18,7 @@ const STATES: &str = "RSDTtZIX";
 pub(super) struct Tasks(Option<Parts>);
 
 struct Parts {
-    census: Watched,
+    census: SharedCensus,
     files: Files,
     memory: Memory,
 }
@@ -26,7 +26,7 @@ struct Parts {
 impl Tasks {
     pub(super) fn read(&mut self, proc: &Proc, pid: u32, delays: bool, out: &mut Out) -> Result<(), ReadError> {
         let Parts { census, files, memory } = self.0.get_or_insert_with(|| Parts {
-            census: watched::join(proc, pid),
+            census: shared_census::join(proc, pid),
             files: Files::new(proc),
             memory: Memory::default(),
         });
@@ -38,8 +38,8 @@ fn put(census: &Census, delays: bool, out: &mut Out) -> Result<(), ReadError> {
     if census.tasks().is_empty() {
         return Err(ReadError(format!("/proc/{}/task: no thread can be read; did the process end?", census.pid())));
     }
-    if let Some(taken) = census.taken() {
-        out.taken(taken.begun_at, taken.window_ns);
+    if let Some(look) = census.last_look() {
+        out.set_window(look.begun_at, look.window_ns);
     }
     let mut states: Vec<(char, f64)> = STATES.chars().map(|letter| (letter, 0.0)).collect();
     for letter in census.tasks().iter().filter_map(|task| task.state) {
@@ -59,6 +59,6 @@ fn put(census: &Census, delays: bool, out: &mut Out) -> Result<(), ReadError> {
         out.put_plain(metrics::process::BLOCK_IO_DELAY, sums.block_io_ticks as f64 / ticks_per_second());
     }
     let (source, at) = (out.source(), out.at());
-    out.batch.threads.append(&mut standing::rows(census, None, source, at));
+    out.batch.threads.append(&mut thread_rows::rows(census, None, source, at));
     Ok(())
 }

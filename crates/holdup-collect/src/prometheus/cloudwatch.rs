@@ -58,18 +58,18 @@ pub(super) struct Figure {
 
 /// The classification of a series.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Exported {
+pub(super) enum SeriesClass {
     /// Not a CloudWatch metric.
     Other,
     /// A repetition.
-    Again,
+    Repeated,
     /// A new value.
     New(Figure),
 }
 
 /// Time, timestamp and value of the last recorded figure.
 #[derive(Clone, Copy, Debug)]
-struct Taken {
+struct LastFigure {
     at: i64,
     stamp_ms: Option<i64>,
     value: f64,
@@ -77,29 +77,29 @@ struct Taken {
 
 /// The last recorded figures, by metric and labels.
 #[derive(Debug, Default)]
-pub(super) struct CloudWatch(HashMap<(&'static str, Labels), Taken>);
+pub(super) struct CloudWatch(HashMap<(&'static str, Labels), LastFigure>);
 
 impl CloudWatch {
     /// Classifies `series`, read at `now`. An unchanged value without a timestamp counts as new
     /// after a period.
-    pub(super) fn of(&mut self, series: &Series, now: i64) -> Exported {
+    pub(super) fn classify(&mut self, series: &Series, now: i64) -> SeriesClass {
         let word = series.name.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(MEAN));
         let named = word.and_then(|word| NAMES.iter().find(|(theirs, ..)| *theirs == word));
         let instance = INSTANCE.iter().find_map(|label| series.labels.get(label));
-        let (Some(&(_, metric, factor)), Some(instance)) = (named, instance) else { return Exported::Other };
+        let (Some(&(_, metric, factor)), Some(instance)) = (named, instance) else { return SeriesClass::Other };
         let labels = Labels::new([("db_instance", instance)]);
         let (value, stamp_ms) = (series.value * factor, series.stamp_ms);
-        let taken = self.0.get(&(metric.name, labels.clone()));
-        let is_again = taken.is_some_and(|taken| match (taken.stamp_ms, stamp_ms) {
+        let last = self.0.get(&(metric.name, labels.clone()));
+        let is_repeated = last.is_some_and(|last| match (last.stamp_ms, stamp_ms) {
             (Some(before), Some(stamp)) => before == stamp,
-            _ => taken.value == value && now - taken.at < PERIOD_NS,
+            _ => last.value == value && now - last.at < PERIOD_NS,
         });
-        if is_again || !value.is_finite() {
-            return Exported::Again;
+        if is_repeated || !value.is_finite() {
+            return SeriesClass::Repeated;
         }
-        self.0.insert((metric.name, labels.clone()), Taken { at: now, stamp_ms, value });
+        self.0.insert((metric.name, labels.clone()), LastFigure { at: now, stamp_ms, value });
         let at = stamp_ms.map(|ms| ms.saturating_mul(1_000_000).saturating_add(PERIOD_NS / 2));
-        Exported::New(Figure { metric, labels, value, at })
+        SeriesClass::New(Figure { metric, labels, value, at })
     }
 }
 
@@ -116,19 +116,19 @@ mod tests {
         let mut known = CloudWatch::default();
         let first =
             "aws_rds_read_throughput_average{job=\"aws_rds\",dbinstance_identifier=\"db1\"} 1.5e6 1795000020000\n";
-        let Exported::New(figure) = known.of(&series(first), 0) else { panic!("it is one") };
+        let SeriesClass::New(figure) = known.classify(&series(first), 0) else { panic!("it is one") };
         assert_eq!((figure.metric.name, figure.value), ("aws_read_throughput_bytes_per_second", 1.5e6));
         assert_eq!((figure.at, figure.labels.get("db_instance")), (Some(1_795_000_050_000_000_000), Some("db1")));
-        assert_eq!(known.of(&series(first), 1_000_000_000), Exported::Again);
+        assert_eq!(known.classify(&series(first), 1_000_000_000), SeriesClass::Repeated);
         let next = first.replace("020000", "080000");
-        assert!(matches!(known.of(&series(&next), 61_000_000_000), Exported::New(_)));
+        assert!(matches!(known.classify(&series(&next), 61_000_000_000), SeriesClass::New(_)));
 
         let yace = "aws_rds_ebsbyte_balance_average{dimension_DBInstanceIdentifier=\"db1\",name=\"arn:x\"} 40\n";
-        let Exported::New(figure) = known.of(&series(yace), 0) else { panic!("it is one") };
+        let SeriesClass::New(figure) = known.classify(&series(yace), 0) else { panic!("it is one") };
         assert_eq!((figure.metric.name, figure.value, figure.at), ("aws_ebs_byte_balance_ratio", 0.4, None));
-        assert_eq!(known.of(&series(yace), PERIOD_NS - 1), Exported::Again);
-        assert!(matches!(known.of(&series(yace), PERIOD_NS), Exported::New(_)), "steady is not gone");
-        assert!(matches!(known.of(&series(&yace.replace(" 40", " 39")), PERIOD_NS + 1), Exported::New(_)));
+        assert_eq!(known.classify(&series(yace), PERIOD_NS - 1), SeriesClass::Repeated);
+        assert!(matches!(known.classify(&series(yace), PERIOD_NS), SeriesClass::New(_)), "steady is not gone");
+        assert!(matches!(known.classify(&series(&yace.replace(" 40", " 39")), PERIOD_NS + 1), SeriesClass::New(_)));
     }
 
     #[test]
@@ -140,7 +140,7 @@ mod tests {
             "aws_rds_free_storage_space_average{dbinstance_identifier=\"db1\"} 1\n",
             "http_requests_total 1\n",
         ] {
-            assert_eq!(known.of(&series(line), 0), Exported::Other, "{line}");
+            assert_eq!(known.classify(&series(line), 0), SeriesClass::Other, "{line}");
         }
     }
 }

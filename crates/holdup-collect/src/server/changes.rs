@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The server in one sample.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(super) struct ServerState {
     /// Its listening sockets.
     pub(super) listening: BTreeSet<u64>,
     /// Processes that hold them, and whether each is a parent.
@@ -27,7 +27,7 @@ pub(super) enum Change {
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     /// The last sample in which it listened.
-    up: Option<Standing>,
+    up: Option<ServerState>,
     is_down: bool,
 }
 
@@ -37,7 +37,7 @@ pub(super) fn role(is_parent: bool) -> &'static str {
 
 impl Changes {
     /// Takes the present sample; returns the changes.
-    pub(super) fn take(&mut self, now: Standing) -> Vec<Change> {
+    pub(super) fn take(&mut self, now: ServerState) -> Vec<Change> {
         let mut changes = Vec::new();
         if now.listening.is_empty() {
             if let Some(up) = &self.up
@@ -77,9 +77,9 @@ impl Changes {
 mod tests {
     use super::*;
 
-    fn standing(at_ms: i64, listening: &[u64], processes: &[u32]) -> Standing {
+    fn standing(at_ms: i64, listening: &[u64], processes: &[u32]) -> ServerState {
         let processes = processes.iter().map(|pid| (*pid, *pid == 1)).collect();
-        Standing { listening: listening.iter().copied().collect(), processes, at: at_ms * 1_000_000 }
+        ServerState { listening: listening.iter().copied().collect(), processes, at: at_ms * 1_000_000 }
     }
 
     #[test]

@@ -10,10 +10,10 @@ use super::changes::role;
 use super::processes::Processes;
 use crate::ReadError;
 use crate::proc::census::Census;
-use crate::proc::kept::Files;
 use crate::proc::memory::Memory;
+use crate::proc::open_files::Files;
+use crate::proc::shared_census::{self, SharedCensus};
 use crate::proc::task::{self, Stat};
-use crate::proc::watched::{self, Watched};
 use crate::proc::{Proc, page_bytes, ticks_per_second};
 use crate::reading::Out;
 
@@ -23,7 +23,7 @@ const STATES: &str = "RSD";
 /// State between samples.
 pub(super) struct Figures {
     proc: Proc,
-    censuses: BTreeMap<u32, Watched>,
+    censuses: BTreeMap<u32, SharedCensus>,
     files: Files,
     memory: Memory,
     buffer: Vec<u8>,
@@ -50,13 +50,9 @@ impl Figures {
             if !self.usage(*pid, &labels, out) {
                 continue;
             }
-            out.put(
-                metrics::server::OPEN_FILE_DESCRIPTORS,
-                Labels::new(labels.clone()),
-                member.held.descriptors as f64,
-            );
+            out.put(metrics::server::OPEN_FILE_DESCRIPTORS, Labels::new(labels.clone()), member.held.descriptors as f64);
             out.put(metrics::server::SOCKETS, Labels::new(labels.clone()), member.held.sockets() as f64);
-            let census = self.censuses.entry(*pid).or_insert_with(|| watched::join(&self.proc, *pid));
+            let census = self.censuses.entry(*pid).or_insert_with(|| shared_census::join(&self.proc, *pid));
             let looked = census.look(&mut self.files, &mut self.memory, |census| threads(census, &labels, out));
             failed = failed.or(looked.err());
         }
@@ -81,8 +77,8 @@ fn threads(census: &Census, labels: &[(&'static str, String)], out: &mut Out) {
     if census.tasks().is_empty() {
         return;
     }
-    if let Some(taken) = census.taken() {
-        out.taken(taken.begun_at, taken.window_ns);
+    if let Some(look) = census.last_look() {
+        out.set_window(look.begun_at, look.window_ns);
     }
     let mut states: BTreeMap<char, u32> = STATES.chars().map(|letter| (letter, 0)).collect();
     for letter in census.tasks().iter().filter_map(|task| task.state) {

@@ -5,17 +5,17 @@ use std::io;
 use std::net::IpAddr;
 
 use super::address::Address;
-use super::turn::{self, Last, Lead, Side};
-use crate::proc::sock_diag::{Connection, Line};
+use super::turn::{self, LastData, Lead, Side};
+use crate::proc::sock_diag::{Connection, DiagSocket};
 use crate::proc::sockets::{CLOSE_WAIT, ESTABLISHED, LISTEN};
 use crate::wire::network::inside;
 
 /// Opens the netlink socket in that namespace. For holdup's own namespace it does not call `setns`,
 /// which needs a privilege even there.
-pub(super) fn open(address: Address) -> io::Result<Line> {
+pub(super) fn open(address: Address) -> io::Result<DiagSocket> {
     let of = |who: &str| std::fs::read_link(format!("/proc/{who}/ns/net")).ok();
     let other = address.pid.filter(|pid| of(&pid.to_string()).is_none_or(|its| Some(its) != of("self")));
-    inside(other, Line::open)
+    inside(other, DiagSocket::open)
 }
 
 /// One read of all sockets.
@@ -34,7 +34,7 @@ pub(super) struct Sockets {
 }
 
 impl Sockets {
-    pub(super) fn read(line: &Line, port: u16, buffer: &mut Vec<u8>) -> io::Result<Self> {
+    pub(super) fn read(line: &DiagSocket, port: u16, buffer: &mut Vec<u8>) -> io::Result<Self> {
         let mut all = Vec::new();
         line.each_connection(&[ESTABLISHED, CLOSE_WAIT, LISTEN], buffer, |connection| all.push(connection))?;
         let mut seen = Self::sort(&all, port);
@@ -92,11 +92,11 @@ pub(super) struct Turns {
 impl Turns {
     fn add(&mut self, connection: &Connection, side: Side, leads: &mut HashMap<u64, Lead>) {
         let lead = leads.entry(connection.socket.inode).or_default();
-        let open = if side == Side::Asks { Last::Sent } else { Last::Received };
+        let open = if side == Side::Asks { LastData::Sent } else { LastData::Received };
         self.connections += 1;
-        match connection.info.map_or(Last::Undecided, |info| turn::last(&info, side, lead)) {
+        match connection.info.map_or(LastData::Undecided, |info| turn::last(&info, side, lead)) {
             last if last == open => self.open += 1,
-            Last::Undecided => self.undecided += 1,
+            LastData::Undecided => self.undecided += 1,
             _ => {}
         }
     }

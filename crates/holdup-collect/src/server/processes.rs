@@ -40,12 +40,12 @@ pub(super) struct Member {
     start_ticks: u64,
     /// Whether it holds a listening socket.
     pub(super) listens: bool,
-    pub(super) held: Held,
+    pub(super) held: DescriptorTable,
 }
 
 /// The sockets and descriptors of a process.
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct DescriptorTable {
     /// Sockets of any kind, by descriptor.
     sockets: HashMap<u32, u64>,
     inodes: HashSet<u64>,
@@ -53,7 +53,7 @@ pub(super) struct Held {
     pub(super) descriptors: usize,
 }
 
-impl Held {
+impl DescriptorTable {
     pub(super) fn has(&self, inode: u64) -> bool {
         inode != 0 && self.inodes.contains(&inode)
     }
@@ -174,7 +174,7 @@ impl Processes {
         let none = HashSet::new();
         let mut parents = Vec::new();
         for pid in pids {
-            let mut held = Held::default();
+            let mut held = DescriptorTable::default();
             match held.read(&self.proc, *pid, &none) {
                 Ok(()) => {}
                 Err(error) => {
@@ -197,7 +197,7 @@ impl Processes {
         }
     }
 
-    fn add(&mut self, pid: u32, held: Held, listens: bool) {
+    fn add(&mut self, pid: u32, held: DescriptorTable, listens: bool) {
         let is_known = self.members.contains_key(&pid);
         if !is_known && self.members.len() >= MEMBERS_MAX {
             return;
@@ -215,7 +215,7 @@ impl Processes {
                 return false;
             };
             (member.parent, member.name) = (now.parent, now.name);
-            let is_as_before = !are_new && Held::count(proc, *pid) == Some(member.held.descriptors);
+            let is_as_before = !are_new && DescriptorTable::count(proc, *pid) == Some(member.held.descriptors);
             if !is_as_before && member.held.read(proc, *pid, &sockets.inodes).is_err() {
                 return false;
             }
@@ -234,7 +234,7 @@ impl Processes {
     fn promote(&mut self, sockets: &Sockets, listening: &BTreeSet<u64>, accepted: &HashSet<u64>) {
         let tried: Vec<u32> = self.children.iter().copied().take(CHILDREN_MAX).collect();
         for pid in tried {
-            let mut held = Held::default();
+            let mut held = DescriptorTable::default();
             if held.read(&self.proc, pid, &sockets.inodes).is_err() {
                 self.children.remove(&pid);
                 continue;
@@ -264,7 +264,7 @@ impl Processes {
         }
         std::thread::sleep(BECOMES);
         for pid in came {
-            let mut held = Held::default();
+            let mut held = DescriptorTable::default();
             let is_there = held.read(&self.proc, pid, &sockets.inodes).is_ok();
             if !is_there || !(held.has_any(listening.iter()) || held.has_any(accepted.iter())) {
                 self.members.remove(&pid);

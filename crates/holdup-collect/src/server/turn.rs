@@ -22,7 +22,7 @@ pub(super) enum Side {
 
 /// The direction of the last data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Last {
+pub(super) enum LastData {
     /// No data yet in either direction.
     Nothing,
     Sent,
@@ -65,44 +65,44 @@ impl Lead {
     }
 }
 
-pub(super) fn last(info: &Info, side: Side, lead: &mut Lead) -> Last {
+pub(super) fn last(info: &Info, side: Side, lead: &mut Lead) -> LastData {
     let found = for_certain(info);
     let Some(segments) = info.segments else { return found };
     match found {
-        Last::Sent | Last::Received => {
+        LastData::Sent | LastData::Received => {
             let (asked, answered) = by_role(segments, side);
-            let is_open = (found == Last::Sent) == (side == Side::Asks);
+            let is_open = (found == LastData::Sent) == (side == Side::Asks);
             lead.learn(i64::from(asked) - i64::from(answered) - i64::from(is_open));
             found
         }
         // Long silence and a keepalive: acknowledgements no longer help.
-        Last::Undecided if info.ack_age_ms < info.received_age_ms => found,
-        Last::Undecided => by_count(segments, side, *lead),
-        Last::Nothing => found,
+        LastData::Undecided if info.ack_age_ms < info.received_age_ms => found,
+        LastData::Undecided => by_count(segments, side, *lead),
+        LastData::Nothing => found,
     }
 }
 
-fn for_certain(info: &Info) -> Last {
+fn for_certain(info: &Info) -> LastData {
     if let Some(segments) = info.segments {
         match (segments.data_sent, segments.data_received) {
-            (0, 0) => return Last::Nothing,
+            (0, 0) => return LastData::Nothing,
             // The handshake counts as sending and as receiving.
-            (_, 0) => return Last::Sent,
-            (0, _) => return Last::Received,
+            (_, 0) => return LastData::Sent,
+            (0, _) => return LastData::Received,
             _ => {}
         }
     }
     if info.sent_age_ms != info.received_age_ms {
-        return if info.sent_age_ms < info.received_age_ms { Last::Sent } else { Last::Received };
+        return if info.sent_age_ms < info.received_age_ms { LastData::Sent } else { LastData::Received };
     }
     // Received data acknowledges what was sent before it.
     if info.unacked > 0 {
-        return Last::Sent;
+        return LastData::Sent;
     }
     match info.received_age_ms.checked_sub(info.ack_age_ms) {
         // A pure acknowledgement came after all data.
-        Some(1..=ACK_DELAY_MAX_MS) => Last::Sent,
-        _ => Last::Undecided,
+        Some(1..=ACK_DELAY_MAX_MS) => LastData::Sent,
+        _ => LastData::Undecided,
     }
 }
 
@@ -115,11 +115,11 @@ fn by_role(segments: Segments, side: Side) -> (u32, u32) {
 }
 
 /// Decides by the segment counts; else by the peer's habit.
-fn by_count(segments: Segments, side: Side, lead: Lead) -> Last {
+fn by_count(segments: Segments, side: Side, lead: Lead) -> LastData {
     let (asked, answered) = by_role(segments, side);
     let (of_asker, of_answerer) = match side {
-        Side::Asks => (Last::Sent, Last::Received),
-        Side::Answers => (Last::Received, Last::Sent),
+        Side::Asks => (LastData::Sent, LastData::Received),
+        Side::Answers => (LastData::Received, LastData::Sent),
     };
     let lead = match lead {
         Lead::Seen(ahead) => Some(ahead),
@@ -141,7 +141,7 @@ fn by_count(segments: Segments, side: Side, lead: Lead) -> Last {
     // A peer that usually sends pure acknowledgements would have sent one by now, after this tick,
     // if this side had sent last.
     let alone = segments.received.saturating_sub(segments.data_received);
-    if alone.saturating_mul(2) < asked.min(answered) { Last::Received } else { Last::Undecided }
+    if alone.saturating_mul(2) < asked.min(answered) { LastData::Received } else { LastData::Undecided }
 }
 
 #[cfg(test)]
@@ -155,64 +155,64 @@ mod tests {
         Info { sent_age_ms, received_age_ms, ack_age_ms, segments, ..Info::default() }
     }
 
-    fn fresh(info: &Info, side: Side) -> Last {
+    fn fresh(info: &Info, side: Side) -> LastData {
         last(info, side, &mut Lead::Unknown)
     }
 
     #[test]
     fn a_new_connection_and_plain_ages() {
         let of = |ages, counts| fresh(&info(ages, counts), Side::Answers);
-        assert_eq!(of([8, 8, 8], [0, 0, 1]), Last::Nothing);
-        assert_eq!(of([8, 8, 8], [0, 1, 1]), Last::Received, "it was made and asked within one tick");
-        assert_eq!(of([4, 8, 8], [2, 0, 1]), Last::Sent);
-        assert_eq!(of([4, 8, 4], [1, 1, 1]), Last::Sent);
-        assert_eq!(of([8, 4, 4], [1, 2, 1]), Last::Received);
+        assert_eq!(of([8, 8, 8], [0, 0, 1]), LastData::Nothing);
+        assert_eq!(of([8, 8, 8], [0, 1, 1]), LastData::Received, "it was made and asked within one tick");
+        assert_eq!(of([4, 8, 8], [2, 0, 1]), LastData::Sent);
+        assert_eq!(of([4, 8, 4], [1, 1, 1]), LastData::Sent);
+        assert_eq!(of([8, 4, 4], [1, 2, 1]), LastData::Received);
     }
 
     #[test]
     fn within_one_tick_an_acknowledgement_tells() {
         let tie = info([40, 40, 40], [9, 30, 30]);
-        assert_eq!(fresh(&Info { unacked: 1, ..tie }, Side::Answers), Last::Sent);
-        assert_eq!(fresh(&Info { ack_age_ms: 0, ..tie }, Side::Answers), Last::Sent);
+        assert_eq!(fresh(&Info { unacked: 1, ..tie }, Side::Answers), LastData::Sent);
+        assert_eq!(fresh(&Info { ack_age_ms: 0, ..tie }, Side::Answers), LastData::Sent);
         // An idle one, of which somebody asked whether it is still there.
         let probed = Info { sent_age_ms: 9_000, received_age_ms: 9_000, ack_age_ms: 100, ..tie };
-        assert_eq!(fresh(&probed, Side::Answers), Last::Undecided);
+        assert_eq!(fresh(&probed, Side::Answers), LastData::Undecided);
     }
 
     #[test]
     fn within_one_tick_the_segments_tell() {
         let of = |side, counts| fresh(&info([40, 40, 40], counts), side);
         // Sent, received, acknowledgements alone.
-        assert_eq!(of(Side::Answers, [7, 8, 8]), Last::Received);
-        assert_eq!(of(Side::Answers, [8, 8, 8]), Last::Sent);
-        assert_eq!(of(Side::Asks, [8, 7, 8]), Last::Sent);
-        assert_eq!(of(Side::Asks, [8, 8, 8]), Last::Received);
-        assert_eq!(of(Side::Answers, [2, 2, 2]), Last::Undecided, "or one answer of two segments, and a question");
+        assert_eq!(of(Side::Answers, [7, 8, 8]), LastData::Received);
+        assert_eq!(of(Side::Answers, [8, 8, 8]), LastData::Sent);
+        assert_eq!(of(Side::Asks, [8, 7, 8]), LastData::Sent);
+        assert_eq!(of(Side::Asks, [8, 8, 8]), LastData::Received);
+        assert_eq!(of(Side::Answers, [2, 2, 2]), LastData::Undecided, "or one answer of two segments, and a question");
         // Three segments an answer.
-        assert_eq!(of(Side::Answers, [240, 81, 80]), Last::Received);
-        assert_eq!(of(Side::Answers, [240, 80, 80]), Last::Sent);
-        assert_eq!(of(Side::Answers, [241, 80, 80]), Last::Undecided);
+        assert_eq!(of(Side::Answers, [240, 81, 80]), LastData::Received);
+        assert_eq!(of(Side::Answers, [240, 80, 80]), LastData::Sent);
+        assert_eq!(of(Side::Answers, [241, 80, 80]), LastData::Undecided);
         assert_eq!(
             of(Side::Answers, [241, 80, 8]),
-            Last::Received,
+            LastData::Received,
             "the other side's acknowledgements ride on its data"
         );
-        assert_eq!(fresh(&Info { segments: None, ..info([4, 4, 4], [1, 1, 1]) }, Side::Asks), Last::Undecided);
+        assert_eq!(fresh(&Info { segments: None, ..info([4, 4, 4], [1, 1, 1]) }, Side::Asks), LastData::Undecided);
     }
 
     /// A server that greets is a segment ahead for ever; what was certain once says so.
     #[test]
     fn what_was_certain_tells_of_ties() {
         let mut lead = Lead::Unknown;
-        assert_eq!(last(&info([90, 40, 40], [5, 6, 0]), Side::Asks, &mut lead), Last::Received);
+        assert_eq!(last(&info([90, 40, 40], [5, 6, 0]), Side::Asks, &mut lead), LastData::Received);
         assert_eq!(lead, Lead::Seen(-1));
-        assert_eq!(last(&info([40, 40, 40], [7, 7, 7]), Side::Asks, &mut lead), Last::Sent);
-        assert_eq!(last(&info([40, 40, 40], [7, 8, 7]), Side::Asks, &mut lead), Last::Received);
+        assert_eq!(last(&info([40, 40, 40], [7, 7, 7]), Side::Asks, &mut lead), LastData::Sent);
+        assert_eq!(last(&info([40, 40, 40], [7, 8, 7]), Side::Asks, &mut lead), LastData::Received);
         // An answer of three: numbers say nothing any more.
-        assert_eq!(last(&info([90, 40, 40], [8, 11, 8]), Side::Asks, &mut lead), Last::Received);
+        assert_eq!(last(&info([90, 40, 40], [8, 11, 8]), Side::Asks, &mut lead), LastData::Received);
         assert_eq!(
             (lead, last(&info([40, 40, 40], [9, 11, 9]), Side::Asks, &mut lead)),
-            (Lead::Varying, Last::Undecided)
+            (Lead::Varying, LastData::Undecided)
         );
     }
 }

@@ -52,7 +52,7 @@ pub(super) struct Edge {
 
 impl Edge {
     /// Parses a `raw_syscalls` record; none if it lacks the call's number.
-    pub fn of(format: &Format, record: &Record<'_>, is_exit: bool) -> Option<Self> {
+    pub fn parse(format: &Format, record: &Record<'_>, is_exit: bool) -> Option<Self> {
         let number = format.number(record.raw, "id")? as i64;
         Some(Self { at: record.at, pid: record.pid, tid: record.tid, number, is_exit })
     }

@@ -26,7 +26,7 @@ pub(super) const PORTS_MAX: usize = 16;
 
 /// The target of a jump.
 #[derive(Clone, Copy)]
-enum To {
+enum JumpTarget {
     Next,
     Skip(u8),
     Accept,
@@ -37,9 +37,9 @@ enum To {
 /// packet passes twice, and the outgoing copy is dropped.
 pub(super) fn program(ports: &[u16], snap_bytes: u32) -> Vec<sock_filter> {
     let ports = ports.get(..PORTS_MAX).unwrap_or(ports);
-    let mut steps: Vec<(u16, u32, To, To)> = Vec::new();
+    let mut steps: Vec<(u16, u32, JumpTarget, JumpTarget)> = Vec::new();
     let mut put = |code, value, yes, no| steps.push((code, value, yes, no));
-    use To::{Accept, Drop, Next, Skip};
+    use JumpTarget::{Accept, Drop, Next, Skip};
     put(LOAD, HARDWARE_TYPE, Next, Next);
     put(JUMP_EQUAL, LOOPBACK, Next, Skip(2));
     put(LOAD, PACKET_TYPE, Next, Next);
@@ -69,13 +69,13 @@ pub(super) fn program(ports: &[u16], snap_bytes: u32) -> Vec<sock_filter> {
     put(RETURN, snap_bytes, Next, Next);
     let accept = steps.len() - 1;
     let drop = accept - 1;
-    let jump = |at: usize, to: To| match to {
+    let jump = |at: usize, to: JumpTarget| match to {
         Next => 0,
         Skip(count) => count,
         Accept => u8::try_from(accept - at - 1).unwrap_or(u8::MAX),
         Drop => u8::try_from(drop - at - 1).unwrap_or(u8::MAX),
     };
-    let step = |(at, (code, k, yes, no)): (usize, (u16, u32, To, To))| sock_filter {
+    let step = |(at, (code, k, yes, no)): (usize, (u16, u32, JumpTarget, JumpTarget))| sock_filter {
         code,
         jt: jump(at, yes),
         jf: jump(at, no),

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use holdup_collect::Collector;
-use holdup_collect::cgroup::Named;
+use holdup_collect::cgroup::NamedCgroup;
 use holdup_collect::host::Host;
 use holdup_collect::proc::Proc;
 use holdup_collect::process::Process;
@@ -221,14 +221,14 @@ fn a_cgroup_by_its_name_goes_and_comes_back() {
     };
     fill("usage_usec 4000000\nnr_periods 1\nnr_throttled 0\nthrottled_usec 0\n");
     for given in ["/app", "/sys/fs/cgroup/app/"] {
-        let mut named = Named::new(proc.clone(), given).unwrap();
+        let mut named = NamedCgroup::new(proc.clone(), given).unwrap();
         assert_eq!((named.source(), named.probe().is_ok()), (format!("cgroup:{given}"), true));
         let batch = read(&mut named);
         assert_eq!(value(&batch, "cgroup_cpu_usage_seconds_total", &[("cgroup", "/app")]), Some(4.0));
         assert_eq!(value(&batch, "cgroup_member_processes", &[("cgroup", "/app")]), Some(3.0));
         assert_eq!((setting(&batch, "cgroup.path"), batch.events.len()), (Some("/app"), 0));
     }
-    let mut named = Named::new(proc.clone(), "/app").unwrap();
+    let mut named = NamedCgroup::new(proc.clone(), "/app").unwrap();
     read(&mut named);
     std::fs::remove_dir_all(&app).unwrap();
     let mut batch = Batch::default();
@@ -243,9 +243,12 @@ fn a_cgroup_by_its_name_goes_and_comes_back() {
     assert!(batch.events[0].labels.get("absent_ms").is_some_and(|ms| ms.parse::<u64>().is_ok()));
     assert_eq!(value(&batch, "cgroup_cpu_usage_seconds_total", &[]), Some(1.0));
     assert!(
-        Named::new(proc.clone(), "/nobody").unwrap().probe().is_err_and(|e| e.to_string().contains("/proc/PID/cgroup"))
+        NamedCgroup::new(proc.clone(), "/nobody")
+            .unwrap()
+            .probe()
+            .is_err_and(|e| e.to_string().contains("/proc/PID/cgroup"))
     );
-    assert!(["app", "", "/a/../b"].iter().all(|bad| Named::new(proc.clone(), bad).is_err()));
+    assert!(["app", "", "/a/../b"].iter().all(|bad| NamedCgroup::new(proc.clone(), bad).is_err()));
 }
 
 /// The kernel's own, where cgroups may be made: what is used in it is seen, and that it went.
@@ -271,7 +274,7 @@ fn a_cgroup_of_this_machine() {
     let mut worker = worker.spawn().unwrap();
     let mut line = [0];
     std::io::Read::read_exact(worker.stdout.as_mut().unwrap(), &mut line).unwrap();
-    let mut named = Named::new(Proc::system(), &name).unwrap();
+    let mut named = NamedCgroup::new(Proc::system(), &name).unwrap();
     let mut batch = Batch::default();
     let seen = named.sample(&mut batch);
     let _ = worker.kill();

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use holdup_collect::kubernetes::{Address, Inside, Kubernetes};
+use holdup_collect::kubernetes::{Address, Kubernetes, PodEnvironment};
 use holdup_collect::{Collector, ProbeError};
 use holdup_recording::{Batch, CoverageState, clock};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
@@ -33,7 +33,7 @@ struct Cluster {
 /// An API, and a service account for it.
 struct Api {
     cluster: Arc<Mutex<Cluster>>,
-    inside: Inside,
+    inside: PodEnvironment,
     account: tempfile::TempDir,
 }
 
@@ -69,7 +69,7 @@ impl Api {
                 }
             }
         });
-        let inside = Inside { account: account.path().to_owned(), api: Some(("127.0.0.1".to_owned(), port)) };
+        let inside = PodEnvironment { account: account.path().to_owned(), api: Some(("127.0.0.1".to_owned(), port)) };
         Self { cluster, inside, account }
     }
 

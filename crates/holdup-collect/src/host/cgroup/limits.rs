@@ -78,7 +78,7 @@ pub(super) fn disk(
     let mut nearest = None;
     let binding = if place.is_v2 { place.levels.len() } else { 1 };
     for (level, at) in place.levels.iter().take(binding).zip(0..) {
-        for (number, kind, limit) in disk_of(level, place.is_v2) {
+        for (number, kind, limit) in disk_limits(level, place.is_v2) {
             let Some(device) = devices.name(proc, &number) else { continue };
             nearest = nearest.or(Some(at));
             let least = found.entry((device.to_owned(), kind)).or_insert(limit);
@@ -88,7 +88,7 @@ pub(super) fn disk(
     (found, nearest)
 }
 
-fn disk_of(level: &Level, is_v2: bool) -> Vec<(String, &'static str, u64)> {
+fn disk_limits(level: &Level, is_v2: bool) -> Vec<(String, &'static str, u64)> {
     let mut found = Vec::new();
     let mut buffer = Vec::new();
     if is_v2 {

@@ -50,37 +50,37 @@ struct Object {
     #[serde(default)]
     metadata: Option<Metadata>,
     items: Option<Vec<Object>>,
-    spec: Option<Perhaps<Spec>>,
-    status: Option<Perhaps<Status>>,
+    spec: Option<Lenient<Spec>>,
+    status: Option<Lenient<Status>>,
     #[serde(alias = "regarding")]
     involved_object: Option<Involved>,
-    reason: Option<Perhaps<String>>,
+    reason: Option<Lenient<String>>,
     #[serde(alias = "note")]
-    message: Option<Perhaps<String>>,
+    message: Option<Lenient<String>>,
     #[serde(rename = "type")]
-    severity: Option<Perhaps<String>>,
+    severity: Option<Lenient<String>>,
     #[serde(alias = "deprecatedCount")]
-    count: Option<Perhaps<u64>>,
+    count: Option<Lenient<u64>>,
     #[serde(alias = "deprecatedFirstTimestamp")]
     first_timestamp: Option<String>,
     #[serde(alias = "deprecatedLastTimestamp")]
     last_timestamp: Option<String>,
     event_time: Option<String>,
-    series: Option<Perhaps<Series>>,
+    series: Option<Lenient<Series>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Perhaps<T> {
-    Is(T),
-    IsNot(IgnoredAny),
+enum Lenient<T> {
+    Valid(T),
+    Other(IgnoredAny),
 }
 
-impl<T> Perhaps<T> {
-    fn known(self) -> Option<T> {
+impl<T> Lenient<T> {
+    fn valid(self) -> Option<T> {
         match self {
-            Self::Is(value) => Some(value),
-            Self::IsNot(_) => None,
+            Self::Valid(value) => Some(value),
+            Self::Other(_) => None,
         }
     }
 }
@@ -311,12 +311,12 @@ impl Event {
 impl Object {
     fn into_event(self) -> Event {
         let created = self.metadata.as_ref().and_then(|it| it.creation_timestamp.clone());
-        let series = self.series.and_then(Perhaps::known);
+        let series = self.series.and_then(Lenient::valid);
         let of_series = series.as_ref().and_then(|it| it.count);
-        let text = |value: Option<Perhaps<String>>| value.and_then(Perhaps::known).unwrap_or_default();
+        let text = |value: Option<Lenient<String>>| value.and_then(Lenient::valid).unwrap_or_default();
         let once = self.event_time.or(created);
         Event {
-            count: of_series.or(self.count.and_then(Perhaps::known)).unwrap_or(1).max(1),
+            count: of_series.or(self.count.and_then(Lenient::valid)).unwrap_or(1).max(1),
             first: self.first_timestamp.or_else(|| once.clone()),
             last: series.and_then(|it| it.last_observed_time).or(self.last_timestamp).or(once),
             metadata: self.metadata.unwrap_or_default(),
@@ -334,13 +334,13 @@ impl Object {
             format!("the {part} of pod {name} does not have the form of Kubernetes' API")
         };
         let spec = match self.spec {
-            Some(Perhaps::Is(spec)) => spec,
-            Some(Perhaps::IsNot(_)) => return Err(of_form("spec")),
+            Some(Lenient::Valid(spec)) => spec,
+            Some(Lenient::Other(_)) => return Err(of_form("spec")),
             None => Spec::default(),
         };
         let status = match self.status {
-            Some(Perhaps::Is(status)) => status,
-            Some(Perhaps::IsNot(_)) => return Err(of_form("status")),
+            Some(Lenient::Valid(status)) => status,
+            Some(Lenient::Other(_)) => return Err(of_form("status")),
             None => Status::default(),
         };
         Ok(Pod { metadata, spec, status })
@@ -383,7 +383,7 @@ pub fn read(bytes: &[u8]) -> Result<Document, Unread> {
     let mut document = Document::default();
     let mut objects = serde_json::Deserializer::from_slice(bytes).into_iter::<Object>();
     while let Some(object) = objects.next() {
-        let object = object.map_err(|e| Unread { line: e.line(), text: said(&e) })?;
+        let object = object.map_err(|e| Unread { line: e.line(), text: message_without_position(&e) })?;
         let line = 1 + bytes[..objects.byte_offset()].iter().filter(|byte| **byte == b'\n').count();
         object.sort(None, &mut document).map_err(|text| Unread { line, text })?;
     }
@@ -391,7 +391,7 @@ pub fn read(bytes: &[u8]) -> Result<Document, Unread> {
 }
 
 /// The parser's message without the position, which is reported beside it.
-fn said(error: &serde_json::Error) -> String {
+fn message_without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.rfind(" at line ").map_or(text.clone(), |end| text[..end].to_owned())
 }

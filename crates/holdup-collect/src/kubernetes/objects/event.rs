@@ -5,7 +5,7 @@
 use holdup_recording::{Batch, Labels, clock, rows};
 
 use crate::kubernetes::objects::document::Event;
-use crate::kubernetes::objects::{Read, shown};
+use crate::kubernetes::objects::{ReadTime, shown};
 
 /// The rows for the new occurrences of `event`, which had happened `before` times at the last read.
 pub(crate) fn rows(
@@ -13,7 +13,7 @@ pub(crate) fn rows(
     source: String,
     before: Option<u64>,
     since: Option<i64>,
-    read: Read,
+    read: ReadTime,
     batch: &mut Batch,
 ) {
     let moment = |text: &Option<String>| text.as_deref().and_then(clock::parse_rfc3339);
@@ -25,7 +25,7 @@ pub(crate) fn rows(
         // The other occurrences lie between these two, at unknown times.
         None => vec![(first, 1), (last, event.count() - 1)],
     };
-    let (kind, text, labels) = told(event);
+    let (kind, text, labels) = describe(event);
     for (at, count) in happened.into_iter().filter(|(at, count)| *count > 0 && since.is_none_or(|since| *at >= since)) {
         let times = if count > 1 { format!(" ({count} times until then)") } else { String::new() };
         batch.events.push(rows::Event {
@@ -39,7 +39,7 @@ pub(crate) fn rows(
 }
 
 /// Kind, text and facts of an event.
-fn told(event: &Event) -> (&'static str, String, Labels) {
+fn describe(event: &Event) -> (&'static str, String, Labels) {
     let message = shown(&event.message);
     let mut labels = Labels::none();
     if let Some(container) = event.container() {

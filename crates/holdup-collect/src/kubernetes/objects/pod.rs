@@ -7,18 +7,18 @@ use holdup_recording::rows::{Event, Sample, Setting};
 use holdup_recording::{Batch, Labels, clock, metrics};
 
 use crate::kubernetes::objects::document::{Amounts, Container, ContainerStatus, Pod, State, Terminated};
-use crate::kubernetes::objects::{Read, Settings, probe, quantity, shown};
+use crate::kubernetes::objects::{ReadTime, Settings, probe, quantity, shown};
 
 /// What was already reported of a pod.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct ReportedPod {
     settings: Settings,
-    containers: HashMap<String, Past>,
+    containers: HashMap<String, ReportedContainer>,
 }
 
 /// What was already reported of a container.
 #[derive(Debug, Default)]
-struct Past {
+struct ReportedContainer {
     restarts: Option<u64>,
     /// How it last ended.
     ended: Option<String>,
@@ -27,7 +27,14 @@ struct Past {
 }
 
 /// The rows for what is new in `pod`.
-pub(crate) fn rows(pod: &Pod, source: &str, known: &mut Known, since: Option<i64>, read: Read, batch: &mut Batch) {
+pub(crate) fn rows(
+    pod: &Pod,
+    source: &str,
+    known: &mut ReportedPod,
+    since: Option<i64>,
+    read: ReadTime,
+    batch: &mut Batch,
+) {
     let settings = settings(pod);
     for (name, value) in settings.iter().filter(|(name, value)| known.settings.get(*name) != Some(*value)) {
         batch.settings.push(Setting {
@@ -85,7 +92,13 @@ fn restarts_always(pod: &Pod, name: &str) -> bool {
 /// Time, kind, text and facts.
 type Happened = (i64, &'static str, String, Labels);
 
-fn happened(status: &ContainerStatus, past: &mut Past, policy: &str, is_init: bool, now: i64) -> Vec<Happened> {
+fn happened(
+    status: &ContainerStatus,
+    past: &mut ReportedContainer,
+    policy: &str,
+    is_init: bool,
+    now: i64,
+) -> Vec<Happened> {
     let mut all = Vec::new();
     let name = &*shown(&status.name);
     let restarts = status.restart_count.unwrap_or_default();

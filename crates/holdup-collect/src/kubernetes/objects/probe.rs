@@ -8,7 +8,7 @@ use crate::kubernetes::objects::document::{Container, Probe};
 
 /// The probe as text; none if its kind is unknown.
 pub(crate) fn text(probe: &Probe, container: &Container) -> Option<String> {
-    let port = |port: Option<&Value>| port.map_or_else(|| "?".to_owned(), |port| number_of(port, container));
+    let port = |port: Option<&Value>| port.map_or_else(|| "?".to_owned(), |port| port_number(port, container));
     let Probe { http_get, tcp_socket, grpc, exec, .. } = probe;
     let mut text = if let Some(get) = http_get {
         let scheme = if get.scheme.as_deref() == Some("HTTPS") { "https-get" } else { "http-get" };
@@ -45,7 +45,7 @@ pub(crate) fn text(probe: &Probe, container: &Container) -> Option<String> {
 }
 
 /// A port's number, resolved by its name if the container declares it.
-fn number_of(port: &Value, container: &Container) -> String {
+fn port_number(port: &Value, container: &Container) -> String {
     let Some(name) = port.as_str() else { return port.to_string() };
     let ports = container.ports.as_deref().unwrap_or_default();
     let known = ports.iter().find(|port| port.name.as_deref() == Some(name)).and_then(|port| port.container_port);

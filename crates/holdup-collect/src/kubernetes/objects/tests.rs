@@ -95,8 +95,8 @@ fn at(text: &str) -> i64 {
     clock::parse_rfc3339(text).unwrap()
 }
 
-fn now() -> Read {
-    Read { at: at("2026-11-22T10:10:00Z"), window_ns: 1_000 }
+fn now() -> ReadTime {
+    ReadTime { at: at("2026-11-22T10:10:00Z"), window_ns: 1_000 }
 }
 
 fn of(text: &str) -> Document {
@@ -104,7 +104,7 @@ fn of(text: &str) -> Document {
 }
 
 fn all(text: &str) -> Batch {
-    Account::of_everything().take(&[of(text)], now())
+    ObjectTracker::for_everything().take(&[of(text)], now())
 }
 
 fn setting<'a>(batch: &'a Batch, name: &str) -> Option<&'a str> {
@@ -175,7 +175,7 @@ fn restarts_are_counted_and_how_a_container_ended_is_an_event() {
 
 #[test]
 fn of_the_same_pods_read_again_only_what_is_new_is_told() {
-    let mut account = Account::since(at("2026-11-22T10:04:00Z"), false);
+    let mut account = ObjectTracker::since(at("2026-11-22T10:04:00Z"), false);
     let first = account.take(&[of(PODS)], now());
     // What was before is known, and not told.
     assert_eq!(kinds(&first), [("container_restarted", "Error"), ("kubernetes", "CrashLoopBackOff")]);
@@ -244,7 +244,7 @@ fn events_of_the_newer_api() {
 
 #[test]
 fn events_read_again_tell_how_often_since() {
-    let mut account = Account::since(at("2026-11-22T10:00:30Z"), true);
+    let mut account = ObjectTracker::since(at("2026-11-22T10:00:30Z"), true);
     assert!(account.take(&[of(EVENTS)], now()).events.is_empty(), "of pods that were not seen");
     let first = account.take(&[of(PODS), of(EVENTS)], now());
     let told = first.events.iter().filter(|event| event.kind == "probe_failed").map(|event| label(event, "count"));

@@ -14,7 +14,7 @@ use crate::mysql::server::{Columns, Failure, Server};
 
 /// The result of the probe.
 #[derive(Default)]
-pub(in crate::mysql) struct Found {
+pub(in crate::mysql) struct SlowLogProbe {
     /// Its format, if it should be read.
     pub(in crate::mysql) form: Option<Form>,
     /// None if executions come from the history and no log was named.
@@ -61,11 +61,11 @@ pub(in crate::mysql) fn find(
     address: &Address,
     mut entry: Coverage,
     has_history: bool,
-) -> Result<Found, Failure> {
+) -> Result<SlowLogProbe, Failure> {
     let settings = Settings::read(server)?;
     let Some(path) = &address.log else {
         if has_history {
-            return Ok(Found::default());
+            return Ok(SlowLogProbe::default());
         }
         entry.state = CoverageState::Absent;
         entry.why = Some(
@@ -73,15 +73,15 @@ pub(in crate::mysql) fn find(
                 .to_owned(),
         );
         entry.enable = Some(way_out(&settings, address));
-        return Ok(Found { form: None, coverage: Some(entry) });
+        return Ok(SlowLogProbe { form: None, coverage: Some(entry) });
     };
     if has_history {
         entry.why = Some("not read: the statement history has the same executions, with better times".to_owned());
-        return Ok(Found { form: None, coverage: Some(entry) });
+        return Ok(SlowLogProbe { form: None, coverage: Some(entry) });
     }
     if let Err((why, enable)) = may_read(path) {
         (entry.state, entry.why, entry.enable) = (CoverageState::Absent, Some(why), Some(enable));
-        return Ok(Found { form: None, coverage: Some(entry) });
+        return Ok(SlowLogProbe { form: None, coverage: Some(entry) });
     }
     let (lacks, enable) = lacks(&settings);
     if !lacks.is_empty() {
@@ -89,7 +89,7 @@ pub(in crate::mysql) fn find(
         entry.why = Some(lacks.join("; "));
         entry.enable = Some(enable.join(" ")).filter(|enable| !enable.is_empty());
     }
-    Ok(Found { form: Some(Form { stamp_is_begin: server.release.is_mariadb() }), coverage: Some(entry) })
+    Ok(SlowLogProbe { form: Some(Form { stamp_is_begin: server.release.is_mariadb() }), coverage: Some(entry) })
 }
 
 /// How to get executions from the log.

@@ -5,7 +5,7 @@
 //! not parse). The two are indistinguishable, so nothing is trusted until an entry's end is certain
 //! again. The server writes each entry in one go, so an entry ends where the file ended at a look.
 
-use super::head::{self, Begun, Head, Next};
+use super::head::{self, Head, Next, PartialHead};
 use super::scan::Scan;
 use crate::log::follow::Line;
 
@@ -30,7 +30,7 @@ pub(super) struct Entry {
 /// A line that may be more than text.
 #[derive(Debug)]
 enum Opening {
-    Entry(Begun),
+    Entry(PartialHead),
     /// What a server writes when it opens the log, with the number of lines seen.
     File(usize),
 }
@@ -147,7 +147,7 @@ impl Entries {
         }
         let (is_entry, is_file) = (head::begins(line), is_file_head(line));
         if begins_here && (self.closed || self.is_lost) && (is_entry || is_file) {
-            let opening = if is_entry { Opening::Entry(Begun::default()) } else { Opening::File(1) };
+            let opening = if is_entry { Opening::Entry(PartialHead::default()) } else { Opening::File(1) };
             let is_sure = is_end || !self.is_lost && self.scan.is_in_code();
             let mut candidate = Candidate { opening, is_sure, lines: [line, b"\n"].concat() };
             let next = match &mut candidate.opening {

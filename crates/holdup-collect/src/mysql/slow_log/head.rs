@@ -32,7 +32,7 @@ pub(super) struct Head {
 
 /// The position within a head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum At {
+enum HeadState {
     #[default]
     Nothing,
     Time,
@@ -55,9 +55,9 @@ pub(super) enum Next {
 
 /// A partial head.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Begun {
+pub(super) struct PartialHead {
     pub(super) head: Head,
-    at: At,
+    at: HeadState,
 }
 
 /// Whether a head may start with this line.
@@ -65,7 +65,7 @@ pub(super) fn begins(line: &[u8]) -> bool {
     line.starts_with(b"# Time: ") || line.starts_with(b"# User@Host: ")
 }
 
-impl Begun {
+impl PartialHead {
     /// Parses the next line.
     pub(super) fn take(&mut self, line: &[u8]) -> Next {
         self.next(line).unwrap_or(Next::Wrong)
@@ -74,7 +74,7 @@ impl Begun {
     fn next(&mut self, line: &[u8]) -> Option<Next> {
         // Only names may be in another character set, and none is kept.
         let line = String::from_utf8_lossy(line);
-        if self.at == At::Nothing
+        if self.at == HeadState::Nothing
             && let Some(time) = line.strip_prefix("# Time: ")
         {
             if time.contains('T') {
@@ -82,32 +82,32 @@ impl Begun {
             } else if !is_old_time(time) {
                 return None;
             }
-            self.at = At::Time;
+            self.at = HeadState::Time;
         } else if let Some(user) = line.strip_prefix("# User@Host: ") {
-            if self.at > At::Time || !(user.contains(" @ ") && user.contains('[') && user.contains(']')) {
+            if self.at > HeadState::Time || !(user.contains(" @ ") && user.contains('[') && user.contains(']')) {
                 return None;
             }
             let id = user.rsplit_once("]  Id: ");
             self.head.session_id = id.and_then(|(_, id)| id.trim().parse().ok());
-            self.at = At::User;
+            self.at = HeadState::User;
         } else if let Some(rest) = line.strip_prefix('#') {
-            if !matches!(self.at, At::User | At::Query) {
+            if !matches!(self.at, HeadState::User | HeadState::Query) {
                 return None;
             }
             self.fields(rest)?;
         } else if let Some(name) = line.strip_prefix("use ").and_then(|rest| rest.strip_suffix(';')) {
-            if self.at != At::Query {
+            if self.at != HeadState::Query {
                 return None;
             }
             let bare = name.strip_prefix('`').and_then(|name| name.strip_suffix('`'));
             self.head.database = Some(bare.map_or_else(|| name.to_owned(), |name| name.replace("``", "`")));
-            self.at = At::Use;
+            self.at = HeadState::Use;
         } else {
-            if !matches!(self.at, At::Query | At::Use) {
+            if !matches!(self.at, HeadState::Query | HeadState::Use) {
                 return None;
             }
             self.stamp(line.strip_prefix("SET ")?.strip_suffix(';')?)?;
-            self.at = At::Stamp;
+            self.at = HeadState::Stamp;
             return Some(Next::Done);
         }
         Some(Next::More)
@@ -132,10 +132,10 @@ impl Begun {
             return Some(());
         }
         if name == "Query_time" {
-            if self.at != At::User {
+            if self.at != HeadState::User {
                 return None;
             }
-            self.at = At::Query;
+            self.at = HeadState::Query;
         }
         while let Some(name) = words.next() {
             let Some(name) = name.strip_suffix(':') else { continue };

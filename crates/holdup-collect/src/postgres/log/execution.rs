@@ -9,7 +9,7 @@ use crate::plans::{postgresql, row, text};
 use crate::postgres::server::MARKER;
 
 /// The row of an execution; `now` stands for a missing time.
-pub(super) fn of(entry: &Entry, form: &Form, source: &str, now: i64) -> Option<Statement> {
+pub(super) fn from_entry(entry: &Entry, form: &Form, source: &str, now: i64) -> Option<Statement> {
     let (milliseconds, what, sql) = parts(entry)?;
     let sql = match what {
         "statement" => sql.to_owned(),

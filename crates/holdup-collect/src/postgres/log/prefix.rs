@@ -56,7 +56,7 @@ impl Head<'_> {
 
 impl Prefix {
     /// Parses the setting's value.
-    pub(in crate::postgres) fn of(setting: &str) -> Self {
+    pub(in crate::postgres) fn parse(setting: &str) -> Self {
         let mut parts: Vec<Part> = Vec::new();
         let mut chars = setting.chars().peekable();
         let mut literal = String::new();
@@ -271,18 +271,18 @@ mod tests {
             ),
             ("%m [%p] %d", "2026-11-22 11:10:19.123 UTC [42] shopLOG:  hello", 42, Some("shop")),
         ] {
-            let prefix = Prefix::of(setting);
+            let prefix = Prefix::parse(setting);
             let head = prefix.head(line, 0).unwrap_or_else(|| panic!("{setting}: {line}"));
             assert_eq!((head.pid, head.database, head.message), (Some(pid), database, "hello"), "{setting}");
             assert!(head.at.is_some() && prefix.has_time() && prefix.has_pid());
             assert_eq!(prefix.head(&line.replace("LOG:  hello", "TALE: hello"), 0), None);
         }
-        assert!(!Prefix::of("%d %%p ").has_pid());
+        assert!(!Prefix::parse("%d %%p ").has_pid());
     }
 
     #[test]
     fn a_hostile_line_ends_soon() {
-        let prefix = Prefix::of("%a %u %d %h %i %b ");
+        let prefix = Prefix::parse("%a %u %d %h %i %b ");
         assert_eq!(prefix.head(&" a".repeat(100_000), 0), None);
     }
 }

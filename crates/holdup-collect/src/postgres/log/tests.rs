@@ -9,7 +9,7 @@ const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PREFIX: &str = "%m [%p] %q%u@%d ";
 
 fn form() -> Form {
-    Form { prefix: Prefix::of(PREFIX), zone_seconds: 0, statement_threshold_ms: None }
+    Form { prefix: Prefix::parse(PREFIX), zone_seconds: 0, statement_threshold_ms: None }
 }
 
 fn text() -> String {
@@ -87,7 +87,7 @@ fn plans_of_all_formats_and_not_twice() {
         "<explain>\n  <Query-Text>SELECT a &lt; 'canary'</Query-Text>",
         "Query Text: \"SELECT a < 'canary'\"\nPlan:\n  Node Type: \"Seq Scan\"",
     ] {
-        let row = execution::of(&plan(body), &form(), "s", 7).unwrap();
+        let row = execution::from_entry(&plan(body), &form(), "s", 7).unwrap();
         assert_eq!(
             (row.digest_text.as_str(), row.duration_ns, row.observed_at),
             ("SELECT a < ?", 20_500_000, 7),
@@ -95,7 +95,7 @@ fn plans_of_all_formats_and_not_twice() {
         );
         // It is logged as a statement as well.
         let form = Form { statement_threshold_ms: Some(10.0), ..form() };
-        assert!(execution::of(&plan(body), &form, "s", 7).is_none());
+        assert!(execution::from_entry(&plan(body), &form, "s", 7).is_none());
     }
 }
 

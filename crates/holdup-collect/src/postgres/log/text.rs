@@ -14,7 +14,7 @@ enum Part {
 }
 
 impl Part {
-    fn of(self, entry: &mut Entry) -> Option<&mut String> {
+    fn field(self, entry: &mut Entry) -> Option<&mut String> {
         match self {
             Self::Message => Some(&mut entry.message),
             Self::Detail => entry.detail.as_mut(),
@@ -34,7 +34,9 @@ pub(super) fn entries(bytes: &[u8], is_over: bool, form: &Form, entries: &mut Ve
         let line = bytes.get(at..at + length).unwrap_or_default();
         let line = String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line));
         if let Some(further) = line.strip_prefix('\t') {
-            if let Some(text) = open.as_mut().and_then(|entry| part.of(entry)).filter(|text| text.len() < ENTRY_BYTES) {
+            if let Some(text) =
+                open.as_mut().and_then(|entry| part.field(entry)).filter(|text| text.len() < ENTRY_BYTES)
+            {
                 text.push('\n');
                 text.push_str(further);
             }

@@ -62,7 +62,7 @@ pub(super) struct Entry {
 }
 
 /// State of one entry.
-struct Member {
+struct EntryState {
     /// Counts to ignore: those from before its text was known.
     base: Counts,
     last: Counts,
@@ -85,7 +85,7 @@ struct Total {
 pub(super) struct Totals {
     reads: u64,
     last_at: i64,
-    members: HashMap<Key, (Digest, Member)>,
+    members: HashMap<Key, (Digest, EntryState)>,
     /// Counters of entries whose texts are still unknown.
     nameless: HashMap<Key, Counts>,
     totals: BTreeMap<Digest, Total>,
@@ -108,7 +108,7 @@ impl Totals {
             let (digest, member) = self.members.entry(entry.key.clone()).or_insert_with(|| {
                 // An older entry whose text has just arrived counts from the last read on.
                 let base = self.nameless.get(&entry.key).copied().unwrap_or_default();
-                ((entry.database.clone(), text.to_owned()), Member { base, last: base, seen: 0 })
+                ((entry.database.clone(), text.to_owned()), EntryState { base, last: base, seen: 0 })
             });
             if entry.counts.calls < member.last.calls {
                 // It was evicted and has returned.

@@ -18,7 +18,7 @@ pub(super) struct Counts {
 
 /// One table or TOAST table of the list.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Listed {
+pub(super) struct ListedTable {
     pub(super) id: i64,
     /// Its TOAST table.
     pub(super) toast: Option<i64>,
@@ -38,7 +38,7 @@ struct Weight {
 
 /// The tables to read until the next list, out of `listed`. Those of `kept` stay while there is
 /// room, so that their counters continue.
-pub(super) fn choose(listed: &[Listed], before: &HashMap<i64, Counts>, kept: &BTreeSet<i64>) -> BTreeSet<i64> {
+pub(super) fn choose(listed: &[ListedTable], before: &HashMap<i64, Counts>, kept: &BTreeSet<i64>) -> BTreeSet<i64> {
     let owners: HashMap<i64, i64> = listed.iter().filter_map(|table| Some((table.toast?, table.id))).collect();
     let mut weights: BTreeMap<i64, (Weight, Vec<i64>)> = BTreeMap::new();
     for table in listed {
@@ -98,17 +98,17 @@ fn take(chosen: &mut BTreeSet<i64>, most: usize, orders: &mut [Box<dyn Iterator<
 mod tests {
     use super::*;
 
-    fn table(id: i64, writes: i64) -> Listed {
-        Listed { id, counts: Counts { writes, reads: 0 }, ..Listed::default() }
+    fn table(id: i64, writes: i64) -> ListedTable {
+        ListedTable { id, counts: Counts { writes, reads: 0 }, ..ListedTable::default() }
     }
 
-    fn counts(listed: &[Listed]) -> HashMap<i64, Counts> {
+    fn counts(listed: &[ListedTable]) -> HashMap<i64, Counts> {
         listed.iter().map(|table| (table.id, table.counts)).collect()
     }
 
     #[test]
     fn what_was_written_since_comes_before_what_once_was() {
-        let mut listed: Vec<Listed> = (1..=1000).map(|id| table(id, 1_000_000 - id)).collect();
+        let mut listed: Vec<ListedTable> = (1..=1000).map(|id| table(id, 1_000_000 - id)).collect();
         let first = choose(&listed, &HashMap::new(), &BTreeSet::new());
         assert_eq!(first, (1..=50).collect(), "of the first list what it has had since ever");
         let before = counts(&listed);
@@ -122,11 +122,11 @@ mod tests {
 
     #[test]
     fn every_reason_has_its_turn() {
-        let mut listed: Vec<Listed> = (1..=100).map(|id| table(id, id)).collect();
-        listed.push(Listed { id: 201, dead: 1, ..Listed::default() });
-        listed.push(Listed { id: 202, pages: 1, ..Listed::default() });
-        listed.push(Listed { id: 203, counts: Counts { writes: 0, reads: 1 }, ..Listed::default() });
-        listed.push(Listed { id: 204, ..Listed::default() });
+        let mut listed: Vec<ListedTable> = (1..=100).map(|id| table(id, id)).collect();
+        listed.push(ListedTable { id: 201, dead: 1, ..ListedTable::default() });
+        listed.push(ListedTable { id: 202, pages: 1, ..ListedTable::default() });
+        listed.push(ListedTable { id: 203, counts: Counts { writes: 0, reads: 1 }, ..ListedTable::default() });
+        listed.push(ListedTable { id: 204, ..ListedTable::default() });
         let chosen = choose(&listed, &HashMap::new(), &BTreeSet::new());
         assert!([201, 202, 203, 100].iter().all(|id| chosen.contains(id)), "{chosen:?}");
         assert!(!chosen.contains(&204), "it has nothing and did nothing");
@@ -135,8 +135,8 @@ mod tests {
 
     #[test]
     fn a_toast_table_comes_with_its_table() {
-        let mut listed: Vec<Listed> = (1..=100).map(|id| table(id, 1000)).collect();
-        listed.push(Listed { toast: Some(301), ..table(300, 1) });
+        let mut listed: Vec<ListedTable> = (1..=100).map(|id| table(id, 1000)).collect();
+        listed.push(ListedTable { toast: Some(301), ..table(300, 1) });
         listed.push(table(301, 50_000));
         let chosen = choose(&listed, &HashMap::new(), &BTreeSet::new());
         assert!(chosen.contains(&300) && chosen.contains(&301));

@@ -3,7 +3,7 @@
 
 /// The facts about a table.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known<'a> {
+pub(super) struct TableFacts<'a> {
     pub(super) is_toast: bool,
     pub(super) size_bytes: f64,
     /// Live rows, and dead ones not yet removed, as the server estimates them.
@@ -28,7 +28,7 @@ const ROW_PLACE: f64 = 4.0;
 /// Bytes without a live row, and the method: `toast_chunks` assumes that every chunk is full (a
 /// lower bound); `widths` uses the mean row width; `dead_rows` counts only dead rows not yet
 /// removed.
-pub(super) fn estimate(known: &Known<'_>) -> Option<(&'static str, f64)> {
+pub(super) fn estimate(known: &TableFacts<'_>) -> Option<(&'static str, f64)> {
     if known.size_bytes <= 0.0 {
         return None;
     }
@@ -57,8 +57,8 @@ mod tests {
 
     const PAGE: f64 = 8192.0;
 
-    fn known(pages: f64, live: f64, dead: f64) -> Known<'static> {
-        Known {
+    fn known(pages: f64, live: f64, dead: f64) -> TableFacts<'static> {
+        TableFacts {
             is_toast: false,
             size_bytes: pages * PAGE,
             live,
@@ -71,12 +71,12 @@ mod tests {
 
     #[test]
     fn the_best_of_what_is_known_is_taken_and_named() {
-        let toast = Known { is_toast: true, ..known(100.0, 200.0, 0.0) };
+        let toast = TableFacts { is_toast: true, ..known(100.0, 200.0, 0.0) };
         assert_eq!(estimate(&toast), Some(("toast_chunks", 50.0 * PAGE)));
         // 24 + 68 is 96 with its alignment, 100 with its place: 81 rows a page, and 40 of a page half full.
-        let wide = Known { width_bytes: Some(68.0), ..known(10.0, 405.0, 0.0) };
+        let wide = TableFacts { width_bytes: Some(68.0), ..known(10.0, 405.0, 0.0) };
         assert_eq!(estimate(&wide), Some(("widths", 5.0 * PAGE)));
-        assert_eq!(estimate(&Known { options: "autovacuum_enabled=on,fillfactor=50", ..wide }).unwrap().1, 0.0);
+        assert_eq!(estimate(&TableFacts { options: "autovacuum_enabled=on,fillfactor=50", ..wide }).unwrap().1, 0.0);
         assert_eq!(estimate(&known(10.0, 30.0, 10.0)), Some(("dead_rows", 2.5 * PAGE)));
     }
 
@@ -84,7 +84,7 @@ mod tests {
     fn nothing_is_made_up() {
         assert_eq!(estimate(&known(0.0, 5.0, 5.0)), None);
         assert_eq!(estimate(&known(10.0, 0.0, 0.0)), None, "never counted");
-        let few = Known { width_bytes: Some(100.0), ..known(1.0, 1e9, 0.0) };
+        let few = TableFacts { width_bytes: Some(100.0), ..known(1.0, 1e9, 0.0) };
         assert_eq!(estimate(&few).unwrap().1, 0.0, "an estimate of more rows than have room");
     }
 }

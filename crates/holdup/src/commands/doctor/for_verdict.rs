@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use holdup_collect::discover::{self, Found};
+use holdup_collect::discover::{self, WatchableSource};
 use holdup_collect::proc::Proc;
 use holdup_collect::watch::{self, Options};
 use holdup_diagnose::verdict::{Answer, SplitReport};
@@ -95,7 +95,7 @@ pub(super) fn run(dir: &Path, given: &[String], length: Duration, json: bool) ->
 fn sources(
     split: &SplitReport,
     given: &[String],
-    servers: &[Found],
+    servers: &[WatchableSource],
     manifest: Option<&Manifest>,
 ) -> Result<Vec<String>, String> {
     let wanted = split.watch.as_deref().ok_or("it needs a change, and holdup changes nothing")?;
@@ -264,9 +264,9 @@ mod tests {
         }
     }
 
-    fn server(kind: Kind, watch: &str) -> Found {
+    fn server(kind: Kind, watch: &str) -> WatchableSource {
         let (process, note) = (String::new(), String::new());
-        Found { port: 1, pid: 1, process, kind, watch: watch.to_owned(), note }
+        WatchableSource { port: 1, pid: 1, process, kind, watch: watch.to_owned(), note }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::Path;
 
-use holdup_collect::kubernetes::objects::{Account, Document, Read};
+use holdup_collect::kubernetes::objects::{Document, ObjectTracker, ReadTime};
 use holdup_import::LARGEST_BYTES;
 use holdup_recording::manifest::{Host, Manifest, RunState};
 use holdup_recording::writer::Recorder;
@@ -48,12 +48,12 @@ pub(super) fn import(given: ImportRequest<'_>) -> Result<(), Failure> {
         all().filter_map(|document| holdup_collect::kubernetes::objects::latest(std::slice::from_ref(document))).max();
     // Pods do not say when they were read. A single list is not older than the other facts.
     let is_single = all().filter(|document| document.pods() > 0).count() <= 1;
-    let mut account = Account::of_everything();
+    let mut tracker = ObjectTracker::for_everything();
     let mut batch = Batch::default();
     for document in all() {
         let document = std::slice::from_ref(document);
         let at = if is_single { latest } else { holdup_collect::kubernetes::objects::latest(document).or(latest) };
-        batch.append(account.take(document, Read { at: at.unwrap_or_else(clock::now_ns), window_ns: 0 }));
+        batch.append(tracker.take(document, ReadTime { at: at.unwrap_or_else(clock::now_ns), window_ns: 0 }));
     }
     batch.events.sort_by_key(|event| event.observed_at);
     let summary = ClusterSummary::from_documents(&documents, &batch);

@@ -13,38 +13,38 @@ pub(super) const REMEMBERED_NS: i64 = 60_000_000_000;
 
 /// The recorded executions of one server. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Taken(Arc<Mutex<Known>>);
+pub(super) struct RecordedExecutions(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct State {
     /// End by the server's timer, by thread and event.
     ended: HashMap<(i64, i64), i64>,
     order: VecDeque<(i64, i64)>,
 }
 
-impl Taken {
+impl RecordedExecutions {
     /// Marks one as recorded; false if it already was. `end_ns` is by the server's timer.
-    pub(super) fn take(&self, thread: i64, event: i64, end_ns: i64) -> bool {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.ended.insert((thread, event), end_ns).is_some() {
+    pub(super) fn mark(&self, thread: i64, event: i64, end_ns: i64) -> bool {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.ended.insert((thread, event), end_ns).is_some() {
             return false;
         }
-        known.order.push_back((thread, event));
+        state.order.push_back((thread, event));
         // The order is roughly that of their ends: forgetting one late does no harm.
-        while let Some(oldest) = known.order.front().copied() {
-            let is_old = known.ended.get(&oldest).is_none_or(|end| *end < end_ns - REMEMBERED_NS);
-            if !is_old && known.order.len() <= REMEMBERED_MAX {
+        while let Some(oldest) = state.order.front().copied() {
+            let is_old = state.ended.get(&oldest).is_none_or(|end| *end < end_ns - REMEMBERED_NS);
+            if !is_old && state.order.len() <= REMEMBERED_MAX {
                 break;
             }
-            known.order.pop_front();
-            known.ended.remove(&oldest);
+            state.order.pop_front();
+            state.ended.remove(&oldest);
         }
         true
     }
 
     /// Forgets all: the server may have restarted, with new ids.
     pub(super) fn forget(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Known::default();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = State::default();
     }
 }
 
@@ -54,23 +54,23 @@ mod tests {
 
     #[test]
     fn an_execution_is_taken_once_by_whoever_comes_first() {
-        let taken = Taken::default();
-        let other = taken.clone();
-        assert!(taken.take(1, 7, 100));
-        assert!(!other.take(1, 7, 100));
-        assert!(other.take(2, 7, 100) && other.take(1, 8, 100));
-        assert!(taken.take(3, 1, 200 + REMEMBERED_NS));
-        assert!(taken.take(1, 7, 100), "by then it is overwritten: nothing is kept for ever");
-        taken.forget();
-        assert!(taken.take(3, 1, 5));
+        let recorded = RecordedExecutions::default();
+        let other = recorded.clone();
+        assert!(recorded.mark(1, 7, 100));
+        assert!(!other.mark(1, 7, 100));
+        assert!(other.mark(2, 7, 100) && other.mark(1, 8, 100));
+        assert!(recorded.mark(3, 1, 200 + REMEMBERED_NS));
+        assert!(recorded.mark(1, 7, 100), "by then it is overwritten: nothing is kept for ever");
+        recorded.forget();
+        assert!(recorded.mark(3, 1, 5));
     }
 
     #[test]
     fn what_is_remembered_is_bounded() {
-        let taken = Taken::default();
+        let recorded = RecordedExecutions::default();
         for event in 0..REMEMBERED_MAX as i64 + 10 {
-            assert!(taken.take(1, event, 0));
+            assert!(recorded.mark(1, event, 0));
         }
-        assert_eq!(taken.0.lock().unwrap().ended.len(), REMEMBERED_MAX);
+        assert_eq!(recorded.0.lock().unwrap().ended.len(), REMEMBERED_MAX);
     }
 }

@@ -5,17 +5,17 @@ use std::collections::HashMap;
 use holdup_recording::rows::Thread;
 
 use crate::proc::census::{Census, Task};
-use crate::proc::sleeping::Place;
+use crate::proc::sleeping::KernelPlace;
 
 /// The rows of a census, with `state` only those in that state, as `source` saw them at `at`.
 pub(crate) fn rows(census: &Census, state: Option<char>, source: &str, at: i64) -> Vec<Thread> {
-    let mut groups: HashMap<(char, &Place), (&Task, i64)> = HashMap::new();
+    let mut groups: HashMap<(char, &KernelPlace), (&Task, i64)> = HashMap::new();
     for task in census.tasks() {
         if let Some(letter) = task.state.filter(|letter| state.is_none_or(|only| only == *letter)) {
             groups.entry((letter, &task.place)).or_insert((task, 0)).1 += 1;
         }
     }
-    let row = |((letter, place), (task, count)): ((char, &Place), (&Task, i64))| {
+    let row = |((letter, place), (task, count)): ((char, &KernelPlace), (&Task, i64))| {
         // One thread's times do not describe the others.
         let times = task.times.filter(|_| count == 1);
         Thread {

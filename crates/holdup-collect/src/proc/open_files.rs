@@ -127,9 +127,9 @@ impl Files {
 
 /// One file of one thread.
 #[derive(Debug, Default)]
-pub(crate) struct KeptFile(Option<(File, Permit)>);
+pub(crate) struct CachedFile(Option<(File, Permit)>);
 
-impl KeptFile {
+impl CachedFile {
     pub(crate) fn is_open(&self) -> bool {
         self.0.is_some()
     }
