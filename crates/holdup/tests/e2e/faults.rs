@@ -2,13 +2,13 @@
 //! is said in the recording. A draw is played here; what a seed stands for, the disk, the servers and the judge are beside it.
 //!
 //! Many draws: `HOLDUP_FAULT_SEEDS=0:100 cargo test -p holdup --test e2e drawn_faults -- --ignored`. Each leaves a line in
-//! `target/faults/<commit>.jsonl`, and is not played again while it is there. Steps of the wall clock are not among them: they can't
-//! be made for one process alone. The recording reads the wall clock once (`holdup_recording::clock`, which tests that).
+//! `target/faults/<commit>.jsonl`, and is not played again while it is there.
 
 mod disk;
 mod draw;
 mod judge;
 mod servers;
+mod wall_clock;
 
 use std::fs;
 use std::io::Write as _;
@@ -26,6 +26,7 @@ use self::disk::Disk;
 use self::draw::{Draw, Fault, Subject, Which};
 use self::judge::Played;
 use self::servers::Servers;
+use self::wall_clock::WallClock;
 use crate::program::{Running, finish, holdup, root, skip};
 use crate::service::Service;
 
@@ -36,12 +37,17 @@ const MINUTES: Duration = Duration::from_secs(180);
 struct Stage {
     service: Service,
     servers: Servers,
+    clock: WallClock,
+    /// The clock's files.
+    _dir: tempfile::TempDir,
 }
 
 impl Stage {
     /// None, with a reason, where something is not installed.
     fn new() -> Option<Self> {
-        Some(Self { servers: Servers::start()?, service: Service::start() })
+        let dir = tempfile::tempdir().unwrap();
+        let clock = WallClock::new(dir.path());
+        Some(Self { servers: Servers::start()?, service: Service::start(), clock, _dir: dir })
     }
 }
 
@@ -87,6 +93,9 @@ fn play(draw: &Draw, stage: &mut Stage) -> Option<Value> {
 fn start(draw: &Draw, stage: &Stage, disk: &Disk) -> (Running, Vec<String>) {
     let mut command = disk.within(env!("CARGO_BIN_EXE_holdup"));
     command.env("NO_COLOR", "1");
+    if draw.fault.is_of_clock() {
+        stage.clock.show(&mut command);
+    }
     let length = draw.length.as_millis();
     let sources = match draw.subject {
         Subject::Run => {
@@ -114,6 +123,8 @@ fn begin(draw: &Draw, stage: &Stage, disk: &Disk, run: &Running) {
         // Below what is open: nothing can be opened.
         Fault::NoDescriptors => allow_files(run, Some(3)),
         Fault::ServerKilled | Fault::ServerHung | Fault::ServerRefuses => stage.servers.begin(draw.fault, draw.server),
+        Fault::ClockAhead => stage.clock.set(3_600),
+        Fault::ClockBehind => stage.clock.set(-3_600),
     }
 }
 
@@ -122,6 +133,7 @@ fn end(draw: &Draw, stage: &mut Stage, disk: &Disk, run: &Running) {
         Fault::Full => disk.make_room(),
         Fault::Broken => disk.make_whole(),
         Fault::NoDescriptors => allow_files(run, None),
+        Fault::ClockAhead | Fault::ClockBehind => stage.clock.set(0),
         fault if fault.is_of_server() => stage.servers.end(fault, draw.server),
         _ => {}
     }
@@ -188,9 +200,9 @@ fn complaints(line: &Value) -> bool {
     line["complaints"].as_array().is_none_or(|complaints| !complaints.is_empty())
 }
 
-/// Three kinds of faults, one after the other, as short as they can be.
+/// Four kinds of faults, one after the other, as short as they can be.
 #[test]
-fn three_faults_on_short_recordings() {
+fn four_faults_on_short_recordings() {
     let Some(mut stage) = Stage::new() else { return };
     let s = Duration::from_secs;
     let (server, length) = (Which::MariaDb, s(5));
@@ -198,6 +210,7 @@ fn three_faults_on_short_recordings() {
         Draw { seed: 0, subject: Subject::Run, fault: Fault::Killed, server, length, at: s(2), lasts: s(0) },
         Draw { seed: 0, subject: Subject::Run, fault: Fault::Full, server, length: s(6), at: s(0), lasts: s(3) },
         Draw { seed: 0, subject: Subject::Watch, fault: Fault::ServerKilled, server, length, at: s(0), lasts: s(1) },
+        Draw { seed: 0, subject: Subject::Run, fault: Fault::ClockBehind, server, length, at: s(0), lasts: s(2) },
     ];
     for draw in draws {
         let Some(line) = play(&draw, &mut stage) else {

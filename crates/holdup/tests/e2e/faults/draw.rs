@@ -27,10 +27,14 @@ pub enum Fault {
     ServerHung,
     /// The server ends holdup's sessions and refuses its account for a while.
     ServerRefuses,
+    /// holdup's wall clock is an hour ahead for a while.
+    ClockAhead,
+    /// holdup's wall clock is an hour behind for a while.
+    ClockBehind,
 }
 
 /// In this order they take turns, so that as many seeds in a row as there are faults have each of them.
-const FAULTS: [Fault; 11] = [
+const FAULTS: [Fault; 13] = [
     Fault::Killed,
     Fault::Full,
     Fault::ServerHung,
@@ -42,6 +46,8 @@ const FAULTS: [Fault; 11] = [
     Fault::ServerRefuses,
     Fault::NoDescriptors,
     Fault::BrokenToTheEnd,
+    Fault::ClockAhead,
+    Fault::ClockBehind,
 ];
 
 impl Fault {
@@ -60,9 +66,14 @@ impl Fault {
         !self.ends() && !matches!(self, Self::FullToTheEnd | Self::BrokenToTheEnd)
     }
 
+    /// Whether it sets the wall clock.
+    pub fn is_of_clock(self) -> bool {
+        matches!(self, Self::ClockAhead | Self::ClockBehind)
+    }
+
     /// Whether writes of the recording fail.
     pub fn is_of_writes(self) -> bool {
-        !self.ends() && !self.is_of_server()
+        !self.ends() && !self.is_of_server() && !self.is_of_clock()
     }
 }
 

@@ -82,6 +82,7 @@ pub fn line(draw: &Draw, played: &Played, opened: Result<Recording, String>) -> 
     line["said"] = json!(silent.is_empty());
     complaints.extend(silent.iter().map(|h| format!("{:.2} s of {} are missing and not said", h.within_s, h.source)));
     complaints.extend(end_of(draw.fault, played, &recording));
+    complaints.extend(outside(played, &recording));
     line["complaints"] = json!(complaints);
     line
 }
@@ -101,13 +102,23 @@ fn end_of(fault: Fault, played: &Played, recording: &Recording) -> Option<String
         Fault::Full | Fault::Broken | Fault::NoDescriptors => {
             code == Some(0) && state == RunState::Complete && own.is_some_and(|own| own.gaps_total > 0)
         }
-        Fault::ServerKilled | Fault::ServerHung | Fault::ServerRefuses => {
+        Fault::ServerKilled | Fault::ServerHung | Fault::ServerRefuses | Fault::ClockAhead | Fault::ClockBehind => {
             code == Some(0) && state == RunState::Complete && own.is_none()
         }
     };
     let is_told = !fault.is_of_writes() || played.stderr.contains("can't be written");
     (!is_right || !is_told || played.stderr.contains("panicked"))
         .then(|| format!("it ended with {code:?} as {state:?}, own coverage {own:?}: {}", played.stderr))
+}
+
+/// A row at a time at which holdup did not record: the wall clock was believed after it was set.
+fn outside(played: &Played, recording: &Recording) -> Option<String> {
+    let within = recording.manifest.started_at..=played.ended;
+    let samples = recording.tables.samples.rows.iter().map(|sample| sample.observed_at);
+    let requests = recording.tables.requests.rows.iter().map(|request| request.done_at);
+    let ends = recording.manifest.ended_at;
+    let stray = samples.chain(requests).chain(ends).find(|time| !within.contains(time))?;
+    Some(format!("a row or the end is at {stray}, outside {within:?}"))
 }
 
 /// Whether the recording tells that rows of `source` are missing.
