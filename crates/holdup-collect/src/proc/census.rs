@@ -290,7 +290,10 @@ impl Task {
         }
         // A thread in D is likely to be in D again.
         let keep = self.state == Some('D');
+        memory.take_missed();
         let place = place(files, memory, &mut self.place_files, id, (depth, keep));
+        // A path that did not come in time is asked for again, even if the thread stays where it is.
+        let depth = if memory.take_missed() { Depth::Call } else { depth };
         let after = self.schedstat.read(files, id, "schedstat", true).and_then(|text| task::schedstat(text).ok());
         // If it has run meanwhile, the place does not belong to the state, and the memory at the
         // call's address may be anything.

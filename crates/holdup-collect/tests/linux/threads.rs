@@ -87,6 +87,29 @@ fn threads_at_one_place_are_one_row() {
     assert_eq!((row.stack.as_deref(), row.path.as_deref(), row.run_queue_ns_total), (None, None, Some(5)));
 }
 
+/// Its memory does not answer at first, as that of a process whose address space is being changed.
+#[test]
+fn a_path_that_came_too_late_is_asked_for_again() {
+    let tree = Tree::of(71..73, 'D');
+    let memory = tree.dir.path().join("proc/71/mem");
+    let answers = std::fs::read(&memory).unwrap();
+    std::fs::remove_file(&memory).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&memory).status().unwrap().success());
+    let mut process = Process::new(tree.proc.clone(), PID);
+    let (batch, result) = sample(&mut process);
+    assert_eq!(result, Ok(()));
+    assert_eq!(counts(&batch, |row| row.stack.is_some() && row.path.is_none()), 2);
+    // Lets go who waits in it.
+    drop(std::fs::OpenOptions::new().write(true).open(&memory).unwrap());
+    std::fs::remove_file(&memory).unwrap();
+    std::fs::write(&memory, answers).unwrap();
+    let found = (0..6_000).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        counts(&sample(&mut process).0, |row| row.path.is_some()) == 2
+    });
+    assert!(found, "its path stays unknown");
+}
+
 /// Of a pile-up so many places are read as the budget allows, but all of it is counted; and those that stay where they are
 /// are all known in the end.
 #[test]

@@ -59,22 +59,28 @@ impl<S: Read + Write> Connection<S> {
         connection.send(SETTINGS, 0, 0, &payload).then_some(connection)
     }
 
-    /// The next frame; none if the client has gone. Settings are acknowledged on the way.
+    /// The next frame but for settings; none if the client has gone.
     pub fn read(&mut self) -> Option<Frame> {
         loop {
-            let mut header = [0; 9];
-            self.stream.read_exact(&mut header).ok()?;
-            let [l0, l1, l2, kind, flags, s0, s1, s2, s3] = header;
-            let mut payload = vec![0; u32::from_be_bytes([0, l0, l1, l2]) as usize];
-            self.stream.read_exact(&mut payload).ok()?;
-            if kind == SETTINGS {
-                if flags & 1 == 0 && !self.send(SETTINGS, 1, 0, &[]) {
-                    return None;
-                }
-                continue;
+            let frame = self.any_frame()?;
+            if frame.kind != SETTINGS {
+                return Some(frame);
             }
-            return Some(Frame { kind, flags, stream: u32::from_be_bytes([s0, s1, s2, s3]), payload });
         }
+    }
+
+    /// The next frame, be it settings, which are acknowledged; none if the client has gone.
+    pub fn any_frame(&mut self) -> Option<Frame> {
+        let mut header = [0; 9];
+        self.stream.read_exact(&mut header).ok()?;
+        let [l0, l1, l2, kind, flags, s0, s1, s2, s3] = header;
+        let mut payload = vec![0; u32::from_be_bytes([0, l0, l1, l2]) as usize];
+        self.stream.read_exact(&mut payload).ok()?;
+        let is_request = kind == SETTINGS && flags & 1 == 0;
+        if is_request && !self.send(SETTINGS, 1, 0, &[]) {
+            return None;
+        }
+        Some(Frame { kind, flags, stream: u32::from_be_bytes([s0, s1, s2, s3]), payload })
     }
 
     /// The number of the next stream whose request is whole; frames of no interest are passed over.
@@ -116,6 +122,14 @@ impl<S: Read + Write> Connection<S> {
 }
 
 impl Connection<TcpStream> {
+    /// Whether the client has sent something that was not read yet.
+    pub fn has_more(&self) -> bool {
+        self.stream.set_nonblocking(true).expect("it is open");
+        let waits = self.stream.peek(&mut [0]).is_ok_and(|bytes| bytes > 0);
+        self.stream.set_nonblocking(false).expect("it is open");
+        waits
+    }
+
     /// Says nothing more, and reads on until the client closes, so that closing is no reset.
     pub fn end(mut self) {
         let _ = self.stream.shutdown(Shutdown::Write);
