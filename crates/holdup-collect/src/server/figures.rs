@@ -50,7 +50,11 @@ impl Figures {
             if !self.usage(*pid, &labels, out) {
                 continue;
             }
-            out.put(metrics::server::OPEN_FILE_DESCRIPTORS, Labels::new(labels.clone()), member.held.descriptors as f64);
+            out.put(
+                metrics::server::OPEN_FILE_DESCRIPTORS,
+                Labels::new(labels.clone()),
+                member.held.descriptors as f64,
+            );
             out.put(metrics::server::SOCKETS, Labels::new(labels.clone()), member.held.sockets() as f64);
             let census = self.censuses.entry(*pid).or_insert_with(|| shared_census::join(&self.proc, *pid));
             let looked = census.look(&mut self.files, &mut self.memory, |census| threads(census, &labels, out));

@@ -54,7 +54,7 @@ fn recording(names: &[&str]) -> (tempfile::TempDir, Recording) {
 
 fn judged(recording: &Recording, window: Option<Window>, measured_from: i64) -> Vec<Operation> {
     let rows: Vec<&Request> = recording.tables.requests.rows.iter().collect();
-    of(recording, &rows, window, measured_from)
+    summarize(recording, &rows, window, measured_from)
 }
 
 /// To the three digits of the histograms.

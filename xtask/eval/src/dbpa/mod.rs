@@ -129,7 +129,7 @@ fn seen(cases: &[Case], without: &[Family], sessions: Sessions) -> Vec<Frame> {
                     Sessions::Recorded => {}
                     Sessions::Hidden => frame = frame.without_signal(signal),
                     Sessions::Jittered => {
-                        let moved = Jitter::new(0, SESSIONS_MOVED).of(&case.name, 1.0);
+                        let moved = Jitter::new(0, SESSIONS_MOVED).apply(&case.name, 1.0);
                         if let Some(values) = frame.get(signal) {
                             let values = values.iter().map(|value| value * moved).collect();
                             frame.set(signal, values);

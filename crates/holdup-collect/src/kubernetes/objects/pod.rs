@@ -116,7 +116,8 @@ fn happened(
             all.push((moment(ended.finished_at.as_deref()).unwrap_or(now), "container_restarted", text, labels));
         }
         _ if !is_first && more > 0 => {
-            let labels = Labels::new([("container", name)]).with("reason", "unknown").with("restarts", more.to_string());
+            let labels =
+                Labels::new([("container", name)]).with("reason", "unknown").with("restarts", more.to_string());
             let text = format!("container {name} was restarted; Kubernetes does not say how it ended");
             all.push((now, "container_restarted", text, labels));
         }
