@@ -3,6 +3,7 @@
 
 mod depth;
 mod gate;
+mod large;
 mod lexer;
 mod mariadb;
 mod old;

@@ -25,6 +25,11 @@ impl Raw {
         raw
     }
 
+    /// The connection, to be kept open.
+    pub fn into_stream(self) -> UnixStream {
+        self.0
+    }
+
     fn send(&mut self, number: u8, body: &[u8]) {
         let length = u32::try_from(body.len()).unwrap().to_le_bytes();
         self.0.write_all(&[&length[..3], &[number], body].concat()).unwrap();

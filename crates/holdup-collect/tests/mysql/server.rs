@@ -58,6 +58,15 @@ impl Server {
         }
     }
 
+    /// User and system time that it has used.
+    pub fn cpu_time(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap();
+        let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
+        // Fields 14 and 15 of proc(5), counted from the third; a hundred ticks are a second.
+        let ticks: u64 = fields[11..13].iter().map(|ticks| ticks.parse::<u64>().unwrap()).sum();
+        Duration::from_millis(ticks * 10)
+    }
+
     /// Sends it a signal.
     pub fn signal(&self, signal: i32) {
         // SAFETY: the process is our own child, which has not been waited for.

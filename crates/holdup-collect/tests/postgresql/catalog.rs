@@ -68,7 +68,7 @@ fn a_sample_of_ten_thousand_tables() {
 }
 
 /// User and system time of a process.
-fn cpu_time(pid: &str) -> Duration {
+pub fn cpu_time(pid: &str) -> Duration {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("the server's process");
     let fields: Vec<i64> =
         stat.rsplit(") ").next().unwrap_or_default().split(' ').filter_map(|field| field.parse().ok()).collect();

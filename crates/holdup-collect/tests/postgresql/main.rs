@@ -6,6 +6,7 @@ mod advice;
 mod catalog;
 mod depth;
 mod gate;
+mod large;
 mod lexer;
 mod logged;
 mod plans;
