@@ -335,7 +335,7 @@ watch: [host]
             (
                 "p99 < 500ms",
                 "median < 500ms",
-                "s.yaml:13: thresholds[0]: unknown metric \"median\"; there are: p50, p99, p99.9 or any other percentile, max, mean, errors, rate",
+                "s.yaml:13: thresholds[0]: unknown metric \"median\"; known: p50, p99, p99.9 or any other percentile, max, mean, errors, rate",
             ),
         ];
         for (from, to, expected) in cases {

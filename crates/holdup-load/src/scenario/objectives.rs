@@ -74,7 +74,7 @@ mod tests {
             ),
             (
                 "thresholds: [{objective: buy p99 < 1s}]\n",
-                "s.yaml:1: thresholds[0].objective: no operation is called \"buy\"; there are: search, checkout/pay",
+                "s.yaml:1: thresholds[0].objective: no operation is called \"buy\"; known: search, checkout/pay",
             ),
         ] {
             assert_eq!(read(text).unwrap_err().to_string(), expected);

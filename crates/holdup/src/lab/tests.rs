@@ -149,7 +149,7 @@ fn mistakes_are_told_with_their_line() {
         (
             "processes: [{ name: one, run: [a] }]\nvariants:\n  a: { title: A, start: [two], expect: { verdict: healthy } }\n",
             3,
-            "unknown name \"two\"",
+            "unknown \"two\"",
         ),
         (
             "processes: [{ name: one, run: [a] }]\nvariants:\n  a: { title: A, start: [one], expect: { verdict: found } }\n",

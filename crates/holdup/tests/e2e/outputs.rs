@@ -120,7 +120,7 @@ fn what_is_wrong_is_found_before_the_load() {
         (vec!["--out", "csv:new.csv", "--out", "csv:no/such/dir.csv"], &["no/such/dir.csv", "No such file"]),
         (vec!["--out", "csv:there", "--out", &nobody], &["127.0.0.1", "refused"]),
         (vec!["--out", "csv:there", "--out", &elsewhere], &["status 404", "/api/v1/write"]),
-        (vec!["--out", "-", "--out", "csv:-"], &["two outputs want stdout"]),
+        (vec!["--out", "-", "--out", "csv:-"], &["two outputs write to stdout"]),
         (vec!["--out", "-", "--json"], &["--json"]),
         (vec!["--metrics", "here"], &["--metrics", "127.0.0.1:9464"]),
         (vec!["--out", "junit:new.xml", "--metrics", &taken], &["in use"]),
