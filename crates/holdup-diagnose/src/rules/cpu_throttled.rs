@@ -19,7 +19,7 @@ pub const RULE: Rule = Rule {
         hurts: "Every request in flight stops for tens of milliseconds again and again. If the incoming work needs more than the quota, requests queue without end, on a host whose CPUs are idle.",
         needs: "The quota and the throttling counters of the service's cgroup, and the CPU time it used (--watch pid:N, server:PORT or cgroup:PATH). For a group throttled in most periods the counters suffice: a group without a quota never is.",
         predicts: "Most periods are throttled; the service's CPU time stands at the quota; the CPU time of a request, with the queue at that utilization of the quota, is a large part of the delay.",
-        clears: "There is no quota, or its stops and the queue behind them are a small share of the delay. Throttled periods alone prove nothing: with 77 of 83 of them throttled a service was still fast.",
+        clears: "No quota is set, or its stops and the queue behind them are a small share of the delay. Throttled periods alone prove nothing: with 77 of 83 of them throttled a service was still fast.",
         looks_like: "Saturated CPUs make threads wait as well, with no idle time on the host. A pool or a lock makes requests wait while the quota is not used up.",
         fix: "A larger quota, as the load needs; or less CPU work per request.",
         prove: "The same load again: hardly a period is throttled.",

@@ -20,7 +20,7 @@ pub const RULE: Rule = Rule {
         what: "The machine or process that generates the load can't keep up: it sends late, or its limit on requests in flight binds while the service still answers as fast as before.",
         hurts: "Every number of the run then describes the generator. A knee found this way is the knee of the wrong system.",
         needs: "Request rows with intended start, the moment a connection was free, and send; for the reason, the generator's own samples (busy time, run-queue wait, CPU quota). holdup's own runs have them.",
-        predicts: "Send lag (from connection free to sent) is a large part of response time; or requests wait for a free connection while service time is what it is without load. Its loop never sleeps, waits for a CPU, or its CPU cgroup is out of quota.",
+        predicts: "Send lag (from connection free to sent) is a large part of response time; or requests wait for a free connection while service time is as low as without load. Its loop never sleeps, waits for a CPU, or its CPU cgroup is out of quota.",
         clears: "Send lag is a small share of the excess, and if requests waited for a connection, the service itself had become slower.",
         looks_like: "A slow service: it too makes requests wait for the generator's connections, but its service time grows. A closed-model generator never shows the difference.",
         fix: "More connections (load.connections); another core (--loops, --cpus), a larger CPU quota, fewer processes beside it; its schedule split over machines (--shard).",

@@ -22,7 +22,7 @@ pub const RULE: Rule = Rule {
         hurts: "A read that memory would answer in microseconds waits for a disk, and the disk serves the same data over and over.",
         needs: "The host's disk, memory and paging counters (--watch host), the thread states and memory cgroup of the service's processes (--watch pid:N); for a database with its own cache also its status (--watch mysql://…, postgresql://… with the sizes of its tables).",
         predicts: "Memory (the machine's, or the cgroup's) is full of file pages, or the database's own cache is full; threads sleep in reads; the pages read had been in memory recently (refaults), in reads about as small as requested.",
-        clears: "Memory has room; reads are of new data; hardly any request has to read; threads hardly ever slept for reads; or most of the data read was never requested, which is readahead's doing.",
+        clears: "Memory has room; reads fetch new data; hardly any request has to read; threads hardly ever slept for reads; or most of the data read was never requested, which is readahead's doing.",
         looks_like: "Readahead that is too large pushes out needed data as well: reads are then large and mostly unused. A cold cache after a restart reads as much, once. A full page cache alone proves nothing: it is meant to be full.",
         fix: "More memory for it (a higher cgroup limit, a larger buffer pool), less data accessed (an index, a covering index, smaller rows), or a disk that is fast enough.",
         prove: "The same load again: hardly a major fault or a read per request.",

@@ -44,7 +44,7 @@ fn account(seen: &View) -> Votes {
                 seen.up(&RECEIVED_PER_COMMIT, 1.0),
             ]),
         )
-        .supports(1.0, "there are no more transactions than before", seen.steady(&COMMITS, 1.0))
+        .supports(1.0, "the number of transactions stays", seen.steady(&COMMITS, 1.0))
         .refutes(1.0, "a changed row costs more log", seen.up(&LOG_PER_CHANGE, 1.0))
         .refutes(3.0, "sessions wait for row locks more than before", piled_up_at_rows(seen))
 }

@@ -107,7 +107,7 @@ pub(crate) fn origin(case: &Case<'_>, at: &AtCeiling) -> String {
     } else {
         ""
     };
-    format!("It is none of the documented limits ({}): its origin is unknown.{restart}", documented.join(", "))
+    format!("It matches no documented limit ({}): its origin is unknown.{restart}", documented.join(", "))
 }
 
 /// The outcome from a cloud's figures on `unit` if they show a limit; else from this host's.

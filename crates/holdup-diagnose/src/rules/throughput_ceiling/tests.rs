@@ -171,7 +171,7 @@ fn the_incident_is_named_with_its_level_and_burst_and_no_wrong_limit() {
     let texts: Vec<&str> = found.evidence.iter().map(|e| e.text.as_str()).collect();
     let all = texts.join("\n");
     for part in [
-        "none of the documented limits (baseline of db.r5.2xlarge 288 MB/s, burst of db.r5.2xlarge 594 MB/s",
+        "matches no documented limit (baseline of db.r5.2xlarge 288 MB/s, burst of db.r5.2xlarge 594 MB/s",
         "its origin is unknown",
         "3 December 2019",
         "the limit (provisioned of the io1 volume) is 30,000 operations/s",
