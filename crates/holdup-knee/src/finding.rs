@@ -55,13 +55,13 @@ pub struct Breaking {
     /// Requests per second.
     pub rate: Estimate,
     /// The requirement that it misses from there on.
-    pub how: How,
+    pub how: MissedRequirement,
 }
 
 /// The requirement that is missed beyond the breaking point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum How {
+pub enum MissedRequirement {
     /// Requests pile up: fewer end than become due.
     AchievedBelowOffered,
     /// More requests fail than allowed.
@@ -158,17 +158,17 @@ pub struct Point {
     /// Growth of the requests in the system, as a share of the offered rate: 0.1 means every tenth request stays.
     pub growth: f64,
     /// Whether the service kept up.
-    pub held: Held,
+    pub held: StepResult,
 }
 
 /// Whether the service kept up in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Held {
+pub enum StepResult {
     /// Yes.
     Yes,
     /// No.
-    No(How),
+    No(MissedRequirement),
     /// The step is too short or too unsteady to say.
     Unclear,
     /// The generator did not offer the intended load.

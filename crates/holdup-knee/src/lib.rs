@@ -28,7 +28,7 @@ mod simulation;
 
 pub use config::{Config, Objective};
 pub use figure::figure;
-pub use finding::{Breaking, Curve, Estimate, Finding, Held, How, Hysteresis, Peak, Point, Usl};
+pub use finding::{Breaking, Curve, Estimate, Finding, Hysteresis, MissedRequirement, Peak, Point, StepResult, Usl};
 pub use judge::judge;
 pub use search::{Move, Progress, Search};
 pub use step::{Purpose, Second, Step, Summary};

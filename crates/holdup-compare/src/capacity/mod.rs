@@ -12,8 +12,8 @@ mod tests;
 use std::collections::BTreeMap;
 
 pub use holdup_knee::figure;
-use holdup_knee::scaling::{self, Given, Scaling};
-use holdup_knee::{Estimate, How};
+use holdup_knee::scaling::{self, CapacityPoint, Scaling};
+use holdup_knee::{Estimate, MissedRequirement};
 use serde::{Deserialize, Serialize};
 
 pub use plan::{Demand, Load, Plan, PlanRow};
@@ -50,7 +50,7 @@ pub struct Setting {
     /// The rate at which the service stops keeping up.
     pub breaking_point: Option<Interval>,
     /// How it fails to keep up from there on.
-    pub how: Option<How>,
+    pub how: Option<MissedRequirement>,
     /// The highest rate that it completes for long.
     pub capacity: Option<Interval>,
     /// The root cause beyond the knee, by most searches.
@@ -136,9 +136,9 @@ fn grows(settings: &[Setting]) -> (Option<Scaling>, Option<String>) {
     let figures: [(&str, Figure); 2] = [("capacity", |setting| setting.capacity), ("knee", |setting| setting.knee)];
     let answered: Vec<&Setting> = settings.iter().filter(|setting| setting.knee.is_some()).collect();
     for (name, figure) in figures {
-        let given: Vec<Given> = answered
+        let given: Vec<CapacityPoint> = answered
             .iter()
-            .filter_map(|setting| Some(Given { value: setting.value?, carried: estimate(figure(setting)?) }))
+            .filter_map(|setting| Some(CapacityPoint { value: setting.value?, carried: estimate(figure(setting)?) }))
             .collect();
         if given.len() == answered.len()
             && let Some(found) = scaling::scaling(&given)

@@ -1,7 +1,7 @@
 //! The number of instances for a load at each value, and their connections compared with the
 //! budget.
 
-use holdup_knee::scaling::{self, Budget, Needed};
+use holdup_knee::scaling::{self, Budget, InstanceCount};
 use serde::{Deserialize, Serialize};
 
 use super::{Setting, estimate};
@@ -57,7 +57,7 @@ pub struct PlanRow {
     /// The rate that each carries: its knee less the headroom.
     pub each: f64,
     /// The number of instances.
-    pub needed: Needed,
+    pub needed: InstanceCount,
     /// Connections that one instance opens.
     pub connections_each: Option<f64>,
     /// The use of the connection budget; none if one of both figures is unknown.

@@ -16,7 +16,7 @@ fn found(value: f64, round: u32, knee: f64) -> Run {
         round,
         path: format!("cpu-{value}-{round}"),
         knee: Some(interval_of(0.9 * knee)),
-        breaking_point: Some(BreakingPoint { rate: interval_of(knee), how: How::AchievedBelowOffered }),
+        breaking_point: Some(BreakingPoint { rate: interval_of(knee), how: MissedRequirement::AchievedBelowOffered }),
         capacity: Some(interval_of(knee)),
         no_knee: None,
         culprit: Some("cpu_throttled".to_owned()),

@@ -1,7 +1,7 @@
 //! The fitted curves as points of lines for a chart. They end where the steps end: a longer line
 //! would promise what no step measured.
 
-use holdup_knee::{Curve, Finding, Held, Usl};
+use holdup_knee::{Curve, Finding, StepResult, Usl};
 
 use super::{LinePoint, ScalabilityLaw, interval, rate};
 use holdup_recording::words::round;
@@ -59,7 +59,7 @@ pub(super) fn law(usl: &Usl, finding: &Finding) -> ScalabilityLaw {
 /// the slowest step that held.
 fn within(line: impl Iterator<Item = (f64, f64)>, finding: &Finding) -> Vec<LinePoint> {
     let slowest = |held: bool| {
-        let of = finding.points.iter().filter(|point| (point.held == Held::Yes) == held);
+        let of = finding.points.iter().filter(|point| (point.held == StepResult::Yes) == held);
         of.filter_map(|point| point.response_ns).fold(0.0, f64::max) / 1e6
     };
     let most = slowest(false).max(2.0 * slowest(true));

@@ -9,8 +9,8 @@ mod words;
 
 use std::time::Duration;
 
-use holdup_knee::{Config, Estimate, Finding, Held, Step};
-pub use holdup_knee::{How, Purpose};
+use holdup_knee::{Config, Estimate, Finding, Step, StepResult};
+pub use holdup_knee::{MissedRequirement, Purpose};
 use holdup_recording::{Recording, hlog};
 use serde::{Deserialize, Serialize};
 
@@ -78,7 +78,7 @@ pub struct BreakingPoint {
     /// Requests per second.
     pub rate: Interval,
     /// The goal missed from there.
-    pub how: How,
+    pub how: MissedRequirement,
 }
 
 /// What happened when load fell after an overload.
@@ -152,7 +152,7 @@ pub struct StepReport {
     /// Whether the service kept up: `yes`, `no`, `unclear`, `generator_limited`.
     pub held: String,
     /// The goal missed, if it did not.
-    pub how: Option<How>,
+    pub how: Option<MissedRequirement>,
 }
 
 /// The result of a search for the knee; none if it can't be read.
@@ -253,10 +253,10 @@ fn points(finding: &Finding, steps: &[Step], p99: impl Fn(&Step) -> Option<f64>)
         .zip(played)
         .map(|(point, step)| {
             let (held, how) = match point.held {
-                Held::Yes => ("yes", None),
-                Held::No(how) => ("no", Some(how)),
-                Held::Unclear => ("unclear", None),
-                Held::GeneratorLimited => ("generator_limited", None),
+                StepResult::Yes => ("yes", None),
+                StepResult::No(how) => ("no", Some(how)),
+                StepResult::Unclear => ("unclear", None),
+                StepResult::GeneratorLimited => ("generator_limited", None),
             };
             StepReport {
                 from_s: round(step.from.as_secs_f64(), 3),

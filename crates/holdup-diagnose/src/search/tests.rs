@@ -28,7 +28,7 @@ fn step(offered: f64, ms: f64, why_limited: Option<&str>) -> Step {
     }
 }
 
-fn point(offered: f64, ms: f64, held: Held) -> Point {
+fn point(offered: f64, ms: f64, held: StepResult) -> Point {
     Point {
         offered,
         due: offered,
@@ -42,10 +42,13 @@ fn point(offered: f64, ms: f64, held: Held) -> Point {
 }
 
 fn found() -> (Finding, Vec<Step>) {
-    let piles = Held::No(How::AchievedBelowOffered);
+    let piles = StepResult::No(MissedRequirement::AchievedBelowOffered);
     let finding = Finding {
         knee: Some(estimate(197.8123, 190.2, 205.0)),
-        breaking_point: Some(Breaking { rate: estimate(201.6, 199.0, 204.0), how: How::AchievedBelowOffered }),
+        breaking_point: Some(Breaking {
+            rate: estimate(201.6, 199.0, 204.0),
+            how: MissedRequirement::AchievedBelowOffered,
+        }),
         capacity: Some(estimate(201.6, 199.0, 204.0)),
         knee_of_capacity_ratio: Some(0.9812),
         hysteresis: Some(Hysteresis {
@@ -56,7 +59,7 @@ fn found() -> (Finding, Vec<Step>) {
             response_ratio: 1.02,
         }),
         curve: Some(Curve { base_ns: 2e7, capacity: 201.6, a: 0.001, k: 2.0, onset: 1.0 }),
-        points: vec![point(100.0, 20.0, Held::Yes), point(320.0, 570.0, piles)],
+        points: vec![point(100.0, 20.0, StepResult::Yes), point(320.0, 570.0, piles)],
         steps_visited: 2,
         is_stable: true,
         elapsed: Duration::from_secs(102),
@@ -89,7 +92,7 @@ fn an_answer_in_sentences() {
     );
     assert!(report.is_answered() && !report.fails_below());
     let last = &report.points[1];
-    assert_eq!((last.held.as_str(), last.how), ("no", Some(How::AchievedBelowOffered)));
+    assert_eq!((last.held.as_str(), last.how), ("no", Some(MissedRequirement::AchievedBelowOffered)));
     assert_eq!((last.mean_ms, last.p99_ms, last.from_s), (Some(570.0), Some(320.0), 1.0));
 }
 
@@ -99,7 +102,7 @@ fn what_varies_does_not_recover_or_misses_its_objective_is_said() {
     finding.knee_of_capacity_ratio = Some(0.6);
     finding.hysteresis =
         finding.hysteresis.map(|h| Hysteresis { recovered: false, after: None, response_ratio: 4.96, ..h });
-    finding.breaking_point = finding.breaking_point.map(|b| Breaking { how: How::Objective, ..b });
+    finding.breaking_point = finding.breaking_point.map(|b| Breaking { how: MissedRequirement::Objective, ..b });
     finding.unresolved = vec!["visits disagree at 150 requests/s".to_owned()];
     finding.is_stable = false;
     let objective = Some(holdup_knee::Objective { quantile: 0.99, below_ns: 5e8 });
@@ -121,7 +124,7 @@ fn what_varies_does_not_recover_or_misses_its_objective_is_said() {
 fn a_refusal_names_its_reason_once_and_is_no_answer() {
     let refused = Finding {
         refused: Some("the generator was the limit at 104/s; the service followed up to 50/s".to_owned()),
-        points: vec![point(50.0, 20.0, Held::Yes), point(104.0, 30.0, Held::GeneratorLimited)],
+        points: vec![point(50.0, 20.0, StepResult::Yes), point(104.0, 30.0, StepResult::GeneratorLimited)],
         steps_visited: 3,
         ..Finding::default()
     };

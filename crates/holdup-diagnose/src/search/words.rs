@@ -1,6 +1,6 @@
 //! A search in sentences.
 
-use holdup_knee::{Config, How};
+use holdup_knee::{Config, MissedRequirement};
 
 use super::{Interval, ScalabilityLaw, SearchReport};
 use holdup_recording::words::{ms, thousands};
@@ -53,11 +53,11 @@ pub(crate) fn headline(report: &SearchReport) -> String {
         return format!("No knee is named, because {refused}");
     }
     let breaks = |b: &super::BreakingPoint| match b.how {
-        How::AchievedBelowOffered => {
+        MissedRequirement::AchievedBelowOffered => {
             format!("breaks at {}: fewer requests end than become due", per_second(b.rate.value))
         }
-        How::Errors => format!("breaks at {}: requests fail", per_second(b.rate.value)),
-        How::Objective => format!("misses its objective from {} on", per_second(b.rate.value)),
+        MissedRequirement::Errors => format!("breaks at {}: requests fail", per_second(b.rate.value)),
+        MissedRequirement::Objective => format!("misses its objective from {} on", per_second(b.rate.value)),
     };
     let stuck = report.hysteresis.is_some_and(|h| !h.recovered);
     let after = if stuck { "; it does not recover from an overload" } else { "" };
@@ -70,17 +70,19 @@ pub(crate) fn headline(report: &SearchReport) -> String {
     text + after
 }
 
-fn missed(how: How, config: &Config) -> String {
+fn missed(how: MissedRequirement, config: &Config) -> String {
     match (how, config.objective) {
-        (How::AchievedBelowOffered, _) => "fewer requests end than become due, so they pile up".to_owned(),
-        (How::Errors, _) => {
+        (MissedRequirement::AchievedBelowOffered, _) => {
+            "fewer requests end than become due, so they pile up".to_owned()
+        }
+        (MissedRequirement::Errors, _) => {
             format!("more than {} % of the requests fail beyond it", thousandths(100.0 * config.error_ratio_most))
         }
-        (How::Objective, Some(objective)) => {
+        (MissedRequirement::Objective, Some(objective)) => {
             let quantile = thousandths(100.0 * objective.quantile);
             format!("p{quantile} is over {} beyond it, the search's objective", ms(objective.below_ns / 1e6))
         }
-        (How::Objective, None) => "its objective is missed".to_owned(),
+        (MissedRequirement::Objective, None) => "its objective is missed".to_owned(),
     }
 }
 

@@ -4,17 +4,17 @@
 use crate::judge::capacity::capacity;
 use crate::judge::curve::{Fit, fit};
 use crate::judge::follows::{bracket, errors_base, leak, spoilt_by};
-use crate::judge::observed::observed;
+use crate::judge::observations::observed;
 use crate::judge::variation::Variation;
 use crate::judge::visit::{Visit, Z};
-use crate::{Config, Estimate, Held, How, Purpose, Step};
+use crate::{Config, Estimate, MissedRequirement, Purpose, Step, StepResult};
 
 /// All steps, weighed against each other.
 #[derive(Clone, Debug)]
 pub(crate) struct Analysis {
     pub visits: Vec<Visit>,
     /// The result of each visit.
-    pub held: Vec<Held>,
+    pub held: Vec<StepResult>,
     /// Share of requests that fail even at low rates.
     pub errors_base: f64,
     /// The visit after which the service no longer kept up with rates that it had carried before:
@@ -35,27 +35,27 @@ pub(crate) struct Analysis {
 }
 
 impl Analysis {
-    pub fn of(steps: &[Step], config: &Config) -> Self {
+    pub fn from_steps(steps: &[Step], config: &Config) -> Self {
         let mut visits: Vec<Visit> =
-            steps.iter().enumerate().filter_map(|(index, step)| Visit::of(index, step, config)).collect();
+            steps.iter().enumerate().filter_map(|(index, step)| Visit::from_step(index, step, config)).collect();
         if let Some(fastest) = visits.iter().filter_map(|visit| visit.response).reduce(f64::min) {
-            visits.iter_mut().for_each(|visit| visit.knowing(fastest));
+            visits.iter_mut().for_each(|visit| visit.set_fastest(fastest));
         }
         let usual: Vec<&Visit> =
             visits.iter().filter(|visit| !visit.is_limited && steps[visit.step].purpose != Purpose::Recover).collect();
-        let variation = Variation::of(steps, &usual, config);
+        let variation = Variation::from_steps(steps, &usual, config);
         let leak = leak(&usual);
         let errors_base = errors_base(&usual);
         let errors_most = errors_base + config.error_ratio_most;
         // With variable requests, response times may climb for a few seconds by chance.
         let is_unsettled = |visit: &Visit| variation.is_little() && visit.is_unsettled();
-        let held: Vec<Held> = visits
+        let held: Vec<StepResult> = visits
             .iter()
             .map(|visit| match visit.missed(leak, errors_most) {
-                _ if visit.is_limited => Held::GeneratorLimited,
-                Some(how) => Held::No(how),
-                None if visit.keeps_up(leak) && !is_unsettled(visit) => Held::Yes,
-                None => Held::Unclear,
+                _ if visit.is_limited => StepResult::GeneratorLimited,
+                Some(how) => StepResult::No(how),
+                None if visit.keeps_up(leak) && !is_unsettled(visit) => StepResult::Yes,
+                None => StepResult::Unclear,
             })
             .collect();
         let spoilt_by = spoilt_by(steps, &visits, &held);
@@ -64,7 +64,7 @@ impl Analysis {
         let counts = |index: usize| match steps[visits[index].step].purpose {
             _ if spoilt_by.is_some_and(|spoilt| index > spoilt) => false,
             Purpose::Recover => false,
-            Purpose::Overload => held[index] == Held::Yes && visits[index].ended >= ENOUGH,
+            Purpose::Overload => held[index] == StepResult::Yes && visits[index].ended >= ENOUGH,
             _ => true,
         };
         let (hold, over, conflicts) = bracket(&visits, &held, &counts);
@@ -78,7 +78,7 @@ impl Analysis {
         let capacity = capacity(&visits, &held, &counts, hold, over, &variation);
         let is_usable = |index: usize| {
             counts(index)
-                && matches!(held[index], Held::Yes | Held::Unclear)
+                && matches!(held[index], StepResult::Yes | StepResult::Unclear)
                 && over.is_none_or(|over| visits[index].offered < over)
                 && !conflicts.contains(&index)
                 && !is_unsettled(&visits[index])
@@ -134,16 +134,21 @@ impl Analysis {
     pub fn witnesses(&self) -> usize {
         let Some(over) = self.over else { return 0 };
         let near = |visit: &Visit| visit.offered >= over && visit.offered <= 1.6 * over;
-        self.visits.iter().zip(&self.held).filter(|(visit, held)| near(visit) && matches!(held, Held::No(_))).count()
+        self.visits
+            .iter()
+            .zip(&self.held)
+            .filter(|(visit, held)| near(visit) && matches!(held, StepResult::No(_)))
+            .count()
     }
 
     /// How the service breaks just above the highest rate that held.
-    pub fn how(&self) -> Option<How> {
+    pub fn how(&self) -> Option<MissedRequirement> {
         let over = self.over?;
         let near = || self.visits.iter().zip(&self.held).filter(|(visit, _)| visit.offered <= 1.3 * over);
-        let errors = near().filter(|(_, held)| **held == Held::No(How::Errors)).count();
-        let piles = near().filter(|(_, held)| **held == Held::No(How::AchievedBelowOffered)).count();
-        Some(if errors > piles { How::Errors } else { How::AchievedBelowOffered })
+        let errors = near().filter(|(_, held)| **held == StepResult::No(MissedRequirement::Errors)).count();
+        let piles =
+            near().filter(|(_, held)| **held == StepResult::No(MissedRequirement::AchievedBelowOffered)).count();
+        Some(if errors > piles { MissedRequirement::Errors } else { MissedRequirement::AchievedBelowOffered })
     }
 
     /// Mean response time without load: of the lowest rates that held.
@@ -152,7 +157,7 @@ impl Analysis {
             .visits
             .iter()
             .zip(&self.held)
-            .filter(|(_, held)| matches!(held, Held::Yes | Held::Unclear))
+            .filter(|(_, held)| matches!(held, StepResult::Yes | StepResult::Unclear))
             .filter_map(|(visit, _)| Some((visit.offered, visit.response?)))
             .collect();
         seen.sort_by(|a, b| a.0.total_cmp(&b.0));

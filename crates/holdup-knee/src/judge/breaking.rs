@@ -1,7 +1,7 @@
 //! The breaking point: where requests pile up, errors start or the objective is missed, whichever comes first.
 
 use crate::judge::Analysis;
-use crate::{Breaking, Config, Estimate, Held, How};
+use crate::{Breaking, Config, Estimate, MissedRequirement, StepResult};
 
 pub(crate) fn breaking(analysis: &Analysis, config: &Config) -> Option<Breaking> {
     let follows = follows(analysis);
@@ -17,7 +17,8 @@ fn follows(analysis: &Analysis) -> Option<Breaking> {
     let hold = analysis.hold.unwrap_or(0.0);
     // If requests pile up, the capacity is the point itself, and a short step above it may hold by
     // chance.
-    let is_inside = how == How::AchievedBelowOffered || capacity.value > 0.97 * hold && capacity.value < 1.03 * over;
+    let is_inside =
+        how == MissedRequirement::AchievedBelowOffered || capacity.value > 0.97 * hold && capacity.value < 1.03 * over;
     let rate = if is_inside {
         let value = capacity.value.min(over);
         Estimate { value, low: capacity.low.min(value), high: capacity.high.max(value) }
@@ -35,7 +36,7 @@ pub(crate) fn objective(analysis: &Analysis, config: &Config) -> Option<Breaking
         .visits
         .iter()
         .zip(&analysis.held)
-        .filter(|(_, held)| **held != Held::GeneratorLimited)
+        .filter(|(_, held)| **held != StepResult::GeneratorLimited)
         .filter_map(|(visit, _)| Some((visit.offered, visit.objective?)))
         .collect();
     seen.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -52,5 +53,5 @@ pub(crate) fn objective(analysis: &Analysis, config: &Config) -> Option<Breaking
         }
         None => 0.5 * high,
     };
-    Some(Breaking { rate: Estimate { value, low, high }, how: How::Objective })
+    Some(Breaking { rate: Estimate { value, low, high }, how: MissedRequirement::Objective })
 }

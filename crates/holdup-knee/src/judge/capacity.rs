@@ -3,13 +3,13 @@
 use crate::judge::variation::Variation;
 use crate::judge::visit::{Visit, Z};
 use crate::statistics::{deviation, mean, quantile};
-use crate::{Estimate, Held};
+use crate::{Estimate, StepResult};
 
 /// Completions per second when more is offered. If throughput falls under overload (so that a rate
 /// above it held), the capacity is between the rates that held and those that did not.
 pub(crate) fn capacity(
     visits: &[Visit],
-    held: &[Held],
+    held: &[StepResult],
     counts: &impl Fn(usize) -> bool,
     hold: Option<f64>,
     over: Option<f64>,
@@ -19,7 +19,7 @@ pub(crate) fn capacity(
     let (mut sum, mut weights) = (0.0, 0.0);
     let mut seen = Vec::new();
     for (index, (visit, held)) in visits.iter().zip(held).enumerate() {
-        let is_over = matches!(held, Held::No(_)) && visit.offered >= over && visit.offered <= 1.6 * over;
+        let is_over = matches!(held, StepResult::No(_)) && visit.offered >= over && visit.offered <= 1.6 * over;
         if !counts(index) || !is_over {
             continue;
         }
@@ -57,7 +57,7 @@ pub(crate) fn capacity(
         .iter()
         .zip(held)
         .enumerate()
-        .filter(|(index, (visit, held))| counts(*index) && **held == Held::Yes && visit.offered < over)
+        .filter(|(index, (visit, held))| counts(*index) && **held == StepResult::Yes && visit.offered < over)
         .map(|(_, (visit, _))| {
             let luck = (variation.half_sum() / (visit.achieved * visit.seconds as f64).max(1.0)).sqrt();
             visit.achieved * (1.0 - 2.0 * luck) - 2.0 * visit.achieved_error

@@ -18,7 +18,7 @@ use crate::statistics::{Random, Solution, cholesky, inverse, minimise};
 
 /// One observation to fit: a rate, and the mean response time there, seconds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Observed {
+pub(crate) struct Observation {
     pub rate: f64,
     pub response: f64,
     /// Its relative standard error, as estimated from its seconds.
@@ -76,7 +76,7 @@ impl Curve {
 }
 
 /// Fits the curve. `capacity` is known independently: value and relative standard error.
-pub(crate) fn fit(observed: &[Observed], capacity: Option<(f64, f64)>, variation: Variation) -> Option<Fit> {
+pub(crate) fn fit(observed: &[Observation], capacity: Option<(f64, f64)>, variation: Variation) -> Option<Fit> {
     let (half_sum, onset) = (variation.half_sum(), variation.onset());
     // Little variation is known less precisely: the machine adds about as much.
     let a_spread = A_SPREAD * (1.0 + (0.1 / half_sum).max(1.0).ln());
@@ -95,7 +95,7 @@ pub(crate) fn fit(observed: &[Observed], capacity: Option<(f64, f64)>, variation
     let steepness = |workers: f64| ((2.0 * (workers + 1.0)).sqrt() - 1.0).ln();
     let residuals = |at: &[f64; 4], scales: &[Scale], out: &mut Vec<f64>| {
         out.clear();
-        let curve = of_logarithms(at, onset);
+        let curve = curve_from_logarithms(at, onset);
         out.extend(observed.iter().zip(scales).map(|(one, scale)| scale.weight.sqrt() * scale.residual(&curve, one)));
         let workers = (curve.capacity * curve.base_ns * 1e-9).max(1.0);
         out.push((at[1] - centre.ln()) / spread);
@@ -105,8 +105,10 @@ pub(crate) fn fit(observed: &[Observed], capacity: Option<(f64, f64)>, variation
     let workers = (centre * fastest).max(1.0);
     let theory = [fastest.ln(), centre.ln(), (half_sum / workers).ln(), steepness(workers)];
     let is_little = variation.is_little();
-    let mut scales: Vec<Scale> =
-        observed.iter().map(|one| Scale::of(&of_logarithms(&theory, onset), one, &variation, is_little)).collect();
+    let mut scales: Vec<Scale> = observed
+        .iter()
+        .map(|one| Scale::for_observation(&curve_from_logarithms(&theory, onset), one, &variation, is_little))
+        .collect();
     let mut best: Option<Solution<4>> = None;
     for round in 0..ROUNDS {
         let run = |start: [f64; 4]| minimise(start, bounds, |at, out| residuals(at, &scales, out));
@@ -120,15 +122,15 @@ pub(crate) fn fit(observed: &[Observed], capacity: Option<(f64, f64)>, variation
         best = starts.into_iter().map(run).min_by(|a, b| a.cost.total_cmp(&b.cost));
         if round + 1 < ROUNDS {
             let at = best.as_ref()?.at;
-            let curve = of_logarithms(&at, onset);
+            let curve = curve_from_logarithms(&at, onset);
             // With much variation, use the errors of theory. Those of a curve that is low by chance
             // would be too small, and points above it would look disturbed.
             let workers = (curve.capacity * curve.base_ns * 1e-9).max(1.0);
             let expected = [at[0], at[1], (half_sum / workers).ln(), steepness(workers)];
             for (scale, one) in scales.iter_mut().zip(observed) {
                 *scale = match is_little {
-                    true => Scale::of(&curve, one, &variation, round == 0),
-                    false => Scale::of(&of_logarithms(&expected, onset), one, &variation, false),
+                    true => Scale::for_observation(&curve, one, &variation, round == 0),
+                    false => Scale::for_observation(&curve_from_logarithms(&expected, onset), one, &variation, false),
                 };
                 let away = scale.residual(&curve, one);
                 // Disturbances only add time, so fast points are right. With variable times, either
@@ -144,7 +146,7 @@ pub(crate) fn fit(observed: &[Observed], capacity: Option<(f64, f64)>, variation
         }
     }
     let best = best?;
-    let curve = of_logarithms(&best.at, onset);
+    let curve = curve_from_logarithms(&best.at, onset);
     // Scatter beyond the errors of the steps themselves widens the interval.
     let scatter = {
         let sum: f64 =
@@ -163,7 +165,7 @@ pub(crate) fn memory(u: f64) -> f64 {
     (1.0 - u.clamp(0.0, 0.999).sqrt()).powi(-2)
 }
 
-fn of_logarithms(at: &[f64; 4], onset: f64) -> Curve {
+fn curve_from_logarithms(at: &[f64; 4], onset: f64) -> Curve {
     Curve { base_ns: at[0].exp() * 1e9, capacity: at[1].exp(), a: at[2].exp(), k: at[3].exp(), onset }
 }
 
@@ -187,7 +189,7 @@ impl Scale {
     /// forgets, `(1 + u) / (1 - u)^2` services (exact for M/M/1: P. M. Morse, "Stochastic
     /// properties of waiting lines", 1955). Only a share `p` of requests waits at all, so the
     /// squared variation of the wait is `(2 - p) / p`.
-    fn of(curve: &Curve, one: &Observed, variation: &Variation, is_logarithmic: bool) -> Self {
+    fn for_observation(curve: &Curve, one: &Observation, variation: &Variation, is_logarithmic: bool) -> Self {
         let u = (one.rate / curve.capacity).min(0.98);
         let stretch = curve.stretch(u);
         let waiting = 1.0 - 1.0 / stretch;
@@ -200,7 +202,7 @@ impl Scale {
         Self { expected: curve.base_ns * 1e-9 * stretch, error, weight: 1.0, is_logarithmic }
     }
 
-    fn residual(&self, curve: &Curve, one: &Observed) -> f64 {
+    fn residual(&self, curve: &Curve, one: &Observation) -> f64 {
         let u = (one.rate / curve.capacity).min(0.999);
         let response = curve.base_ns * 1e-9 * curve.stretch(u);
         if self.is_logarithmic {
@@ -237,7 +239,7 @@ fn interval(
         residuals(&at, &mut out);
         let cost = 0.5 * out.iter().map(|one| one * one).sum::<f64>();
         let weight = 0.5 * draw.iter().map(|one| one * one).sum::<f64>() - (cost - best.cost) / scatter;
-        knees.push((of_logarithms(&at, onset).knee(), weight.min(5.0).exp()));
+        knees.push((curve_from_logarithms(&at, onset).knee(), weight.min(5.0).exp()));
     }
     knees.sort_by(|a, b| a.0.total_cmp(&b.0));
     let total: f64 = knees.iter().map(|knee| knee.1).sum();
@@ -261,10 +263,16 @@ mod tests {
     const POISSON: Variation = Variation { arrivals: 1.0, service: 1.0 };
     const NONE: Variation = Variation { arrivals: 0.0, service: 0.0 };
 
-    fn observe(response: impl Fn(f64) -> f64) -> Vec<Observed> {
+    fn observe(response: impl Fn(f64) -> f64) -> Vec<Observation> {
         [10.0, 30.0, 50.0, 70.0, 85.0, 93.0]
             .into_iter()
-            .map(|rate| Observed { rate, response: response(rate), own_error: 0.02, disturbed: 0.0, seconds: 1_000.0 })
+            .map(|rate| Observation {
+                rate,
+                response: response(rate),
+                own_error: 0.02,
+                disturbed: 0.0,
+                seconds: 1_000.0,
+            })
             .collect()
     }
 

@@ -1,12 +1,12 @@
 //! Which rates the service keeps up with, all visits weighed against each other.
 
 use crate::judge::visit::Visit;
-use crate::{Held, How, Purpose, Step};
+use crate::{MissedRequirement, Purpose, Step, StepResult};
 
 /// The cut between rates that hold and rates that do not which contradicts the fewest visits.
 pub(crate) fn bracket(
     visits: &[Visit],
-    held: &[Held],
+    held: &[StepResult],
     counts: &impl Fn(usize) -> bool,
 ) -> (Option<f64>, Option<f64>, Vec<usize>) {
     let seen: Vec<(usize, f64, bool)> = visits
@@ -15,9 +15,9 @@ pub(crate) fn bracket(
         .enumerate()
         .filter(|(index, _)| counts(*index))
         .filter_map(|(index, (visit, held))| match held {
-            Held::Yes => Some((index, visit.offered, true)),
-            Held::No(_) => Some((index, visit.offered, false)),
-            Held::Unclear | Held::GeneratorLimited => None,
+            StepResult::Yes => Some((index, visit.offered, true)),
+            StepResult::No(_) => Some((index, visit.offered, false)),
+            StepResult::Unclear | StepResult::GeneratorLimited => None,
         })
         .collect();
     let wrong =
@@ -34,9 +34,9 @@ pub(crate) fn bracket(
 
 /// The first visit that was too much, if afterwards even lower rates fail repeatedly that had held
 /// before.
-pub(crate) fn spoilt_by(steps: &[Step], visits: &[Visit], held: &[Held]) -> Option<usize> {
-    let first = held.iter().position(|held| *held == Held::No(How::AchievedBelowOffered))?;
-    let is_held = |index: &usize| held[*index] == Held::Yes;
+pub(crate) fn spoilt_by(steps: &[Step], visits: &[Visit], held: &[StepResult]) -> Option<usize> {
+    let first = held.iter().position(|held| *held == StepResult::No(MissedRequirement::AchievedBelowOffered))?;
+    let is_held = |index: &usize| held[*index] == StepResult::Yes;
     let before = (0..first).filter(is_held).map(|index| visits[index].offered).reduce(f64::max)?;
     let later = || {
         (first + 1..visits.len()).filter(|index| {
@@ -44,7 +44,7 @@ pub(crate) fn spoilt_by(steps: &[Step], visits: &[Visit], held: &[Held]) -> Opti
             visits[*index].offered < 0.98 * before && !matches!(purpose, Purpose::Overload | Purpose::Recover)
         })
     };
-    let failed = later().filter(|index| matches!(held[*index], Held::No(_))).count();
+    let failed = later().filter(|index| matches!(held[*index], StepResult::No(_))).count();
     let fine = later().filter(|index| is_held(index) && visits[*index].offered > 0.4 * before).count();
     (failed >= 2 && failed > 2 * fine).then_some(first)
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::judge::Analysis;
-use crate::{Held, Hysteresis, Purpose, Step, figure};
+use crate::{Hysteresis, Purpose, Step, StepResult, figure};
 
 /// Recovered means: within this factor of the response time at that rate before.
 const BACK: f64 = 1.25;
@@ -63,7 +63,7 @@ fn spoilt_for_good(
     unresolved: &mut Vec<String>,
 ) -> Option<Hysteresis> {
     let overload = &analysis.visits[spoilt];
-    let (visit, _) = analysis.visits.iter().zip(&analysis.held).rfind(|(_, held)| matches!(held, Held::No(_)))?;
+    let (visit, _) = analysis.visits.iter().zip(&analysis.held).rfind(|(_, held)| matches!(held, StepResult::No(_)))?;
     unresolved.push(format!(
         "after {}/s the service no longer carries the rates it carried before: the knee is from the few steps before that",
         figure(overload.offered)
@@ -88,7 +88,7 @@ fn before(steps: &[Step], analysis: &Analysis, overload: usize, rate: f64) -> Op
         .iter()
         .zip(&analysis.held)
         .filter(|(visit, held)| {
-            visit.step < overload && **held == Held::Yes && steps[visit.step].purpose != Purpose::Recover
+            visit.step < overload && **held == StepResult::Yes && steps[visit.step].purpose != Purpose::Recover
         })
         .filter(|(visit, _)| (visit.offered / rate).ln().abs() < 0.08)
         .filter_map(|(visit, _)| visit.response)

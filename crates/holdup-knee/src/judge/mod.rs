@@ -6,7 +6,7 @@ mod capacity;
 mod curve;
 mod follows;
 mod hysteresis;
-mod observed;
+mod observations;
 mod usl;
 mod variation;
 mod visit;
@@ -14,15 +14,15 @@ mod visit;
 pub(crate) use analysis::Analysis;
 pub(crate) use breaking::objective;
 pub(crate) use curve::memory;
-pub(crate) use observed::MEMORY_MOST;
+pub(crate) use observations::MEMORY_MOST;
 pub(crate) use visit::Visit;
 
-use crate::{Config, Finding, Held, Point, Step, figure};
+use crate::{Config, Finding, Point, Step, StepResult, figure};
 
 /// Derives knee, breaking point, capacity, hysteresis and scaling law from the steps, in the order
 /// they were played.
 pub fn judge(steps: &[Step], config: &Config) -> Finding {
-    let analysis = Analysis::of(steps, config);
+    let analysis = Analysis::from_steps(steps, config);
     let mut finding = Finding {
         points: points(&analysis),
         steps_visited: steps.len(),
@@ -113,7 +113,7 @@ fn points(analysis: &Analysis) -> Vec<Point> {
         .visits
         .iter()
         .zip(&analysis.held)
-        .map(|(visit, held): (&Visit, &Held)| Point {
+        .map(|(visit, held): (&Visit, &StepResult)| Point {
             offered: visit.offered,
             due: visit.due,
             achieved: visit.achieved,

@@ -9,7 +9,7 @@
 
 use crate::judge::Analysis;
 use crate::statistics::{Random, mean, minimise, quantile};
-use crate::{Estimate, Held, Peak, Usl};
+use crate::{Estimate, Peak, StepResult, Usl};
 
 /// Resamples. 2.5 % of them are enough to define an end of an interval.
 const RESAMPLES: usize = 200;
@@ -26,14 +26,14 @@ pub(crate) fn usl(analysis: &Analysis) -> Option<Usl> {
         .visits
         .iter()
         .zip(&analysis.held)
-        .filter(|(visit, held)| matches!(held, Held::Yes | Held::Unclear) && visit.achieved > 0.0)
+        .filter(|(visit, held)| matches!(held, StepResult::Yes | StepResult::Unclear) && visit.achieved > 0.0)
         .filter_map(|(visit, _)| Some((visit.achieved * visit.response?, visit.achieved)))
         .filter(|(concurrency, _)| *concurrency > 0.0)
         .collect();
-    of_points(&points)
+    fit_points(&points)
 }
 
-fn of_points(points: &[(f64, f64)]) -> Option<Usl> {
+fn fit_points(points: &[(f64, f64)]) -> Option<Usl> {
     if points.len() < 4 {
         return None;
     }
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn parameters_are_found_again() {
-        let law = of_points(&sampled([100.0, 0.03, 0.0005], 0.0, 1)).unwrap();
+        let law = fit_points(&sampled([100.0, 0.03, 0.0005], 0.0, 1)).unwrap();
         assert!((law.gamma.value - 100.0).abs() < 0.5 && (law.alpha.value - 0.03).abs() < 1e-3, "{law:?}");
         assert!((law.beta.value - 0.0005).abs() < 3e-5 && law.is_determined && law.r2 > 0.999, "{law:?}");
         assert!((law.peak.unwrap().concurrency.value - (0.97_f64 / 0.0005).sqrt()).abs() < 2.0);
@@ -141,7 +141,7 @@ mod tests {
     fn intervals_cover_as_often_as_they_say() {
         let covered = (0..40)
             .filter(|seed| {
-                let law = of_points(&sampled([100.0, 0.03, 0.0005], 0.03, *seed)).unwrap();
+                let law = fit_points(&sampled([100.0, 0.03, 0.0005], 0.03, *seed)).unwrap();
                 law.gamma.low <= 100.0 && law.gamma.high >= 100.0
             })
             .count();
@@ -150,8 +150,8 @@ mod tests {
 
     #[test]
     fn a_straight_line_is_no_law() {
-        let law = of_points(&sampled([100.0, 0.0, 0.0], 0.01, 1)).unwrap();
+        let law = fit_points(&sampled([100.0, 0.0, 0.0], 0.01, 1)).unwrap();
         assert!(!law.is_determined && law.why_not.unwrap().contains("proportional"));
-        assert_eq!(of_points(&[(1.0, 1.0); 3]), None);
+        assert_eq!(fit_points(&[(1.0, 1.0); 3]), None);
     }
 }

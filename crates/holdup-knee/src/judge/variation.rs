@@ -20,7 +20,7 @@ const FEW: u64 = 5;
 
 impl Variation {
     /// From the steps with the lowest rates, where hardly any request waits.
-    pub fn of(steps: &[Step], visits: &[&Visit], config: &Config) -> Self {
+    pub fn from_steps(steps: &[Step], visits: &[&Visit], config: &Config) -> Self {
         let mut low: Vec<&&Visit> =
             visits.iter().filter(|visit| visit.response.is_some() && visit.growth < 0.1).collect();
         low.sort_by(|a, b| a.offered.total_cmp(&b.offered));

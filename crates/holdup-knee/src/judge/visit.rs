@@ -2,7 +2,7 @@
 //! here compares steps with each other.
 
 use crate::statistics::{deviation, line, mean, median, robust_deviation, share_low};
-use crate::{Config, How, Purpose, Step, Summary};
+use crate::{Config, MissedRequirement, Purpose, Step, Summary};
 
 /// Two-sided 95 % of a normal distribution.
 pub(crate) const Z: f64 = 1.96;
@@ -39,7 +39,7 @@ pub(crate) struct Visit {
     /// Requests in the system at the end beyond those at the start, and how many of them chance can
     /// explain.
     pub gained: f64,
-    pub gained_by_luck: f64,
+    pub gained_by_chance: f64,
     /// Mean response time over the fastest of all steps.
     pub slowed: f64,
     pub in_system_last: f64,
@@ -54,7 +54,7 @@ pub(crate) struct Visit {
 
 impl Visit {
     /// From a step; none without a whole second.
-    pub fn of(index: usize, step: &Step, config: &Config) -> Option<Self> {
+    pub fn from_step(index: usize, step: &Step, config: &Config) -> Option<Self> {
         let all = &step.seconds;
         if all.is_empty() {
             return None;
@@ -110,7 +110,7 @@ impl Visit {
             response_error,
             in_system: mean(&levels),
             gained: last - first,
-            gained_by_luck: by_luck(due, fastest.min(all.len() as f64)),
+            gained_by_chance: gain_by_chance(due, fastest.min(all.len() as f64)),
             slowed: 1.0,
             in_system_last: last,
             failed,
@@ -130,8 +130,8 @@ impl Visit {
     }
 
     /// Adds the fastest response of all steps, which an overloaded step cannot show by itself.
-    pub fn knowing(&mut self, fastest: f64) {
-        self.gained_by_luck = self.gained_by_luck.min(by_luck(self.due, fastest));
+    pub fn set_fastest(&mut self, fastest: f64) {
+        self.gained_by_chance = self.gained_by_chance.min(gain_by_chance(self.due, fastest));
         self.slowed = self.response.map_or(1.0, |response| response / fastest);
     }
 
@@ -154,17 +154,17 @@ impl Visit {
                 // A stall at the end of a short step looks similar, but then the answered requests
                 // were fast.
                 let is_slow = self.slowed > 1.5 || self.drift > 0.3 * growth || self.achieved < 0.1 * self.due;
-                return gained > self.gained_by_luck && is_slow;
+                return gained > self.gained_by_chance && is_slow;
             }
             let is_slower = self.slowed > 3.0 && self.drift > 0.3 * growth;
-            return gained > self.gained_by_luck || (is_slower && gained > 4.0);
+            return gained > self.gained_by_chance || (is_slower && gained > 4.0);
         }
         let one = 1.0 / (self.due.max(1e-9) * self.seconds as f64);
         // One stall can explain growth in one second, or two.
         let is_growing = self.seconds >= 3
             && growth > LEAST + one
             && self.median_growth - leak - 2.0 * self.growth_error > 0.5 * LEAST;
-        is_growing && self.drift > 0.4 * growth && gained > 0.5 * self.gained_by_luck
+        is_growing && self.drift > 0.4 * growth && gained > 0.5 * self.gained_by_chance
     }
 
     /// Whether response times grow steadily though hardly anything piles up: the rate is just above
@@ -178,7 +178,7 @@ impl Visit {
     pub fn keeps_up(&self, leak: f64) -> bool {
         let one = 1.0 / (self.due.max(1e-9) * self.seconds as f64);
         let growth = self.growth.min(self.median_growth) - leak;
-        let is_lucky = self.gained <= self.gained_by_luck.max(0.02 * self.due * self.seconds as f64);
+        let is_lucky = self.gained <= self.gained_by_chance.max(0.02 * self.due * self.seconds as f64);
         (growth < 0.02 + one && is_lucky) || (growth < 0.1 && self.seconds > 2 && self.drift < 0.2 * growth)
     }
 
@@ -190,11 +190,11 @@ impl Visit {
     }
 
     /// The missed requirement, if any; the objective is judged separately.
-    pub fn missed(&self, leak: f64, errors_most: f64) -> Option<How> {
+    pub fn missed(&self, leak: f64, errors_most: f64) -> Option<MissedRequirement> {
         if self.piles_up(leak) {
-            Some(How::AchievedBelowOffered)
+            Some(MissedRequirement::AchievedBelowOffered)
         } else if self.fails_more_than(errors_most) {
-            Some(How::Errors)
+            Some(MissedRequirement::Errors)
         } else {
             None
         }
@@ -203,7 +203,7 @@ impl Visit {
 
 /// How many more requests than at the start may be in the system by chance: three standard
 /// deviations of twice the number by Little's law, and a few.
-fn by_luck(due: f64, response: f64) -> f64 {
+fn gain_by_chance(due: f64, response: f64) -> f64 {
     4.0 + 3.0 * (2.0 * due * response).sqrt()
 }
 

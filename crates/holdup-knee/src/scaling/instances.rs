@@ -9,7 +9,7 @@ const HAIR: f64 = 1e-9;
 
 /// Instances needed for a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Needed {
+pub struct InstanceCount {
     /// By the best single figure.
     pub instances: u32,
     /// If each were as good as the upper end of its interval.
@@ -20,10 +20,10 @@ pub struct Needed {
 
 /// Instances needed for `rate`, if each carries `each` minus a share of `headroom` (0-1), and no
 /// shared resource is the limit.
-pub fn instances(rate: f64, each: &Estimate, headroom: f64) -> Needed {
+pub fn instances(rate: f64, each: &Estimate, headroom: f64) -> InstanceCount {
     let share = (1.0 - headroom).max(1e-6);
     let of = |each: f64| (rate / (each * share).max(1e-9) - HAIR).ceil().clamp(1.0, f64::from(u32::MAX)) as u32;
-    Needed { instances: of(each.value), fewest: of(each.high), most: of(each.low) }
+    InstanceCount { instances: of(each.value), fewest: of(each.high), most: of(each.low) }
 }
 
 /// What a budget of connections allows.

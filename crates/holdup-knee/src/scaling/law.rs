@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Given, spread};
+use super::{CapacityPoint, spread};
 use crate::statistics::{Random, minimise, quantile};
 use crate::{Estimate, Peak};
 
@@ -43,7 +43,7 @@ pub struct ScalingLaw {
 }
 
 /// Fits the law to `given`, sorted; none with fewer than three values.
-pub(super) fn law(given: &[Given]) -> Option<ScalingLaw> {
+pub(super) fn law(given: &[CapacityPoint]) -> Option<ScalingLaw> {
     if given.len() < 3 {
         return None;
     }
@@ -86,7 +86,7 @@ pub(super) fn law(given: &[Given]) -> Option<ScalingLaw> {
 
 impl ScalingLaw {
     /// Capacity with `value`, requests per second.
-    pub fn at(&self, value: f64) -> f64 {
+    pub fn capacity_at(&self, value: f64) -> f64 {
         carried(&[self.gamma.value, self.sigma.value, self.kappa.value], value / self.unit)
     }
 }

@@ -10,7 +10,7 @@ mod pooled;
 #[cfg(test)]
 mod tests;
 
-pub use instances::{Budget, Needed, budget, instances};
+pub use instances::{Budget, InstanceCount, budget, instances};
 pub use law::ScalingLaw;
 pub use pooled::pooled;
 
@@ -30,7 +30,7 @@ const VAGUE: f64 = 0.75;
 
 /// The capacity with a given amount of the resource.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Given {
+pub struct CapacityPoint {
     /// Amount of the resource, e.g. workers. Above 0.
     pub value: f64,
     /// Capacity, requests per second.
@@ -85,8 +85,8 @@ pub enum Proportion {
 }
 
 /// How capacity grows over `given`, each value once, in any order; none with fewer than two values.
-pub fn scaling(given: &[Given]) -> Option<Scaling> {
-    let mut sorted: Vec<Given> =
+pub fn scaling(given: &[CapacityPoint]) -> Option<Scaling> {
+    let mut sorted: Vec<CapacityPoint> =
         given.iter().copied().filter(|one| one.value > 0.0 && one.carried.value > 0.0).collect();
     sorted.sort_by(|a, b| a.value.total_cmp(&b.value));
     let (first, last) = (sorted.first()?, sorted.last()?);
@@ -107,7 +107,7 @@ pub fn scaling(given: &[Given]) -> Option<Scaling> {
     Some(Scaling { from_smallest, from_before, whole, proportional_to, falls_from, law })
 }
 
-fn growth(from: &Given, to: &Given) -> Growth {
+fn growth(from: &CapacityPoint, to: &CapacityPoint) -> Growth {
     let given = to.value / from.value;
     let ratio = to.carried.value / from.carried.value;
     // Combine opposite ends: the upper end of one with the lower end of the other.

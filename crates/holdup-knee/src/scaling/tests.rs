@@ -14,11 +14,11 @@ fn search(truth: f64, noise: f64, random: &mut Random) -> Estimate {
     Estimate { value, low: value * (-Z * noise).exp(), high: value * (Z * noise).exp() }
 }
 
-fn series(values: &[f64], sigma: f64, kappa: f64, noise: f64, seed: u64) -> Vec<Given> {
+fn series(values: &[f64], sigma: f64, kappa: f64, noise: f64, seed: u64) -> Vec<CapacityPoint> {
     let mut random = Random::new(seed);
     values
         .iter()
-        .map(|&value| Given { value, carried: search(truth(value, sigma, kappa), noise, &mut random) })
+        .map(|&value| CapacityPoint { value, carried: search(truth(value, sigma, kappa), noise, &mut random) })
         .collect()
 }
 
@@ -54,7 +54,7 @@ fn a_serial_part_is_found_and_where_it_begins_to_tell() {
     let stopped = count(|seed| {
         let mut random = Random::new(seed);
         let carried = [(1.0, 100.0), (2.0, 200.0), (4.0, 260.0)];
-        let given = carried.map(|(value, truth)| Given { value, carried: search(truth, 0.02, &mut random) });
+        let given = carried.map(|(value, truth)| CapacityPoint { value, carried: search(truth, 0.02, &mut random) });
         scaling(&given).unwrap().proportional_to == Some(2.0)
     });
     assert!(stopped >= 90, "{stopped}");
@@ -100,7 +100,7 @@ fn what_is_not_on_the_law_is_said() {
     });
     assert!(met >= 90, "{met}");
     // In proportion, and then nothing more at all.
-    let exact = |(value, carried): (f64, f64)| Given {
+    let exact = |(value, carried): (f64, f64)| CapacityPoint {
         value,
         carried: Estimate { value: carried, low: 0.98 * carried, high: 1.02 * carried },
     };
@@ -134,21 +134,21 @@ fn repeats_narrow_what_is_known_and_disagreement_widens_it() {
 #[test]
 fn quotas_of_less_than_one_are_units_of_the_smallest() {
     let values = [0.5, 1.0, 2.0];
-    let given: Vec<Given> = values
+    let given: Vec<CapacityPoint> = values
         .iter()
         .map(|&value| {
             let carried = truth(2.0 * value, 0.1, 0.0);
-            Given { value, carried: Estimate { value: carried, low: 0.99 * carried, high: 1.01 * carried } }
+            CapacityPoint { value, carried: Estimate { value: carried, low: 0.99 * carried, high: 1.01 * carried } }
         })
         .collect();
     let law = scaling(&given).unwrap().law.unwrap();
     assert!(law.unit == 0.5 && holds(&law.sigma, 0.1), "{law:?}");
-    assert!((law.at(2.0) / truth(4.0, 0.1, 0.0) - 1.0).abs() < 0.01);
+    assert!((law.capacity_at(2.0) / truth(4.0, 0.1, 0.0) - 1.0).abs() < 0.01);
 }
 
 #[test]
 fn what_is_not_known_is_not_called_linear() {
-    let wide = |value: f64, carried: f64| Given {
+    let wide = |value: f64, carried: f64| CapacityPoint {
         value,
         carried: Estimate { value: carried, low: 0.6 * carried, high: 1.5 * carried },
     };
@@ -159,8 +159,8 @@ fn what_is_not_known_is_not_called_linear() {
 #[test]
 fn instances_round_up_and_budgets_down() {
     let knee = Estimate { value: 100.0, low: 90.0, high: 125.0 };
-    assert_eq!(instances(300.0, &knee, 0.0), Needed { instances: 3, fewest: 3, most: 4 });
-    assert_eq!(instances(300.0, &knee, 0.3), Needed { instances: 5, fewest: 4, most: 5 });
+    assert_eq!(instances(300.0, &knee, 0.0), InstanceCount { instances: 3, fewest: 3, most: 4 });
+    assert_eq!(instances(300.0, &knee, 0.3), InstanceCount { instances: 5, fewest: 4, most: 5 });
     assert_eq!(instances(1.0, &knee, 0.3).instances, 1);
     let fits = budget(3, 10.0, 100.0);
     assert_eq!((fits.connections, fits.instances, fits.fits), (30.0, 10, true));

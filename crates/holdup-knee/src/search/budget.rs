@@ -14,7 +14,7 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    pub fn of(config: &Config, now: Duration) -> Self {
+    pub fn new(config: &Config, now: Duration) -> Self {
         let whole = config.budget.as_secs_f64();
         let timeout = config.timeout.as_secs_f64();
         let kept = timeout.min(0.25 * whole) + config.gap.as_secs_f64();

@@ -77,8 +77,8 @@ impl Search {
     pub fn next(&mut self, now: Duration, last: Option<&Step>) -> Move {
         self.now = now;
         self.steps.extend(last.cloned());
-        let analysis = Analysis::of(&self.steps, &self.config);
-        let budget = Budget::of(&self.config, now);
+        let analysis = Analysis::from_steps(&self.steps, &self.config);
+        let budget = Budget::new(&self.config, now);
         if last.is_some()
             && self.planned.is_empty()
             && let Some(visit) = analysis.visits.last()

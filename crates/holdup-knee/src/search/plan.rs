@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use crate::judge::{Analysis, Visit, is_stable, objective};
 use crate::search::budget::{Budget, highest_share, offer};
-use crate::{Config, Held, Move, Purpose, Step, figure};
+use crate::{Config, Move, Purpose, Step, StepResult, figure};
 
 /// A step and its reason.
-pub(crate) struct Wanted {
+pub(crate) struct PlannedStep {
     pub offer: Move,
     pub why: String,
 }
@@ -29,19 +29,19 @@ pub(crate) fn needs_drain(visit: &Visit, analysis: &Analysis) -> bool {
 
 /// What to try next; none when nothing more is needed, or the time left is only enough for the
 /// overload.
-pub(crate) fn next(steps: &[Step], analysis: &Analysis, config: &Config, budget: &Budget) -> Option<Wanted> {
+pub(crate) fn next(steps: &[Step], analysis: &Analysis, config: &Config, budget: &Budget) -> Option<PlannedStep> {
     if analysis.visits.is_empty() {
         return explore(config.from.min(config.most), analysis, budget, config);
     }
     let highest = analysis.hold.unwrap_or(0.0);
     // The first responses may show that the step was too short to say anything: repeat it, now that
     // this is known.
-    if let (Some(visit), Some(Held::Unclear)) = (analysis.visits.last(), analysis.held.last())
+    if let (Some(visit), Some(StepResult::Unclear)) = (analysis.visits.last(), analysis.held.last())
         && steps.last().is_some_and(|step| step.purpose == Purpose::Explore)
         && visits(analysis, visit.offered, 0.01) < 2
     {
         let why = format!("longer: {}/s", figure(visit.offered));
-        return Some(Wanted { offer: offer(visit.offered, 30.0, 5.0, Purpose::Explore, analysis, budget), why });
+        return Some(PlannedStep { offer: offer(visit.offered, 30.0, 5.0, Purpose::Explore, analysis, budget), why });
     }
     if analysis.spoilt_by.is_some() || analysis.errors_base > 0.5 && steps.len() >= 3 {
         return None;
@@ -62,13 +62,13 @@ pub(crate) fn next(steps: &[Step], analysis: &Analysis, config: &Config, budget:
     })
 }
 
-fn explore(rate: f64, analysis: &Analysis, budget: &Budget, config: &Config) -> Option<Wanted> {
+fn explore(rate: f64, analysis: &Analysis, budget: &Budget, config: &Config) -> Option<PlannedStep> {
     let rate = rate.min(config.most);
     if budget.left() < 3.0 {
         return None;
     }
     let why = format!("how much is too much? {rate:.4}/s");
-    Some(Wanted { offer: offer(rate, 10.0, 1.0, Purpose::Explore, analysis, budget), why })
+    Some(PlannedStep { offer: offer(rate, 10.0, 1.0, Purpose::Explore, analysis, budget), why })
 }
 
 fn highest_tried(analysis: &Analysis) -> f64 {
@@ -89,7 +89,7 @@ fn tighten(
     analysis: &Analysis,
     config: &Config,
     budget: &Budget,
-) -> Option<Wanted> {
+) -> Option<PlannedStep> {
     let tight = 1.0 + 3.0 * config.resolution;
     let refined = steps.iter().filter(|step| step.purpose == Purpose::Refine).count();
     if ceiling / hold <= tight || refined >= 12 || !affords(6.0, analysis, config, budget) {
@@ -118,48 +118,48 @@ fn tighten(
         .visits
         .iter()
         .zip(&analysis.held)
-        .filter(|(visit, held)| **held == Held::Unclear && visit.offered > hold && visit.offered < ceiling)
+        .filter(|(visit, held)| **held == StepResult::Unclear && visit.offered > hold && visit.offered < ceiling)
         .count();
     if unclear >= 3 {
         return None;
     }
     let why = format!("between {hold:.4}/s, which held, and {ceiling:.4}/s");
-    Some(Wanted { offer: offer(rate, 30.0, 4.0, Purpose::Refine, analysis, budget), why })
+    Some(PlannedStep { offer: offer(rate, 30.0, 4.0, Purpose::Refine, analysis, budget), why })
 }
 
 /// The shape of the curve, and then the least certain part.
-fn enough(steps: &[Step], analysis: &Analysis, config: &Config, budget: &Budget) -> Option<Wanted> {
+fn enough(steps: &[Step], analysis: &Analysis, config: &Config, budget: &Budget) -> Option<PlannedStep> {
     if !affords(7.0, analysis, config, budget) {
         return None;
     }
     let most = analysis.over.unwrap_or(f64::MAX).min(1.001 * config.most);
     let capacity = analysis.capacity.map_or(most, |capacity| capacity.value);
     let knee = analysis.knee().map_or(capacity, |knee| knee.value).min(capacity).min(config.most);
-    let of = |rate: f64, purpose: Purpose, why: String| {
-        Some(Wanted { offer: offer(rate, 30.0, 5.0, purpose, analysis, budget), why })
+    let step = |rate: f64, purpose: Purpose, why: String| {
+        Some(PlannedStep { offer: offer(rate, 30.0, 5.0, purpose, analysis, budget), why })
     };
     let top = if !analysis.variation.is_little() { highest_share(capacity).clamp(0.55, 0.95) } else { 0.95 };
     let top = top * capacity.min(most);
     for rate in [knee.min(top), 0.75 * knee, 0.5 * knee, (1.2 * knee).min(top), 0.25 * knee] {
         if visits(analysis, rate, SAME) == 0 {
-            return of(rate, Purpose::Curve, format!("the shape of the curve: {rate:.4}/s"));
+            return step(rate, Purpose::Curve, format!("the shape of the curve: {rate:.4}/s"));
         }
     }
     if let Some(rate) = disputed(analysis).filter(|rate| visits(analysis, *rate, SAME) < 6) {
-        return of(rate, Purpose::Confirm, format!("visits of {rate:.4}/s disagree: once more"));
+        return step(rate, Purpose::Confirm, format!("visits of {rate:.4}/s disagree: once more"));
     }
     // Without much variation response times rise only close to the capacity. A rise far below it
     // may be a stall that came just then: visit it again.
     let is_early = analysis.variation.is_little() && knee < 0.93 * capacity && analysis.over.is_some();
     if is_early && visits(analysis, top, SAME) < 4 {
-        return of(top, Purpose::Confirm, format!("does it really slow down before {capacity:.4}/s?"));
+        return step(top, Purpose::Confirm, format!("does it really slow down before {capacity:.4}/s?"));
     }
     if let Some(missed) = objective(analysis, config)
         && missed.rate.high / missed.rate.low.max(0.1 * missed.rate.high) > 1.0 + 2.0 * config.resolution
         && visits(analysis, missed.rate.value, 0.02) < 3
     {
         let rate = missed.rate.value;
-        return of(rate, Purpose::Refine, format!("where the objective is missed: about {rate:.4}/s"));
+        return step(rate, Purpose::Refine, format!("where the objective is missed: about {rate:.4}/s"));
     }
     analysis.over?;
     let confirmed = steps.iter().filter(|step| step.purpose == Purpose::Confirm).count();
@@ -188,7 +188,7 @@ fn enough(steps: &[Step], analysis: &Analysis, config: &Config, budget: &Budget)
             .sum()
     };
     let rate = rates.into_iter().min_by_key(|rate| spent(*rate))?;
-    of(rate, Purpose::Confirm, format!("how certain is it? {rate:.4}/s once more"))
+    step(rate, Purpose::Confirm, format!("how certain is it? {rate:.4}/s once more"))
 }
 
 fn half_width(analysis: &Analysis) -> f64 {

@@ -3,7 +3,7 @@
 
 use super::sweeps::{STALLS, kind};
 use super::*;
-use crate::{Estimate, Held, How, Objective};
+use crate::{Estimate, MissedRequirement, Objective, StepResult};
 
 const EVEN: Arrivals = Arrivals::Even;
 const POISSON: Arrivals = Arrivals::Poisson;
@@ -31,7 +31,7 @@ fn where_nothing_varies_the_knee_is_the_capacity() {
         assert!(is_near(finding.knee, capacity, 0.1), "{workers} workers, {capacity}/s: {:?}", finding.knee);
         let (knee, breaking) = (finding.knee.unwrap(), finding.breaking_point.unwrap());
         assert!(knee.low <= capacity && capacity <= knee.high, "{knee:?}");
-        assert_eq!(breaking.how, How::AchievedBelowOffered);
+        assert_eq!(breaking.how, MissedRequirement::AchievedBelowOffered);
         assert!(is_near(Some(breaking.rate), capacity, 0.1), "{breaking:?}");
     }
 }
@@ -73,7 +73,7 @@ fn a_backlog_that_overflows_breaks_by_errors() {
     let kind = kind(EVEN, CONSTANT, 4, 200.0);
     let finding = search(Service { most_in_system: 24, ..kind.service }, EVEN, &kind.config, 1);
     let breaking = finding.breaking_point.unwrap();
-    assert_eq!(breaking.how, How::Errors);
+    assert_eq!(breaking.how, MissedRequirement::Errors);
     assert!(is_near(Some(breaking.rate), 200.0, 0.1) && is_near(finding.knee, 200.0, 0.1), "{finding:?}");
 }
 
@@ -117,7 +117,7 @@ fn no_knee_is_named_when_the_generator_is_the_limit() {
     let (finding, _, _) = world.search(&kind.config);
     assert_eq!(finding.knee, None);
     assert!(finding.refused.as_ref().unwrap().contains("generator"), "{finding:?}");
-    assert!(finding.points.iter().any(|point| point.held == Held::GeneratorLimited));
+    assert!(finding.points.iter().any(|point| point.held == StepResult::GeneratorLimited));
 
     let world = World::new(kind.service, EVEN, 1).with_generator_most(700.0);
     let (finding, _, _) = world.search(&kind.config);
@@ -139,7 +139,7 @@ fn an_objective_that_is_missed_first_is_the_breaking_point() {
     kind.config.objective = Some(Objective { quantile: 0.99, below_ns: 5e7 });
     let finding = search(kind.service, POISSON, &kind.config, 1);
     let breaking = finding.breaking_point.unwrap();
-    assert_eq!(breaking.how, How::Objective);
+    assert_eq!(breaking.how, MissedRequirement::Objective);
     assert!(is_near(Some(breaking.rate), 308.0, 0.15), "{breaking:?}");
 }
 

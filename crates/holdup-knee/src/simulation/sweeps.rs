@@ -37,7 +37,7 @@ pub(crate) fn sweep(kind: &Kind, seeds: std::ops::Range<u64>) -> Sweep {
     for seed in seeds {
         let world = World::new(kind.service, kind.arrivals, seed * 7919 + 1);
         let (finding, steps, elapsed) = world.search(&kind.config);
-        let analysis = crate::judge::Analysis::of(&steps, &kind.config);
+        let analysis = crate::judge::Analysis::from_steps(&steps, &kind.config);
         if let Some(fit) = &analysis.fit {
             let curve = fit.curve;
             let workers = kind.service.workers as f64;
@@ -241,7 +241,7 @@ fn one() {
             point.held
         );
     }
-    let analysis = crate::judge::Analysis::of(&steps, &kind.config);
+    let analysis = crate::judge::Analysis::from_steps(&steps, &kind.config);
     println!(
         "truth {} variation {:?} fit {:?} hold {:?} over {:?}",
         kind.knee, analysis.variation, analysis.fit, analysis.hold, analysis.over

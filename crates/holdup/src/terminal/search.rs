@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::style::{AnsiColor, Style};
 use holdup_diagnose::Diagnosis;
-use holdup_diagnose::search::{How, Purpose, SearchReport, StepReport};
+use holdup_diagnose::search::{MissedRequirement, Purpose, SearchReport, StepReport};
 
 use super::{BOLD, DIM, wrap};
 
@@ -49,9 +49,9 @@ impl Row<'_> {
             () if no > 0 => {
                 let how = self.steps.iter().find_map(|step| step.how);
                 let word = match how {
-                    Some(How::Errors) => "no: requests fail",
-                    Some(How::Objective) => "no: objective missed",
-                    Some(How::AchievedBelowOffered) | None => "no: requests pile up",
+                    Some(MissedRequirement::Errors) => "no: requests fail",
+                    Some(MissedRequirement::Objective) => "no: objective missed",
+                    Some(MissedRequirement::AchievedBelowOffered) | None => "no: requests pile up",
                 };
                 (word, red.on_default())
             }
@@ -116,7 +116,7 @@ fn figure(value: f64) -> String {
 mod tests {
     use super::*;
 
-    fn step(offered: f64, held: &str, how: Option<How>) -> StepReport {
+    fn step(offered: f64, held: &str, how: Option<MissedRequirement>) -> StepReport {
         StepReport {
             from_s: 0.0,
             to_s: 5.0,
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn visits_of_a_rate_are_a_row_and_recovery_is_none() {
-        let piled = Some(How::AchievedBelowOffered);
+        let piled = Some(MissedRequirement::AchievedBelowOffered);
         let mut points = vec![
             step(202.0, "no", piled),
             step(100.0, "yes", None),

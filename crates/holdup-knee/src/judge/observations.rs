@@ -1,7 +1,7 @@
 //! Chooses the response times to which the curve is fitted.
 
 use crate::Estimate;
-use crate::judge::curve::{Observed, memory};
+use crate::judge::curve::{Observation, memory};
 use crate::judge::variation::Variation;
 use crate::judge::visit::Visit;
 
@@ -11,9 +11,9 @@ pub(crate) fn observed(
     is_usable: &impl Fn(usize) -> bool,
     capacity: Option<Estimate>,
     variation: &Variation,
-) -> (Vec<Observed>, Vec<bool>) {
+) -> (Vec<Observation>, Vec<bool>) {
     let of = |visit: &Visit| {
-        Some(Observed {
+        Some(Observation {
             rate: visit.due,
             response: visit.response?,
             own_error: visit.response_error,
@@ -34,7 +34,7 @@ pub(crate) fn observed(
         chosen.truncate(FEWEST);
     }
     let used = (0..visits.len()).map(|index| chosen.contains(&index)).collect();
-    let mut observed: Vec<Observed> = chosen.into_iter().filter_map(|index| of(&visits[index])).collect();
+    let mut observed: Vec<Observation> = chosen.into_iter().filter_map(|index| of(&visits[index])).collect();
     widen(&mut observed, if variation.is_little() { 0.0 } else { 0.2 });
     (observed, used)
 }
@@ -60,7 +60,7 @@ fn is_steady(visit: &Visit, capacity: Option<Estimate>, variation: &Variation) -
 
 /// A response time much longer than one at a higher rate was disturbed: its error is at least the
 /// difference.
-fn widen(observed: &mut [Observed], luck: f64) {
+fn widen(observed: &mut [Observation], luck: f64) {
     const PLAINLY: f64 = 0.1;
     let all = observed.to_vec();
     for one in observed {
