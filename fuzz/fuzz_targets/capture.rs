@@ -4,7 +4,7 @@
 //! same from a file that is made of it.
 #![no_main]
 
-use holdup_load::script::{Capture, Failed, Feeder, Pick, Random, Response, Source, Value};
+use holdup_load::script::{Capture, Feeder, Pick, Random, Response, Source, StepFailure, Value};
 use libfuzzer_sys::fuzz_target;
 
 const PICKS: [Pick; 5] = [Pick::First, Pick::Last, Pick::Random, Pick::All, Pick::Count];
@@ -12,7 +12,7 @@ const PICKS: [Pick; 5] = [Pick::First, Pick::Last, Pick::Random, Pick::All, Pick
 /// Bytes of a body that patterns look at: a pattern may take time that grows with the square of it.
 const REGEX_BODY_BYTES: usize = 256;
 
-fn take(capture: &Capture, response: &Response<'_>) -> Result<Value, Failed> {
+fn take(capture: &Capture, response: &Response<'_>) -> Result<Value, StepFailure> {
     capture.take(response, &mut Random::new(1))
 }
 
@@ -30,10 +30,10 @@ fn captures(source: &str, rest: &[u8]) {
         let capture = Capture::new(source, pick, None).expect("it was read before");
         let whole = take(&capture, &response);
         assert_eq!(whole, take(&capture, &response));
-        assert!(!is_json || whole != Err(Failed::BadJson), "{source}");
+        assert!(!is_json || whole != Err(StepFailure::BadJson), "{source}");
         let of_cut = take(&capture, &cut);
         if is_json && matches!(capture.source(), Source::Json(_)) && pick != Pick::Random {
-            assert!(of_cut == whole || of_cut == Err(Failed::CaptureMissed), "{source}");
+            assert!(of_cut == whole || of_cut == Err(StepFailure::CaptureMissed), "{source}");
         }
         whole
     });
@@ -42,7 +42,7 @@ fn captures(source: &str, rest: &[u8]) {
             assert_eq!(all.len().to_string(), *count);
             assert_eq!(one, Ok(Value::Text(all[0].clone())));
         }
-        (Err(Failed::CaptureMissed), Ok(Value::Text(count))) => assert_eq!(*count, *"0"),
+        (Err(StepFailure::CaptureMissed), Ok(Value::Text(count))) => assert_eq!(*count, *"0"),
         (all, count) => assert!(all.is_err() && (count.is_err() || one.is_ok()), "{all:?}, {count:?}"),
     }
 }

@@ -3,7 +3,7 @@
 //! (for heads without end) and how much of a body is kept, then come a count of cuts and as many sizes of pieces; the rest is the server's.
 #![no_main]
 
-use holdup_protocol::http::Wanted;
+use holdup_protocol::http::WantedParts;
 use holdup_protocol::http::http1::{Head, HeadMemo, MAX_HEAD_BYTES, Malformed, Parser, Progress};
 use libfuzzer_sys::fuzz_target;
 
@@ -26,7 +26,7 @@ struct Run<'a> {
     parser: Parser,
     memo: Option<&'a mut HeadMemo>,
     head_request: bool,
-    wanted: Wanted,
+    wanted: WantedParts,
     outcomes: Vec<Outcome>,
     bytes: usize,
 }
@@ -111,7 +111,7 @@ fn run<'a>(
 ) -> Vec<Outcome> {
     let has = |bit: u8| how & bit != 0;
     let body_bytes = if has(0x80) { u32::from(limit) } else { 0 };
-    let wanted = Wanted { location: has(2), set_cookie: has(4), head: has(0x40), server_timing: true, body_bytes };
+    let wanted = WantedParts { location: has(2), set_cookie: has(4), head: has(0x40), server_timing: true, body_bytes };
     let head_request = has(1);
     let parser = Parser::new();
     let mut run = Run { parser, memo, head_request, wanted, outcomes: Vec::new(), bytes: 0 };

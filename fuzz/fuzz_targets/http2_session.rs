@@ -7,7 +7,7 @@
 use std::sync::LazyLock;
 
 use holdup_protocol::http::http2::{Config, Error, Event, Session, Template};
-use holdup_protocol::http::{Request, Wanted};
+use holdup_protocol::http::{Request, WantedParts};
 use libfuzzer_sys::fuzz_target;
 
 /// What is asked for; the large body takes several frames, and a few of it the connection's window.
@@ -136,7 +136,7 @@ impl Seen {
 
 /// Runs the program with the server's bytes in pieces of these sizes, over and over.
 fn run(program: &[u8], templates: &[Template; 4], sizes: &[u8], head: bool) -> (Seen, Option<Error>, Vec<u8>) {
-    let wanted = Wanted { location: true, set_cookie: true, head, server_timing: true, body_bytes: 0 };
+    let wanted = WantedParts { location: true, set_cookie: true, head, server_timing: true, body_bytes: 0 };
     let mut session = Session::new(Config { max_streams: STREAMS, wanted });
     let mut seen = Seen::default();
     let mut output = Vec::new();

@@ -8,7 +8,7 @@ use std::sync::Once;
 use holdup_load::Scenario;
 use holdup_load::script::program::{Form, Script};
 use holdup_load::script::session::{Moment, Next, Session};
-use holdup_load::script::{Filled, Response};
+use holdup_load::script::{FilledRequest, Response};
 use libfuzzer_sys::fuzz_target;
 
 /// Requests and waits after which a session has been seen enough of.
@@ -31,7 +31,7 @@ fn go_away() {
 
 fn goes_through(script: &Script, flow: u32, number: u64) {
     let mut session = Session::new(script, flow, number);
-    let mut filled = Filled::default();
+    let mut filled = FilledRequest::default();
     let mut now = Moment { monotonic_ns: 1_000, unix_ns: 1_769_849_377_250_000_000 };
     for round in 0..LOOKED_AT as u64 {
         match session.next(script, now) {

@@ -6,7 +6,7 @@
 use std::sync::LazyLock;
 
 use holdup_load::script::{
-    Condition, Context, Failed, Feeder, Names, Random, Response, Subjects, Template, TemplateError, Value,
+    Condition, Context, Feeder, Names, Random, Response, StepFailure, Subjects, Template, TemplateError, Value,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -57,7 +57,7 @@ fn render(text: &str, ctx: &mut Context<'_>) {
     let result = template.render(ctx, &mut out);
     assert!(out.starts_with(b"before") && std::str::from_utf8(&out).is_ok());
     assert!(out.len() <= 6 + MADE_BYTES + text.len() * text.len().max(64));
-    assert!(matches!(result, Ok(()) | Err(Failed::Template)));
+    assert!(matches!(result, Ok(()) | Err(StepFailure::Template)));
     assert!(result.is_ok() || out == b"before");
     if let Some(constant) = template.constant() {
         assert_eq!(&out[6..], constant.as_bytes());
@@ -85,8 +85,8 @@ fn judge(text: &str, ctx: &mut Context<'_>) {
         match Condition::parse(text, &WORLD.names, subjects) {
             Ok(condition) => {
                 let result = condition.holds(ctx, response);
-                assert!(matches!(result, Ok(_) | Err(Failed::Template | Failed::BadJson)));
-                assert!(condition.needs().body || !matches!(result, Err(Failed::BadJson)));
+                assert!(matches!(result, Ok(_) | Err(StepFailure::Template | StepFailure::BadJson)));
+                assert!(condition.needs().body || !matches!(result, Err(StepFailure::BadJson)));
             }
             Err(error) => told(&error, text),
         }

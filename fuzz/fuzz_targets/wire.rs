@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use holdup_protocol::database::{Dialect, Error, Event, Login, Secret, Session, Statement, TlsWish};
+use holdup_protocol::database::{Dialect, Error, Event, Login, Secret, Session, Statement, TlsMode};
 use libfuzzer_sys::fuzz_target;
 
 const PASSWORD: &str = "correct horse battery";
@@ -114,7 +114,7 @@ fn shown(event: &Event<'_>) -> String {
 }
 
 /// Runs the program with the server's bytes in pieces of these sizes, over and over.
-fn run(dialect: Dialect, tls: TlsWish, program: &[u8], sizes: &[u8]) -> (Vec<String>, Option<Error>, Vec<u8>) {
+fn run(dialect: Dialect, tls: TlsMode, program: &[u8], sizes: &[u8]) -> (Vec<String>, Option<Error>, Vec<u8>) {
     let account = Login::new("me".to_owned(), Secret::new(PASSWORD.to_owned()), None);
     let mut session = Session::new(dialect, Arc::new(account), tls);
     let (mut events, mut output, mut error) = (Vec::new(), Vec::new(), None);
@@ -174,7 +174,7 @@ fn run(dialect: Dialect, tls: TlsWish, program: &[u8], sizes: &[u8]) -> (Vec<Str
 fuzz_target!(|input: &[u8]| {
     let [how, rest @ ..] = input else { return };
     let dialect = if how & 0x80 == 0 { Dialect::Mysql } else { Dialect::Postgres };
-    let tls = if how & 0x40 == 0 { TlsWish::Off } else { TlsWish::On };
+    let tls = if how & 0x40 == 0 { TlsMode::Off } else { TlsMode::On };
     let Some((sizes, program)) = rest.split_at_checked(usize::from(*how % 16)) else { return };
     let (events, error, output) = run(dialect, tls, program, &[]);
     let is_same = |sizes: &[u8]| {

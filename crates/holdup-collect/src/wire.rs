@@ -108,7 +108,7 @@ fn one(text: &str) -> Result<(u16, Protocol), String> {
         Some(name) => {
             Protocol::by_name(name).ok_or_else(|| format!("'{name}' is unknown; supported: mysql, postgresql"))
         }
-        None => Protocol::of_port(number).ok_or_else(|| {
+        None => Protocol::by_port(number).ok_or_else(|| {
             format!("the protocol on port {number} is unknown; write wire:{number}=mysql or wire:{number}=postgresql")
         }),
     };

@@ -135,7 +135,7 @@ pub enum LogError {
 }
 
 /// One parsed line.
-struct Entry<'a> {
+struct LogEntry<'a> {
     /// Nanoseconds since the Unix epoch.
     at: i64,
     /// None if the request can't be sent.
@@ -203,7 +203,7 @@ impl Reading {
         }
     }
 
-    fn entry(&mut self, entry: &Entry<'_>, options: &Options) {
+    fn entry(&mut self, entry: &LogEntry<'_>, options: &Options) {
         if let Some(methods) = &options.methods {
             match &entry.request {
                 Some(request) if methods.contains(&request.method) => self.which.push(self.distinct.number(request)),

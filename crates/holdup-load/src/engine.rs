@@ -6,7 +6,7 @@
 //! with its age.
 //!
 //! A [`run::Loop`] is one thread with one epoll set and a part of the schedule; loops share nothing
-//! while they run. [`gather`] merges what they report. [`connection`] moves bytes, [`lanes`] hold
+//! while they run. [`gather`] merges what they report. [`connection`] moves bytes, [`slots`] hold
 //! the requests in flight, and [`books`] hold counts, histograms and rows.
 
 mod books;
@@ -14,7 +14,6 @@ mod clock;
 mod connection;
 mod cookies;
 mod gather;
-mod lanes;
 mod outcome;
 mod own;
 mod plan;
@@ -22,11 +21,12 @@ mod redirect;
 mod refusals;
 mod run;
 pub mod search;
+mod sessions;
+mod slots;
 pub mod target;
 mod timing;
 pub mod tls;
 mod trace;
-mod visits;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,16 +40,16 @@ use holdup_recording::priority::give_way;
 use holdup_recording::writer::RowSink;
 
 use self::books::Books;
-use self::gather::{Gather, Gathered};
+use self::gather::{Gather, RunTotals};
 use self::plan::Plan;
-use self::run::played::{lots, read_ahead};
+use self::run::played::{batches, read_ahead};
 use self::run::{Loop, Task};
-use self::search::{Searched, Stage};
-use self::target::Found;
+use self::search::{PlayedSearch, SearchSetup};
+use self::target::CheckedTarget;
 use crate::model::Load;
 use crate::scenario::Scenario;
-use crate::schedule::Played;
-use crate::schedule::played::{Bound, Play};
+use crate::schedule::RecordedMix;
+use crate::schedule::played::{OrderDelay, Play};
 use crate::stats::{Latencies, Live, Second};
 use crate::sys;
 
@@ -120,12 +120,12 @@ pub struct Summary {
     /// How long opening all connections took, if they were opened before the load started.
     pub connected_in: Option<Duration>,
     /// The search, if the load was one.
-    pub search: Option<Searched>,
+    pub search: Option<PlayedSearch>,
     /// The database's first refusal of each operation and outcome: the operation, the outcome, and
     /// the error code with as much of the message as contains no values.
     pub refusals: Vec<(String, &'static str, String)>,
     /// How far the log's own order delayed the statements of a recorded mix.
-    pub bound: Option<Bound>,
+    pub bound: Option<OrderDelay>,
     /// The variables of the last session, if this was a setup that completed.
     pub left: Option<Vec<Value>>,
 }
@@ -149,7 +149,7 @@ pub struct OperationSummary {
 /// A scenario whose target has been reached once.
 pub struct Engine<'a> {
     scenario: &'a Scenario,
-    found: Found,
+    found: CheckedTarget,
     loops: u32,
     cpus: Vec<usize>,
 }
@@ -172,16 +172,16 @@ impl<'a> Engine<'a> {
             Load::Open(schedule) => Some(schedule.peak_rate() / f64::from(scenario.shard.of)),
             Load::Closed(_) => None,
         };
-        let lanes = scenario.lanes();
-        let is_played = matches!(&scenario.load, Load::Open(schedule) if schedule.as_played().is_some());
+        let slots = scenario.slots();
+        let is_played = matches!(&scenario.load, Load::Open(schedule) if schedule.as_recorded_mix().is_some());
         // A session belongs to one loop, and one loop is fast enough for any database.
-        let loops = if is_played { 1 } else { generator.loops(peak, lanes, allowed.len(), scenario.target.is_local()) };
+        let loops = if is_played { 1 } else { generator.loops(peak, slots, allowed.len(), scenario.target.is_local()) };
         let cpus = match (&generator.cpus[..], loops as usize) {
             ([], loops) if loops > 1 && loops == allowed.len() => allowed,
             ([], _) => Vec::new(),
             (given, _) => given.to_vec(),
         };
-        let found = target::find(scenario)?;
+        let found = target::check(scenario)?;
         Ok(Self { scenario, found, loops, cpus })
     }
 
@@ -240,13 +240,13 @@ impl<'a> Engine<'a> {
         let (reports, inbox) = mpsc::channel();
         let loops = self.loops as usize;
         let played = match &scenario.load {
-            Load::Open(schedule) => schedule.as_played().and_then(Played::take),
+            Load::Open(schedule) => schedule.as_recorded_mix().and_then(RecordedMix::take),
             Load::Closed(_) => None,
         };
-        let (ahead, lots) = played
-            .map(|feed| (feed, lots()))
+        let (ahead, batches) = played
+            .map(|feed| (feed, batches()))
             .map_or((None, None), |(feed, (give, take))| (Some((feed, give)), Some(take)));
-        let tasks = self.tasks(&plan, &outputs, reports, lots, stop);
+        let tasks = self.tasks(&plan, &outputs, reports, batches, stop);
         let runners = tasks.map(Loop::new).collect::<Result<Vec<_>, _>>()?;
         let (ready, go) = (Barrier::new(loops + 1), Barrier::new(loops + 1));
         let start: OnceLock<(i64, i64)> = OnceLock::new();
@@ -267,12 +267,12 @@ impl<'a> Engine<'a> {
                     });
                 })?;
             }
-            if let Some((feed, lots)) = ahead {
+            if let Some((feed, batches)) = ahead {
                 let reading = thread::Builder::new().name("load-ahead".to_owned());
                 let (begun, has_begun) = mpsc::channel();
                 reading.spawn_scoped(scope, move || {
                     give_way();
-                    read_ahead(feed, &lots, begun);
+                    read_ahead(feed, &batches, begun);
                 })?;
                 // Statements due at once have to be read already; the channel closes when they are.
                 let _ = has_begun.recv();
@@ -290,17 +290,17 @@ impl<'a> Engine<'a> {
             let _ = start.set((started, unix_offset));
             go.wait();
             let search = searching.map(|(config, live, seconds, forward)| {
-                let stage = Stage {
+                let setup = SearchSetup {
                     config: config.clone(),
                     live,
                     started,
-                    lanes: u64::from(scenario.lanes()),
+                    slots: u64::from(scenario.slots()),
                     seconds,
                     forward,
                     plan: &plan,
                     stop,
                 };
-                thread::Builder::new().name("load-search".to_owned()).spawn_scoped(scope, move || search::play(stage))
+                thread::Builder::new().name("load-search".to_owned()).spawn_scoped(scope, move || search::play(setup))
             });
             let search = search.transpose()?;
             let plan = &plan;
@@ -314,7 +314,7 @@ impl<'a> Engine<'a> {
             let gathered = gathered.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             over.store(true, Ordering::Relaxed);
             let search = search.map(|s| s.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-            let Gathered { operations, cpu_ns, interrupted } = gathered?;
+            let RunTotals { operations, cpu_ns, interrupted } = gathered?;
             let ended = sys::monotonic_ns();
             Ok(Summary {
                 started_at: started + unix_offset,
@@ -347,10 +347,10 @@ impl<'a> Engine<'a> {
         plan: &'t Plan<'t>,
         outputs: &Outputs,
         reports: mpsc::Sender<gather::Report>,
-        mut lots: Option<mpsc::Receiver<Vec<Play>>>,
+        mut batches: Option<mpsc::Receiver<Vec<Play>>>,
         stop: &'t AtomicBool,
     ) -> impl Iterator<Item = Task<'t>> {
-        let (loops, lanes) = (self.loops, self.scenario.lanes());
+        let (loops, slots) = (self.loops, self.scenario.slots());
         let seconds = match &self.scenario.load {
             // It ends when the iterations are done, and that moment is not known beforehand.
             Load::Closed(closed) if closed.iterations.is_some() => closed.length.min(ITERATIONS_TAKE),
@@ -368,8 +368,8 @@ impl<'a> Engine<'a> {
             plan,
             index: index as usize,
             share: share.part(index, loops),
-            lanes: (lanes / loops + u32::from(index < lanes % loops)) as usize,
-            lots: lots.take(),
+            slots: (slots / loops + u32::from(index < slots % loops)) as usize,
+            batches: batches.take(),
             books: Books::new(
                 plan.operations.len(),
                 rows_sink.clone(),

@@ -2,17 +2,17 @@
 //! (see `docs/scenario.md`, `docs/schema/scenario.schema.json`) or made from the flags of the quick
 //! form.
 
-mod asked;
 pub mod generator;
 pub mod http;
 mod include;
-mod kept;
 mod load;
+mod masked_text;
 mod names;
 mod objectives;
 mod probe;
 pub mod profile;
 mod reading;
+mod request;
 pub mod search;
 mod statement;
 mod steps;
@@ -21,15 +21,15 @@ mod target;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use crate::script::program::Over;
+pub use crate::script::program::EndReason;
 use crate::script::program::{Op, Script};
 use holdup_recording::manifest::Threshold;
 use holdup_recording::objective;
 
 pub use self::generator::{Generator, Pace};
 pub use self::http::{Http, HttpVersion, parse_bytes};
-pub use self::kept::kept;
-pub use self::names::Given;
+pub use self::masked_text::mask;
+pub use self::names::Inputs;
 pub use self::target::{Target, password_variable};
 use crate::model::{Closed, Load};
 use crate::schedule::Share;
@@ -208,7 +208,7 @@ impl Scenario {
 
     /// Most requests in flight: users of a closed model, else connections times the streams on
     /// each.
-    pub fn lanes(&self) -> u32 {
+    pub fn slots(&self) -> u32 {
         match &self.load {
             Load::Open(_) => self.connections * self.http.streams,
             Load::Closed(closed) => self.shard.count(u64::from(closed.users)) as u32,

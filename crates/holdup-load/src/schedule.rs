@@ -20,7 +20,7 @@ use std::time::Duration;
 
 pub use arrivals::Arrivals;
 pub use live::{Live, LiveStretch};
-pub use played::Played;
+pub use played::RecordedMix;
 pub use replay::{Replay, ReplayedRequest};
 
 use curve::{Curve, REQUEST};
@@ -101,7 +101,7 @@ enum Timing {
     Poisson { seed: u64 },
     Replay(Replay),
     Live(Live),
-    Played(Played),
+    Played(RecordedMix),
 }
 
 impl PartialEq for Schedule {
@@ -120,13 +120,13 @@ impl PartialEq for Schedule {
 }
 
 impl Schedule {
-    fn of(stretches: Vec<Stretch>, curve: Curve, timing: Timing) -> Self {
+    fn from_parts(stretches: Vec<Stretch>, curve: Curve, timing: Timing) -> Self {
         Self { inner: Arc::new(Inner { stretches, curve, timing, total: OnceLock::new() }) }
     }
 
     /// A schedule that is made while it is played: see [`Self::as_live`].
     pub fn live(longest: Duration, most: f64) -> Self {
-        Self::of(Vec::new(), Curve::default(), Timing::Live(Live::new(longest, most, None)))
+        Self::from_parts(Vec::new(), Curve::default(), Timing::Live(Live::new(longest, most, None)))
     }
 
     /// The handle to add stretches with, if it is made while it is played.
@@ -144,10 +144,12 @@ impl Schedule {
     pub fn poisson(self, seed: u64) -> Self {
         match &self.inner.timing {
             Timing::Replay(_) | Timing::Played(_) => return self,
-            Timing::Live(live) => return Self::of(Vec::new(), Curve::default(), Timing::Live(live.with_seed(seed))),
+            Timing::Live(live) => {
+                return Self::from_parts(Vec::new(), Curve::default(), Timing::Live(live.with_seed(seed)));
+            }
             Timing::Even | Timing::Poisson { .. } => {}
         }
-        Self::of(self.inner.stretches.clone(), self.inner.curve.clone(), Timing::Poisson { seed })
+        Self::from_parts(self.inner.stretches.clone(), self.inner.curve.clone(), Timing::Poisson { seed })
     }
 
     /// A replayed log as one stretch called `name`.
@@ -156,21 +158,21 @@ impl Schedule {
         let stretch = Stretch { name, length, rate_from: rate, rate_to: rate };
         let mut curve = Curve::default();
         curve.push(curve::line(length, rate, rate));
-        Self::of(vec![stretch], curve, Timing::Replay(replay))
+        Self::from_parts(vec![stretch], curve, Timing::Replay(replay))
     }
 
     /// A recorded mix as one stretch called `name`.
-    pub fn played(played: Played, name: String) -> Self {
+    pub fn played(played: RecordedMix, name: String) -> Self {
         let length = played.length();
         let rate = played.total() as f64 / length.as_secs_f64().max(1e-9);
         let stretch = Stretch { name, length, rate_from: rate, rate_to: rate };
         let mut curve = Curve::default();
         curve.push(curve::line(length, rate, rate));
-        Self::of(vec![stretch], curve, Timing::Played(played))
+        Self::from_parts(vec![stretch], curve, Timing::Played(played))
     }
 
     /// The recorded mix, if it is one.
-    pub fn as_played(&self) -> Option<&Played> {
+    pub fn as_recorded_mix(&self) -> Option<&RecordedMix> {
         match &self.inner.timing {
             Timing::Played(played) => Some(played),
             _ => None,

@@ -108,7 +108,7 @@ pub struct Snapshot {
     /// Requests due but waiting for a free connection.
     pub waiting: usize,
     /// Most requests that can be on the wire at once.
-    pub lanes: usize,
+    pub slots: usize,
     /// Median response time of the last slice, milliseconds; none if nothing ended in it.
     pub p50_ms: Option<f64>,
     /// 99th percentile of the last slice, milliseconds.

@@ -31,8 +31,8 @@ mod statement;
 mod tests;
 
 pub use address::{Address, AddressError, Dialect};
-pub use event::{Error, Event, Refused};
-pub use login::{Login, Secret, TlsWish};
+pub use event::{Error, Event, ExecuteError};
+pub use login::{Login, Secret, TlsMode};
 pub use placeholders::numbered;
 pub use prepared::MAX_PREPARED;
 pub use rows::Rows;

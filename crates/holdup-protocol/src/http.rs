@@ -1,6 +1,6 @@
 //! The client side of HTTP, without I/O: bytes go in, events come out, and requests are encoded
 //! beforehand. It knows no sockets, clocks or TLS; timing is up to the caller. Heads and bodies are
-//! dropped unless they are [`Wanted`]; it does not decompress them.
+//! dropped unless they are [`WantedParts`]; it does not decompress them.
 //!
 //! This is the hot path of a load generator: once a connection is warm it allocates nothing per
 //! request, and whatever a server sends, memory is bounded.
@@ -71,7 +71,7 @@ pub const USER_AGENT: &str = concat!("holdup/", env!("CARGO_PKG_VERSION"));
 
 /// Parts of a response that are kept; everything else is counted and dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct WantedParts {
     /// `Location`, to follow redirects.
     pub location: bool,
     /// `Set-Cookie`, to keep a session.
@@ -86,7 +86,7 @@ pub struct Wanted {
     pub body_bytes: u32,
 }
 
-impl Wanted {
+impl WantedParts {
     /// Whether fields are picked out of a head as it is read.
     #[inline]
     fn picks(self) -> bool {

@@ -17,12 +17,12 @@ mod mysql;
 mod opaque;
 pub mod packet;
 mod postgres;
-mod speech;
+mod protocol;
 mod statement;
 mod stream;
 mod turn;
 
 pub use capture::{Capture, Options, RoundTrip, Totals, Vantage};
 pub use detail::Detail;
-pub use speech::Protocol;
+pub use protocol::Protocol;
 pub use statement::OWN;

@@ -5,7 +5,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use holdup_protocol::database::{Dialect, Event, Login, Secret, Session, Statement, TlsWish};
+use holdup_protocol::database::{Dialect, Event, Login, Secret, Session, Statement, TlsMode};
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
@@ -66,7 +66,7 @@ fn executing_allocates_nothing() {
     let prepared = Statement { text: "UPDATE t SET a = 1".to_owned(), is_prepared: true, parameters: Vec::new() };
     for dialect in [Dialect::Mysql, Dialect::Postgres] {
         let login = Login::new("me".to_owned(), Secret::new("secret".to_owned()), None);
-        let mut session = Session::new(dialect, Arc::new(login), TlsWish::Off);
+        let mut session = Session::new(dialect, Arc::new(login), TlsMode::Off);
         let (greetings, row, first, again): (&[&[u8]], _, &[&[u8]], &[u8]) = match dialect {
             Dialect::Mysql => (&MYSQL_LOGIN, MYSQL_ROW, &[MYSQL_PREPARED, MYSQL_OK], MYSQL_OK),
             Dialect::Postgres => (&POSTGRES_LOGIN, POSTGRES_ROW, &[POSTGRES_PARSED], &POSTGRES_PARSED[5..]),

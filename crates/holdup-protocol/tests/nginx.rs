@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use holdup_protocol::http::http1::{self, HeadMemo, Parser, Progress};
 use holdup_protocol::http::http2::{Config, Event, Session, Template};
-use holdup_protocol::http::{Request, Wanted};
+use holdup_protocol::http::{Request, WantedParts};
 use tempfile::TempDir;
 
 const LARGE: usize = 3_000_000;
@@ -126,7 +126,7 @@ fn http1_on_one_connection() {
             let body_bytes = if keep { 100_000 } else { 0 };
             parser.begin(
                 method == "HEAD",
-                Wanted { location: true, set_cookie: true, head: keep, body_bytes, ..Wanted::default() },
+                WantedParts { location: true, set_cookie: true, head: keep, body_bytes, ..WantedParts::default() },
             );
             loop {
                 let count = stream.read(&mut buffer).expect("an answer");
@@ -172,7 +172,7 @@ struct Answer {
 
 /// Sends `count` requests, as many at once as there is room for, on as many connections as it takes.
 fn ask(port: u16, buffer: usize, count: u32, template: impl Fn(u32) -> Template) -> (Vec<Answer>, u32) {
-    let wanted = Wanted { location: true, set_cookie: true, ..Wanted::default() };
+    let wanted = WantedParts { location: true, set_cookie: true, ..WantedParts::default() };
     let config = Config { max_streams: 50, wanted };
     let mut answers: BTreeMap<u32, Answer> = BTreeMap::new();
     let mut open: Vec<u32> = (0..count).rev().collect();

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdup_load::engine::Engine;
-use holdup_load::scenario::{Over, Scenario};
+use holdup_load::scenario::{EndReason, Scenario};
 
 use crate::failure::Failure;
 use crate::progress::Progress;
@@ -27,15 +27,15 @@ pub fn set_up(
     let values = values.map_err(|e| Failure::Unusable(format!("setup: {e}; no load was sent")))?;
     // The cell is empty here, because a scenario is read anew for every run.
     let _ = sessions.script.initial.set(values);
-    match sessions.script.take_over() {
+    match sessions.script.take_end_reason() {
         Some(over) => Err(Failure::Unusable(format!("setup: {}; no load was sent", over.text))),
         None => Ok(()),
     }
 }
 
 /// The outcome that made a session end the load early, if one did.
-pub fn ended_early(scenario: &Scenario) -> Option<Over> {
-    scenario.sessions.as_ref()?.script.take_over()
+pub fn ended_early(scenario: &Scenario) -> Option<EndReason> {
+    scenario.sessions.as_ref()?.script.take_end_reason()
 }
 
 /// Runs the scenario's `teardown`, also after a stop. Returns what went wrong.

@@ -120,7 +120,7 @@ impl<'a> Ready<'a> {
             .map(|a| watch::collector(a, &options))
             .collect::<Result<Vec<_>, _>>()
             .map_err(Failure::unusable)?;
-        let connections = session.scenario.map_or(0, |scenario| scenario.lanes().div_ceil(scenario.http.streams));
+        let connections = session.scenario.map_or(0, |scenario| scenario.slots().div_ceil(scenario.http.streams));
         descriptors::allow(connections)?;
         let engine = session.scenario.map(Engine::prepare).transpose().map_err(Failure::unusable)?;
         let coverage = collectors::probe(&mut sources).map_err(Failure::unusable)?;
@@ -393,7 +393,7 @@ fn load_facts(scenario: &Scenario, engine: &Engine<'_>) -> LoadFacts {
     let measured = scenario.operations.iter().zip(scenario.measured()).filter(|(_, measured)| *measured);
     LoadFacts {
         target: scenario.target.url(),
-        connections: scenario.lanes(),
+        connections: scenario.slots(),
         timeout_ns: scenario.timeout.as_nanos() as i64,
         operations: measured.map(|(o, _)| o.name.clone()).collect(),
         thresholds: scenario.thresholds.clone(),

@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use holdup_protocol::database::{Dialect, Error, Event, Login, Session, Statement, TlsWish};
+use holdup_protocol::database::{Dialect, Error, Event, Login, Session, Statement, TlsMode};
 use holdup_sql::digest;
 use rustls::{ClientConnection, StreamOwned};
 
@@ -251,7 +251,7 @@ impl AnswerState {
 }
 
 impl Connection {
-    fn connect(address: &Address, wish: TlsWish, connections: &Connections) -> Result<Self, Failure> {
+    fn connect(address: &Address, wish: TlsMode, connections: &Connections) -> Result<Self, Failure> {
         let slot = connections.take_slot().map_err(Failure::Lost)?;
         let login = Login::new(address.user.clone(), address.password.clone(), Some(address.database.clone()));
         let session = Session::new(Dialect::Postgres, Arc::new(login), wish);
@@ -347,14 +347,14 @@ impl Server {
 
     fn open(address: &Address, connections: &Connections) -> Result<Self, Failure> {
         let wish = match address.tls {
-            _ if address.host.starts_with('/') => TlsWish::Off,
-            Tls::Disable => TlsWish::Off,
-            Tls::Prefer | Tls::Require | Tls::VerifyCa | Tls::VerifyFull => TlsWish::On,
+            _ if address.host.starts_with('/') => TlsMode::Off,
+            Tls::Disable => TlsMode::Off,
+            Tls::Prefer | Tls::Require | Tls::VerifyCa | Tls::VerifyFull => TlsMode::On,
         };
         let mut connection = match Connection::connect(address, wish, connections) {
             // A refused TLS request is the only error with this text.
             Err(Failure::Lost(why)) if address.tls == Tls::Prefer && why == Error::TlsNotOffered.to_string() => {
-                Connection::connect(address, TlsWish::Off, connections)?
+                Connection::connect(address, TlsMode::Off, connections)?
             }
             other => other?,
         };

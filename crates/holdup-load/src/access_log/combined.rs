@@ -4,14 +4,14 @@
 use std::borrow::Cow;
 
 use super::request::{self, Request};
-use super::{Entry, time};
+use super::{LogEntry, time};
 
 /// Most brackets that are tried for the date: a user name or a host may contain one.
 const BRACKETS: usize = 8;
 
 /// # Errors
 /// What is missing.
-pub(super) fn parse(line: &[u8]) -> Result<Entry<'_>, &'static str> {
+pub(super) fn parse(line: &[u8]) -> Result<LogEntry<'_>, &'static str> {
     let (at, rest) = date(line).ok_or("no date in brackets such as [10/Oct/2000:13:55:36 -0700]")?;
     let quote = rest.iter().position(|&b| b == b'"').ok_or("no request in quotes after the date")?;
     let quoted = &rest[quote + 1..];
@@ -20,7 +20,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Entry<'_>, &'static str> {
         Cow::Borrowed(text) => request::line(text),
         Cow::Owned(text) => request::line(&text).map(Request::into_owned),
     };
-    Ok(Entry { at, request })
+    Ok(LogEntry { at, request })
 }
 
 /// The first date in brackets, and the text after it.

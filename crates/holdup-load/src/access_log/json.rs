@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::request::{self, Request};
-use super::{Entry, time};
+use super::{LogEntry, time};
 
 /// Keys of the time, in lower case without `_`, `-`, `.` and `@`; the first one present is taken.
 const TIME: [&str; 13] = [
@@ -58,7 +58,7 @@ const EARLIEST: f64 = 1e8;
 
 /// # Errors
 /// What is wrong with it.
-pub(super) fn parse(line: &[u8]) -> Result<Entry<'_>, &'static str> {
+pub(super) fn parse(line: &[u8]) -> Result<LogEntry<'_>, &'static str> {
     let mut fields = Fields::default();
     let mut json = serde_json::Deserializer::from_slice(line);
     let object = json.deserialize_map(Object { fields: &mut fields, depth: 0 });
@@ -76,7 +76,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Entry<'_>, &'static str> {
         }
         _ => None,
     };
-    Ok(Entry { at, request: request.map(Request::into_owned) })
+    Ok(LogEntry { at, request: request.map(Request::into_owned) })
 }
 
 /// The fields found so far; the lowest rank wins.
@@ -101,7 +101,7 @@ struct Key {
 }
 
 impl Key {
-    fn of(text: &str) -> Self {
+    fn by_name(text: &str) -> Self {
         // The longest known key has 17 characters.
         let mut buffer = [0; 20];
         let mut length = 0;
@@ -191,7 +191,7 @@ impl Visitor<'_> for KeySeed {
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Key, E> {
-        Ok(Key::of(text))
+        Ok(Key::by_name(text))
     }
 }
 

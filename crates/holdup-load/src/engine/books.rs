@@ -8,9 +8,9 @@ use holdup_recording::Batch;
 use holdup_recording::rows::{Execution, Request};
 use holdup_recording::writer::RowSink;
 
-use super::lanes::{InFlight, NEVER, Told};
 use super::outcome::Outcome;
 use super::plan::Plan;
+use super::slots::{ExecutionDetails, InFlight, NEVER};
 use super::{timing, trace};
 use crate::stats::{Latencies, count};
 
@@ -114,7 +114,7 @@ fn stride(rate: f64, per_second: f64) -> u64 {
 
 /// The record of one ended request. Times are nanoseconds of the monotonic clock, [`NEVER`] if it
 /// did not get that far.
-struct Entry {
+struct EndedEntry {
     operation: u32,
     phase: u32,
     status: u16,
@@ -128,7 +128,7 @@ struct Entry {
     at: i64,
     trace: u128,
     timing: Option<Box<[u8]>>,
-    told: Option<Box<Told>>,
+    execution: Option<Box<ExecutionDetails>>,
 }
 
 /// See the module.
@@ -136,7 +136,7 @@ pub struct Books {
     rows: Option<RowSink>,
     batch: Batch,
     unix_offset: i64,
-    noted: Vec<Entry>,
+    noted: Vec<EndedEntry>,
     /// By operation.
     pub tallies: Vec<Tally>,
     /// The outcomes in `tallies` at the start of the present second.
@@ -182,15 +182,15 @@ impl Books {
         self.unix_offset
     }
 
-    /// Notes a request that ended at `at`. `had_lane` is false for one that never got a slot.
-    pub fn enter(&mut self, request: &mut InFlight, outcome: Outcome, at: i64, had_lane: bool) {
-        self.noted.push(Entry {
+    /// Notes a request that ended at `at`. `had_slot` is false for one that never got a slot.
+    pub fn enter(&mut self, request: &mut InFlight, outcome: Outcome, at: i64, had_slot: bool) {
+        self.noted.push(EndedEntry {
             operation: request.operation,
             phase: request.phase,
             status: request.status,
             outcome,
             due: request.due,
-            ready: if had_lane { request.ready } else { NEVER },
+            ready: if had_slot { request.ready } else { NEVER },
             connect: request.connect,
             sent: request.sent,
             first_byte: request.first_byte,
@@ -198,28 +198,28 @@ impl Books {
             at,
             trace: request.trace,
             timing: request.timing.take(),
-            told: request.told.take(),
+            execution: request.execution.take(),
         });
     }
 
     /// The row of an execution that was played.
-    fn execution(told: &Told, entry: &Entry, unix_offset: i64) -> Execution {
+    fn execution(execution: &ExecutionDetails, entry: &EndedEntry, unix_offset: i64) -> Execution {
         let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
         Execution {
-            number: count(told.number),
-            session: count(told.session),
-            digest: told.digest.to_string(),
+            number: count(execution.number),
+            session: count(execution.session),
+            digest: execution.digest.to_string(),
             intended_at: entry.due + unix_offset,
             sent_at: (entry.sent != NEVER).then_some(entry.sent + unix_offset),
             done_at: entry.at + unix_offset,
             outcome: entry.outcome.name().to_owned(),
-            error: told.error.as_deref().map(str::to_owned),
-            rows: count(told.rows),
-            affected: count(told.affected),
-            warnings: count(told.warnings),
-            rows_hash: told.hash.map(u64::cast_signed),
-            logged_ns: told.logged_ns,
-            trace_id: told.trace_id.as_deref().map(str::to_owned),
+            error: execution.error.as_deref().map(str::to_owned),
+            rows: count(execution.rows),
+            affected: count(execution.affected),
+            warnings: count(execution.warnings),
+            rows_hash: execution.hash.map(u64::cast_signed),
+            logged_ns: execution.logged_ns,
+            trace_id: execution.trace_id.as_deref().map(str::to_owned),
         }
     }
 
@@ -233,7 +233,7 @@ impl Books {
         self.noted = noted;
     }
 
-    fn write_down(&mut self, plan: &Plan<'_>, request: &Entry) {
+    fn write_down(&mut self, plan: &Plan<'_>, request: &EndedEntry) {
         let (operation, outcome, at) = (request.operation as usize, request.outcome, request.at);
         let tally = &mut self.tallies[operation];
         tally.offered += 1;
@@ -253,8 +253,8 @@ impl Books {
         if self.rows.is_none() {
             return;
         }
-        if let Some(told) = &request.told {
-            self.batch.executions.push(Self::execution(told, request, self.unix_offset));
+        if let Some(execution) = &request.execution {
+            self.batch.executions.push(Self::execution(execution, request, self.unix_offset));
         }
         let budget = &mut self.budgets[usize::from(outcome.is_failure())];
         budget.seen += 1;

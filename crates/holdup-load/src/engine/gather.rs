@@ -45,7 +45,7 @@ pub struct Counters {
     /// Requests that wait for a slot.
     pub waiting: usize,
     /// Slots.
-    pub lanes: usize,
+    pub slots: usize,
 }
 
 /// A message of a loop.
@@ -122,7 +122,7 @@ pub struct Gather<'a> {
 }
 
 /// The results of all loops.
-pub struct Gathered {
+pub struct RunTotals {
     /// Counts and latencies by operation.
     pub operations: Vec<OperationSummary>,
     /// CPU time of all loops, nanoseconds.
@@ -138,7 +138,7 @@ impl<'a> Gather<'a> {
         Self {
             plan,
             outputs,
-            throttling: Throttling::of_this_process(),
+            throttling: Throttling::for_this_process(),
             unix_offset,
             started_at: 0,
             counters: vec![Counters::default(); loops],
@@ -155,7 +155,7 @@ impl<'a> Gather<'a> {
     ///
     /// # Errors
     /// The first error that ended a loop.
-    pub fn run(mut self, reports: &Receiver<Report>) -> Result<Gathered, LoadError> {
+    pub fn run(mut self, reports: &Receiver<Report>) -> Result<RunTotals, LoadError> {
         let mut first_error = None;
         let mut now = Duration::ZERO;
         while let Ok(report) = reports.recv() {
@@ -194,7 +194,7 @@ impl<'a> Gather<'a> {
         }
         let parts = self.plan.operations.iter().zip(self.tallies).zip(self.totals);
         let parts = parts.zip(&self.plan.measured).filter(|(_, measured)| **measured).map(|(part, _)| part);
-        Ok(Gathered {
+        Ok(RunTotals {
             operations: parts
                 .map(|((name, tally), latencies)| OperationSummary {
                     operation: name.clone(),
@@ -300,7 +300,7 @@ impl<'a> Gather<'a> {
             (metrics::load::REQUESTS_RESENT, c.resent as f64),
             (metrics::load::REQUESTS_IN_FLIGHT, c.in_flight as f64),
             (metrics::load::REQUESTS_WAITING, c.waiting as f64),
-            (metrics::load::CONNECTIONS_MAX, c.lanes as f64),
+            (metrics::load::CONNECTIONS_MAX, c.slots as f64),
         ];
         values.extend(c.run_queue_ns.map(|ns| (metrics::load::RUN_QUEUE, seconds(ns))));
         if !lag.is_empty() {
@@ -348,7 +348,7 @@ impl<'a> Gather<'a> {
             errors: sum(|c| c.failed),
             in_flight: self.counters.iter().map(|c| c.in_flight).sum(),
             waiting: self.counters.iter().map(|c| c.waiting).sum(),
-            lanes: self.counters.iter().map(|c| c.lanes).sum(),
+            slots: self.counters.iter().map(|c| c.slots).sum(),
             p50_ms: self.shown.0,
             p99_ms: self.shown.1,
         });

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::script::Failed;
+use crate::script::StepFailure;
 use rustls::AlertDescription;
 
 use crate::scenario::HttpVersion;
@@ -94,13 +94,13 @@ impl Outcome {
     ];
 
     /// The outcome for a failed step of a session.
-    pub fn of_session(failed: Failed) -> Self {
+    pub fn from_step_failure(failed: StepFailure) -> Self {
         match failed {
-            Failed::Check => Self::CheckFailed,
-            Failed::CaptureMissed => Self::CaptureMissed,
-            Failed::BadJson => Self::BadJson,
-            Failed::FeederDry => Self::FeederDry,
-            Failed::Template => Self::TemplateFailed,
+            StepFailure::Check => Self::CheckFailed,
+            StepFailure::CaptureMissed => Self::CaptureMissed,
+            StepFailure::BadJson => Self::BadJson,
+            StepFailure::FeederDry => Self::FeederDry,
+            StepFailure::Template => Self::TemplateFailed,
         }
     }
 
@@ -148,12 +148,12 @@ impl Outcome {
     }
 
     /// The outcome for an HTTP status.
-    pub fn of_status(status: u16) -> Self {
+    pub fn from_status(status: u16) -> Self {
         if status < 400 { Outcome::Ok } else { Outcome::HttpStatus }
     }
 
     /// The outcome for an error on an open connection.
-    pub fn of_broken(error: &io::Error) -> Self {
+    pub fn from_io_error(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::UnexpectedEof => Outcome::ConnectionClosed,
             _ => Outcome::ConnectionReset,
@@ -161,7 +161,7 @@ impl Outcome {
     }
 
     /// The outcome for an error while connecting.
-    pub fn of_connecting(error: &io::Error) -> Self {
+    pub fn from_connect_error(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::AddrNotAvailable | io::ErrorKind::AddrInUse => Outcome::NoLocalPort,
             _ => Outcome::ConnectFailed,
@@ -169,7 +169,7 @@ impl Outcome {
     }
 
     /// The outcome for a TLS error where `version` was requested.
-    pub fn of_tls(error: &rustls::Error, version: HttpVersion) -> Self {
+    pub fn from_tls_error(error: &rustls::Error, version: HttpVersion) -> Self {
         match error {
             rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented => Outcome::TlsCertificate,
             rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) if version == HttpVersion::Http2 => {

@@ -10,7 +10,7 @@ pub struct Throttling {
 
 /// Time without CPU because a quota was used up, since the groups were created.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Throttled {
+pub struct ThrottledTime {
     /// Seconds.
     pub seconds: f64,
     /// Periods in which it happened.
@@ -19,16 +19,16 @@ pub struct Throttled {
 
 impl Throttling {
     /// Finds the files to read.
-    pub fn of_this_process() -> Self {
+    pub fn for_this_process() -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         Self { files: files(&read("/proc/self/cgroup"), &read("/proc/self/mountinfo")) }
     }
 
     /// The present state; none where nothing can be read.
-    pub fn read(&self) -> Option<Throttled> {
+    pub fn read(&self) -> Option<ThrottledTime> {
         let mut sum = None;
         for text in self.files.iter().filter_map(|f| fs::read_to_string(f).ok()) {
-            let sum = sum.get_or_insert_with(Throttled::default);
+            let sum = sum.get_or_insert_with(ThrottledTime::default);
             let one = parse(&text);
             sum.seconds += one.seconds;
             sum.periods += one.periods;
@@ -38,12 +38,12 @@ impl Throttling {
 }
 
 /// CPU time that the hypervisor gave to other guests, from one reading to the next.
-pub struct Stolen {
+pub struct StolenTime {
     /// Stolen and all time of all CPUs, in ticks.
     before: Option<(u64, u64)>,
 }
 
-impl Stolen {
+impl StolenTime {
     /// Takes the first reading.
     pub fn new() -> Self {
         Self { before: ticks(&fs::read_to_string("/proc/stat").unwrap_or_default()) }
@@ -102,8 +102,8 @@ fn mount_of(line: &str, is_v2: bool) -> Option<(String, String)> {
     is_wanted.then(|| (root.trim_end_matches('/').to_owned(), mount.to_owned()))
 }
 
-fn parse(text: &str) -> Throttled {
-    let mut throttled = Throttled::default();
+fn parse(text: &str) -> ThrottledTime {
+    let mut throttled = ThrottledTime::default();
     for line in text.lines() {
         let Some((key, value)) = line.split_once(' ') else { continue };
         let Ok(value) = value.trim().parse::<f64>() else { continue };
@@ -146,11 +146,11 @@ mod tests {
     fn both_units_are_seconds() {
         assert_eq!(
             parse("usage_usec 5\nnr_periods 9\nnr_throttled 3\nthrottled_usec 2500000\n"),
-            Throttled { seconds: 2.5, periods: 3.0 }
+            ThrottledTime { seconds: 2.5, periods: 3.0 }
         );
         assert_eq!(
             parse("nr_periods 0\nnr_throttled 2\nthrottled_time 500000000\n"),
-            Throttled { seconds: 0.5, periods: 2.0 }
+            ThrottledTime { seconds: 0.5, periods: 2.0 }
         );
     }
 }

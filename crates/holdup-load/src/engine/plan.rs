@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, RwLock};
 
 use crate::script::fill::{self, FilledStatement};
-use crate::script::program::{Asked, Script};
+use crate::script::program::{RequestSpec, Script};
 use crate::script::{Template, Value};
 use holdup_protocol::database::{Login, Statement};
 use holdup_protocol::http::{Request, http1, http2};
@@ -13,10 +13,10 @@ use holdup_protocol::http::{Request, http1, http2};
 use super::redirect::Origin;
 use super::refusals::Refusals;
 use super::tls::Tls;
-use super::trace::{self, Traced};
+use super::trace::{self, TraceSource};
 use crate::model::Load;
 use crate::scenario::{HttpVersion, Scenario};
-use crate::schedule::played::{Bound, Manner};
+use crate::schedule::played::{MixSettings, OrderDelay};
 
 /// One request, ready to be sent.
 pub struct Prepared {
@@ -33,7 +33,7 @@ pub struct Prepared {
     /// Its bytes.
     pub form: Form,
     /// Where its trace id comes from.
-    pub traced: Traced,
+    pub traced: TraceSource,
     /// Header fields and body of a session's request, where its bytes do not show them: HTTP/2.
     given: Option<Box<Parts>>,
 }
@@ -51,7 +51,7 @@ impl Prepared {
             path: String::new(),
             has_body: false,
             form: Form::Http1(Vec::new(), 0),
-            traced: Traced::No,
+            traced: TraceSource::No,
             given: None,
         }
     }
@@ -104,15 +104,15 @@ pub struct Plan<'a> {
     /// The order of operations, or of sessions' flows.
     pub turns: Turns,
     /// The sessions' script, and the first of the flows that take turns.
-    pub visits: Option<(Arc<Script>, u32)>,
+    pub sessions: Option<(Arc<Script>, u32)>,
     /// The present activity of a search, in words.
     pub doing: Mutex<String>,
     /// The variables of the last session of a setup.
     pub left: Mutex<Option<Vec<Value>>>,
     /// How the sessions of a recorded mix behave, if it is one.
-    pub manner: Option<Arc<Manner>>,
+    pub manner: Option<Arc<MixSettings>>,
     /// How far the log's own order delayed a recorded mix.
-    pub bound: Mutex<Option<Bound>>,
+    pub bound: Mutex<Option<OrderDelay>>,
     /// Texts of the database's refusals.
     pub refusals: Mutex<Refusals>,
     /// TLS, if the target speaks it.
@@ -130,7 +130,7 @@ pub struct Plan<'a> {
 impl<'a> Plan<'a> {
     /// Lays out all requests.
     pub fn new(scenario: &'a Scenario, tls: Option<Tls>, address: Option<SocketAddr>) -> Self {
-        let visits = scenario.sessions.as_ref().map(|s| (Arc::clone(&s.script), s.first));
+        let sessions = scenario.sessions.as_ref().map(|s| (Arc::clone(&s.script), s.first));
         let turns = match &scenario.sessions {
             Some(s) => {
                 Turns::new(s.script.flows.iter().skip(s.first as usize).take(s.flows as usize).map(|f| f.weight.max(1)))
@@ -150,7 +150,7 @@ impl<'a> Plan<'a> {
             Load::Closed(_) => None,
         };
         let played = match &scenario.load {
-            Load::Open(schedule) => schedule.as_played(),
+            Load::Open(schedule) => schedule.as_recorded_mix(),
             Load::Closed(_) => None,
         };
         let mut plan = Self {
@@ -160,7 +160,7 @@ impl<'a> Plan<'a> {
             measured: scenario.measured(),
             phases: scenario.load.phase_names(),
             turns,
-            visits,
+            sessions,
             doing: Mutex::new(String::new()),
             left: Mutex::new(None),
             manner: played.map(|played| Arc::new(played.manner().clone())),
@@ -173,23 +173,23 @@ impl<'a> Plan<'a> {
             trace,
         };
         plan.requests = match (&scenario.sessions, replayed) {
-            (Some(sessions), _) => sessions.script.requests.iter().map(|asked| plan.fixed(asked)).collect(),
+            (Some(sessions), _) => sessions.script.requests.iter().map(|spec| plan.constant_request(spec)).collect(),
             (None, Some(log)) => {
                 let distinct = log.requests.iter();
-                distinct.map(|r| plan.own(r.operation, r.method, &r.path, r.method != "HEAD")).collect()
+                distinct.map(|r| plan.operation_request(r.operation, r.method, &r.path, r.method != "HEAD")).collect()
             }
             // A recorded mix reads its statements while it is played.
             (None, None) if played.is_some() => Vec::new(),
             (None, None) => {
                 let operations = scenario.operations.iter().enumerate();
-                operations.map(|(i, o)| plan.own(i as u32, &o.method, &o.path, true)).collect()
+                operations.map(|(i, o)| plan.operation_request(i as u32, &o.method, &o.path, true)).collect()
             }
         };
         plan
     }
 
     /// The request to send: `instead`, or the prepared one of this index.
-    pub fn what<'r>(&'r self, instead: Option<&'r Prepared>, index: u32) -> Option<&'r Prepared> {
+    pub fn request<'r>(&'r self, instead: Option<&'r Prepared>, index: u32) -> Option<&'r Prepared> {
         instead.or_else(|| self.requests.get(index as usize))
     }
 
@@ -212,39 +212,39 @@ impl<'a> Plan<'a> {
     }
 
     /// Lays out a session's request if it never changes; otherwise it stays blank for now.
-    fn fixed(&self, asked: &Asked) -> Prepared {
-        if !asked.form.is_constant() {
-            return Prepared::blank(asked.operation);
+    fn constant_request(&self, spec: &RequestSpec) -> Prepared {
+        if !spec.form.is_constant() {
+            return Prepared::blank(spec.operation);
         }
-        let crate::script::program::Form::Http { method, path, headers, .. } = &asked.form else {
-            return self.put_statements(asked, fill::constant_statements(&asked.form));
+        let crate::script::program::Form::Http { method, path, headers, .. } = &spec.form else {
+            return self.put_statements(spec, fill::constant_statements(&spec.form));
         };
         let text = |template: &Template| template.constant().unwrap_or_default().to_owned();
         let headers: Vec<(String, String)> = headers.iter().map(|(name, value)| (name.clone(), text(value))).collect();
-        let body = asked.form.constant_body();
-        self.lay_out(asked, method, &text(path), &headers, body.as_deref().map(str::as_bytes))
+        let body = spec.form.constant_body();
+        self.lay_out(spec, method, &text(path), &headers, body.as_deref().map(str::as_bytes))
     }
 
     /// Lays out a session's request.
     pub fn lay_out(
         &self,
-        asked: &Asked,
+        spec: &RequestSpec,
         method: &str,
         path: &str,
         headers: &[(String, String)],
         body: Option<&[u8]>,
     ) -> Prepared {
-        if asked.needs.body && self.scenario.http.compression {
+        if spec.needs.body && self.scenario.http.compression {
             // Checks and captures need an uncompressed body.
             let plain = ("Accept-Encoding".to_owned(), "identity".to_owned());
             let headers: Vec<_> = headers.iter().cloned().chain([plain]).collect();
-            return self.put(asked.operation, method, path, &headers, body);
+            return self.put(spec.operation, method, path, &headers, body);
         }
-        self.put(asked.operation, method, path, headers, body)
+        self.put(spec.operation, method, path, headers, body)
     }
 
     /// Lays out a session's statements.
-    pub fn put_statements(&self, asked: &Asked, filled: Vec<FilledStatement>) -> Prepared {
+    pub fn put_statements(&self, spec: &RequestSpec, filled: Vec<FilledStatement>) -> Prepared {
         let bound = |p: Vec<u8>| Some(p);
         let statements = filled.into_iter().map(|s| Statement {
             text: s.text,
@@ -252,9 +252,9 @@ impl<'a> Plan<'a> {
             parameters: s.parameters.into_iter().map(bound).collect(),
         });
         // Only captures and checks look at columns and rows.
-        let form = Form::Sql(statements.collect(), !(asked.captures.is_empty() && asked.checks.is_empty()));
-        let traced = if self.trace.is_some() { Traced::of(&form) } else { Traced::No };
-        Prepared { form, traced, ..Prepared::blank(asked.operation) }
+        let form = Form::Sql(statements.collect(), !(spec.captures.is_empty() && spec.checks.is_empty()));
+        let traced = if self.trace.is_some() { TraceSource::find_in(&form) } else { TraceSource::No };
+        Prepared { form, traced, ..Prepared::blank(spec.operation) }
     }
 
     fn put(
@@ -282,29 +282,29 @@ impl<'a> Plan<'a> {
         };
         let own = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(trace::FIELD));
         let (form, traced) = match (own, self.trace) {
-            (Some((_, value)), _) => (form(&all), Traced::given(value)),
-            (None, None) => (form(&all), Traced::No),
+            (Some((_, value)), _) => (form(&all), TraceSource::from_header(value)),
+            (None, None) => (form(&all), TraceSource::No),
             (None, Some(_)) => {
                 let laid_out = form(&all);
-                match Traced::of(&laid_out) {
+                match TraceSource::find_in(&laid_out) {
                     // A frame of a very long head ends within the trace id: send the request
                     // without it.
-                    Traced::No => {
+                    TraceSource::No => {
                         all.retain(|(name, _)| *name != trace::FIELD);
-                        (form(&all), Traced::No)
+                        (form(&all), TraceSource::No)
                     }
                     traced => (laid_out, traced),
                 }
             }
         };
-        let keeps = self.visits.is_some() && matches!(form, Form::Http2(_));
+        let keeps = self.sessions.is_some() && matches!(form, Form::Http2(_));
         let given = keeps.then(|| Box::new((headers.to_vec(), body.map(<[u8]>::to_vec))));
         let (method, path, has_body) = (method.to_owned(), path.to_owned(), body.is_some());
         Prepared { operation, is_head: method == "HEAD", method, path, has_body, form, traced, given }
     }
 
     /// Lays out a request of an operation with its headers, and with its body if `with_body`.
-    pub fn own(&self, operation: u32, method: &str, path: &str, with_body: bool) -> Prepared {
+    pub fn operation_request(&self, operation: u32, method: &str, path: &str, with_body: bool) -> Prepared {
         let own = &self.scenario.operations[operation as usize];
         let body = own.body.as_deref().filter(|_| with_body).map(str::as_bytes);
         self.put(operation, method, path, &own.headers, body)
@@ -320,8 +320,8 @@ impl<'a> Plan<'a> {
         let path = self.origin.resolve(&request.path, std::str::from_utf8(location).ok()?)?;
         let repeats = matches!(status, 307 | 308);
         let method = if repeats || request.is_head { request.method.as_str() } else { "GET" };
-        if self.visits.is_none() {
-            return Some(self.own(request.operation, method, &path, repeats && request.has_body));
+        if self.sessions.is_none() {
+            return Some(self.operation_request(request.operation, method, &path, repeats && request.has_body));
         }
         // Headers and body of a filled-in request exist only in its bytes.
         let (headers, body) = request.parts();
@@ -380,7 +380,7 @@ impl Turns {
     }
 
     /// Index of the operation of request `number`.
-    pub fn of(&self, number: u64) -> u32 {
+    pub fn index(&self, number: u64) -> u32 {
         if self.ends.len() < 2 {
             return 0;
         }
@@ -401,7 +401,7 @@ mod tests {
             let mut longest = 0;
             let mut run = 0;
             for k in 0..7_000 {
-                let operation = turns.of(from + k * step) as usize;
+                let operation = turns.index(from + k * step) as usize;
                 counts[operation] += 1;
                 run = if operation == 0 { run + 1 } else { 0 };
                 longest = longest.max(run);
@@ -409,6 +409,6 @@ mod tests {
             let off = [5_000, 1_000, 1_000].iter().zip(counts).map(|(want, got)| (want - got).abs()).max();
             assert!(off <= Some(20) && longest < 30, "{counts:?}, {longest} in a row from {from} by {step}");
         }
-        assert_eq!(Turns::new([3].into_iter()).of(9), 0);
+        assert_eq!(Turns::new([3].into_iter()).index(9), 0);
     }
 }

@@ -21,9 +21,9 @@ impl Origin {
             if !scheme.eq_ignore_ascii_case(if self.tls { "https" } else { "http" }) {
                 return None;
             }
-            self.own(rest)?
+            self.path_on_origin(rest)?
         } else if let Some(rest) = location.strip_prefix("//") {
-            self.own(rest)?
+            self.path_on_origin(rest)?
         } else if location.starts_with('/') {
             location.to_owned()
         } else if location.starts_with('?') {
@@ -39,7 +39,7 @@ impl Origin {
     }
 
     /// The path after the authority in `rest`, if that is this origin's.
-    fn own(&self, rest: &str) -> Option<String> {
+    fn path_on_origin(&self, rest: &str) -> Option<String> {
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
         let default = if self.tls { ":443" } else { ":80" };

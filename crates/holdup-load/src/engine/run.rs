@@ -14,20 +14,20 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Barrier, PoisonError};
 use std::time::Duration;
 
-use holdup_protocol::http::Wanted;
+use holdup_protocol::http::WantedParts;
 use holdup_protocol::http::http1::HeadMemo;
 
 use self::demand::Demand;
 use super::LoadError;
 use super::books::Books;
 use super::clock::Clock;
-use super::connection::{Connection, Ended, Language, SetCookies};
+use super::connection::{Connection, EndedRequest, SetCookies, TargetProtocol};
 use super::gather::{Counters, Report};
-use super::lanes::Lanes;
 use super::plan::Plan;
 use super::refusals::Refusals;
+use super::sessions::{ActiveSessions, NO_SESSION};
+use super::slots::Slots;
 use super::trace::TraceIds;
-use super::visits::{NOBODY, Visits};
 use crate::scenario::{HttpVersion, RateOf};
 use crate::schedule::Share;
 use crate::schedule::played::Play;
@@ -69,9 +69,9 @@ pub struct Task<'a> {
     /// Its part of the requests or users.
     pub share: Share,
     /// Number of its slots.
-    pub lanes: usize,
+    pub slots: usize,
     /// The statements it plays, if the load is a recorded mix.
-    pub lots: Option<Receiver<Vec<Play>>>,
+    pub batches: Option<Receiver<Vec<Play>>>,
     /// Its records.
     pub books: Books,
     /// Where it reports.
@@ -90,13 +90,13 @@ pub struct Loop<'a> {
     epoll: Epoll,
     clock: Clock,
     connections: Vec<Connection>,
-    lanes: Lanes,
+    slots: Slots,
     demand: Demand,
     /// Sessions, if the scenario has any.
-    visits: Option<Visits>,
+    sessions: Option<ActiveSessions>,
     /// In a closed model, the session of each slot's user.
-    lane_sessions: Vec<u32>,
-    wanted: Wanted,
+    slot_sessions: Vec<u32>,
+    wanted: WantedParts,
     quantum_ns: i64,
     timeout_ns: i64,
     in_turn: bool,
@@ -119,7 +119,7 @@ pub struct Loop<'a> {
     /// Connections with something left to read, and HTTP/2 sessions with something to write.
     more: Vec<u32>,
     unflushed: Vec<u32>,
-    ended: Vec<Ended>,
+    ended: Vec<EndedRequest>,
     set_cookies: SetCookies,
     /// The last response head of each operation; the next is likely to be equal.
     memos: Vec<HeadMemo>,
@@ -138,17 +138,17 @@ impl<'a> Loop<'a> {
     /// # Errors
     /// If the kernel refuses what the loop itself needs.
     pub fn new(task: Task<'a>) -> Result<Self, LoadError> {
-        let Task { plan, index, share, lanes, lots, books, reports, stop } = task;
+        let Task { plan, index, share, slots, batches, books, reports, stop } = task;
         let scenario = plan.scenario;
         let streams = scenario.http.streams.max(1);
-        let connections = lanes.div_ceil(streams as usize);
+        let connections = slots.div_ceil(streams as usize);
         let language = match &scenario.target.sql {
-            Some(address) => Language::Sql(Arc::clone(address), address.login(), plan.manner.clone()),
-            None => Language::Http(scenario.http.version),
+            Some(address) => TargetProtocol::Sql(Arc::clone(address), address.login(), plan.manner.clone()),
+            None => TargetProtocol::Http(scenario.http.version),
         };
         let mut demand = Demand::new(&scenario.load, share);
-        if let (Demand::Played(player), Some(lots)) = (&mut demand, lots) {
-            player.takes(lots, lanes);
+        if let (Demand::Played(player), Some(batches)) = (&mut demand, batches) {
+            player.start(batches, slots);
         }
         let is_closed = demand.is_closed();
         let is_http2 = scenario.http.version == HttpVersion::Http2;
@@ -156,23 +156,26 @@ impl<'a> Loop<'a> {
             epoll: Epoll::new()?,
             clock: Clock::default(),
             connections: (0..connections).map(|c| Connection::new(c as u32 * streams, &language)).collect(),
-            lanes: Lanes::new(lanes, streams),
-            visits: plan.visits.as_ref().map(|(script, _)| Visits::new(Arc::clone(script), share, scenario.is_set_up)),
-            lane_sessions: if is_closed && plan.visits.is_some() { vec![NOBODY; lanes] } else { Vec::new() },
+            slots: Slots::new(slots, streams),
+            sessions: plan
+                .sessions
+                .as_ref()
+                .map(|(script, _)| ActiveSessions::new(Arc::clone(script), share, scenario.is_set_up)),
+            slot_sessions: if is_closed && plan.sessions.is_some() { vec![NO_SESSION; slots] } else { Vec::new() },
             is_sql: scenario.target.sql.is_some(),
-            wanted: Wanted {
+            wanted: WantedParts {
                 location: scenario.http.redirects > 0,
                 set_cookie: scenario.http.cookies,
                 server_timing: plan.trace.is_some() && books.has_rows(),
                 // HTTP/2 collects fields for a whole connection, not for one request.
-                head: is_http2 && plan.visits.as_ref().is_some_and(|(s, _)| s.requests.iter().any(|r| r.needs.head)),
-                ..Wanted::default()
+                head: is_http2 && plan.sessions.as_ref().is_some_and(|(s, _)| s.requests.iter().any(|r| r.needs.head)),
+                ..WantedParts::default()
             },
             quantum_ns: if is_closed { 0 } else { scenario.generator.pace.quantum_ns() },
             timeout_ns: scenario.timeout.as_nanos() as i64,
             is_http2,
             in_turn: scenario.generator.open_all,
-            idle: VecDeque::with_capacity(lanes),
+            idle: VecDeque::with_capacity(slots),
             vacant: if demand.has_owners() { Vec::new() } else { (0..connections as u32).rev().collect() },
             demand,
             connecting: 0,
@@ -213,7 +216,7 @@ impl<'a> Loop<'a> {
         self.books.set_unix_offset(unix_offset);
         let (index, reports) = (self.index, self.reports.clone());
         let result = connected.and_then(|()| self.work());
-        if let Some(values) = self.visits.as_mut().and_then(|v| v.left.take()) {
+        if let Some(values) = self.sessions.as_mut().and_then(|v| v.left.take()) {
             *self.plan.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(values);
         }
         let refusals = std::mem::take(&mut self.refusals);
@@ -247,7 +250,7 @@ impl<'a> Loop<'a> {
     /// The loop. True if it was stopped.
     fn work(&mut self) -> Result<bool, LoadError> {
         self.cpu_begun = sys::thread_cpu_ns();
-        self.demand.start(self.started, self.lanes.count() as u32);
+        self.demand.start(self.started, self.slots.count() as u32);
         let begun = Report::Begun { index: self.index, at: self.started, counters: self.counters(true) };
         let _ = self.reports.send(begun);
         let mut refresh = self.started;
@@ -279,10 +282,10 @@ impl<'a> Loop<'a> {
                 // End a slice at its full second, not at the next refresh after it.
                 refresh = (now + REFRESH_NS).min(self.slice_from + SLICE.as_nanos() as i64);
             }
-            if self.lanes.in_flight() == 0 && self.demand.is_over(now) && !self.sessions_go_on() {
+            if self.slots.in_flight() == 0 && self.demand.is_over(now) && !self.sessions_go_on() {
                 break;
             }
-            if self.visits.as_ref().is_some_and(|v| v.script.is_over()) || self.has_lingered(now) {
+            if self.sessions.as_ref().is_some_and(|v| v.script.is_over()) || self.has_lingered(now) {
                 self.abandon();
                 self.books.settle(self.plan);
                 break;
@@ -309,8 +312,8 @@ impl<'a> Loop<'a> {
 
     /// Whether sessions of an open model that counts sessions are still running: they may finish.
     fn sessions_go_on(&self) -> bool {
-        let Some(visits) = &self.visits else { return false };
-        !self.demand.is_closed() && self.plan.scenario.rate_of == RateOf::Sessions && visits.are_under_way()
+        let Some(sessions) = &self.sessions else { return false };
+        !self.demand.is_closed() && self.plan.scenario.rate_of == RateOf::Sessions && sessions.any_is_running()
     }
 
     /// Sleeps until there is something to do, but at least a wake quantum after `woke`. Returns
@@ -321,8 +324,8 @@ impl<'a> Loop<'a> {
             return Ok((now, false));
         }
         let earliest = woke + self.quantum_ns;
-        let deadline = self.lanes.oldest().map_or(i64::MAX, |(_, deadline)| deadline);
-        let sessions = self.visits.as_ref().map_or(i64::MAX, |v| v.next_moment(self.timeout_ns));
+        let deadline = self.slots.oldest().map_or(i64::MAX, |(_, deadline)| deadline);
+        let sessions = self.sessions.as_ref().map_or(i64::MAX, |v| v.next_moment(self.timeout_ns));
         let wake = self
             .demand
             .next_moment(self.timeout_ns)
@@ -336,7 +339,7 @@ impl<'a> Loop<'a> {
         // Whether a response is needed at once: to free a slot, to continue a session, or to make
         // room in the window.
         let is_urgent =
-            self.demand.is_closed() || self.waiting() > 0 || self.connecting > 0 || self.lanes.answering() > 0;
+            self.demand.is_closed() || self.waiting() > 0 || self.connecting > 0 || self.slots.answering() > 0;
         if !is_urgent && wake - now <= READ_SLACK_NS {
             sys::sleep_until(wake);
             return Ok((monotonic_ns(), false));
@@ -372,9 +375,9 @@ impl<'a> Loop<'a> {
             failed,
             capped: self.capped,
             resent: self.resent,
-            in_flight: self.lanes.in_flight(),
+            in_flight: self.slots.in_flight(),
             waiting: self.waiting() as usize,
-            lanes: self.lanes.count(),
+            slots: self.slots.count(),
         }
     }
 

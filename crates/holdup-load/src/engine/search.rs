@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 use holdup_knee::{Config, Finding, Move, Purpose, Search, Step, Summary};
 use serde::{Deserialize, Serialize};
 
-use super::own::{Stolen, Throttling};
+use super::own::{StolenTime, Throttling};
 use super::plan::Plan;
 use crate::model::Load;
 use crate::schedule::{Live, LiveStretch};
@@ -38,14 +38,14 @@ const SERVICE_RATIO_FAST: f64 = 1.3;
 
 /// A search as it was played.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Searched {
+pub struct PlayedSearch {
     /// Its settings.
     pub config: Config,
     /// Every step.
     pub steps: Vec<Step>,
 }
 
-impl Searched {
+impl PlayedSearch {
     /// What the steps show.
     pub fn finding(&self) -> Finding {
         holdup_knee::judge(&self.steps, &self.config)
@@ -53,7 +53,7 @@ impl Searched {
 }
 
 /// What a search needs to be played.
-pub struct Stage<'a> {
+pub struct SearchSetup<'a> {
     /// Its settings.
     pub config: Config,
     /// The schedule.
@@ -61,7 +61,7 @@ pub struct Stage<'a> {
     /// Start of the load, nanoseconds of the monotonic clock.
     pub started: i64,
     /// Most requests in flight.
-    pub lanes: u64,
+    pub slots: u64,
     /// Seconds of the load, as they end.
     pub seconds: Receiver<Second>,
     /// Another receiver of the seconds.
@@ -73,17 +73,17 @@ pub struct Stage<'a> {
 }
 
 /// A second, and the state of the machine during it.
-struct Seen {
+struct ObservedSecond {
     second: Second,
     stolen_ratio: f64,
     throttled_ratio: f64,
 }
 
 struct Player<'a> {
-    stage: Stage<'a>,
-    seen: Vec<Seen>,
+    setup: SearchSetup<'a>,
+    observed: Vec<ObservedSecond>,
     is_closed: bool,
-    stolen: Stolen,
+    stolen: StolenTime,
     throttling: Throttling,
     throttled_s: f64,
     /// Mean service time of the first step, nanoseconds.
@@ -91,20 +91,20 @@ struct Player<'a> {
 }
 
 /// Plays it to its end.
-pub fn play(stage: Stage<'_>) -> Searched {
-    let scenario = stage.plan.scenario;
+pub fn play(setup: SearchSetup<'_>) -> PlayedSearch {
+    let scenario = setup.plan.scenario;
     let is_random = matches!(&scenario.load, Load::Open(schedule) if schedule.seed().is_some());
     let config = Config {
         timeout: scenario.timeout,
         arrivals_variation: if is_random { 1.0 } else { 0.0 },
-        ..stage.config.clone()
+        ..setup.config.clone()
     };
     let mut player = Player {
-        stage,
-        seen: Vec::new(),
+        setup,
+        observed: Vec::new(),
         is_closed: false,
-        stolen: Stolen::new(),
-        throttling: Throttling::of_this_process(),
+        stolen: StolenTime::new(),
+        throttling: Throttling::for_this_process(),
         throttled_s: 0.0,
         calm_ns: None,
     };
@@ -114,7 +114,7 @@ pub fn play(stage: Stage<'_>) -> Searched {
     loop {
         let next = search.next(player.now(), last.as_ref());
         last = None;
-        *player.stage.plan.doing.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = search.progress().text;
+        *player.setup.plan.doing.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = search.progress().text;
         if player.is_stopped() {
             break;
         }
@@ -129,28 +129,28 @@ pub fn play(stage: Stage<'_>) -> Searched {
             }
         }
     }
-    player.stage.live.end();
+    player.setup.live.end();
     let steps = search.steps().to_vec();
     // The loops end when their last requests have; until then, pass on their seconds.
     while !player.is_closed {
         player.receive(Duration::from_millis(200));
     }
-    Searched { config, steps }
+    PlayedSearch { config, steps }
 }
 
 impl Player<'_> {
     fn now(&self) -> Duration {
-        Duration::from_nanos((monotonic_ns() - self.stage.started).max(0) as u64)
+        Duration::from_nanos((monotonic_ns() - self.setup.started).max(0) as u64)
     }
 
     fn is_stopped(&self) -> bool {
-        self.is_closed || self.stage.stop.load(Ordering::Relaxed)
+        self.is_closed || self.setup.stop.load(Ordering::Relaxed)
     }
 
     fn receive(&mut self, longest: Duration) {
-        match self.stage.seconds.recv_timeout(longest) {
+        match self.setup.seconds.recv_timeout(longest) {
             Ok(second) => {
-                if let Some(forward) = &self.stage.forward {
+                if let Some(forward) = &self.setup.forward {
                     let _ = forward.send(second.clone());
                 }
                 let length = second.to.saturating_sub(second.from).as_secs_f64().max(1e-3);
@@ -158,7 +158,7 @@ impl Player<'_> {
                 let throttled_ratio = (throttled - self.throttled_s) / length;
                 self.throttled_s = throttled;
                 let stolen_ratio = self.stolen.since_last().unwrap_or(0.0);
-                self.seen.push(Seen { second, stolen_ratio, throttled_ratio });
+                self.observed.push(ObservedSecond { second, stolen_ratio, throttled_ratio });
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => self.is_closed = true,
@@ -170,7 +170,7 @@ impl Player<'_> {
         let until = self.now() + most;
         while self.now() < until && !self.is_stopped() {
             self.receive(Duration::from_millis(100));
-            if self.seen.last().is_some_and(|s| s.second.in_flight + s.second.waiting == 0) {
+            if self.observed.last().is_some_and(|s| s.second.in_flight + s.second.waiting == 0) {
                 break;
             }
         }
@@ -188,21 +188,21 @@ impl Player<'_> {
         let from = Duration::from_secs((self.now() + AHEAD).as_secs() + 1);
         let to = from + length;
         let name = format!("step {}: {} {}/s", number + 1, purpose.name(), holdup_knee::figure(rate));
-        self.stage.live.push(LiveStretch { name, from, length, rate });
-        while self.seen.last().is_none_or(|s| s.second.to < to) && self.now() < to + LATEST {
+        self.setup.live.push(LiveStretch { name, from, length, rate });
+        while self.observed.last().is_none_or(|s| s.second.to < to) && self.now() < to + LATEST {
             self.receive(Duration::from_millis(100));
             if self.is_stopped() {
                 return None;
             }
         }
-        let first = self.seen.iter().position(|s| s.second.from >= from || s.second.to > from)?;
-        let own: Vec<&Seen> = self.seen[first..].iter().filter(|s| s.second.from < to).collect();
+        let first = self.observed.iter().position(|s| s.second.from >= from || s.second.to > from)?;
+        let own: Vec<&ObservedSecond> = self.observed[first..].iter().filter(|s| s.second.from < to).collect();
         let mut seconds = Vec::new();
-        for seen in &own {
+        for observed in &own {
             // A loop that stood still for longer than a second reports that time as one second.
-            let parts = (seen.second.to.saturating_sub(seen.second.from).as_secs_f64().round() as u64).max(1);
+            let parts = (observed.second.to.saturating_sub(observed.second.from).as_secs_f64().round() as u64).max(1);
             for part in 0..parts {
-                seconds.push(second(seen, rate, from, parts, part));
+                seconds.push(second(observed, rate, from, parts, part));
             }
         }
         seconds.truncate(length.as_secs() as usize);
@@ -221,36 +221,37 @@ impl Player<'_> {
     }
 
     /// Why the step says nothing about the service, if it does not.
-    fn limit(&self, own: &[&Seen]) -> Option<String> {
+    fn limit(&self, own: &[&ObservedSecond]) -> Option<String> {
         let half = own.len().div_ceil(2);
         let throttled = own.iter().filter(|s| s.throttled_ratio > DISTURBED_RATIO).count();
         if throttled >= half {
             return Some("holdup's own CPU quota throttled it".to_owned());
         }
-        let lagging = own.iter().filter(|seen| {
-            let of =
-                |times: fn(&crate::stats::OperationSecond) -> &Histogram<u64>| mean_of(&[**seen], times).unwrap_or(0.0);
+        let lagging = own.iter().filter(|observed| {
+            let of = |times: fn(&crate::stats::OperationSecond) -> &Histogram<u64>| {
+                mean_of(&[**observed], times).unwrap_or(0.0)
+            };
             let lag = of(|o| &o.latencies.send_lag);
             lag > LAG_LEAST_NS && lag > LAG_RATIO_MOST * of(|o| &o.latencies.response)
         });
         if lagging.count() >= half {
             return Some("holdup sent late: it had too little CPU".to_owned());
         }
-        let is_short = |s: &&&Seen| s.second.waiting > 0 && s.second.in_flight as u64 >= self.stage.lanes;
+        let is_short = |s: &&&ObservedSecond| s.second.waiting > 0 && s.second.in_flight as u64 >= self.setup.slots;
         let service = mean_of(own, |o| &o.latencies.service)?;
         let is_fast = self.calm_ns.is_some_and(|calm| service < SERVICE_RATIO_FAST * calm);
         (own.iter().filter(is_short).count() >= half && is_fast).then(|| {
             format!(
                 "all {} connections were in use while the service was still fast: raise \"connections\"",
-                self.stage.lanes
+                self.setup.slots
             )
         })
     }
 }
 
 /// One second of a step for the controller; a second that stands for several is split into parts.
-fn second(seen: &Seen, rate: f64, from: Duration, parts: u64, part: u64) -> holdup_knee::Second {
-    let s = &seen.second;
+fn second(observed: &ObservedSecond, rate: f64, from: Duration, parts: u64, part: u64) -> holdup_knee::Second {
+    let s = &observed.second;
     let failed: u64 = s.operations.iter().flat_map(|o| o.failures.values()).sum();
     let completed: u64 = s.operations.iter().map(|o| o.completed).sum();
     // At a constant rate from `from` on, the requests due up to t are those numbered below rate *
@@ -265,7 +266,9 @@ fn second(seen: &Seen, rate: f64, from: Duration, parts: u64, part: u64) -> hold
         in_system_end: (s.in_flight + s.waiting) as u64,
         response: summary(&merged(s, |o| &o.latencies.response), completed, parts),
         service: summary(&merged(s, |o| &o.latencies.service), completed, parts),
-        is_disturbed: parts > 1 || seen.stolen_ratio > DISTURBED_RATIO || seen.throttled_ratio > DISTURBED_RATIO,
+        is_disturbed: parts > 1
+            || observed.stolen_ratio > DISTURBED_RATIO
+            || observed.throttled_ratio > DISTURBED_RATIO,
     }
 }
 
@@ -287,15 +290,15 @@ fn summary(all: &Histogram<u64>, good: u64, parts: u64) -> Summary {
     }
     let rank = |quantile: f64| ((quantile * count as f64).ceil() as u64).clamp(1, count);
     let mut at = [(rank(0.5), 0.0), (rank(0.95), 0.0), (rank(0.99), 0.0)];
-    let (mut seen, mut sum) = (0, 0.0);
+    let (mut observed, mut sum) = (0, 0.0);
     for value in all.iter_recorded() {
-        let here = value.count_at_value().min(count - seen);
+        let here = value.count_at_value().min(count - observed);
         sum += here as f64 * all.median_equivalent(value.value_iterated_to()) as f64;
-        for (rank, time) in at.iter_mut().filter(|(rank, _)| seen < *rank && seen + here >= *rank) {
+        for (rank, time) in at.iter_mut().filter(|(rank, _)| observed < *rank && observed + here >= *rank) {
             *time = if *rank == all.len() { all.max() as f64 } else { value.value_iterated_to() as f64 };
         }
-        seen += here;
-        if seen >= count {
+        observed += here;
+        if observed >= count {
             break;
         }
     }
@@ -308,9 +311,12 @@ fn summary(all: &Histogram<u64>, good: u64, parts: u64) -> Summary {
     }
 }
 
-fn mean_of(seen: &[&Seen], times: impl Fn(&crate::stats::OperationSecond) -> &Histogram<u64>) -> Option<f64> {
+fn mean_of(
+    observed: &[&ObservedSecond],
+    times: impl Fn(&crate::stats::OperationSecond) -> &Histogram<u64>,
+) -> Option<f64> {
     let (mut sum, mut count) = (0.0, 0);
-    for second in seen {
+    for second in observed {
         let all = merged(&second.second, &times);
         sum += all.mean() * all.len() as f64;
         count += all.len();

@@ -77,7 +77,7 @@ pub enum TargetError {
 
 /// A target that passed the check.
 #[derive(Clone)]
-pub struct Found {
+pub struct CheckedTarget {
     /// Its address; none if the name does not resolve and the scenario continues all the same.
     pub address: Option<SocketAddr>,
     /// TLS, if the target uses it.
@@ -88,7 +88,7 @@ pub struct Found {
 ///
 /// # Errors
 /// What is wrong with it, unless the scenario continues all the same.
-pub fn find(scenario: &Scenario) -> Result<Found, TargetError> {
+pub fn check(scenario: &Scenario) -> Result<CheckedTarget, TargetError> {
     let target = &scenario.target;
     let version = scenario.http.version;
     let protocol = match &target.sql {
@@ -101,8 +101,8 @@ pub fn find(scenario: &Scenario) -> Result<Found, TargetError> {
     };
     let tls = if target.tls { Some(Tls::new(&scenario.http.trust, &target.host, protocol)?) } else { None };
     match reach(target, tls.as_ref(), version) {
-        Ok(address) => Ok(Found { address: Some(address), tls }),
-        Err(_) if scenario.generator.keep_going => Ok(Found { address: resolve(target).ok(), tls }),
+        Ok(address) => Ok(CheckedTarget { address: Some(address), tls }),
+        Err(_) if scenario.generator.keep_going => Ok(CheckedTarget { address: resolve(target).ok(), tls }),
         Err(error) => Err(error),
     }
 }
@@ -151,7 +151,7 @@ fn log_in(mut stream: TcpStream, tls: Option<&Tls>, target: &Target, address: &A
         }
         _ => refused(format!("the login failed ({e}); is that the port of {system}?")),
     };
-    let bad_tls = |e: rustls::Error| match Outcome::of_tls(&e, HttpVersion::Http1) {
+    let bad_tls = |e: rustls::Error| match Outcome::from_tls_error(&e, HttpVersion::Http1) {
         Outcome::TlsCertificate => {
             TargetError::Certificate { target: format!("{}:{}", target.host, target.port), why: tls::in_words(&e) }
         }
@@ -276,7 +276,7 @@ fn way_out(error: &holdup_protocol::database::Error, dialect: Dialect) -> String
 fn shake_hands(mut stream: TcpStream, tls: &Tls, target: &Target, version: HttpVersion) -> Result<(), TargetError> {
     let name = || format!("{}:{}", target.host, target.port);
     let no_tls = |why: String| TargetError::NoTls { target: name(), why };
-    let of = |error: rustls::Error| match Outcome::of_tls(&error, version) {
+    let of = |error: rustls::Error| match Outcome::from_tls_error(&error, version) {
         Outcome::TlsCertificate => TargetError::Certificate { target: name(), why: tls::in_words(&error) },
         Outcome::Http2Refused => TargetError::NoHttp2 { target: name() },
         _ if matches!(&error, rustls::Error::AlertReceived(rustls::AlertDescription::NoApplicationProtocol)) => {

@@ -28,7 +28,7 @@ const COMMENT_LENGTH: usize = LENGTH + COMMENT[0].len() + COMMENT[1].len();
 
 /// Where a request's trace id comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Traced {
+pub enum TraceSource {
     /// It carries none.
     No,
     /// It goes to this place in the request's bytes, or in the frames of its head.
@@ -39,9 +39,9 @@ pub enum Traced {
     Given(u128),
 }
 
-impl Traced {
+impl TraceSource {
     /// Finds the place in `form`, if there is one.
-    pub fn of(form: &Form) -> Self {
+    pub fn find_in(form: &Form) -> Self {
         let at = match form {
             // It is among the last fields of the head.
             Form::Http1(bytes, head) => {
@@ -56,7 +56,7 @@ impl Traced {
     }
 
     /// Reads a header field of the scenario.
-    pub fn given(value: &str) -> Self {
+    pub fn from_header(value: &str) -> Self {
         let mut parts = value.trim().split('-');
         let id = parts.nth(1).filter(|id| id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit()));
         Self::Given(id.and_then(|id| u128::from_str_radix(id, 16).ok()).unwrap_or(0))
@@ -120,9 +120,9 @@ impl Mark {
     /// request is another span of the same trace.
     pub fn new(prepared: &Prepared, id: u128, sending: u32) -> Option<Self> {
         let at = match prepared.traced {
-            Traced::No | Traced::Given(_) => return None,
-            Traced::At(at) => at,
-            Traced::InStatements => 0,
+            TraceSource::No | TraceSource::Given(_) => return None,
+            TraceSource::At(at) => at,
+            TraceSource::InStatements => 0,
         };
         let span = mix((id as u64).wrapping_add(u64::from(sending).wrapping_mul(0x9E37_79B9_7F4A_7C15))).max(1);
         let mut text = [0; LENGTH];
@@ -183,7 +183,7 @@ mod tests {
 
     use super::*;
 
-    fn prepared(traced: Traced) -> Prepared {
+    fn prepared(traced: TraceSource) -> Prepared {
         let mut prepared = Prepared::blank(0);
         prepared.traced = traced;
         prepared
@@ -200,12 +200,12 @@ mod tests {
                 assert!((id >> 64) as u64 == high && id as u64 != 0);
                 assert!(ids.insert(id));
                 for sending in 0..3 {
-                    let mark = Mark::new(&prepared(Traced::At(0)), id, sending).unwrap();
+                    let mark = Mark::new(&prepared(TraceSource::At(0)), id, sending).unwrap();
                     let text = std::str::from_utf8(mark.text()).unwrap().to_owned();
                     let parts: Vec<&str> = text.split('-').collect();
                     assert_eq!((parts[0], parts[1].len(), parts[2].len(), parts[3]), ("00", 32, 16, "01"));
                     assert_eq!(Some(parts[1]), super::text(id).as_deref());
-                    assert_eq!(Traced::given(&text), Traced::Given(id));
+                    assert_eq!(TraceSource::from_header(&text), TraceSource::Given(id));
                     assert!(spans.insert(parts[2].to_owned()));
                 }
             }
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn what_is_no_id_is_none() {
         for text in ["", "00", "00-abc-1-01", "00-+0000000000000000000000000000001-1-01", PLACE] {
-            assert_eq!(Traced::given(text), Traced::Given(0), "{text}");
+            assert_eq!(TraceSource::from_header(text), TraceSource::Given(0), "{text}");
         }
         assert_eq!(text(0), None);
     }
@@ -238,7 +238,7 @@ mod tests {
     fn a_mark_is_put_into_every_piece() {
         for rest in [0, 10, 3 * PIECE] {
             let laid_out = [b"GET / x: ", PLACE.as_bytes(), &vec![b'z'; rest]].concat();
-            let mark = Mark::new(&prepared(Traced::At(9)), 0xabc, 0).unwrap();
+            let mark = Mark::new(&prepared(TraceSource::At(9)), 0xabc, 0).unwrap();
             let whole = [b"GET / x: ", mark.text(), &vec![b'z'; rest]].concat();
             for step in [1, 7, 64, usize::MAX] {
                 let (mut sent, mut scratch) = (Vec::new(), Vec::new());
@@ -252,9 +252,9 @@ mod tests {
                 assert_eq!(sent, whole, "{rest} by {step}");
             }
         }
-        assert!(Mark::new(&prepared(Traced::No), 1, 0).is_none());
-        assert!(Mark::new(&prepared(Traced::Given(5)), 1, 0).is_none());
-        let comment = Mark::new(&prepared(Traced::InStatements), 0xabc, 0).unwrap().comment();
+        assert!(Mark::new(&prepared(TraceSource::No), 1, 0).is_none());
+        assert!(Mark::new(&prepared(TraceSource::Given(5)), 1, 0).is_none());
+        let comment = Mark::new(&prepared(TraceSource::InStatements), 0xabc, 0).unwrap().comment();
         let comment = String::from_utf8_lossy(&comment).into_owned();
         assert_eq!(
             holdup_sql::trace_id(&comment, holdup_sql::Dialect::MySql).as_deref(),

@@ -61,21 +61,21 @@ pub struct Generator {
 const RATE_OF_ONE_LOOP: f64 = 20_000.0;
 
 impl Generator {
-    /// The number of loops for `peak_rate` requests a second (none: as many as possible) in `lanes`
+    /// The number of loops for `peak_rate` requests a second (none: as many as possible) in `slots`
     /// slots on `cpus` CPUs. A service on this machine needs some of the CPUs, too.
-    pub fn loops(&self, peak_rate: Option<f64>, lanes: u32, cpus: usize, is_local: bool) -> u32 {
+    pub fn loops(&self, peak_rate: Option<f64>, slots: u32, cpus: usize, is_local: bool) -> u32 {
         if let Some(loops) = self.loops {
-            return loops.clamp(1, lanes.max(1));
+            return loops.clamp(1, slots.max(1));
         }
         if !self.cpus.is_empty() {
-            return (self.cpus.len() as u32).min(lanes.max(1));
+            return (self.cpus.len() as u32).min(slots.max(1));
         }
         let needed = match peak_rate {
             Some(rate) => (rate / RATE_OF_ONE_LOOP).ceil() as u32,
             None => u32::MAX,
         };
         let available = if is_local { cpus / 2 } else { cpus };
-        needed.min(available as u32).clamp(1, lanes.max(1))
+        needed.min(available as u32).clamp(1, slots.max(1))
     }
 }
 

@@ -19,7 +19,7 @@ const LARGEST_BYTES: u64 = 4 << 30;
 
 /// Inputs beside the file.
 #[derive(Clone, Debug)]
-pub struct Given {
+pub struct Inputs {
     /// `--var name=value`.
     pub vars: BTreeMap<String, String>,
     /// `--target`, instead of the scenario's.
@@ -30,7 +30,7 @@ pub struct Given {
     pub share: Share,
 }
 
-impl Default for Given {
+impl Default for Inputs {
     fn default() -> Self {
         Self { vars: BTreeMap::new(), target: None, luck: DEFAULT_SEED, share: Share::WHOLE }
     }
@@ -40,7 +40,7 @@ impl Default for Given {
 ///
 /// # Errors
 /// If a file can't be read, a secret is not set, or a name is used twice.
-pub fn gather(map: &Map<'_>, given: &Given, seed: u64) -> Result<(Arc<Names>, Vec<Source>), YamlError> {
+pub fn gather(map: &Map<'_>, inputs: &Inputs, seed: u64) -> Result<(Arc<Names>, Vec<Source>), YamlError> {
     let mut names = Names::default();
     for (name, value) in std::env::vars() {
         names.outside(&format!("env.{name}"), &value);
@@ -54,7 +54,7 @@ pub fn gather(map: &Map<'_>, given: &Given, seed: u64) -> Result<(Arc<Names>, Ve
         })?;
         names.outside(&format!("secret.{name}"), &value);
     }
-    let mut given_left = given.vars.clone();
+    let mut given_left = inputs.vars.clone();
     if let Some(vars) = map.get("vars") {
         for (name, value) in vars.entries()? {
             check_name(name).map_err(|why| value.error(why))?;
@@ -77,7 +77,7 @@ pub fn gather(map: &Map<'_>, given: &Given, seed: u64) -> Result<(Arc<Names>, Ve
     if let Some(feeders) = map.get("feeders") {
         for (name, node) in feeders.entries()? {
             check_name(name).map_err(|why| node.error(why))?;
-            let source = source(name, node, seed, given.share)?;
+            let source = source(name, node, seed, inputs.share)?;
             names.feeder(name, source.feeder.columns().to_vec());
             sources.push(source);
         }

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::script::program::{Asked, Form, Source};
+use crate::script::program::{Form, RequestSpec, Source};
 use crate::script::{Names, Template};
 use holdup_recording::secret::{HIDDEN, redact_value, spans};
 
-use super::asked::Language;
-use super::kept::Kept;
+use super::masked_text::MaskedText;
+use super::request::Language;
 use super::{
-    DEFAULT_CONNECTIONS, DEFAULT_TIMEOUT, Generator, Given, Http, MAX_CONNECTIONS, Operation, Pace, RateOf, Scenario,
+    DEFAULT_CONNECTIONS, DEFAULT_TIMEOUT, Generator, Http, Inputs, MAX_CONNECTIONS, Operation, Pace, RateOf, Scenario,
     Sessions, Target, http, include, load, measured, names, objectives, positive, probe, statement, steps,
 };
 use crate::model::Load;
@@ -45,33 +45,36 @@ impl Scenario {
     /// # Errors
     /// The first mistake, with its line and what would be right.
     pub fn parse(text: &str, file: &str) -> Result<Self, YamlError> {
-        Self::read(text, file, &Given::default())
+        Self::read(text, file, &Inputs::default())
     }
 
     /// Reads a scenario from the text of `file` and the inputs beside it.
     ///
     /// # Errors
     /// The first mistake, with its line and what would be right.
-    pub fn read(text: &str, file: &str, given: &Given) -> Result<Self, YamlError> {
+    pub fn read(text: &str, file: &str, inputs: &Inputs) -> Result<Self, YamlError> {
         let mut root = Node::parse(text, file)?;
         let included = include::resolve(&mut root)?;
-        let mut kept = Kept::of(&root);
-        given.vars.values().for_each(|value| kept.also(value));
-        given.target.iter().for_each(|target| spans(target).into_iter().for_each(|span| kept.also(&target[span])));
-        Self::of(&root, file, given, &(kept.text.clone() + &included)).map_err(|error| kept.masked(error))
+        let mut kept = MaskedText::from_tree(&root);
+        inputs.vars.values().for_each(|value| kept.add_secret(value));
+        inputs
+            .target
+            .iter()
+            .for_each(|target| spans(target).into_iter().for_each(|span| kept.add_secret(&target[span])));
+        Self::from_root(&root, file, inputs, &(kept.text.clone() + &included)).map_err(|error| kept.masked(error))
     }
 
     /// The scenario of `root`; `kept` is its text for the recording.
-    fn of(root: &Node, file: &str, given: &Given, kept: &str) -> Result<Self, YamlError> {
+    fn from_root(root: &Node, file: &str, inputs: &Inputs, kept: &str) -> Result<Self, YamlError> {
         let map = root.map(&KEYS)?;
-        let luck = map.get("seed").map_or(Ok(given.luck), seed)?;
-        let (names, sources) = names::gather(&map, given, luck)?;
+        let luck = map.get("seed").map_or(Ok(inputs.luck), seed)?;
+        let (names, sources) = names::gather(&map, inputs, luck)?;
         // Target and load may use variables given from outside.
-        let filled = |key: &str| map.get(key).map(|node| known(node, &names)).transpose();
+        let filled = |key: &str| map.get(key).map(|node| fill_known(node, &names)).transpose();
         let missing = |key: &str| map.need(key).map(|_| ());
         missing("target")?;
         let target_node = &filled("target")?.unwrap_or_else(|| map.node().clone());
-        let address = given.target.as_deref().map_or_else(|| target_node.text(), Ok)?;
+        let address = inputs.target.as_deref().map_or_else(|| target_node.text(), Ok)?;
         let (target, base_path) = if Target::is_database(address) {
             (Target::database(address).map_err(|why| target_node.error(why))?, "/".to_owned())
         } else {
@@ -94,7 +97,7 @@ impl Scenario {
         }
         let (operations, sessions) = match has_steps {
             false if !section.operations.is_empty() => (section.operations, None),
-            _ => what(&map, Arc::clone(&names), sources, language, luck)?,
+            _ => read_operations(&map, Arc::clone(&names), sources, language, luck)?,
         };
         let is_measured = measured(&operations, sessions.as_ref());
         let of_load = operations.iter().zip(is_measured).filter(|(_, is)| *is).map(|(o, _)| o.name.clone());
@@ -106,10 +109,10 @@ impl Scenario {
         let remark = section.remark.map_or_else(String::new, |remark| format!("# {remark}\n"));
         let has_luck = sessions.as_ref().is_some_and(|_| map.get("seed").is_none());
         let luck = if has_luck { format!("# seed: {luck}, because none was given\n") } else { String::new() };
-        let target_given = given.target.as_deref().map(redact_value);
+        let target_given = inputs.target.as_deref().map(redact_value);
         let target_given = target_given.map_or_else(String::new, |target| format!("# --target {target}\n"));
         // A value given from outside may be secret under any name.
-        let vars: String = given.vars.keys().map(|name| format!("# --var {name}={HIDDEN}\n")).collect();
+        let vars: String = inputs.vars.keys().map(|name| format!("# --var {name}={HIDDEN}\n")).collect();
         let mut http = map.get("http").map_or(Ok(Http::default()), Http::parse)?;
         // Users keep their cookies, unless the scenario says otherwise.
         http.cookies |=
@@ -131,7 +134,7 @@ impl Scenario {
             watch: watch.iter().map(|n| n.text().map(str::to_owned)).collect::<Result<_, _>>()?,
             probes,
             warm_up: section.warm_up,
-            shard: given.share,
+            shard: inputs.share,
             start_at: None,
             http,
             generator: Generator {
@@ -147,7 +150,7 @@ impl Scenario {
 
 /// The text of `node`, and of all within it, with the values known before the run filled in: vars
 /// and the environment.
-fn known(node: &Node, names: &Names) -> Result<Node, YamlError> {
+fn fill_known(node: &Node, names: &Names) -> Result<Node, YamlError> {
     let mut filled = node.clone();
     filled.fill(&|place, text| {
         if !text.contains("${") {
@@ -186,7 +189,7 @@ fn rate_of(load: &Map<'_>, model: &Load) -> Result<RateOf, YamlError> {
 }
 
 /// Reads what is sent: `operations`, `sessions` or `steps`.
-fn what(
+fn read_operations(
     map: &Map<'_>,
     names: Arc<Names>,
     sources: Vec<Source>,
@@ -230,17 +233,21 @@ fn what(
     let mut once = |key: &str| map.get(key).map(|steps| reader.flow(key, 0, steps)).transpose();
     let (setup, teardown) = (once("setup")?, once("teardown")?);
     let (script, operations) = reader.script();
-    if kind == "operations" && setup.is_none() && teardown.is_none() && script.requests.iter().all(Asked::is_plain) {
-        return Ok((operations.into_iter().zip(&script.requests).map(|(o, asked)| plain(o, asked)).collect(), None));
+    if kind == "operations"
+        && setup.is_none()
+        && teardown.is_none()
+        && script.requests.iter().all(RequestSpec::is_plain)
+    {
+        return Ok((operations.into_iter().zip(&script.requests).map(|(o, spec)| plain(o, spec)).collect(), None));
     }
     Ok((operations, Some(Sessions { script: Arc::new(script), first: 0, flows, setup, teardown })))
 }
 
 /// An operation whose requests are all equal.
-fn plain(operation: Operation, asked: &Asked) -> Operation {
-    let Form::Http { path, headers, body, .. } = &asked.form else { return operation };
+fn plain(operation: Operation, spec: &RequestSpec) -> Operation {
+    let Form::Http { path, headers, body, .. } = &spec.form else { return operation };
     let text = |template: &Template| template.constant().unwrap_or_default().to_owned();
-    let body = body.as_ref().map(|_| asked.form.constant_body().unwrap_or_default());
+    let body = body.as_ref().map(|_| spec.form.constant_body().unwrap_or_default());
     let headers = headers.iter().map(|(name, value)| (name.clone(), text(value))).collect();
     Operation { path: text(path), headers, body, ..operation }
 }

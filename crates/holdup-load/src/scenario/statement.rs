@@ -5,7 +5,7 @@
 
 use holdup_protocol::database::Dialect;
 
-use super::asked::blank_bytes;
+use super::request::blank_bytes;
 use crate::yaml::{Map, YamlError};
 
 /// Longest name made from a statement, characters.

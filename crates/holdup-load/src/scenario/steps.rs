@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use crate::script::program::{Asked, Flow, Op, Script, Source, Think, Times};
+use crate::script::program::{Flow, Op, RequestSpec, Script, Source, Think, Times};
 use crate::script::{Condition, Names, Slot, Subjects, Template};
 
-use super::asked::{self, Language};
+use super::request::{self, Language};
 use super::{METHODS, Operation, positive};
 use crate::yaml::{Map, Node, YamlError, nearest, parse_duration};
 
@@ -53,7 +53,6 @@ pub struct Reader<'a> {
     groups: Vec<String>,
     calls: Vec<String>,
     depth: usize,
-    /// Steps so far.
     count: usize,
 }
 
@@ -105,14 +104,14 @@ impl<'a> Reader<'a> {
         let map = node.map(&keys)?;
         let weight = map.get("weight").map_or(Ok(1), |n| n.integer("weight", 1..=1_000_000))?;
         let before = self.operations.len();
-        let asked = self.asked(node, &map)?;
+        let spec = self.read_spec(node, &map)?;
         if self.operations.len() == before {
-            let name = &self.operations[asked.operation as usize].name;
+            let name = &self.operations[spec.operation as usize].name;
             return Err(node.error(format!("two operations are called \"{name}\"")));
         }
         self.operations[before].weight = weight;
         let name = self.operations[before].name.clone();
-        self.script.requests.push(asked);
+        self.script.requests.push(spec);
         let ops = vec![Op::Request(self.script.requests.len() as u32 - 1)];
         self.script.flows.push(Flow { name, weight, ops, counters: 0 });
         Ok(())
@@ -166,8 +165,8 @@ impl<'a> Reader<'a> {
         if !self.language.starts().iter().any(|key| step.has(key)) {
             return Err(self.unknown_step(step, &keys));
         }
-        let asked = self.asked(step, &step.map(&keys)?)?;
-        self.script.requests.push(asked);
+        let spec = self.read_spec(step, &step.map(&keys)?)?;
+        self.script.requests.push(spec);
         flow.ops.push(Op::Request(self.script.requests.len() as u32 - 1));
         Ok(())
     }
@@ -391,14 +390,14 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn asked(&mut self, node: &Node, map: &Map<'_>) -> Result<Asked, YamlError> {
-        let mut read = asked::read(node, map, self.language, &self.names, self.headers)?;
+    fn read_spec(&mut self, node: &Node, map: &Map<'_>) -> Result<RequestSpec, YamlError> {
+        let mut read = request::read(node, map, self.language, &self.names, self.headers)?;
         if !self.groups.is_empty() {
             read.name = format!("{}/{}", self.groups.join("/"), read.name.trim_start_matches('/'));
         }
         let found = self.operations.iter().position(|o| o.name == read.name);
-        read.asked.name.clone_from(&read.name);
-        read.asked.operation = found.unwrap_or(self.operations.len()) as u32;
+        read.spec.name.clone_from(&read.name);
+        read.spec.operation = found.unwrap_or(self.operations.len()) as u32;
         if found.is_none() {
             self.operations.push(Operation {
                 name: read.name,
@@ -409,7 +408,7 @@ impl<'a> Reader<'a> {
                 weight: 1,
             });
         }
-        Ok(read.asked)
+        Ok(read.spec)
     }
 
     fn template(&self, node: &Node, text: &str) -> Result<Template, YamlError> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use holdup_protocol::database::{Address, Dialect, Secret, TlsWish};
+use holdup_protocol::database::{Address, Dialect, Secret, TlsMode};
 
 /// `http[s]://host[:port]`, without path or credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Target {
 impl Target {
     /// Whether `address` is a database's: `mysql://` or `postgres://`.
     pub fn is_database(address: &str) -> bool {
-        Address::is_one(address)
+        Address::is_database_address(address)
     }
 
     /// Reads the address of a database; a missing password is taken from the environment.
@@ -46,7 +46,7 @@ impl Target {
                 address.password = Secret::new(password);
             }
         }
-        let tls = address.tls == TlsWish::On;
+        let tls = address.tls == TlsMode::On;
         Ok(Self { tls, host: address.host.clone(), port: address.port, sql: Some(Arc::new(address)) })
     }
 

@@ -16,26 +16,26 @@ pub struct Play {
     /// When, nanoseconds from the start. It never decreases.
     pub due_ns: i64,
     /// The action.
-    pub what: What,
+    pub action: Action,
 }
 
 /// What a session did.
 #[derive(Debug)]
-pub enum What {
+pub enum Action {
     /// It connected.
-    Open(Entry),
+    Open(DatabaseName),
     /// It executed a statement; it connects first if it has not.
-    Ask(Box<Ask>, Entry),
+    Execute(Box<PlannedExecution>, DatabaseName),
     /// It left.
     Close,
 }
 
 /// The database a session connects to; none for the one in the target's address.
-pub type Entry = Option<Arc<str>>;
+pub type DatabaseName = Option<Arc<str>>;
 
 /// An execution.
 #[derive(Debug)]
-pub struct Ask {
+pub struct PlannedExecution {
     /// Index of the scenario's operation that it counts as.
     pub operation: u32,
     /// Its number in the log, from 0, which is the same in each replay.
@@ -52,7 +52,7 @@ pub struct Ask {
 
 /// How sessions of a mix behave.
 #[derive(Clone, Debug, Default)]
-pub struct Manner {
+pub struct MixSettings {
     /// Statements that each executes after its login.
     pub opening: Vec<Statement>,
     /// Settings that PostgreSQL's sessions begin with.
@@ -64,7 +64,7 @@ pub struct Manner {
 /// How far the log's own order delayed its statements: those that became due while the one before
 /// in their session was still running.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bound {
+pub struct OrderDelay {
     /// Number of delayed statements.
     pub statements: u64,
     /// How long they waited in total, nanoseconds.
@@ -80,30 +80,30 @@ pub type Feed = Box<dyn Iterator<Item = Play> + Send>;
 
 /// See the module. A clone shares its state.
 #[derive(Clone)]
-pub struct Played(Arc<Inner>);
+pub struct RecordedMix(Arc<Inner>);
 
 struct Inner {
     per_second: Vec<u32>,
     length: Duration,
-    manner: Manner,
+    manner: MixSettings,
     feed: Mutex<Option<Feed>>,
 }
 
-impl fmt::Debug for Played {
+impl fmt::Debug for RecordedMix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Played").field("length", &self.0.length).finish_non_exhaustive()
+        f.debug_struct("RecordedMix").field("length", &self.0.length).finish_non_exhaustive()
     }
 }
 
-impl Played {
+impl RecordedMix {
     /// A mix of `length` with so many executions in each second from the start. It can be played
     /// once.
-    pub fn new(per_second: Vec<u32>, length: Duration, manner: Manner, feed: Feed) -> Self {
+    pub fn new(per_second: Vec<u32>, length: Duration, manner: MixSettings, feed: Feed) -> Self {
         Self(Arc::new(Inner { per_second, length, manner, feed: Mutex::new(Some(feed)) }))
     }
 
     /// How its sessions behave.
-    pub fn manner(&self) -> &Manner {
+    pub fn manner(&self) -> &MixSettings {
         &self.0.manner
     }
 

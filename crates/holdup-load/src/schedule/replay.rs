@@ -48,7 +48,7 @@ impl Replay {
     }
 
     /// Only the timing: nanoseconds from the start, in any order.
-    pub fn of_times(mut times: Vec<u64>) -> Self {
+    pub fn from_times(mut times: Vec<u64>) -> Self {
         times.sort_unstable();
         Self::new(times, Vec::new(), Arc::new([]), Vec::new(), Vec::new())
     }

@@ -35,7 +35,10 @@ fn profiles() -> Vec<(&'static str, Schedule)> {
         ("spike", Schedule::spike(50.0, 2_000.0, 2 * S, S, 5 * S)),
         ("sine", Schedule::sine(200.0, 200.0, 2 * S, 7 * S)),
         ("phases", mixed()),
-        ("replay", Schedule::replayed(Replay::of_times((0..3_000).map(|i| i * i * 977).collect()), "r".into(), 9 * S)),
+        (
+            "replay",
+            Schedule::replayed(Replay::from_times((0..3_000).map(|i| i * i * 977).collect()), "r".into(), 9 * S),
+        ),
     ]
 }
 
@@ -211,7 +214,7 @@ fn rates_and_phases_beyond_the_end() {
 fn the_peak_is_the_highest_point() {
     assert_eq!(Schedule::sine(1_000.0, 600.0, 4 * S, 10 * S).peak_rate(), 1_600.0);
     assert_eq!(mixed().poisson(1).peak_rate(), 999.9);
-    let log = Replay::of_times(vec![0, 900_000_000, 1_000_000_000, 1_100_000_000, 1_200_000_000]);
+    let log = Replay::from_times(vec![0, 900_000_000, 1_000_000_000, 1_100_000_000, 1_200_000_000]);
     assert_eq!(Schedule::replayed(log, "r".into(), 2 * S).peak_rate(), 3.0);
 }
 

@@ -20,12 +20,12 @@ pub(crate) use {
     pointer::Pointer,
 };
 
-use crate::script::{Failed, Needs, Random, Response, Value};
+use crate::script::{Needs, Random, Response, StepFailure, Value};
 
 /// What is taken of a response: a source, which of its occurrences, and what counts if there is none.
 ///
 /// ```
-/// use holdup_load::script::{Capture, Failed, Pick, Random, Response, Value};
+/// use holdup_load::script::{Capture, StepFailure, Pick, Random, Response, Value};
 ///
 /// let mut random = Random::new(1);
 /// let response = Response { body: br#"{"items": [{"id": 1.10}, {"id": "b"}], "next": null}"#, ..Response::default() };
@@ -34,7 +34,7 @@ use crate::script::{Failed, Needs, Random, Response, Value};
 /// assert_eq!(take(Capture::parse("json /items/0/id")?), Ok(Value::from("1.10")));
 /// assert_eq!(take(Capture::parse(r#"regex "id": "(\w)""#)?), Ok(Value::from("b")));
 /// assert_eq!(take(Capture::new("json /items/*/id", Pick::Count, None)?), Ok(Value::from("2")));
-/// assert_eq!(take(Capture::parse("json /next")?), Err(Failed::CaptureMissed));
+/// assert_eq!(take(Capture::parse("json /next")?), Err(StepFailure::CaptureMissed));
 /// assert_eq!(take(Capture::new("json /next", Pick::First, Some("none".to_owned()))?), Ok(Value::from("none")));
 /// # Ok::<(), String>(())
 /// ```
@@ -88,9 +88,9 @@ impl Capture {
     ///
     /// # Errors
     ///
-    /// [`Failed::CaptureMissed`] if there is nothing and no default; [`Failed::BadJson`], default
+    /// [`StepFailure::CaptureMissed`] if there is nothing and no default; [`StepFailure::BadJson`], default
     /// or not, if a body that has to be JSON is not.
-    pub fn take(&self, response: &Response<'_>, random: &mut Random) -> Result<Value, Failed> {
+    pub fn take(&self, response: &Response<'_>, random: &mut Random) -> Result<Value, StepFailure> {
         let is_of_whole = matches!(self.pick, Pick::Last | Pick::All | Pick::Count);
         if is_of_whole && response.body_is_cut && self.needs().body {
             return self.nothing();
@@ -107,8 +107,8 @@ impl Capture {
     }
 
     /// The value if nothing was found.
-    fn nothing(&self) -> Result<Value, Failed> {
-        let default = self.default.as_ref().ok_or(Failed::CaptureMissed)?;
+    fn nothing(&self) -> Result<Value, StepFailure> {
+        let default = self.default.as_ref().ok_or(StepFailure::CaptureMissed)?;
         Ok(match self.pick {
             Pick::All if default.is_empty() => Value::List(Box::default()),
             Pick::All => Value::List(Box::new([default.clone()])),

@@ -3,11 +3,11 @@
 
 use crate::script::program::{Encoding, Form, Piece};
 use crate::script::template::percent;
-use crate::script::{Context, Failed};
+use crate::script::{Context, StepFailure};
 
 /// A filled-in HTTP request. It is reused between requests to avoid allocations.
 #[derive(Clone, Debug, Default)]
-pub struct Filled {
+pub struct FilledRequest {
     /// Path and query.
     pub path: String,
     /// Further header fields, in the order of the form.
@@ -28,27 +28,27 @@ pub struct FilledStatement {
     pub is_prepared: bool,
 }
 
-impl Filled {
+impl FilledRequest {
     /// Fills in an HTTP form.
     ///
     /// # Errors
     /// If a variable has no value, or a header would not be one line.
-    pub fn http(&mut self, form: &Form, context: &mut Context<'_>) -> Result<(), Failed> {
-        let Form::Http { path, headers, body, .. } = form else { return Err(Failed::Template) };
+    pub fn http(&mut self, form: &Form, context: &mut Context<'_>) -> Result<(), StepFailure> {
+        let Form::Http { path, headers, body, .. } = form else { return Err(StepFailure::Template) };
         self.scratch.clear();
         path.render(context, &mut self.scratch)?;
         self.path.clear();
         put_path(&self.scratch, &mut self.path);
         if !self.path.starts_with('/') {
-            return Err(Failed::Template);
+            return Err(StepFailure::Template);
         }
         self.headers.resize_with(headers.len(), Default::default);
         for ((name, template), place) in headers.iter().zip(&mut self.headers) {
             self.scratch.clear();
             template.render(context, &mut self.scratch)?;
-            let text = std::str::from_utf8(&self.scratch).map_err(|_| Failed::Template)?;
+            let text = std::str::from_utf8(&self.scratch).map_err(|_| StepFailure::Template)?;
             if text.bytes().any(|b| (b < b' ' && b != b'\t') || b == 0x7f) {
-                return Err(Failed::Template);
+                return Err(StepFailure::Template);
             }
             place.0.clone_from(name);
             place.1.clear();
@@ -72,8 +72,8 @@ impl Filled {
 ///
 /// # Errors
 /// If a variable has no value, or a statement would not be UTF-8.
-pub fn statements(form: &Form, context: &mut Context<'_>) -> Result<Vec<FilledStatement>, Failed> {
-    let Form::Sql { statements } = form else { return Err(Failed::Template) };
+pub fn statements(form: &Form, context: &mut Context<'_>) -> Result<Vec<FilledStatement>, StepFailure> {
+    let Form::Sql { statements } = form else { return Err(StepFailure::Template) };
     let filled = statements.iter().map(|statement| {
         let mut text = Vec::new();
         statement.text.render(context, &mut text)?;
@@ -82,8 +82,8 @@ pub fn statements(form: &Form, context: &mut Context<'_>) -> Result<Vec<FilledSt
             template.render(context, &mut bytes).map(|()| bytes)
         });
         Ok(FilledStatement {
-            parameters: parameters.collect::<Result<_, Failed>>()?,
-            text: String::from_utf8(text).map_err(|_| Failed::Template)?,
+            parameters: parameters.collect::<Result<_, StepFailure>>()?,
+            text: String::from_utf8(text).map_err(|_| StepFailure::Template)?,
             is_prepared: statement.is_prepared,
         })
     });
@@ -114,7 +114,12 @@ fn put_path(bytes: &[u8], out: &mut String) {
     }
 }
 
-fn put_piece(piece: &Piece, context: &mut Context<'_>, scratch: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<(), Failed> {
+fn put_piece(
+    piece: &Piece,
+    context: &mut Context<'_>,
+    scratch: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) -> Result<(), StepFailure> {
     if piece.encoding == Encoding::Plain {
         return piece.template.render(context, out);
     }
@@ -127,13 +132,13 @@ fn put_piece(piece: &Piece, context: &mut Context<'_>, scratch: &mut Vec<u8>, ou
 ///
 /// # Errors
 /// None are known.
-pub(crate) fn put_encoded(encoding: Encoding, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Failed> {
+pub(crate) fn put_encoded(encoding: Encoding, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), StepFailure> {
     match encoding {
         Encoding::Plain => out.extend_from_slice(bytes),
         Encoding::JsonValue if is_json_literal(bytes) => out.extend_from_slice(bytes),
         Encoding::JsonText | Encoding::JsonValue => {
             let text = String::from_utf8_lossy(bytes);
-            serde_json::to_writer(&mut *out, &*text).map_err(|_| Failed::Template)?;
+            serde_json::to_writer(&mut *out, &*text).map_err(|_| StepFailure::Template)?;
         }
         Encoding::Form => {
             for byte in bytes {

@@ -15,7 +15,7 @@ pub struct Script {
     /// Sources of rows, by the index from [`Names::feeder`].
     pub sources: Vec<Source>,
     /// Every request (or statement) of every flow.
-    pub requests: Vec<Asked>,
+    pub requests: Vec<RequestSpec>,
     /// The flows of sessions, with their weights.
     pub flows: Vec<Flow>,
     /// Initial values of variables, by slot: those that the setup left. Empty if it has not been
@@ -27,12 +27,12 @@ pub struct Script {
     pub seed: u64,
     /// The whole run should end: see [`Self::end_run`].
     is_over: AtomicBool,
-    why_over: Mutex<Option<Over>>,
+    why_over: Mutex<Option<EndReason>>,
 }
 
 /// Why a run ends early.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Over {
+pub struct EndReason {
     /// In words.
     pub text: String,
     /// Whether it is a failure.
@@ -47,7 +47,7 @@ impl Script {
 
     /// Asks the run to end; the first reason counts.
     pub fn end_run(&self, text: String, is_failure: bool) {
-        self.why_over.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(Over { text, is_failure });
+        self.why_over.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(EndReason { text, is_failure });
         self.is_over.store(true, Ordering::Release);
     }
 
@@ -58,7 +58,7 @@ impl Script {
     }
 
     /// Takes the reason for ending, and clears it, so that what follows, such as teardown, can run.
-    pub fn take_over(&self) -> Option<Over> {
+    pub fn take_end_reason(&self) -> Option<EndReason> {
         self.is_over.store(false, Ordering::Release);
         self.why_over.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -98,7 +98,7 @@ pub struct Flow {
 
 /// A request with its templates.
 #[derive(Debug)]
-pub struct Asked {
+pub struct RequestSpec {
     /// Index of its operation.
     pub operation: u32,
     /// Name of its operation.

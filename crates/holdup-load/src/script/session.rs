@@ -3,8 +3,8 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::script::program::{Asked, Flow, Form, OnFailure, Op, Script, Times};
-use crate::script::{Condition, Context, Draw, Failed, Random, Response, Row, Slot, Template, Value};
+use crate::script::program::{Flow, Form, OnFailure, Op, RequestSpec, Script, Times};
+use crate::script::{Condition, Context, Draw, Random, Response, Row, Slot, StepFailure, Template, Value};
 
 /// Most feeders of a scenario: every template gets one row of each.
 pub const MAX_FEEDERS: usize = 16;
@@ -25,7 +25,7 @@ pub enum Next {
     /// It has ended.
     End,
     /// It could not go on: a step failed without a request.
-    Failed(Failed),
+    Failed(StepFailure),
 }
 
 /// A time on both clocks, nanoseconds.
@@ -113,10 +113,10 @@ impl Session {
                 Err(failed) => return Next::Failed(failed),
             }
         }
-        Next::Failed(Failed::Template)
+        Next::Failed(StepFailure::Template)
     }
 
-    fn step(&mut self, script: &Script, flow: &Flow, op: &Op, now: Moment) -> Result<Option<Next>, Failed> {
+    fn step(&mut self, script: &Script, flow: &Flow, op: &Op, now: Moment) -> Result<Option<Next>, StepFailure> {
         match op {
             Op::Request(request) => return Ok(Some(Next::Request(*request))),
             Op::Think(think) => return Ok(Some(Next::Wait(think.draw(&mut self.random)))),
@@ -147,7 +147,7 @@ impl Session {
                         let kept = *counter as usize + 1;
                         if round == 0 {
                             let text = self.fill(script, template, now, self.number)?;
-                            self.counters[kept] = text.trim().parse().map_err(|_| Failed::Template)?;
+                            self.counters[kept] = text.trim().parse().map_err(|_| StepFailure::Template)?;
                         }
                         self.counters[kept]
                     }
@@ -226,8 +226,8 @@ impl Session {
     /// Draws the rows that a request needs and the session does not have yet.
     ///
     /// # Errors
-    /// [`Failed::FeederDry`].
-    pub fn draw_rows(&mut self, script: &Script, feeders: &[u32]) -> Result<(), Failed> {
+    /// [`StepFailure::FeederDry`].
+    pub fn draw_rows(&mut self, script: &Script, feeders: &[u32]) -> Result<(), StepFailure> {
         for feeder in feeders {
             if self.rows[*feeder as usize].is_none() {
                 self.draw(script, *feeder)?;
@@ -236,7 +236,7 @@ impl Session {
         Ok(())
     }
 
-    fn draw(&mut self, script: &Script, feeder: u32) -> Result<(), Failed> {
+    fn draw(&mut self, script: &Script, feeder: u32) -> Result<(), StepFailure> {
         let source = &script.sources[feeder as usize];
         let number = source.drawn.fetch_add(1, Ordering::Relaxed);
         match source.drawer.draw(number) {
@@ -244,10 +244,10 @@ impl Session {
                 self.rows[feeder as usize] = Some(row);
                 Ok(())
             }
-            Draw::Dry => Err(Failed::FeederDry),
+            Draw::Dry => Err(StepFailure::FeederDry),
             Draw::StopRun => {
                 script.end_run(format!("feeder {} has no row left", source.name), false);
-                Err(Failed::FeederDry)
+                Err(StepFailure::FeederDry)
             }
         }
     }
@@ -274,17 +274,17 @@ impl Session {
         })
     }
 
-    fn fill(&mut self, script: &Script, template: &Template, now: Moment, number: u64) -> Result<String, Failed> {
+    fn fill(&mut self, script: &Script, template: &Template, now: Moment, number: u64) -> Result<String, StepFailure> {
         if let Some(text) = template.constant() {
             return Ok(text.to_owned());
         }
         self.draw_rows(script, template.feeders())?;
         let mut bytes = Vec::new();
         self.with_context(script, now, number, |context| template.render(context, &mut bytes))?;
-        String::from_utf8(bytes).map_err(|_| Failed::Template)
+        String::from_utf8(bytes).map_err(|_| StepFailure::Template)
     }
 
-    fn holds(&mut self, script: &Script, condition: &Condition, now: Moment) -> Result<bool, Failed> {
+    fn holds(&mut self, script: &Script, condition: &Condition, now: Moment) -> Result<bool, StepFailure> {
         self.draw_rows(script, condition.feeders())?;
         self.with_context(script, now, self.number, |context| condition.holds(context, None))
     }
@@ -297,17 +297,17 @@ impl Session {
     pub fn take(
         &mut self,
         script: &Script,
-        asked: &Asked,
+        spec: &RequestSpec,
         response: &Response<'_>,
         now: Moment,
         number: u64,
-    ) -> Result<(), Failed> {
-        for check in &asked.checks {
+    ) -> Result<(), StepFailure> {
+        for check in &spec.checks {
             if !self.with_context(script, now, number, |context| check.holds(context, Some(response)))? {
-                return Err(Failed::Check);
+                return Err(StepFailure::Check);
             }
         }
-        for (slot, capture) in &asked.captures {
+        for (slot, capture) in &spec.captures {
             let value = capture.take(response, &mut self.random)?;
             self.put(*slot, value);
         }
@@ -315,7 +315,7 @@ impl Session {
     }
 
     /// A request has ended. Returns whether the session goes on.
-    pub fn ended(&mut self, script: &Script, asked: &Asked, is_well: bool) -> bool {
+    pub fn ended(&mut self, script: &Script, spec: &RequestSpec, is_well: bool) -> bool {
         if is_well {
             return true;
         }
@@ -324,11 +324,11 @@ impl Session {
             self.at = *place;
             return true;
         }
-        match asked.on_failure {
+        match spec.on_failure {
             OnFailure::GoOn => true,
             OnFailure::EndSession => false,
             OnFailure::Stop => {
-                script.end_run(format!("{} failed (on_failure: stop)", asked.name), true);
+                script.end_run(format!("{} failed (on_failure: stop)", spec.name), true);
                 false
             }
         }
@@ -344,7 +344,7 @@ impl Session {
     }
 }
 
-impl Asked {
+impl RequestSpec {
     /// Whether it needs no session: it has no templates, ignores the content of the response, and
     /// ends nothing when it fails.
     pub fn is_plain(&self) -> bool {

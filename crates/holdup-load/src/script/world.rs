@@ -1,7 +1,7 @@
 //! For tests: names of every kind, with values.
 #![cfg(test)]
 
-use crate::script::{Context, Failed, Feeder, Names, Random, Template, TemplateError, Value};
+use crate::script::{Context, Feeder, Names, Random, StepFailure, Template, TemplateError, Value};
 
 pub(crate) const SECRET: &str = "hunter2";
 
@@ -60,7 +60,7 @@ impl World {
     }
 
     /// Parses and renders; the bytes before have to stay.
-    pub(crate) fn render(&mut self, text: &str) -> Result<String, Failed> {
+    pub(crate) fn render(&mut self, text: &str) -> Result<String, StepFailure> {
         let template = self.parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
         let mut out = b"before ".to_vec();
         let result = self.with(|ctx| template.render(ctx, &mut out));

@@ -30,7 +30,7 @@ pub fn parse(text: &str, file: &str) -> Result<Node, YamlError> {
 
 /// A finished value.
 #[derive(Clone)]
-struct Done {
+struct FinishedNode {
     node: Node,
     /// Levels of lists and maps in it, itself included.
     height: usize,
@@ -39,8 +39,8 @@ struct Done {
 }
 
 /// A list or map that is being read.
-struct Open {
-    done: Done,
+struct OpenNode {
+    done: FinishedNode,
     anchor: usize,
     /// The key whose value is next, and its line.
     key: Option<(String, usize)>,
@@ -49,10 +49,10 @@ struct Open {
 
 struct Tree {
     file: Arc<str>,
-    open: Vec<Open>,
-    anchors: HashMap<usize, Done>,
+    open: Vec<OpenNode>,
+    anchors: HashMap<usize, FinishedNode>,
     repeated_bytes: usize,
-    root: Option<Done>,
+    root: Option<FinishedNode>,
 }
 
 impl Tree {
@@ -93,15 +93,15 @@ impl Tree {
         }
     }
 
-    fn value(&self, line: usize, value: Value, is_plain: bool) -> Done {
+    fn value(&self, line: usize, value: Value, is_plain: bool) -> FinishedNode {
         let text = if let Value::Text(text) = &value { text.len() } else { 0 };
         let node = Node { file: Arc::clone(&self.file), line, place: None, value, is_plain };
-        Done { node, height: 0, bytes: size_of::<Node>() + text }
+        FinishedNode { node, height: 0, bytes: size_of::<Node>() + text }
     }
 
     fn begin(&mut self, line: usize, value: Value, anchor: usize) -> Result<(), YamlError> {
         let done = self.value(line, value, false);
-        self.open.push(Open { done: Done { height: 1, ..done }, anchor, key: None, keys: HashSet::new() });
+        self.open.push(OpenNode { done: FinishedNode { height: 1, ..done }, anchor, key: None, keys: HashSet::new() });
         self.bounded(line, self.open.len())
     }
 
@@ -122,7 +122,7 @@ impl Tree {
     }
 
     /// Puts a finished value in its place.
-    fn end(&mut self, done: Done, anchor: usize) -> Result<(), YamlError> {
+    fn end(&mut self, done: FinishedNode, anchor: usize) -> Result<(), YamlError> {
         let line = done.node.line;
         self.bounded(line, self.open.len() + done.height)?;
         if anchor > 0 {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use holdup_load::engine::search::Searched;
+use holdup_load::engine::search::PlayedSearch;
 use holdup_load::model::Load;
 use holdup_witness::{ON_THE_WHOLE, Patience};
 
@@ -36,7 +36,7 @@ fn one_at_a_time() -> u16 {
     })
 }
 
-fn search(more: &str, stop_after: Option<Duration>) -> (Played, Searched) {
+fn search(more: &str, stop_after: Option<Duration>) -> (Played, PlayedSearch) {
     let load = format!("search: {{from: 20, most: 1000, within: {BUDGET:?}}}, connections: 100, timeout: 2s{more}");
     let scenario = scenario(&format!("http://127.0.0.1:{}", one_at_a_time()), &load, "");
     assert!(matches!(&scenario.load, Load::Open(schedule) if schedule.as_live().is_some()));
@@ -46,7 +46,7 @@ fn search(more: &str, stop_after: Option<Duration>) -> (Played, Searched) {
 }
 
 /// What holds of every search.
-fn check(searched: &Searched) {
+fn check(searched: &PlayedSearch) {
     let mut ended = Duration::ZERO;
     for step in &searched.steps {
         assert!(step.from >= ended, "steps follow each other: {step:?}");

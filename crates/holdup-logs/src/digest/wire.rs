@@ -36,7 +36,7 @@ impl Wire {
     /// recognised on any port.
     pub fn new(ports: &[(u16, Protocol)]) -> Self {
         let mut all = ports.to_vec();
-        all.extend(PORTS.into_iter().filter_map(|port| Some((port, Protocol::of_port(port)?))));
+        all.extend(PORTS.into_iter().filter_map(|port| Some((port, Protocol::by_port(port)?))));
         let options = Options { ports: all, guess: true, in_full: true, ..Options::default() };
         Self { file: Reader::new(), capture: Capture::new(options), number: 0, packets: 0, is_broken: false }
     }

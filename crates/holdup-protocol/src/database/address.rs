@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::database::login::{Login, Secret, TlsWish};
+use crate::database::login::{Login, Secret, TlsMode};
 
 /// The protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub struct Address {
     /// The database to use.
     pub database: Option<String>,
     /// Whether to encrypt.
-    pub tls: TlsWish,
+    pub tls: TlsMode,
 }
 
 /// Without the password.
@@ -86,7 +86,7 @@ impl Address {
 
     /// Whether `address` is a database's.
     #[must_use]
-    pub fn is_one(address: &str) -> bool {
+    pub fn is_database_address(address: &str) -> bool {
         dialect(address).is_some()
     }
 
@@ -129,14 +129,14 @@ fn read(address: &str) -> Result<Address, String> {
     })
 }
 
-fn tls(query: &str) -> Result<TlsWish, String> {
-    let mut tls = TlsWish::Off;
+fn tls(query: &str) -> Result<TlsMode, String> {
+    let mut tls = TlsMode::Off;
     for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
         // Repeat only the name, and only if it cannot be the end of a password whose `@` was
         // forgotten.
         tls = match parameter.split_once('=') {
-            Some(("tls", "on")) => TlsWish::On,
-            Some(("tls", "off")) => TlsWish::Off,
+            Some(("tls", "on")) => TlsMode::On,
+            Some(("tls", "off")) => TlsMode::Off,
             Some(("tls", _)) => return Err("tls is neither on nor off".to_owned()),
             _ => return Err("the only parameter after the `?` is tls".to_owned()),
         };
@@ -189,7 +189,7 @@ mod tests {
     fn all_parts() {
         let full = Address::parse("mysql://u%40x:p%3a@ss?/%25@[::1]:3307/d%62?tls=on").unwrap();
         assert_eq!((full.dialect, full.user.as_str(), full.host.as_str()), (Dialect::Mysql, "u@x", "::1"));
-        assert_eq!((full.port, full.database.as_deref(), full.tls), (3307, Some("db"), TlsWish::On));
+        assert_eq!((full.port, full.database.as_deref(), full.tls), (3307, Some("db"), TlsMode::On));
         assert_eq!(full.password.reveal(), "p:@ss?/%");
         assert_eq!(full.to_string(), "mysql://u@x@[::1]:3307/db");
         assert!(!format!("{full:?} {:?}", full.login()).contains("ss?"));
@@ -197,11 +197,11 @@ mod tests {
             let short = Address::parse(&format!("{scheme}://u@db?tls=off")).unwrap();
             assert_eq!(
                 (short.dialect, short.port, short.database, short.tls),
-                (Dialect::Postgres, 5432, None, TlsWish::Off)
+                (Dialect::Postgres, 5432, None, TlsMode::Off)
             );
             assert!(short.password.reveal().is_empty());
         }
-        assert!(Address::is_one("mysql://") && !Address::is_one("http://mysql://"));
+        assert!(Address::is_database_address("mysql://") && !Address::is_database_address("http://mysql://"));
         assert_eq!(Address::parse("mysql://u@[::1]").unwrap().port, 3306);
     }
 

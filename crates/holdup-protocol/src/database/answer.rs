@@ -37,7 +37,7 @@ impl Failure {
 
 /// The answer to the statements executed last.
 #[derive(Default)]
-pub(crate) struct Answer {
+pub(crate) struct StatementAnswer {
     keeps_row: bool,
     /// Keep every row, not only the first.
     pub(crate) keeps_every_row: bool,
@@ -56,7 +56,7 @@ pub(crate) struct Answer {
     pub(crate) failure: Option<Failure>,
 }
 
-impl Answer {
+impl StatementAnswer {
     /// Starts an empty answer.
     pub(crate) fn begin(&mut self, keeps_row: bool) {
         self.columns_begin();

@@ -92,7 +92,7 @@ pub enum Error {
 
 /// Why statements were not accepted; the session is unchanged.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-pub enum Refused {
+pub enum ExecuteError {
     /// Not logged in yet, or other statements are running.
     #[error("the connection is not ready")]
     NotReady,

@@ -1,6 +1,6 @@
 //! The running statements, copied from the caller's into one reused buffer.
 
-use crate::database::event::Refused;
+use crate::database::event::ExecuteError;
 use crate::database::statement::{MAX_STATEMENT_BYTES, Statement};
 
 /// Most parameters; both protocols count them in 16 bits.
@@ -60,17 +60,17 @@ impl<'a> Current<'a> {
 impl Job {
     /// Replaces the statements; `comment` goes before the text of those that the server does not
     /// keep prepared.
-    pub(crate) fn fill(&mut self, statements: &[Statement], comment: &[u8]) -> Result<(), Refused> {
+    pub(crate) fn fill(&mut self, statements: &[Statement], comment: &[u8]) -> Result<(), ExecuteError> {
         if statements.is_empty() {
-            return Err(Refused::Empty);
+            return Err(ExecuteError::Empty);
         }
         for statement in statements {
             if statement.parameters.len() > MAX_PARAMETERS {
-                return Err(Refused::TooManyParameters);
+                return Err(ExecuteError::TooManyParameters);
             }
             let values = statement.parameters.iter().map(|value| value.as_ref().map_or(0, Vec::len) + OVERHEAD_BYTES);
             if values.sum::<usize>() + statement.text.len() + comment.len() > MAX_STATEMENT_BYTES {
-                return Err(Refused::TooLarge);
+                return Err(ExecuteError::TooLarge);
             }
         }
         self.clear();

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use zeroize::Zeroizing;
 
-use crate::database::postgres::Salted;
+use crate::database::postgres::SaltedKeys;
 
 /// A text that is in no `Debug` and no error.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl fmt::Debug for Secret {
 
 /// Whether to encrypt a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TlsWish {
+pub enum TlsMode {
     /// No.
     #[default]
     Off,
@@ -56,7 +56,7 @@ pub struct Login {
     pub settings: Vec<(String, String)>,
     /// SCRAM's keys cost thousands of hashes: they are derived once for all connections, not for
     /// each.
-    pub(crate) salted: Mutex<Option<Salted>>,
+    pub(crate) salted: Mutex<Option<SaltedKeys>>,
 }
 
 impl Login {

@@ -13,12 +13,12 @@ mod tests;
 
 use std::sync::Arc;
 
-use crate::database::answer::{Answer, Failure};
+use crate::database::answer::{Failure, StatementAnswer};
 use crate::database::cursor::Cursor;
-use crate::database::event::{Error, Event, Refused};
+use crate::database::event::{Error, Event, ExecuteError};
 use crate::database::inbox::{Events, Frame, HEAD_BYTES, Receive};
 use crate::database::job::Job;
-use crate::database::login::{Login, TlsWish};
+use crate::database::login::{Login, TlsMode};
 use crate::database::outbox::Outbox;
 use crate::database::prepared::Prepared;
 use crate::database::rows::Rows;
@@ -73,11 +73,11 @@ enum State {
 /// One connection.
 pub(crate) struct Mysql {
     login: Arc<Login>,
-    tls: TlsWish,
+    tls: TlsMode,
     state: State,
     pub(crate) outbox: Outbox,
     job: Job,
-    answer: Answer,
+    answer: StatementAnswer,
     prepared: Prepared<Handle>,
     /// A statement that was prepared for one use.
     loose: Option<u32>,
@@ -91,14 +91,14 @@ pub(crate) struct Mysql {
 }
 
 impl Mysql {
-    pub(crate) fn new(login: Arc<Login>, tls: TlsWish) -> Self {
+    pub(crate) fn new(login: Arc<Login>, tls: TlsMode) -> Self {
         Self {
             login,
             tls,
             state: State::Greeting,
             outbox: Outbox::default(),
             job: Job::default(),
-            answer: Answer::default(),
+            answer: StatementAnswer::default(),
             prepared: Prepared::default(),
             loose: None,
             sequence: 0,
@@ -122,7 +122,12 @@ impl Mysql {
         }
     }
 
-    pub(crate) fn execute(&mut self, statements: &[Statement], keep_row: bool, comment: &[u8]) -> Result<(), Refused> {
+    pub(crate) fn execute(
+        &mut self,
+        statements: &[Statement],
+        keep_row: bool,
+        comment: &[u8],
+    ) -> Result<(), ExecuteError> {
         self.job.fill(statements, comment)?;
         self.answer.begin(keep_row);
         self.send();
@@ -232,7 +237,7 @@ impl Receive for Mysql {
             State::Greeting => self.greeted(payload, events),
             State::Tls(_) => Err(Error::Protocol(IN_THE_CLEAR)),
             State::Login(plugin) => {
-                let is_secure = self.tls == TlsWish::On;
+                let is_secure = self.tls == TlsMode::On;
                 self.log_in(payload, is_secure, plugin, events)
             }
             State::Busy(phase) => self.answered(phase, payload, length - HEADER_BYTES, events),

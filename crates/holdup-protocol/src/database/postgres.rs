@@ -11,19 +11,19 @@ mod tests;
 
 use std::sync::Arc;
 
-use crate::database::answer::{Answer, Column, Failure, MAX_KEPT_BYTES};
+use crate::database::answer::{Column, Failure, MAX_KEPT_BYTES, StatementAnswer};
 use crate::database::cursor::Cursor;
-use crate::database::event::{Error, Event, Refused};
+use crate::database::event::{Error, Event, ExecuteError};
 use crate::database::inbox::{Events, Frame, HEAD_BYTES, Receive};
 use crate::database::job::Job;
-use crate::database::login::{Login, TlsWish};
+use crate::database::login::{Login, TlsMode};
 use crate::database::outbox::Outbox;
 use crate::database::prepared::Prepared;
 use crate::database::rows::Rows;
 use crate::database::session::IN_THE_CLEAR;
 use crate::database::statement::Statement;
 use auth::Step;
-pub(crate) use scram::Salted;
+pub(crate) use scram::SaltedKeys;
 
 /// Most bytes of a message that is neither a row nor its description.
 const MAX_MESSAGE_BYTES: usize = 64 << 10;
@@ -74,11 +74,11 @@ enum State {
 /// One connection.
 pub(crate) struct Postgres {
     login: Arc<Login>,
-    tls: TlsWish,
+    tls: TlsMode,
     state: State,
     pub(crate) outbox: Outbox,
     job: Job,
-    answer: Answer,
+    answer: StatementAnswer,
     prepared: Prepared<u64>,
     /// Number in the name of the statement prepared last.
     names: u64,
@@ -95,14 +95,14 @@ pub(crate) struct Postgres {
 }
 
 impl Postgres {
-    pub(crate) fn new(login: Arc<Login>, tls: TlsWish) -> Self {
+    pub(crate) fn new(login: Arc<Login>, tls: TlsMode) -> Self {
         let mut postgres = Self {
             login,
             tls,
             state: State::TlsAnswer,
             outbox: Outbox::default(),
             job: Job::default(),
-            answer: Answer::default(),
+            answer: StatementAnswer::default(),
             prepared: Prepared::default(),
             names: 0,
             parsing: None,
@@ -113,8 +113,8 @@ impl Postgres {
             leaves_transactions: false,
         };
         match tls {
-            TlsWish::Off => postgres.start_up(),
-            TlsWish::On => postgres.ask_for_tls(),
+            TlsMode::Off => postgres.start_up(),
+            TlsMode::On => postgres.ask_for_tls(),
         }
         postgres
     }
@@ -133,9 +133,14 @@ impl Postgres {
         }
     }
 
-    pub(crate) fn execute(&mut self, statements: &[Statement], keep_row: bool, comment: &[u8]) -> Result<(), Refused> {
+    pub(crate) fn execute(
+        &mut self,
+        statements: &[Statement],
+        keep_row: bool,
+        comment: &[u8],
+    ) -> Result<(), ExecuteError> {
         if statements.iter().any(|statement| statement.text.contains('\0')) {
-            return Err(Refused::HoldsNul);
+            return Err(ExecuteError::HoldsNul);
         }
         self.job.fill(statements, comment)?;
         self.answer.begin(keep_row);

@@ -26,7 +26,7 @@ fn mixed(value: u64) -> u64 {
 }
 
 /// The hash of one row.
-fn of(bytes: &[u8], length: usize) -> u64 {
+fn hash_row(bytes: &[u8], length: usize) -> u64 {
     let mut hash = FIRST ^ length as u64;
     for eight in bytes.chunks(8) {
         let word = eight.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
@@ -40,8 +40,8 @@ impl RowsHash {
     pub(crate) fn row(&mut self, rows: Rows, bytes: &[u8], length: usize) {
         match rows {
             Rows::Passed => {}
-            Rows::Hashed => self.0 = mixed(self.0.rotate_left(17) ^ of(bytes, length)),
-            Rows::HashedInAnyOrder => self.0 = self.0.wrapping_add(of(bytes, length)),
+            Rows::Hashed => self.0 = mixed(self.0.rotate_left(17) ^ hash_row(bytes, length)),
+            Rows::HashedInAnyOrder => self.0 = self.0.wrapping_add(hash_row(bytes, length)),
         }
     }
 

@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::database::address::Dialect;
-use crate::database::event::{Error, Event, Refused};
+use crate::database::event::{Error, Event, ExecuteError};
 use crate::database::inbox::Inbox;
-use crate::database::login::{Login, TlsWish};
+use crate::database::login::{Login, TlsMode};
 use crate::database::mysql::Mysql;
 use crate::database::postgres::Postgres;
 use crate::database::rows::Rows;
@@ -15,7 +15,7 @@ use crate::database::statement::Statement;
 /// The error when the server does not wait for TLS.
 pub(crate) const IN_THE_CLEAR: &str = "it continues unencrypted where TLS should begin";
 
-enum Speech {
+enum DialectState {
     Mysql(Box<Mysql>),
     Postgres(Box<Postgres>),
 }
@@ -23,7 +23,7 @@ enum Speech {
 /// One connection, from the client's side. The caller sends [`Session::output`] whenever there is
 /// any, and feeds what it receives.
 pub struct Session {
-    speech: Speech,
+    speech: DialectState,
     pub(crate) inbox: Inbox,
     dead: Option<Error>,
 }
@@ -37,8 +37,8 @@ impl fmt::Debug for Session {
 macro_rules! either {
     ($session:expr, $speech:ident => $do:expr) => {
         match &mut $session.speech {
-            Speech::Mysql($speech) => $do,
-            Speech::Postgres($speech) => $do,
+            DialectState::Mysql($speech) => $do,
+            DialectState::Postgres($speech) => $do,
         }
     };
 }
@@ -46,10 +46,10 @@ macro_rules! either {
 impl Session {
     /// A session on a newly connected socket. It logs in by itself.
     #[must_use]
-    pub fn new(dialect: Dialect, login: Arc<Login>, tls: TlsWish) -> Self {
+    pub fn new(dialect: Dialect, login: Arc<Login>, tls: TlsMode) -> Self {
         let speech = match dialect {
-            Dialect::Mysql => Speech::Mysql(Box::new(Mysql::new(login, tls))),
-            Dialect::Postgres => Speech::Postgres(Box::new(Postgres::new(login, tls))),
+            Dialect::Mysql => DialectState::Mysql(Box::new(Mysql::new(login, tls))),
+            Dialect::Postgres => DialectState::Postgres(Box::new(Postgres::new(login, tls))),
         };
         Self { speech, inbox: Inbox::default(), dead: None }
     }
@@ -58,8 +58,8 @@ impl Session {
     #[must_use]
     pub fn output(&self) -> &[u8] {
         match &self.speech {
-            Speech::Mysql(mysql) => mysql.outbox.waiting(),
-            Speech::Postgres(postgres) => postgres.outbox.waiting(),
+            DialectState::Mysql(mysql) => mysql.outbox.waiting(),
+            DialectState::Postgres(postgres) => postgres.outbox.waiting(),
         }
     }
 
@@ -97,8 +97,8 @@ impl Session {
     pub fn is_ready(&self) -> bool {
         self.dead.is_none()
             && match &self.speech {
-                Speech::Mysql(mysql) => mysql.is_idle(),
-                Speech::Postgres(postgres) => postgres.is_idle(),
+                DialectState::Mysql(mysql) => mysql.is_idle(),
+                DialectState::Postgres(postgres) => postgres.is_idle(),
             }
     }
 
@@ -106,8 +106,8 @@ impl Session {
     #[must_use]
     pub fn is_in_transaction(&self) -> bool {
         match &self.speech {
-            Speech::Mysql(mysql) => mysql.is_in_transaction(),
-            Speech::Postgres(postgres) => postgres.is_in_transaction(),
+            DialectState::Mysql(mysql) => mysql.is_in_transaction(),
+            DialectState::Postgres(postgres) => postgres.is_in_transaction(),
         }
     }
 
@@ -119,7 +119,7 @@ impl Session {
     ///
     /// # Errors
     /// If they were not accepted; nothing is sent.
-    pub fn execute(&mut self, statements: &[Statement], keep_row: bool) -> Result<(), Refused> {
+    pub fn execute(&mut self, statements: &[Statement], keep_row: bool) -> Result<(), ExecuteError> {
         self.execute_with(statements, keep_row, b"")
     }
 
@@ -129,9 +129,14 @@ impl Session {
     ///
     /// # Errors
     /// If they were not accepted; nothing is sent.
-    pub fn execute_with(&mut self, statements: &[Statement], keep_row: bool, comment: &[u8]) -> Result<(), Refused> {
+    pub fn execute_with(
+        &mut self,
+        statements: &[Statement],
+        keep_row: bool,
+        comment: &[u8],
+    ) -> Result<(), ExecuteError> {
         if !self.is_ready() {
-            return Err(Refused::NotReady);
+            return Err(ExecuteError::NotReady);
         }
         either!(self, speech => speech.execute(statements, keep_row, comment))
     }
@@ -139,7 +144,7 @@ impl Session {
     /// From now on, where rows are requested, every row of PostgreSQL of at most 1 MiB is passed
     /// on: for reading the server's own tables. The caller has to bound memory.
     pub fn keep_every_row(&mut self) {
-        if let Speech::Postgres(postgres) = &mut self.speech {
+        if let DialectState::Postgres(postgres) = &mut self.speech {
             postgres.keep_every_row();
         }
     }

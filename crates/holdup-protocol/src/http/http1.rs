@@ -5,17 +5,17 @@
 
 mod body;
 mod head;
-mod kept;
+mod kept_response;
 mod memo;
 mod request;
 
 use thiserror::Error;
 
-use crate::http::Wanted;
-use body::{Body, Taken};
-use head::{Facts, Read};
-pub use kept::Fields;
-use kept::Kept;
+use crate::http::WantedParts;
+use body::{Body, BodyProgress};
+use head::{Facts, HeadResult};
+pub use kept_response::Fields;
+use kept_response::KeptResponse;
 pub use memo::HeadMemo;
 pub use request::{put_request, request_bytes};
 
@@ -99,8 +99,8 @@ pub struct Parser {
     pieces: Vec<u8>,
     body: Body,
     head: Head,
-    kept: Kept,
-    wanted: Wanted,
+    kept: KeptResponse,
+    wanted: WantedParts,
     head_request: bool,
     keep_alive: bool,
     interim: u32,
@@ -116,8 +116,8 @@ impl Parser {
             pieces: Vec::new(),
             body: Body::Head,
             head: Head::default(),
-            kept: Kept::default(),
-            wanted: Wanted::default(),
+            kept: KeptResponse::default(),
+            wanted: WantedParts::default(),
             head_request: false,
             keep_alive: true,
             interim: 0,
@@ -128,7 +128,7 @@ impl Parser {
 
     /// Prepares for the next response; `head_request` if it answers a `HEAD`, which has no body.
     #[inline]
-    pub fn begin(&mut self, head_request: bool, wanted: Wanted) {
+    pub fn begin(&mut self, head_request: bool, wanted: WantedParts) {
         if self.pieces.capacity() > KEPT_HEAD_BYTES {
             self.pieces = Vec::new();
         }
@@ -202,8 +202,8 @@ impl Parser {
         let taken =
             if KEEP { self.keep_body(&bytes[at..])? } else { self.body.take(&bytes[at..], &mut self.body_bytes)? };
         match taken {
-            Taken::All => Ok(Progress::More),
-            Taken::Whole { used } => Ok(Progress::Done { used: at + used }),
+            BodyProgress::All => Ok(Progress::More),
+            BodyProgress::Whole { used } => Ok(Progress::Done { used: at + used }),
         }
     }
 
@@ -266,7 +266,7 @@ impl Parser {
 
     /// Takes bytes of the body, and keeps its content. Bytes between chunks are taken line by line:
     /// such a line contains no content.
-    fn keep_body(&mut self, bytes: &[u8]) -> Result<Taken, Malformed> {
+    fn keep_body(&mut self, bytes: &[u8]) -> Result<BodyProgress, Malformed> {
         let limit = self.wanted.body_bytes as usize;
         let mut at = 0;
         loop {
@@ -275,12 +275,12 @@ impl Parser {
             self.kept.body(&rest[..proper], limit);
             let line = || rest.iter().position(|&byte| byte == b'\n').map_or(rest.len(), |end| end + 1);
             let piece = &rest[..if proper > 0 { proper } else { line() }];
-            if let Taken::Whole { used } = self.body.take(piece, &mut self.body_bytes)? {
-                return Ok(Taken::Whole { used: at + used });
+            if let BodyProgress::Whole { used } = self.body.take(piece, &mut self.body_bytes)? {
+                return Ok(BodyProgress::Whole { used: at + used });
             }
             at += piece.len();
             if at == bytes.len() {
-                return Ok(Taken::All);
+                return Ok(BodyProgress::All);
             }
         }
     }
@@ -288,7 +288,7 @@ impl Parser {
     /// Picks `Server-Timing` out of a recognised head: its values differ from response to response.
     #[inline(never)]
     fn pick_timing(&mut self, head: &[u8]) {
-        for (name, value) in kept::fields_of(head) {
+        for (name, value) in kept_response::fields_of(head) {
             if name.eq_ignore_ascii_case(b"server-timing") {
                 self.head.add_timing(value);
             }
@@ -300,7 +300,7 @@ impl Parser {
         // Most heads arrive complete: they are parsed in place, without a copy.
         let (facts, used) = if self.pieces.is_empty() {
             match head::read(bytes, self.wanted, &mut self.head)? {
-                Read::Whole { length, facts } => {
+                HeadResult::Whole { length, facts } => {
                     if let Some(memo) = memo {
                         memo.keep(&bytes[..length], facts);
                     }
@@ -309,14 +309,14 @@ impl Parser {
                     }
                     (facts, length)
                 }
-                Read::Part => {
+                HeadResult::Part => {
                     self.pieces.extend_from_slice(bytes);
                     return Ok(None);
                 }
             }
         } else {
             let Some(used) = head::gather(&mut self.pieces, bytes)? else { return Ok(None) };
-            let Read::Whole { facts, .. } = head::read(&self.pieces, self.wanted, &mut self.head)? else {
+            let HeadResult::Whole { facts, .. } = head::read(&self.pieces, self.wanted, &mut self.head)? else {
                 return Err(Malformed::NotHttp);
             };
             if self.wanted.head {
@@ -354,6 +354,6 @@ impl Default for Parser {
 }
 
 #[cfg(test)]
-mod kept_tests;
+mod kept_response_tests;
 #[cfg(test)]
 mod tests;

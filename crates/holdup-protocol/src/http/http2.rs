@@ -14,7 +14,7 @@ mod uploads;
 
 use thiserror::Error;
 
-use crate::http::Wanted;
+use crate::http::WantedParts;
 pub use session::Session;
 pub use template::Template;
 
@@ -27,7 +27,7 @@ pub struct Config {
     /// Most streams open at once; the server may allow fewer.
     pub max_streams: u32,
     /// Fields of response heads that become events.
-    pub wanted: Wanted,
+    pub wanted: WantedParts,
 }
 
 /// What the server sent. A `tag` is the caller's name of a stream.

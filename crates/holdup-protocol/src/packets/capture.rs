@@ -11,8 +11,8 @@ use holdup_recording::rows::Exchange;
 use crate::packets::connection::{Connection, Counts};
 use crate::packets::detail::Detail;
 use crate::packets::mysql::is_greeting;
-use crate::packets::packet::{Other, Packet, Segment, segment};
-use crate::packets::speech::{Protocol, Yield};
+use crate::packets::packet::{NotSegment, Packet, Segment, segment};
+use crate::packets::protocol::{Protocol, Sinks};
 use crate::packets::statement::Statements;
 use crate::packets::turn::{Kind, Outcome, Turn};
 
@@ -165,9 +165,9 @@ impl Capture {
         self.last_at = self.last_at.max(packet.at);
         match segment(packet) {
             Ok(segment) => self.segment(&segment, packet.at, out),
-            Err(Other::Foreign) => self.totals.foreign += 1,
-            Err(Other::Fragment) => self.totals.fragments += 1,
-            Err(Other::Short) => self.totals.short += 1,
+            Err(NotSegment::Foreign) => self.totals.foreign += 1,
+            Err(NotSegment::Fragment) => self.totals.fragments += 1,
+            Err(NotSegment::Short) => self.totals.short += 1,
         }
     }
 
@@ -177,9 +177,9 @@ impl Capture {
         let Self { connections, statements, turns, .. } = self;
         let mut ended = Vec::new();
         for connection in connections.values_mut() {
-            connection.speech.quiet(now.saturating_sub(QUIET_NS), &mut Yield { statements, turns });
+            connection.speech.quiet(now.saturating_sub(QUIET_NS), &mut Sinks { statements, turns });
             if !turns.is_empty() {
-                ended.push((Names::of(connection), std::mem::take(turns)));
+                ended.push((RowLabels::for_connection(connection), std::mem::take(turns)));
             }
         }
         for (names, turns) in ended {
@@ -193,8 +193,8 @@ impl Capture {
     pub fn finish(&mut self, now: i64, out: &mut dyn FnMut(Exchange)) {
         for (_, mut connection) in std::mem::take(&mut self.connections) {
             let Self { statements, turns, counts, .. } = self;
-            connection.finish(now, counts, &mut Yield { statements, turns });
-            self.give(&Names::of(&connection), out);
+            connection.finish(now, counts, &mut Sinks { statements, turns });
+            self.give(&RowLabels::for_connection(&connection), out);
         }
         self.memory = 0;
     }
@@ -239,8 +239,8 @@ impl Capture {
         {
             self.memory = self.memory.saturating_sub(old.memory());
             let Self { statements, turns, .. } = self;
-            old.speech.end(Outcome::Closed, at, &mut Yield { statements, turns });
-            self.give(&Names::of(&old), out);
+            old.speech.end(Outcome::Closed, at, &mut Sinks { statements, turns });
+            self.give(&RowLabels::for_connection(&old), out);
         }
         if !self.connections.contains_key(&ends) {
             let Some(connection) = self.begin(segment, at) else { return };
@@ -251,7 +251,7 @@ impl Capture {
         let Some(connection) = connections.get_mut(&ends) else { return };
         let (before, was_side, was_spoken) =
             (connection.memory(), connection.is_server_side, connection.speech.protocol());
-        connection.take(segment, at, counts, &mut Yield { statements, turns });
+        connection.take(segment, at, counts, &mut Sinks { statements, turns });
         self.memory = (self.memory + connection.memory()).saturating_sub(before);
         if was_spoken.is_none() && connection.speech.protocol().is_some() {
             self.totals.connections += 1;
@@ -274,7 +274,7 @@ impl Capture {
             };
         }
         if !turns.is_empty() {
-            let names = Names::of(connection);
+            let names = RowLabels::for_connection(connection);
             self.give(&names, out);
         }
     }
@@ -320,8 +320,8 @@ impl Capture {
             self.memory = self.memory.saturating_sub(connection.memory());
             self.totals.given_up += u64::from(!connection.is_closed && connection.speech.protocol().is_some());
             let Self { statements, turns, counts, last_at, .. } = self;
-            connection.finish(*last_at, counts, &mut Yield { statements, turns });
-            self.give(&Names::of(&connection), out);
+            connection.finish(*last_at, counts, &mut Sinks { statements, turns });
+            self.give(&RowLabels::for_connection(&connection), out);
         }
     }
 
@@ -336,17 +336,17 @@ impl Capture {
         });
     }
 
-    fn give(&mut self, names: &Names, out: &mut dyn FnMut(Exchange)) {
+    fn give(&mut self, names: &RowLabels, out: &mut dyn FnMut(Exchange)) {
         let mut turns = std::mem::take(&mut self.turns);
         let count = turns.len();
         // One by one: behind a proxy, different clients may share a connection.
-        turns.retain(|turn| !turn.said.is_own);
+        turns.retain(|turn| !turn.sent.is_own);
         self.totals.own_exchanges += (count - turns.len()) as u64;
         for turn in turns.drain(..) {
             if self.options.in_full {
                 self.totals.exchanges += 1;
                 self.totals.lost_exchanges += u64::from(turn.is_lost);
-                self.details.push(Detail::of(names.client, names.server, names.protocol, outcome(&turn), turn));
+                self.details.push(Detail::from_turn(names.client, names.server, names.protocol, outcome(&turn), turn));
             } else {
                 out(self.row(names, turn));
             }
@@ -354,11 +354,11 @@ impl Capture {
         self.turns = turns;
     }
 
-    fn row(&mut self, names: &Names, turn: Turn) -> Exchange {
+    fn row(&mut self, names: &RowLabels, turn: Turn) -> Exchange {
         self.totals.exchanges += 1;
         self.totals.lost_exchanges += u64::from(turn.is_lost);
         let source = &self.options.source;
-        let statement = turn.said.statement.as_deref();
+        let statement = turn.sent.statement.as_deref();
         let count = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
         Exchange {
             source: if source.is_empty() { format!("wire:{}", names.server.port()) } else { source.clone() },
@@ -370,7 +370,7 @@ impl Capture {
             kind: turn.kind.name().to_owned(),
             digest: statement.map(|statement| statement.digest.clone()),
             digest_text: statement.map(|statement| statement.digest_text.clone()),
-            trace_id: turn.said.trace_id.as_deref().map(str::to_owned),
+            trace_id: turn.sent.trace_id.as_deref().map(str::to_owned),
             request_at: turn.request_at,
             request_end_at: turn.request_end_at,
             first_byte_at: turn.first_byte_at,
@@ -384,7 +384,7 @@ impl Capture {
         }
     }
 
-    fn side(&self, names: &Names) -> &'static str {
+    fn side(&self, names: &RowLabels) -> &'static str {
         let (client, server) = (names.client.ip(), names.server.ip());
         if client == server || (client.is_loopback() && server.is_loopback()) {
             return "loopback";
@@ -424,15 +424,15 @@ fn outcome(turn: &Turn) -> &'static str {
 }
 
 /// Labels of a connection in its rows.
-struct Names {
+struct RowLabels {
     client: SocketAddr,
     server: SocketAddr,
     protocol: Option<Protocol>,
     is_server_side: Option<bool>,
 }
 
-impl Names {
-    fn of(connection: &Connection) -> Self {
+impl RowLabels {
+    fn for_connection(connection: &Connection) -> Self {
         let Connection { client, server, is_server_side, .. } = *connection;
         Self { client, server, protocol: connection.protocol(), is_server_side }
     }

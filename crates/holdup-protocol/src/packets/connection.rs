@@ -5,8 +5,8 @@
 use std::net::SocketAddr;
 
 use crate::packets::packet::Segment;
-use crate::packets::speech::{Piece, Protocol, Speech, Yield};
-use crate::packets::stream::{Part, Stream, Was};
+use crate::packets::protocol::{Piece, Protocol, ProtocolReader, Sinks};
+use crate::packets::stream::{SegmentKind, Stream, StreamPart};
 use crate::packets::turn::Outcome;
 
 /// Counts of segments.
@@ -24,7 +24,7 @@ pub(crate) struct Counts {
 pub(crate) struct Connection {
     pub client: SocketAddr,
     pub server: SocketAddr,
-    pub speech: Speech,
+    pub speech: ProtocolReader,
     pub last_at: i64,
     pub is_closed: bool,
     /// Whether the handshake indicates a capture on the server's side.
@@ -54,7 +54,7 @@ impl Connection {
         Self {
             client,
             server,
-            speech: Speech::new(protocol, is_opening.then_some(at)),
+            speech: ProtocolReader::new(protocol, is_opening.then_some(at)),
             last_at: at,
             is_closed: false,
             is_server_side: None,
@@ -83,7 +83,7 @@ impl Connection {
     }
 
     /// Takes a segment.
-    pub fn take(&mut self, segment: &Segment<'_>, at: i64, counts: &mut Counts, to: &mut Yield<'_>) {
+    pub fn take(&mut self, segment: &Segment<'_>, at: i64, counts: &mut Counts, to: &mut Sinks<'_>) {
         self.last_at = at;
         if self.is_closed {
             return;
@@ -101,7 +101,7 @@ impl Connection {
             return;
         }
         if let Some(ack) = segment.ack {
-            let mut part = |part: Part<'_>| give(speech, !is_client, &part, counts, to);
+            let mut part = |part: StreamPart<'_>| give(speech, !is_client, &part, counts, to);
             other.stream.acknowledged(ack, at, &mut part);
             // On the far side, only data that is acknowledged at once shows a round trip.
             if let Some((end, sent_at)) = other.probe
@@ -115,17 +115,17 @@ impl Connection {
             }
         }
         if length > 0 {
-            let mut part = |part: Part<'_>| give(speech, is_client, &part, counts, to);
+            let mut part = |part: StreamPart<'_>| give(speech, is_client, &part, counts, to);
             match own.stream.take(segment.seq, segment.payload, segment.cut, segment.id, at, &mut part) {
-                Was::New => {
+                SegmentKind::New => {
                     own.probe.get_or_insert((segment.seq.wrapping_add(length), at));
                 }
-                Was::Again => {
+                SegmentKind::Again => {
                     own.probe = None;
                     counts.retransmitted += 1;
                     speech.sent_again();
                 }
-                Was::Copy => counts.copies += 1,
+                SegmentKind::Copy => counts.copies += 1,
             }
         }
         if segment.fin && own.stream.next() == Some(segment.seq.wrapping_add(length)) {
@@ -139,18 +139,18 @@ impl Connection {
     }
 
     /// The capture has ended, at the time `now`.
-    pub fn finish(&mut self, now: i64, counts: &mut Counts, to: &mut Yield<'_>) {
+    pub fn finish(&mut self, now: i64, counts: &mut Counts, to: &mut Sinks<'_>) {
         let (speech, at) = (&mut self.speech, self.last_at);
         self.from_client.stream.flush(at, &mut |part| give(speech, true, &part, counts, to));
         self.from_server.stream.flush(at, &mut |part| give(speech, false, &part, counts, to));
         speech.end(Outcome::Unfinished, now, to);
     }
 
-    fn close(&mut self, at: i64, to: &mut Yield<'_>) {
+    fn close(&mut self, at: i64, to: &mut Sinks<'_>) {
         self.speech.end(Outcome::Closed, at, to);
         self.is_closed = true;
         self.spoke = self.speech.protocol();
-        self.speech = Speech::Foreign;
+        self.speech = ProtocolReader::Foreign;
         (self.from_client, self.from_server) = (Direction::default(), Direction::default());
     }
 
@@ -175,13 +175,13 @@ impl Connection {
     }
 }
 
-fn give(speech: &mut Speech, is_client: bool, part: &Part<'_>, counts: &mut Counts, to: &mut Yield<'_>) {
+fn give(speech: &mut ProtocolReader, is_client: bool, part: &StreamPart<'_>, counts: &mut Counts, to: &mut Sinks<'_>) {
     match *part {
-        Part::Bytes(at, bytes, cut) => {
+        StreamPart::Bytes(at, bytes, cut) => {
             counts.cut_bytes += u64::from(cut);
             speech.take(is_client, &Piece { at, bytes, cut }, to);
         }
-        Part::Gap(at, count) => {
+        StreamPart::Gap(at, count) => {
             counts.gaps += 1;
             counts.lost_bytes += u64::from(count);
             speech.lost(is_client, at, count, to);

@@ -4,8 +4,8 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use crate::packets::speech::Protocol;
-use crate::packets::turn::{Kind, Told, Turn, Who};
+use crate::packets::protocol::Protocol;
+use crate::packets::turn::{ClientIdentity, Kind, ResponseInfo, Turn};
 
 /// MySQL's status: a table was read without a good index.
 const NO_GOOD_INDEX: u16 = 0x10;
@@ -48,12 +48,12 @@ pub struct Detail {
     pub request_bytes: u64,
     /// Bytes of the response.
     pub response_bytes: u64,
-    told: Told,
-    who: Arc<Who>,
+    info: ResponseInfo,
+    identity: Arc<ClientIdentity>,
 }
 
 impl Detail {
-    pub(crate) fn of(
+    pub(crate) fn from_turn(
         client: SocketAddr,
         server: SocketAddr,
         protocol: Option<Protocol>,
@@ -68,7 +68,7 @@ impl Detail {
             session_id: turn.session_id,
             kind: turn.kind.name(),
             command: if is_statement { "" } else { turn.command },
-            sql: turn.said.sql,
+            sql: turn.sent.sql,
             parameters: turn.parameters,
             request_at: turn.request_at,
             request_end_at: turn.request_end_at,
@@ -78,38 +78,38 @@ impl Detail {
             error: turn.error,
             request_bytes: turn.request_bytes,
             response_bytes: turn.response_bytes,
-            told: turn.told,
-            who: turn.who,
+            info: turn.info,
+            identity: turn.identity,
         }
     }
 
     /// Account; empty if its login was not seen.
     pub fn user(&self) -> &[u8] {
-        &self.who.user
+        &self.identity.user
     }
 
     /// Database; empty if unknown.
     pub fn database(&self) -> &[u8] {
-        &self.who.database
+        &self.identity.database
     }
 
     /// Rows that were sent.
     pub fn rows(&self) -> u64 {
-        self.told.rows
+        self.info.rows
     }
 
     /// Rows that were changed.
     pub fn affected(&self) -> u64 {
-        self.told.affected
+        self.info.affected
     }
 
     /// Warnings.
     pub fn warnings(&self) -> u64 {
-        u64::from(self.told.warnings)
+        u64::from(self.info.warnings)
     }
 
     /// Whether MySQL reported that a table was read without any index, and without a good one.
     pub fn without_index(&self) -> [bool; 2] {
-        [self.told.status & NO_INDEX != 0, self.told.status & NO_GOOD_INDEX != 0]
+        [self.info.status & NO_INDEX != 0, self.info.status & NO_GOOD_INDEX != 0]
     }
 }

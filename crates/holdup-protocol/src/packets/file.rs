@@ -79,7 +79,7 @@ impl Default for Reader {
 }
 
 /// What a parser did with the available bytes.
-pub(crate) enum Taken {
+pub(crate) enum Consumed {
     /// It needs more of them.
     More,
     /// It consumed this many; if more than available, the rest is skipped.
@@ -127,7 +127,7 @@ impl Reader {
     fn feed_whole(&mut self, mut bytes: &[u8], take: &mut dyn FnMut(&Packet<'_>)) -> Result<(), FileError> {
         // Complete a started record with as few bytes as possible.
         while !self.pending.is_empty() {
-            let more = bytes.len().min(self.wanted());
+            let more = bytes.len().min(self.missing_bytes());
             let (head, rest) = bytes.split_at(more);
             let mut pending = std::mem::take(&mut self.pending);
             pending.extend_from_slice(head);
@@ -150,7 +150,7 @@ impl Reader {
     }
 
     /// How many more bytes an incomplete record needs.
-    fn wanted(&self) -> usize {
+    fn missing_bytes(&self) -> usize {
         let known = match &self.state {
             State::Start => 24,
             State::Pcap(pcap) => pcap.record_length(&self.pending),
@@ -176,26 +176,26 @@ impl Reader {
             let offset = self.offset;
             let taken = match &mut self.state {
                 State::Start => match kind(rest) {
-                    None => Taken::More,
+                    None => Consumed::More,
                     Some(Err(error)) => return Err(error),
                     Some(Ok(Kind::Pcapng)) => {
                         self.state = State::Pcapng(Pcapng::default());
-                        Taken::Bytes(0)
+                        Consumed::Bytes(0)
                     }
                     Some(Ok(Kind::Pcap(order))) => match Pcap::begin(order, rest)? {
                         Some((pcap, used)) => {
                             self.state = State::Pcap(pcap);
-                            Taken::Bytes(used)
+                            Consumed::Bytes(used)
                         }
-                        None => Taken::More,
+                        None => Consumed::More,
                     },
                 },
                 State::Pcap(pcap) => pcap.record(rest, offset, take)?,
                 State::Pcapng(pcapng) => pcapng.block(rest, offset, &mut self.dropped, take)?,
             };
             match taken {
-                Taken::More => return Ok(used),
-                Taken::Bytes(count) => self.offset += count as u64,
+                Consumed::More => return Ok(used),
+                Consumed::Bytes(count) => self.offset += count as u64,
             }
         }
     }

@@ -13,14 +13,14 @@ use std::collections::HashMap;
 use holdup_sql::Dialect;
 
 use self::command::{Command, sql};
-use self::login::{Answer, Capabilities, answer, greeting, u32_at, who};
+use self::login::{Capabilities, LoginReply, client_identity, greeting, login_reply, u32_at};
 use self::parameters::Parameters;
-use self::response::{Expected, Manner, Meaning, Place, PreparePlace};
+use self::response::{Expected, Meaning, Place, PreparePlace, ResponseState};
 use crate::packets::framing::{Framing, Head, Message, Step};
 use crate::packets::opaque::Opaque;
-use crate::packets::speech::{Piece, Yield};
-use crate::packets::statement::Said;
-use crate::packets::turn::{Kind, Outcome, Pending, Who};
+use crate::packets::protocol::{Piece, Sinks};
+use crate::packets::statement::SentSql;
+use crate::packets::turn::{ClientIdentity, Kind, Outcome, Pending};
 
 /// Bytes of a request that are kept: its statement.
 const REQUEST_BYTES_KEPT: usize = 64 << 10;
@@ -40,25 +40,23 @@ enum Phase {
     Commands,
 }
 
-/// One connection.
 #[derive(Debug)]
 pub(crate) struct Mysql {
     phase: Phase,
     client: Framing,
     server: Framing,
-    /// The start of the client's next message is unknown.
+    /// The start of the next message is unknown, of the client or (below) of the server.
     is_client_blind: bool,
-    /// The start of the server's next message is unknown.
     is_server_blind: bool,
     pending: Pending<Expected>,
-    prepared: HashMap<u32, (Said, Parameters)>,
-    last_prepared: Said,
+    prepared: HashMap<u32, (SentSql, Parameters)>,
+    last_prepared: SentSql,
     of_server: Capabilities,
     has_attributes: Option<bool>,
     is_compressed: bool,
     /// Packets of the present request were not captured.
     is_request_lost: bool,
-    manner: Manner,
+    response: ResponseState,
     opened_at: i64,
     opaque: Option<Opaque>,
 }
@@ -75,19 +73,19 @@ impl Mysql {
             is_server_blind: is_blind,
             pending: Pending::default(),
             prepared: HashMap::new(),
-            last_prepared: Said::default(),
+            last_prepared: SentSql::default(),
             of_server: Capabilities::default(),
             has_attributes: None,
             is_compressed: false,
             is_request_lost: false,
-            manner: Manner::default(),
+            response: ResponseState::default(),
             opened_at: opened_at.unwrap_or_default(),
             opaque: None,
         }
     }
 
     /// Bytes of the client.
-    pub fn client(&mut self, piece: &Piece<'_>, to: &mut Yield<'_>) {
+    pub fn client(&mut self, piece: &Piece<'_>, to: &mut Sinks<'_>) {
         if let Some(opaque) = &mut self.opaque {
             return opaque.client(piece.at, piece.length(), to.turns);
         }
@@ -129,7 +127,7 @@ impl Mysql {
     }
 
     /// Bytes of the server.
-    pub fn server(&mut self, piece: &Piece<'_>, to: &mut Yield<'_>) {
+    pub fn server(&mut self, piece: &Piece<'_>, to: &mut Sinks<'_>) {
         if let Some(opaque) = &mut self.opaque {
             return opaque.server(piece.at, piece.length());
         }
@@ -171,7 +169,7 @@ impl Mysql {
     }
 
     /// `count` bytes of one side were not captured.
-    pub fn lost(&mut self, is_client: bool, at: i64, count: u32, to: &mut Yield<'_>) {
+    pub fn lost(&mut self, is_client: bool, at: i64, count: u32, to: &mut Sinks<'_>) {
         if let Some(opaque) = &mut self.opaque {
             if is_client {
                 opaque.client(at, u64::from(count), to.turns);
@@ -186,7 +184,7 @@ impl Mysql {
             if !is_inside {
                 self.is_client_blind = true;
                 self.is_server_blind = true;
-                self.pending.ask(Kind::Other, Said::default(), (at, at), u64::from(count), Expected::Anything);
+                self.pending.ask(Kind::Other, SentSql::default(), (at, at), u64::from(count), Expected::Anything);
             }
         } else if self.is_server_blind || !matches!(self.server.skip(count), Step::More) {
             self.is_server_blind = true;
@@ -196,10 +194,10 @@ impl Mysql {
     }
 
     /// The connection ends: a client that was greeted and sent nothing still counts as a login.
-    pub fn ends(&mut self, to: &mut Yield<'_>) {
+    pub fn ends(&mut self, to: &mut Sinks<'_>) {
         let is_greeted = self.phase == Phase::Login && self.pending.session_id.is_some();
         if to.statements.in_full && is_greeted && self.pending.len() == 0 && self.opaque.is_none() {
-            self.pending.ask(Kind::Login, Said::default(), (self.opened_at, self.opened_at), 0, Expected::Login);
+            self.pending.ask(Kind::Login, SentSql::default(), (self.opened_at, self.opened_at), 0, Expected::Login);
             self.name("Connect");
         }
     }
@@ -215,12 +213,12 @@ impl Mysql {
 
     /// Whether the present response ends only where the next request begins.
     pub fn ends_by_turn(&mut self) -> bool {
-        let manner = self.manner;
-        self.is_server_blind || self.pending.head().is_some_and(|(_, expected)| expected.may_be_over(&manner))
+        let response = self.response;
+        self.is_server_blind || self.pending.head().is_some_and(|(_, expected)| expected.may_be_over(&response))
     }
 
     pub fn memory(&self) -> usize {
-        let prepared = self.prepared.capacity() * size_of::<(u32, (Said, Parameters))>();
+        let prepared = self.prepared.capacity() * size_of::<(u32, (SentSql, Parameters))>();
         self.client.memory() + self.server.memory() + self.pending.memory() + prepared
     }
 
@@ -231,30 +229,30 @@ impl Mysql {
         is_upload || is_login || !matches!(piece.bytes, [_, _, _, number, ..] if *number != 0)
     }
 
-    fn on_client(&mut self, message: &Message<'_>, at: i64, to: &mut Yield<'_>) {
+    fn on_client(&mut self, message: &Message<'_>, at: i64, to: &mut Sinks<'_>) {
         let when = (message.begun_at, at);
         match self.phase {
             // The greeting was not captured.
             Phase::Greeting | Phase::Login if self.pending.len() == 0 => {
                 self.phase = Phase::Login;
-                match answer(message.content, message.length) {
-                    Some(Answer::Tls) => {
-                        let mut opaque = Opaque::of(self.pending.session_id);
+                match login_reply(message.content, message.length) {
+                    Some(LoginReply::Tls) => {
+                        let mut opaque = Opaque::new(self.pending.session_id);
                         opaque.client(at, message.size, to.turns);
                         self.opaque = Some(opaque);
                     }
-                    Some(Answer::Login(own)) => {
+                    Some(LoginReply::Login(own)) => {
                         let both = own.both(self.of_server);
                         self.is_compressed = both.is_compressed();
                         self.has_attributes = Some(both.has_query_attributes());
-                        self.manner.deprecates_eof = Some(both.deprecates_eof());
-                        self.manner.has_optional_metadata = both.has_optional_metadata();
-                        self.pending.ask(Kind::Login, Said::default(), when, message.size, Expected::Login);
+                        self.response.deprecates_eof = Some(both.deprecates_eof());
+                        self.response.has_optional_metadata = both.has_optional_metadata();
+                        self.pending.ask(Kind::Login, SentSql::default(), when, message.size, Expected::Login);
                         self.name("Connect");
                         if to.statements.in_full {
                             self.counts_from_the_door();
-                            let (user, database) = who(message.content, both);
-                            self.pending.who = Who { user, database }.into();
+                            let (user, database) = client_identity(message.content, both);
+                            self.pending.identity = ClientIdentity { user, database }.into();
                         }
                     }
                     None => self.is_client_blind = true,
@@ -272,11 +270,11 @@ impl Mysql {
         }
     }
 
-    fn on_command(&mut self, message: &Message<'_>, when: (i64, i64), to: &mut Yield<'_>) {
+    fn on_command(&mut self, message: &Message<'_>, when: (i64, i64), to: &mut Sinks<'_>) {
         match self.pending.head() {
             Some((_, Expected::Results(Place::Upload) | Expected::Login)) => return self.more(message.size),
             Some((turn, expected))
-                if self.is_server_blind || turn.first_byte_at.is_some() && expected.may_be_over(&self.manner) =>
+                if self.is_server_blind || turn.first_byte_at.is_some() && expected.may_be_over(&self.response) =>
             {
                 self.pending.finish_all(Outcome::Ok, Outcome::Ok, None, to.turns);
             }
@@ -286,7 +284,7 @@ impl Mysql {
             self.is_client_blind = true;
             return;
         };
-        let Some(command) = Command::of(number).filter(|_| message.kind == 0) else {
+        let Some(command) = Command::from_number(number).filter(|_| message.kind == 0) else {
             self.is_client_blind = true;
             self.is_server_blind = true;
             return;
@@ -297,41 +295,41 @@ impl Mysql {
             self.is_server_blind = false;
         }
         let id = u32_at(content, 0);
-        let (said, expected) = match command {
+        let (sent, expected) = match command {
             Command::Quit | Command::LongData | Command::Close => {
-                let said = match (command, id) {
-                    (Command::Close, Some(id)) => self.prepared.remove(&id).map(|(said, _)| said).unwrap_or_default(),
-                    _ => Said::default(),
+                let sent = match (command, id) {
+                    (Command::Close, Some(id)) => self.prepared.remove(&id).map(|(sent, _)| sent).unwrap_or_default(),
+                    _ => SentSql::default(),
                 };
                 if to.statements.in_full {
                     let name = Command::name(number);
-                    self.pending.unanswered(name, said, when, message.size, to.turns);
+                    self.pending.unanswered(name, sent, when, message.size, to.turns);
                 }
                 return;
             }
             Command::Query => {
                 let text = sql(content, self.has_attributes);
-                let said = text.map(|text| to.statements.of(text, Dialect::MySql)).unwrap_or_default();
-                (said, Expected::Results(Place::Start))
+                let sent = text.map(|text| to.statements.digest(text, Dialect::MySql)).unwrap_or_default();
+                (sent, Expected::Results(Place::Start))
             }
             Command::Prepare => {
-                let said = to.statements.of(content, Dialect::MySql);
-                self.last_prepared = said.clone();
-                (said.clone(), Expected::Prepared { said, place: PreparePlace::Start })
+                let sent = to.statements.digest(content, Dialect::MySql);
+                self.last_prepared = sent.clone();
+                (sent.clone(), Expected::Prepared { sent, place: PreparePlace::Start })
             }
             Command::Execute => (self.prepared_as(id), Expected::Results(Place::Start)),
             Command::Fetch => (self.prepared_as(id).without_trace(), Expected::Rows),
-            Command::FieldList => (Said::default(), Expected::Fields),
-            Command::Processes => (Said::default(), Expected::Results(Place::Start)),
-            Command::ChangeUser => (Said::default(), Expected::Login),
-            Command::Stream => (Said::default(), Expected::Anything),
+            Command::FieldList => (SentSql::default(), Expected::Fields),
+            Command::Processes => (SentSql::default(), Expected::Results(Place::Start)),
+            Command::ChangeUser => (SentSql::default(), Expected::Login),
+            Command::Stream => (SentSql::default(), Expected::Anything),
             Command::Reset => {
                 self.prepared.clear();
-                (Said::default(), Expected::Simple)
+                (SentSql::default(), Expected::Simple)
             }
-            Command::Simple => (Said::default(), Expected::Simple),
+            Command::Simple => (SentSql::default(), Expected::Simple),
         };
-        if !self.pending.ask(command.kind(), said, when, message.size, expected) {
+        if !self.pending.ask(command.kind(), sent, when, message.size, expected) {
             self.is_server_blind = true;
             self.pending.finish_all(Outcome::Ok, Outcome::Unfinished, None, to.turns);
         } else if std::mem::take(&mut self.is_request_lost)
@@ -370,31 +368,31 @@ impl Mysql {
             }
             (Command::ChangeUser, _) => {
                 let user = content.split(|byte| *byte == 0).next().unwrap_or_default();
-                self.pending.who = Who { user: user.to_vec(), database: Vec::new() }.into();
+                self.pending.identity = ClientIdentity { user: user.to_vec(), database: Vec::new() }.into();
             }
             (Command::Simple, _) if self.pending.last().is_some_and(|(turn, _)| turn.command == "Init DB") => {
-                let user = self.pending.who.user.clone();
-                self.pending.who = Who { user, database: content.to_vec() }.into();
+                let user = self.pending.identity.user.clone();
+                self.pending.identity = ClientIdentity { user, database: content.to_vec() }.into();
             }
             _ => {}
         }
     }
 
-    fn prepared_as(&mut self, id: Option<u32>) -> Said {
+    fn prepared_as(&mut self, id: Option<u32>) -> SentSql {
         match id {
             Some(LAST_PREPARED) => {
                 // It has no number yet, and must not lend its trace again once it has one.
-                if let Some((_, Expected::Prepared { said, .. })) = self.pending.last() {
-                    *said = said.without_trace();
+                if let Some((_, Expected::Prepared { sent, .. })) = self.pending.last() {
+                    *sent = sent.without_trace();
                 }
                 self.last_prepared.lend()
             }
-            Some(id) => self.prepared.get_mut(&id).map(|(said, _)| said.lend()).unwrap_or_default(),
-            None => Said::default(),
+            Some(id) => self.prepared.get_mut(&id).map(|(sent, _)| sent.lend()).unwrap_or_default(),
+            None => SentSql::default(),
         }
     }
 
-    fn on_server(&mut self, message: &Message<'_>, at: i64, to: &mut Yield<'_>) {
+    fn on_server(&mut self, message: &Message<'_>, at: i64, to: &mut Sinks<'_>) {
         if self.phase == Phase::Greeting {
             self.phase = Phase::Login;
             return self.on_greeting(message, at, to);
@@ -403,14 +401,14 @@ impl Mysql {
         let Some((_, expected)) = self.pending.head() else { return };
         let is_login = matches!(expected, Expected::Login);
         let prepared = &mut self.prepared;
-        let meaning = expected.take(message, &mut self.manner, &mut |id, said, count| {
+        let meaning = expected.take(message, &mut self.response, &mut |id, sent, count| {
             if prepared.len() >= PREPARED_MAX {
                 prepared.clear();
             }
-            prepared.insert(id, (said, Parameters::new(count)));
+            prepared.insert(id, (sent, Parameters::new(count)));
         });
         if meaning != Meaning::GoesOn {
-            self.pending.told = std::mem::take(&mut self.manner.told);
+            self.pending.info = std::mem::take(&mut self.response.info);
         }
         match meaning {
             Meaning::GoesOn => {}
@@ -425,12 +423,12 @@ impl Mysql {
         if is_login && self.pending.len() == 0 {
             self.phase = Phase::Commands;
             if self.is_compressed {
-                self.opaque = Some(Opaque::of(self.pending.session_id));
+                self.opaque = Some(Opaque::new(self.pending.session_id));
             }
         }
     }
 
-    fn on_greeting(&mut self, message: &Message<'_>, at: i64, to: &mut Yield<'_>) {
+    fn on_greeting(&mut self, message: &Message<'_>, at: i64, to: &mut Sinks<'_>) {
         if let Some((id, capabilities)) = greeting(message.content) {
             self.pending.session_id = Some(i64::from(id));
             self.of_server = capabilities;
@@ -438,7 +436,7 @@ impl Mysql {
             // Refused right away, e.g. because of too many connections: the only request was the
             // login.
             let opened = (self.opened_at, self.opened_at);
-            self.pending.ask(Kind::Login, Said::default(), opened, 0, Expected::Login);
+            self.pending.ask(Kind::Login, SentSql::default(), opened, 0, Expected::Login);
             self.pending.answered(message.begun_at, at, message.size);
             let code = u16::from_le_bytes([*a, *b]).to_string();
             self.pending.finish(Outcome::Error, Some(code.into()), to.turns);
@@ -459,7 +457,7 @@ fn stands_alone(piece: &Piece<'_>) -> bool {
             && length + 4 > piece.length()
             && piece.bytes.get(5..69).is_some_and(|begin| begin.iter().all(is_text))
     };
-    Command::of(*command).is_some() && length + 4 == piece.length() || begins_long()
+    Command::from_number(*command).is_some() && length + 4 == piece.length() || begins_long()
 }
 
 /// Whether a server's first bytes are MySQL's greeting.

@@ -2,7 +2,7 @@
 //! from responses. Unasked messages of the server, and requests sent without waiting for responses,
 //! are not recognised.
 
-use crate::packets::statement::Said;
+use crate::packets::statement::SentSql;
 use crate::packets::turn::{Kind, Outcome, Pending, Turn};
 
 /// Such a connection.
@@ -13,7 +13,7 @@ pub(crate) struct Opaque {
 
 impl Opaque {
     /// A connection whose start could be read.
-    pub fn of(session_id: Option<i64>) -> Self {
+    pub fn new(session_id: Option<i64>) -> Self {
         let mut opaque = Self::default();
         opaque.pending.session_id = session_id;
         opaque
@@ -32,7 +32,7 @@ impl Opaque {
             }
             _ => {
                 self.pending.finish(Outcome::Ok, None, turns);
-                self.pending.ask(Kind::Opaque, Said::default(), (at, at), bytes, ());
+                self.pending.ask(Kind::Opaque, SentSql::default(), (at, at), bytes, ());
             }
         }
     }
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn turns() {
-        let (mut opaque, mut turns) = (Opaque::of(Some(7)), Vec::new());
+        let (mut opaque, mut turns) = (Opaque::new(Some(7)), Vec::new());
         opaque.server(1, 50);
         opaque.client(10, 100, &mut turns);
         opaque.client(12, 100, &mut turns);

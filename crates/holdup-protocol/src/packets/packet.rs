@@ -25,7 +25,7 @@ pub enum Link {
 
 impl Link {
     /// The link layer of this number; none if it is not supported.
-    pub fn of_number(number: u32) -> Option<Self> {
+    pub fn from_number(number: u32) -> Option<Self> {
         Some(match number {
             0 | 108 => Self::Loopback,
             1 => Self::Ethernet,
@@ -69,7 +69,7 @@ pub(crate) struct Segment<'a> {
 
 /// Why a packet is not a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Other {
+pub(crate) enum NotSegment {
     /// It belongs to another protocol, or is malformed.
     Foreign,
     /// A later fragment of an IP packet.
@@ -82,7 +82,7 @@ const VLAN_DEPTH_MAX: usize = 4;
 const TCP: u8 = 6;
 
 /// The segment in `packet`.
-pub(crate) fn segment<'a>(packet: &Packet<'a>) -> Result<Segment<'a>, Other> {
+pub(crate) fn segment<'a>(packet: &Packet<'a>) -> Result<Segment<'a>, NotSegment> {
     let bytes = packet.bytes;
     let head = match packet.link {
         Link::Ip => 0,
@@ -91,49 +91,49 @@ pub(crate) fn segment<'a>(packet: &Packet<'a>) -> Result<Segment<'a>, Other> {
         Link::Cooked => cooked(bytes, 14, 16)?,
         Link::Cooked2 => cooked(bytes, 0, 20)?,
     };
-    let ip = bytes.get(head..).ok_or(Other::Short)?;
+    let ip = bytes.get(head..).ok_or(NotSegment::Short)?;
     let length = packet.length.max(bytes.len()).saturating_sub(head);
-    match ip.first().ok_or(Other::Short)? >> 4 {
+    match ip.first().ok_or(NotSegment::Short)? >> 4 {
         4 => v4(ip, length),
         6 => v6(ip, length),
-        _ => Err(Other::Foreign),
+        _ => Err(NotSegment::Foreign),
     }
 }
 
-fn ethernet(bytes: &[u8]) -> Result<usize, Other> {
+fn ethernet(bytes: &[u8]) -> Result<usize, NotSegment> {
     let mut at = 12;
     for _ in 0..=VLAN_DEPTH_MAX {
         match u16_at(bytes, at)? {
             0x8100 | 0x88a8 | 0x9100 => at += 4,
             0x0800 | 0x86dd => return Ok(at + 2),
-            _ => return Err(Other::Foreign),
+            _ => return Err(NotSegment::Foreign),
         }
     }
-    Err(Other::Foreign)
+    Err(NotSegment::Foreign)
 }
 
 /// `kind_at` is the place of the protocol's number, `length` the length of the head; a VLAN tag may
 /// follow.
-fn cooked(bytes: &[u8], kind_at: usize, length: usize) -> Result<usize, Other> {
+fn cooked(bytes: &[u8], kind_at: usize, length: usize) -> Result<usize, NotSegment> {
     match u16_at(bytes, kind_at)? {
         0x0800 | 0x86dd => Ok(length),
         0x8100 | 0x88a8 => Ok(length + 4),
-        _ => Err(Other::Foreign),
+        _ => Err(NotSegment::Foreign),
     }
 }
 
-fn v4(ip: &[u8], length: usize) -> Result<Segment<'_>, Other> {
-    let head: &[u8; 20] = ip.first_chunk().ok_or(Other::Short)?;
+fn v4(ip: &[u8], length: usize) -> Result<Segment<'_>, NotSegment> {
+    let head: &[u8; 20] = ip.first_chunk().ok_or(NotSegment::Short)?;
     let [first, _, a, b, id_a, id_b, flags, offset, _, protocol, _, _, s0, s1, s2, s3, d0, d1, d2, d3] = *head;
     if protocol != TCP {
-        return Err(Other::Foreign);
+        return Err(NotSegment::Foreign);
     }
     if u16::from_be_bytes([flags & 0x1f, offset]) != 0 {
-        return Err(Other::Fragment);
+        return Err(NotSegment::Fragment);
     }
     let head_length = usize::from(first & 0x0f) * 4;
     if head_length < 20 {
-        return Err(Other::Foreign);
+        return Err(NotSegment::Foreign);
     }
     // The kernel may leave the length empty in a packet that the network card will split.
     let total = match usize::from(u16::from_be_bytes([a, b])) {
@@ -145,11 +145,11 @@ fn v4(ip: &[u8], length: usize) -> Result<Segment<'_>, Other> {
     tcp(ip, head_length, total, from, to, u16::from_be_bytes([id_a, id_b]))
 }
 
-fn v6(ip: &[u8], length: usize) -> Result<Segment<'_>, Other> {
-    let head: &[u8; 40] = ip.first_chunk().ok_or(Other::Short)?;
+fn v6(ip: &[u8], length: usize) -> Result<Segment<'_>, NotSegment> {
+    let head: &[u8; 40] = ip.first_chunk().ok_or(NotSegment::Short)?;
     let address = |at: usize| {
         let bytes: Option<[u8; 16]> = head.get(at..at + 16).and_then(|bytes| bytes.try_into().ok());
-        bytes.map(|bytes| IpAddr::V6(Ipv6Addr::from(bytes))).ok_or(Other::Short)
+        bytes.map(|bytes| IpAddr::V6(Ipv6Addr::from(bytes))).ok_or(NotSegment::Short)
     };
     let (from, to) = (address(8)?, address(24)?);
     let total = match usize::from(u16::from_be_bytes([head[4], head[5]])) {
@@ -159,30 +159,30 @@ fn v6(ip: &[u8], length: usize) -> Result<Segment<'_>, Other> {
     };
     let (mut next, mut at) = (head[6], 40);
     for _ in 0..8 {
-        let byte = |offset: usize| ip.get(at + offset).copied().ok_or(Other::Short);
+        let byte = |offset: usize| ip.get(at + offset).copied().ok_or(NotSegment::Short);
         match next {
             TCP => return tcp(ip, at, total, from, to, 0),
             // Hop-by-hop options, routing, destination options; RFC 8200, section 4.
             0 | 43 | 60 => (next, at) = (byte(0)?, at + 8 + usize::from(byte(1)?) * 8),
-            44 if u16::from_be_bytes([byte(2)?, byte(3)?]) & 0xfff8 != 0 => return Err(Other::Fragment),
+            44 if u16::from_be_bytes([byte(2)?, byte(3)?]) & 0xfff8 != 0 => return Err(NotSegment::Fragment),
             44 => (next, at) = (byte(0)?, at + 8),
             // Authentication, RFC 4302.
             51 => (next, at) = (byte(0)?, at + 8 + usize::from(byte(1)?) * 4),
-            _ => return Err(Other::Foreign),
+            _ => return Err(NotSegment::Foreign),
         }
     }
-    Err(Other::Foreign)
+    Err(NotSegment::Foreign)
 }
 
 /// `total` is the length of the IP packet according to its head.
-fn tcp(ip: &[u8], at: usize, total: usize, from: IpAddr, to: IpAddr, id: u16) -> Result<Segment<'_>, Other> {
+fn tcp(ip: &[u8], at: usize, total: usize, from: IpAddr, to: IpAddr, id: u16) -> Result<Segment<'_>, NotSegment> {
     // Bytes after the IP packet are padding of the link.
     let ip = ip.get(..total.min(ip.len())).unwrap_or(ip);
-    let head: &[u8; 20] = ip.get(at..).and_then(<[u8]>::first_chunk).ok_or(Other::Short)?;
+    let head: &[u8; 20] = ip.get(at..).and_then(<[u8]>::first_chunk).ok_or(NotSegment::Short)?;
     let [f0, f1, t0, t1, q0, q1, q2, q3, a0, a1, a2, a3, offset, flags, ..] = *head;
     let head_length = usize::from(offset >> 4) * 4;
     if head_length < 20 {
-        return Err(Other::Foreign);
+        return Err(NotSegment::Foreign);
     }
     let begins = at + head_length;
     let length = total.saturating_sub(begins);
@@ -197,13 +197,13 @@ fn tcp(ip: &[u8], at: usize, total: usize, from: IpAddr, to: IpAddr, id: u16) ->
         fin: flags & 0x01 != 0,
         rst: flags & 0x04 != 0,
         payload,
-        cut: u32::try_from(cut).map_err(|_| Other::Foreign)?,
+        cut: u32::try_from(cut).map_err(|_| NotSegment::Foreign)?,
         id,
     })
 }
 
-fn u16_at(bytes: &[u8], at: usize) -> Result<u16, Other> {
-    bytes.get(at..).and_then(<[u8]>::first_chunk).map(|two| u16::from_be_bytes(*two)).ok_or(Other::Short)
+fn u16_at(bytes: &[u8], at: usize) -> Result<u16, NotSegment> {
+    bytes.get(at..).and_then(<[u8]>::first_chunk).map(|two| u16::from_be_bytes(*two)).ok_or(NotSegment::Short)
 }
 
 #[cfg(test)]
@@ -240,7 +240,7 @@ pub(crate) mod tests {
         ip
     }
 
-    fn of(link: Link, bytes: &[u8]) -> Result<Segment<'_>, Other> {
+    fn of(link: Link, bytes: &[u8]) -> Result<Segment<'_>, NotSegment> {
         segment(&Packet { at: 0, link, bytes, length: bytes.len() })
     }
 
@@ -290,8 +290,8 @@ pub(crate) mod tests {
     fn fragments_and_strangers() {
         let mut bytes = ip_packet(false, (1, 1), (2, 2), 0, 0, 0x10, b"x");
         bytes[7] = 1;
-        assert_eq!(of(Link::Ip, &bytes).unwrap_err(), Other::Fragment);
+        assert_eq!(of(Link::Ip, &bytes).unwrap_err(), NotSegment::Fragment);
         (bytes[7], bytes[9]) = (0, 17);
-        assert_eq!(of(Link::Ip, &bytes).unwrap_err(), Other::Foreign);
+        assert_eq!(of(Link::Ip, &bytes).unwrap_err(), NotSegment::Foreign);
     }
 }

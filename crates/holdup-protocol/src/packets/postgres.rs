@@ -11,13 +11,13 @@ use std::collections::HashMap;
 
 use holdup_sql::Dialect;
 
-use self::answer::{Unit, error_code};
+use self::answer::{ExtendedRequest, error_code};
 pub(crate) use self::beginning::is_startup;
-use self::beginning::{CANCEL_REQUEST, GSS_REQUEST, SSL_REQUEST, begins_request, filled_in, text, who};
+use self::beginning::{CANCEL_REQUEST, GSS_REQUEST, SSL_REQUEST, begins_request, client_identity, filled_in, text};
 use crate::packets::framing::{Framing, Head, Message, Step};
 use crate::packets::opaque::Opaque;
-use crate::packets::speech::{Piece, Yield};
-use crate::packets::statement::Said;
+use crate::packets::protocol::{Piece, Sinks};
+use crate::packets::statement::SentSql;
 use crate::packets::turn::{Kind, Outcome, Pending};
 
 const REQUEST_BYTES_KEPT: usize = 64 << 10;
@@ -46,9 +46,9 @@ pub(crate) struct Postgres {
     is_request_lost: bool,
     /// An error was sent: the server ignores everything before the next `Sync`.
     is_skipping: bool,
-    pending: Pending<Unit>,
-    statements: HashMap<Vec<u8>, Said>,
-    portals: HashMap<Vec<u8>, Said>,
+    pending: Pending<ExtendedRequest>,
+    statements: HashMap<Vec<u8>, SentSql>,
+    portals: HashMap<Vec<u8>, SentSql>,
     opaque: Option<Opaque>,
 }
 
@@ -72,7 +72,7 @@ impl Postgres {
     }
 
     /// Bytes of the client.
-    pub fn client(&mut self, piece: &Piece<'_>, to: &mut Yield<'_>) {
+    pub fn client(&mut self, piece: &Piece<'_>, to: &mut Sinks<'_>) {
         if let Some(opaque) = &mut self.opaque {
             return opaque.client(piece.at, piece.length(), to.turns);
         }
@@ -107,7 +107,7 @@ impl Postgres {
     }
 
     /// Bytes of the server.
-    pub fn server(&mut self, piece: &Piece<'_>, to: &mut Yield<'_>) {
+    pub fn server(&mut self, piece: &Piece<'_>, to: &mut Sinks<'_>) {
         if let Some(opaque) = &mut self.opaque {
             return opaque.server(piece.at, piece.length());
         }
@@ -118,7 +118,7 @@ impl Postgres {
             self.pending.answered(piece.at, piece.at, 1);
             self.pending.finish(Outcome::Ok, None, to.turns);
             if matches!(answer, b'S' | b'G') {
-                self.opaque = Some(Opaque::of(None));
+                self.opaque = Some(Opaque::new(None));
                 return;
             }
             (self.phase, input) = (Phase::Startup, rest);
@@ -148,7 +148,7 @@ impl Postgres {
     }
 
     /// `count` bytes of one side were not captured.
-    pub fn lost(&mut self, is_client: bool, at: i64, count: u32, to: &mut Yield<'_>) {
+    pub fn lost(&mut self, is_client: bool, at: i64, count: u32, to: &mut Sinks<'_>) {
         if let Some(opaque) = &mut self.opaque {
             if is_client {
                 opaque.client(at, u64::from(count), to.turns);
@@ -164,7 +164,13 @@ impl Postgres {
                 (self.is_client_blind, self.is_server_blind) = (true, true);
                 self.phase = Phase::Commands;
                 self.client.head = Head::Postgres;
-                self.pending.ask(Kind::Other, Said::default(), (at, at), u64::from(count), Unit::default());
+                self.pending.ask(
+                    Kind::Other,
+                    SentSql::default(),
+                    (at, at),
+                    u64::from(count),
+                    ExtendedRequest::default(),
+                );
             }
         } else if self.is_server_blind || !matches!(self.server.skip(count), Step::More) {
             self.is_server_blind = true;
@@ -173,7 +179,7 @@ impl Postgres {
         self.pending.lost();
     }
 
-    pub fn pending(&mut self) -> &mut Pending<Unit> {
+    pub fn pending(&mut self) -> &mut Pending<ExtendedRequest> {
         &mut self.pending
     }
 
@@ -187,11 +193,11 @@ impl Postgres {
     }
 
     pub fn memory(&self) -> usize {
-        let names = (self.statements.capacity() + self.portals.capacity()) * size_of::<(Vec<u8>, Said)>();
+        let names = (self.statements.capacity() + self.portals.capacity()) * size_of::<(Vec<u8>, SentSql)>();
         self.client.memory() + self.server.memory() + self.pending.memory() + names
     }
 
-    fn on_client(&mut self, message: &Message<'_>, at: i64, to: &mut Yield<'_>) {
+    fn on_client(&mut self, message: &Message<'_>, at: i64, to: &mut Sinks<'_>) {
         match self.phase {
             Phase::Startup | Phase::Encryption => self.on_startup(message, at, to),
             Phase::Login => self.more(at, message.size),
@@ -199,7 +205,7 @@ impl Postgres {
         }
     }
 
-    fn on_startup(&mut self, message: &Message<'_>, at: i64, to: &mut Yield<'_>) {
+    fn on_startup(&mut self, message: &Message<'_>, at: i64, to: &mut Sinks<'_>) {
         let when = (message.begun_at, at);
         let code = message.content.first_chunk().map(|four| u32::from_be_bytes(*four));
         let kind = match code {
@@ -209,13 +215,13 @@ impl Postgres {
             }
             Some(CANCEL_REQUEST) => {
                 // It is answered by closing the connection, whatever its effect.
-                self.pending.ask(Kind::Other, Said::default(), when, message.size, Unit::default());
+                self.pending.ask(Kind::Other, SentSql::default(), when, message.size, ExtendedRequest::default());
                 return;
             }
             Some(version) if version >> 16 == 3 => {
                 self.phase = Phase::Login;
                 if to.statements.in_full {
-                    self.pending.who = who(message.content.get(4..).unwrap_or_default()).into();
+                    self.pending.identity = client_identity(message.content.get(4..).unwrap_or_default()).into();
                 }
                 Kind::Login
             }
@@ -225,13 +231,13 @@ impl Postgres {
                 return;
             }
         };
-        let unit = Unit { is_synced: true, is_executed: true };
-        if !self.pending.ask(kind, Said::default(), when, message.size, unit) {
+        let unit = ExtendedRequest { is_synced: true, is_executed: true };
+        if !self.pending.ask(kind, SentSql::default(), when, message.size, unit) {
             self.pending.finish_all(Outcome::Ok, Outcome::Unfinished, None, to.turns);
         }
     }
 
-    fn on_request(&mut self, message: &Message<'_>, at: i64, to: &mut Yield<'_>) {
+    fn on_request(&mut self, message: &Message<'_>, at: i64, to: &mut Sinks<'_>) {
         if self.is_server_blind {
             // By turns: a new request ends the answered one before it.
             if self.pending.head().is_some_and(|(turn, _)| turn.first_byte_at.is_some()) {
@@ -245,22 +251,22 @@ impl Postgres {
         let content = message.content;
         match message.kind {
             b'Q' => {
-                let said = to.statements.of(text(content).0, Dialect::PostgreSql);
-                self.begin(Kind::Query, said, message, at, to);
-                self.mark(Unit { is_synced: true, is_executed: true });
+                let sent = to.statements.digest(text(content).0, Dialect::PostgreSql);
+                self.begin(Kind::Query, sent, message, at, to);
+                self.mark(ExtendedRequest { is_synced: true, is_executed: true });
             }
             b'P' => {
                 let (name, rest) = text(content);
-                let said = to.statements.of(text(rest).0, Dialect::PostgreSql);
-                keep(&mut self.statements, name, said.clone());
-                self.part(Kind::Prepare, Some(said), message, at, to);
+                let sent = to.statements.digest(text(rest).0, Dialect::PostgreSql);
+                keep(&mut self.statements, name, sent.clone());
+                self.part(Kind::Prepare, Some(sent), message, at, to);
             }
             b'B' => {
                 let (portal, rest) = text(content);
                 let (name, values) = text(rest);
-                let said = self.statements.get_mut(name).map(Said::lend).unwrap_or_default();
-                keep(&mut self.portals, portal, said.clone());
-                self.part(Kind::Other, Some(said), message, at, to);
+                let sent = self.statements.get_mut(name).map(SentSql::lend).unwrap_or_default();
+                keep(&mut self.portals, portal, sent.clone());
+                self.part(Kind::Other, Some(sent), message, at, to);
                 if to.statements.in_full
                     && let Some((turn, _)) = self.pending.last()
                 {
@@ -268,9 +274,9 @@ impl Postgres {
                 }
             }
             b'E' => {
-                let said = self.portals.get(text(content).0).cloned().unwrap_or_default();
-                self.part(Kind::Execute, Some(said), message, at, to);
-                self.mark(Unit { is_synced: false, is_executed: true });
+                let sent = self.portals.get(text(content).0).cloned().unwrap_or_default();
+                self.part(Kind::Execute, Some(sent), message, at, to);
+                self.mark(ExtendedRequest { is_synced: false, is_executed: true });
             }
             b'C' => {
                 if let [b'S', name @ ..] = content {
@@ -282,13 +288,13 @@ impl Postgres {
             b'S' => {
                 match self.pending.last() {
                     Some((_, unit)) if !unit.is_synced => self.more(at, message.size),
-                    _ => self.begin(Kind::Other, Said::default(), message, at, to),
+                    _ => self.begin(Kind::Other, SentSql::default(), message, at, to),
                 }
-                self.mark(Unit { is_synced: true, is_executed: false });
+                self.mark(ExtendedRequest { is_synced: true, is_executed: false });
             }
             b'F' => {
-                self.begin(Kind::Other, Said::default(), message, at, to);
-                self.mark(Unit { is_synced: true, is_executed: true });
+                self.begin(Kind::Other, SentSql::default(), message, at, to);
+                self.mark(ExtendedRequest { is_synced: true, is_executed: true });
             }
             // Data of a COPY continues while the server waits for it: the request's end stays
             // unchanged.
@@ -303,8 +309,8 @@ impl Postgres {
     }
 
     /// A separate request begins.
-    fn begin(&mut self, kind: Kind, said: Said, message: &Message<'_>, at: i64, to: &mut Yield<'_>) {
-        if !self.pending.ask(kind, said, (message.begun_at, at), message.size, Unit::default()) {
+    fn begin(&mut self, kind: Kind, sent: SentSql, message: &Message<'_>, at: i64, to: &mut Sinks<'_>) {
+        if !self.pending.ask(kind, sent, (message.begun_at, at), message.size, ExtendedRequest::default()) {
             self.is_server_blind = true;
             self.pending.finish_all(Outcome::Ok, Outcome::Unfinished, None, to.turns);
         } else if std::mem::take(&mut self.is_request_lost)
@@ -315,18 +321,18 @@ impl Postgres {
     }
 
     /// A message of the extended protocol: part of the present request, or the first of a new one.
-    fn part(&mut self, kind: Kind, said: Option<Said>, message: &Message<'_>, at: i64, to: &mut Yield<'_>) {
+    fn part(&mut self, kind: Kind, sent: Option<SentSql>, message: &Message<'_>, at: i64, to: &mut Sinks<'_>) {
         match self.pending.last() {
             Some((turn, unit)) if !unit.is_synced && !unit.is_executed => {
                 if kind != Kind::Other && turn.kind != Kind::Execute {
                     turn.kind = kind;
                 }
-                if let Some(said) = said {
-                    turn.said = said;
+                if let Some(sent) = sent {
+                    turn.sent = sent;
                 }
                 self.more(at, message.size);
             }
-            _ => self.begin(kind, said.unwrap_or_default(), message, at, to),
+            _ => self.begin(kind, sent.unwrap_or_default(), message, at, to),
         }
     }
 
@@ -341,14 +347,14 @@ impl Postgres {
         }
     }
 
-    fn mark(&mut self, with: Unit) {
+    fn mark(&mut self, with: ExtendedRequest) {
         if let Some((_, unit)) = self.pending.last() {
             unit.is_synced |= with.is_synced;
             unit.is_executed |= with.is_executed;
         }
     }
 
-    fn on_server(&mut self, message: &Message<'_>, at: i64, to: &mut Yield<'_>) {
+    fn on_server(&mut self, message: &Message<'_>, at: i64, to: &mut Sinks<'_>) {
         // Unasked messages: notifications, settings, notices.
         let is_unasked = matches!(message.kind, b'A' | b'S' | b'N');
         if is_unasked && self.pending.head().is_none_or(|(turn, _)| turn.first_byte_at.is_none()) {
@@ -358,7 +364,7 @@ impl Postgres {
             self.pending.answered(message.begun_at, at, message.size);
         }
         if message.kind == b'C' {
-            self.pending.told.affected += affected(message.content);
+            self.pending.info.affected += affected(message.content);
         }
         match message.kind {
             b'K' => {
@@ -373,12 +379,12 @@ impl Postgres {
             b'E' => self.on_error(message.content, to),
             b'Z' => self.on_ready(to),
             kind if !kind.is_ascii_alphanumeric() => self.is_server_blind = true,
-            b'D' => self.pending.told.rows += 1,
+            b'D' => self.pending.info.rows += 1,
             _ => {}
         }
     }
 
-    fn on_error(&mut self, content: &[u8], to: &mut Yield<'_>) {
+    fn on_error(&mut self, content: &[u8], to: &mut Sinks<'_>) {
         let code = error_code(content);
         // A closing server sends an error without a pending request, e.g. at shutdown.
         if let Some((turn, unit)) = self.pending.head() {
@@ -394,7 +400,7 @@ impl Postgres {
     }
 
     /// Ready for the next: everything up to the first `Sync` has ended.
-    fn on_ready(&mut self, to: &mut Yield<'_>) {
+    fn on_ready(&mut self, to: &mut Sinks<'_>) {
         if self.phase == Phase::Login {
             self.phase = Phase::Commands;
         }
@@ -424,15 +430,15 @@ fn affected(tag: &[u8]) -> u64 {
     count.filter(|_| changes).and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
-fn keep(names: &mut HashMap<Vec<u8>, Said>, name: &[u8], said: Said) {
+fn keep(names: &mut HashMap<Vec<u8>, SentSql>, name: &[u8], sent: SentSql) {
     if names.len() >= NAMES_MAX {
         names.clear();
     }
     match names.get_mut(name) {
-        Some(known) => *known = said,
+        Some(known) => *known = sent,
         // Its length is bounded, and so is the kept memory.
         None if name.len() <= 64 => {
-            names.insert(name.to_vec(), said);
+            names.insert(name.to_vec(), sent);
         }
         None => {}
     }

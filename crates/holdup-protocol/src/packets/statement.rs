@@ -23,7 +23,7 @@ pub(crate) struct Statement {
 
 /// One statement as it was sent: its digest, and the request it belongs to.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct SentSql {
     pub statement: Option<Arc<Statement>>,
     pub trace_id: Option<Arc<str>>,
     /// holdup itself uses it to watch the server.
@@ -32,7 +32,7 @@ pub(crate) struct Said {
     pub sql: Option<Arc<[u8]>>,
 }
 
-impl Said {
+impl SentSql {
     /// The statement for the next execution of this preparation. Its text is the same for all. Its
     /// trace id is that of the preparing request and belongs to the first execution only: later
     /// ones may come from any request.
@@ -56,14 +56,14 @@ pub(crate) struct Statements {
 
 impl Statements {
     /// The statement in `sql`.
-    pub fn of(&mut self, sql: &[u8], dialect: Dialect) -> Said {
+    pub fn digest(&mut self, sql: &[u8], dialect: Dialect) -> SentSql {
         if self.in_full {
             let is_own = sql.trim_ascii_start().starts_with(OWN.as_bytes());
-            return Said { sql: Some(Arc::from(sql)), is_own, ..Said::default() };
+            return SentSql { sql: Some(Arc::from(sql)), is_own, ..SentSql::default() };
         }
         let text = digest_text(sql, dialect);
         if text.is_empty() {
-            return Said::default();
+            return SentSql::default();
         }
         let statement = match self.by_text.get(text.as_str()) {
             Some(known) => Arc::clone(known),
@@ -80,7 +80,7 @@ impl Statements {
             }
         };
         let is_own = sql.trim_ascii_start().starts_with(OWN.as_bytes());
-        Said { statement: Some(statement), trace_id: trace_id(sql, dialect).map(Arc::from), is_own, sql: None }
+        SentSql { statement: Some(statement), trace_id: trace_id(sql, dialect).map(Arc::from), is_own, sql: None }
     }
 }
 
@@ -99,8 +99,8 @@ mod tests {
     #[test]
     fn one_statement_whatever_its_values() {
         let mut statements = Statements::default();
-        let first = statements.of(b"SELECT 'secret' FROM t WHERE id = 7", Dialect::MySql).statement.unwrap();
-        let second = statements.of(b"SELECT 'other' FROM t WHERE id = 8", Dialect::MySql).statement.unwrap();
+        let first = statements.digest(b"SELECT 'secret' FROM t WHERE id = 7", Dialect::MySql).statement.unwrap();
+        let second = statements.digest(b"SELECT 'other' FROM t WHERE id = 8", Dialect::MySql).statement.unwrap();
         assert!(Arc::ptr_eq(&first, &second));
         assert!(!first.digest_text.contains("secret"));
     }
@@ -109,12 +109,12 @@ mod tests {
     fn bounded() {
         let mut statements = Statements::default();
         for n in 0..KEPT_MAX + 10 {
-            statements.of(format!("SELECT a{n}").as_bytes(), Dialect::MySql);
+            statements.digest(format!("SELECT a{n}").as_bytes(), Dialect::MySql);
         }
         assert!(statements.by_text.len() <= KEPT_MAX);
         let long = format!("SELECT {}", (0..2000).map(|n| format!("ä{n}")).collect::<Vec<_>>().join(" + "));
-        let said = statements.of(long.as_bytes(), Dialect::MySql).statement.unwrap();
-        assert!(said.digest_text.len() <= TEXT_BYTES_MAX + 3);
-        assert_eq!(said.digest, digest_of_text(&digest_text(long.as_bytes(), Dialect::MySql)));
+        let sent = statements.digest(long.as_bytes(), Dialect::MySql).statement.unwrap();
+        assert!(sent.digest_text.len() <= TEXT_BYTES_MAX + 3);
+        assert_eq!(sent.digest, digest_of_text(&digest_text(long.as_bytes(), Dialect::MySql)));
     }
 }

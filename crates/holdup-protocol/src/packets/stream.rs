@@ -11,7 +11,7 @@ const REORDER_NS: i64 = 3_000_000;
 
 /// The next part in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part<'a> {
+pub(crate) enum StreamPart<'a> {
     /// Bytes, and the number of further ones that were not stored.
     Bytes(i64, &'a [u8], u32),
     /// This many bytes were never captured; known at that time.
@@ -19,14 +19,14 @@ pub(crate) enum Part<'a> {
 }
 
 #[derive(Debug)]
-struct Held {
+struct HeldSegment {
     seq: u32,
     at: i64,
     bytes: Vec<u8>,
     cut: u32,
 }
 
-impl Held {
+impl HeldSegment {
     fn length(&self) -> u32 {
         length(&self.bytes, self.cut)
     }
@@ -34,7 +34,7 @@ impl Held {
 
 /// The kind of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Was {
+pub(crate) enum SegmentKind {
     /// New.
     New,
     /// Seen before: retransmitted.
@@ -47,7 +47,7 @@ pub(crate) enum Was {
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
     next: Option<u32>,
-    held: Vec<Held>,
+    held: Vec<HeldSegment>,
     held_bytes: usize,
     /// Sequence number and identification of the last segment with payload, and its time.
     last: (u32, u16, i64),
@@ -81,7 +81,15 @@ impl Stream {
     }
 
     /// Takes a segment with payload.
-    pub fn take(&mut self, seq: u32, bytes: &[u8], cut: u32, id: u16, at: i64, part: &mut dyn FnMut(Part<'_>)) -> Was {
+    pub fn take(
+        &mut self,
+        seq: u32,
+        bytes: &[u8],
+        cut: u32,
+        id: u16,
+        at: i64,
+        part: &mut dyn FnMut(StreamPart<'_>),
+    ) -> SegmentKind {
         let next = *self.next.get_or_insert(seq);
         let length = length(bytes, cut);
         let last = std::mem::replace(&mut self.last, (seq, id, at));
@@ -91,18 +99,18 @@ impl Stream {
             // One byte before what is expected asks whether the other side is still there.
             let is_probe = length == 1 && old == 1;
             let is_copy = last.0 == seq && if id != 0 { last.1 == id } else { at - last.2 < REORDER_NS / 3 };
-            return if is_copy || is_probe { Was::Copy } else { Was::Again };
+            return if is_copy || is_probe { SegmentKind::Copy } else { SegmentKind::Again };
         }
         if ahead > 0 {
             let is_copy = last.0 == seq && last.1 == id && id != 0;
             if !is_copy {
                 self.hold(seq, bytes, cut, at, part);
             }
-            return Was::New;
+            return SegmentKind::New;
         }
         let was = match self.held.first() {
-            Some(first) if at - first.at > REORDER_NS => Was::Again,
-            _ => Was::New,
+            Some(first) if at - first.at > REORDER_NS => SegmentKind::Again,
+            _ => SegmentKind::New,
         };
         self.deliver(old, bytes, cut, length, at, part);
         self.release(at, part);
@@ -111,7 +119,7 @@ impl Stream {
 
     /// The other side has acknowledged everything before `ack`: bytes of it that were not seen
     /// never will be.
-    pub fn acknowledged(&mut self, ack: u32, at: i64, part: &mut dyn FnMut(Part<'_>)) {
+    pub fn acknowledged(&mut self, ack: u32, at: i64, part: &mut dyn FnMut(StreamPart<'_>)) {
         let Some(next) = self.next else {
             self.next = Some(ack);
             return;
@@ -137,17 +145,17 @@ impl Stream {
     }
 
     /// Gives up missing bytes, and delivers those held back.
-    pub fn flush(&mut self, at: i64, part: &mut dyn FnMut(Part<'_>)) {
+    pub fn flush(&mut self, at: i64, part: &mut dyn FnMut(StreamPart<'_>)) {
         while let Some(first) = self.held.first() {
             self.skip_to(first.seq, at, part);
             self.release(at, part);
         }
     }
 
-    fn hold(&mut self, seq: u32, bytes: &[u8], cut: u32, at: i64, part: &mut dyn FnMut(Part<'_>)) {
+    fn hold(&mut self, seq: u32, bytes: &[u8], cut: u32, at: i64, part: &mut dyn FnMut(StreamPart<'_>)) {
         let place = self.held.partition_point(|held| distance(held.seq, seq) <= 0);
         self.held_bytes += bytes.len();
-        self.held.insert(place, Held { seq, at, bytes: bytes.to_vec(), cut });
+        self.held.insert(place, HeldSegment { seq, at, bytes: bytes.to_vec(), cut });
         while self.held_bytes > HELD_BYTES_MAX || self.held.len() > HELD_SEGMENTS_MAX {
             let Some(first) = self.held.first() else { break };
             self.skip_to(first.seq, at, part);
@@ -155,19 +163,19 @@ impl Stream {
         }
     }
 
-    fn skip_to(&mut self, seq: u32, at: i64, part: &mut dyn FnMut(Part<'_>)) {
+    fn skip_to(&mut self, seq: u32, at: i64, part: &mut dyn FnMut(StreamPart<'_>)) {
         if let Some(next) = self.next {
             let missing = distance(seq, next);
             if missing > 0 {
-                part(Part::Gap(at, missing.unsigned_abs()));
+                part(StreamPart::Gap(at, missing.unsigned_abs()));
                 self.next = Some(seq);
             }
         }
     }
 
     /// Delivers the bytes held back that follow now.
-    fn release(&mut self, at: i64, part: &mut dyn FnMut(Part<'_>)) {
-        let due = |first: &Held, next: u32| distance(first.seq, next) <= 0;
+    fn release(&mut self, at: i64, part: &mut dyn FnMut(StreamPart<'_>)) {
+        let due = |first: &HeldSegment, next: u32| distance(first.seq, next) <= 0;
         while let Some(next) = self.next
             && self.held.first().is_some_and(|first| due(first, next))
         {
@@ -182,13 +190,21 @@ impl Stream {
     }
 
     /// Delivers all but the first `old` bytes.
-    fn deliver(&mut self, old: u32, bytes: &[u8], cut: u32, length: u32, at: i64, part: &mut dyn FnMut(Part<'_>)) {
+    fn deliver(
+        &mut self,
+        old: u32,
+        bytes: &[u8],
+        cut: u32,
+        length: u32,
+        at: i64,
+        part: &mut dyn FnMut(StreamPart<'_>),
+    ) {
         let stored = length.saturating_sub(cut);
         let (bytes, cut) = match bytes.get(old as usize..) {
             Some(rest) => (rest, cut),
             None => (&[][..], cut.saturating_sub(old - stored.min(old))),
         };
-        part(Part::Bytes(at, bytes, cut));
+        part(StreamPart::Bytes(at, bytes, cut));
         self.next = self.next.map(|next| next.wrapping_add(length - old));
     }
 }
@@ -198,14 +214,14 @@ mod tests {
     use super::*;
 
     /// Bytes in order, `_` for one of a gap and `.` for one that was not stored.
-    fn seen(stream: &mut Stream, steps: &[(u32, &str)]) -> (String, Vec<Was>) {
+    fn seen(stream: &mut Stream, steps: &[(u32, &str)]) -> (String, Vec<SegmentKind>) {
         let mut text = String::new();
-        let mut put = |part: Part<'_>| match part {
-            Part::Bytes(_, bytes, cut) => {
+        let mut put = |part: StreamPart<'_>| match part {
+            StreamPart::Bytes(_, bytes, cut) => {
                 text += std::str::from_utf8(bytes).unwrap();
                 text += &".".repeat(cut as usize);
             }
-            Part::Gap(_, length) => text += &"_".repeat(length as usize),
+            StreamPart::Gap(_, length) => text += &"_".repeat(length as usize),
         };
         let mut was = Vec::new();
         for (n, (seq, bytes)) in steps.iter().enumerate() {
@@ -228,7 +244,7 @@ mod tests {
                 [(at(3), "def"), (at(0), "abc"), (at(0), "abc"), (at(5), "fgh"), (at(12), "mn"), (at(7), "hijklmn")];
             let (text, was) = seen(&mut stream, &steps);
             assert_eq!(text, "abcdefghijklmn");
-            assert_eq!(was[2], Was::Again);
+            assert_eq!(was[2], SegmentKind::Again);
             assert_eq!(stream.memory(), 0);
         }
     }
@@ -248,7 +264,8 @@ mod tests {
         let big = [b'x'; 1000];
         let mut gaps = 0;
         for n in 0..10_000_u32 {
-            stream.take(10 + n * 1001, &big, 0, 0, 0, &mut |part| gaps += u32::from(matches!(part, Part::Gap(..))));
+            stream
+                .take(10 + n * 1001, &big, 0, 0, 0, &mut |part| gaps += u32::from(matches!(part, StreamPart::Gap(..))));
             assert!(stream.memory() <= HELD_BYTES_MAX && stream.held.len() <= HELD_SEGMENTS_MAX);
         }
         assert!(gaps > 9000);
@@ -259,10 +276,10 @@ mod tests {
         let mut stream = Stream::default();
         stream.begin(0);
         let mut take = |seq, bytes: &[u8], id| stream.take(seq, bytes, 0, id, 0, &mut |_| ());
-        assert_eq!(take(0, b"abc", 5), Was::New);
-        assert_eq!(take(0, b"abc", 5), Was::Copy);
-        assert_eq!(take(2, b"c", 6), Was::Copy);
-        assert_eq!(take(0, b"abc", 7), Was::Again);
+        assert_eq!(take(0, b"abc", 5), SegmentKind::New);
+        assert_eq!(take(0, b"abc", 5), SegmentKind::Copy);
+        assert_eq!(take(2, b"c", 6), SegmentKind::Copy);
+        assert_eq!(take(0, b"abc", 7), SegmentKind::Again);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::packets::statement::Said;
+use crate::packets::statement::SentSql;
 
 /// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(crate) enum Outcome {
 
 /// What a response says about its request, beside how it ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct ResponseInfo {
     /// Rows that were sent.
     pub rows: u64,
     /// Rows that were changed, as the server counts them.
@@ -52,7 +52,7 @@ pub(crate) struct Told {
 
 /// Account and database, from the login and later changes.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Who {
+pub(crate) struct ClientIdentity {
     pub user: Vec<u8>,
     pub database: Vec<u8>,
 }
@@ -65,9 +65,9 @@ pub(crate) struct Turn {
     pub command: &'static str,
     /// Parameter values, as a list: `$1 = 'a', $2 = NULL`.
     pub parameters: Vec<u8>,
-    pub told: Told,
-    pub who: Arc<Who>,
-    pub said: Said,
+    pub info: ResponseInfo,
+    pub identity: Arc<ClientIdentity>,
+    pub sent: SentSql,
     pub session_id: Option<i64>,
     pub request_at: i64,
     pub request_end_at: i64,
@@ -93,20 +93,20 @@ pub(crate) struct Pending<E> {
     /// The server's number of the connection.
     pub session_id: Option<i64>,
     /// The content of the present response so far.
-    pub told: Told,
-    pub who: Arc<Who>,
+    pub info: ResponseInfo,
+    pub identity: Arc<ClientIdentity>,
 }
 
 impl<E> Default for Pending<E> {
     fn default() -> Self {
-        Self { turns: VecDeque::new(), session_id: None, told: Told::default(), who: Arc::default() }
+        Self { turns: VecDeque::new(), session_id: None, info: ResponseInfo::default(), identity: Arc::default() }
     }
 }
 
 impl<E> Pending<E> {
     /// Adds a request, whose first byte came at `from` and whose last at `to`. False if there are
     /// too many.
-    pub fn ask(&mut self, kind: Kind, said: Said, (from, to): (i64, i64), bytes: u64, expected: E) -> bool {
+    pub fn ask(&mut self, kind: Kind, sent: SentSql, (from, to): (i64, i64), bytes: u64, expected: E) -> bool {
         if self.turns.len() >= PENDING_MAX {
             return false;
         }
@@ -114,9 +114,9 @@ impl<E> Pending<E> {
             kind,
             command: "",
             parameters: Vec::new(),
-            told: Told::default(),
-            who: Arc::default(),
-            said,
+            info: ResponseInfo::default(),
+            identity: Arc::default(),
+            sent,
             session_id: None,
             request_at: from,
             request_end_at: to,
@@ -138,13 +138,14 @@ impl<E> Pending<E> {
     pub fn unanswered(
         &mut self,
         command: &'static str,
-        said: Said,
+        sent: SentSql,
         when: (i64, i64),
         bytes: u64,
         turns: &mut Vec<Turn>,
     ) {
-        let mut one = Pending::<()> { session_id: self.session_id, who: Arc::clone(&self.who), ..Pending::default() };
-        one.ask(Kind::Other, said, when, bytes, ());
+        let mut one =
+            Pending::<()> { session_id: self.session_id, identity: Arc::clone(&self.identity), ..Pending::default() };
+        one.ask(Kind::Other, sent, when, bytes, ());
         if let Some((turn, ())) = one.last() {
             turn.command = command;
         }
@@ -180,8 +181,8 @@ impl<E> Pending<E> {
         turn.outcome = outcome;
         turn.error = error;
         turn.session_id = self.session_id;
-        turn.told = std::mem::take(&mut self.told);
-        turn.who = Arc::clone(&self.who);
+        turn.info = std::mem::take(&mut self.info);
+        turn.identity = Arc::clone(&self.identity);
         turns.push(turn);
         Some(expected)
     }

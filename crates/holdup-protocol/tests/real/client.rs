@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdup_protocol::database::{Address, Error, Event, Session, Statement, TlsWish};
+use holdup_protocol::database::{Address, Error, Event, Session, Statement, TlsMode};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
@@ -119,7 +119,7 @@ impl Client {
         };
         client.until(|seen| matches!(seen, Seen::LoggedIn))?;
         assert!(client.session.is_ready() && !client.session.is_in_transaction());
-        assert_eq!(client.seen.contains(&Seen::StartTls), address.tls == TlsWish::On);
+        assert_eq!(client.seen.contains(&Seen::StartTls), address.tls == TlsMode::On);
         client.seen.clear();
         Ok(client)
     }

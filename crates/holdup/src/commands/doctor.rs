@@ -135,7 +135,7 @@ fn wire_address(kind: Kind, port: u16) -> Option<String> {
         Kind::Postgres => Protocol::Postgres,
         Kind::Prometheus | Kind::Server | Kind::Process => return None,
     };
-    let is_known = Protocol::of_port(port) == Some(protocol);
+    let is_known = Protocol::by_port(port) == Some(protocol);
     Some(if is_known { format!("wire:{port}") } else { format!("wire:{port}={}", protocol.name()) })
 }
 

@@ -160,7 +160,7 @@ impl HttpArgs {
         generator.rows = given.rows.or(is_alone.then_some(ROWS_ALONE));
         generator.keep_going |= given.keep_going;
         let most = scenario::MAX_CONNECTIONS * MAX_STREAMS.min(100);
-        if scenario.lanes() > most && matches!(scenario.load, Load::Open(_)) {
+        if scenario.slots() > most && matches!(scenario.load, Load::Open(_)) {
             return Err(Failure::Unusable(format!(
                 "--connections times --streams is more than {most} requests in flight"
             )));

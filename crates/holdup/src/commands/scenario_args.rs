@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use holdup_diagnose::Diagnosis;
 use holdup_load::model::Load;
-use holdup_load::scenario::{self, Given, Scenario, Target};
+use holdup_load::scenario::{self, Inputs, Scenario, Target};
 use holdup_recording::manifest::Threshold;
 use holdup_recording::{clock, files};
 
@@ -87,7 +87,7 @@ impl ScenarioArgs {
     /// # Errors
     /// If something is wrong with it; the message names file and line, or the flag.
     pub fn scenario(&self, flags: &LoadFlags) -> Result<Scenario, Failure> {
-        let given = Given {
+        let given = Inputs {
             vars: Values::all(&self.vars).map(|text| variable(text)).collect::<Result<_, _>>()?,
             target: self.target.clone(),
             // Two runs are two sets of users, so keys and the like that they make up must differ.
@@ -190,7 +190,7 @@ impl ScenarioArgs {
         let text = format!("target: {}\n{}", target.url(), demand.text);
         let search = demand.search;
         Ok(Scenario {
-            text: Some(scenario::kept(&text)),
+            text: Some(scenario::mask(&text)),
             search,
             ..Scenario::new("run", target, demand.load, demand.operations)
         })

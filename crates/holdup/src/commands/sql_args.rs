@@ -1,7 +1,7 @@
 //! The quick form's flags that name the statement to send to a database. They become the text of a
 //! scenario, which is read like any other.
 
-use holdup_load::scenario::{self, Given, Scenario, Target};
+use holdup_load::scenario::{self, Inputs, Scenario, Target};
 
 use super::load_args::LoadArgs;
 use super::secret_values::value;
@@ -56,11 +56,11 @@ impl SqlArgs {
         let operation = format!("operations:\n  - query: {}{params}\n", serde_json::Value::from(query));
         let scheme = if target.url().starts_with("mysql") { "mysql" } else { "postgres" };
         let read = format!("target: {scheme}://user@host\n{}{operation}", demand.text);
-        let given = Given { share: load.share(), ..Given::default() };
+        let given = Inputs { share: load.share(), ..Inputs::default() };
         let scenario = Scenario::read(&read, "the quick form", &given).map_err(Failure::unusable)?;
         let tls = if target.tls { "?tls=on" } else { "" };
         Ok(Scenario {
-            text: Some(scenario::kept(&format!("target: {}{tls}\n{}{operation}", target.url(), demand.text))),
+            text: Some(scenario::mask(&format!("target: {}{tls}\n{}{operation}", target.url(), demand.text))),
             target,
             load: demand.load,
             search: demand.search,

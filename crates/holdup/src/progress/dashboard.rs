@@ -87,7 +87,7 @@ pub fn render(view: &View<'_>, canvas: Canvas) -> String {
     let requests = format!(
         "{} of {} in flight, {} waiting; {} done, {} failed",
         now.in_flight,
-        now.lanes,
+        now.slots,
         now.waiting,
         count(now.completed),
         count(now.errors)
@@ -351,7 +351,7 @@ mod tests {
             errors: 60,
             in_flight: 34,
             waiting: 5,
-            lanes: 100,
+            slots: 100,
             ..Snapshot::default()
         }
     }

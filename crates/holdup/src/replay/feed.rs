@@ -6,7 +6,7 @@ use std::time::Duration;
 use holdup_load::model::Load;
 use holdup_load::scenario::{MAX_CONNECTIONS, Operation, Scenario, Target};
 use holdup_load::schedule::Schedule;
-use holdup_load::schedule::played::{Ask, Feed, Manner, Play, Played, Rows, Statement, What};
+use holdup_load::schedule::played::{Action, Feed, MixSettings, PlannedExecution, Play, RecordedMix, Rows, Statement};
 use holdup_logs::digest::Dialect;
 use holdup_logs::replay::mix::{self, Mix, Rules};
 use holdup_logs::replay::order::{HELD_BACK_BYTES, Order};
@@ -74,17 +74,17 @@ pub fn plan(plan: Plan<'_>) -> Scenario {
     let digests: Vec<Arc<str>> = survey.shapes.all.iter().map(|shape| Arc::clone(&shape.digest)).collect();
     let play = move |item: mix::Item| {
         let due_ns = ((item.begin_us - first_us) as f64 * 1e3 / speed) as i64;
-        let what = match item.action {
-            mix::Action::Open(entry) => What::Open(entry),
-            mix::Action::Close => What::Close,
+        let action = match item.action {
+            mix::Action::Open(entry) => Action::Open(entry),
+            mix::Action::Close => Action::Close,
             mix::Action::Execute(ask) => {
                 let shape = ask.shape as usize;
                 let before = ask.goes_to.map(|text| Statement { text, ..Statement::default() });
                 // PostgreSQL needs no extra round trip to prepare a statement.
                 let is_prepared = is_mysql && !ask.parameters.is_empty();
                 let own = Statement { text: ask.text, is_prepared, parameters: ask.parameters };
-                What::Ask(
-                    Box::new(Ask {
+                Action::Execute(
+                    Box::new(PlannedExecution {
                         operation: of_shape.get(shape).copied().unwrap_or(0),
                         number: ask.number,
                         statements: before.into_iter().chain([own]).collect(),
@@ -96,10 +96,10 @@ pub fn plan(plan: Plan<'_>) -> Scenario {
                 )
             }
         };
-        Play { session: item.session, due_ns, what }
+        Play { session: item.session, due_ns, action }
     };
     let feed: Feed = Box::new(mix.map(play));
-    let played = Played::new(survey.per_second.clone(), length, manner(is_mysql, rules.writes, rows), feed);
+    let played = RecordedMix::new(survey.per_second.clone(), length, manner(is_mysql, rules.writes, rows), feed);
     let name = if speed == 1.0 { "replay".to_owned() } else { format!("replay at {speed} times its speed") };
     let schedule = Schedule::played(played, name);
     let operations = names.into_iter().map(operation).collect();
@@ -116,8 +116,8 @@ pub fn plan(plan: Plan<'_>) -> Scenario {
 
 /// Read-only sessions also say so to the server, which then rejects writes that a statement's words
 /// do not show.
-fn manner(is_mysql: bool, writes: bool, rows: Rows) -> Manner {
-    let mut manner = Manner { rows, ..Manner::default() };
+fn manner(is_mysql: bool, writes: bool, rows: Rows) -> MixSettings {
+    let mut manner = MixSettings { rows, ..MixSettings::default() };
     if !writes && is_mysql {
         let text = "SET SESSION TRANSACTION READ ONLY".to_owned();
         manner.opening.push(Statement { text, ..Statement::default() });

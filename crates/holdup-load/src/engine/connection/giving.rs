@@ -4,9 +4,9 @@
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::OwnedFd;
 
-use holdup_protocol::http::Wanted;
+use holdup_protocol::http::WantedParts;
 
-use super::{Connection, Speech, Stage};
+use super::{Connection, ProtocolState, Stage};
 use crate::engine::outcome::Outcome;
 use crate::engine::plan::Form;
 use crate::engine::trace::Mark;
@@ -17,7 +17,7 @@ use crate::sys;
 const TLS_PIECE: usize = 64 * 1024;
 
 /// A request being sent.
-pub struct Going<'a> {
+pub struct OutgoingRequest<'a> {
     /// Its bytes.
     pub form: &'a Form,
     /// The trace id to put into them.
@@ -25,7 +25,7 @@ pub struct Going<'a> {
     /// `HEAD` is answered without a body.
     pub is_head: bool,
     /// Which parts of the response to keep.
-    pub wanted: Wanted,
+    pub wanted: WantedParts,
 }
 
 impl Connection {
@@ -65,16 +65,18 @@ impl Connection {
     /// # Errors
     /// How the connection broke.
     pub fn flush_session(&mut self) -> Result<(), Outcome> {
-        if self.stage != Stage::Open && !matches!((&self.speech, self.stage), (Speech::Sql(_), Stage::Handshaking(_))) {
+        if self.stage != Stage::Open
+            && !matches!((&self.speech, self.stage), (ProtocolState::Sql(_), Stage::Handshaking(_)))
+        {
             // The output belongs to the old socket and must not be sent on the next.
             return Ok(());
         }
         if self.tls.is_some() {
             while self.push_out()? {
                 let Some(tls) = &mut self.tls else { return Ok(()) };
-                let session: &mut dyn Says = match &mut self.speech {
-                    Speech::Http2(session) => &mut **session,
-                    Speech::Sql(talk) if !tls.is_handshaking() => &mut talk.session,
+                let session: &mut dyn HasOutput = match &mut self.speech {
+                    ProtocolState::Http2(session) => &mut **session,
+                    ProtocolState::Sql(database) if !tls.is_handshaking() => &mut database.session,
                     _ => return Ok(()),
                 };
                 let bytes = session.output();
@@ -97,10 +99,10 @@ impl Connection {
     /// How the connection broke.
     pub fn flush_clear(&mut self) -> Result<(), Outcome> {
         let Some(socket) = &self.socket else { return Ok(()) };
-        let session: &mut dyn Says = match &mut self.speech {
-            Speech::Http2(session) => &mut **session,
-            Speech::Sql(talk) => &mut talk.session,
-            Speech::Http1(_) => return Ok(()),
+        let session: &mut dyn HasOutput = match &mut self.speech {
+            ProtocolState::Http2(session) => &mut **session,
+            ProtocolState::Sql(database) => &mut database.session,
+            ProtocolState::Http1(_) => return Ok(()),
         };
         while !session.output().is_empty() {
             match sys::send(socket, session.output()) {
@@ -123,7 +125,7 @@ impl Connection {
                 self.is_reset = true;
                 Ok(())
             }
-            _ => Err(Outcome::of_broken(error)),
+            _ => Err(Outcome::from_io_error(error)),
         }
     }
 
@@ -134,7 +136,7 @@ impl Connection {
     pub fn push_out(&mut self) -> Result<bool, Outcome> {
         let (Some(tls), Some(socket)) = (&mut self.tls, &self.socket) else { return Ok(false) };
         while tls.wants_write() {
-            if let Err(e) = tls.write_tls(&mut Out(socket)) {
+            if let Err(e) = tls.write_tls(&mut SocketWriter(socket)) {
                 return self.unwritten(&e).map(|()| false);
             }
         }
@@ -144,23 +146,23 @@ impl Connection {
     /// Whether something is left to write.
     pub fn has_more_to_write(&self) -> bool {
         let has_own = match &self.speech {
-            Speech::Http1(_) => !self.is_written,
-            Speech::Http2(session) => !session.output().is_empty(),
-            Speech::Sql(talk) => !talk.session.output().is_empty(),
+            ProtocolState::Http1(_) => !self.is_written,
+            ProtocolState::Http2(session) => !session.output().is_empty(),
+            ProtocolState::Sql(database) => !database.session.output().is_empty(),
         };
         has_own || self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
 }
 
 /// A protocol that collects its output.
-trait Says {
+trait HasOutput {
     /// The bytes to send.
     fn output(&self) -> &[u8];
     /// This many bytes of it were sent.
     fn consumed(&mut self, count: usize);
 }
 
-impl Says for holdup_protocol::http::http2::Session {
+impl HasOutput for holdup_protocol::http::http2::Session {
     fn output(&self) -> &[u8] {
         self.output()
     }
@@ -170,7 +172,7 @@ impl Says for holdup_protocol::http::http2::Session {
     }
 }
 
-impl Says for holdup_protocol::database::Session {
+impl HasOutput for holdup_protocol::database::Session {
     fn output(&self) -> &[u8] {
         self.output()
     }
@@ -181,9 +183,9 @@ impl Says for holdup_protocol::database::Session {
 }
 
 /// A socket to write to.
-struct Out<'a>(&'a OwnedFd);
+struct SocketWriter<'a>(&'a OwnedFd);
 
-impl Write for Out<'_> {
+impl Write for SocketWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         sys::send(self.0, bytes)
     }

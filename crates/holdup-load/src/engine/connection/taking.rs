@@ -3,28 +3,33 @@
 use holdup_protocol::database::{Error, Event};
 use holdup_protocol::http::{http1, http2};
 
-use super::{Again, Connection, Desk, Ended, SetCookies, Speech};
-use crate::engine::lanes::{InFlight, NEVER};
+use super::{Connection, EndedRequest, ProtocolState, ReadContext, Resend, SetCookies};
 use crate::engine::outcome::Outcome;
+use crate::engine::slots::{InFlight, NEVER};
 use crate::engine::{refusals, timing};
 
 impl Connection {
     /// Hands bytes of the protocol to its parser.
-    pub(super) fn take(&mut self, bytes: &[u8], stamp: Option<i64>, desk: &mut Desk<'_>) -> Result<(), Outcome> {
+    pub(super) fn take(
+        &mut self,
+        bytes: &[u8],
+        stamp: Option<i64>,
+        context: &mut ReadContext<'_>,
+    ) -> Result<(), Outcome> {
         match &mut self.speech {
-            Speech::Http1(parser) => {
+            ProtocolState::Http1(parser) => {
                 if !self.is_asked {
                     // The server sent data without a request.
                     return Err(Outcome::BadResponse);
                 }
                 self.is_answering = true;
-                let sent = desk.lanes.get(self.lane).map_or(NEVER, |r| r.sent);
-                let at = desk.clock.moment(stamp, sent);
-                let Some(request) = desk.lanes.answered(self.lane, at) else { return Ok(()) };
+                let sent = context.slots.get(self.slot).map_or(NEVER, |r| r.sent);
+                let at = context.clock.moment(stamp, sent);
+                let Some(request) = context.slots.answered(self.slot, at) else { return Ok(()) };
                 request.bytes += bytes.len() as u64;
-                let progress = parser.feed_with(bytes, &mut desk.memos[request.operation as usize]);
+                let progress = parser.feed_with(bytes, &mut context.memos[request.operation as usize]);
                 request.status = parser.status();
-                if parser.expected_body().unwrap_or(0).max(parser.body_bytes()) > desk.max_response_bytes {
+                if parser.expected_body().unwrap_or(0).max(parser.body_bytes()) > context.max_response_bytes {
                     return Err(Outcome::ResponseTooLarge);
                 }
                 match progress {
@@ -35,87 +40,87 @@ impl Connection {
                         self.reusable = parser.keep_alive() && used == bytes.len() && self.is_written;
                         self.is_asked = false;
                         self.has_answered = true;
-                        finish_http1(parser, self.lane, request, at, &mut desk.set_cookies, desk.ended);
+                        finish_http1(parser, self.slot, request, at, &mut context.set_cookies, context.ended);
                         Ok(())
                     }
                     Err(http1::Malformed::HeadTooLarge) => Err(Outcome::HeadTooLarge),
                     Err(_) => Err(Outcome::BadResponse),
                 }
             }
-            Speech::Sql(talk) => {
-                let lane = self.lane;
-                let sent = desk.lanes.get(lane).map_or(NEVER, |r| r.sent);
-                let at = desk.clock.moment(stamp, sent);
+            ProtocolState::Sql(database) => {
+                let slot = self.slot;
+                let sent = context.slots.get(slot).map_or(NEVER, |r| r.sent);
+                let at = context.clock.moment(stamp, sent);
                 let (mut let_in, mut begins_tls) = (false, false);
                 if self.is_asked
-                    && let Some(request) = desk.lanes.answered(lane, at)
+                    && let Some(request) = context.slots.answered(slot, at)
                 {
                     request.bytes += bytes.len() as u64;
-                    if request.bytes > desk.max_response_bytes {
+                    if request.bytes > context.max_response_bytes {
                         return Err(Outcome::ResponseTooLarge);
                     }
                 }
-                let (mut is_over, mut refused, lanes) = (None, None, &mut *desk.lanes);
-                let fed = talk.session.feed(bytes, &mut |event| match event {
+                let (mut is_over, mut refused, slots) = (None, None, &mut *context.slots);
+                let fed = database.session.feed(bytes, &mut |event| match event {
                     Event::LoggedIn => let_in = true,
                     Event::StartTls => begins_tls = true,
                     Event::Row { columns, values, .. } => {
                         // For a transaction, the row of the last statement is kept.
-                        if let Some(kept) = lanes.get_mut(lane).and_then(|r| r.kept.as_mut()) {
+                        if let Some(kept) = slots.get_mut(slot).and_then(|r| r.kept.as_mut()) {
                             let pairs = columns.iter().zip(values);
                             kept.fields = pairs.map(|(c, v)| (c.as_bytes().into(), v.map(Into::into))).collect();
                         }
                     }
                     Event::Done { rows, affected, warnings, hash, .. } => {
-                        if let Some(told) = lanes.get_mut(lane).and_then(|r| r.told.as_mut()) {
-                            (told.rows, told.affected, told.warnings) = (rows, affected, warnings);
-                            told.hash = told.hash.map(|_| hash);
+                        if let Some(execution) = slots.get_mut(slot).and_then(|r| r.execution.as_mut()) {
+                            (execution.rows, execution.affected, execution.warnings) = (rows, affected, warnings);
+                            execution.hash = execution.hash.map(|_| hash);
                         }
-                        if let Some(kept) = lanes.get_mut(lane).and_then(|r| r.kept.as_mut()) {
+                        if let Some(kept) = slots.get_mut(slot).and_then(|r| r.kept.as_mut()) {
                             kept.rows = rows;
                         }
                         is_over = Some(Outcome::Ok);
                     }
                     Event::Failed { statement, code, message } => {
-                        if let Some(told) = lanes.get_mut(lane).and_then(|r| r.told.as_mut()) {
-                            told.error = Some(code.into());
+                        if let Some(execution) = slots.get_mut(slot).and_then(|r| r.execution.as_mut()) {
+                            execution.error = Some(code.into());
                         }
                         refused = Some((statement, code.to_owned(), message.to_owned()));
                         is_over = Some(Outcome::StatementFailed);
                     }
                 });
                 self.begins_tls |= begins_tls;
-                let opened = if talk.is_opening { is_over.take() } else { None };
-                talk.is_opening &= opened.is_none();
-                if opened == Some(Outcome::Ok) || let_in && talk.let_in() {
+                let opened = if database.is_opening { is_over.take() } else { None };
+                database.is_opening &= opened.is_none();
+                if opened == Some(Outcome::Ok) || let_in && database.let_in() {
                     self.stage = super::Stage::Open;
                 }
                 let is_shut_out = opened.is_some_and(|opened| opened != Outcome::Ok);
-                let outcome = fed.as_ref().err().map(|error| of_sql(error, talk.is_logged_in)).or(is_over);
+                let outcome = fed.as_ref().err().map(|error| sql_outcome(error, database.is_logged_in)).or(is_over);
                 let outcome = if is_shut_out { Some(Outcome::LoginFailed) } else { outcome };
                 if let Err(Error::LoginRefused { code, message } | Error::ClosedByServer { code, message }) = &fed {
                     refused = Some((0, code.clone(), message.clone()));
                 }
                 if let (Some((statement, code, message)), Some(outcome)) = (refused, outcome)
-                    && let Some(request) = desk.lanes.get(lane)
+                    && let Some(request) = context.slots.get(slot)
                 {
-                    refusals::note(desk.refusals, (request.operation, outcome), statement, &code, &message);
+                    refusals::note(context.refusals, (request.operation, outcome), statement, &code, &message);
                 }
                 if let Some(outcome) = is_over {
                     self.is_asked = false;
                     self.has_answered = true;
-                    desk.ended.push(Ended { lane, outcome, at, again: Again::No });
+                    context.ended.push(EndedRequest { slot, outcome, at, again: Resend::No });
                 }
-                fed.map_err(|error| of_sql(&error, talk.is_logged_in))?;
+                fed.map_err(|error| sql_outcome(&error, database.is_logged_in))?;
                 if is_shut_out { Err(Outcome::LoginFailed) } else { Ok(()) }
             }
-            Speech::Http2(session) => take_http2(session, bytes, stamp, desk, &mut self.has_answered),
+            ProtocolState::Http2(session) => take_http2(session, bytes, stamp, context, &mut self.has_answered),
         }
     }
 }
 
 /// The outcome for an error that ends a database session.
-fn of_sql(error: &Error, is_logged_in: bool) -> Outcome {
+fn sql_outcome(error: &Error, is_logged_in: bool) -> Outcome {
     match error {
         Error::TlsNotOffered => Outcome::TlsFailed,
         Error::Protocol(_) | Error::TooLarge(_) | Error::Refused(_) => Outcome::BadResponse,
@@ -126,11 +131,11 @@ fn of_sql(error: &Error, is_logged_in: bool) -> Outcome {
 
 pub(super) fn finish_http1(
     parser: &http1::Parser,
-    lane: u32,
+    slot: u32,
     request: &mut InFlight,
     at: i64,
     set_cookies: &mut Option<&mut SetCookies>,
-    ended: &mut Vec<Ended>,
+    ended: &mut Vec<EndedRequest>,
 ) {
     request.status = parser.status();
     let head = parser.head();
@@ -141,9 +146,9 @@ pub(super) fn finish_http1(
         request.timing = Some(head.server_timing.as_slice().into());
     }
     if let Some(cookies) = set_cookies {
-        cookies.extend(head.set_cookie.iter().map(|c| (lane, c.clone())));
+        cookies.extend(head.set_cookie.iter().map(|c| (slot, c.clone())));
     }
-    ended.push(Ended { lane, outcome: Outcome::of_status(request.status), at, again: Again::No });
+    ended.push(EndedRequest { slot, outcome: Outcome::from_status(request.status), at, again: Resend::No });
 }
 
 /// The server refused the stream before it did anything for it (RFC 9113, section 8.7).
@@ -153,10 +158,10 @@ fn take_http2(
     session: &mut http2::Session,
     bytes: &[u8],
     stamp: Option<i64>,
-    desk: &mut Desk<'_>,
+    context: &mut ReadContext<'_>,
     has_answered: &mut bool,
 ) -> Result<(), Outcome> {
-    let Desk { lanes, ended, set_cookies, max_response_bytes, clock, .. } = desk;
+    let ReadContext { slots, ended, set_cookies, max_response_bytes, clock, .. } = context;
     let mut too_large: Vec<u32> = Vec::new();
     let fed = session.feed(bytes, &mut |event| {
         let (http2::Event::Status { tag, .. }
@@ -172,16 +177,16 @@ fn take_http2(
             // The request has ended; the rest of its response is discarded.
             return;
         }
-        let sent = lanes.get(tag).map_or(NEVER, |r| r.sent);
+        let sent = slots.get(tag).map_or(NEVER, |r| r.sent);
         let at = clock.moment(stamp, sent);
         let again = match event {
-            http2::Event::Refused { .. } if *has_answered => Again::Always,
-            http2::Event::Refused { .. } | http2::Event::Reset { code: REFUSED_STREAM, .. } => Again::Once,
-            _ => Again::No,
+            http2::Event::Refused { .. } if *has_answered => Resend::Always,
+            http2::Event::Refused { .. } | http2::Event::Reset { code: REFUSED_STREAM, .. } => Resend::Once,
+            _ => Resend::No,
         };
-        let request = if again == Again::No { lanes.answered(tag, at) } else { lanes.get_mut(tag) };
+        let request = if again == Resend::No { slots.answered(tag, at) } else { slots.get_mut(tag) };
         let Some(request) = request else { return };
-        let mut end = |outcome| ended.push(Ended { lane: tag, outcome, at, again });
+        let mut end = |outcome| ended.push(EndedRequest { slot: tag, outcome, at, again });
         if let http2::Event::Header { name: b"server-timing", value, .. } = &event {
             timing::keep(&mut request.timing, value);
         }
@@ -209,7 +214,7 @@ fn take_http2(
             }
             http2::Event::End { .. } => {
                 *has_answered = true;
-                end(Outcome::of_status(request.status));
+                end(Outcome::from_status(request.status));
             }
             http2::Event::Reset { .. } | http2::Event::Refused { .. } => end(Outcome::StreamReset),
         }

@@ -13,7 +13,7 @@ use crate::schedule::{Arrival, Arrivals, Live, Share};
 #[expect(clippy::large_enum_variant, reason = "there is one a loop")]
 pub enum Demand {
     /// An open model.
-    Open(Due),
+    Open(ScheduleCursors),
     /// A closed model.
     Closed(Users),
     /// A recorded mix.
@@ -22,9 +22,9 @@ pub enum Demand {
 
 /// Two cursors into the schedule: up to what is due, and up to what has got a slot or was given up.
 /// The requests between them wait, and take no memory.
-pub struct Due {
-    due: Ahead,
-    next: Ahead,
+pub struct ScheduleCursors {
+    due: Lookahead,
+    next: Lookahead,
     started: i64,
     /// While this says so, more arrivals may be added.
     live: Option<Live>,
@@ -33,12 +33,12 @@ pub struct Due {
 }
 
 /// Looks one arrival ahead. An empty schedule may fill again: a search keeps adding.
-struct Ahead {
+struct Lookahead {
     arrivals: Arrivals,
     head: Option<Arrival>,
 }
 
-impl Ahead {
+impl Lookahead {
     fn new(arrivals: Arrivals) -> Self {
         Self { arrivals, head: None }
     }
@@ -80,10 +80,10 @@ impl Demand {
     /// This share's part of `load`.
     pub fn new(load: &Load, share: Share) -> Self {
         match load {
-            Load::Open(schedule) if schedule.as_played().is_some() => Self::Played(Box::default()),
-            Load::Open(schedule) => Self::Open(Due {
-                due: Ahead::new(schedule.arrivals(share)),
-                next: Ahead::new(schedule.arrivals(share)),
+            Load::Open(schedule) if schedule.as_recorded_mix().is_some() => Self::Played(Box::default()),
+            Load::Open(schedule) => Self::Open(ScheduleCursors {
+                due: Lookahead::new(schedule.arrivals(share)),
+                next: Lookahead::new(schedule.arrivals(share)),
                 live: schedule.as_live().cloned(),
                 started: 0,
                 waiting: 0,
@@ -102,7 +102,7 @@ impl Demand {
     }
 
     /// Starts, with this many slots.
-    pub fn start(&mut self, started: i64, lanes: u32) {
+    pub fn start(&mut self, started: i64, slots: u32) {
         match self {
             Self::Open(due) => due.started = started,
             Self::Played(player) => player.started = started,
@@ -110,10 +110,10 @@ impl Demand {
                 users.until += started;
                 users.started = started;
                 let ramp_up_ns = users.closed.ramp_up.as_nanos() as i64;
-                for lane in 0..lanes {
-                    let begins = ramp_up_ns * i64::from(lane) / i64::from(lanes.max(1));
-                    if let Some(begins) = users.closed.next_part(users.user(lane), begins) {
-                        users.thinking.push(Reverse((started + begins, lane)));
+                for slot in 0..slots {
+                    let begins = ramp_up_ns * i64::from(slot) / i64::from(slots.max(1));
+                    if let Some(begins) = users.closed.next_part(users.user(slot), begins) {
+                        users.thinking.push(Reverse((started + begins, slot)));
                     }
                 }
             }
@@ -172,7 +172,7 @@ impl Demand {
     }
 }
 
-impl Due {
+impl ScheduleCursors {
     /// Takes the arrivals that have become due, and returns their number.
     pub fn admit(&mut self, now: i64) -> u64 {
         let before = self.waiting;
@@ -205,32 +205,32 @@ impl Due {
 impl Users {
     /// The first user whose thinking has ended by `now`, and when it ended.
     pub fn next(&mut self, now: i64) -> Option<(i64, u32)> {
-        let Reverse((due, lane)) =
+        let Reverse((due, slot)) =
             *self.thinking.peek().filter(|Reverse((due, _))| *due <= now && *due < self.until)?;
         self.thinking.pop();
-        Some((due, lane))
+        Some((due, slot))
     }
 
     /// The user of a slot thinks until `due`.
-    pub fn think(&mut self, lane: u32, due: i64) {
-        self.thinking.push(Reverse((due, lane)));
+    pub fn think(&mut self, slot: u32, due: i64) {
+        self.thinking.push(Reverse((due, slot)));
     }
 
     /// Number of a slot's user among those of all shares, from 0.
-    fn user(&self, lane: u32) -> u64 {
-        u64::from(self.share.index) + u64::from(lane) * u64::from(self.share.of)
+    fn user(&self, slot: u32) -> u64 {
+        u64::from(self.share.index) + u64::from(slot) * u64::from(self.share.of)
     }
 
     /// Whether a slot's user takes part at `now`. If not, the user comes back when there are enough
     /// users again.
-    pub fn takes_part(&mut self, lane: u32, now: i64) -> bool {
+    pub fn takes_part(&mut self, slot: u32, now: i64) -> bool {
         if self.closed.stages.is_empty() {
             return true;
         }
-        match self.closed.next_part(self.user(lane), now - self.started) {
+        match self.closed.next_part(self.user(slot), now - self.started) {
             Some(t) if t <= now - self.started => true,
             Some(t) => {
-                self.think(lane, self.started + t);
+                self.think(slot, self.started + t);
                 false
             }
             None => false,

@@ -4,10 +4,10 @@
 use super::Loop;
 use super::demand::Demand;
 use crate::engine::connection::Stage;
-use crate::engine::lanes::InFlight;
 use crate::engine::outcome::Outcome;
 use crate::engine::plan::Plan;
-use crate::engine::visits::NOBODY;
+use crate::engine::sessions::NO_SESSION;
+use crate::engine::slots::InFlight;
 use crate::scenario::RateOf;
 use crate::sys::monotonic_ns;
 
@@ -17,7 +17,7 @@ impl Loop<'_> {
         match &mut self.demand {
             Demand::Open(due) => {
                 let came = due.admit(now);
-                if self.visits.is_some() && self.plan.scenario.rate_of == RateOf::Sessions {
+                if self.sessions.is_some() && self.plan.scenario.rate_of == RateOf::Sessions {
                     self.begin_sessions();
                 } else {
                     self.admitted += came;
@@ -29,8 +29,8 @@ impl Loop<'_> {
                 self.admit_played(now);
             }
             Demand::Closed(_) => {
-                while let Some((due, lane)) = self.next_user(now) {
-                    self.ask(lane, due);
+                while let Some((due, slot)) = self.next_user(now) {
+                    self.ask(slot, due);
                 }
             }
         }
@@ -42,19 +42,19 @@ impl Loop<'_> {
     }
 
     /// A user's next request, due at `due`.
-    pub(super) fn ask(&mut self, lane: u32, due: i64) {
-        if self.visits.is_some() {
-            return self.ask_session(lane, due);
+    pub(super) fn ask(&mut self, slot: u32, due: i64) {
+        if self.sessions.is_some() {
+            return self.ask_session(slot, due);
         }
         let Demand::Closed(users) = &mut self.demand else { return };
-        if !users.takes_part(lane, due) || !users.may_begin() {
+        if !users.takes_part(slot, due) || !users.may_begin() {
             return;
         }
         let phase = users.phase_at(due);
-        let request = self.plan.turns.of(users.number());
+        let request = self.plan.turns.index(users.number());
         self.admitted += 1;
         let operation = self.plan.requests[request as usize].operation;
-        self.place(lane, InFlight::new(request, operation, phase, due, due));
+        self.place(slot, InFlight::new(request, operation, phase, due, due));
     }
 
     /// Gives waiting requests to slots, oldest first.
@@ -63,27 +63,27 @@ impl Loop<'_> {
             return self.dispatch_played();
         }
         while self.waiting() > 0 {
-            let Some(lane) = self.free_lane() else { break };
+            let Some(slot) = self.free_slot() else { break };
             let Some(mut request) = self.take_next() else {
-                self.give_back(lane);
+                self.give_back(slot);
                 continue;
             };
             // A slot that became free after the request was due explains the wait only if no other
             // was free then. Otherwise the loop itself was late, which is send lag.
             let taken = self.admitted - self.waiting();
             if taken <= self.looked_at {
-                request.ready = request.due.max(self.lanes.free_since(lane));
+                request.ready = request.due.max(self.slots.free_since(slot));
             }
-            self.place(lane, request);
+            self.place(slot, request);
         }
         self.flush();
     }
 
     /// Returns a slot that was free and stays free.
-    fn give_back(&mut self, lane: u32) {
-        let connection = &self.connections[self.lanes.connection(lane) as usize];
+    fn give_back(&mut self, slot: u32) {
+        let connection = &self.connections[self.slots.connection(slot) as usize];
         if connection.stage() == Stage::Open {
-            self.idle.push_back((lane, connection.generation()));
+            self.idle.push_back((slot, connection.generation()));
         }
     }
 
@@ -91,16 +91,16 @@ impl Loop<'_> {
     /// nothing came of it.
     fn take_next(&mut self) -> Option<InFlight> {
         let Demand::Open(due) = &mut self.demand else { return None };
-        if let Some(visits) = &self.visits {
-            let by_itself = visits.due.front().map_or(i64::MAX, |step| step.at);
+        if let Some(sessions) = &self.sessions {
+            let by_itself = sessions.due.front().map_or(i64::MAX, |step| step.at);
             if by_itself < due.oldest().unwrap_or(i64::MAX) {
-                return self.visit_due();
+                return self.next_due_request();
             }
             let (arrival, at) = due.take()?;
-            return self.visit(arrival, at);
+            return self.session_request(arrival, at);
         }
         let (arrival, at) = due.take()?;
-        let request = arrival.request.unwrap_or_else(|| self.plan.turns.of(arrival.number));
+        let request = arrival.request.unwrap_or_else(|| self.plan.turns.index(arrival.number));
         let operation = self.plan.requests[request as usize].operation;
         Some(InFlight::new(request, operation, arrival.phase, at, at))
     }
@@ -118,50 +118,50 @@ impl Loop<'_> {
     }
 
     /// A free slot, if any: on an open connection, else on one that is to be opened.
-    fn free_lane(&mut self) -> Option<u32> {
+    fn free_slot(&mut self) -> Option<u32> {
         loop {
             let entry = if self.in_turn { self.idle.pop_front() } else { self.idle.pop_back() };
-            let Some((lane, generation)) = entry else { break };
-            let connection = &mut self.connections[self.lanes.connection(lane) as usize];
+            let Some((slot, generation)) = entry else { break };
+            let connection = &mut self.connections[self.slots.connection(slot) as usize];
             if connection.generation() != generation || !connection.is_reusable() {
                 continue;
             }
             if connection.room() > 0 {
-                return Some(lane);
+                return Some(slot);
             }
             // The server allows fewer streams now than there are slots.
-            connection.spare.push(lane);
+            connection.spare.push(slot);
         }
-        self.vacant.last().map(|&connection| self.lanes.of(connection).start)
+        self.vacant.last().map(|&connection| self.slots.of_connection(connection).start)
     }
 
     /// Puts a request into a free slot and sends it, or opens the connection first.
-    pub(super) fn place(&mut self, lane: u32, mut request: InFlight) {
+    pub(super) fn place(&mut self, slot: u32, mut request: InFlight) {
         let now = monotonic_ns();
         // A user's due time comes from the stamp of a response, which agrees with this clock only
         // to a microsecond. Nothing may be due in the future.
         request.due = request.due.min(now);
         request.ready = request.ready.min(now);
         request.deadline = now + self.timeout_ns;
-        let index = self.lanes.connection(lane);
+        let index = self.slots.connection(slot);
         let connection = &self.connections[index as usize];
-        if let Some(cookies) = connection.cookies.as_ref().filter(|_| request.session == NOBODY) {
+        if let Some(cookies) = connection.cookies.as_ref().filter(|_| request.session == NO_SESSION) {
             let prepared = &self.plan.requests[request.request as usize];
             request.instead = cookies.header(&prepared.path).map(|c| Box::new(Plan::with_cookies(prepared, &c)));
         }
-        self.lanes.begin(lane, request);
-        self.go(lane, now);
+        self.slots.begin(slot, request);
+        self.go(slot, now);
     }
 
     /// Ends the requests that have passed their deadline.
     pub(super) fn expire(&mut self, now: i64) {
-        while let Some((lane, _)) = self.lanes.oldest().filter(|(_, deadline)| *deadline <= now) {
-            let index = self.lanes.connection(lane);
+        while let Some((slot, _)) = self.slots.oldest().filter(|(_, deadline)| *deadline <= now) {
+            let index = self.slots.connection(slot);
             // A connection that was never made (a full accept queue drops its SYN) has waited as
             // long as any other.
-            if self.connections[index as usize].cancel(lane) {
+            if self.connections[index as usize].cancel(slot) {
                 self.unflushed.push(index);
-                self.finish(lane, Outcome::Timeout, now);
+                self.finish(slot, Outcome::Timeout, now);
                 self.use_spare(index);
             } else {
                 self.retire(index, Outcome::Timeout);
@@ -174,7 +174,7 @@ impl Loop<'_> {
 
     fn oldest_waiting(&mut self) -> Option<i64> {
         let Demand::Open(due) = &mut self.demand else { return None };
-        let by_itself = self.visits.as_ref().and_then(|v| v.due.front()).map(|step| step.at);
+        let by_itself = self.sessions.as_ref().and_then(|v| v.due.front()).map(|step| step.at);
         due.oldest().into_iter().chain(by_itself).min()
     }
 
@@ -182,7 +182,7 @@ impl Loop<'_> {
         if let Some(request) = self.take_next() {
             let (session, index) = (request.session, request.request);
             self.books.enter(&mut InFlight { ready: now, ..request }, outcome, now, false);
-            if session != NOBODY && outcome != Outcome::Unfinished {
+            if session != NO_SESSION && outcome != Outcome::Unfinished {
                 self.answered(session, index, false, now);
             }
         }
@@ -191,10 +191,10 @@ impl Loop<'_> {
     /// Ends everything, because the run was stopped.
     pub(super) fn abandon(&mut self) {
         let now = monotonic_ns();
-        for lane in 0..self.lanes.count() as u32 {
-            if let Some(request) = self.lanes.get_mut(lane) {
+        for slot in 0..self.slots.count() as u32 {
+            if let Some(request) = self.slots.get_mut(slot) {
                 self.books.enter(request, Outcome::Unfinished, now, true);
-                self.lanes.end(lane, now);
+                self.slots.end(slot, now);
             }
         }
         self.end_played(now);

@@ -11,66 +11,66 @@ use holdup_protocol::database::Login;
 use super::Loop;
 use super::demand::Demand;
 use crate::engine::connection::Stage;
-use crate::engine::lanes::{InFlight, Told};
 use crate::engine::outcome::Outcome;
 use crate::engine::plan::Prepared;
-use crate::schedule::played::{Ask, Bound, Entry, Feed, Play, What};
+use crate::engine::slots::{ExecutionDetails, InFlight};
+use crate::schedule::played::{Action, DatabaseName, Feed, OrderDelay, PlannedExecution, Play};
 use crate::sys::monotonic_ns;
 
 /// Plays that are handed over together, and (below) most bytes of their statements.
-const TOGETHER: usize = 128;
-const TOGETHER_BYTES: usize = 256 << 10;
+const BATCH_MOST: usize = 128;
+const BATCH_BYTES_MOST: usize = 256 << 10;
 
 /// Batches that are read ahead.
-const LOTS_AHEAD: usize = 64;
+const BATCHES_AHEAD: usize = 64;
 
 /// How soon an empty channel is checked again.
 const ASK_AGAIN_NS: i64 = 1_000_000;
 
 /// Owner of a free slot.
-const NOBODY: u64 = u64::MAX;
+const NO_OWNER: u64 = u64::MAX;
 
 /// Batches that have to be there before the load starts.
-const LOTS_AT_FIRST: usize = LOTS_AHEAD / 2;
+const BATCHES_AT_FIRST: usize = BATCHES_AHEAD / 2;
 
-/// Reads ahead until the receiver of `lots` is gone. `begun` is dropped when there is enough to
+/// Reads ahead until the receiver of `batches` is gone. `begun` is dropped when there is enough to
 /// begin with.
-pub fn read_ahead(feed: Feed, lots: &SyncSender<Vec<Play>>, begun: Sender<()>) {
-    let (mut lot, mut bytes, mut given) = (Vec::with_capacity(TOGETHER), 0, 0);
+pub fn read_ahead(feed: Feed, batches: &SyncSender<Vec<Play>>, begun: Sender<()>) {
+    let (mut batch, mut bytes, mut given) = (Vec::with_capacity(BATCH_MOST), 0, 0);
     let mut begun = Some(begun);
     for play in feed {
-        if let What::Ask(ask, _) = &play.what {
-            bytes += ask.statements.iter().map(|s| s.text.len()).sum::<usize>();
+        if let Action::Execute(planned, _) = &play.action {
+            bytes += planned.statements.iter().map(|s| s.text.len()).sum::<usize>();
         }
-        lot.push(play);
-        if lot.len() >= TOGETHER || bytes >= TOGETHER_BYTES {
+        batch.push(play);
+        if batch.len() >= BATCH_MOST || bytes >= BATCH_BYTES_MOST {
             bytes = 0;
-            if lots.send(std::mem::replace(&mut lot, Vec::with_capacity(TOGETHER))).is_err() {
+            if batches.send(std::mem::replace(&mut batch, Vec::with_capacity(BATCH_MOST))).is_err() {
                 return;
             }
             given += 1;
-            if given >= LOTS_AT_FIRST {
+            if given >= BATCHES_AT_FIRST {
                 begun = None;
             }
         }
     }
     // Sending fails only if the run was stopped.
-    let _ = lots.send(lot);
+    let _ = batches.send(batch);
     drop(begun);
 }
 
 /// The two ends of the channel for reading ahead.
-pub fn lots() -> (SyncSender<Vec<Play>>, Receiver<Vec<Play>>) {
-    sync_channel(LOTS_AHEAD)
+pub fn batches() -> (SyncSender<Vec<Play>>, Receiver<Vec<Play>>) {
+    sync_channel(BATCHES_AHEAD)
 }
 
 /// A session of the mix.
-struct Seat {
+struct PlayedSession {
     /// Its slot; none while the most sessions allowed are connected.
-    lane: Option<u32>,
+    slot: Option<u32>,
     login: Arc<Login>,
     /// Statements that are due and wait for their turn.
-    queue: VecDeque<(i64, Box<Ask>)>,
+    queue: VecDeque<(i64, Box<PlannedExecution>)>,
     is_leaving: bool,
 }
 
@@ -82,38 +82,38 @@ pub struct Player {
     /// Statements of all sessions that are due and wait.
     pub waiting: u64,
     /// How far the log's own order delayed statements.
-    pub bound: Bound,
-    lots: Option<Receiver<Vec<Play>>>,
+    pub bound: OrderDelay,
+    batches: Option<Receiver<Vec<Play>>>,
     ahead: VecDeque<Play>,
-    seats: HashMap<u64, Seat>,
+    sessions: HashMap<u64, PlayedSession>,
     /// Slots without an owner.
     free: Vec<u32>,
     /// The owner of each slot.
     owners: Vec<u64>,
     /// Sessions without a slot.
-    unseated: VecDeque<u64>,
+    without_slot: VecDeque<u64>,
     /// Slots whose statement has ended, and when.
     ended: Vec<(u32, i64)>,
     /// One login per account and database, so that SCRAM's keys are derived once.
-    logins: HashMap<Entry, Arc<Login>>,
+    logins: HashMap<DatabaseName, Arc<Login>>,
 }
 
 impl Player {
     /// What to play, and the number of slots.
-    pub fn takes(&mut self, lots: Receiver<Vec<Play>>, lanes: usize) {
-        self.lots = Some(lots);
-        self.free = (0..lanes as u32).rev().collect();
-        self.owners = vec![NOBODY; lanes];
+    pub fn start(&mut self, batches: Receiver<Vec<Play>>, slots: usize) {
+        self.batches = Some(batches);
+        self.free = (0..slots as u32).rev().collect();
+        self.owners = vec![NO_OWNER; slots];
     }
 
     fn fill(&mut self) {
         while self.ahead.is_empty()
-            && let Some(lots) = &self.lots
+            && let Some(batches) = &self.batches
         {
-            match lots.try_recv() {
-                Ok(lot) => self.ahead.extend(lot),
+            match batches.try_recv() {
+                Ok(batch) => self.ahead.extend(batch),
                 Err(TryRecvError::Empty) => return,
-                Err(TryRecvError::Disconnected) => self.lots = None,
+                Err(TryRecvError::Disconnected) => self.batches = None,
             }
         }
     }
@@ -124,7 +124,7 @@ impl Player {
         match self.ahead.front() {
             _ if !self.ended.is_empty() => 0,
             Some(play) => self.started + play.due_ns,
-            None if self.lots.is_some() => monotonic_ns() + ASK_AGAIN_NS,
+            None if self.batches.is_some() => monotonic_ns() + ASK_AGAIN_NS,
             None => i64::MAX,
         }
     }
@@ -132,7 +132,7 @@ impl Player {
     /// Whether no more plays will come, and none waits.
     pub fn is_over(&mut self) -> bool {
         self.fill();
-        self.lots.is_none() && self.ahead.is_empty() && self.waiting == 0 && self.ended.is_empty()
+        self.batches.is_none() && self.ahead.is_empty() && self.waiting == 0 && self.ended.is_empty()
     }
 
     /// The next play that is due by `now`.
@@ -142,22 +142,22 @@ impl Player {
         if self.ahead.front()?.due_ns <= latest { self.ahead.pop_front() } else { None }
     }
 
-    /// The owner of `lane`, or [`NOBODY`].
-    fn owner(&self, lane: u32) -> u64 {
-        self.owners.get(lane as usize).copied().unwrap_or(NOBODY)
+    /// The owner of `slot`, or [`NO_OWNER`].
+    fn owner(&self, slot: u32) -> u64 {
+        self.owners.get(slot as usize).copied().unwrap_or(NO_OWNER)
     }
 
     /// Gives a session a slot if one is free.
-    fn sit(&mut self, session: u64) -> Option<u32> {
-        let seat = self.seats.get_mut(&session)?;
-        if seat.lane.is_none() {
-            let lane = self.free.pop()?;
-            seat.lane = Some(lane);
-            if let Some(owner) = self.owners.get_mut(lane as usize) {
+    fn assign_slot(&mut self, session: u64) -> Option<u32> {
+        let played = self.sessions.get_mut(&session)?;
+        if played.slot.is_none() {
+            let slot = self.free.pop()?;
+            played.slot = Some(slot);
+            if let Some(owner) = self.owners.get_mut(slot as usize) {
                 *owner = session;
             }
         }
-        seat.lane
+        played.slot
     }
 }
 
@@ -171,38 +171,40 @@ impl Loop<'_> {
 
     /// Takes the plays of a recorded mix that are due.
     pub(super) fn admit_played(&mut self, now: i64) {
-        while let Some(Play { session, due_ns, what }) = self.player().and_then(|player| player.next_due(now)) {
+        while let Some(Play { session, due_ns, action }) = self.player().and_then(|player| player.next_due(now)) {
             let due = self.started + due_ns;
-            match what {
-                What::Open(entry) => {
-                    if let Some(lane) = self.seat(session, &entry)
-                        && self.connections[lane as usize].stage() == Stage::Closed
+            match action {
+                Action::Open(entry) => {
+                    if let Some(slot) = self.slot_for(session, &entry)
+                        && self.connections[slot as usize].stage() == Stage::Closed
                     {
-                        self.open(lane, now);
+                        self.open(slot, now);
                     }
                 }
-                What::Ask(ask, entry) => {
+                Action::Execute(planned, entry) => {
                     self.admitted += 1;
-                    let lane = self.seat(session, &entry);
-                    let is_free = lane.is_some_and(|lane| self.lanes.get(lane).is_none());
+                    let slot = self.slot_for(session, &entry);
+                    let is_free = slot.is_some_and(|slot| self.slots.get(slot).is_none());
                     let Some(player) = self.player() else { return };
-                    let Some(seat) = player.seats.get_mut(&session) else { continue };
-                    if let (Some(lane), true, true) = (lane, is_free, seat.queue.is_empty()) {
-                        self.play(lane, session, due, due, *ask);
+                    let Some(played) = player.sessions.get_mut(&session) else { continue };
+                    if let (Some(slot), true, true) = (slot, is_free, played.queue.is_empty()) {
+                        self.play(slot, session, due, due, *planned);
                     } else {
-                        seat.queue.push_back((due, ask));
+                        played.queue.push_back((due, planned));
                         player.waiting += 1;
-                        self.capped += u64::from(lane.is_none());
+                        self.capped += u64::from(slot.is_none());
                     }
                 }
-                What::Close => {
-                    let Some(seat) = self.player().and_then(|player| player.seats.get_mut(&session)) else { continue };
-                    seat.is_leaving = true;
-                    let (is_done, lane) = (seat.queue.is_empty(), seat.lane);
-                    match lane {
-                        Some(lane) if is_done && self.lanes.get(lane).is_none() => self.leave(lane, now),
+                Action::Close => {
+                    let Some(played) = self.player().and_then(|player| player.sessions.get_mut(&session)) else {
+                        continue;
+                    };
+                    played.is_leaving = true;
+                    let (is_done, slot) = (played.queue.is_empty(), played.slot);
+                    match slot {
+                        Some(slot) if is_done && self.slots.get(slot).is_none() => self.leave(slot, now),
                         None if is_done => {
-                            self.player().map(|player| player.seats.remove(&session));
+                            self.player().map(|player| player.sessions.remove(&session));
                         }
                         _ => {}
                     }
@@ -212,10 +214,10 @@ impl Loop<'_> {
     }
 
     /// The slot of a session; it gets one if it has none and one is free.
-    fn seat(&mut self, session: u64, entry: &Entry) -> Option<u32> {
+    fn slot_for(&mut self, session: u64, entry: &DatabaseName) -> Option<u32> {
         let Demand::Played(player) = &mut self.demand else { return None };
-        if let Some(seat) = player.seats.get(&session) {
-            return seat.lane;
+        if let Some(played) = player.sessions.get(&session) {
+            return played.slot;
         }
         let login = match player.logins.get(entry) {
             Some(login) => Arc::clone(login),
@@ -225,26 +227,26 @@ impl Loop<'_> {
                 login
             }
         };
-        let seat = Seat { lane: None, login: Arc::clone(&login), queue: VecDeque::new(), is_leaving: false };
-        player.seats.insert(session, seat);
-        let lane = player.sit(session);
-        match lane {
-            Some(lane) => self.connections[lane as usize].log_in_as(&login),
+        let played = PlayedSession { slot: None, login: Arc::clone(&login), queue: VecDeque::new(), is_leaving: false };
+        player.sessions.insert(session, played);
+        let slot = player.assign_slot(session);
+        match slot {
+            Some(slot) => self.connections[slot as usize].log_in_as(&login),
             None => {
                 player.bound.unseated += 1;
-                player.unseated.push_back(session);
+                player.without_slot.push_back(session);
             }
         }
-        lane
+        slot
     }
 
     /// Sends a statement in the slot of its session, which was free from `ready` on.
-    fn play(&mut self, lane: u32, session: u64, due: i64, ready: i64, ask: Ask) {
+    fn play(&mut self, slot: u32, session: u64, due: i64, ready: i64, planned: PlannedExecution) {
         let is_hashed =
             self.plan.manner.as_ref().is_some_and(|manner| manner.rows != holdup_protocol::database::Rows::Passed);
-        let Ask { operation, number, statements, digest, logged_ns, trace_id } = ask;
+        let PlannedExecution { operation, number, statements, digest, logged_ns, trace_id } = planned;
         let prepared = Prepared::statements(operation, statements);
-        let told = Told {
+        let execution = ExecutionDetails {
             number,
             session,
             digest,
@@ -258,71 +260,71 @@ impl Loop<'_> {
         };
         let request = InFlight {
             instead: Some(Box::new(prepared)),
-            told: Some(Box::new(told)),
+            execution: Some(Box::new(execution)),
             ..InFlight::new(operation, operation, 0, due, ready)
         };
-        self.place(lane, request);
+        self.place(slot, request);
     }
 
     /// The statement of a slot has ended at `at`. [`Self::dispatch_played`] handles the
     /// consequences: handled here, a server that refuses connections would cause endless recursion.
-    pub(super) fn played(&mut self, lane: u32, at: i64) {
+    pub(super) fn played(&mut self, slot: u32, at: i64) {
         if let Some(player) = self.player() {
-            player.ended.push((lane, at));
+            player.ended.push((slot, at));
         }
     }
 
     /// Sessions whose statement has ended go on with the next that is due, or leave.
     pub(super) fn dispatch_played(&mut self) {
-        while let Some((lane, at)) = self.player().and_then(|player| player.ended.pop()) {
-            self.go_on(lane, at);
+        while let Some((slot, at)) = self.player().and_then(|player| player.ended.pop()) {
+            self.go_on(slot, at);
         }
     }
 
-    fn go_on(&mut self, lane: u32, at: i64) {
-        if self.lanes.get(lane).is_some() {
+    fn go_on(&mut self, slot: u32, at: i64) {
+        if self.slots.get(slot).is_some() {
             return;
         }
         let Some(player) = self.player() else { return };
-        let session = player.owner(lane);
-        let Some(seat) = player.seats.get_mut(&session) else { return };
-        if let Some((due, ask)) = seat.queue.pop_front() {
+        let session = player.owner(slot);
+        let Some(played) = player.sessions.get_mut(&session) else { return };
+        if let Some((due, planned)) = played.queue.pop_front() {
             player.waiting -= 1;
             let waited_ns = (at - due).max(0).unsigned_abs();
             player.bound.statements += 1;
             player.bound.waited_ns += waited_ns;
             player.bound.longest_ns = player.bound.longest_ns.max(waited_ns);
-            self.play(lane, session, due, at.max(due), *ask);
-        } else if seat.is_leaving {
-            self.leave(lane, at);
+            self.play(slot, session, due, at.max(due), *planned);
+        } else if played.is_leaving {
+            self.leave(slot, at);
         }
     }
 
     /// A session leaves; its slot goes to the next session without one.
-    fn leave(&mut self, lane: u32, at: i64) {
-        self.connections[lane as usize].say_goodbye();
-        self.close(lane);
+    fn leave(&mut self, slot: u32, at: i64) {
+        self.connections[slot as usize].say_goodbye();
+        self.close(slot);
         let Some(player) = self.player() else { return };
-        let session = player.owner(lane);
-        player.seats.remove(&session);
-        if let Some(owner) = player.owners.get_mut(lane as usize) {
-            *owner = NOBODY;
+        let session = player.owner(slot);
+        player.sessions.remove(&session);
+        if let Some(owner) = player.owners.get_mut(slot as usize) {
+            *owner = NO_OWNER;
         }
-        player.free.push(lane);
-        while let Some(next) = player.unseated.pop_front() {
+        player.free.push(slot);
+        while let Some(next) = player.without_slot.pop_front() {
             // That session may have left already, without ever having a slot.
-            if !player.seats.contains_key(&next) {
+            if !player.sessions.contains_key(&next) {
                 continue;
             }
-            if let Some(lane) = player.sit(next) {
-                if let Some(seat) = player.seats.get(&next) {
-                    let login = Arc::clone(&seat.login);
-                    player.ended.push((lane, at));
-                    self.connections[lane as usize].log_in_as(&login);
+            if let Some(slot) = player.assign_slot(next) {
+                if let Some(played) = player.sessions.get(&next) {
+                    let login = Arc::clone(&played.login);
+                    player.ended.push((slot, at));
+                    self.connections[slot as usize].log_in_as(&login);
                 }
                 return;
             }
-            player.unseated.push_front(next);
+            player.without_slot.push_front(next);
             return;
         }
     }
@@ -331,18 +333,18 @@ impl Loop<'_> {
     /// recorded as unfinished.
     pub(super) fn end_played(&mut self, now: i64) {
         let Some(player) = self.player() else { return };
-        (player.waiting, player.lots) = (0, None);
+        (player.waiting, player.batches) = (0, None);
         player.ahead.clear();
         player.ended.clear();
-        let seats = std::mem::take(&mut player.seats);
+        let sessions = std::mem::take(&mut player.sessions);
         let bound = player.bound;
-        for seat in seats.into_values() {
-            for (due, ask) in seat.queue {
-                let mut request = InFlight::new(ask.operation, ask.operation, 0, due, now);
+        for played in sessions.into_values() {
+            for (due, planned) in played.queue {
+                let mut request = InFlight::new(planned.operation, planned.operation, 0, due, now);
                 self.books.enter(&mut request, Outcome::Unfinished, now, false);
             }
-            if let Some(lane) = seat.lane {
-                self.connections[lane as usize].say_goodbye();
+            if let Some(slot) = played.slot {
+                self.connections[slot as usize].say_goodbye();
             }
         }
         *self.plan.bound.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(bound);

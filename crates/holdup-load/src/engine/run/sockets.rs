@@ -2,52 +2,54 @@
 
 use std::sync::PoisonError;
 
-use holdup_protocol::http::Wanted;
+use holdup_protocol::http::WantedParts;
 
 use super::Loop;
 use crate::engine::LOOKED_AT_BYTES;
-use crate::engine::connection::{Desk, Going, Received, Stage};
-use crate::engine::lanes::NEVER;
+use crate::engine::connection::{OutgoingRequest, ReadContext, ReadResult, Stage};
 use crate::engine::outcome::Outcome;
 use crate::engine::plan::{Form, Prepared};
-use crate::engine::trace::{Mark, Traced};
-use crate::engine::visits::NOBODY;
+use crate::engine::sessions::NO_SESSION;
+use crate::engine::slots::NEVER;
+use crate::engine::trace::{Mark, TraceSource};
 use crate::sys::{Ready, monotonic_ns};
 
 impl Loop<'_> {
     /// Sends the request of a slot whose connection is open.
-    pub(super) fn launch(&mut self, lane: u32, now: i64) {
-        let index = self.lanes.connection(lane);
-        let Some(request) = self.lanes.get_mut(lane) else { return };
+    pub(super) fn launch(&mut self, slot: u32, now: i64) {
+        let index = self.slots.connection(slot);
+        let Some(request) = self.slots.get_mut(slot) else { return };
         if self.is_http2 && self.connections[index as usize].room() == 0 {
             request.is_waiting = true;
-            return self.connections[index as usize].waiting.push_back(lane);
+            return self.connections[index as usize].waiting.push_back(slot);
         }
         request.is_waiting = false;
         if request.sent == NEVER {
             request.sent = now;
         }
-        let Some(prepared) = self.plan.what(request.instead.as_deref(), request.request) else { return };
+        let Some(prepared) = self.plan.request(request.instead.as_deref(), request.request) else { return };
         match prepared.traced {
-            Traced::No => {}
-            Traced::Given(id) => request.trace = id,
+            TraceSource::No => {}
+            TraceSource::Given(id) => request.trace = id,
             // A redirected or resent request keeps its id.
-            Traced::At(_) | Traced::InStatements if request.trace == 0 => request.trace = self.trace_ids.next(),
-            Traced::At(_) | Traced::InStatements => {}
+            TraceSource::At(_) | TraceSource::InStatements if request.trace == 0 => {
+                request.trace = self.trace_ids.next()
+            }
+            TraceSource::At(_) | TraceSource::InStatements => {}
         }
         request.sendings += 1;
         let mark = Mark::new(prepared, request.trace, request.sendings);
         let connection = &mut self.connections[index as usize];
-        let wanted = match &self.visits {
-            Some(visits) if request.session != NOBODY => {
-                let needs = visits.asked(request.request).needs;
+        let wanted = match &self.sessions {
+            Some(sessions) if request.session != NO_SESSION => {
+                let needs = sessions.request_spec(request.request).needs;
                 let body_bytes = if needs.body { LOOKED_AT_BYTES } else { 0 };
-                Wanted { head: needs.head, body_bytes, ..self.wanted }
+                WantedParts { head: needs.head, body_bytes, ..self.wanted }
             }
             _ => self.wanted,
         };
-        let going = Going { form: &prepared.form, mark: mark.as_ref(), is_head: prepared.is_head, wanted };
-        if let Err(outcome) = connection.start(lane, &going, &mut self.scratch) {
+        let going = OutgoingRequest { form: &prepared.form, mark: mark.as_ref(), is_head: prepared.is_head, wanted };
+        if let Err(outcome) = connection.start(slot, &going, &mut self.scratch) {
             return self.retire(index, outcome);
         }
         if self.is_http2 && self.unflushed.last() != Some(&index) {
@@ -73,7 +75,7 @@ impl Loop<'_> {
         let token = u64::from(connection.generation()) << 32 | u64::from(index);
         let address = *self.plan.address.read().unwrap_or_else(PoisonError::into_inner);
         let result = address.ok_or(Outcome::NameUnresolved).and_then(|address| {
-            connection.connect(&address, &self.epoll, token, now).map_err(|e| Outcome::of_connecting(&e))
+            connection.connect(&address, &self.epoll, token, now).map_err(|e| Outcome::from_connect_error(&e))
         });
         match result {
             Ok(()) => self.connecting += 1,
@@ -127,11 +129,11 @@ impl Loop<'_> {
     /// A socket that took less than all has room again.
     fn write_on(&mut self, index: u32) {
         let connection = &mut self.connections[index as usize];
-        let lane = self.lanes.of(index).start;
-        let result = match (connection.stage(), self.lanes.get(lane)) {
+        let slot = self.slots.of_connection(index).start;
+        let result = match (connection.stage(), self.slots.get(slot)) {
             (Stage::Closed | Stage::Connecting(_), _) => Ok(()),
             (Stage::Open, Some(request)) if request.sent != NEVER => {
-                let Some(prepared) = self.plan.what(request.instead.as_deref(), request.request) else { return };
+                let Some(prepared) = self.plan.request(request.instead.as_deref(), request.request) else { return };
                 match &prepared.form {
                     Form::Http1(bytes, _) => {
                         let mark = Mark::new(prepared, request.trace, request.sendings);
@@ -152,18 +154,18 @@ impl Loop<'_> {
         self.connecting -= 1;
         let now = monotonic_ns();
         let generation = self.connections[index as usize].generation();
-        for lane in self.lanes.of(index) {
-            if let Some(request) = self.lanes.get_mut(lane) {
+        for slot in self.slots.of_connection(index) {
+            if let Some(request) = self.slots.get_mut(slot) {
                 if let Stage::Connecting(since) | Stage::Handshaking(since) = stage
                     && request.sent == NEVER
                 {
                     request.connect += now - since.max(request.ready);
                 }
-                self.launch(lane, now);
+                self.launch(slot, now);
             } else if !self.demand.has_owners() {
                 // What became due meanwhile waited for the connection, not for this loop.
-                self.lanes.free_from(lane, now);
-                self.idle.push_back((lane, generation));
+                self.slots.free_from(slot, now);
+                self.idle.push_back((slot, generation));
             }
         }
     }
@@ -173,9 +175,9 @@ impl Loop<'_> {
         if matches!(stage, Stage::Closed | Stage::Connecting(_)) {
             return;
         }
-        let mut desk = Desk {
+        let mut context = ReadContext {
             buffer: &mut self.buffer,
-            lanes: &mut self.lanes,
+            slots: &mut self.slots,
             ended: &mut self.ended,
             set_cookies: self.wanted.set_cookie.then_some(&mut self.set_cookies),
             max_response_bytes: self.plan.scenario.http.max_response_bytes,
@@ -184,7 +186,7 @@ impl Loop<'_> {
             memos: &mut self.memos,
             refusals: &mut self.refusals,
         };
-        let received = self.connections[index as usize].receive(&mut desk, to_end);
+        let received = self.connections[index as usize].receive(&mut context, to_end);
         let connection = &self.connections[index as usize];
         if matches!(stage, Stage::Handshaking(_)) && connection.stage() == Stage::Open {
             self.opened(index, stage);
@@ -196,7 +198,7 @@ impl Loop<'_> {
         // Retire the connection before handling what ended on it: a follow-up may open the next
         // socket in its place.
         match received {
-            Received::Broken(outcome) => self.retire(index, outcome),
+            ReadResult::Broken(outcome) => self.retire(index, outcome),
             _ if !self.is_http2 && !is_reusable && !self.ended.is_empty() => self.close(index),
             _ => {}
         }
@@ -207,11 +209,11 @@ impl Loop<'_> {
             self.use_spare(index);
         }
         match received {
-            Received::All if !is_reusable && self.is_unused(index) => self.retire(index, Outcome::ConnectionClosed),
+            ReadResult::All if !is_reusable && self.is_unused(index) => self.retire(index, Outcome::ConnectionClosed),
             // The protocol may have to answer: a settings or window frame.
-            Received::All if self.is_http2 => self.unflushed.push(index),
-            Received::Some => self.more.push(index),
-            Received::All | Received::Broken(_) => {}
+            ReadResult::All if self.is_http2 => self.unflushed.push(index),
+            ReadResult::Some => self.more.push(index),
+            ReadResult::All | ReadResult::Broken(_) => {}
         }
     }
 
@@ -230,15 +232,15 @@ impl Loop<'_> {
         }
         for _ in 0..connection.room() {
             let connection = &mut self.connections[index as usize];
-            if let Some(lane) = connection.waiting.pop_front() {
-                if let Some(request) = self.lanes.get_mut(lane).filter(|r| r.sent == NEVER) {
+            if let Some(slot) = connection.waiting.pop_front() {
+                if let Some(request) = self.slots.get_mut(slot).filter(|r| r.sent == NEVER) {
                     request.ready = now;
                 }
-                self.launch(lane, now);
-            } else if let Some(lane) = connection.spare.pop() {
+                self.launch(slot, now);
+            } else if let Some(slot) = connection.spare.pop() {
                 let generation = connection.generation();
-                self.lanes.free_from(lane, now);
-                self.idle.push_back((lane, generation));
+                self.slots.free_from(slot, now);
+                self.idle.push_back((slot, generation));
             } else {
                 break;
             }
@@ -246,7 +248,7 @@ impl Loop<'_> {
     }
 
     fn is_unused(&self, index: u32) -> bool {
-        self.lanes.of(index).all(|lane| self.lanes.get(lane).is_none())
+        self.slots.of_connection(index).all(|slot| self.slots.get(slot).is_none())
     }
 
     /// Closes a connection. Its requests keep their slots.
@@ -275,12 +277,12 @@ impl Loop<'_> {
         let again = self.repeatable(index, outcome);
         self.close(index);
         let now = monotonic_ns();
-        for lane in self.lanes.of(index) {
-            if again.contains(&lane) || self.ended.iter().any(|ended| ended.lane == lane) {
+        for slot in self.slots.of_connection(index) {
+            if again.contains(&slot) || self.ended.iter().any(|ended| ended.slot == slot) {
                 continue;
             }
-            if self.lanes.get(lane).is_some() {
-                self.close_book(lane, outcome, now);
+            if self.slots.get(slot).is_some() {
+                self.close_book(slot, outcome, now);
             }
         }
         if !again.is_empty() {
@@ -295,18 +297,18 @@ impl Loop<'_> {
         }
         let connection = &self.connections[index as usize];
         let mut again = Vec::new();
-        for lane in self.lanes.of(index) {
-            if self.ended.iter().any(|ended| ended.lane == lane) {
+        for slot in self.slots.of_connection(index) {
+            if self.ended.iter().any(|ended| ended.slot == slot) {
                 continue;
             }
-            let Some(request) = self.lanes.get_mut(lane) else { continue };
-            let Some(Prepared { method, .. }) = self.plan.what(request.instead.as_deref(), request.request) else {
+            let Some(request) = self.slots.get_mut(slot) else { continue };
+            let Some(Prepared { method, .. }) = self.plan.request(request.instead.as_deref(), request.request) else {
                 continue;
             };
             if connection.may_repeat(request, method) && (request.is_waiting || !request.is_resent) {
                 self.resent += u64::from(!request.is_waiting);
                 request.is_resent |= !request.is_waiting;
-                again.push(lane);
+                again.push(slot);
             }
         }
         again

@@ -2,7 +2,7 @@
 
 use crate::script::program::Op;
 
-use crate::scenario::{Given, Scenario};
+use crate::scenario::{Inputs, Scenario};
 
 /// The answer to a scenario whose line 3 and those after it are `rest`.
 fn answer(rest: &str) -> String {
@@ -188,8 +188,8 @@ steps: [{get: /}]
     let scenario = Scenario::parse(text, "s.yaml").unwrap();
     assert_eq!((scenario.name.as_str(), scenario.target.url().as_str()), ("at-70", "http://127.0.0.1:8080"));
     assert_eq!((scenario.load.length().as_secs(), scenario.load.phase_names()), (3, vec!["70/s".to_owned()]));
-    let given = Given { target: Some("http://localhost:1".to_owned()), luck: 9, ..Given::default() };
-    let scenario = Scenario::read(text, "s.yaml", &given).unwrap();
+    let inputs = Inputs { target: Some("http://localhost:1".to_owned()), luck: 9, ..Inputs::default() };
+    let scenario = Scenario::read(text, "s.yaml", &inputs).unwrap();
     assert_eq!(scenario.target.url(), "http://localhost:1");
     let recorded = scenario.text.unwrap();
     assert!(recorded.contains("# --target http://localhost:1\n"), "{recorded}");
@@ -201,9 +201,9 @@ steps: [{get: /}]
 #[test]
 fn luck_is_the_scenarios_or_what_is_given_and_is_written_down() {
     let text = "target: http://h\nload: {rate: 1, duration: 1s}\nsteps: [{get: '/${uuid()}'}]\n";
-    let given = Given { luck: 9, ..Given::default() };
+    let inputs = Inputs { luck: 9, ..Inputs::default() };
     let of = |text: &str| {
-        let scenario = Scenario::read(text, "s.yaml", &given).unwrap();
+        let scenario = Scenario::read(text, "s.yaml", &inputs).unwrap();
         (scenario.sessions.unwrap().script.seed, scenario.text.unwrap())
     };
     let (seed, recorded) = of(text);

@@ -19,15 +19,15 @@ use serde::{Deserialize as _, de};
 use serde_json::value::RawValue;
 
 use super::pointer::{Part, Pointer};
-use crate::script::{Failed, Response};
+use crate::script::{Response, StepFailure};
 
 /// Text of the first place that the pointer leads to: the content of a string, the JSON text of
 /// anything else; none if the place does not exist.
 ///
 /// # Errors
 ///
-/// [`Failed::BadJson`] if the body is not JSON before it.
-pub(crate) fn json_at<'a>(response: &Response<'a>, pointer: &Pointer) -> Result<Option<Cow<'a, str>>, Failed> {
+/// [`StepFailure::BadJson`] if the body is not JSON before it.
+pub(crate) fn json_at<'a>(response: &Response<'a>, pointer: &Pointer) -> Result<Option<Cow<'a, str>>, StepFailure> {
     let mut first = None;
     each(response, pointer, &mut |raw| {
         first = Some(raw);
@@ -40,12 +40,12 @@ pub(crate) fn json_at<'a>(response: &Response<'a>, pointer: &Pointer) -> Result<
 ///
 /// # Errors
 ///
-/// [`Failed::BadJson`] if the body is not JSON, as far as it was read. `visit` may have been called before.
+/// [`StepFailure::BadJson`] if the body is not JSON, as far as it was read. `visit` may have been called before.
 pub(super) fn each<'a>(
     response: &Response<'a>,
     pointer: &Pointer,
     visit: &mut dyn FnMut(&'a str) -> ControlFlow<()>,
-) -> Result<(), Failed> {
+) -> Result<(), StepFailure> {
     // Some services send a byte order mark, and RFC 8259, section 8.1, lets a reader ignore it.
     let body = response.body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(response.body);
     let end = body.as_ptr_range().end;
@@ -67,7 +67,7 @@ pub(super) fn each<'a>(
         return Ok(());
     }
     match result.and_then(|()| reader.end()) {
-        Err(error) if !(response.body_is_cut && is_at_end(&error, body)) => Err(Failed::BadJson),
+        Err(error) if !(response.body_is_cut && is_at_end(&error, body)) => Err(StepFailure::BadJson),
         _ => Ok(()),
     }
 }
@@ -76,13 +76,13 @@ pub(super) fn each<'a>(
 ///
 /// # Errors
 ///
-/// [`Failed::BadJson`] if a string has half of a surrogate pair.
-pub(crate) fn text(raw: &str) -> Result<Cow<'_, str>, Failed> {
+/// [`StepFailure::BadJson`] if a string has half of a surrogate pair.
+pub(crate) fn text(raw: &str) -> Result<Cow<'_, str>, StepFailure> {
     let Some(quoted) = raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else { return Ok(raw.into()) };
     if !quoted.contains('\\') {
         return Ok(quoted.into());
     }
-    serde_json::from_str(raw).map(Cow::Owned).map_err(|_| Failed::BadJson)
+    serde_json::from_str(raw).map(Cow::Owned).map_err(|_| StepFailure::BadJson)
 }
 
 /// Whether the reader wanted more input. A number that is cut off is reported as invalid, at the
@@ -128,7 +128,7 @@ impl<'de> Visitor<'de> for At<'_, '_, '_, 'de> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let Some((part, rest)) = self.parts.split_first() else { return Ok(()) };
         let mut is_past = false;
-        while let Some(is_it) = map.next_key_seed(IsIt { part, is_past })? {
+        while let Some(is_it) = map.next_key_seed(NameMatch { part, is_past })? {
             if !is_it {
                 map.next_value::<IgnoredAny>()?;
                 continue;
@@ -189,13 +189,13 @@ impl<'de> Visitor<'de> for At<'_, '_, '_, 'de> {
 }
 
 /// Whether a member's name is the wanted one.
-struct IsIt<'p> {
+struct NameMatch<'p> {
     part: &'p Part,
     /// The name was found before.
     is_past: bool,
 }
 
-impl<'de> DeserializeSeed<'de> for IsIt<'_> {
+impl<'de> DeserializeSeed<'de> for NameMatch<'_> {
     type Value = bool;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
@@ -203,7 +203,7 @@ impl<'de> DeserializeSeed<'de> for IsIt<'_> {
     }
 }
 
-impl Visitor<'_> for IsIt<'_> {
+impl Visitor<'_> for NameMatch<'_> {
     type Value = bool;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

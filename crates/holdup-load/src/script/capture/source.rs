@@ -7,7 +7,7 @@ use regex::bytes::Regex;
 use super::cookie::cookie_bytes;
 use super::json::{each, text};
 use super::pointer::Pointer;
-use crate::script::{Failed, Needs, Response, pattern};
+use crate::script::{Needs, Response, StepFailure, pattern};
 
 /// What a capture takes its value from.
 #[derive(Clone, Debug)]
@@ -38,15 +38,15 @@ pub struct Place(pub(super) Pointer);
 
 /// An occurrence in the response.
 #[derive(Clone, Copy)]
-pub(super) enum Found<'a> {
+pub(super) enum Occurrence<'a> {
     Json(&'a str),
     Bytes(&'a [u8]),
     Number(u64),
 }
 
-impl Found<'_> {
+impl Occurrence<'_> {
     /// Its text; invalid UTF-8 is replaced.
-    pub(super) fn text(self) -> Result<Box<str>, Failed> {
+    pub(super) fn text(self) -> Result<Box<str>, StepFailure> {
         Ok(match self {
             Self::Json(raw) => text(raw)?.into(),
             Self::Bytes(bytes) => String::from_utf8_lossy(bytes).into(),
@@ -105,24 +105,24 @@ impl Source {
     pub(super) fn each<'a>(
         &self,
         response: &Response<'a>,
-        visit: &mut dyn FnMut(Found<'a>) -> ControlFlow<()>,
-    ) -> Result<(), Failed> {
+        visit: &mut dyn FnMut(Occurrence<'a>) -> ControlFlow<()>,
+    ) -> Result<(), StepFailure> {
         // Whether `visit` broke makes no difference: there is nothing after this.
         let _ = match self {
             Self::Json(place) => {
                 return each(response, &place.0, &mut |raw| match raw {
                     "null" => ControlFlow::Continue(()),
-                    _ => visit(Found::Json(raw)),
+                    _ => visit(Occurrence::Json(raw)),
                 });
             }
             Self::Regex(regex) => each_match(response, regex, visit),
-            Self::Header(name) => response.fields_called(name).map(Found::Bytes).try_for_each(visit),
-            Self::Cookie(name) => cookie_bytes(response, name).map(Found::Bytes).into_iter().try_for_each(visit),
-            Self::Status => visit(Found::Number(response.status.into())),
+            Self::Header(name) => response.fields_called(name).map(Occurrence::Bytes).try_for_each(visit),
+            Self::Cookie(name) => cookie_bytes(response, name).map(Occurrence::Bytes).into_iter().try_for_each(visit),
+            Self::Status => visit(Occurrence::Number(response.status.into())),
             Self::Body if response.body_is_cut => ControlFlow::Continue(()),
-            Self::Body => visit(Found::Bytes(response.body)),
-            Self::Column(name) => column(response, name).map(Found::Bytes).into_iter().try_for_each(visit),
-            Self::Rows => visit(Found::Number(response.rows)),
+            Self::Body => visit(Occurrence::Bytes(response.body)),
+            Self::Column(name) => column(response, name).map(Occurrence::Bytes).into_iter().try_for_each(visit),
+            Self::Rows => visit(Occurrence::Number(response.rows)),
         };
         Ok(())
     }
@@ -131,18 +131,18 @@ impl Source {
 fn each_match<'a>(
     response: &Response<'a>,
     regex: &Regex,
-    visit: &mut dyn FnMut(Found<'a>) -> ControlFlow<()>,
+    visit: &mut dyn FnMut(Occurrence<'a>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
     // At the end of a body that was cut, a match might have been longer, or not a match at all.
     let is_whole = |end: usize| !response.body_is_cut || end < response.body.len();
     if regex.captures_len() == 1 {
         let mut matches = regex.find_iter(response.body).filter(|found| is_whole(found.end()));
-        return matches.try_for_each(|found| visit(Found::Bytes(found.as_bytes())));
+        return matches.try_for_each(|found| visit(Occurrence::Bytes(found.as_bytes())));
     }
     for groups in regex.captures_iter(response.body) {
         let (Some(all), group) = (groups.get(0), groups.get(1)) else { continue };
         if is_whole(all.end()) {
-            visit(Found::Bytes(group.unwrap_or(all).as_bytes()))?;
+            visit(Occurrence::Bytes(group.unwrap_or(all).as_bytes()))?;
         }
     }
     ControlFlow::Continue(())

@@ -12,19 +12,19 @@ fn cut(bytes: &[u8]) -> Response<'_> {
     Response { body_is_cut: true, body_bytes: bytes.len() as u64 + 1, ..body(bytes) }
 }
 
-fn take(capture: &str, response: &Response<'_>) -> Result<Value, Failed> {
+fn take(capture: &str, response: &Response<'_>) -> Result<Value, StepFailure> {
     Capture::parse(capture).expect(capture).take(response, &mut Random::new(1))
 }
 
-fn pick(capture: &str, pick: Pick, response: &Response<'_>) -> Result<Value, Failed> {
+fn pick(capture: &str, pick: Pick, response: &Response<'_>) -> Result<Value, StepFailure> {
     Capture::new(capture, pick, None).expect(capture).take(response, &mut Random::new(1))
 }
 
-fn found(text: &str) -> Result<Value, Failed> {
+fn found(text: &str) -> Result<Value, StepFailure> {
     Ok(Value::from(text))
 }
 
-fn list(texts: &[&str]) -> Result<Value, Failed> {
+fn list(texts: &[&str]) -> Result<Value, StepFailure> {
     Ok(Value::List(texts.iter().map(|text| Box::from(*text)).collect()))
 }
 
@@ -57,7 +57,7 @@ fn json_is_found_as_it_stands() {
     }
     for pointer in ["/none", "/next", "/id/x", "/paid/x", "/note/0", "/lines/5", "/lines/-", "/lines/00", "/lines/sku"]
     {
-        assert_eq!(take(&format!("json {pointer}"), &order), Err(Failed::CaptureMissed), "{pointer}");
+        assert_eq!(take(&format!("json {pointer}"), &order), Err(StepFailure::CaptureMissed), "{pointer}");
     }
     assert_eq!(take("json", &body(b" [1] ")), found("[1]"));
     assert_eq!(take("json", &body(b"\xEF\xBB\xBF\"marked\"")), found("marked"));
@@ -72,7 +72,7 @@ fn every_element_is_picked_from() {
     assert_eq!(pick(skus, Pick::All, &order), list(&["x", "y", "z"]));
     assert_eq!(pick(skus, Pick::Count, &order), found("3"));
     assert_eq!(pick("json /none/*", Pick::Count, &order), found("0"));
-    assert_eq!(pick("json /none/*", Pick::All, &order), Err(Failed::CaptureMissed));
+    assert_eq!(pick("json /none/*", Pick::All, &order), Err(StepFailure::CaptureMissed));
     assert_eq!(pick("json /a~1b/*/*/*", Pick::All, &order), list(&["deep"]));
     assert_eq!(pick("json /*", Pick::Count, &order), found("11"));
     let mut random = Random::new(3);
@@ -92,7 +92,7 @@ fn a_default_stands_in_for_nothing_and_not_for_nonsense() {
     assert_eq!(with(Pick::All, "").take(&empty, &mut random), list(&[]));
     assert_eq!(with(Pick::All, "a").take(&empty, &mut random), list(&["a"]));
     assert_eq!(with(Pick::Count, "a").take(&empty, &mut random), found("0"));
-    assert_eq!(with(Pick::First, "").take(&body(b"<html>"), &mut random), Err(Failed::BadJson));
+    assert_eq!(with(Pick::First, "").take(&body(b"<html>"), &mut random), Err(StepFailure::BadJson));
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn what_is_not_json_is_said_to_be_so_up_to_the_place() {
         b"nul",
         b"-",
     ] {
-        assert_eq!(take("json /b", &body(bad)), Err(Failed::BadJson), "{}", String::from_utf8_lossy(bad));
+        assert_eq!(take("json /b", &body(bad)), Err(StepFailure::BadJson), "{}", String::from_utf8_lossy(bad));
     }
     // What comes after the place is not looked at.
     assert_eq!(take("json /b", &body(b"{\"b\": [1, 2], nonsense")), found("[1, 2]"));
@@ -135,10 +135,10 @@ fn nesting_neither_ends_the_stack_nor_the_search() {
         assert_eq!(take("json /b", &body(deep.as_bytes())), found("1"));
         assert_eq!(take("json /a/0/0", &body(deep.as_bytes())), found(&deep[8..6 + 2 * depth - 2]));
         let open = "[".repeat(depth);
-        assert_eq!(take("json /b", &body(open.as_bytes())), Err(Failed::BadJson));
-        assert_eq!(take("json /b", &cut(open.as_bytes())), Err(Failed::CaptureMissed));
+        assert_eq!(take("json /b", &body(open.as_bytes())), Err(StepFailure::BadJson));
+        assert_eq!(take("json /b", &cut(open.as_bytes())), Err(StepFailure::CaptureMissed));
         let objects = "{\"a\":".repeat(depth);
-        assert_eq!(take(&format!("json {}", "/a".repeat(100)), &body(objects.as_bytes())), Err(Failed::BadJson));
+        assert_eq!(take(&format!("json {}", "/a".repeat(100)), &body(objects.as_bytes())), Err(StepFailure::BadJson));
     }
 }
 
@@ -152,12 +152,15 @@ fn wherever_a_body_is_cut_the_value_is_the_true_one_or_missed() {
             for end in 0..text.len() {
                 let value = take(&capture, &cut(&text[..end]));
                 let cut_off = String::from_utf8_lossy(&text[..end]);
-                assert!(value == Err(Failed::CaptureMissed) || value == whole, "{pointer} in {cut_off}: {value:?}");
+                assert!(
+                    value == Err(StepFailure::CaptureMissed) || value == whole,
+                    "{pointer} in {cut_off}: {value:?}"
+                );
             }
         }
     }
-    assert_eq!(take("json /id", &cut(b"{\"a\": 1}} ")), Err(Failed::BadJson));
-    assert_eq!(pick("json /lines/*/sku", Pick::Count, &cut(ORDER)), Err(Failed::CaptureMissed));
+    assert_eq!(take("json /id", &cut(b"{\"a\": 1}} ")), Err(StepFailure::BadJson));
+    assert_eq!(pick("json /lines/*/sku", Pick::Count, &cut(ORDER)), Err(StepFailure::CaptureMissed));
     assert_eq!(pick("json /lines/*/sku", Pick::First, &cut(ORDER)), found("x"));
 }
 
@@ -237,10 +240,10 @@ fn a_pattern_gives_its_group_or_all_of_the_match() {
     assert_eq!(pick(r"regex a href", Pick::Count, &page), found("2"));
     assert_eq!(take(r"regex (b)|one", &page), found("one"));
     assert_eq!(take(r"regex (?-u)\x00(.)", &page), found("\u{FFFD}"));
-    assert_eq!(take(r"regex nothing", &page), Err(Failed::CaptureMissed));
-    assert_eq!(take(r"regex /p/(\d+)", &cut(b"/p/1")), Err(Failed::CaptureMissed));
+    assert_eq!(take(r"regex nothing", &page), Err(StepFailure::CaptureMissed));
+    assert_eq!(take(r"regex /p/(\d+)", &cut(b"/p/1")), Err(StepFailure::CaptureMissed));
     assert_eq!(take(r"regex /p/(\d+)", &cut(b"/p/1 ")), found("1"));
-    assert_eq!(take(r"regex /p/\d+", &cut(b"/p/1")), Err(Failed::CaptureMissed));
+    assert_eq!(take(r"regex /p/\d+", &cut(b"/p/1")), Err(StepFailure::CaptureMissed));
 }
 
 #[test]
@@ -251,7 +254,7 @@ fn what_costs_too_much_is_no_pattern() {
     assert_eq!(error("regex a(b"), "the pattern is wrong: unclosed group");
     // A pattern that backtracks for ever elsewhere.
     let hostile = "a".repeat(100_000);
-    assert_eq!(take("regex (a+)+$ b", &body(hostile.as_bytes())), Err(Failed::CaptureMissed));
+    assert_eq!(take("regex (a+)+$ b", &body(hostile.as_bytes())), Err(StepFailure::CaptureMissed));
 }
 
 #[test]
@@ -262,19 +265,19 @@ fn the_other_sources() {
         vec![("id", Some(b"9")), ("ID", Some(b"10")), ("Name", Some(b"")), ("gone", None)];
     let response = Response { fields: &fields, columns: &columns, rows: 3, ..body(b"") };
     assert_eq!(take("header location", &response), found("/orders/7"));
-    assert_eq!(take("header x", &response), Err(Failed::CaptureMissed));
+    assert_eq!(take("header x", &response), Err(StepFailure::CaptureMissed));
     assert_eq!(take("cookie sid", &response), found("b"));
     assert_eq!(pick("cookie sid", Pick::All, &response), list(&["b"]));
     assert_eq!(pick("header set-cookie", Pick::Count, &response), found("2"));
     assert_eq!(take("status", &response), found("200"));
     assert_eq!(take("body", &response), found(""));
     assert_eq!(take("body", &body(b"\xff\0a")), found("\u{FFFD}\0a"));
-    assert_eq!(take("body", &cut(b"a")), Err(Failed::CaptureMissed));
+    assert_eq!(take("body", &cut(b"a")), Err(StepFailure::CaptureMissed));
     assert_eq!(take("column ID", &response), found("10"));
     assert_eq!(take("column Id", &response), found("9"));
     assert_eq!(take("column name", &response), found(""));
-    assert_eq!(take("column gone", &response), Err(Failed::CaptureMissed));
-    assert_eq!(take("column none", &response), Err(Failed::CaptureMissed));
+    assert_eq!(take("column gone", &response), Err(StepFailure::CaptureMissed));
+    assert_eq!(take("column none", &response), Err(StepFailure::CaptureMissed));
     assert_eq!(take("rows", &response), found("3"));
 }
 

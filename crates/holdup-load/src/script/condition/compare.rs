@@ -9,8 +9,8 @@ use regex::bytes::Regex;
 
 use crate::script::capture::{Pointer, cookie, json_at};
 use crate::script::number::Number;
-use crate::script::template::node::{Given, Node, Work};
-use crate::script::{Capture, Context, Failed, Needs, Response, Value};
+use crate::script::template::node::{Node, NodeValue, Work};
+use crate::script::{Capture, Context, Needs, Response, StepFailure, Value};
 
 #[derive(Clone)]
 pub(super) struct Comparison {
@@ -70,7 +70,7 @@ pub(super) struct Operand {
 }
 
 /// The subject's value in a response.
-enum Found<'b> {
+enum SubjectValue<'b> {
     Nothing,
     Number(u64),
     Bytes(Cow<'b, [u8]>),
@@ -86,21 +86,21 @@ impl Comparison {
         ctx: &mut Context<'_>,
         work: &mut Work,
         response: Option<&Response<'_>>,
-    ) -> Result<bool, Failed> {
+    ) -> Result<bool, StepFailure> {
         let found = match self.subject.find(ctx, work, response) {
             // For a variable this means that it has no value.
-            Err(Failed::Template) if matches!(self.test, Test::Exists) => return Ok(false),
+            Err(StepFailure::Template) if matches!(self.test, Test::Exists) => return Ok(false),
             found => found?,
         };
         match found {
-            Found::Nothing => Ok(false),
+            SubjectValue::Nothing => Ok(false),
             _ if matches!(self.test, Test::Exists) => Ok(true),
-            Found::Number(number) => self.test.passes(&Side::number(number), ctx, work),
-            Found::Bytes(bytes) => self.test.passes(&Side::bytes(&bytes), ctx, work),
-            Found::Each(each) => {
+            SubjectValue::Number(number) => self.test.passes(&Side::number(number), ctx, work),
+            SubjectValue::Bytes(bytes) => self.test.passes(&Side::bytes(&bytes), ctx, work),
+            SubjectValue::Each(each) => {
                 any(each.iter().map(AsRef::as_ref), |item| self.test.passes(&Side::bytes(item), ctx, work))
             }
-            Found::List(items) => any(items.iter().map(|item| item.as_bytes()), |item| match &self.test {
+            SubjectValue::List(items) => any(items.iter().map(|item| item.as_bytes()), |item| match &self.test {
                 Test::Contains(operand) => operand.compare(&Side::bytes(item), ctx, work).map(Ordering::is_eq),
                 test => test.passes(&Side::bytes(item), ctx, work),
             }),
@@ -110,8 +110,8 @@ impl Comparison {
 
 fn any<'i>(
     items: impl Iterator<Item = &'i [u8]>,
-    mut passes: impl FnMut(&'i [u8]) -> Result<bool, Failed>,
-) -> Result<bool, Failed> {
+    mut passes: impl FnMut(&'i [u8]) -> Result<bool, StepFailure>,
+) -> Result<bool, StepFailure> {
     for item in items {
         if passes(item)? {
             return Ok(true);
@@ -134,39 +134,40 @@ impl Subject {
         ctx: &mut Context<'c>,
         work: &mut Work,
         response: Option<&'b Response<'_>>,
-    ) -> Result<Found<'b>, Failed> {
+    ) -> Result<SubjectValue<'b>, StepFailure> {
         if let Self::Text(node) = self {
-            return Ok(match node.given(ctx, work)? {
-                Given::Text(text) => Found::Bytes(bytes_of(text)),
-                Given::List(items) => Found::List(items),
+            return Ok(match node.evaluate(ctx, work)? {
+                NodeValue::Text(text) => SubjectValue::Bytes(bytes_of(text)),
+                NodeValue::List(items) => SubjectValue::List(items),
             });
         }
-        let response = response.ok_or(Failed::Check)?;
-        let or_nothing = |text: Option<Cow<'b, str>>| text.map_or(Found::Nothing, |text| Found::Bytes(bytes_of(text)));
+        let response = response.ok_or(StepFailure::Check)?;
+        let or_nothing =
+            |text: Option<Cow<'b, str>>| text.map_or(SubjectValue::Nothing, |text| SubjectValue::Bytes(bytes_of(text)));
         Ok(match self {
-            Self::Status => Found::Number(response.status.into()),
-            Self::Size => Found::Number(response.body_bytes),
-            Self::Rows => Found::Number(response.rows),
-            Self::Body => Found::Bytes(Cow::Borrowed(response.body)),
+            Self::Status => SubjectValue::Number(response.status.into()),
+            Self::Size => SubjectValue::Number(response.body_bytes),
+            Self::Rows => SubjectValue::Number(response.rows),
+            Self::Body => SubjectValue::Bytes(Cow::Borrowed(response.body)),
             Self::Json(pointer) => or_nothing(json_at(response, pointer)?),
             Self::Cookie(name) => or_nothing(cookie(response, name)),
             Self::Header(name) => {
                 let mut fields = response.fields_called(name).map(Cow::Borrowed);
                 match (fields.next(), fields.next()) {
-                    (None, _) => Found::Nothing,
-                    (Some(one), None) => Found::Bytes(one),
-                    (Some(one), Some(two)) => Found::Each([one, two].into_iter().chain(fields).collect()),
+                    (None, _) => SubjectValue::Nothing,
+                    (Some(one), None) => SubjectValue::Bytes(one),
+                    (Some(one), Some(two)) => SubjectValue::Each([one, two].into_iter().chain(fields).collect()),
                 }
             }
             Self::EveryJson(capture) | Self::Column(capture) => match capture.take(response, ctx.random) {
-                Ok(Value::Text(text)) => Found::Bytes(Cow::Owned(text.into_string().into_bytes())),
-                Ok(Value::List(items)) => {
-                    Found::Each(items.into_iter().map(|item| Cow::Owned(item.into_string().into_bytes())).collect())
-                }
-                Ok(Value::None) | Err(Failed::CaptureMissed) => Found::Nothing,
+                Ok(Value::Text(text)) => SubjectValue::Bytes(Cow::Owned(text.into_string().into_bytes())),
+                Ok(Value::List(items)) => SubjectValue::Each(
+                    items.into_iter().map(|item| Cow::Owned(item.into_string().into_bytes())).collect(),
+                ),
+                Ok(Value::None) | Err(StepFailure::CaptureMissed) => SubjectValue::Nothing,
                 Err(failed) => return Err(failed),
             },
-            Self::Text(_) => Found::Nothing,
+            Self::Text(_) => SubjectValue::Nothing,
         })
     }
 }
@@ -209,7 +210,7 @@ impl<'b> Side<'b> {
 }
 
 impl Test {
-    fn passes(&self, side: &Side<'_>, ctx: &mut Context<'_>, work: &mut Work) -> Result<bool, Failed> {
+    fn passes(&self, side: &Side<'_>, ctx: &mut Context<'_>, work: &mut Work) -> Result<bool, StepFailure> {
         Ok(match self {
             Self::Exists => true,
             Self::Is(relation, operand) => relation.holds(operand.compare(side, ctx, work)?),
@@ -224,9 +225,9 @@ impl Test {
                 }
                 false
             }
-            Self::InList(list) => match list.given(ctx, work)? {
-                Given::List(items) => items.iter().any(|item| compare(side, item.as_bytes(), None).is_eq()),
-                Given::Text(text) => compare(side, text.as_bytes(), None).is_eq(),
+            Self::InList(list) => match list.evaluate(ctx, work)? {
+                NodeValue::List(items) => items.iter().any(|item| compare(side, item.as_bytes(), None).is_eq()),
+                NodeValue::Text(text) => compare(side, text.as_bytes(), None).is_eq(),
             },
         })
     }
@@ -257,7 +258,7 @@ impl Operand {
         Self { finder, ..Self::new(node) }
     }
 
-    fn compare(&self, side: &Side<'_>, ctx: &mut Context<'_>, work: &mut Work) -> Result<Ordering, Failed> {
+    fn compare(&self, side: &Side<'_>, ctx: &mut Context<'_>, work: &mut Work) -> Result<Ordering, StepFailure> {
         if let (Side::Number(left, _), Some(right)) = (side, self.number)
             && let Some(ordering) = left.partial_cmp(&right)
         {
@@ -267,7 +268,7 @@ impl Operand {
         Ok(compare(side, right.as_bytes(), self.number))
     }
 
-    fn is_within(&self, side: &Side<'_>, ctx: &mut Context<'_>, work: &mut Work) -> Result<bool, Failed> {
+    fn is_within(&self, side: &Side<'_>, ctx: &mut Context<'_>, work: &mut Work) -> Result<bool, StepFailure> {
         if let Some(finder) = &self.finder {
             return Ok(side.with_bytes(|bytes| finder.find(bytes).is_some()));
         }

@@ -13,7 +13,7 @@ use std::fmt;
 use rule::Rule;
 
 use crate::script::template::node::Work;
-use crate::script::{Context, Failed, Names, Needs, Response, Slot, TemplateError};
+use crate::script::{Context, Names, Needs, Response, Slot, StepFailure, TemplateError};
 
 /// What a condition may refer to, beside variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,11 +64,11 @@ impl Condition {
     /// Whether it holds. A comparison with something the response lacks is false.
     ///
     /// # Errors
-    /// [`Failed::Template`] if a variable has no value (`exists` tests whether it has),
-    /// [`Failed::BadJson`] if it looks into a body that is not JSON, [`Failed::Check`] if it refers
+    /// [`StepFailure::Template`] if a variable has no value (`exists` tests whether it has),
+    /// [`StepFailure::BadJson`] if it looks into a body that is not JSON, [`StepFailure::Check`] if it refers
     /// to a response and there is none.
     #[inline]
-    pub fn holds(&self, ctx: &mut Context<'_>, response: Option<&Response<'_>>) -> Result<bool, Failed> {
+    pub fn holds(&self, ctx: &mut Context<'_>, response: Option<&Response<'_>>) -> Result<bool, StepFailure> {
         self.rule.holds(ctx, &mut Work::new(), response)
     }
 

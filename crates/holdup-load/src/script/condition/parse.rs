@@ -140,7 +140,7 @@ impl<'t> Parser<'t> {
             return self.variable(at);
         }
         if (is_http && self.subjects == Subjects::Http) || (is_sql && self.subjects == Subjects::Sql) {
-            return self.of_response(word);
+            return self.response_subject(word);
         }
         if self.scope.names().slot(word).is_some() {
             return self.variable(at);
@@ -168,7 +168,7 @@ impl<'t> Parser<'t> {
         })
     }
 
-    fn of_response(&mut self, word: &str) -> Parsed<Subject> {
+    fn response_subject(&mut self, word: &str) -> Parsed<Subject> {
         Ok(match word {
             "status" => Subject::Status,
             "size" => Subject::Size,

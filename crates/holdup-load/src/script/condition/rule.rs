@@ -2,7 +2,7 @@
 
 use super::compare::Comparison;
 use crate::script::template::node::Work;
-use crate::script::{Context, Failed, Response};
+use crate::script::{Context, Response, StepFailure};
 
 /// See the module.
 #[derive(Clone)]
@@ -21,7 +21,7 @@ impl Rule {
         ctx: &mut Context<'_>,
         work: &mut Work,
         response: Option<&Response<'_>>,
-    ) -> Result<bool, Failed> {
+    ) -> Result<bool, StepFailure> {
         match self {
             Self::All(rules) => {
                 for rule in rules {

@@ -1,14 +1,14 @@
 //! What conditions say of responses and variables, and what is said of those that are none.
 
 use crate::script::world::{SECRET, World};
-use crate::script::{Condition, Failed, Needs, Random, Response, Slot, Subjects, Value};
+use crate::script::{Condition, Needs, Random, Response, Slot, StepFailure, Subjects, Value};
 
 const BODY: &[u8] =
     br#"{"id": 7, "name": "Ann", "total": "12.50", "none": null, "ok": true, "big": 12345678901234567891,
     "a b": 1, "items": [{"id": 1, "state": "new"}, {"id": 2, "state": "done"}], "tags": ["x"]}"#;
 
 /// Whether it holds of a usual response.
-fn http(world: &mut World, text: &str) -> Result<bool, Failed> {
+fn http(world: &mut World, text: &str) -> Result<bool, StepFailure> {
     let fields: [(&[u8], &[u8]); 5] = [
         (b"content-type", b"application/json; charset=utf-8"),
         (b"x-count", b"10"),
@@ -26,7 +26,7 @@ fn parse(world: &World, text: &str, subjects: Subjects) -> Condition {
     Condition::parse(text, &world.names, subjects).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-fn plain(world: &mut World, text: &str) -> Result<bool, Failed> {
+fn plain(world: &mut World, text: &str) -> Result<bool, StepFailure> {
     let condition = parse(world, text, Subjects::None);
     world.with(|ctx| condition.holds(ctx, None))
 }
@@ -158,7 +158,7 @@ fn variables_are_compared() {
     }
     assert_eq!(plain(&mut world, "words exists"), Ok(false), "no row was drawn");
     for text in ["nothing == 1", "token == ${nothing}", "words == 1", "token contains ${nothing}"] {
-        assert_eq!(plain(&mut world, text), Err(Failed::Template), "{text}");
+        assert_eq!(plain(&mut world, text), Err(StepFailure::Template), "{text}");
     }
 }
 
@@ -200,7 +200,7 @@ fn precedence_and_what_is_not_asked() {
     ] {
         assert_eq!(plain(&mut world, text), Ok(holds), "{text}");
     }
-    assert_eq!(plain(&mut world, "not nothing == 1"), Err(Failed::Template));
+    assert_eq!(plain(&mut world, "not nothing == 1"), Err(StepFailure::Template));
 }
 
 #[test]
@@ -209,8 +209,8 @@ fn a_body_that_is_not_json() {
     for text in ["json /id == 1", "json /id exists", "not json /id exists", "json /*/id == 1"] {
         let condition = parse(&world, text, Subjects::Http);
         let response = Response { status: 200, body: b"<html>", ..Response::default() };
-        assert_eq!(world.with(|ctx| condition.holds(ctx, Some(&response))), Err(Failed::BadJson), "{text}");
-        assert_eq!(world.with(|ctx| condition.holds(ctx, None)), Err(Failed::Check), "{text}");
+        assert_eq!(world.with(|ctx| condition.holds(ctx, Some(&response))), Err(StepFailure::BadJson), "{text}");
+        assert_eq!(world.with(|ctx| condition.holds(ctx, None)), Err(StepFailure::Check), "{text}");
     }
     let bytes = parse(&world, "body contains ü and body matches '(?-u)\\xff$'", Subjects::Http);
     let response = Response { body: b"\xc3\xbc\xff", ..Response::default() };

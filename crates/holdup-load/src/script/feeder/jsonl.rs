@@ -39,7 +39,7 @@ impl Feeder {
         }
         check_columns(&columns.names).map_err(|fault| error(columns.line_of(&fault), fault))?;
         let mut table = Table::with_capacity(text.len());
-        let mut row = RowInMaking::new(columns.names.len());
+        let mut row = PartialRow::new(columns.names.len());
         for (number, line) in lines(text) {
             row.clear();
             let mut fill = |name: &str, raw: &str| row.put(&columns, name, raw);
@@ -90,12 +90,12 @@ impl Columns {
 }
 
 /// One row's cells before they are in the order of the columns.
-struct RowInMaking {
+struct PartialRow {
     text: String,
     cells: Vec<Option<Range<usize>>>,
 }
 
-impl RowInMaking {
+impl PartialRow {
     fn new(columns: usize) -> Self {
         Self { text: String::new(), cells: vec![None; columns] }
     }

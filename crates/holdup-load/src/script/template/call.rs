@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::encode::{Encoding, hex};
 use super::luck;
-use super::node::{Given, Node, Work, separated};
+use super::node::{Node, NodeValue, Work, separated};
 use super::parse::Scope;
 use super::sign::{Key, Token};
 use crate::script::number::Number;
-use crate::script::{Context, Failed, Names, Random};
+use crate::script::{Context, Names, Random, StepFailure};
 
 /// Deepest nesting of texts expanded by `template`.
 const MAX_DEPTH: u8 = 8;
@@ -20,16 +20,16 @@ const EXPANSION_BYTES: usize = 1024;
 /// See the module. The names are those of the language.
 #[derive(Clone)]
 pub(crate) enum Call {
-    Random(Whole, Whole),
-    RandomText(Whole),
-    RandomHex(Whole),
+    Random(IntegerArgument, IntegerArgument),
+    RandomText(IntegerArgument),
+    RandomHex(IntegerArgument),
     Pick(Box<[Node]>),
     Encode(Encoding, Node),
     Sha256(Node),
     Hmac { key: Key, text: Node, encoding: Encoding },
     Jwt(Token),
     Length(Node),
-    Item(Node, Whole),
+    Item(Node, IntegerArgument),
     Add(Node, Node),
     Default(Node, Node),
     Template { text: Node, names: Arc<Names> },
@@ -62,11 +62,11 @@ impl Call {
         }
     }
 
-    pub(super) fn write(&self, ctx: &mut Context<'_>, work: &mut Work, out: &mut Vec<u8>) -> Result<(), Failed> {
+    pub(super) fn write(&self, ctx: &mut Context<'_>, work: &mut Work, out: &mut Vec<u8>) -> Result<(), StepFailure> {
         match self {
             Self::Random(low, high) => {
                 let (low, high) = (low.value(ctx, work)?, high.value(ctx, work)?);
-                let span = span(low, high).ok_or(Failed::Template)?;
+                let span = span(low, high).ok_or(StepFailure::Template)?;
                 Node::Random { low, span }.write(ctx, work, out)?;
             }
             Self::RandomText(length) => {
@@ -78,14 +78,14 @@ impl Call {
                 luck::hex(ctx.random, length, out);
             }
             Self::Pick(nodes) => pick(nodes, ctx, work, out)?,
-            Self::Encode(encoding, node) => match (encoding, node.given(ctx, work)?) {
-                (_, Given::Text(text)) => encoding.write(text.as_bytes(), out)?,
-                (Encoding::Json, Given::List(items)) => {
+            Self::Encode(encoding, node) => match (encoding, node.evaluate(ctx, work)?) {
+                (_, NodeValue::Text(text)) => encoding.write(text.as_bytes(), out)?,
+                (Encoding::Json, NodeValue::List(items)) => {
                     out.push(b'[');
                     separated(items, out, |item, out| encoding.write(item.as_bytes(), out))?;
                     out.push(b']');
                 }
-                (_, Given::List(_)) => encoding.write(node.text(ctx, work)?.as_bytes(), out)?,
+                (_, NodeValue::List(_)) => encoding.write(node.text(ctx, work)?.as_bytes(), out)?,
             },
             Self::Sha256(node) => {
                 let digest = ring::digest::digest(&ring::digest::SHA256, node.text(ctx, work)?.as_bytes());
@@ -97,29 +97,29 @@ impl Call {
             }
             Self::Jwt(token) => token.write(ctx, work, out)?,
             Self::Length(node) => {
-                let length = match node.given(ctx, work)? {
-                    Given::Text(text) => text.chars().count(),
-                    Given::List(items) => items.len(),
+                let length = match node.evaluate(ctx, work)? {
+                    NodeValue::Text(text) => text.chars().count(),
+                    NodeValue::List(items) => items.len(),
                 };
                 out.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
             }
             Self::Item(list, index) => {
                 let index = index.value(ctx, work)?;
-                let Given::List(items) = list.given(ctx, work)? else { return Err(Failed::Template) };
+                let NodeValue::List(items) = list.evaluate(ctx, work)? else { return Err(StepFailure::Template) };
                 let from_end = if index < 0 { items.len() as i64 } else { 0 };
-                let index = usize::try_from(index.saturating_add(from_end)).map_err(|_| Failed::Template)?;
-                out.extend_from_slice(items.get(index).ok_or(Failed::Template)?.as_bytes());
+                let index = usize::try_from(index.saturating_add(from_end)).map_err(|_| StepFailure::Template)?;
+                out.extend_from_slice(items.get(index).ok_or(StepFailure::Template)?.as_bytes());
             }
             Self::Add(a, b) => {
-                let mut number = |node: &Node| -> Result<Number, Failed> {
-                    Number::parse(node.text(ctx, work)?.as_bytes()).ok_or(Failed::Template)
+                let mut number = |node: &Node| -> Result<Number, StepFailure> {
+                    Number::parse(node.text(ctx, work)?.as_bytes()).ok_or(StepFailure::Template)
                 };
-                number(a)?.add(number(b)?).ok_or(Failed::Template)?.write(out);
+                number(a)?.add(number(b)?).ok_or(StepFailure::Template)?.write(out);
             }
             Self::Default(node, otherwise) => {
                 let start = out.len();
                 match node.write(ctx, work, out) {
-                    Err(Failed::Template) => {
+                    Err(StepFailure::Template) => {
                         out.truncate(start);
                         otherwise.write(ctx, work, out)?;
                     }
@@ -137,24 +137,24 @@ impl Call {
 
 /// An integer, parsed early if it is known.
 #[derive(Clone)]
-pub(crate) enum Whole {
+pub(crate) enum IntegerArgument {
     Known(i64),
     Text(Node),
 }
 
-impl Whole {
+impl IntegerArgument {
     /// None if it is known not to be an integer.
-    pub(super) fn of(node: Node) -> Option<Self> {
+    pub(super) fn from_node(node: Node) -> Option<Self> {
         match node.literal() {
             Some(text) => text.parse().ok().map(Self::Known),
             None => Some(Self::Text(node)),
         }
     }
 
-    fn value(&self, ctx: &mut Context<'_>, work: &mut Work) -> Result<i64, Failed> {
+    fn value(&self, ctx: &mut Context<'_>, work: &mut Work) -> Result<i64, StepFailure> {
         match self {
             Self::Known(number) => Ok(*number),
-            Self::Text(node) => node.text(ctx, work)?.parse().map_err(|_| Failed::Template),
+            Self::Text(node) => node.text(ctx, work)?.parse().map_err(|_| StepFailure::Template),
         }
     }
 }
@@ -165,23 +165,23 @@ pub(super) fn span(low: i64, high: i64) -> Option<u64> {
 }
 
 /// The length of a random text. Too long a text is refused before it is made.
-fn random_length(length: i64, work: &Work) -> Result<usize, Failed> {
-    usize::try_from(length).ok().filter(|length| *length <= work.left).ok_or(Failed::Template)
+fn random_length(length: i64, work: &Work) -> Result<usize, StepFailure> {
+    usize::try_from(length).ok().filter(|length| *length <= work.left).ok_or(StepFailure::Template)
 }
 
-fn pick(nodes: &[Node], ctx: &mut Context<'_>, work: &mut Work, out: &mut Vec<u8>) -> Result<(), Failed> {
+fn pick(nodes: &[Node], ctx: &mut Context<'_>, work: &mut Work, out: &mut Vec<u8>) -> Result<(), StepFailure> {
     if let [one] = nodes {
-        match one.given(ctx, work)? {
-            Given::Text(text) => out.extend_from_slice(text.as_bytes()),
-            Given::List(items) => {
-                let item = items.get(ctx.random.below(items.len() as u64) as usize).ok_or(Failed::Template)?;
+        match one.evaluate(ctx, work)? {
+            NodeValue::Text(text) => out.extend_from_slice(text.as_bytes()),
+            NodeValue::List(items) => {
+                let item = items.get(ctx.random.below(items.len() as u64) as usize).ok_or(StepFailure::Template)?;
                 out.extend_from_slice(item.as_bytes());
             }
         }
         return Ok(());
     }
     let chosen = ctx.random.below(nodes.len() as u64) as usize;
-    nodes.get(chosen).ok_or(Failed::Template)?.write(ctx, work, out)
+    nodes.get(chosen).ok_or(StepFailure::Template)?.write(ctx, work, out)
 }
 
 /// Renders a template whose text is known only now.
@@ -191,20 +191,20 @@ fn expand(
     ctx: &mut Context<'_>,
     work: &mut Work,
     out: &mut Vec<u8>,
-) -> Result<(), Failed> {
+) -> Result<(), StepFailure> {
     work.spend(text.len().max(EXPANSION_BYTES))?;
     if work.depth == MAX_DEPTH || text.len() > MAX_EXPANDED_BYTES {
-        return Err(Failed::Template);
+        return Err(StepFailure::Template);
     }
     let mut scope = Scope::at_run_time(names, work.left);
-    let nodes = scope.all_of(text).map_err(|_| Failed::Template);
+    let nodes = scope.all_of(text).map_err(|_| StepFailure::Template);
     work.left = work.left.min(scope.room());
     let start = out.len();
     work.depth += 1;
     let result = nodes.and_then(|nodes| {
         nodes.iter().try_for_each(|node| {
             node.write(ctx, work, out)?;
-            if out.len() - start > MAX_EXPANDED_BYTES { Err(Failed::Template) } else { Ok(()) }
+            if out.len() - start > MAX_EXPANDED_BYTES { Err(StepFailure::Template) } else { Ok(()) }
         })
     });
     work.depth -= 1;

@@ -2,7 +2,7 @@
 
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 
-use crate::script::Failed;
+use crate::script::StepFailure;
 
 pub(super) const HEX: &[u8; 16] = b"0123456789abcdef";
 
@@ -26,7 +26,7 @@ pub(crate) enum Encoding {
 
 impl Encoding {
     /// Writes the encoded `bytes`. Only `Lower` and `Upper` need valid text.
-    pub(super) fn write(self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Failed> {
+    pub(super) fn write(self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), StepFailure> {
         match self {
             Self::Url => url(bytes, out),
             Self::Json => json(bytes, out),
@@ -53,8 +53,8 @@ pub(crate) fn percent(byte: u8) -> [u8; 3] {
     [b'%', high, low]
 }
 
-fn text(bytes: &[u8]) -> Result<&str, Failed> {
-    std::str::from_utf8(bytes).map_err(|_| Failed::Template)
+fn text(bytes: &[u8]) -> Result<&str, StepFailure> {
+    std::str::from_utf8(bytes).map_err(|_| StepFailure::Template)
 }
 
 fn url(bytes: &[u8], out: &mut Vec<u8>) {
@@ -85,9 +85,9 @@ fn json(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-fn base64(engine: &impl base64::Engine, padded: bool, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Failed> {
+fn base64(engine: &impl base64::Engine, padded: bool, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), StepFailure> {
     let start = out.len();
-    out.resize(start + base64::encoded_len(bytes.len(), padded).ok_or(Failed::Template)?, 0);
-    engine.encode_slice(bytes, &mut out[start..]).map_err(|_| Failed::Template)?;
+    out.resize(start + base64::encoded_len(bytes.len(), padded).ok_or(StepFailure::Template)?, 0);
+    engine.encode_slice(bytes, &mut out[start..]).map_err(|_| StepFailure::Template)?;
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::call::{Call, Whole, span};
+use super::call::{Call, IntegerArgument, span};
 use super::encode::Encoding;
 use super::moment::Moment;
 use super::node::Node;
@@ -39,8 +39,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("uuid", "", "nothing", (0, 0), |_, _| Some(Node::Uuid)),
     function("random", "low, high", "two whole numbers, the lower first", (2, 2), |arguments, _| {
         let [low, high] = two(arguments)?;
-        match (Whole::of(low)?, Whole::of(high)?) {
-            (Whole::Known(low), Whole::Known(high)) => Some(Node::Random { low, span: span(low, high)? }),
+        match (IntegerArgument::from_node(low)?, IntegerArgument::from_node(high)?) {
+            (IntegerArgument::Known(low), IntegerArgument::Known(high)) => {
+                Some(Node::Random { low, span: span(low, high)? })
+            }
             (low, high) => Call::Random(low, high).node(),
         }
     }),
@@ -51,7 +53,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
     function("now", "unit", "'s', 'ms', 'us', 'ns', 'rfc3339' or 'http'", (0, 1), |arguments, _| {
         let moment = arguments.first().map_or(Some("s"), Node::literal)?;
-        Moment::of(moment).map(Node::Now)
+        Moment::by_name(moment).map(Node::Now)
     }),
     function("number", "", "nothing", (0, 0), |_, _| Some(Node::Number)),
     function("session", "", "nothing", (0, 0), |_, _| Some(Node::Session)),
@@ -79,7 +81,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("length", "x", "a list or a text", (1, 1), |arguments, _| Call::Length(one(arguments)?).node()),
     function("item", "list, index", "a list and a whole number", (2, 2), |arguments, _| {
         let [list, index] = two(arguments)?;
-        Call::Item(list, Whole::of(index)?).node()
+        Call::Item(list, IntegerArgument::from_node(index)?).node()
     }),
     function("add", "a, b", "two numbers", (2, 2), |arguments, _| {
         let [a, b] = two(arguments)?;
@@ -116,8 +118,8 @@ fn encoded(encoding: Encoding, arguments: Vec<Node>) -> Option<Node> {
     Call::Encode(encoding, one(arguments)?).node()
 }
 
-fn length(arguments: Vec<Node>) -> Option<Whole> {
-    let length = Whole::of(one(arguments)?)?;
-    let fits = !matches!(length, Whole::Known(known) if !(0..=1 << 20).contains(&known));
+fn length(arguments: Vec<Node>) -> Option<IntegerArgument> {
+    let length = IntegerArgument::from_node(one(arguments)?)?;
+    let fits = !matches!(length, IntegerArgument::Known(known) if !(0..=1 << 20).contains(&known));
     fits.then_some(length)
 }

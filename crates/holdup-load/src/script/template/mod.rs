@@ -18,10 +18,10 @@ mod tests;
 use std::fmt;
 
 pub(crate) use encode::percent;
-use node::{Given, Node, Work};
+use node::{Node, NodeValue, Work};
 use parse::Scope;
 
-use crate::script::{Context, Failed, Names, Slot, Value};
+use crate::script::{Context, Names, Slot, StepFailure, Value};
 
 /// A mistake in a template or a condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -99,7 +99,7 @@ impl Template {
     /// If a variable has no value, a row was not drawn, or a function's argument is invalid: then
     /// `out` is unchanged.
     #[inline]
-    pub fn render(&self, ctx: &mut Context<'_>, out: &mut Vec<u8>) -> Result<(), Failed> {
+    pub fn render(&self, ctx: &mut Context<'_>, out: &mut Vec<u8>) -> Result<(), StepFailure> {
         let start = out.len();
         let result = self.node.write(ctx, &mut Work::new(), out);
         if result.is_err() {
@@ -113,10 +113,10 @@ impl Template {
     ///
     /// # Errors
     /// As for `render`.
-    pub fn value(&self, ctx: &mut Context<'_>) -> Result<Value, Failed> {
-        Ok(match self.node.given(ctx, &mut Work::new())? {
-            Given::Text(text) => Value::Text(text.into()),
-            Given::List(items) => Value::List(items.into()),
+    pub fn value(&self, ctx: &mut Context<'_>) -> Result<Value, StepFailure> {
+        Ok(match self.node.evaluate(ctx, &mut Work::new())? {
+            NodeValue::Text(text) => Value::Text(text.into()),
+            NodeValue::List(items) => Value::List(items.into()),
         })
     }
 }

@@ -18,7 +18,7 @@ pub(crate) enum Moment {
 
 impl Moment {
     /// By the name that `now` takes.
-    pub(super) fn of(name: &str) -> Option<Self> {
+    pub(super) fn by_name(name: &str) -> Option<Self> {
         Some(match name {
             "s" => Self::Since(NS),
             "ms" => Self::Since(1_000_000),
@@ -50,7 +50,7 @@ mod tests {
 
     fn written(form: &str, unix_ns: i64) -> String {
         let mut out = Vec::new();
-        Moment::of(form).expect("a form").write(unix_ns, &mut out);
+        Moment::by_name(form).expect("a form").write(unix_ns, &mut out);
         String::from_utf8(out).expect("text")
     }
 
@@ -63,7 +63,7 @@ mod tests {
         assert_eq!(written("ns", at), "784111777250001009");
         assert_eq!(written("rfc3339", at), "1994-11-06T08:49:37.250Z");
         assert_eq!(written("http", at), "Sun, 06 Nov 1994 08:49:37 GMT");
-        assert_eq!(Moment::of("m"), None);
+        assert_eq!(Moment::by_name("m"), None);
     }
 
     #[test]

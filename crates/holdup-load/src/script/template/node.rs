@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use super::call::Call;
 use super::luck;
 use super::moment::Moment;
-use crate::script::{Context, Failed, Value};
+use crate::script::{Context, StepFailure, Value};
 
 /// Most bytes that the functions of one template may produce together, 4 MiB: a bound for nesting
 /// and repetition.
@@ -53,15 +53,15 @@ impl Work {
     }
 
     /// Takes `bytes` from the limit.
-    pub(super) fn spend(&mut self, bytes: usize) -> Result<(), Failed> {
+    pub(super) fn spend(&mut self, bytes: usize) -> Result<(), StepFailure> {
         let left = self.left.checked_sub(bytes);
         self.left = left.unwrap_or(0);
-        left.map(drop).ok_or(Failed::Template)
+        left.map(drop).ok_or(StepFailure::Template)
     }
 }
 
 /// The value of a node.
-pub(crate) enum Given<'b> {
+pub(crate) enum NodeValue<'b> {
     Text(Cow<'b, str>),
     List(&'b [Box<str>]),
 }
@@ -85,7 +85,7 @@ impl Node {
     }
 
     /// Appends its text.
-    pub(crate) fn write(&self, ctx: &mut Context<'_>, work: &mut Work, out: &mut Vec<u8>) -> Result<(), Failed> {
+    pub(crate) fn write(&self, ctx: &mut Context<'_>, work: &mut Work, out: &mut Vec<u8>) -> Result<(), StepFailure> {
         match self {
             Self::Literal(text) => out.extend_from_slice(text.as_bytes()),
             Self::Variable { slot, first } => match ctx.values.get(*slot as usize) {
@@ -94,7 +94,7 @@ impl Node {
                     out.extend_from_slice(item.as_bytes());
                     Ok(())
                 })?,
-                Some(Value::None) | None => first.as_ref().ok_or(Failed::Template)?.write(ctx, work, out)?,
+                Some(Value::None) | None => first.as_ref().ok_or(StepFailure::Template)?.write(ctx, work, out)?,
             },
             Self::Cell { feeder, column } => out.extend_from_slice(cell(ctx, *feeder, *column)?.as_bytes()),
             Self::Random { low, span } => whole(luck::whole(ctx.random, *low, *span), out),
@@ -113,13 +113,17 @@ impl Node {
     }
 
     /// Its text, borrowed where possible.
-    pub(crate) fn text<'b, 'c: 'b>(&'b self, ctx: &mut Context<'c>, work: &mut Work) -> Result<Cow<'b, str>, Failed> {
+    pub(crate) fn text<'b, 'c: 'b>(
+        &'b self,
+        ctx: &mut Context<'c>,
+        work: &mut Work,
+    ) -> Result<Cow<'b, str>, StepFailure> {
         match self {
             Self::Literal(text) => return Ok(Cow::Borrowed(text)),
             Self::Variable { slot, first } => match ctx.values.get(*slot as usize) {
                 Some(Value::Text(text)) => return Ok(Cow::Borrowed(text)),
                 Some(Value::List(_)) => {}
-                Some(Value::None) | None => return first.as_ref().ok_or(Failed::Template)?.text(ctx, work),
+                Some(Value::None) | None => return first.as_ref().ok_or(StepFailure::Template)?.text(ctx, work),
             },
             Self::Cell { feeder, column } => return cell(ctx, *feeder, *column).map(Cow::Borrowed),
             _ => {}
@@ -127,25 +131,29 @@ impl Node {
         let mut made = Vec::new();
         self.write(ctx, work, &mut made)?;
         work.spend(made.len())?;
-        String::from_utf8(made).map(Cow::Owned).map_err(|_| Failed::Template)
+        String::from_utf8(made).map(Cow::Owned).map_err(|_| StepFailure::Template)
     }
 
     /// Its value: a list if it is a variable that holds one.
-    pub(crate) fn given<'b, 'c: 'b>(&'b self, ctx: &mut Context<'c>, work: &mut Work) -> Result<Given<'b>, Failed> {
+    pub(crate) fn evaluate<'b, 'c: 'b>(
+        &'b self,
+        ctx: &mut Context<'c>,
+        work: &mut Work,
+    ) -> Result<NodeValue<'b>, StepFailure> {
         if let Self::Variable { slot, first } = self {
             match ctx.values.get(*slot as usize) {
-                Some(Value::List(items)) => return Ok(Given::List(items)),
-                Some(Value::None) | None => return first.as_ref().ok_or(Failed::Template)?.given(ctx, work),
+                Some(Value::List(items)) => return Ok(NodeValue::List(items)),
+                Some(Value::None) | None => return first.as_ref().ok_or(StepFailure::Template)?.evaluate(ctx, work),
                 Some(Value::Text(_)) => {}
             }
         }
-        self.text(ctx, work).map(Given::Text)
+        self.text(ctx, work).map(NodeValue::Text)
     }
 }
 
-fn cell<'c>(ctx: &Context<'c>, feeder: u32, column: u32) -> Result<&'c str, Failed> {
-    let row = ctx.rows.get(feeder as usize).copied().flatten().ok_or(Failed::Template)?;
-    row.get(column as usize).ok_or(Failed::Template)
+fn cell<'c>(ctx: &Context<'c>, feeder: u32, column: u32) -> Result<&'c str, StepFailure> {
+    let row = ctx.rows.get(feeder as usize).copied().flatten().ok_or(StepFailure::Template)?;
+    row.get(column as usize).ok_or(StepFailure::Template)
 }
 
 fn whole(number: impl itoa::Integer, out: &mut Vec<u8>) {
@@ -156,8 +164,8 @@ fn whole(number: impl itoa::Integer, out: &mut Vec<u8>) {
 pub(super) fn separated(
     items: &[Box<str>],
     out: &mut Vec<u8>,
-    write: impl Fn(&str, &mut Vec<u8>) -> Result<(), Failed>,
-) -> Result<(), Failed> {
+    write: impl Fn(&str, &mut Vec<u8>) -> Result<(), StepFailure>,
+) -> Result<(), StepFailure> {
     for (i, item) in items.iter().enumerate() {
         if i > 0 {
             out.push(b',');

@@ -4,7 +4,7 @@ use ring::hmac::{self, HMAC_SHA1_FOR_LEGACY_USE_ONLY, HMAC_SHA256, HMAC_SHA384, 
 
 use super::encode::Encoding;
 use super::node::{Node, Work};
-use crate::script::{Context, Failed};
+use crate::script::{Context, StepFailure};
 
 /// A key that is prepared, or becomes known only when the template is rendered.
 #[derive(Clone)]
@@ -25,7 +25,7 @@ impl Key {
         matches!(self, Self::Known(_))
     }
 
-    pub(super) fn sign(&self, ctx: &mut Context<'_>, work: &mut Work, text: &[u8]) -> Result<hmac::Tag, Failed> {
+    pub(super) fn sign(&self, ctx: &mut Context<'_>, work: &mut Work, text: &[u8]) -> Result<hmac::Tag, StepFailure> {
         Ok(match self {
             Self::Known(key) => hmac::sign(key, text),
             Self::Text(algorithm, key) => {
@@ -88,7 +88,7 @@ impl Token {
         self.key.is_known() && self.claims.literal().is_some()
     }
 
-    pub(super) fn write(&self, ctx: &mut Context<'_>, work: &mut Work, out: &mut Vec<u8>) -> Result<(), Failed> {
+    pub(super) fn write(&self, ctx: &mut Context<'_>, work: &mut Work, out: &mut Vec<u8>) -> Result<(), StepFailure> {
         let start = out.len();
         out.extend_from_slice(self.header.as_bytes());
         let claims = self.claims.text(ctx, work)?;

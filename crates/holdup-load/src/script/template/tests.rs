@@ -1,7 +1,7 @@
 //! What templates render, and what is said of those that are none.
 
 use crate::script::world::{SECRET, World};
-use crate::script::{Failed, Names, Random, Slot, Template, Value};
+use crate::script::{Names, Random, Slot, StepFailure, Template, Value};
 
 /// Pairs of a template and what it renders.
 fn render_all(pairs: &[(&str, &str)]) {
@@ -174,10 +174,10 @@ fn what_has_no_value_sends_nothing() {
         "${template('${')}",
         "${template('${unknown}')}",
     ] {
-        assert_eq!(world.render(text), Err(Failed::Template), "{text}");
+        assert_eq!(world.render(text), Err(StepFailure::Template), "{text}");
     }
     world.values[2] = Value::List(Box::default());
-    assert_eq!(world.render("${pick(ids)}"), Err(Failed::Template), "an empty list has no item to pick");
+    assert_eq!(world.render("${pick(ids)}"), Err(StepFailure::Template), "an empty list has no item to pick");
 }
 
 #[test]
@@ -268,15 +268,15 @@ fn what_multiplies_is_bounded() {
     let deep = format!("${{{}1{}}}", "upper(".repeat(33), ")".repeat(33));
     assert_eq!(world.slip(&deep).message, "nested deeper than 32");
     let doubled = format!("${{{}random_text(100){}}}", "hex(".repeat(30), ")".repeat(30));
-    assert_eq!(world.render(&doubled), Err(Failed::Template));
+    assert_eq!(world.render(&doubled), Err(StepFailure::Template));
     let long = "${random_text(1000000)}".repeat(5);
-    assert_eq!(world.render(&long), Err(Failed::Template));
+    assert_eq!(world.render(&long), Err(StepFailure::Template));
 }
 
 #[test]
 fn a_text_that_expands_itself_ends() {
     let mut world = World::new();
-    assert_eq!(world.render("${template(again)}"), Err(Failed::Template));
+    assert_eq!(world.render("${template(again)}"), Err(StepFailure::Template));
     // Each step of the stair expands the next: eight are allowed, whatever the last one holds.
     let stair = |steps: usize| {
         let step =
@@ -286,13 +286,13 @@ fn a_text_that_expands_itself_ends() {
     world.values[2] = stair(8);
     assert_eq!(world.render("${template(item(ids, 0))}").as_deref(), Ok("top"));
     world.values[2] = stair(9);
-    assert_eq!(world.render("${template(item(ids, 0))}"), Err(Failed::Template));
+    assert_eq!(world.render("${template(item(ids, 0))}"), Err(StepFailure::Template));
     // One that catches its own failure would else go on for 50^8 steps.
     world.values[5] = "${default(template(again), 'x')}".repeat(50).as_str().into();
-    assert_eq!(world.render("${template(again)}"), Err(Failed::Template));
+    assert_eq!(world.render("${template(again)}"), Err(StepFailure::Template));
     world.values[5] = Value::from("${token}".repeat(100).as_str());
     world.values[0] = Value::from("x".repeat(20_000).as_str());
-    assert_eq!(world.render("${template(again)}"), Err(Failed::Template), "more than 1 MiB");
+    assert_eq!(world.render("${template(again)}"), Err(StepFailure::Template), "more than 1 MiB");
 }
 
 /// On a thread of a test, whose stack is as large as that of a load loop.
@@ -300,7 +300,7 @@ fn a_text_that_expands_itself_ends() {
 fn the_deepest_of_all_fits_a_stack() {
     let mut world = World::new();
     world.values[5] = Value::from(format!("${{{}template(again){}}}", "upper(".repeat(30), ")".repeat(30)).as_str());
-    assert_eq!(world.render("${template(again)}"), Err(Failed::Template));
+    assert_eq!(world.render("${template(again)}"), Err(StepFailure::Template));
 }
 
 #[test]
@@ -311,7 +311,11 @@ fn captured_text_is_data() {
     assert_eq!(world.render("${upper(token)}").as_deref(), Ok("${SECRET.PASSWORD} $${"));
     for text in ["${secret.PASSWORD}", "${env.STAGE}", "${login}"] {
         world.values[0] = Value::from(text);
-        assert_eq!(world.render("${template(token)}"), Err(Failed::Template), "what was captured asks for secrets");
+        assert_eq!(
+            world.render("${template(token)}"),
+            Err(StepFailure::Template),
+            "what was captured asks for secrets"
+        );
     }
 }
 

@@ -5,7 +5,7 @@ use super::{Mysql, State, failure, head};
 use crate::database::cursor::Cursor;
 use crate::database::event::{Error, Event};
 use crate::database::inbox::Events;
-use crate::database::login::{APPLICATION, TlsWish};
+use crate::database::login::{APPLICATION, TlsMode};
 use crate::database::outbox::put_text;
 
 /// Capabilities of either side.
@@ -89,7 +89,7 @@ impl Mysql {
             return Err(failure(payload)?.refused());
         }
         let greeting = Greeting::read(payload)?;
-        if self.tls == TlsWish::Off {
+        if self.tls == TlsMode::Off {
             self.answer_greeting(&greeting, false);
             return Ok(());
         }
@@ -104,7 +104,7 @@ impl Mysql {
     }
 
     fn flags(&self, greeting: &Greeting) -> u32 {
-        let tls = if self.tls == TlsWish::On { capability::TLS } else { 0 };
+        let tls = if self.tls == TlsMode::On { capability::TLS } else { 0 };
         let database = if self.login.database.is_some() { capability::CONNECT_WITH_DATABASE } else { 0 };
         greeting.capabilities & USED | tls | database
     }

@@ -3,7 +3,7 @@
 
 use super::commands::Handle;
 use super::{FULL_PAYLOAD, MAX_PACKET_BYTES, Mysql, State, failure, head, row, status};
-use crate::database::answer::{Answer, Column, MAX_KEPT_BYTES};
+use crate::database::answer::{Column, MAX_KEPT_BYTES, StatementAnswer};
 use crate::database::cursor::Cursor;
 use crate::database::event::Error;
 use crate::database::inbox::Events;
@@ -43,7 +43,7 @@ pub(super) enum Phase {
 
 impl Phase {
     /// How many bytes are needed of a packet with this length and first byte.
-    pub(super) fn keep(self, length: usize, first: u8, answer: &Answer) -> usize {
+    pub(super) fn keep(self, length: usize, first: u8, answer: &StatementAnswer) -> usize {
         match self {
             Self::Rows { .. } if first == head::EOF && length < EOF_BELOW_BYTES => length,
             Self::Rows { .. } if first == head::ERROR => length.min(MAX_PACKET_BYTES),

@@ -1,9 +1,9 @@
 //! Conversations in bytes, those with servers that mean no good among them.
 
 use super::status::{IN_TRANSACTION, MORE_RESULTS};
-use crate::database::event::{Error, Refused};
+use crate::database::event::{Error, ExecuteError};
 use crate::database::tests::conversation::{PASSWORD, Step, have, prepared, session, text};
-use crate::database::{Dialect, Statement, TlsWish};
+use crate::database::{Dialect, Statement, TlsMode};
 
 const NONCE: &[u8; 20] = b"abcdefghijklmnopqrst";
 
@@ -70,7 +70,7 @@ fn login() -> Vec<Step> {
 
 /// A login and what follows.
 fn after_login(steps: &[Step]) -> crate::database::tests::conversation::Outcome {
-    have(Dialect::Mysql, TlsWish::Off, &[&login(), steps].concat())
+    have(Dialect::Mysql, TlsMode::Off, &[&login(), steps].concat())
 }
 
 fn command(kind: u8, rest: &[u8]) -> Vec<u8> {
@@ -209,7 +209,7 @@ fn a_failure_in_a_transaction_is_rolled_back_before_it_is_told() {
 
 #[test]
 fn logins() {
-    let login = |steps: &[Step]| have(Dialect::Mysql, TlsWish::Off, steps);
+    let login = |steps: &[Step]| have(Dialect::Mysql, TlsMode::Off, steps);
     let sha2 = || greeting("caching_sha2_password", CAPABILITIES);
     let fast = login(&[sha2(), Step::Whatever, packets(2, &[vec![1, 3], ok(0, 2)])]);
     assert_eq!((fast.events, fast.error), (vec!["LoggedIn".to_owned()], None));
@@ -235,7 +235,7 @@ fn logins() {
 #[test]
 fn tls_comes_before_the_account() {
     let greeting = || greeting("caching_sha2_password", CAPABILITIES);
-    let secure = |steps: &[Step]| have(Dialect::Mysql, TlsWish::On, steps);
+    let secure = |steps: &[Step]| have(Dialect::Mysql, TlsMode::On, steps);
     let outcome = secure(&[
         greeting(),
         Step::Whatever,
@@ -246,7 +246,7 @@ fn tls_comes_before_the_account() {
         packets(5, &[ok(0, 2)]),
     ]);
     assert_eq!((outcome.events, outcome.error), (["StartTls", "LoggedIn"].map(str::to_owned).to_vec(), None));
-    let mut asked = session(Dialect::Mysql, TlsWish::On);
+    let mut asked = session(Dialect::Mysql, TlsMode::On);
     let Step::Server(bytes) = greeting() else { unreachable!("it is the server's") };
     asked.feed(&bytes, &mut |_| ()).unwrap();
     assert_eq!((asked.output().len(), asked.output()[3]), (36, 1), "nothing of the account is in the clear");
@@ -286,7 +286,7 @@ fn servers_that_do_not_keep_to_it() {
     for greeting in
         [&b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"[..], b"SSH-2.0-x\r\n", &packet(0, b"\x09old\0")]
     {
-        let outcome = have(Dialect::Mysql, TlsWish::Off, &[Step::Server(greeting.to_vec())]);
+        let outcome = have(Dialect::Mysql, TlsMode::Off, &[Step::Server(greeting.to_vec())]);
         assert!(matches!(outcome.error, None | Some(Error::Protocol(_) | Error::TooLarge(_))), "{outcome:?}");
         assert!(outcome.events.is_empty());
     }
@@ -295,7 +295,7 @@ fn servers_that_do_not_keep_to_it() {
 /// Rows of any size are counted, and hardly anything of them is held.
 #[test]
 fn memory_is_bounded() {
-    let mut session = session(Dialect::Mysql, TlsWish::Off);
+    let mut session = session(Dialect::Mysql, TlsMode::Off);
     let mut done = 0;
     let mut feed = |session: &mut crate::database::Session, bytes: &[u8]| {
         session.feed(bytes, &mut |event| {
@@ -350,23 +350,23 @@ fn memory_is_bounded() {
 
 #[test]
 fn what_is_not_taken() {
-    let mut session = session(Dialect::Mysql, TlsWish::Off);
-    assert_eq!(session.execute(&[text("SELECT 1")], false), Err(Refused::NotReady));
+    let mut session = session(Dialect::Mysql, TlsMode::Off);
+    assert_eq!(session.execute(&[text("SELECT 1")], false), Err(ExecuteError::NotReady));
     for step in login() {
         if let Step::Server(bytes) = step {
             session.feed(&bytes, &mut |_| ()).unwrap();
         }
     }
     session.consumed(usize::MAX);
-    assert_eq!(session.execute(&[], false), Err(Refused::Empty));
+    assert_eq!(session.execute(&[], false), Err(ExecuteError::Empty));
     let many = Statement { parameters: vec![None; 65_536], ..text("SELECT") };
-    assert_eq!(session.execute(&[text("BEGIN"), many], false), Err(Refused::TooManyParameters));
+    assert_eq!(session.execute(&[text("BEGIN"), many], false), Err(ExecuteError::TooManyParameters));
     let large = Statement { parameters: vec![Some(vec![0; 9 << 20]); 2], ..text("SELECT") };
-    assert_eq!(session.execute(&[large], false), Err(Refused::TooLarge));
+    assert_eq!(session.execute(&[large], false), Err(ExecuteError::TooLarge));
     assert!(session.is_ready() && session.output().is_empty());
     let secret = prepared("SELECT 'canary-a'", &[Some("canary-b")]);
     assert!(!format!("{secret:?}").contains("canary"));
     session.execute(&[secret], false).unwrap();
-    assert_eq!(session.execute(&[text("SELECT 1")], false), Err(Refused::NotReady));
+    assert_eq!(session.execute(&[text("SELECT 1")], false), Err(ExecuteError::NotReady));
     assert!(!format!("{session:?}").contains("canary"));
 }

@@ -8,7 +8,7 @@ use super::Postgres;
 use super::scram::{self, Scram};
 use crate::database::cursor::Cursor;
 use crate::database::event::{Error, shortened};
-use crate::database::login::TlsWish;
+use crate::database::login::TlsMode;
 use crate::database::outbox::put_text;
 
 /// Progress of a login.
@@ -44,7 +44,7 @@ impl Postgres {
         match (step, wanted) {
             (Step::Asked | Step::Proved, request::NOTHING) => Ok(Step::Accepted),
             (Step::Asked, request::PASSWORD) => {
-                if self.tls == TlsWish::Off {
+                if self.tls == TlsMode::Off {
                     return Err(Error::NeedsTls("password"));
                 }
                 let login = self.login.clone();

@@ -32,20 +32,20 @@ const KEY_BYTES: usize = digest::SHA256_OUTPUT_LEN;
 type Key = Zeroizing<[u8; KEY_BYTES]>;
 
 /// The keys from a password and a salt. The salt is the account's, so all connections share them.
-pub(crate) struct Salted {
+pub(crate) struct SaltedKeys {
     salt: Vec<u8>,
     iterations: NonZeroU32,
     client: Key,
     server: Key,
 }
 
-impl fmt::Debug for Salted {
+impl fmt::Debug for SaltedKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("(secret)")
     }
 }
 
-impl Salted {
+impl SaltedKeys {
     fn new(password: &[u8], salt: &[u8], iterations: NonZeroU32) -> Self {
         let mut salted: Key = Zeroizing::default();
         pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, iterations, salt, password, &mut *salted);
@@ -104,8 +104,8 @@ impl Scram {
         }
         let mut kept = login.salted.lock().unwrap_or_else(PoisonError::into_inner);
         let known = kept.take().filter(|kept| kept.salt == salt && kept.iterations == iterations);
-        let salted =
-            kept.insert(known.unwrap_or_else(|| Salted::new(login.password.reveal().as_bytes(), &salt, iterations)));
+        let salted = kept
+            .insert(known.unwrap_or_else(|| SaltedKeys::new(login.password.reveal().as_bytes(), &salt, iterations)));
         let without_proof = format!("c={BINDING},r={nonce}");
         let signed = format!("{},{said},{without_proof}", self.bare());
         let signature = sign(digest::digest(&digest::SHA256, &*salted.client).as_ref(), signed.as_bytes());
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(without_proof, "c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0");
 
         let salt = BASE64.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();
-        let salted = Salted::new(b"pencil", &salt, NonZeroU32::new(4096).unwrap());
+        let salted = SaltedKeys::new(b"pencil", &salt, NonZeroU32::new(4096).unwrap());
         // With the RFC's first message the server's signature is the RFC's.
         let of_rfc = format!("n=user,r=rOprNGfwEbeRWgbNEkqO,{said},{without_proof}");
         let shown_by_rfc = "6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=";

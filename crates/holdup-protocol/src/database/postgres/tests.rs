@@ -1,8 +1,8 @@
 //! Conversations in bytes, those with servers that mean no good among them.
 
-use crate::database::event::{Error, Refused};
+use crate::database::event::{Error, ExecuteError};
 use crate::database::tests::conversation::{Outcome, PASSWORD, Step, have, prepared, session, text};
-use crate::database::{Dialect, Event, Session, Statement, TlsWish};
+use crate::database::{Dialect, Event, Session, Statement, TlsMode};
 
 fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     [&[kind][..], &(body.len() as u32 + 4).to_be_bytes(), body].concat()
@@ -56,7 +56,7 @@ fn login() -> Vec<Step> {
 
 /// A login and what follows.
 fn after_login(steps: &[Step]) -> Outcome {
-    have(Dialect::Postgres, TlsWish::Off, &[&login(), steps].concat())
+    have(Dialect::Postgres, TlsMode::Off, &[&login(), steps].concat())
 }
 
 fn query(text: &str) -> Vec<u8> {
@@ -175,7 +175,7 @@ fn a_failure_in_a_transaction_is_rolled_back_before_it_is_told() {
 
 #[test]
 fn logins() {
-    let login = |steps: &[Step]| have(Dialect::Postgres, TlsWish::Off, &[&[Step::Whatever], steps].concat());
+    let login = |steps: &[Step]| have(Dialect::Postgres, TlsMode::Off, &[&[Step::Whatever], steps].concat());
     let unsupported = |bytes: Vec<u8>| match login(&[server(&[bytes])]).error {
         Some(Error::UnsupportedAuth(name)) => name,
         other => panic!("{other:?}"),
@@ -203,7 +203,7 @@ fn logins() {
 #[test]
 fn tls_comes_before_the_account() {
     let ask = || Step::Sent(vec![0, 0, 0, 8, 4, 0xd2, 0x16, 0x2f]);
-    let secure = |steps: &[Step]| have(Dialect::Postgres, TlsWish::On, &[&[ask()], steps].concat());
+    let secure = |steps: &[Step]| have(Dialect::Postgres, TlsMode::On, &[&[ask()], steps].concat());
     let yes = || Step::Server(b"S".to_vec());
     let password = message(b'p', format!("{PASSWORD}\0").as_bytes());
     let outcome = secure(&[
@@ -242,7 +242,7 @@ fn servers_that_do_not_keep_to_it() {
     assert_eq!(after_login(&[server(&[error("FATAL", "57P01", "down")])]).error, down);
     assert_eq!(error_of(&[error("FATAL", "57P01", "down")]), down);
     for greeting in [&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], b"\x4a\0\0\0\x0a8.0.36\0", b"R\0\x10\0\0"] {
-        let outcome = have(Dialect::Postgres, TlsWish::Off, &[Step::Server(greeting.to_vec())]);
+        let outcome = have(Dialect::Postgres, TlsMode::Off, &[Step::Server(greeting.to_vec())]);
         assert!(matches!(outcome.error, None | Some(Error::Protocol(_) | Error::TooLarge(_))), "{outcome:?}");
         assert!(outcome.events.is_empty());
     }
@@ -278,7 +278,7 @@ fn copies_are_refused() {
 }
 
 fn logged_in() -> Session {
-    let mut session = session(Dialect::Postgres, TlsWish::Off);
+    let mut session = session(Dialect::Postgres, TlsMode::Off);
     session.consumed(usize::MAX);
     session.feed(&[asks(0, b""), ready(b'I')].concat(), &mut |_| ()).unwrap();
     session
@@ -307,6 +307,6 @@ fn memory_is_bounded() {
 fn a_text_with_a_nul_is_not_taken() {
     let mut session = logged_in();
     let before = session.output().len();
-    assert_eq!(session.execute(&[text("BEGIN"), text("SELECT '\0'")], false), Err(Refused::HoldsNul));
+    assert_eq!(session.execute(&[text("BEGIN"), text("SELECT '\0'")], false), Err(ExecuteError::HoldsNul));
     assert!(session.is_ready() && session.output().len() == before);
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::database::{Dialect, Error, Event, Login, Secret, Session, Statement, TlsWish};
+use crate::database::{Dialect, Error, Event, Login, Secret, Session, Statement, TlsMode};
 
 /// The password of the account.
 pub(crate) const PASSWORD: &str = "canary";
@@ -31,7 +31,7 @@ pub(crate) struct Outcome {
     pub(crate) error: Option<Error>,
 }
 
-pub(crate) fn session(dialect: Dialect, tls: TlsWish) -> Session {
+pub(crate) fn session(dialect: Dialect, tls: TlsMode) -> Session {
     let login = Login::new("me".to_owned(), Secret::new(PASSWORD.to_owned()), Some("lab".to_owned()));
     Session::new(dialect, Arc::new(login), tls)
 }
@@ -52,7 +52,7 @@ fn shown(event: &Event<'_>) -> String {
 }
 
 /// Has it with the server's bytes cut before byte `cut`, or after each.
-fn run(dialect: Dialect, tls: TlsWish, steps: &[Step], cut: Option<usize>) -> Outcome {
+fn run(dialect: Dialect, tls: TlsMode, steps: &[Step], cut: Option<usize>) -> Outcome {
     let mut session = session(dialect, tls);
     let (mut events, mut error) = (Vec::new(), None);
     let mut position = 0;
@@ -93,7 +93,7 @@ fn run(dialect: Dialect, tls: TlsWish, steps: &[Step], cut: Option<usize>) -> Ou
 }
 
 /// Has it whole, in single bytes, and in two pieces of all sizes.
-pub(crate) fn have(dialect: Dialect, tls: TlsWish, steps: &[Step]) -> Outcome {
+pub(crate) fn have(dialect: Dialect, tls: TlsMode, steps: &[Step]) -> Outcome {
     let whole = run(dialect, tls, steps, Some(usize::MAX));
     assert_eq!(run(dialect, tls, steps, None), whole);
     let length = steps.iter().map(|step| if let Step::Server(bytes) = step { bytes.len() } else { 0 }).sum();

@@ -43,7 +43,7 @@ pub(super) struct SizeLine {
 
 /// The result of feeding bytes to a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum BodyProgress {
     /// All of them belonged to it, and more will come.
     All,
     /// This many completed it.
@@ -72,23 +72,23 @@ impl Body {
 
     /// Takes bytes, and adds the content bytes to `counted`.
     #[inline]
-    pub fn take(&mut self, bytes: &[u8], counted: &mut u64) -> Result<Taken, Malformed> {
+    pub fn take(&mut self, bytes: &[u8], counted: &mut u64) -> Result<BodyProgress, Malformed> {
         match self {
             Self::Sized(left) => {
                 let used = (*left).min(bytes.len() as u64);
                 *left -= used;
                 *counted += used;
-                Ok(if *left == 0 { Taken::Whole { used: used as usize } } else { Taken::All })
+                Ok(if *left == 0 { BodyProgress::Whole { used: used as usize } } else { BodyProgress::All })
             }
             Self::UntilClose => {
                 *counted += bytes.len() as u64;
-                Ok(Taken::All)
+                Ok(BodyProgress::All)
             }
             _ => self.take_chunks(bytes, counted),
         }
     }
 
-    fn take_chunks(&mut self, bytes: &[u8], counted: &mut u64) -> Result<Taken, Malformed> {
+    fn take_chunks(&mut self, bytes: &[u8], counted: &mut u64) -> Result<BodyProgress, Malformed> {
         let mut at = 0;
         while at < bytes.len() {
             if let Self::Chunk(left) = self {
@@ -118,7 +118,7 @@ impl Body {
                 Self::Trailer { begun, cr, total } => {
                     *total += 1;
                     match byte {
-                        b'\n' if !*begun => return Ok(Taken::Whole { used: at }),
+                        b'\n' if !*begun => return Ok(BodyProgress::Whole { used: at }),
                         b'\n' => (*begun, *cr) = (false, false),
                         // A CR is valid only in a line end.
                         _ if *cr => return Err(Malformed::BadFraming),
@@ -132,7 +132,7 @@ impl Body {
                 _ => return Err(Malformed::BadFraming),
             }
         }
-        Ok(Taken::All)
+        Ok(BodyProgress::All)
     }
 }
 

@@ -8,7 +8,7 @@ use httparse::{Header, ParserConfig, Response, Status};
 
 use super::body::Body;
 use super::{Head, MAX_HEAD_BYTES, MAX_HEADERS, Malformed};
-use crate::http::Wanted;
+use crate::http::WantedParts;
 
 /// The start of every response.
 const PREFIX: &[u8] = b"HTTP/1.";
@@ -50,7 +50,7 @@ impl Facts {
 }
 
 /// What was found in bytes that start with a head.
-pub(super) enum Read {
+pub(super) enum HeadResult {
     /// All of it, in this many bytes.
     Whole { length: usize, facts: Facts },
     /// It does not end here.
@@ -58,7 +58,7 @@ pub(super) enum Read {
 }
 
 /// Reads a head at the start of `bytes`.
-pub(super) fn read(bytes: &[u8], wanted: Wanted, head: &mut Head) -> Result<Read, Malformed> {
+pub(super) fn read(bytes: &[u8], wanted: WantedParts, head: &mut Head) -> Result<HeadResult, Malformed> {
     let mut fields = [const { MaybeUninit::<Header<'_>>::uninit() }; MAX_HEADERS];
     let mut response = Response::new(&mut []);
     // The parser below would skip line ends before the status line, which are invalid in a
@@ -71,7 +71,7 @@ pub(super) fn read(bytes: &[u8], wanted: Wanted, head: &mut Head) -> Result<Read
         Ok(Status::Complete(length)) => {
             let status = response.code.filter(|&code| code >= 100).ok_or(Malformed::NotHttp)?;
             let facts = facts(status, response.version.unwrap_or(0), response.headers, wanted, head)?;
-            Ok(Read::Whole { length, facts })
+            Ok(HeadResult::Whole { length, facts })
         }
         Ok(Status::Partial) => part(bytes, None),
         Err(httparse::Error::TooManyHeaders) => part(bytes, Some(Malformed::HeadTooLarge)),
@@ -83,14 +83,14 @@ pub(super) fn read(bytes: &[u8], wanted: Wanted, head: &mut Head) -> Result<Read
 /// the result is the same for a head in one piece and in many; bytes that cannot be a head are
 /// refused at once.
 #[cold]
-fn part(bytes: &[u8], fault: Option<Malformed>) -> Result<Read, Malformed> {
+fn part(bytes: &[u8], fault: Option<Malformed>) -> Result<HeadResult, Malformed> {
     let begun = bytes.len().min(PREFIX.len());
     if bytes[..begun] != PREFIX[..begun] {
         return Err(Malformed::NotHttp);
     }
     match end(bytes, 0) {
         Some(end) if end <= MAX_HEAD_BYTES => Err(fault.unwrap_or(Malformed::NotHttp)),
-        None if bytes.len() < MAX_HEAD_BYTES => Ok(Read::Part),
+        None if bytes.len() < MAX_HEAD_BYTES => Ok(HeadResult::Part),
         _ => Err(Malformed::HeadTooLarge),
     }
 }
@@ -133,7 +133,7 @@ fn facts(
     status: u16,
     version: u8,
     headers: &[Header<'_>],
-    wanted: Wanted,
+    wanted: WantedParts,
     head: &mut Head,
 ) -> Result<Facts, Malformed> {
     let mut length = None;

@@ -4,7 +4,7 @@
 
 use super::MAX_HEAD_BYTES;
 use super::head::Facts;
-use crate::http::Wanted;
+use crate::http::WantedParts;
 
 /// Larger heads are not kept.
 const MAX_BYTES: usize = 2 * 1024;
@@ -52,7 +52,7 @@ impl HeadMemo {
     /// and contains nothing to pick out. The kept one ends with its blank line, so having it as a
     /// prefix is having it completely.
     #[inline]
-    pub(super) fn recall(&self, bytes: &[u8], wanted: Wanted) -> Option<(usize, Facts)> {
+    pub(super) fn recall(&self, bytes: &[u8], wanted: WantedParts) -> Option<(usize, Facts)> {
         let facts = self.facts.filter(|facts| !(facts.has_wanted && wanted.picks()))?;
         if bytes.starts_with(&self.bytes) { Some((self.bytes.len(), facts)) } else { self.alike(bytes, facts) }
     }
@@ -145,8 +145,8 @@ mod tests {
         let mut memo = HeadMemo::new();
         let mut parser = Parser::new();
         assert_eq!(parser.feed_with(FIRST.as_bytes(), &mut memo), Ok(Progress::More));
-        let recognised = memo.recall(head.as_bytes(), Wanted::default()).is_some();
-        parser.begin(false, Wanted::default());
+        let recognised = memo.recall(head.as_bytes(), WantedParts::default()).is_some();
+        parser.begin(false, WantedParts::default());
         let mut other = Parser::new();
         assert_eq!(parser.feed_with(head.as_bytes(), &mut memo), other.feed(head.as_bytes()), "{head:?}");
         assert_eq!(parser.expected_body(), other.expected_body(), "{head:?}");
@@ -200,7 +200,7 @@ mod tests {
         let mut memo = HeadMemo::new();
         let mut parser = Parser::new();
         assert_eq!(parser.feed_with(two.as_bytes(), &mut memo), Ok(Progress::Done { used: two.len() }));
-        parser.begin(false, Wanted::default());
+        parser.begin(false, WantedParts::default());
         let other = two.replacen('0', "1", 1).replace("Length: 0\r\n\r", "Length: 2\r\n\r");
         assert_eq!(parser.feed_with(other.as_bytes(), &mut memo), Err(Malformed::BadFraming));
     }

@@ -2,7 +2,8 @@
 
 use super::*;
 
-const BOTH: Wanted = Wanted { location: true, set_cookie: true, server_timing: true, head: false, body_bytes: 0 };
+const BOTH: WantedParts =
+    WantedParts { location: true, set_cookie: true, server_timing: true, head: false, body_bytes: 0 };
 
 /// Feeds `response` in pieces of `size` bytes: what was used in all, if it ended, and the parser.
 fn feed_as(head_request: bool, response: &[u8], size: usize) -> (Result<Option<usize>, Malformed>, Parser) {
@@ -71,14 +72,14 @@ fn wanted_fields_are_kept_and_cleared() {
     assert_eq!(parser.status(), 302);
     assert_eq!(parser.head().location.as_deref(), Some(&b"/b"[..]));
     assert_eq!(parser.head().set_cookie.iter().map(|c| &c[..]).collect::<Vec<_>>(), [b"a=1", b"c=2"]);
-    parser.begin(false, Wanted::default());
+    parser.begin(false, WantedParts::default());
     assert_eq!(parser.head(), &Head::default());
     let end = Progress::Done { used: text.len() };
     assert_eq!(parser.feed(text.as_bytes()), Ok(end));
     assert_eq!(parser.head(), &Head { status: 302, ..Head::default() });
     // A head that was remembered when nothing was wanted doesn't hide what is wanted now.
     let mut memo = HeadMemo::new();
-    for wanted in [Wanted::default(), BOTH, Wanted::default(), BOTH] {
+    for wanted in [WantedParts::default(), BOTH, WantedParts::default(), BOTH] {
         parser.begin(false, wanted);
         assert_eq!(parser.feed_with(text.as_bytes(), &mut memo), Ok(end));
         assert_eq!(parser.head().location.is_some(), wanted.location);
@@ -94,7 +95,7 @@ fn a_remembered_head_means_what_it_meant() {
     let other = b"HTTP/1.1 500 No\r\nDate: 1\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx";
     for response in [&first[..], first, other, first, other, other] {
         for head_request in [false, true] {
-            parser.begin(head_request, Wanted::default());
+            parser.begin(head_request, WantedParts::default());
             let body = if head_request { 0 } else { if response == first { 3 } else { 1 } };
             let all = response.len() - if head_request { if response == first { 3 } else { 1 } } else { 0 };
             assert_eq!(parser.feed_with(response, &mut memo), Ok(Progress::Done { used: all }));
@@ -105,11 +106,11 @@ fn a_remembered_head_means_what_it_meant() {
     }
     // An interim head may be remembered too: the real one still follows.
     for _ in 0..2 {
-        parser.begin(false, Wanted::default());
+        parser.begin(false, WantedParts::default());
         let both = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No\r\n\r\n";
         assert_eq!(parser.feed_with(both, &mut memo), Ok(Progress::Done { used: both.len() }));
         assert_eq!(parser.status(), 204);
-        parser.begin(false, Wanted::default());
+        parser.begin(false, WantedParts::default());
         assert_eq!(parser.feed_with(b"HTTP/1.1 100 Continue\r\n\r\n", &mut memo), Ok(Progress::More));
         assert_eq!(parser.status(), 0);
     }
@@ -281,7 +282,7 @@ fn server_timing_is_picked_out() {
     let mut memo = HeadMemo::new();
     let mut parser = Parser::new();
     let values = ["1", "22", "", "333"];
-    for wanted in [BOTH, Wanted { server_timing: false, ..BOTH }, BOTH] {
+    for wanted in [BOTH, WantedParts { server_timing: false, ..BOTH }, BOTH] {
         for value in values {
             let text = format!("HTTP/1.1 200 OK\r\nserver-timing: db;dur={value}\r\nContent-Length: 0\r\n\r\n");
             parser.begin(false, wanted);

@@ -5,7 +5,7 @@
 use super::hpack::unpack;
 use super::streams::UNKNOWN;
 use super::{Error, Event};
-use crate::http::Wanted;
+use crate::http::WantedParts;
 
 /// Number of remembered blocks: enough for a handful of operations.
 const REMEMBERED: usize = 4;
@@ -27,22 +27,22 @@ pub(super) struct Facts {
 }
 
 #[derive(Debug, Default)]
-struct Remembered {
+struct RememberedHead {
     block: Vec<u8>,
     facts: Option<Facts>,
 }
 
 #[derive(Debug)]
 pub(super) struct Heads {
-    wanted: Wanted,
-    remembered: [Remembered; REMEMBERED],
+    wanted: WantedParts,
+    remembered: [RememberedHead; REMEMBERED],
     /// The one that was recognised or stored last.
     recent: usize,
     scratch: Vec<u8>,
 }
 
 impl Heads {
-    pub fn new(wanted: Wanted) -> Self {
+    pub fn new(wanted: WantedParts) -> Self {
         Self { wanted, remembered: Default::default(), recent: 0, scratch: Vec::new() }
     }
 
@@ -122,7 +122,7 @@ impl Heads {
 }
 
 #[inline]
-fn is_wanted(wanted: Wanted, name: &[u8]) -> bool {
+fn is_wanted(wanted: WantedParts, name: &[u8]) -> bool {
     match name {
         b"location" => wanted.location || wanted.head,
         b"set-cookie" => wanted.set_cookie || wanted.head,

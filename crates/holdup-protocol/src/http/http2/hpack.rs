@@ -67,7 +67,7 @@ pub fn unpack(block: &[u8], scratch: &mut Vec<u8>, mut field: impl FnMut(&[u8], 
                 let index = rest.integer(if first >= 0x40 { 6 } else { 4 })?;
                 let name = if index == 0 { rest.string(scratch)? } else { Text::Plain(named(index)?) };
                 let value = rest.string(scratch)?;
-                (name.of(scratch), value.of(scratch))
+                (name.bytes(scratch), value.bytes(scratch))
             }
         };
         begun = true;
@@ -91,7 +91,7 @@ enum Text<'a> {
 }
 
 impl<'a> Text<'a> {
-    fn of(self, scratch: &'a [u8]) -> &'a [u8] {
+    fn bytes(self, scratch: &'a [u8]) -> &'a [u8] {
         match self {
             Self::Plain(text) => text,
             Self::Decoded { from, to } => &scratch[from..to],

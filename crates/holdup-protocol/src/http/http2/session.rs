@@ -175,7 +175,7 @@ impl Session {
 
     /// Gives up the stream `tag`: informs the server, and reports no more events for it.
     pub fn cancel(&mut self, tag: u32) {
-        if let Some(id) = self.streams.of_tag(tag) {
+        if let Some(id) = self.streams.find_tag(tag) {
             self.streams.close(id);
             self.uploads.drop(id);
             if self.dead.is_none() {

@@ -124,7 +124,7 @@ impl Streams {
     }
 
     /// The open stream with the caller's `tag`. Searches all streams, so it is for rare cases.
-    pub fn of_tag(&self, tag: u32) -> Option<u32> {
+    pub fn find_tag(&self, tag: u32) -> Option<u32> {
         self.places.iter().find(|stream| stream.id != 0 && stream.tag == tag).map(|stream| stream.id)
     }
 
@@ -161,7 +161,7 @@ mod tests {
         }
         for &id in &open {
             assert_eq!(streams.get(id).map(|stream| stream.id), Some(id));
-            assert_eq!(streams.of_tag(id + 7), Some(id));
+            assert_eq!(streams.find_tag(id + 7), Some(id));
         }
         let highest = open.iter().copied().max().unwrap_or(0);
         assert_eq!((streams.above(highest), streams.above(highest - 1)), (None, Some(highest)));

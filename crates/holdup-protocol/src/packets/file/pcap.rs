@@ -1,6 +1,6 @@
 //! The older format: a head with byte order, resolution and link, then records of packets.
 
-use super::{FileError, RECORD_BYTES_MAX, Taken};
+use super::{Consumed, FileError, RECORD_BYTES_MAX};
 use crate::packets::packet::{Link, Packet};
 
 /// Byte order of numbers, and the unit of fractions of a second.
@@ -47,7 +47,7 @@ impl Pcap {
         }
         // The upper bits describe checksums at the end of frames.
         let number = order.u32_at(bytes, 20).unwrap_or(u32::MAX) & 0xffff;
-        let link = Link::of_number(number).ok_or(FileError::Link(number))?;
+        let link = Link::from_number(number).ok_or(FileError::Link(number))?;
         Ok(Some((Self { order, link }, HEAD)))
     }
 
@@ -57,19 +57,19 @@ impl Pcap {
     }
 
     /// Passes on the packet that starts `bytes`.
-    pub fn record(&self, bytes: &[u8], offset: u64, take: &mut dyn FnMut(&Packet<'_>)) -> Result<Taken, FileError> {
+    pub fn record(&self, bytes: &[u8], offset: u64, take: &mut dyn FnMut(&Packet<'_>)) -> Result<Consumed, FileError> {
         let number = |at| self.order.u32_at(bytes, at);
         let (Some(seconds), Some(fraction), Some(stored), Some(length)) = (number(0), number(4), number(8), number(12))
         else {
-            return Ok(Taken::More);
+            return Ok(Consumed::More);
         };
         let (stored, length) = (stored as usize, length as usize);
         if stored > RECORD_BYTES_MAX {
             return Err(FileError::Broken { offset, what: "a packet of more than 1 MiB" });
         }
-        let Some(content) = bytes.get(RECORD_HEAD..RECORD_HEAD + stored) else { return Ok(Taken::More) };
+        let Some(content) = bytes.get(RECORD_HEAD..RECORD_HEAD + stored) else { return Ok(Consumed::More) };
         let at = i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * self.order.tick_ns;
         take(&Packet { at, link: self.link, bytes: content, length: length.max(stored) });
-        Ok(Taken::Bytes(RECORD_HEAD + stored))
+        Ok(Consumed::Bytes(RECORD_HEAD + stored))
     }
 }

@@ -1,7 +1,7 @@
 //! The newer format: blocks, which sections and interfaces describe. Packets without a time
 //! ("simple" ones) are skipped.
 
-use super::{FileError, RECORD_BYTES_MAX, Taken};
+use super::{Consumed, FileError, RECORD_BYTES_MAX};
 use crate::packets::packet::{Link, Packet};
 
 const INTERFACE: u32 = 1;
@@ -72,10 +72,10 @@ impl Pcapng {
         offset: u64,
         dropped: &mut u64,
         take: &mut dyn FnMut(&Packet<'_>),
-    ) -> Result<Taken, FileError> {
+    ) -> Result<Consumed, FileError> {
         let broken = |what| Err(FileError::Broken { offset, what });
         if bytes.len() < 12 {
-            return Ok(Taken::More);
+            return Ok(Consumed::More);
         }
         // The kind of a section's head is the same in both byte orders; the next field tells them
         // apart.
@@ -87,18 +87,20 @@ impl Pcapng {
             }
             self.interfaces.clear();
         }
-        let (Some(kind), Some(length)) = (self.u32_at(bytes, 0), self.u32_at(bytes, 4)) else { return Ok(Taken::More) };
+        let (Some(kind), Some(length)) = (self.u32_at(bytes, 0), self.u32_at(bytes, 4)) else {
+            return Ok(Consumed::More);
+        };
         let length = length as usize;
         if length < 12 || !length.is_multiple_of(4) {
             return broken("a block of an impossible length");
         }
         if !matches!(kind, INTERFACE | OLD_PACKET | STATISTICS | PACKET) {
-            return Ok(Taken::Bytes(length));
+            return Ok(Consumed::Bytes(length));
         }
         if length > RECORD_BYTES_MAX + 64 {
             return broken("a packet of more than 1 MiB");
         }
-        let Some(block) = bytes.get(..length) else { return Ok(Taken::More) };
+        let Some(block) = bytes.get(..length) else { return Ok(Consumed::More) };
         let body = block.get(8..length - 4).unwrap_or_default();
         match kind {
             INTERFACE => self.interface(body),
@@ -113,7 +115,7 @@ impl Pcapng {
                 }
             }
         }
-        Ok(Taken::Bytes(length))
+        Ok(Consumed::Bytes(length))
     }
 
     fn interface(&mut self, body: &[u8]) {
@@ -122,7 +124,7 @@ impl Pcapng {
         }
         let number = self.u16_at(body, 0).map_or(u32::MAX, u32::from);
         let mut interface =
-            Interface { link: Link::of_number(number), number, ticks: 1_000_000, offset_seconds: 0, dropped: 0 };
+            Interface { link: Link::from_number(number), number, ticks: 1_000_000, offset_seconds: 0, dropped: 0 };
         for (code, value) in self.options(body.get(8..).unwrap_or_default()) {
             match (code, value) {
                 (RESOLUTION, [power, ..]) => {

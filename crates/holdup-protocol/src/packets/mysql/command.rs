@@ -31,7 +31,7 @@ pub(crate) enum Command {
 
 impl Command {
     /// The command of this number; none if it is unknown.
-    pub fn of(number: u8) -> Option<Self> {
+    pub fn from_number(number: u8) -> Option<Self> {
         Some(match number {
             0x01 => Self::Quit,
             0x03 => Self::Query,

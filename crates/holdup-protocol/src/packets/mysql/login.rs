@@ -72,7 +72,7 @@ pub(crate) fn greeting(content: &[u8]) -> Option<(u32, Capabilities)> {
 
 /// Account and database of a client's reply (protocol 4.1): after 32 bytes come the account, its
 /// proof, and the database.
-pub(crate) fn who(content: &[u8], both: Capabilities) -> (Vec<u8>, Vec<u8>) {
+pub(crate) fn client_identity(content: &[u8], both: Capabilities) -> (Vec<u8>, Vec<u8>) {
     let text = |bytes: &[u8]| bytes.split(|byte| *byte == 0).next().unwrap_or_default().to_vec();
     let Some(rest) = content.get(32..).filter(|_| both.low & PROTOCOL_41 != 0) else {
         // Before 4.1: two bytes of capabilities, three for a length.
@@ -92,7 +92,7 @@ pub(crate) fn who(content: &[u8], both: Capabilities) -> (Vec<u8>, Vec<u8>) {
 
 /// A client's reply to the greeting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum LoginReply {
     /// It requests TLS, and the actual reply is encrypted.
     Tls,
     /// It contains the account.
@@ -100,15 +100,15 @@ pub(crate) enum Answer {
 }
 
 /// Reads a client's reply; none if it is too short.
-pub(crate) fn answer(content: &[u8], length: u64) -> Option<Answer> {
+pub(crate) fn login_reply(content: &[u8], length: u64) -> Option<LoginReply> {
     // Before 4.1 the capabilities had two bytes.
     let low = u32_at(content, 0).or_else(|| u16_at(content, 0))?;
     if low & SSL != 0 && length <= 32 {
-        return Some(Answer::Tls);
+        return Some(LoginReply::Tls);
     }
     // Capabilities, largest packet, character set, 19 reserved, and MariaDB's own.
     let mariadb = if low & MYSQL == 0 { u32_at(content, 28).unwrap_or(0) } else { 0 };
-    Some(Answer::Login(Capabilities { low, mariadb }))
+    Some(LoginReply::Login(Capabilities { low, mariadb }))
 }
 
 #[cfg(test)]
@@ -130,9 +130,9 @@ mod tests {
     #[test]
     fn answers() {
         let tls = [&0x0800_0a00_u32.to_le_bytes()[..], &[0; 28]].concat();
-        assert_eq!(answer(&tls, 32), Some(Answer::Tls));
-        let Some(Answer::Login(capabilities)) = answer(&0x0a00_0001_u32.to_le_bytes(), 90) else { panic!() };
+        assert_eq!(login_reply(&tls, 32), Some(LoginReply::Tls));
+        let Some(LoginReply::Login(capabilities)) = login_reply(&0x0a00_0001_u32.to_le_bytes(), 90) else { panic!() };
         assert!(capabilities.has_query_attributes() && !capabilities.deprecates_eof());
-        assert_eq!(answer(b"\0", 1), None);
+        assert_eq!(login_reply(b"\0", 1), None);
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::command::length_encoded;
 use super::login::u32_at;
 use crate::packets::framing::Message;
-use crate::packets::statement::Said;
-use crate::packets::turn::Told;
+use crate::packets::statement::SentSql;
+use crate::packets::turn::ResponseInfo;
 
 const MORE_RESULTS: u16 = 0x0008;
 const CURSOR_EXISTS: u16 = 0x0040;
@@ -27,7 +27,7 @@ pub(crate) enum Expected {
     /// Rows, up to their end.
     Rows,
     /// The number of a statement, descriptions of its parameters and columns.
-    Prepared { said: Said, place: PreparePlace },
+    Prepared { sent: SentSql, place: PreparePlace },
     /// Unknown: it ends where the next request begins.
     Anything,
 }
@@ -68,12 +68,12 @@ pub(crate) enum Meaning {
 
 /// What is known about the connection.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Manner {
+pub(crate) struct ResponseState {
     /// Whether the end of columns is unmarked; inferred if the login was not seen.
     pub deprecates_eof: Option<bool>,
     pub has_optional_metadata: bool,
     /// The content of the present response so far.
-    pub told: Told,
+    pub info: ResponseInfo,
 }
 
 impl Expected {
@@ -81,8 +81,8 @@ impl Expected {
     pub fn take(
         &mut self,
         message: &Message<'_>,
-        manner: &mut Manner,
-        prepared: &mut dyn FnMut(u32, Said, u16),
+        response: &mut ResponseState,
+        prepared: &mut dyn FnMut(u32, SentSql, u16),
     ) -> Meaning {
         let content = message.content;
         let first = content.first().copied();
@@ -102,7 +102,7 @@ impl Expected {
             },
             Self::Simple => {
                 if first == Some(0) {
-                    tell(&mut manner.told, message);
+                    tell(&mut response.info, message);
                 }
                 Meaning::Done
             }
@@ -113,15 +113,15 @@ impl Expected {
                     Meaning::GoesOn
                 }
             }
-            Self::Results(place) => result(place, message, manner),
-            Self::Prepared { said, place } => preparation(said, place, message, manner, prepared),
+            Self::Results(place) => result(place, message, response),
+            Self::Prepared { sent, place } => preparation(sent, place, message, response, prepared),
             Self::Anything => Meaning::GoesOn,
         }
     }
 
     /// Whether it may already have ended, as far as is known.
-    pub fn may_be_over(&self, manner: &Manner) -> bool {
-        matches!(self, Self::Prepared { place: PreparePlace::ColumnsEnd, .. }) && manner.deprecates_eof.is_none()
+    pub fn may_be_over(&self, response: &ResponseState) -> bool {
+        matches!(self, Self::Prepared { place: PreparePlace::ColumnsEnd, .. }) && response.deprecates_eof.is_none()
     }
 }
 
@@ -144,27 +144,27 @@ fn status(message: &Message<'_>) -> Option<u16> {
 }
 
 /// Adds an ending message's other content.
-fn tell(told: &mut Told, message: &Message<'_>) {
+fn tell(info: &mut ResponseInfo, message: &Message<'_>) {
     let Some((first, rest)) = message.content.split_first() else { return };
     let word = |at: usize| rest.get(at..).and_then(<[u8]>::first_chunk).map(|two| u16::from_le_bytes(*two));
     if *first == 0xfe && message.length == 5 {
-        (told.warnings, told.status) = (word(0).unwrap_or(0), word(2).unwrap_or(0));
+        (info.warnings, info.status) = (word(0).unwrap_or(0), word(2).unwrap_or(0));
         return;
     }
     let Some((affected, behind)) = length_encoded(rest) else { return };
     let Some((_, behind)) = length_encoded(behind) else { return };
     let word = |at: usize| behind.get(at..).and_then(<[u8]>::first_chunk).map(|two| u16::from_le_bytes(*two));
-    told.affected += affected;
-    (told.status, told.warnings) = (word(0).unwrap_or(0), word(2).unwrap_or(0));
+    info.affected += affected;
+    (info.status, info.warnings) = (word(0).unwrap_or(0), word(2).unwrap_or(0));
 }
 
-fn result(place: &mut Place, message: &Message<'_>, manner: &mut Manner) -> Meaning {
+fn result(place: &mut Place, message: &Message<'_>, response: &mut ResponseState) -> Meaning {
     let first = message.content.first().copied();
     match (*place, first) {
-        (Place::Start | Place::Upload, Some(0)) => tell(&mut manner.told, message),
-        (Place::ColumnsEnd | Place::Rows, Some(0xfe)) if is_end(message) => tell(&mut manner.told, message),
-        (Place::Rows, _) => manner.told.rows += 1,
-        (Place::ColumnsEnd, _) if manner.deprecates_eof != Some(false) => manner.told.rows += 1,
+        (Place::Start | Place::Upload, Some(0)) => tell(&mut response.info, message),
+        (Place::ColumnsEnd | Place::Rows, Some(0xfe)) if is_end(message) => tell(&mut response.info, message),
+        (Place::Rows, _) => response.info.rows += 1,
+        (Place::ColumnsEnd, _) if response.deprecates_eof != Some(false) => response.info.rows += 1,
         _ => {}
     }
     let has = |flag: u16| status(message).is_some_and(|status| status & flag != 0);
@@ -175,25 +175,25 @@ fn result(place: &mut Place, message: &Message<'_>, manner: &mut Manner) -> Mean
         (Place::Start, Some(0xfb)) => Place::Upload,
         (Place::Start, _) => match length_encoded(message.content) {
             Some((count @ 1..=0xffff, rest)) => {
-                let is_described = !manner.has_optional_metadata || rest.first() != Some(&0);
-                if is_described { Place::Columns(count) } else { after_columns(manner) }
+                let is_described = !response.has_optional_metadata || rest.first() != Some(&0);
+                if is_described { Place::Columns(count) } else { after_columns(response) }
             }
             _ => return Meaning::Senseless,
         },
         (Place::Upload, Some(0)) if has(MORE_RESULTS) => Place::Start,
         (Place::Upload, _) => return Meaning::Done,
-        (Place::Columns(1), _) => after_columns(manner),
+        (Place::Columns(1), _) => after_columns(response),
         (Place::Columns(left), _) => Place::Columns(left - 1),
         (Place::ColumnsEnd, Some(0xfe)) if message.length == 5 => {
-            manner.deprecates_eof = Some(false);
+            response.deprecates_eof = Some(false);
             if has(CURSOR_EXISTS) {
                 return Meaning::Done;
             }
             Place::Rows
         }
-        (Place::ColumnsEnd, _) if manner.deprecates_eof == Some(false) => return Meaning::Senseless,
+        (Place::ColumnsEnd, _) if response.deprecates_eof == Some(false) => return Meaning::Senseless,
         (Place::ColumnsEnd | Place::Rows, _) => {
-            manner.deprecates_eof.get_or_insert(true);
+            response.deprecates_eof.get_or_insert(true);
             if !is_end(message) {
                 Place::Rows
             } else if has(MORE_RESULTS) {
@@ -206,18 +206,18 @@ fn result(place: &mut Place, message: &Message<'_>, manner: &mut Manner) -> Mean
     Meaning::GoesOn
 }
 
-fn after_columns(manner: &Manner) -> Place {
-    if manner.deprecates_eof == Some(true) { Place::Rows } else { Place::ColumnsEnd }
+fn after_columns(response: &ResponseState) -> Place {
+    if response.deprecates_eof == Some(true) { Place::Rows } else { Place::ColumnsEnd }
 }
 
 fn preparation(
-    said: &Said,
+    sent: &SentSql,
     place: &mut PreparePlace,
     message: &Message<'_>,
-    manner: &mut Manner,
-    prepared: &mut dyn FnMut(u32, Said, u16),
+    response: &mut ResponseState,
+    prepared: &mut dyn FnMut(u32, SentSql, u16),
 ) -> Meaning {
-    let is_marked = manner.deprecates_eof != Some(true);
+    let is_marked = response.deprecates_eof != Some(true);
     let columns_or_end = |columns: u16| if columns > 0 { Some(PreparePlace::Columns(columns)) } else { None };
     let next = match *place {
         PreparePlace::Start => {
@@ -228,9 +228,9 @@ fn preparation(
             else {
                 return Meaning::Senseless;
             };
-            prepared(id, said.clone(), parameters);
+            prepared(id, sent.clone(), parameters);
             // The last byte says whether descriptions follow.
-            let is_described = !manner.has_optional_metadata || message.content.get(12) != Some(&0);
+            let is_described = !response.has_optional_metadata || message.content.get(12) != Some(&0);
             match (parameters, columns) {
                 _ if !is_described => None,
                 (0, columns) => columns_or_end(columns),
@@ -242,11 +242,11 @@ fn preparation(
         PreparePlace::Parameters(left, columns) => Some(PreparePlace::Parameters(left - 1, columns)),
         PreparePlace::ParametersEnd(columns) => {
             if is_end(message) {
-                manner.deprecates_eof = Some(false);
+                response.deprecates_eof = Some(false);
                 columns_or_end(columns)
             } else {
                 // The end was unmarked: this is the first column.
-                manner.deprecates_eof = Some(true);
+                response.deprecates_eof = Some(true);
                 columns_or_end(columns.saturating_sub(1))
             }
         }
@@ -269,11 +269,11 @@ mod tests {
     use super::*;
 
     fn run(mut expected: Expected, deprecates_eof: Option<bool>, messages: &[&[u8]]) -> (usize, Meaning) {
-        let mut manner = Manner { deprecates_eof, ..Manner::default() };
+        let mut response = ResponseState { deprecates_eof, ..ResponseState::default() };
         for (n, content) in messages.iter().enumerate() {
             let length = content.len() as u64;
             let message = Message { kind: 1, content, length, size: length + 4, begun_at: 0 };
-            match expected.take(&message, &mut manner, &mut |_, _, _| ()) {
+            match expected.take(&message, &mut response, &mut |_, _, _| ()) {
                 Meaning::GoesOn => {}
                 meaning => return (n + 1, meaning),
             }
@@ -311,7 +311,7 @@ mod tests {
 
     #[test]
     fn preparations() {
-        let prepare = || Expected::Prepared { said: Said::default(), place: PreparePlace::Start };
+        let prepare = || Expected::Prepared { sent: SentSql::default(), place: PreparePlace::Start };
         let ok = |columns: u8, parameters: u8| vec![0, 7, 0, 0, 0, columns, 0, parameters, 0, 0, 0, 0];
         for (deprecates, columns, parameters, rest) in [
             (Some(false), 0, 0, &[][..]),

@@ -9,7 +9,7 @@ fn talk(mysql: &mut Mysql, steps: &[(char, Vec<u8>)]) -> Vec<Turn> {
     let (mut statements, mut turns) = (Statements::default(), Vec::new());
     for (n, (side, bytes)) in steps.iter().enumerate() {
         let piece = Piece { at: 10 * (n as i64 + 1), bytes, cut: 0 };
-        let mut to = Yield { statements: &mut statements, turns: &mut turns };
+        let mut to = Sinks { statements: &mut statements, turns: &mut turns };
         if *side == '>' { mysql.client(&piece, &mut to) } else { mysql.server(&piece, &mut to) }
     }
     turns
@@ -43,7 +43,7 @@ const TRACED: &str =
     "/*traceparent='00-5bd66ef5095369c7b0d1f8f4bd33716a-c532cb4098ac3dd2-01'*/ DELETE FROM t WHERE a = 5";
 
 fn digest(turn: &Turn) -> &str {
-    turn.said.statement.as_ref().map_or("", |statement| &statement.digest_text)
+    turn.sent.statement.as_ref().map_or("", |statement| &statement.digest_text)
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn login_query_and_error() {
     let [login, select, failed] = turns.as_slice() else { panic!("{turns:?}") };
     assert_eq!((login.kind, login.request_at, login.done_at, login.session_id), (Kind::Login, 20, 30, Some(7)));
     assert_eq!(digest(select), "SELECT a FROM t WHERE b = ?");
-    assert_eq!(select.said.trace_id.as_deref(), Some(TRACE));
+    assert_eq!(select.sent.trace_id.as_deref(), Some(TRACE));
     assert_eq!((select.request_at, select.first_byte_at, select.done_at), (40, Some(50), 70));
     assert_eq!(select.response_bytes, (4 + 1) + (4 + COLUMN.len() as u64) + 9 + 6 + 9);
     assert_eq!((failed.outcome, failed.error.as_deref()), (Outcome::Error, Some("1064")));
@@ -115,7 +115,7 @@ fn old_texts_lend_no_trace() {
         }
         steps.extend([('<', message(1, OK)), ('>', execute(5)), ('<', message(1, OK))]);
         let turns = talk(&mut Mysql::new(Some(0)), &steps);
-        let traces: Vec<_> = turns[1..].iter().map(|turn| turn.said.trace_id.as_deref()).collect();
+        let traces: Vec<_> = turns[1..].iter().map(|turn| turn.sent.trace_id.as_deref()).collect();
         assert_eq!(traces, [Some(TRACE), Some(TRACE), None], "at once: {at_once}");
         assert!(turns[1..].iter().all(|turn| digest(turn) == "DELETE FROM t WHERE a = ?"));
     }
@@ -169,7 +169,7 @@ fn turned_away() {
 fn what_is_lost_is_marked_and_the_next_is_read() {
     let mut mysql = Mysql::new(None);
     let (mut statements, mut turns) = (Statements::default(), Vec::new());
-    let mut to = Yield { statements: &mut statements, turns: &mut turns };
+    let mut to = Sinks { statements: &mut statements, turns: &mut turns };
     let (one, two) = (query("SELECT 1").1, query("SELECT 2").1);
     mysql.client(&Piece { at: 1, bytes: &one, cut: 0 }, &mut to);
     mysql.lost(false, 2, 1000, &mut to);
@@ -188,7 +188,7 @@ fn what_is_lost_is_marked_and_the_next_is_read() {
 fn rows_that_were_not_stored_are_passed_over() {
     let mut mysql = Mysql::new(None);
     let (mut statements, mut turns) = (Statements::default(), Vec::new());
-    let mut to = Yield { statements: &mut statements, turns: &mut turns };
+    let mut to = Sinks { statements: &mut statements, turns: &mut turns };
     mysql.client(&Piece { at: 1, bytes: &query("SELECT 1").1, cut: 0 }, &mut to);
     mysql.server(&Piece { at: 2, bytes: &messages(&[b"\x01", COLUMN, EOF]), cut: 5000 }, &mut to);
     assert!(mysql.ends_by_turn());

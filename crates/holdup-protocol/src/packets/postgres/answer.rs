@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 /// The parts of an extended request so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Unit {
+pub(crate) struct ExtendedRequest {
     /// A `Sync` follows it: it ends when the server is ready for the next.
     pub is_synced: bool,
     /// It executes something: the next message belongs to another request.

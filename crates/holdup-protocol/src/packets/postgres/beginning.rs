@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::packets::speech::Piece;
-use crate::packets::turn::Who;
+use crate::packets::protocol::Piece;
+use crate::packets::turn::ClientIdentity;
 
 /// Codes in place of the version in a first message ("Message Formats" in PostgreSQL's manual).
 pub(crate) const SSL_REQUEST: u32 = 80_877_103;
@@ -42,23 +42,23 @@ pub(crate) fn is_startup(bytes: &[u8]) -> bool {
 }
 
 /// Account and database of a startup message, which is a list of names and values.
-pub(crate) fn who(mut settings: &[u8]) -> Who {
-    let mut who = Who::default();
+pub(crate) fn client_identity(mut settings: &[u8]) -> ClientIdentity {
+    let mut identity = ClientIdentity::default();
     while settings.first().is_some_and(|byte| *byte != 0) {
         let (name, rest) = text(settings);
         let (value, rest) = text(rest);
         match name {
-            b"user" => who.user = value.to_vec(),
-            b"database" => who.database = value.to_vec(),
+            b"user" => identity.user = value.to_vec(),
+            b"database" => identity.database = value.to_vec(),
             _ => {}
         }
         settings = rest;
     }
     // The database's default name is the account's.
-    if who.database.is_empty() {
-        who.database.clone_from(&who.user);
+    if identity.database.is_empty() {
+        identity.database.clone_from(&identity.user);
     }
-    who
+    identity
 }
 
 /// The values of a `Bind`, as a list: `$1 = 'a', $2 = NULL`; empty if there are none, or if one is
@@ -106,7 +106,7 @@ mod tests {
         for end in 0..values.len() {
             let _ = filled_in(&values[..end]);
         }
-        let who = who(b"user\0app\0database\0shop\0\0");
-        assert_eq!((who.user, who.database), (b"app".to_vec(), b"shop".to_vec()));
+        let identity = client_identity(b"user\0app\0database\0shop\0\0");
+        assert_eq!((identity.user, identity.database), (b"app".to_vec(), b"shop".to_vec()));
     }
 }

@@ -8,7 +8,7 @@ fn talk(postgres: &mut Postgres, steps: &[(char, Vec<u8>)]) -> Vec<Turn> {
     let (mut statements, mut turns) = (Statements::default(), Vec::new());
     for (n, (side, bytes)) in steps.iter().enumerate() {
         let piece = Piece { at: 10 * (n as i64 + 1), bytes, cut: 0 };
-        let mut to = Yield { statements: &mut statements, turns: &mut turns };
+        let mut to = Sinks { statements: &mut statements, turns: &mut turns };
         if *side == '>' { postgres.client(&piece, &mut to) } else { postgres.server(&piece, &mut to) }
     }
     turns
@@ -28,7 +28,7 @@ fn startup(code: u32) -> Vec<u8> {
 }
 
 fn digest(turn: &Turn) -> &str {
-    turn.said.statement.as_ref().map_or("", |statement| &statement.digest_text)
+    turn.sent.statement.as_ref().map_or("", |statement| &statement.digest_text)
 }
 
 const READY: (u8, &[u8]) = (b'Z', b"I");
@@ -104,7 +104,7 @@ fn old_texts_lend_no_trace() {
             steps.extend([('>', run.clone()), done.clone()]);
         }
         let turns = talk(&mut Postgres::new(true), &steps);
-        let traced: Vec<bool> = turns[2..].iter().map(|turn| turn.said.trace_id.is_some()).collect();
+        let traced: Vec<bool> = turns[2..].iter().map(|turn| turn.sent.trace_id.is_some()).collect();
         let expected: Vec<bool> = (0..3).map(|n| n < count).collect();
         assert_eq!(traced, expected);
     }

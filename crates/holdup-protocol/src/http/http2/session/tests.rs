@@ -8,9 +8,10 @@ mod wanted;
 use super::*;
 use crate::http::http2::frame::{FrameHeader, HEADER_BYTES, flag};
 use crate::http::http2::hpack::{put_integer, put_string};
-use crate::http::{Request, Wanted};
+use crate::http::{Request, WantedParts};
 
-const WANTED: Wanted = Wanted { location: true, set_cookie: true, server_timing: true, head: false, body_bytes: 0 };
+const WANTED: WantedParts =
+    WantedParts { location: true, set_cookie: true, server_timing: true, head: false, body_bytes: 0 };
 
 fn config() -> Config {
     Config { max_streams: 10, wanted: WANTED }

@@ -7,7 +7,7 @@ type Seen = Vec<(u32, Vec<String>, Vec<u8>)>;
 
 /// Feeds `bytes` in pieces that end at `cuts`, all fields being wanted.
 fn see_cut(count: u32, bytes: &[u8], cuts: &[usize], head: bool) -> Seen {
-    let wanted = Wanted { head, ..Wanted::default() };
+    let wanted = WantedParts { head, ..WantedParts::default() };
     let mut session = Session::new(Config { max_streams: 10, wanted });
     session.allowed_streams = u32::MAX;
     let mut seen: Seen = Vec::new();
@@ -86,7 +86,7 @@ fn a_head_in_pieces_and_the_answer_to_head() {
     ]);
     let request = Request { method: "HEAD", scheme: "http", authority: "a", path: "/", headers: &[], body: None };
     for cut in 1..bytes.len() {
-        let wanted = Wanted { head: true, ..Wanted::default() };
+        let wanted = WantedParts { head: true, ..WantedParts::default() };
         let mut session = Session::new(Config { max_streams: 1, wanted });
         assert!(session.send(&Template::new(&request), 0));
         let mut log = Log::default();

@@ -5,18 +5,18 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
-use crate::script::program::{Asked, Script};
+use crate::script::program::{RequestSpec, Script};
 use crate::script::session::{Moment, Next, Session};
-use crate::script::{Failed, Filled, Value};
+use crate::script::{FilledRequest, StepFailure, Value};
 
 use super::cookies::Cookies;
 use crate::schedule::Share;
 
 /// No session.
-pub const NOBODY: u32 = u32::MAX;
+pub const NO_SESSION: u32 = u32::MAX;
 
 /// One running session, and its next request if that is known.
-pub struct Visit {
+pub struct ActiveSession {
     /// Its place in the script.
     pub session: Session,
     /// Its cookies.
@@ -29,7 +29,7 @@ pub struct Visit {
 
 /// A session's next request, due by itself.
 #[derive(Clone, Copy)]
-pub struct Step {
+pub struct DueRequest {
     /// When it was due, nanoseconds of the monotonic clock.
     pub at: i64,
     /// The session.
@@ -39,37 +39,37 @@ pub struct Step {
 }
 
 /// The result of continuing a session.
-pub enum Turn {
+pub enum NextAction {
     /// It sends this request next.
-    Asks(u32),
+    Sends(u32),
     /// It waits, nanoseconds.
     Thinks(i64),
     /// It has ended.
     Ended,
     /// It failed without a request and has ended. The failure counts for this operation.
-    Failed(Failed, u32),
+    Failed(StepFailure, u32),
 }
 
 /// See the module.
-pub struct Visits {
+pub struct ActiveSessions {
     /// What all sessions share.
     pub script: Arc<Script>,
     share: Share,
     begun: u64,
-    asked: u64,
-    visits: Vec<Option<Box<Visit>>>,
+    numbered: u64,
+    sessions: Vec<Option<Box<ActiveSession>>>,
     free: Vec<u32>,
     /// Ended sessions, whose memory is reused.
     #[expect(clippy::vec_box, reason = "they go from one list to the other as they are")]
-    spare: Vec<Box<Visit>>,
+    spare: Vec<Box<ActiveSession>>,
     /// Sessions whose next request is known and may be sent at any arrival, by flow.
     ready: Vec<Vec<u32>>,
     /// Sessions that think, by when that ends.
     thinking: BinaryHeap<Reverse<(i64, u32)>>,
     /// Sessions whose next request is due and has no slot yet.
-    pub due: VecDeque<Step>,
+    pub due: VecDeque<DueRequest>,
     /// Working memory for filling in requests.
-    pub filled: Filled,
+    pub filled: FilledRequest,
     /// Variables of the last session that completed, if they are to be kept.
     pub left: Option<Vec<Value>>,
     keeps: bool,
@@ -78,7 +78,7 @@ pub struct Visits {
 /// Most ended sessions that are kept for their memory.
 const SPARE_MOST: usize = 1_024;
 
-impl Visits {
+impl ActiveSessions {
     /// For the loop with this share; `keeps` whether to keep the variables of the last session.
     pub fn new(script: Arc<Script>, share: Share, keeps: bool) -> Self {
         Self {
@@ -86,13 +86,13 @@ impl Visits {
             script,
             share,
             begun: 0,
-            asked: 0,
-            visits: Vec::new(),
+            numbered: 0,
+            sessions: Vec::new(),
             free: Vec::new(),
             spare: Vec::new(),
             thinking: BinaryHeap::new(),
             due: VecDeque::new(),
-            filled: Filled::default(),
+            filled: FilledRequest::default(),
             left: None,
             keeps,
         }
@@ -102,14 +102,14 @@ impl Visits {
     pub fn begin(&mut self, flow: u32) -> u32 {
         let number = u64::from(self.share.index) + self.begun * u64::from(self.share.of);
         self.begun += 1;
-        let visit = match self.spare.pop() {
-            Some(mut visit) => {
-                visit.session.restart(&self.script, flow, number);
-                visit.cookies = Cookies::default();
-                visit.pending = None;
-                visit
+        let active = match self.spare.pop() {
+            Some(mut active) => {
+                active.session.restart(&self.script, flow, number);
+                active.cookies = Cookies::default();
+                active.pending = None;
+                active
             }
-            None => Box::new(Visit {
+            None => Box::new(ActiveSession {
                 session: Session::new(&self.script, flow, number),
                 cookies: Cookies::default(),
                 pending: None,
@@ -118,66 +118,68 @@ impl Visits {
         };
         match self.free.pop() {
             Some(id) => {
-                self.visits[id as usize] = Some(visit);
+                self.sessions[id as usize] = Some(active);
                 id
             }
             None => {
-                self.visits.push(Some(visit));
-                self.visits.len() as u32 - 1
+                self.sessions.push(Some(active));
+                self.sessions.len() as u32 - 1
             }
         }
     }
 
     /// Ends a session.
     pub fn end(&mut self, id: u32) {
-        if let Some(visit) = self.visits.get_mut(id as usize).and_then(Option::take) {
+        if let Some(active) = self.sessions.get_mut(id as usize).and_then(Option::take) {
             self.free.push(id);
             if self.spare.len() < SPARE_MOST {
-                self.spare.push(visit);
+                self.spare.push(active);
             }
         }
     }
 
     /// The session.
-    pub fn get_mut(&mut self, id: u32) -> Option<&mut Visit> {
-        self.visits.get_mut(id as usize)?.as_deref_mut()
+    pub fn get_mut(&mut self, id: u32) -> Option<&mut ActiveSession> {
+        self.sessions.get_mut(id as usize)?.as_deref_mut()
     }
 
     /// The session, its script, and memory to fill a request in.
-    pub fn with(&mut self, id: u32) -> Option<(&mut Visit, &Script, &mut Filled)> {
-        let visit = self.visits.get_mut(id as usize)?.as_deref_mut()?;
-        Some((visit, &self.script, &mut self.filled))
+    pub fn parts(&mut self, id: u32) -> Option<(&mut ActiveSession, &Script, &mut FilledRequest)> {
+        let active = self.sessions.get_mut(id as usize)?.as_deref_mut()?;
+        Some((active, &self.script, &mut self.filled))
     }
 
     /// The description of a request.
-    pub fn asked(&self, request: u32) -> &Asked {
+    pub fn request_spec(&self, request: u32) -> &RequestSpec {
         &self.script.requests[request as usize]
     }
 
     /// Continues a session until it sends, thinks, or ends. A session that ends is removed.
-    pub fn go_on(&mut self, id: u32, now: Moment) -> Turn {
-        let Some(visit) = self.visits.get_mut(id as usize).and_then(Option::as_deref_mut) else { return Turn::Ended };
-        if let Some(request) = visit.pending {
-            return Turn::Asks(request);
+    pub fn go_on(&mut self, id: u32, now: Moment) -> NextAction {
+        let Some(active) = self.sessions.get_mut(id as usize).and_then(Option::as_deref_mut) else {
+            return NextAction::Ended;
+        };
+        if let Some(request) = active.pending {
+            return NextAction::Sends(request);
         }
-        match visit.session.next(&self.script, now) {
+        match active.session.next(&self.script, now) {
             Next::Request(request) => {
-                visit.pending = Some(request);
-                visit.operation = self.script.requests[request as usize].operation;
-                Turn::Asks(request)
+                active.pending = Some(request);
+                active.operation = self.script.requests[request as usize].operation;
+                NextAction::Sends(request)
             }
-            Next::Wait(length) => Turn::Thinks(length),
+            Next::Wait(length) => NextAction::Thinks(length),
             Next::End => {
                 if self.keeps {
-                    self.left = Some(visit.session.values().to_vec());
+                    self.left = Some(active.session.values().to_vec());
                 }
                 self.end(id);
-                Turn::Ended
+                NextAction::Ended
             }
             Next::Failed(failed) => {
-                let operation = visit.operation;
+                let operation = active.operation;
                 self.end(id);
-                Turn::Failed(failed, operation)
+                NextAction::Failed(failed, operation)
             }
         }
     }
@@ -189,9 +191,9 @@ impl Visits {
     }
 
     /// A session's next request may be sent at any arrival.
-    pub fn is_ready(&mut self, id: u32) {
-        if let Some(visit) = self.visits.get(id as usize).and_then(Option::as_ref) {
-            self.ready[visit.session.flow() as usize].push(id);
+    pub fn mark_ready(&mut self, id: u32) {
+        if let Some(active) = self.sessions.get(id as usize).and_then(Option::as_ref) {
+            self.ready[active.session.flow() as usize].push(id);
         }
     }
 
@@ -209,19 +211,19 @@ impl Visits {
 
     /// Number of the next request, unique in the whole run.
     pub fn next_number(&mut self) -> u64 {
-        self.asked += 1;
-        u64::from(self.share.index) + (self.asked - 1) * u64::from(self.share.of)
+        self.numbered += 1;
+        u64::from(self.share.index) + (self.numbered - 1) * u64::from(self.share.of)
     }
 
     /// A session that has finished thinking by `now`, and when it finished.
-    pub fn next_done(&mut self, now: i64) -> Option<(i64, u32)> {
+    pub fn next_awake(&mut self, now: i64) -> Option<(i64, u32)> {
         let Reverse((until, id)) = *self.thinking.peek().filter(|Reverse((until, _))| *until <= now)?;
         self.thinking.pop();
         Some((until, id))
     }
 
     /// Whether any session is still running.
-    pub fn are_under_way(&self) -> bool {
+    pub fn any_is_running(&self) -> bool {
         !self.thinking.is_empty() || !self.due.is_empty()
     }
 }

@@ -3,10 +3,11 @@
 
 use super::*;
 
-const HEAD: Wanted = Wanted { location: false, set_cookie: false, server_timing: false, head: true, body_bytes: 0 };
+const HEAD: WantedParts =
+    WantedParts { location: false, set_cookie: false, server_timing: false, head: true, body_bytes: 0 };
 
-fn body(body_bytes: u32) -> Wanted {
-    Wanted { body_bytes, ..HEAD }
+fn body(body_bytes: u32) -> WantedParts {
+    WantedParts { body_bytes, ..HEAD }
 }
 
 /// What can be looked at: fields, body, and whether it is cut.
@@ -19,7 +20,7 @@ fn seen(parser: &Parser) -> Seen {
 }
 
 /// Takes `responses` one after another on one connection, in pieces that end at `cuts` or where a response does.
-fn take(responses: &[&[u8]], wanted: Wanted, cuts: &[usize], mut memo: Option<&mut HeadMemo>) -> Vec<Seen> {
+fn take(responses: &[&[u8]], wanted: WantedParts, cuts: &[usize], mut memo: Option<&mut HeadMemo>) -> Vec<Seen> {
     let mut parser = Parser::new();
     let mut outcomes = Vec::new();
     for response in responses {
@@ -45,7 +46,7 @@ fn take(responses: &[&[u8]], wanted: Wanted, cuts: &[usize], mut memo: Option<&m
 
 /// The one outcome of `response` however it is cut: in two at every byte, in three, byte by byte; with and without
 /// a memory of heads; and after itself.
-fn see(response: &str, wanted: Wanted) -> Seen {
+fn see(response: &str, wanted: WantedParts) -> Seen {
     let bytes = response.as_bytes();
     let whole = take(&[bytes], wanted, &[], None).remove(0);
     let mut memo = HeadMemo::new();
@@ -77,8 +78,8 @@ fn fields_are_as_sent() {
     ]);
     assert_eq!(see(text, HEAD), (fields.clone(), vec![], true));
     assert_eq!(see(text, body(9)), (fields, b"hi".to_vec(), false));
-    assert_eq!(see(text, Wanted { head: false, ..body(1) }), (vec![], b"h".to_vec(), true));
-    assert_eq!(see(text, Wanted::default()), (vec![], vec![], true));
+    assert_eq!(see(text, WantedParts { head: false, ..body(1) }), (vec![], b"h".to_vec(), true));
+    assert_eq!(see(text, WantedParts::default()), (vec![], vec![], true));
     let text = "HTTP/1.1 200 OK\nA: b\nC:d\nContent-Length: 0\n\n";
     assert_eq!(see(text, HEAD).0, pairs(&[("A", "b"), ("C", "d"), ("Content-Length", "0")]));
     assert_eq!(see("HTTP/1.1 204 \r\n\r\n", body(5)), (vec![], vec![], false));
@@ -139,7 +140,8 @@ fn the_answer_to_head_has_fields() {
 fn a_remembered_head_shows_its_own_values() {
     let mut memo = HeadMemo::new();
     let mut parser = Parser::new();
-    for (round, wanted) in [Wanted::default(), HEAD, body(3), HEAD, Wanted::default(), body(2)].into_iter().enumerate()
+    for (round, wanted) in
+        [WantedParts::default(), HEAD, body(3), HEAD, WantedParts::default(), body(2)].into_iter().enumerate()
     {
         let text = format!("HTTP/1.1 200 OK\r\nDate: {round}\r\nContent-Length: {round}\r\n\r\n{}", "x".repeat(round));
         if round > 0 {

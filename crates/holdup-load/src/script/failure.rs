@@ -3,7 +3,7 @@
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Failed {
+pub enum StepFailure {
     /// A check did not hold.
     #[error("a check of the response did not hold")]
     Check,

@@ -34,7 +34,7 @@ impl Protocol {
     }
 
     /// The protocol that usually listens on `port`.
-    pub fn of_port(port: u16) -> Option<Self> {
+    pub fn by_port(port: u16) -> Option<Self> {
         match port {
             3306 | 3307 => Some(Self::Mysql),
             5432 | 5433 => Some(Self::Postgres),
@@ -59,14 +59,14 @@ impl Piece<'_> {
 }
 
 /// Where results go.
-pub(crate) struct Yield<'a> {
+pub(crate) struct Sinks<'a> {
     pub statements: &'a mut Statements,
     pub turns: &'a mut Vec<Turn>,
 }
 
 /// What is known about a connection's protocol.
 #[derive(Debug)]
-pub(crate) enum Speech {
+pub(crate) enum ProtocolReader {
     /// It will be recognised by the first bytes of either side; the connection was opened at that
     /// time.
     Unknown(i64),
@@ -80,14 +80,14 @@ pub(crate) enum Speech {
 macro_rules! each {
     ($speech:expr, $name:ident => $do:expr, $else:expr) => {
         match $speech {
-            Speech::Mysql($name) => $do,
-            Speech::Postgres($name) => $do,
-            Speech::Unknown(_) | Speech::Foreign => $else,
+            ProtocolReader::Mysql($name) => $do,
+            ProtocolReader::Postgres($name) => $do,
+            ProtocolReader::Unknown(_) | ProtocolReader::Foreign => $else,
         }
     };
 }
 
-impl Speech {
+impl ProtocolReader {
     /// A connection of `protocol`; `opened_at` if its start was seen.
     pub fn new(protocol: Option<Protocol>, opened_at: Option<i64>) -> Self {
         match (protocol, opened_at) {
@@ -107,7 +107,7 @@ impl Speech {
     }
 
     /// Bytes of the client or the server.
-    pub fn take(&mut self, is_client: bool, piece: &Piece<'_>, to: &mut Yield<'_>) {
+    pub fn take(&mut self, is_client: bool, piece: &Piece<'_>, to: &mut Sinks<'_>) {
         if let Self::Unknown(at) = *self {
             *self = match is_client {
                 true if is_startup(piece.bytes) => Self::new(Some(Protocol::Postgres), Some(at)),
@@ -123,7 +123,7 @@ impl Speech {
     }
 
     /// Bytes that were never captured.
-    pub fn lost(&mut self, is_client: bool, at: i64, count: u32, to: &mut Yield<'_>) {
+    pub fn lost(&mut self, is_client: bool, at: i64, count: u32, to: &mut Sinks<'_>) {
         if let Self::Unknown(_) = self {
             *self = Self::Foreign;
         }
@@ -140,7 +140,7 @@ impl Speech {
 
     /// The connection, or the capture, has ended: unanswered requests end with `unanswered` at
     /// `at`.
-    pub fn end(&mut self, unanswered: Outcome, at: i64, to: &mut Yield<'_>) {
+    pub fn end(&mut self, unanswered: Outcome, at: i64, to: &mut Sinks<'_>) {
         if let Self::Mysql(mysql) = self {
             mysql.ends(to);
         }
@@ -156,7 +156,7 @@ impl Speech {
     }
 
     /// Ends responses that end by turns, if nothing came since `since`.
-    pub fn quiet(&mut self, since: i64, to: &mut Yield<'_>) {
+    pub fn quiet(&mut self, since: i64, to: &mut Sinks<'_>) {
         each!(self, inner => {
             if let Some(Opaque { pending }) = inner.opaque() {
                 if pending.is_quiet_since(since) {

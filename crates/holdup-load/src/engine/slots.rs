@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::plan::Prepared;
-use super::visits::NOBODY;
+use super::sessions::NO_SESSION;
 
 /// A time that has not come yet.
 pub const NEVER: i64 = i64::MIN;
@@ -51,7 +51,7 @@ pub struct InFlight {
     /// What is sent instead of the prepared request: a redirected request, one with cookies, or one
     /// filled in for a session.
     pub instead: Option<Box<Prepared>>,
-    /// The session it is a step of, [`NOBODY`] if it has none.
+    /// The session it is a step of, [`NO_SESSION`] if it has none.
     pub session: u32,
     /// Its number, unique in the whole run.
     pub number: u64,
@@ -62,14 +62,14 @@ pub struct InFlight {
     /// The server's `Server-Timing`.
     pub timing: Option<Box<[u8]>>,
     /// The kept part of an HTTP/2 response, or of a statement's result, for checks and captures.
-    pub kept: Option<Box<Kept>>,
+    pub kept: Option<Box<KeptResponse>>,
     /// Details of an execution of a recorded mix.
-    pub told: Option<Box<Told>>,
+    pub execution: Option<Box<ExecutionDetails>>,
 }
 
 /// Details of one execution of a recorded mix, beside its times.
 #[derive(Clone, Debug)]
-pub struct Told {
+pub struct ExecutionDetails {
     /// Its number in the log.
     pub number: u64,
     /// Its session.
@@ -97,7 +97,7 @@ type Field = (Box<[u8]>, Option<Box<[u8]>>);
 
 /// The kept part of a response, where the protocol's own session keeps nothing.
 #[derive(Default)]
-pub struct Kept {
+pub struct KeptResponse {
     /// Header fields, or the columns of the first row; none is NULL.
     pub fields: Vec<Field>,
     /// The start of the body.
@@ -110,9 +110,9 @@ pub struct Kept {
     pub rows: u64,
 }
 
-impl Kept {
+impl KeptResponse {
     /// Empty, with room for so many bytes of a body.
-    pub fn of_body(most: usize) -> Self {
+    pub fn for_body(most: usize) -> Self {
         Self { most, ..Self::default() }
     }
 
@@ -130,7 +130,7 @@ impl Kept {
 
     /// Starts over: another response follows, and that one counts.
     pub fn restart(&mut self) {
-        *self = Self::of_body(self.most);
+        *self = Self::for_body(self.most);
     }
 }
 
@@ -141,7 +141,7 @@ struct Links {
 }
 
 /// All slots of a loop.
-pub struct Lanes {
+pub struct Slots {
     requests: Vec<Option<InFlight>>,
     links: Vec<Links>,
     /// Since when each has been free.
@@ -153,7 +153,7 @@ pub struct Lanes {
     streams: u32,
 }
 
-impl Lanes {
+impl Slots {
     /// `count` slots, `streams` on each connection.
     pub fn new(count: usize, streams: u32) -> Self {
         Self {
@@ -184,52 +184,52 @@ impl Lanes {
     }
 
     /// The connection that a slot belongs to.
-    pub fn connection(&self, lane: u32) -> u32 {
-        lane / self.streams
+    pub fn connection(&self, slot: u32) -> u32 {
+        slot / self.streams
     }
 
     /// The slots of a connection.
-    pub fn of(&self, connection: u32) -> Range<u32> {
+    pub fn of_connection(&self, connection: u32) -> Range<u32> {
         let from = connection * self.streams;
         from..(from + self.streams).min(self.requests.len() as u32)
     }
 
     /// The request in a slot.
-    pub fn get(&self, lane: u32) -> Option<&InFlight> {
-        self.requests[lane as usize].as_ref()
+    pub fn get(&self, slot: u32) -> Option<&InFlight> {
+        self.requests[slot as usize].as_ref()
     }
 
     /// The request in a slot.
-    pub fn get_mut(&mut self, lane: u32) -> Option<&mut InFlight> {
-        self.requests.get_mut(lane as usize)?.as_mut()
+    pub fn get_mut(&mut self, slot: u32) -> Option<&mut InFlight> {
+        self.requests.get_mut(slot as usize)?.as_mut()
     }
 
     /// Since when a slot has been free.
-    pub fn free_since(&self, lane: u32) -> i64 {
-        self.free_since[lane as usize]
+    pub fn free_since(&self, slot: u32) -> i64 {
+        self.free_since[slot as usize]
     }
 
     /// A free lane could not be used before `at`.
-    pub fn free_from(&mut self, lane: u32, at: i64) {
-        self.free_since[lane as usize] = at;
+    pub fn free_from(&mut self, slot: u32, at: i64) {
+        self.free_since[slot as usize] = at;
     }
 
     /// Puts a request into a free slot. Its deadline must not be before that of any other.
-    pub fn begin(&mut self, lane: u32, request: InFlight) {
-        debug_assert!(self.requests[lane as usize].is_none());
-        self.requests[lane as usize] = Some(request);
-        self.links[lane as usize] = Links { before: self.last, after: NONE };
+    pub fn begin(&mut self, slot: u32, request: InFlight) {
+        debug_assert!(self.requests[slot as usize].is_none());
+        self.requests[slot as usize] = Some(request);
+        self.links[slot as usize] = Links { before: self.last, after: NONE };
         match self.last {
-            NONE => self.first = lane,
-            last => self.links[last as usize].after = lane,
+            NONE => self.first = slot,
+            last => self.links[last as usize].after = slot,
         }
-        self.last = lane;
+        self.last = slot;
         self.in_flight += 1;
     }
 
     /// A part of the response arrived at `at`.
-    pub fn answered(&mut self, lane: u32, at: i64) -> Option<&mut InFlight> {
-        let request = self.requests.get_mut(lane as usize)?.as_mut()?;
+    pub fn answered(&mut self, slot: u32, at: i64) -> Option<&mut InFlight> {
+        let request = self.requests.get_mut(slot as usize)?.as_mut()?;
         if request.first_byte == NEVER {
             request.first_byte = at;
             self.answering += 1;
@@ -238,12 +238,12 @@ impl Lanes {
     }
 
     /// Ends the request in a slot; the slot is free from `at` on. False if it was empty.
-    pub fn end(&mut self, lane: u32, at: i64) -> bool {
-        let place = &mut self.requests[lane as usize];
+    pub fn end(&mut self, slot: u32, at: i64) -> bool {
+        let place = &mut self.requests[slot as usize];
         let Some(request) = place else { return false };
         self.answering -= usize::from(request.first_byte != NEVER);
         *place = None;
-        let Links { before, after } = self.links[lane as usize];
+        let Links { before, after } = self.links[slot as usize];
         match before {
             NONE => self.first = after,
             before => self.links[before as usize].after = after,
@@ -253,7 +253,7 @@ impl Lanes {
             after => self.links[after as usize].before = before,
         }
         self.in_flight -= 1;
-        self.free_since[lane as usize] = at;
+        self.free_since[slot as usize] = at;
         true
     }
 
@@ -284,13 +284,13 @@ impl InFlight {
             status: 0,
             location: None,
             instead: None,
-            session: NOBODY,
+            session: NO_SESSION,
             number: 0,
             trace: 0,
             sendings: 0,
             timing: None,
             kept: None,
-            told: None,
+            execution: None,
         }
     }
 }
@@ -301,23 +301,23 @@ mod tests {
 
     #[test]
     fn the_oldest_is_known_whatever_ends_when() {
-        let mut lanes = Lanes::new(4, 1);
-        let begin = |lanes: &mut Lanes, lane: u32, deadline: i64| {
+        let mut slots = Slots::new(4, 1);
+        let begin = |slots: &mut Slots, slot: u32, deadline: i64| {
             let request = InFlight { deadline, ..InFlight::new(0, 0, 0, 0, 0) };
-            lanes.begin(lane, request);
+            slots.begin(slot, request);
         };
-        for (lane, deadline) in [(2, 10), (0, 20), (3, 30)] {
-            begin(&mut lanes, lane, deadline);
+        for (slot, deadline) in [(2, 10), (0, 20), (3, 30)] {
+            begin(&mut slots, slot, deadline);
         }
-        assert_eq!(lanes.oldest(), Some((2, 10)));
-        assert!(lanes.end(0, 1) && !lanes.end(0, 1));
-        assert!(lanes.answered(2, 5).is_some());
-        assert_eq!((lanes.in_flight(), lanes.answering()), (2, 1));
-        lanes.end(2, 6);
-        begin(&mut lanes, 2, 40);
-        assert_eq!((lanes.oldest(), lanes.answering(), lanes.free_since(0)), (Some((3, 30)), 0, 1));
-        lanes.end(3, 7);
-        lanes.end(2, 8);
-        assert_eq!((lanes.oldest(), lanes.in_flight()), (None, 0));
+        assert_eq!(slots.oldest(), Some((2, 10)));
+        assert!(slots.end(0, 1) && !slots.end(0, 1));
+        assert!(slots.answered(2, 5).is_some());
+        assert_eq!((slots.in_flight(), slots.answering()), (2, 1));
+        slots.end(2, 6);
+        begin(&mut slots, 2, 40);
+        assert_eq!((slots.oldest(), slots.answering(), slots.free_since(0)), (Some((3, 30)), 0, 1));
+        slots.end(3, 7);
+        slots.end(2, 8);
+        assert_eq!((slots.oldest(), slots.in_flight()), (None, 0));
     }
 }

@@ -2,7 +2,7 @@
 //! are reused from the response before, so that a warm connection allocates nothing. It does not
 //! validate: heads that come here have been parsed.
 
-use crate::http::Wanted;
+use crate::http::WantedParts;
 
 /// Up to this size, an unused buffer is kept: the next request may need it.
 const KEPT_BYTES: usize = 64 * 1024;
@@ -12,14 +12,14 @@ const KEPT_HEAD_BYTES: usize = 4 * 1024;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct KeptResponse {
     head: Vec<u8>,
     body: Vec<u8>,
 }
 
-impl Kept {
+impl KeptResponse {
     /// Forgets the last response, and prepares for one of which `next` is wanted.
-    pub fn clear(&mut self, next: Wanted) {
+    pub fn clear(&mut self, next: WantedParts) {
         self.head.clear();
         self.body.clear();
         if self.head.capacity() > KEPT_HEAD_BYTES {

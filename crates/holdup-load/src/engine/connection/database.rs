@@ -5,15 +5,15 @@ use std::sync::Arc;
 use holdup_protocol::database::{Address, Login};
 
 use crate::scenario::HttpVersion;
-use crate::schedule::played::Manner;
+use crate::schedule::played::MixSettings;
 
 /// A session with a database.
-pub struct Talk {
+pub struct DatabaseSession {
     address: Arc<Address>,
     /// The account that the next socket uses.
     pub login: Arc<Login>,
     /// How the sessions of a recorded mix behave.
-    manner: Option<Arc<Manner>>,
+    manner: Option<Arc<MixSettings>>,
     pub session: holdup_protocol::database::Session,
     /// The login succeeded.
     pub is_logged_in: bool,
@@ -21,9 +21,9 @@ pub struct Talk {
     pub is_opening: bool,
 }
 
-impl Talk {
+impl DatabaseSession {
     /// For a socket that is being connected.
-    pub fn new(address: Arc<Address>, login: Arc<Login>, manner: Option<Arc<Manner>>) -> Self {
+    pub fn new(address: Arc<Address>, login: Arc<Login>, manner: Option<Arc<MixSettings>>) -> Self {
         let mut session = holdup_protocol::database::Session::new(address.dialect, Arc::clone(&login), address.tls);
         if let Some(manner) = &manner {
             session.take_rows(manner.rows);
@@ -49,9 +49,9 @@ impl Talk {
 
 /// The protocol of the target.
 #[derive(Clone)]
-pub enum Language {
+pub enum TargetProtocol {
     /// HTTP.
     Http(HttpVersion),
     /// SQL, with this account and, for a recorded mix, the manner of its sessions.
-    Sql(Arc<Address>, Arc<Login>, Option<Arc<Manner>>),
+    Sql(Arc<Address>, Arc<Login>, Option<Arc<MixSettings>>),
 }

@@ -1,6 +1,6 @@
 //! One request, or one statement, of a scenario: what is sent, checked, and captured.
 
-use crate::script::program::{Asked, Encoding, Form, OnFailure, Piece, Statement};
+use crate::script::program::{Encoding, Form, OnFailure, Piece, RequestSpec, Statement};
 use crate::script::{Capture, Condition, Names, Needs, Pick, Subjects, Template};
 use holdup_protocol::database::Dialect;
 
@@ -43,9 +43,9 @@ impl Language {
 const LARGEST_BODY_BYTES: u64 = 64 << 20;
 
 /// A parsed request. The index of its operation is still to be found by its name.
-pub struct Read {
+pub struct ParsedRequest {
     /// The request.
-    pub asked: Asked,
+    pub spec: RequestSpec,
     /// Its name, without its groups.
     pub name: String,
     /// Method as it is sent; empty for a statement.
@@ -70,7 +70,7 @@ pub fn read(
     language: Language,
     names: &Names,
     headers: &[(String, Node)],
-) -> Result<Read, YamlError> {
+) -> Result<ParsedRequest, YamlError> {
     let mut reader = Reader { names, feeders: Vec::new(), needs: Needs::default() };
     let (form, method, path, name) = match language {
         Language::Http => reader.http(node, map, headers)?,
@@ -119,9 +119,18 @@ pub fn read(
     if name.is_empty() {
         return Err(node.error("the name is empty"));
     }
-    let asked =
-        Asked { operation: 0, name: String::new(), form, captures, checks, judges_status, needs, on_failure, feeders };
-    Ok(Read { asked, name, method, path })
+    let spec = RequestSpec {
+        operation: 0,
+        name: String::new(),
+        form,
+        captures,
+        checks,
+        judges_status,
+        needs,
+        on_failure,
+        feeders,
+    };
+    Ok(ParsedRequest { spec, name, method, path })
 }
 
 impl Reader<'_> {

@@ -12,15 +12,15 @@ use crate::yaml::{Node, YamlError};
 const SHORTEST: usize = 4;
 
 /// A scenario's text and the secrets that were removed from it.
-pub struct Kept {
+pub struct MaskedText {
     /// YAML without secrets.
     pub text: String,
     secrets: Vec<String>,
 }
 
-impl Kept {
+impl MaskedText {
     /// From `root`, a scenario that may be wrong in any way.
-    pub fn of(root: &Node) -> Self {
+    pub fn from_tree(root: &Node) -> Self {
         let (mut secrets, mut names) = (Vec::new(), BTreeSet::new());
         let hidden = hide(root, &BTreeSet::new(), &mut |secret| {
             names.extend(filled_in(secret));
@@ -36,7 +36,7 @@ impl Kept {
     }
 
     /// Adds `value` to the secrets.
-    pub fn also(&mut self, value: &str) {
+    pub fn add_secret(&mut self, value: &str) {
         if value.len() >= SHORTEST {
             self.secrets.push(value.to_owned());
         }
@@ -52,8 +52,8 @@ impl Kept {
 }
 
 /// The text of a scenario that was made from flags, without secrets.
-pub fn kept(text: &str) -> String {
-    Node::parse(text, "the quick form").map_or_else(|_| String::new(), |root| Kept::of(&root).text)
+pub fn mask(text: &str) -> String {
+    Node::parse(text, "the quick form").map_or_else(|_| String::new(), |root| MaskedText::from_tree(&root).text)
 }
 
 /// `root` without its secrets, which are passed to `found`; `names` are the secret variables.
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn what_is_filled_into_a_secret_is_one() {
         let text = "vars: {handle: canary, page: 2}\nsecrets: [TOKEN]\ndefine: {get_token: [get: /x]}\nheaders:\n  Authorization: >-\n    Digest a=\"${handle}\",\n    b=canary\n";
-        let kept = kept(text);
+        let kept = mask(text);
         assert_eq!(
             kept,
             "vars:\n  handle: \"***\"\n  page: 2\nsecrets:\n  - TOKEN\ndefine:\n  get_token:\n    -\n      get: /x\nheaders:\n  Authorization: \"***\"\n"
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn messages_repeat_none() {
         let root = Node::parse("target: 'mysql://u:a canary@h'\npassword: x\n", "s.yaml").unwrap();
-        let error = Kept::of(&root).masked(root.error("found \"mysql://u:a canary@h\" and x"));
+        let error = MaskedText::from_tree(&root).masked(root.error("found \"mysql://u:a canary@h\" and x"));
         assert_eq!(error.message, "found \"mysql://u:***@h\" and x");
     }
 }

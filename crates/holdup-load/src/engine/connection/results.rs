@@ -1,0 +1,82 @@
+//! What a connection and its loop exchange: the state of the connection, what the loop lends it for
+//! reading, and what came of that.
+
+use holdup_protocol::http::http1;
+
+use crate::engine::clock::Clock;
+use crate::engine::outcome::Outcome;
+use crate::engine::refusals::Refusals;
+use crate::engine::slots::Slots;
+use crate::engine::tls::Tls;
+
+/// The state of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Without a socket.
+    Closed,
+    /// The kernel is connecting since this time.
+    Connecting(i64),
+    /// The TLS handshake is under way; connecting began at this time.
+    Handshaking(i64),
+    /// Requests can be sent.
+    Open,
+}
+
+/// A request that ended.
+pub struct EndedRequest {
+    /// Its slot.
+    pub slot: u32,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// When its last byte arrived.
+    pub at: i64,
+    /// Whether to send it again instead.
+    pub again: Resend,
+}
+
+/// Whether a request that the server did not process may be sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resend {
+    /// The server processed it, or does not say.
+    No,
+    /// The server refused it, and may refuse it again: resend once.
+    Once,
+    /// The server is closing a connection on which it has answered other requests: a new connection
+    /// should work as well.
+    Always,
+}
+
+/// The result of reading.
+pub enum ReadResult {
+    /// Everything that had arrived was read.
+    All,
+    /// There may be more: read again without waiting for an event.
+    Some,
+    /// The connection is broken; requests still on it ended with this outcome.
+    Broken(Outcome),
+}
+
+/// Values of `Set-Cookie` headers, each with the slot of the request it answered.
+pub type SetCookies = Vec<(u32, Box<[u8]>)>;
+
+/// What the loop lends a connection while it reads.
+pub struct ReadContext<'a> {
+    /// The buffer for reading.
+    pub buffer: &'a mut [u8],
+    /// All slots.
+    pub slots: &'a mut Slots,
+    /// Requests that ended.
+    pub ended: &'a mut Vec<EndedRequest>,
+    /// `Set-Cookie` headers by slot, if cookies are kept.
+    pub set_cookies: Option<&'a mut SetCookies>,
+    /// Most bytes of a body.
+    pub max_response_bytes: u64,
+    /// Turns the kernel's time stamps into moments.
+    pub clock: &'a Clock,
+    /// TLS, if the target speaks it.
+    pub tls: Option<&'a Tls>,
+    /// The last response head of each operation; the next is likely to be equal.
+    pub memos: &'a mut [http1::HeadMemo],
+    /// Texts of the database's refusals.
+    pub refusals: &'a mut Refusals,
+}
