@@ -1,6 +1,7 @@
 //! The Universal Scalability Law over an amount of a resource: `X(n) = gamma n / (1 + sigma (n - 1)
 //! + kappa n (n - 1))` (N. J. Gunther, "Guerrilla Capacity Planning", 2007), n in units. With
 //! `kappa = 0` it is Amdahl's law. It is fitted by weighted least squares of the logarithms.
+//!
 //! Intervals come from fitting plausible measurements, drawn with a fixed seed from the searches'
 //! own intervals (B. Efron, "Bootstrap methods", 1979).
 
