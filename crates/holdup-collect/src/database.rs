@@ -4,6 +4,7 @@
 use std::fmt::Display;
 use std::time::Instant;
 
+use holdup_protocol::database::Dialect;
 use holdup_recording::metrics::MetricName;
 use holdup_recording::rows::Sample;
 use holdup_recording::{Labels, clock};
@@ -161,6 +162,15 @@ pub(crate) fn password_of_variable(name: &str) -> Result<String, String> {
         .map_err(|_| format!("the environment variable {name}, named by password_env, is not set: export it first"))
 }
 
+/// What the server said of a login that it refused, with where the password comes from.
+pub(crate) fn refused_login(words: &dyn Display, user: &str, is_password_given: bool, dialect: Dialect) -> String {
+    let variable = dialect.password_variable();
+    if is_password_given {
+        return format!("{words}. User {user} came with a password: check it in the address or in {variable}");
+    }
+    format!("{words}. User {user} came without a password: put it into the environment variable {variable}")
+}
+
 /// `text` with each `%XX` replaced by its byte.
 ///
 /// # Errors
@@ -181,4 +191,26 @@ pub(crate) fn decoded(text: &str) -> Result<String, String> {
         }
     }
     String::from_utf8(out).map_err(|_| "its %XX sequences do not decode to UTF-8".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_login_names_the_one_variable() {
+        for (dialect, variable) in
+            [(Dialect::Mysql, "HOLDUP_MYSQL_PASSWORD"), (Dialect::Postgres, "HOLDUP_POSTGRES_PASSWORD")]
+        {
+            let refused = |is_given| refused_login(&"refused", "me", is_given, dialect);
+            assert_eq!(
+                refused(false),
+                format!("refused. User me came without a password: put it into the environment variable {variable}")
+            );
+            assert_eq!(
+                refused(true),
+                format!("refused. User me came with a password: check it in the address or in {variable}")
+            );
+        }
+    }
 }

@@ -27,6 +27,7 @@ mod statements;
 mod status;
 mod versions;
 
+use holdup_protocol::database::Dialect;
 use holdup_recording::{Batch, Coverage};
 
 use self::address::Address;
@@ -43,7 +44,7 @@ use self::slow_log::SlowLog;
 use self::statements::Statements;
 use crate::backoff::Backoffs;
 use crate::connections::Connections;
-use crate::database::{ReadWindow, Reads};
+use crate::database::{ReadWindow, Reads, refused_login};
 use crate::slow::SlowRequests;
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
@@ -258,11 +259,8 @@ impl MySql {
     fn unusable(&self, failure: Failure) -> ProbeError {
         let source_name = self.source();
         if failure.is_login() {
-            let why = format!(
-                "{failure} (user {}, password {})",
-                self.address.user,
-                if self.address.password.0.is_some() { "given" } else { "not given" }
-            );
+            let is_given = self.address.password.0.is_some();
+            let why = refused_login(&failure, &self.address.user, is_given, Dialect::Mysql);
             return ProbeError::Denied { source_name, why };
         }
         let way_out = match (&failure, self.address.extra_port) {

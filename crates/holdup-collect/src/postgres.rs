@@ -23,6 +23,7 @@ mod statements;
 mod tables;
 mod tls;
 
+use holdup_protocol::database::Dialect;
 use holdup_recording::{Batch, Coverage};
 
 use self::address::Address;
@@ -35,7 +36,7 @@ use self::statements::Statements;
 use self::tables::Tables;
 use crate::backoff::Backoffs;
 use crate::connections::Connections;
-use crate::database::{ReadWindow, Reads};
+use crate::database::{ReadWindow, Reads, refused_login};
 use crate::pace::Turn;
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
@@ -203,8 +204,8 @@ impl PostgreSql {
         let source_name = self.source();
         match failure {
             Failure::Login(words) => {
-                let given = if self.address.password.reveal().is_empty() { "not given" } else { "given" };
-                let why = format!("{words} (user {}, password {given})", self.address.user);
+                let is_given = !self.address.password.reveal().is_empty();
+                let why = refused_login(&words, &self.address.user, is_given, Dialect::Postgres);
                 ProbeError::Denied { source_name, why }
             }
             Failure::Server(..) => ProbeError::Unreachable { source_name, why: failure.to_string() },

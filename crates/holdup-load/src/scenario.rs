@@ -30,7 +30,7 @@ pub use self::generator::{Generator, Pace};
 pub use self::http::{Http, HttpVersion, parse_bytes};
 pub use self::masked_text::mask;
 pub use self::names::Inputs;
-pub use self::target::{Target, password_variable};
+pub use self::target::Target;
 use crate::model::{Closed, Load};
 use crate::schedule::Share;
 use crate::yaml::{Node, YamlError};

@@ -5,14 +5,12 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use holdup_protocol::database::Dialect;
 use holdup_recording::files;
 
 use crate::ProbeError;
 use crate::database::{decoded, host_and_port, password_of_variable, user_and_password};
 use crate::plans::PlanMode;
-
-/// Environment variable with the password, read if the address names no other source.
-const PASSWORD_VARIABLE: &str = "HOLDUP_MYSQL_PASSWORD";
 
 const PARAMETERS: &str = "extra_port=N, tls=verify|require|off, tls_ca=PATH, password_env=VAR, password_file=PATH, option_file=PATH, log=PATH, plans=off|explain|analyze";
 
@@ -130,7 +128,8 @@ fn read(address: &str) -> Result<Address, String> {
     if found.user.is_empty() {
         found.user = options.user.ok_or("the user is missing")?;
     }
-    found.password.0 = found.password.0.or(options.password).or_else(|| std::env::var(PASSWORD_VARIABLE).ok());
+    found.password.0 =
+        found.password.0.or(options.password).or_else(|| std::env::var(Dialect::Mysql.password_variable()).ok());
     Ok(found)
 }
 

@@ -4,16 +4,12 @@
 
 use std::path::PathBuf;
 
-use holdup_protocol::database::Secret;
-
+use holdup_protocol::database::{Dialect, Secret};
 use holdup_recording::files;
 
 use crate::ProbeError;
 use crate::database::{decoded, host_and_port, password_of_variable, user_and_password};
 use crate::plans::PlanMode;
-
-/// Environment variables with the password, read if the address names no other source.
-const PASSWORD_VARIABLES: &[&str] = &["HOLDUP_POSTGRESQL_PASSWORD", "PGPASSWORD"];
 
 const PARAMETERS: &str = "sslmode=disable|prefer|require|verify-ca|verify-full, sslrootcert=PATH, password_env=VAR, \
      password_file=PATH, host=/SOCKET/FOLDER, log=PATH, plans=off|explain|analyze";
@@ -131,7 +127,7 @@ fn read(address: &str) -> Result<Address, String> {
     if found.database.is_empty() {
         found.database.clone_from(&found.user);
     }
-    let password = password.or_else(|| PASSWORD_VARIABLES.iter().find_map(|name| std::env::var(name).ok()));
+    let password = password.or_else(|| std::env::var(Dialect::Postgres.password_variable()).ok());
     found.password = Secret::new(password.unwrap_or_default());
     Ok(found)
 }

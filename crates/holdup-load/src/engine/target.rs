@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::outcome::Outcome;
 use super::tls::{self, Tls, TlsError};
-use crate::scenario::{HttpVersion, Scenario, Target, password_variable};
+use crate::scenario::{HttpVersion, Scenario, Target};
 use holdup_protocol::database::{Address, Dialect, Event};
 
 /// How long the target may take to accept the first connection, and to complete the handshake.
@@ -255,7 +255,7 @@ fn way_out(error: &holdup_protocol::database::Error, dialect: Dialect) -> String
     };
     match code.as_str() {
         "1045" | "1698" | "28P01" | "28000" => {
-            let variable = password_variable(dialect);
+            let variable = dialect.password_variable();
             format!(
                 "; the password is taken from the address or from the environment: read -rs {variable}; export {variable}"
             )

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use holdup_protocol::database::{Address, Dialect, Secret, TlsMode};
+use holdup_protocol::database::{Address, Secret, TlsMode};
 
 /// `http[s]://host[:port]`, without path or credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl Target {
     pub fn database_called(name: &str, address: &str) -> Result<Self, String> {
         let mut address = Address::parse(address).map_err(|why| why.to_string())?;
         if address.password.reveal().is_empty() {
-            let variable = password_variable(address.dialect);
+            let variable = address.dialect.password_variable();
             let own = (!name.is_empty()).then(|| format!("{variable}_{}", as_variable(name)));
             if let Some(password) = own.and_then(|own| std::env::var(own).ok()).or_else(|| std::env::var(variable).ok())
             {
@@ -122,14 +122,6 @@ fn default_port(tls: bool) -> u16 {
 /// A name in the spelling of environment variables.
 fn as_variable(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect()
-}
-
-/// The environment variable for a database's password, so that no file has to contain it.
-pub fn password_variable(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Mysql => "HOLDUP_MYSQL_PASSWORD",
-        Dialect::Postgres => "HOLDUP_POSTGRES_PASSWORD",
-    }
 }
 
 #[cfg(test)]

@@ -28,6 +28,15 @@ impl Dialect {
         }
     }
 
+    /// The environment variable that holds the password of an account, wherever holdup needs one.
+    #[must_use]
+    pub const fn password_variable(self) -> &'static str {
+        match self {
+            Self::Mysql => "HOLDUP_MYSQL_PASSWORD",
+            Self::Postgres => "HOLDUP_POSTGRES_PASSWORD",
+        }
+    }
+
     fn port(self) -> u16 {
         match self {
             Self::Mysql => 3306,

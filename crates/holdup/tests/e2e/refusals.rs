@@ -204,7 +204,7 @@ fn accounts() {
             let done = refused(dir.path(), &arguments.iter().map(String::as_str).collect::<Vec<_>>(), words);
             assert!(!done.stderr.contains("c4nary"), "{}", done.stderr);
         };
-        refused(server.address(USER, "c4nary-wr0ng"), &["Access denied", USER]);
+        refused(server.address(USER, "c4nary-wr0ng"), &["Access denied", USER, "HOLDUP_MYSQL_PASSWORD"]);
         refused(server.address(POOR, CANARY), &["GRANT PROCESS ON *.* TO 'poor'@'%'", "--partial"]);
         refused(format!("mysql://{USER}:{CANARY}@127.0.0.1:{}", free_port()), &["refused"]);
         refused(format!("mysql://{USER}:{CANARY}@127.0.0.1:notaport"), &["mysql://"]);
