@@ -7,6 +7,7 @@ use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use holdup_recording::objective::State;
 use holdup_recording::rows::Request;
 use holdup_recording::{Recording, metrics};
 
@@ -17,7 +18,7 @@ use crate::search;
 use holdup_signals::client::{client_queue_ms, is_latency, mean_over, service_ms, unloaded_ms};
 use holdup_signals::degradation;
 use holdup_signals::latency::{self, Origin};
-use holdup_signals::objectives::{Objective, Run};
+use holdup_signals::objectives::{Objective, Run, watched};
 use holdup_signals::operations::{self, Operation};
 use holdup_signals::view::Index;
 use holdup_signals::yardstick::SERVICE_SLOWED;
@@ -105,18 +106,20 @@ impl<'a> Case<'a> {
         let operations = operations::summarize(recording, &requests, window, warm_up.measured_from());
         let validity = Validity::judge(manifest, &index, &requests, whole);
 
-        let objectives = Run {
-            recording,
-            requests: &requests,
-            operations: &operations,
-            window,
-            measured_from: warm_up.measured_from(),
-        }
-        .judge();
+        let objectives = match &manifest.load {
+            None => watched::judge(manifest, &client, measured_by),
+            Some(_) => {
+                let measured_from = warm_up.measured_from();
+                Run { recording, requests: &requests, operations: &operations, window, measured_from }.judge()
+            }
+        };
+        // Objectives that nothing watched can judge say nothing of whether it was slow.
+        let is_open = manifest.load.is_none() && objectives.iter().all(|o| o.judgement.state == State::NotJudged);
+        let held: &[Objective] = if is_open { &[] } else { &objectives };
 
         let other = against.as_ref().map(|a| &a.calm);
         let find = |client: &ClientView| {
-            let degradation = Degradation::find(client, &operations, &objectives, other).or_else(|| {
+            let degradation = Degradation::find(client, &operations, held, other).or_else(|| {
                 let limited = search::limited(recording).filter(|_| window.is_none())?;
                 Degradation::of_generator(client, limited)
             })?;
@@ -137,7 +140,7 @@ impl<'a> Case<'a> {
             let overlaps = |s: Window| limited.iter().any(|l| l.from < s.to && s.from < l.to);
             let mut rest = client.clone();
             rest.seconds.retain(|s| !overlaps(s.window));
-            match find(&rest).filter(|_| degradation::is_any_degraded(&rest, &objectives, other)) {
+            match find(&rest).filter(|_| degradation::is_any_degraded(&rest, held, other)) {
                 Some(degradation) => (found, left_out) = (Some(degradation), limited),
                 // The generator causes the whole symptom.
                 None => limited_ratio = 1.0,

@@ -21,7 +21,7 @@ pub const MANIFEST: &str = "manifest.json";
 pub const FORMAT_MAJOR: u32 = 1;
 
 /// Rises with every added table, column or key.
-pub const FORMAT_MINOR: u32 = 6;
+pub const FORMAT_MINOR: u32 = 7;
 
 /// Version of the recording format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -238,6 +238,9 @@ pub struct Manifest {
     /// The load, if there was one.
     #[serde(default)]
     pub load: Option<LoadFacts>,
+    /// Objectives of what was watched, where no load has its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub thresholds: Vec<Threshold>,
     /// The load's phases in order.
     #[serde(default)]
     pub phases: Vec<Phase>,
@@ -264,6 +267,7 @@ impl Manifest {
             ended_at: None,
             host,
             load: None,
+            thresholds: Vec::new(),
             phases: Vec::new(),
             scenario: None,
             coverage: Vec::new(),

@@ -5,6 +5,7 @@
 //! out another part of the run. In that case, and without histograms, holdup counts the rows.
 
 mod seconds;
+pub mod watched;
 
 use holdup_recording::Recording;
 use holdup_recording::manifest::{Manifest, Threshold};

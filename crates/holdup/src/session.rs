@@ -16,7 +16,7 @@ use holdup_load::scenario::{RateOf, Scenario, WarmUp};
 use holdup_load::schedule::Share;
 use holdup_load::stats::{Live, Second};
 use holdup_recording::hlog::Interval;
-use holdup_recording::manifest::{Host, LoadFacts, Totals};
+use holdup_recording::manifest::{Host, LoadFacts, Threshold, Totals};
 use holdup_recording::priority::give_way;
 use holdup_recording::reader::SEARCH;
 use holdup_recording::rows::Event;
@@ -41,6 +41,8 @@ pub struct Session<'a> {
     pub scenario: Option<&'a Scenario>,
     /// How long to watch without a load.
     pub watch_for: Option<Duration>,
+    /// Objectives of what is watched without a load.
+    pub thresholds: Vec<Threshold>,
     /// Addresses of sources.
     pub watch: &'a [String],
     /// Time between samples.
@@ -165,6 +167,7 @@ pub fn record_to(
 
     let mut manifest = Manifest::starting(session.name, clock::now_ns(), host());
     manifest.coverage = coverage.iter().flatten().cloned().collect();
+    manifest.thresholds.clone_from(&session.thresholds);
     manifest.scenario = session.scenario.and_then(|s| s.text.clone());
     manifest.load = session.scenario.zip(engine.as_ref()).map(|(scenario, engine)| load_facts(scenario, engine));
     let _recording = stop::Recording::begin();
@@ -445,6 +448,7 @@ mod tests {
             name: "watch",
             scenario: None,
             watch_for: Some(Duration::from_millis(300)),
+            thresholds: Vec::new(),
             watch: &["host".to_owned()],
             interval: Duration::from_millis(100),
             dir: &dir.path().join("recording"),

@@ -60,6 +60,9 @@ fn is_group<S: AsRef<str>>(name: &str, operations: &[S]) -> Result<bool, String>
         return Ok(true);
     }
     let known: Vec<&str> = names.by_ref().collect();
+    if known.is_empty() {
+        return Err(format!("only a load has operations: leave \"{name}\" out"));
+    }
     Err(format!("no operation is called \"{name}\"; known: {}", known.join(", ")))
 }
 
@@ -143,5 +146,7 @@ mod tests {
             let why = parse(text, &OPERATIONS).err().unwrap_or_else(|| panic!("{text} is accepted"));
             assert!(why.contains(words), "{text}: {why}");
         }
+        let why = parse("search p99 < 1s", &[] as &[&str]).unwrap_err();
+        assert_eq!(why, "only a load has operations: leave \"search\" out");
     }
 }

@@ -79,6 +79,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
                     name,
                     scenario: Some(&scenario),
                     watch_for: None,
+                    thresholds: Vec::new(),
                     watch: &[
                         "host".to_owned(),
                         format!("pid:{}", service.process.id()),

@@ -10,6 +10,7 @@ use holdup_recording::{Batch, Recording, clock};
 use holdup_signals::Window;
 
 use super::moment::{Moment, moment};
+use super::thresholds::ThresholdArgs;
 use super::{duration, print_json};
 use crate::failure::Failure;
 use crate::terminal;
@@ -24,6 +25,7 @@ Examples:
   holdup diagnose recordings/today --from 14:05 --to 14:20
   holdup diagnose recordings/today --last 15m
   holdup diagnose recordings/today --against recordings/last-week
+  holdup diagnose recordings/first --threshold 'p99 < 250ms'
   holdup diagnose recordings/first --on instance:db.r5.2xlarge --on volume:gp3:500G
   holdup diagnose recordings/first --request 4bf92f3577b34da6a3ce929d0e0e4736")]
 pub struct Args {
@@ -67,6 +69,9 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["json", "request"])]
     counters: bool,
 
+    #[command(flatten)]
+    thresholds: ThresholdArgs,
+
     /// Exit with 1 if a culprit is found
     #[arg(long)]
     fail_on_finding: bool,
@@ -81,6 +86,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     // The breakdown of a single request needs its rows.
     let open = if args.request.is_some() { Recording::open } else { Recording::open_condensed };
     let mut recording = open(&args.recording).map_err(Failure::unusable)?;
+    args.thresholds.add_to(&mut recording.manifest)?;
     for address in &args.on {
         let mut told = Batch::default();
         let wrong = |error: String| Failure::Unusable(error.replace("--watch", "--on"));
@@ -114,6 +120,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         })?,
         _ => diagnose(&recording, window),
     };
+    args.thresholds.check_judged(&diagnosis)?;
     if args.json {
         print_json(&diagnosis)?;
     } else {
@@ -124,6 +131,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         let whole = || terminal::verbose(&diagnosis, args.counters);
         terminal::print(&if is_whole { whole() } else { terminal::brief(&diagnosis, Some(&args.recording)) });
     }
+    args.thresholds.check_met(&diagnosis)?;
     if args.fail_on_finding && diagnosis.is_named() {
         return Err(Failure::No(diagnosis.headline));
     }

@@ -86,6 +86,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
                 name: &variant.name,
                 scenario: Some(&scenario),
                 watch_for: None,
+                thresholds: Vec::new(),
                 watch: &act.watch,
                 interval: args.interval.or(lab.interval).unwrap_or(INTERVAL),
                 dir: &place,

@@ -30,6 +30,7 @@ mod scenario_args;
 pub mod secret_values;
 pub mod settle;
 mod sql_args;
+mod thresholds;
 pub mod top;
 pub mod watch;
 
@@ -143,6 +144,7 @@ impl Sampling {
             name,
             scenario: Some(scenario),
             watch_for: None,
+            thresholds: Vec::new(),
             watch: &scenario.watch,
             interval: self.interval,
             dir,

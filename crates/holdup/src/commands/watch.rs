@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::thresholds::ThresholdArgs;
 use super::{Output, Sampling, conclude, duration};
 use crate::failure::Failure;
 use crate::progress::Progress;
@@ -15,6 +16,7 @@ Examples:
   holdup watch --watch host --watch pid:4711 --for 60s
   holdup watch --watch mysql://holdup@127.0.0.1:3306 --watch prometheus:http://127.0.0.1:9100/metrics
   holdup watch --watch host --for 10s -o recordings/quiet --json
+  holdup watch --watch host --watch prometheus:http://127.0.0.1:8080/metrics --for 60s --threshold 'p99 < 500ms'
 
 `holdup doctor` proposes sources on this machine.")]
 pub struct Args {
@@ -24,6 +26,9 @@ pub struct Args {
     /// Record for this long [default: until Ctrl-C]
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     length: Option<Duration>,
+
+    #[command(flatten)]
+    thresholds: ThresholdArgs,
 
     #[command(flatten)]
     output: Output,
@@ -36,6 +41,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         ));
     }
     let watched = args.sampling.watched();
+    let thresholds = args.thresholds.for_sources(&watched)?;
     quota::restore_if_any();
     let stop = crate::stop::stop_flag()?;
     let mut progress = Progress::new(args.output.quiet, args.length);
@@ -44,6 +50,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         name: "watch",
         scenario: None,
         watch_for: args.length,
+        thresholds,
         watch: &watched,
         interval: args.sampling.interval,
         dir: &dir,
@@ -52,6 +59,10 @@ pub fn run(args: Args) -> Result<(), Failure> {
         limits: args.sampling.limits(),
     };
     let recorded = session::record(&session, &mut progress, &stop)?;
-    conclude(&recorded, args.output.json)?;
-    if recorded.interrupted { Err(Failure::Interrupted) } else { Ok(()) }
+    let diagnosis = conclude(&recorded, args.output.json)?;
+    if recorded.interrupted {
+        return Err(Failure::Interrupted);
+    }
+    args.thresholds.check_judged(&diagnosis)?;
+    args.thresholds.check_met(&diagnosis)
 }

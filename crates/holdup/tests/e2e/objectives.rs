@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::program::{Finished, Running, finish, holdup, manifest, send};
+use crate::program::{Finished, Running, finish, free_port, holdup, manifest, root, send};
 use crate::python;
 use crate::service::Service;
 
@@ -157,4 +157,56 @@ fn flags_that_are_wrong_say_the_way_out() {
         assert_eq!(done.code(), Some(2), "{}", done.stdout);
         assert!(done.stderr.contains(words), "{}", done.stderr);
     }
+}
+
+/// `diagnose` and `watch` take objectives as `run` does, and say when nothing can judge one.
+#[test]
+fn thresholds_of_commands_without_a_load() {
+    let dir = tempfile::tempdir().unwrap();
+    let fixture = root().join("fixtures/demo-faulty");
+    let diagnose = |objective: &str| finish(holdup(["diagnose", "--threshold", objective]).arg(&fixture), 60);
+    let missed = diagnose("p99 < 300ms");
+    assert_eq!(missed.code(), Some(1), "{}", missed.stderr);
+    assert!(missed.stderr.contains("objective missed") && missed.stderr.contains("p99 < 300ms"), "{}", missed.stderr);
+    // The recording has an objective of its own that was missed: only those given set the exit code.
+    let met = diagnose("p99 < 1m");
+    assert_eq!(met.code(), Some(0), "{}", met.stderr);
+    let wrong = diagnose("p99 < 300");
+    assert_eq!(wrong.code(), Some(2), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("--threshold: expected a duration"), "{}", wrong.stderr);
+
+    let unmeasured = finish(holdup(["watch", "--for=1s", "--watch=host", "--threshold", "p99 < 1s"]), 30);
+    assert_eq!(unmeasured.code(), Some(2), "{}", unmeasured.stderr);
+    assert!(unmeasured.stderr.contains("--watch prometheus:http://APP/metrics"), "{}", unmeasured.stderr);
+    let quiet = dir.path().join("quiet");
+    let watched = finish(holdup(["watch", "--quiet", "--for=2s", "--watch=host", "-o"]).arg(&quiet), 60);
+    assert_eq!(watched.code(), Some(0), "{}", watched.stderr);
+    let open = finish(holdup(["diagnose", "--threshold", "p99 < 1s"]).arg(&quiet), 60);
+    assert_eq!((open.code(), open.stdout.as_str()), (Some(2), ""), "{}", open.stderr);
+    assert!(open.stderr.contains("no source measured response times"), "{}", open.stderr);
+}
+
+/// The bundled service's own metrics are what a watched objective is judged by.
+#[test]
+fn a_watched_objective_is_judged_by_the_apps_metrics() {
+    let dir = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let service = Service::with(&["--work-ms=1", "--route=/=", &format!("--admin=127.0.0.1:{port}")]);
+    let url = service.url();
+    let load = Running::start(
+        holdup(["run", "--url", &url, "--rate=50", "--duration=12s", "--no-collect", "--quiet", "-o"])
+            .arg(dir.path().join("load")),
+    );
+    let metrics = format!("prometheus:http://127.0.0.1:{port}/metrics");
+    for (name, objective, code) in [("missed", "p50 < 1us", 1), ("met", "p50 < 10m", 0)] {
+        let out = dir.path().join(name);
+        let watch = ["watch", "--quiet", "--for=4s", "--watch", &metrics, "--threshold", objective, "-o"];
+        let done = finish(holdup(watch).arg(&out), 60);
+        assert_eq!(done.code(), Some(code), "{}{}", done.stdout, done.stderr);
+        assert_eq!(manifest(&out)["thresholds"][0]["text"], objective);
+        // The recording keeps the objective: it is judged by it again.
+        let again = finish(holdup(["diagnose", "--json"]).arg(&out), 60).json();
+        assert_eq!(again["objectives"][0]["state"], name, "{:#}", again["objectives"]);
+    }
+    load.finish(Duration::from_secs(30));
 }

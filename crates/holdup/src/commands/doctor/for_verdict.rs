@@ -166,6 +166,7 @@ fn measure(
         name: "for-verdict",
         scenario: None,
         watch_for: Some(length),
+        thresholds: Vec::new(),
         watch: &watch,
         interval: INTERVAL,
         dir: &to,
