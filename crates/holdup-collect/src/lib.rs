@@ -35,6 +35,7 @@ pub mod postgres;
 pub mod probe;
 pub mod proc;
 pub mod process;
+pub mod processes;
 pub mod prometheus;
 pub mod puma;
 mod reading;

@@ -15,6 +15,7 @@ mod gate;
 mod log;
 mod plans;
 mod probe;
+pub mod processes;
 mod readings;
 mod resolve;
 mod server;
@@ -52,21 +53,7 @@ pub use crate::plans::fuzz as fuzz_plans;
 /// # Errors
 /// If the address is not understood, or if a file or variable that it names does not exist.
 pub fn make(address: &str, options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
-    let address = Address::parse(address)?;
-    Ok(Box::new(PostgreSql {
-        source: address.source(),
-        log: address.log.clone().map(Log::new),
-        address,
-        partial: options.partial,
-        server: None,
-        connections: Connections::default(),
-        backoffs: Backoffs::default(),
-        parts: Parts::default(),
-        statements: Statements::default(),
-        tables: Tables::default(),
-        counters: Counters::default(),
-        plans: Plans::default(),
-    }))
+    Ok(Box::new(PostgreSql::at(address, options)?))
 }
 
 struct PostgreSql {
@@ -135,7 +122,7 @@ impl Collector for PostgreSql {
         // better than a wrong one.
         if self.parts.sessions {
             let (size, texts) = (self.parts.query_size, &self.statements.texts);
-            reads.read("sessions", || sessions::sample(&server, source, size, texts, batch));
+            reads.read("sessions", || sessions::sample(&server, source, size, texts, None, batch));
         }
         // These reads pause per view, table and query.
         if !reads.lost {
@@ -160,6 +147,25 @@ impl Collector for PostgreSql {
 }
 
 impl PostgreSql {
+    /// The server at `address`, without a connection yet.
+    fn at(address: &str, options: &Options) -> Result<Self, ProbeError> {
+        let address = Address::parse(address)?;
+        Ok(Self {
+            source: address.source(),
+            log: address.log.clone().map(Log::new),
+            address,
+            partial: options.partial,
+            server: None,
+            connections: Connections::default(),
+            backoffs: Backoffs::default(),
+            parts: Parts::default(),
+            statements: Statements::default(),
+            tables: Tables::default(),
+            counters: Counters::default(),
+            plans: Plans::default(),
+        })
+    }
+
     /// Reads the new content of the log; returns an error message.
     fn follow(&mut self, batch: &mut Batch) -> Option<String> {
         let (log, form) = (self.log.as_mut()?, self.parts.log.as_ref()?);

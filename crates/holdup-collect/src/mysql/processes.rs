@@ -1,37 +1,15 @@
-//! The true process list: what each session does now, and what it waits for. It is for display: it
-//! records nothing, and it costs the server no more than a process list does.
+//! MySQL's true process list: its sessions, the queue of its thread pool and its lock waits, joined.
 
-use holdup_recording::rows::{Sample, Session};
 use holdup_recording::{Batch, clock};
 
 use super::server::Flavour;
 use super::{MySql, Reads, pool, read_sessions, status};
+use crate::processes::{Look, Process};
 use crate::watch::Options;
 use crate::{Collector as _, ProbeError, ReadError};
 
 /// A server whose processes are shown.
 pub struct Processes(MySql);
-
-/// One session.
-#[derive(Clone, Debug)]
-pub struct Process {
-    /// As it would be recorded: without literals.
-    pub session: Session,
-    /// Its statement as it was sent, with literals; for an idle session that holds a lock, its last
-    /// statement.
-    pub statement: Option<String>,
-}
-
-/// The server at one moment.
-#[derive(Clone, Debug)]
-pub struct Look {
-    /// When, nanoseconds since 1970.
-    pub at: i64,
-    /// All sessions that are active or block others, and some of the idle ones.
-    pub processes: Vec<Process>,
-    /// Sessions by true state, the thread pool, the server's counters, replication.
-    pub samples: Vec<Sample>,
-}
 
 impl Processes {
     /// Connects to the server at `address`, e.g. `mysql://user@127.0.0.1:3306`. Also returns notes

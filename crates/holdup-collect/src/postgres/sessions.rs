@@ -27,12 +27,13 @@ const IDLE_ROWS_MAX: usize = 100;
 const WAITERS_MAX: usize = 100;
 
 /// Sessions except holdup's own, including those server processes that work on tables; their number
-/// by state; and the activity of all server processes.
+/// by state; and the activity of all server processes. `statements` takes what each runs, with literals.
 pub(super) fn sample(
     server: &Server,
     source: &str,
     query_size: usize,
     texts: &Texts,
+    mut statements: Option<&mut HashMap<i64, String>>,
     batch: &mut Batch,
 ) -> Result<(), Failure> {
     let query_id = if server.major() >= 14 { "query_id" } else { "NULL" };
@@ -79,6 +80,9 @@ pub(super) fn sample(
         let is_cut = |text: &&str| text.len() + 1 >= query_size || row.text(16) == Some("t");
         let whole = query.filter(is_cut).and_then(|_| texts.digest_text(row.int(10)?));
         let text = whole.map(str::to_owned).or_else(|| query.map(|text| digest_text(text, Dialect::PostgreSql)));
+        if let (Some(statements), Some(query)) = (&mut statements, query) {
+            statements.insert(id, query.to_owned());
+        }
         let wait = row.text(6).zip(row.text(7)).map(|(kind, event)| format!("{kind}:{event}"));
         batch.sessions.push(Session {
             observed_at: read.at(),

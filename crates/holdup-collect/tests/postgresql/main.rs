@@ -10,6 +10,7 @@ mod large;
 mod lexer;
 mod logged;
 mod plans;
+mod processes;
 mod replica;
 mod server;
 mod sick;

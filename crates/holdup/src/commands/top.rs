@@ -6,7 +6,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use holdup_collect::ReadError;
-use holdup_collect::mysql::processes::{Look, Processes};
+use holdup_collect::processes::Look;
+use holdup_collect::{mysql, postgres};
 
 use super::duration;
 use super::secret_values::value;
@@ -24,13 +25,15 @@ const WAKE: Duration = Duration::from_millis(50);
 Examples:
   holdup top mysql://holdup@127.0.0.1:3306
   holdup top mysql://holdup@127.0.0.1:3306 --once
+  holdup top postgresql://holdup@127.0.0.1:5432/shop
   holdup top 'mysql://holdup@127.0.0.1:3306?extra_port=3307' --interval 2s --literals
   holdup top mysql://holdup@127.0.0.1:3306 --json | jq -c .sessions_by_true_state
 
-The account needs PROCESS, and SELECT on performance_schema to show the last statement of a session that holds a lock.
-Set the password in HOLDUP_MYSQL_PASSWORD. Ctrl-C ends it.")]
+On MySQL the account needs PROCESS, and SELECT on performance_schema to show the last statement of a session that holds
+a lock. On PostgreSQL it needs pg_monitor. Set the password in HOLDUP_MYSQL_PASSWORD or HOLDUP_POSTGRES_PASSWORD.
+Ctrl-C ends it.")]
 pub struct Args {
-    /// Server: mysql://USER@HOST:PORT, as for --watch; or @FILE
+    /// Server: mysql://USER@HOST:PORT or postgresql://USER@HOST:PORT/DATABASE, as for --watch; or @FILE
     #[arg(value_name = "ADDRESS", value_parser = value)]
     address: String,
 
@@ -51,15 +54,54 @@ pub struct Args {
     json: bool,
 }
 
+/// A server whose sessions are shown.
+enum Server {
+    MySql(mysql::processes::Processes),
+    PostgreSql(postgres::processes::Processes),
+}
+
+impl Server {
+    /// Connects to the server at `address`. Also returns notes on what cannot be shown, and how to enable it.
+    fn open(address: &str) -> Result<(Self, Vec<String>), Failure> {
+        let opened = if address.starts_with("mysql://") {
+            mysql::processes::Processes::open(address).map(|(server, notes)| (Self::MySql(server), notes))
+        } else if address.starts_with("postgresql://") || address.starts_with("postgres://") {
+            postgres::processes::Processes::open(address).map(|(server, notes)| (Self::PostgreSql(server), notes))
+        } else {
+            // The argument may hold a password, so the error does not repeat it.
+            let addresses = "mysql://USER@HOST:PORT or postgresql://USER@HOST:PORT/DATABASE";
+            return Err(Failure::Unusable(format!("top shows a database's sessions: holdup top {addresses}")));
+        };
+        opened.map_err(|error| Failure::Unusable(error.to_string().replace("--watch ", "")))
+    }
+
+    fn source(&self) -> &str {
+        match self {
+            Self::MySql(server) => server.source(),
+            Self::PostgreSql(server) => server.source(),
+        }
+    }
+
+    fn release(&self) -> String {
+        match self {
+            Self::MySql(server) => server.release(),
+            Self::PostgreSql(server) => server.release(),
+        }
+    }
+
+    fn look(&mut self) -> Result<Look, ReadError> {
+        match self {
+            Self::MySql(server) => server.look(),
+            Self::PostgreSql(server) => server.look(),
+        }
+    }
+}
+
 /// One sample: the server's name for itself, and its sessions.
 type SampleResult = (String, Result<Look, ReadError>);
 
 pub fn run(args: Args) -> Result<(), Failure> {
-    if !args.address.starts_with("mysql://") {
-        // The argument may hold a password, so the error does not repeat it.
-        return Err(Failure::Unusable("top shows mysql:// servers: holdup top mysql://USER@HOST:PORT".to_owned()));
-    }
-    let (mut processes, notes) = Processes::open(&args.address).map_err(Failure::unusable)?;
+    let (mut processes, notes) = Server::open(&args.address)?;
     let source = processes.source().to_owned();
     let stop = crate::stop::stop_flag()?;
     let (sender, looks) = mpsc::channel::<SampleResult>();

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::style::mark;
 use super::style::{AnsiColor, Style};
 use super::visible::one_line;
-use holdup_collect::mysql::processes::{Look, Process};
+use holdup_collect::processes::{Look, Process};
 use holdup_recording::clock;
 use holdup_recording::rows::Sample;
 use holdup_recording::{Text, metrics};
@@ -21,6 +21,10 @@ const TRACE_DIGITS: usize = 12;
 
 /// Columns from which a trace id is shown in full.
 const ROOMY: usize = 180;
+
+/// The counter of a second's work: MySQL's statements, PostgreSQL's transactions.
+const STATEMENTS: &str = metrics::mysql::GLOBAL_STATUS_QUESTIONS.name;
+const TRANSACTIONS: &str = metrics::postgresql::STAT_DATABASE_XACT_COMMIT.name;
 
 /// The data of one sample's view.
 pub struct View<'a> {
@@ -58,24 +62,25 @@ impl View<'_> {
     /// The number of sessions in each true state.
     fn states(&self) -> BTreeMap<&'static str, u64> {
         let mut states = BTreeMap::new();
-        for sample in self.all(metrics::mysql::SESSIONS.name) {
+        for sample in self.all(metrics::mysql::SESSIONS.name).chain(self.all(metrics::postgresql::SESSIONS.name)) {
             let is = |state: &&&str| sample.labels.contains(&[("true_state", **state)]);
-            if let Some(state) = ["queued", "lock_wait", "executing", "idle"].iter().find(is) {
+            let known = ["queued", "lock_wait", "executing", "idle_in_transaction", "idle"];
+            if let Some(state) = known.iter().find(is) {
                 *states.entry(*state).or_default() += sample.value as u64;
             }
         }
         states
     }
 
-    /// Statements per second since the previous sample.
-    fn statements_per_second(&self) -> Option<f64> {
-        let questions = |look: &Look| {
-            look.samples
-                .iter()
-                .find(|s| s.metric == metrics::mysql::GLOBAL_STATUS_QUESTIONS.name)
-                .map(|s| (s.observed_at, s.value))
-        };
-        let ((then, before), (now, after)) = (questions(self.before?)?, questions(self.look)?);
+    /// Whether the server is a PostgreSQL.
+    fn is_postgresql(&self) -> bool {
+        self.all(metrics::postgresql::SESSIONS.name).next().is_some()
+    }
+
+    /// How much the counter `metric` rose per second since the previous sample.
+    fn per_second(&self, metric: &str) -> Option<f64> {
+        let counter = |look: &Look| look.samples.iter().find(|s| s.metric == metric).map(|s| (s.observed_at, s.value));
+        let ((then, before), (now, after)) = (counter(self.before?)?, counter(self.look)?);
         (now > then && after >= before).then(|| (after - before) / ((now - then) as f64 / 1e9))
     }
 
@@ -97,7 +102,8 @@ impl View<'_> {
         let rank = |state: &str| match state {
             "queued" | "lock_wait" => 0,
             "executing" => 1,
-            _ => 2,
+            "idle_in_transaction" => 2,
+            _ => 3,
         };
         sorted.sort_by_key(|(process, blocks)| {
             let session = &process.session;
@@ -112,7 +118,12 @@ impl View<'_> {
         let at: String = clock::rfc3339(self.look.at).chars().take(19).collect();
         let states = self.states();
         let mut lines = vec![format!("{BOLD}{}{BOLD:#}  {}  {at}Z", clean(self.source), self.release)];
-        let named: Vec<String> = ["queued", "lock_wait", "executing", "idle"]
+        // Without a thread pool nothing is queued; MySQL does not tell who idles in a transaction.
+        let known = match self.is_postgresql() {
+            true => ["lock_wait", "executing", "idle_in_transaction", "idle"],
+            false => ["queued", "lock_wait", "executing", "idle"],
+        };
+        let named: Vec<String> = known
             .iter()
             .map(|state| format!("{} {}", states.get(state).unwrap_or(&0), word(state).to_lowercase()))
             .collect();
@@ -137,9 +148,13 @@ impl View<'_> {
         {
             lines.push(format!("thread pool  {threads} threads, {idle} idle; this server does not show its queue"));
         }
-        let rate = self.statements_per_second().map_or_else(|| "-".to_owned(), |rate| format!("{rate:.0}/s"));
+        let (counted, rate) = match self.is_postgresql() {
+            true => ("transactions", self.per_second(TRANSACTIONS)),
+            false => ("statements  ", self.per_second(STATEMENTS)),
+        };
+        let rate = rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.0}/s"));
         let waits = states.get("lock_wait").copied().unwrap_or(0);
-        let mut last = format!("statements   {rate}   lock waits {waits}");
+        let mut last = format!("{counted} {rate}   lock waits {waits}");
         for lag in self.all(metrics::mysql::REPLICA_LAG.name) {
             last += &format!("   replica {} s behind", lag.value);
         }
@@ -226,7 +241,8 @@ impl View<'_> {
             "observed_at": self.look.at,
             "sessions_by_true_state": self.states(),
             "thread_pool": pool,
-            "statements_per_second": self.statements_per_second(),
+            "statements_per_second": self.per_second(STATEMENTS),
+            "transactions_per_second": self.per_second(TRANSACTIONS),
             "replica_lag_seconds": self.one(metrics::mysql::REPLICA_LAG.name),
             "notes": self.notes,
             "sessions": sessions,
@@ -240,6 +256,7 @@ fn word(state: &str) -> &str {
         "queued" => "Queued",
         "lock_wait" => "Lock wait",
         "executing" => "Executing",
+        "idle_in_transaction" => "In transaction",
         "idle" => "Idle",
         other => other,
     }
@@ -288,7 +305,7 @@ fn line(process: &Process, blocks: usize, digits: usize, literals: bool) -> Stri
 
 /// One line of the list: cells of fixed width, the statement at the end.
 fn row(cells: &[&str], digits: usize, statement: &str) -> String {
-    let widths = [8, 12, 12, 21, 20, 12, 26, 10, digits];
+    let widths = [8, 12, 12, 21, 24, 12, 26, 10, digits];
     let mut out = String::new();
     for (cell, width) in cells.iter().zip(widths).filter(|(_, width)| *width > 0) {
         let text = cut(&clean(cell), width);
@@ -394,6 +411,34 @@ mod tests {
         let holder = text.lines().find(|line| line.starts_with("5 ")).unwrap();
         assert!(holder.contains("Idle, blocks 1"), "{holder}");
         assert!(!text.contains("canary"), "literals are shown when they are asked for");
+    }
+
+    #[test]
+    fn a_postgresql_counts_transactions_and_who_idles_in_one() {
+        let sample = |at_s: i64, metric: &str, labels, value| Sample {
+            observed_at: at_s * 1_000_000_000,
+            metric: metric.to_owned(),
+            labels,
+            value,
+            ..Sample::default()
+        };
+        let look = |at_s: i64, ended: f64| Look {
+            at: at_s * 1_000_000_000,
+            processes: vec![process(1, "idle", 9, None), process(2, "idle_in_transaction", 9, None)],
+            samples: vec![
+                sample(at_s, "postgresql_sessions", Labels::new([("true_state", "idle_in_transaction")]), 1.0),
+                sample(at_s, "postgresql_sessions", Labels::new([("true_state", "idle")]), 1.0),
+                sample(at_s, TRANSACTIONS, Labels::none(), ended),
+            ],
+        };
+        let (before, now) = (look(10, 100.0), look(12, 300.0));
+        let view = view(&now, Some(&before), false);
+        let text = anstream::adapter::strip_str(&super::super::visible::sent(&view.text(None))).to_string();
+        assert!(text.contains("sessions     2: 0 lock wait, 0 executing, 1 in transaction, 1 idle"), "{text}");
+        assert!(text.contains("transactions 100/s"), "{text}");
+        assert!(text.lines().any(|line| line.starts_with("2 ") && line.contains("In transaction")), "{text}");
+        assert_eq!(view.json()["transactions_per_second"], 100.0);
+        assert_eq!(view.json()["statements_per_second"], Value::Null);
     }
 
     #[test]
