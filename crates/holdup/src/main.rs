@@ -22,18 +22,23 @@ mod secret;
 mod session;
 mod stop;
 
-use clap::{CommandFactory as _, Parser};
+use std::ffi::OsString;
+
+use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
 use failure::Failure;
 
 /// Finds what is holding up a database-backed service: puts load on it or just watches it, accounts for
 /// every millisecond of the slow requests, and names the culprit with its evidence.
 #[derive(Parser)]
-#[command(name = "holdup", version, about, long_about = None, propagate_version = true, after_help = EXAMPLES)]
+#[command(name = "holdup", version = VERSION, about, long_about = None, propagate_version = true, after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 }
+
+/// Version, and the commit if it is known.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("HOLDUP_COMMIT_SHOWN"));
 
 const EXAMPLES: &str = "\
 Examples:
@@ -71,12 +76,11 @@ enum Command {
     Init(commands::init::Args),
     Import(commands::import::Args),
     Lab(commands::lab::Args),
-    /// Print a completion script for a shell
-    #[command(after_help = "Example:\n  holdup completion bash > ~/.local/share/bash-completion/completions/holdup")]
-    Completion {
-        /// bash, zsh, fish, elvish or powershell
-        shell: clap_complete::Shell,
-    },
+    Completion(commands::completion::Args),
+    Man(commands::man::Args),
+    /// The names that a completion script asks for
+    #[command(hide = true)]
+    Candidates(commands::completion::CandidatesArgs),
     /// The service behind the demo and the labs
     #[command(hide = true)]
     Service(holdup_lab::service::Options),
@@ -91,7 +95,7 @@ enum Command {
 fn main() -> std::process::ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
     secret::hide_in_process_list();
-    let cli = match Cli::try_parse_from(&arguments) {
+    let cli = match parsed(&arguments) {
         Ok(cli) => cli,
         Err(error) => return failure::arguments(&error, &arguments),
     };
@@ -113,15 +117,37 @@ fn main() -> std::process::ExitCode {
         Command::Init(args) => commands::init::run(args),
         Command::Import(args) => commands::import::run(args),
         Command::Lab(args) => commands::lab::run(args),
-        Command::Completion { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "holdup", &mut std::io::stdout());
+        Command::Completion(args) => commands::completion::run(&args, Cli::command()),
+        Command::Man(args) => commands::man::run(&args, Cli::command()),
+        Command::Candidates(args) => {
+            commands::completion::candidates(&args);
             Ok(())
         }
-        Command::Service(options) => holdup_lab::service::run(options).map_err(Failure::unusable),
+        Command::Service(options) => {
+            take_name("holdup-service");
+            holdup_lab::service::run(options).map_err(Failure::unusable)
+        }
         Command::NoisyNeighbour(options) => {
             holdup_lab::service::run_noisy_neighbour(options).map_err(Failure::unusable)
         }
         Command::Disk(options) => commands::disk::run(&options),
     };
     failure::exit(result, &arguments)
+}
+
+/// Reads the command line. `--rate -5` is a rate that is wrong, and not a flag that nobody knows.
+fn parsed(arguments: &[OsString]) -> Result<Cli, clap::Error> {
+    let mut program = Cli::command().mut_subcommands(|command| {
+        command.mut_args(|arg| {
+            let is_valued = arg.get_action().takes_values() && !arg.is_positional();
+            arg.allow_negative_numbers(is_valued)
+        })
+    });
+    let matches = program.try_get_matches_from_mut(arguments)?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut program))
+}
+
+/// Gives this process the name that `ps` and recordings show. One that was started as /proc/self/exe is called `exe`.
+fn take_name(name: &str) {
+    let _ = std::fs::write("/proc/self/comm", name);
 }

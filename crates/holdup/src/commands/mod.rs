@@ -4,6 +4,7 @@ pub mod advise;
 pub mod capacity;
 pub mod compare;
 mod compare_groups;
+pub mod completion;
 pub mod demo;
 mod describe;
 pub mod diagnose;
@@ -21,6 +22,7 @@ pub mod init;
 pub mod lab;
 mod load_args;
 mod log_args;
+pub mod man;
 mod moment;
 mod output_args;
 pub mod replay;
@@ -88,7 +90,7 @@ impl Output {
 /// How sources are read.
 #[derive(clap::Args)]
 struct Sampling {
-    /// Source to watch: host, pid:N, mysql://…, prometheus:URL; repeatable; @FILE has one a line
+    /// Source to watch: host, pid:N, mysql://…, postgresql://…, prometheus:URL; repeatable; @FILE has one a line
     #[arg(long, value_name = "SOURCE", value_parser = values)]
     watch: Vec<Values>,
 

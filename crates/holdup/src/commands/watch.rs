@@ -15,10 +15,12 @@ use crate::session::{self, Session};
 Examples:
   holdup watch --watch host --watch pid:4711 --for 60s
   holdup watch --watch mysql://holdup@127.0.0.1:3306 --watch prometheus:http://127.0.0.1:9100/metrics
+  holdup watch --watch postgresql://holdup@127.0.0.1:5432/shop --for 60s
   holdup watch --watch host --for 10s -o recordings/quiet --json
   holdup watch --watch host --watch prometheus:http://127.0.0.1:8080/metrics --for 60s --threshold 'p99 < 500ms'
 
-`holdup doctor` proposes sources on this machine.")]
+`holdup doctor` proposes sources on this machine. Set passwords in HOLDUP_MYSQL_PASSWORD and
+HOLDUP_POSTGRES_PASSWORD.")]
 pub struct Args {
     #[command(flatten)]
     sampling: Sampling,

@@ -33,6 +33,11 @@ impl Lab {
         Self::read(folder)
     }
 
+    /// The names of the labs that [`Lab::find`] could find.
+    pub fn names(labs_dir: Option<&Path>) -> Vec<String> {
+        roots(labs_dir).map_or_else(|_| Vec::new(), |roots| labs(&roots).into_keys().collect())
+    }
+
     /// Reads every lab that [`Lab::find`] could find, by name.
     ///
     /// # Errors

@@ -16,6 +16,7 @@ mod digest;
 mod examples;
 mod faults;
 mod files;
+mod first_hour;
 mod freeze;
 mod full_disk;
 mod generator;
