@@ -1,9 +1,10 @@
-//! Which causes can occur at all: a cause of MySQL's is not a suspect on a host whose database is
-//! PostgreSQL. It is neither cleared nor listed as open. The confidence in another cause still
-//! counts it as unseen; changing that needs a new calibration.
+//! Which causes can occur at all, and what would show them on the databases that are watched: a
+//! cause of MySQL's is not a suspect on a host whose database is PostgreSQL. It is neither cleared
+//! nor listed as open. The confidence in another cause still counts it as unseen; changing that needs
+//! a new calibration.
 
 use holdup_recording::Recording;
-use holdup_recording::manifest::CoverageState;
+use holdup_recording::manifest::{Coverage, CoverageState};
 
 use crate::verdict::NotJudged;
 
@@ -12,6 +13,41 @@ const OF_MYSQL: &[&str] = &["thread_pool_queue", "table_cache_small", "on_disk_t
 
 /// Causes that only PostgreSQL can have.
 const OF_POSTGRESQL: &[&str] = &["toast_rewrite", "autovacuum_pressure"];
+
+/// Phrases that ask for MySQL, and what they are for PostgreSQL. Longer ones first.
+const AS_POSTGRESQL: &[(&str, &str)] = &[
+    ("with performance_schema=ON and its consumer statements_digest on", "with the extension pg_stat_statements"),
+    ("as an account with PROCESS", "as a member of pg_monitor"),
+    ("mysql://USER@HOST:PORT or --watch postgresql://USER@HOST:PORT/DATABASE", "postgresql://USER@HOST:PORT/DATABASE"),
+    ("mysql://USER@HOST:PORT", "postgresql://USER@HOST:PORT/DATABASE"),
+];
+
+/// Lets each of `open` ask for the kind of database that `recording` watched. Where the source has
+/// named the command that gives the rest, `enable` is that command: it is for the account in use.
+pub(crate) fn ask_for_watched(open: &mut [NotJudged], recording: &Recording) {
+    let watched = Watched::from_recording(recording);
+    let coverage = &recording.manifest.coverage;
+    for one in open {
+        if watched == (Watched { mysql: false, postgresql: true }) {
+            for (of_mysql, of_postgresql) in AS_POSTGRESQL {
+                one.enable = one.enable.replace(of_mysql, of_postgresql);
+            }
+        }
+        if let Some(command) = watched_command(&one.enable, coverage) {
+            one.enable = command;
+        }
+    }
+}
+
+/// The command by which an already watched source would give what `enable` asks for.
+fn watched_command(enable: &str, coverage: &[Coverage]) -> Option<String> {
+    let scheme = ["mysql://", "postgresql://"].into_iter().find(|s| enable.starts_with(&format!("--watch {s}")))?;
+    let is_of_statements = enable.contains("statements");
+    let of_it = coverage.iter().filter(|entry| entry.source.starts_with(scheme));
+    let part = of_it.filter(|entry| entry.source.contains(' ') == is_of_statements);
+    let mut asked = part.filter(|entry| !is_of_statements || entry.source.contains("statements"));
+    asked.find_map(|entry| entry.enable.clone())
+}
 
 /// The causes among `open` that the databases of `recording` can have.
 pub(crate) fn among(open: Vec<NotJudged>, recording: &Recording) -> Vec<NotJudged> {
@@ -48,8 +84,51 @@ impl Watched {
 
 #[cfg(test)]
 mod tests {
+    use holdup_recording::Manifest;
+    use holdup_recording::manifest::Host;
+
     use super::*;
     use crate::rules;
+
+    #[test]
+    fn what_is_watched_is_asked_for_with_its_own_command() {
+        let entry = |source: &str, enable: Option<&str>| Coverage {
+            enable: enable.map(str::to_owned),
+            ..Coverage::with_parts(source, Vec::new()).remove(0)
+        };
+        let asked = |enable: &str, coverage: Vec<Coverage>| {
+            let mut manifest = Manifest::starting("r", 0, Host::default());
+            manifest.coverage = coverage;
+            let recording = Recording {
+                dir: Default::default(),
+                manifest,
+                tables: Default::default(),
+                latencies: Vec::new(),
+                search: None,
+            };
+            let (cause, title, missing) = ("c".to_owned(), "t".to_owned(), "m".to_owned());
+            let mut open = [NotJudged { cause, title, missing, enable: enable.to_owned() }];
+            ask_for_watched(&mut open, &recording);
+            open[0].enable.clone()
+        };
+        let process = "--watch mysql://USER@HOST:PORT, as an account with PROCESS";
+        let pg = "--watch postgresql://USER@HOST:PORT/DATABASE, as a member of pg_monitor";
+        assert_eq!(asked(process, vec![entry("host", None)]), process);
+        assert_eq!(asked(process, vec![entry("postgresql://h:5432", None)]), pg);
+        let both = vec![entry("postgresql://h:5432", None), entry("mysql://h:3306", None)];
+        assert_eq!(asked(process, both), process);
+        let (grant, extension) = ("GRANT pg_monitor TO me;", "CREATE EXTENSION pg_stat_statements; (in database d)");
+        let partial = || {
+            vec![
+                entry("postgresql://h:5432", Some(grant)),
+                entry("postgresql://h:5432 pg_stat_statements", Some(extension)),
+            ]
+        };
+        assert_eq!(asked(process, partial()), grant);
+        let digest = "--watch mysql://USER@HOST:PORT, with performance_schema=ON and its consumer statements_digest on";
+        assert_eq!(asked(digest, partial()), extension);
+        assert_eq!(asked("--watch host", partial()), "--watch host");
+    }
 
     #[test]
     fn a_server_that_is_not_there_has_no_causes() {

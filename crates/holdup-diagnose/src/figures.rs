@@ -13,6 +13,10 @@ const SHOWN: [(&str, &str, f64, &str); 4] = [
     ("CPU was", metrics::aws::CPU_UTILIZATION_RATIO.name, 100.0, " %"),
 ];
 
+/// The headline without Amazon's figures: what is missing, and what to add.
+const UNMEASURED: &str = "No source measures response time, so causes cannot be weighed in milliseconds. Watch the app's metrics \
+     too (--watch prometheus:http://APP/metrics) or its database (--watch mysql://… or postgresql://…).";
+
 /// The headline of a recording without response times.
 pub(crate) fn headline(case: &Case<'_>) -> String {
     let view = case.view(case.whole());
@@ -22,7 +26,7 @@ pub(crate) fn headline(case: &Case<'_>) -> String {
     instances.sort_unstable();
     instances.dedup();
     let Some(first) = instances.first() else {
-        return "No source measures response time, so causes cannot be weighed in milliseconds.".to_owned();
+        return UNMEASURED.to_owned();
     };
     let of =
         if instances.len() > 1 { format!("{first}, the first of {}", instances.len()) } else { (*first).to_owned() };
@@ -65,7 +69,8 @@ mod tests {
         manifest.ended_at = Some(10_000_000_000);
         let (dir, tables) = (Default::default(), Tables::default());
         let mut recording = Recording { dir, manifest, tables, latencies: Vec::new(), search: None };
-        assert!(headline(&Case::new(&recording, None)).ends_with("weighed in milliseconds."));
+        let unmeasured = headline(&Case::new(&recording, None));
+        assert!(unmeasured.contains("weighed in milliseconds.") && unmeasured.contains("--watch prometheus:"));
         for (at, value, stat) in [(1, 0.015, None), (2, 0.1, None), (3, 0.02, None), (4, 9.0, Some("Maximum"))] {
             let labels = Labels::new([("db_instance", "orders-db")]);
             recording.tables.samples.rows.push(Sample {

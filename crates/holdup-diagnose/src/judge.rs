@@ -26,7 +26,7 @@ use holdup_signals::{Missing, Window};
 const CULPRIT_RATIO: f64 = 0.5;
 
 /// What to record to measure response time.
-const NO_LATENCY: &str = "holdup run; or --watch prometheus:http://APP/metrics, or --watch mysql://USER@HOST:PORT as an account with PROCESS";
+const NO_LATENCY: &str = "--watch prometheus:http://APP/metrics or --watch mysql://USER@HOST:PORT or --watch postgresql://USER@HOST:PORT/DATABASE, or load from holdup run";
 
 /// Each rival that could not be judged takes this from the confidence: it may hide another cause.
 const UNJUDGED_PENALTY: f64 = 0.01;
@@ -179,6 +179,7 @@ impl Outcomes {
 
     fn answer(mut self, case: &Case<'_>) -> Diagnosis {
         let mut findings = self.rank(case);
+        applicable::ask_for_watched(&mut self.not_judged, case.recording);
         let counted = CounterJudgement::judge(case);
         let is_measured = !case.client.seconds.is_empty();
         if !is_measured {

@@ -162,11 +162,9 @@ fn statements(server: &Server, source: &str, parts: &mut Parts) -> Result<Covera
     match server.rows(&format!("SELECT 1 FROM {schema}.pg_stat_statements(false) LIMIT 1")) {
         Ok(_) => {}
         Err(failure @ Failure::Server(..)) => {
-            return Ok(absent(
-                failure.to_string(),
-                format!("GRANT pg_read_all_stats TO current_user; {create}"),
-                entry,
-            ));
+            let account = server.value("SELECT quote_ident(current_user)")?.unwrap_or_default();
+            let enable = format!("GRANT pg_read_all_stats TO {account}; {create}");
+            return Ok(absent(failure.to_string(), enable, entry));
         }
         Err(failure) => return Err(failure),
     }

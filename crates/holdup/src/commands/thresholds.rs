@@ -42,10 +42,15 @@ impl ThresholdArgs {
     /// If one cannot be read.
     pub fn add_to(&self, manifest: &mut Manifest) -> Result<(), Failure> {
         let operations = manifest.load.as_ref().map_or_else(Vec::new, |load| load.operations.clone());
-        let thresholds = self.read(&operations)?;
-        match &mut manifest.load {
-            Some(load) => load.thresholds.extend(thresholds),
-            None => manifest.thresholds.extend(thresholds),
+        let known = match &mut manifest.load {
+            Some(load) => &mut load.thresholds,
+            None => &mut manifest.thresholds,
+        };
+        // One that the recording has already is not missed twice.
+        for threshold in self.read(&operations)? {
+            if known.iter().all(|own| own.text != threshold.text) {
+                known.push(threshold);
+            }
         }
         Ok(())
     }

@@ -265,7 +265,11 @@ fn not_checked(out: &mut String, d: &Diagnosis) {
     }
     sources.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     // `holdup doctor` prints the grants that a source needs.
-    let short = |enable: &str| enable.split([',', ';']).next().unwrap_or_default().to_owned();
+    let short = |enable: &str| match enable.starts_with(char::is_uppercase) {
+        // SQL, e.g. the grant for the account in use: a part of it is useless.
+        true => enable.to_owned(),
+        false => enable.split([',', ';']).next().unwrap_or_default().to_owned(),
+    };
     let told: Vec<String> = sources.iter().take(SHOWN).map(|(enable, n)| format!("{} ({n})", short(enable))).collect();
     let (n, s) = (d.not_judged.len(), if d.not_judged.len() == 1 { "" } else { "s" });
     cut(out, "Not checked: ", &format!("{n} cause{s}, which would need {}", told.join(", or ")));

@@ -168,6 +168,8 @@ fn thresholds_of_commands_without_a_load() {
     let missed = diagnose("p99 < 300ms");
     assert_eq!(missed.code(), Some(1), "{}", missed.stderr);
     assert!(missed.stderr.contains("objective missed") && missed.stderr.contains("p99 < 300ms"), "{}", missed.stderr);
+    let own = diagnose("p99 < 250ms");
+    assert_eq!((own.code(), own.stdout.matches("p99 was").count()), (Some(1), 1), "{}", own.stdout);
     // The recording has an objective of its own that was missed: only those given set the exit code.
     let met = diagnose("p99 < 1m");
     assert_eq!(met.code(), Some(0), "{}", met.stderr);
@@ -181,6 +183,9 @@ fn thresholds_of_commands_without_a_load() {
     let quiet = dir.path().join("quiet");
     let watched = finish(holdup(["watch", "--quiet", "--for=2s", "--watch=host", "-o"]).arg(&quiet), 60);
     assert_eq!(watched.code(), Some(0), "{}", watched.stderr);
+    // The host alone says nothing of requests: the verdict says what to add.
+    assert!(watched.stdout.starts_with("\nrecording") && watched.stdout.contains("UNDECIDED"), "{}", watched.stdout);
+    assert!(watched.stdout.contains("--watch prometheus:http://APP/metrics"), "{}", watched.stdout);
     let open = finish(holdup(["diagnose", "--threshold", "p99 < 1s"]).arg(&quiet), 60);
     assert_eq!((open.code(), open.stdout.as_str()), (Some(2), ""), "{}", open.stderr);
     assert!(open.stderr.contains("no source measured response times"), "{}", open.stderr);
