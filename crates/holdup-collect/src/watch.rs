@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use holdup_recording::nearest::nearest;
+
 use crate::slow::SlowRequests;
 use crate::{Collector, ProbeError};
 
@@ -92,15 +94,35 @@ pub fn collector(address: &str, options: &Options) -> Result<Box<dyn Collector>,
             return make(address, options);
         }
     }
-    let known: Vec<&str> = SCHEMES.iter().map(|(_, example, _, _)| *example).collect();
     // The address may contain a password: only its scheme is repeated.
-    let scheme = address.split_once(':').map_or(address, |(scheme, _)| scheme);
-    Err(ProbeError::BadAddress(format!("--watch {scheme}…: unknown source; supported: {}", known.join(", "))))
+    let (scheme, rest) = address.split_once(':').map_or((address, ""), |(scheme, _)| (scheme, ":…"));
+    let names = || SCHEMES.iter().filter(|(.., what, _)| !what.starts_with("the same"));
+    let near = nearest(scheme, names().map(|(known, ..)| known.trim_end_matches(':')));
+    let near = near.and_then(|near| names().find(|(known, ..)| known.trim_end_matches(':') == near));
+    let hint = near.map_or_else(
+        || {
+            let all: Vec<&str> = names().map(|(scheme, ..)| *scheme).collect();
+            format!("supported: {}; `holdup doctor` proposes addresses for this machine", all.join(", "))
+        },
+        |(_, example, ..)| format!("did you mean {example}?"),
+    );
+    Err(ProbeError::BadAddress(format!("--watch {scheme}{rest}: unknown source; {hint}")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slip_is_told_the_source_that_was_meant() {
+        let refused = |address: &str| collector(address, &Options::default()).err().unwrap().to_string();
+        assert_eq!(refused("hosst"), "--watch hosst: unknown source; did you mean host?");
+        let pg = refused("postgresq://u:canary@h/shop");
+        assert_eq!(pg, "--watch postgresq:…: unknown source; did you mean postgresql://user@127.0.0.1:5432/db?");
+        let other = refused("oracle://u:canary@h");
+        assert!(other.contains("supported: host, pid:, ") && other.contains("holdup doctor"), "{other}");
+        assert!(!other.contains("canary"));
+    }
 
     #[test]
     fn every_source_has_a_shortest_interval() {

@@ -26,6 +26,7 @@ pub mod hlog;
 pub mod labels;
 pub mod manifest;
 pub mod metrics;
+pub mod nearest;
 pub mod objective;
 pub mod plan;
 pub mod priority;

@@ -27,6 +27,14 @@ pub enum OpenError {
     /// The directory does not exist.
     #[error("{0}: no such recording; give the directory that `holdup run -o` created")]
     NotThere(PathBuf),
+    /// The path is a file.
+    #[error("{path}: a file, not a recording; {hint}")]
+    IsFile {
+        /// The file.
+        path: PathBuf,
+        /// Which directory to give instead.
+        hint: String,
+    },
     /// The directory is not a recording; it may contain some.
     #[error("{dir}: not a recording, it has no {MANIFEST}{hint}")]
     NoManifest {
@@ -140,6 +148,9 @@ impl Recording {
         if !dir.exists() {
             return Err(OpenError::NotThere(dir.to_owned()));
         }
+        if dir.is_file() {
+            return Err(OpenError::IsFile { path: dir.to_owned(), hint: recording_around(dir) });
+        }
         let manifest = read_manifest(dir)?;
         let (tables, latencies) = read(dir)?;
         let search = files::read_text(&dir.join(SEARCH), LARGEST_TEXT_BYTES).ok();
@@ -170,13 +181,26 @@ fn read_manifest(dir: &Path) -> Result<Manifest, OpenError> {
     serde_json::from_value(value).map_err(bad)
 }
 
-/// `; it holds recordings: name one, e.g. DIR/faulty`, if it holds some.
+/// Which directory to give instead of the file `path`.
+fn recording_around(path: &Path) -> String {
+    match path.parent().filter(|dir| dir.join(MANIFEST).exists()) {
+        Some(dir) if dir.as_os_str().is_empty() => "give its directory: .".to_owned(),
+        Some(dir) => format!("give its directory: {}", dir.display()),
+        None => "give the directory that `holdup run -o` created".to_owned(),
+    }
+}
+
+/// `; it holds recordings, name one: DIR/faulty`, if it holds some; else the commands that create one.
 fn recordings_in(dir: &Path) -> String {
     let entries = fs::read_dir(dir).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
     let mut inside: Vec<PathBuf> = entries.filter(|path| path.join(MANIFEST).exists()).collect();
     inside.sort();
     let names: Vec<String> = inside.iter().map(|path| path.display().to_string()).collect();
-    if names.is_empty() { String::new() } else { format!("; it holds recordings, name one: {}", names.join(", ")) }
+    if names.is_empty() {
+        "; give the directory that `holdup run -o` or `holdup watch -o` created".to_owned()
+    } else {
+        format!("; it holds recordings, name one: {}", names.join(", "))
+    }
 }
 
 /// Reads a whole table.

@@ -38,7 +38,15 @@ pub enum RecordError {
     /// The directory exists and is not empty.
     #[error("{0}: exists and is not empty; name another directory with -o, or remove it")]
     Occupied(PathBuf),
-    /// The directory cannot be created or written.
+    /// The directory, or something in it, cannot be created.
+    #[error("failed to create {path}: {source}; name a directory that you may write to with -o")]
+    NotCreated {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The directory cannot be written.
     #[error("failed to write {path}: {source}")]
     Io {
         /// The file or directory.
@@ -192,7 +200,7 @@ impl Recorder {
 /// Claims `dir` for one recording: if several try at the same time, only one creates the folder of
 /// segments, which is atomic, and the others are refused.
 fn claim(dir: &Path) -> Result<(), RecordError> {
-    let io = |source| RecordError::Io { path: dir.to_owned(), source };
+    let io = |source| RecordError::NotCreated { path: dir.to_owned(), source };
     files::create_dir(dir).map_err(io)?;
     match files::create_new_dir(&dir.join(SEGMENTS)) {
         Ok(()) => {}

@@ -12,8 +12,8 @@ use holdup_logs::digest::report::{Order, Report as Digest};
 use holdup_logs::digest::run::{Options, run as read};
 
 use super::log_args::LogArgs;
-use super::print_json;
 use super::secret_values::value;
+use super::{print_json, slips};
 use crate::failure::Failure;
 use crate::terminal;
 use crate::terminal::visible::one_line;
@@ -58,6 +58,7 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
+    slips::no_server_among(&args.files, "advise")?;
     // Report a wrong address before reading a large log.
     let catalog = args.on.as_deref().map(Catalog::connect).transpose().map_err(|error| {
         let said = error.to_string();

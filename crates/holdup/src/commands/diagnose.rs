@@ -11,7 +11,7 @@ use holdup_signals::Window;
 
 use super::moment::{Moment, moment};
 use super::thresholds::ThresholdArgs;
-use super::{duration, print_json};
+use super::{duration, print_json, slips};
 use crate::failure::Failure;
 use crate::terminal;
 
@@ -86,6 +86,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     // The breakdown of a single request needs its rows.
     let open = if args.request.is_some() { Recording::open } else { Recording::open_condensed };
     let mut recording = open(&args.recording).map_err(Failure::unusable)?;
+    slips::say_if_running(&recording);
     args.thresholds.add_to(&mut recording.manifest)?;
     for address in &args.on {
         let mut told = Batch::default();

@@ -16,6 +16,7 @@ use holdup_logs::digest::time::date_time;
 use holdup_recording::duration;
 
 use super::log_args::LogArgs;
+use super::slips;
 use crate::failure::Failure;
 use crate::history::History;
 use crate::terminal;
@@ -144,6 +145,7 @@ pub fn time(text: &str) -> Result<i64, String> {
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
+    slips::no_server_among(&args.files, "digest")?;
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(MOST_THREADS);
     let select = Select {
         group_by: args.group_by.clone(),

@@ -31,6 +31,7 @@ pub mod run;
 mod scenario_args;
 pub mod secret_values;
 pub mod settle;
+mod slips;
 mod sql_args;
 mod thresholds;
 pub mod top;

@@ -25,7 +25,7 @@ use super::compare::carries;
 use super::digest::time;
 use super::log_args::LogArgs;
 use super::secret_values::{Values, values};
-use super::{Output, Sampling, conclude, duration, print_json};
+use super::{Output, Sampling, conclude, duration, print_json, slips};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::replay::{Facts, Plan, REPLAY, plan};
@@ -254,6 +254,7 @@ impl Args {
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
+    slips::no_server_among(&args.logs, "replay")?;
     let servers = servers::read(&Values::list(&args.to))?;
     let mut mix = args.mix(&servers)?;
     let [server] = servers.as_slice() else { return rounds::run(&args, &mut mix, &servers) };

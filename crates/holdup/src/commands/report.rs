@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use holdup_diagnose::diagnose;
 use holdup_recording::Recording;
 
-use super::REPORT;
+use super::{REPORT, slips};
 use crate::failure::Failure;
 use crate::html::Report;
 
@@ -24,6 +24,7 @@ pub struct Args {
 
 pub fn run(args: Args) -> Result<(), Failure> {
     let recording = Recording::open_condensed(&args.recording).map_err(Failure::unusable)?;
+    slips::say_if_running(&recording);
     let diagnosis = diagnose(&recording, None);
     let path = args.output.unwrap_or_else(|| args.recording.join(REPORT));
     let name = recording.manifest.name.as_str();

@@ -15,7 +15,7 @@ use super::http_args::HttpArgs;
 use super::load_args::LoadArgs;
 use super::secret_values::{Values, value, values};
 use super::sql_args::SqlArgs;
-use super::{LARGEST_BYTES, Sampling, duration, judge};
+use super::{LARGEST_BYTES, Sampling, duration, judge, slips};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::session::{self, Recorded, Session};
@@ -97,8 +97,7 @@ impl ScenarioArgs {
         let mut scenario = match &self.file {
             Some(path) => {
                 let file = path.display().to_string();
-                let text =
-                    files::read_text(path, LARGEST_BYTES).map_err(|e| Failure::Unusable(format!("{file}: {e}")))?;
+                let text = files::read_text(path, LARGEST_BYTES).map_err(|error| slips::scenario(path, &error))?;
                 Scenario::read(&text, &file, &given).map_err(Failure::unusable)?
             }
             None if self.url.is_none() => {

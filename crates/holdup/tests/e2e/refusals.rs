@@ -52,8 +52,8 @@ fn arguments() {
     refused(dir.path(), &with(&["--duration=0s"]), &["--duration"]);
     refused(dir.path(), &with(&["--threshold", "median < 1s"]), &["median", "p50, p99, p99.9"]);
     refused(dir.path(), &with(&["--threshold", "p99 > 1s"]), &["write p99 < VALUE"]);
-    refused(dir.path(), &with(&["--watch", "hosst"]), &["hosst", "supported: host, pid:4711"]);
-    refused(dir.path(), &with(&["--watch", "oracle:x"]), &["oracle", "supported: host"]);
+    refused(dir.path(), &with(&["--watch", "hosst"]), &["hosst", "did you mean host?"]);
+    refused(dir.path(), &with(&["--watch", "oracle:x"]), &["oracle", "supported: host, pid:", "holdup doctor"]);
     refused(dir.path(), &["watch", "--for=1s", "--watch", "pid:4194304999"], &["4194304999"]);
     refused(
         dir.path(),
@@ -64,7 +64,17 @@ fn arguments() {
     refused(dir.path(), &with(&["--connexions=5"]), &["--connexions", "--connections"]);
     refused(dir.path(), &["run", "--url", "127.0.0.1:80", "--rate=1"], &["http://127.0.0.1:80"]);
     refused(dir.path(), &["run", "--url", "ftp://127.0.0.1/", "--rate=1"], &["unknown scheme", "http://"]);
-    refused(dir.path(), &["run", "--url", "http://127.0.0.1/", "--rate=-5"], &["--rate"]);
+    refused(dir.path(), &["run", "--url", "http://127.0.0.1/", "--rate=-5"], &["--rate", "requests per second"]);
+    refused(
+        dir.path(),
+        &["run", "--url", "http://127.0.0.1/", "--rate", "-5"],
+        &["'-5' for '--rate <N>'", "requests per second"],
+    );
+    refused(dir.path(), &["run", "--url", "http://127.0.0.1/", "--rate=0"], &["--rate", "from 0.001"]);
+    let pg = format!("postgresql://me:{CANARY}@127.0.0.1:{}/app", free_port());
+    refused(dir.path(), &["digest", &pg], &["pg_stat_statements' | holdup digest -", "holdup top postgresql://"]);
+    refused(dir.path(), &["top", &pg, "--once"], &["refused", "is the server running"]);
+    refused(dir.path(), &["top", "oracle://h"], &["mysql://USER@HOST:PORT", "postgresql://USER@HOST:PORT"]);
     refused(dir.path(), &["run", "--url", "http://127.0.0.1/"], &["--rate 500"]);
     refused(dir.path(), &["watch", "--for=1s"], &["--watch"]);
     refused(dir.path(), &["lab", "no-such-lab"], &["no-such-lab"]);
@@ -94,7 +104,9 @@ fn scenarios() {
     scenario(&good.replace("  rate: 5\n", ""), &[":2:", "\"rate\", \"steps\", \"ramp\""]);
     scenario("load: [1, 2\n", &[".yaml:"]);
     scenario("", &["empty"]);
-    refused(dir.path(), &["run", "missing.yaml"], &["missing.yaml", "No such file"]);
+    refused(dir.path(), &["run", "missing.yaml"], &["missing.yaml", "No such file", "holdup init"]);
+    std::fs::write(dir.path().join("shop.yaml"), good).unwrap();
+    refused(dir.path(), &["run", "shop.yml"], &["No such file", "did you mean shop.yaml?"]);
 }
 
 #[test]
@@ -134,6 +146,19 @@ fn recordings() {
     for occupied in ["good", "file"] {
         let again = run(occupied);
         refused(dir.path(), &again.each_ref().map(String::as_str), &[occupied, "-o"]);
+    }
+
+    let below = run("file/below");
+    refused(dir.path(), &below.each_ref().map(String::as_str), &["file/below", "-o"]);
+    std::fs::create_dir(dir.path().join("empty")).unwrap();
+    for (path, words) in [
+        ("file", &["a file, not a recording", "holdup run -o"][..]),
+        ("good/report.html", &["give its directory: good"]),
+        ("empty", &["no manifest.json", "holdup watch -o"]),
+        (".", &["it holds recordings, name one", "good"]),
+    ] {
+        refused(dir.path(), &["diagnose", path], words);
+        refused(dir.path(), &["report", path, "-o", "page.html"], words);
     }
 
     let damaged = |name: &str, damage: &dyn Fn(&Path)| {
@@ -184,6 +209,12 @@ fn recordings() {
         refused(dir.path(), &["report", name, "-o", "page.html"], words);
     }
     refused(dir.path(), &["diagnose", "good", "--from=10s", "--to=5s"], &["--to"]);
+
+    // No mistake, but worth a line: what has no end yet.
+    damaged("running", &edit("\"complete\"", "\"running\""));
+    let done = finish(holdup(["diagnose", "--json", "running"]).current_dir(dir.path()), 30);
+    assert_eq!(done.code(), Some(0), "{}", done.stderr);
+    assert!(done.stderr.starts_with("running: still being recorded, or its holdup was killed"), "{}", done.stderr);
 }
 
 #[test]

@@ -7,12 +7,12 @@ use super::Subjects;
 use super::compare::{Comparison, Operand, Relation, Subject, Test};
 use super::rule::Rule;
 use crate::script::capture::Pointer;
-use crate::script::nearest::nearest;
 use crate::script::number::Number;
 use crate::script::template::cursor::Cursor;
 use crate::script::template::node::Node;
 use crate::script::template::parse::{Inside, Scope};
 use crate::script::{Capture, Names, Pick, Slot, TemplateError, pattern};
+use holdup_recording::nearest::nearest;
 
 /// How deep parentheses and `not` may be nested.
 const MAX_NESTING: usize = 32;

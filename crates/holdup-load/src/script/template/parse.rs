@@ -7,8 +7,8 @@ use super::TemplateError;
 use super::cursor::Cursor;
 use super::function::FUNCTIONS;
 use super::node::Node;
-use crate::script::nearest::nearest;
 use crate::script::{Names, Slot};
+use holdup_recording::nearest::nearest;
 
 /// How deep functions and vars may be nested.
 const MAX_NESTING: usize = 32;
