@@ -50,7 +50,7 @@ pub struct Args {
     against: Option<PathBuf>,
 
     /// Print where the time of this one request went
-    #[arg(long, value_name = "TRACE_ID", conflicts_with_all = ["fail_on_finding", "against"])]
+    #[arg(long, value_name = "TRACE_ID", conflicts_with_all = ["fail_on_finding", "against", "thresholds"])]
     request: Option<String>,
 
     /// Machine or disk: instance:CLASS, volume:TYPE:SIZE; repeatable

@@ -19,7 +19,8 @@ pub fn scenario(path: &Path, error: &std::io::Error) -> Failure {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let entries = std::fs::read_dir(here).into_iter().flatten().flatten();
-    let known: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).filter(is_yaml).collect();
+    let known: Vec<String> =
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).filter(|name| is_yaml(name)).collect();
     let hint = match nearest(&name, known.iter().map(String::as_str)) {
         Some(near) => format!("did you mean {}?", folder.join(near).display()),
         None => "`holdup init` writes a scenario to start from".to_owned(),
@@ -27,7 +28,7 @@ pub fn scenario(path: &Path, error: &std::io::Error) -> Failure {
     Failure::Unusable(format!("{shown}: No such file; {hint}"))
 }
 
-fn is_yaml(name: &String) -> bool {
+fn is_yaml(name: &str) -> bool {
     name.ends_with(".yaml") || name.ends_with(".yml")
 }
 

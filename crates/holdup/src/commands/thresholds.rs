@@ -15,7 +15,7 @@ const MEASURING: [&str; 2] = ["prometheus:", "otlp"];
 pub struct ThresholdArgs {
     /// Objective, e.g. 'p99 < 500ms'; missed, the exit code is 1; repeatable
     #[arg(long = "threshold", value_name = "OBJECTIVE")]
-    texts: Vec<String>,
+    thresholds: Vec<String>,
 }
 
 impl ThresholdArgs {
@@ -56,7 +56,7 @@ impl ThresholdArgs {
     }
 
     fn read(&self, operations: &[String]) -> Result<Vec<Threshold>, Failure> {
-        let each = self.texts.iter().map(|text| parse(text, operations));
+        let each = self.thresholds.iter().map(|text| parse(text, operations));
         each.collect::<Result<_, _>>().map_err(|why| Failure::Unusable(format!("--threshold: {why}")))
     }
 
@@ -83,7 +83,7 @@ impl ThresholdArgs {
     }
 
     fn reports<'d>(&self, diagnosis: &'d Diagnosis) -> Vec<&'d ObjectiveReport> {
-        let given = |o: &&ObjectiveReport| self.texts.iter().any(|text| text.trim() == o.text);
+        let given = |o: &&ObjectiveReport| self.thresholds.iter().any(|text| text.trim() == o.text);
         diagnosis.objectives.iter().filter(given).collect()
     }
 }
