@@ -1,0 +1,19 @@
+//! The disk does fewer operations a second than the database asks for.
+
+use super::{Family, Fault, Parameter};
+use crate::env::disk::Limits;
+use crate::topology::Data;
+
+pub const FAULT: Fault = Fault {
+    name: "disk_operations",
+    family: Family::Host,
+    mechanism: "The disk does fewer operations a second than the database asks for.",
+    causes: &["iops_ceiling"],
+    parameters: &[Parameter::new("operations_per_second", 150.0, 15.0)],
+    fits: |topology| topology.data == Data::OutOfCache,
+    start: |env, values| {
+        let slow = Limits { megabytes: None, operations: Some(values.get("operations_per_second")) };
+        env.disk.limit_until(slow, env.disk_limits)
+    },
+    ..Fault::BASE
+};

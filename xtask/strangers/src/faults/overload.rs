@@ -1,0 +1,16 @@
+//! The load rises beyond what the machine carries.
+
+use super::{Family, Fault, Parameter};
+
+pub const FAULT: Fault = Fault {
+    name: "overload",
+    family: Family::Load,
+    mechanism: "The load rises beyond what the machine carries.",
+    causes: &["workload_spike"],
+    parameters: &[Parameter::new("factor", 8.0, 40.0)],
+    prepare: |setup, values| {
+        setup.load.at_least(60.0);
+        setup.load_factor = Some(values.get("factor"));
+    },
+    ..Fault::BASE
+};

@@ -1,0 +1,27 @@
+//! Vacuum goes through a large table as fast as it can, and its reads and writes fill the disk that requests need.
+
+use super::{Family, Fault, Parameter};
+use crate::topology::{Data, Engine, Storage};
+
+pub const FAULT: Fault = Fault {
+    name: "vacuum",
+    family: Family::Database,
+    mechanism: "Vacuum goes through a large table as fast as it can, and its reads and writes fill the disk that requests need.",
+    causes: &["autovacuum_pressure"],
+    parameters: &[Parameter::new("workers", 1.0, 4.0)],
+    fits: |topology| topology.engine == Engine::Postgresql && topology.storage == Storage::Throttled && topology.data == Data::OutOfCache,
+    start: |env, values| {
+        let workers = values.get("workers").round();
+        let settings = [
+            ("autovacuum", "on".to_owned()),
+            ("autovacuum_naptime", "1".to_owned()),
+            ("autovacuum_vacuum_cost_delay", "0".to_owned()),
+            ("autovacuum_vacuum_scale_factor", "0".to_owned()),
+            ("autovacuum_vacuum_threshold", "50".to_owned()),
+        ];
+        let dead = format!("UPDATE document SET id = id WHERE id % 20 < {workers:.0}");
+        env.database.sql(&dead)?;
+        env.database.alter_system(&settings)
+    },
+    ..Fault::BASE
+};
