@@ -12,6 +12,7 @@ mod new;
 mod setup;
 mod soak;
 mod steps;
+mod strangers;
 mod supply;
 mod tests;
 mod tidy;
@@ -40,6 +41,7 @@ cargo xtask new rule NAME         writes a rule's stub and says which line to ad
 cargo xtask new resource NAME     the same for a resource: what requests wait for
 cargo xtask new collector NAME    the same for a collector
 cargo xtask eval EXAM DIR [FLAGS] scores the judge on public data; --help says which exams and flags there are
+cargo xtask strangers [FLAGS]     plays faults drawn by seed on live servers, and scores the judge on them; --help says which flags there are
 cargo xtask bench [peers] [FLAGS] runs holdup beside its peers; --help says which flags there are";
 
 fn main() -> ExitCode {
@@ -72,6 +74,7 @@ fn run(words: &[&str]) -> Result<()> {
         ["eval", flags @ ..] => {
             steps::run(steps::cargo(&root, &[&["run", "--quiet", "-p", "xtask-eval", "--"], flags].concat()))
         }
+        ["strangers", flags @ ..] => strangers::run(&root, flags),
         ["new", "rule", name] => new::rule(&root, name),
         ["new", "resource", name] => new::resource(&root, name),
         ["new", "collector", name] => new::collector(&root, name),

@@ -1,39 +1,70 @@
 //! The stranger bench: live faults drawn by seed, that no rule was made for. `cargo
 //! xtask strangers` is the way to call it; docs/strangers.md says what a draw is.
 
+mod bench;
+mod corpus;
 mod draw;
 mod env;
 mod faults;
 mod kinds;
 mod load;
+mod play;
 mod random;
 mod scenario;
+mod slice;
 mod statements;
+mod symptom;
 mod topology;
+mod trim;
+mod truth;
 
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::Parser;
 
-use crate::draw::Draw;
+use crate::corpus::Corpus;
+use crate::draw::{Dose, Draw};
+use crate::slice::Slice;
 
 /// Play faults that no rule was made for, and score the judge on them.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask strangers")]
 struct Cli {
-    /// Seeds of draws; below 1000 they are for learning
+    /// Play the draws of these seeds; below 1000 they are for learning
     #[arg(long, value_name = "FROM..TO", default_value = "0..82", value_parser = seeds)]
     seeds: Range<u64>,
 
-    /// Print the draws
+    /// Begin no draw after so many minutes
+    #[arg(long, value_name = "MINUTES")]
+    slice: Option<u64>,
+
+    /// Play only draws with this fault
+    #[arg(long, value_name = "FAULT")]
+    only: Option<String>,
+
+    /// Print the draws instead of playing them
     #[arg(long)]
     list: bool,
+
+    /// Play this fault once, at an intensity of 0 to 1, into a corpus of trials that is never scored
+    #[arg(long, value_name = "FAULT=INTENSITY", value_parser = dose)]
+    try_out: Vec<Dose>,
 
     /// Print the kinds of faults as a table for docs/strangers.md
     #[arg(long)]
     kinds: bool,
+
+    /// Folder of corpus and state [default: target/strangers]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+
+    /// The program under test, with the feature `labs` [default: beside this program]
+    #[arg(long, value_name = "PROGRAM")]
+    holdup: Option<PathBuf>,
 }
 
 fn seeds(text: &str) -> Result<Range<u64>, String> {
@@ -41,6 +72,16 @@ fn seeds(text: &str) -> Result<Range<u64>, String> {
     let (from, to) = text.split_once("..").ok_or_else(wrong)?;
     let range = from.parse().map_err(|_| wrong())?..to.parse().map_err(|_| wrong())?;
     if range.is_empty() { Err(wrong()) } else { Ok(range) }
+}
+
+fn dose(text: &str) -> Result<Dose, String> {
+    let (name, intensity) = text.split_once('=').ok_or_else(|| format!("`{text}` is not FAULT=INTENSITY"))?;
+    let fault = faults::by_name(name).ok_or_else(|| format!("no fault is called `{name}`; --kinds lists them"))?;
+    let intensity: f64 = intensity.parse().map_err(|_| format!("`{intensity}` is not a number"))?;
+    if !(0.0..=1.0).contains(&intensity) {
+        return Err(format!("`{intensity}` is not between 0 and 1"));
+    }
+    Ok(Dose { fault: fault.name.to_owned(), intensity })
 }
 
 fn main() -> ExitCode {
@@ -54,6 +95,9 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().context("the checkout is gone")?;
+    let dir = cli.dir.clone().unwrap_or_else(|| root.join("target/strangers"));
+    let corpus = Corpus { folder: dir.join("corpus") };
     if cli.kinds {
         print!("{}", kinds::table());
         return Ok(());
@@ -61,6 +105,36 @@ fn run(cli: &Cli) -> Result<()> {
     if cli.list {
         cli.seeds.clone().for_each(|seed| println!("{}", Draw::new(seed)));
         return Ok(());
+    }
+    let holdup = play::program(cli.holdup.clone())?;
+    if !cli.try_out.is_empty() {
+        return try_out(&root, &holdup, &dir, cli);
+    }
+    let most = cli.slice.map(|minutes| Duration::from_secs(60 * minutes));
+    let (seeds, only) = (cli.seeds.clone(), cli.only.clone());
+    Slice { seeds, most, corpus, state: dir.join("played.jsonl"), only }.play(&root, &holdup)
+}
+
+/// Plays faults that were named, on the topology of a seed, and says what clients felt.
+fn try_out(root: &Path, holdup: &Path, dir: &Path, cli: &Cli) -> Result<()> {
+    let corpus = Corpus { folder: dir.join("trials") };
+    let mut bench = bench::Bench::start(root, holdup)?;
+    for (seed, dose) in (cli.seeds.start..).zip(&cli.try_out) {
+        let draw = Draw::with(seed, vec![dose.clone()]);
+        println!("{draw}");
+        match play::play(&mut bench, &draw, &corpus) {
+            Ok(play::Outcome::Skipped(why)) => println!("  skipped: {why}"),
+            Ok(play::Outcome::Played(truth)) => {
+                let symptom = &truth.symptom;
+                let (ratio, wall, kib) = (symptom.ratio(), truth.wall_s, truth.bytes / 1_024);
+                println!("  x {ratio:.2}, {:?} -> {:?}, {wall:.1} s, {kib} KiB", symptom.baseline, symptom.fault);
+            }
+            Err(error) => {
+                println!("  failed: {error:#}");
+                drop(bench);
+                bench = bench::Bench::start(root, holdup)?;
+            }
+        }
     }
     Ok(())
 }

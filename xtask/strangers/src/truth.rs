@@ -1,0 +1,94 @@
+//! What is known of a played draw without asking the judge: faults, times, and what clients felt. It is `truth.json`
+//! beside the recording.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::draw::{Dose, Draw};
+use crate::symptom::Symptom;
+
+/// Name of its file.
+pub const FILE: &str = "truth.json";
+
+/// Sources by who would watch them: a source of the recording begins with one of these.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sources {
+    /// The database's own account.
+    pub database: Vec<String>,
+    /// Its processes, on its machine.
+    pub database_process: Vec<String>,
+    /// The app: processes, metrics, spans.
+    pub app: Vec<String>,
+    /// The machine.
+    pub host: Vec<String>,
+}
+
+/// A fault with its figures.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Played {
+    /// Name.
+    pub fault: String,
+    /// Layer.
+    pub family: String,
+    /// 0-1.
+    pub intensity: f64,
+    /// Its figures.
+    pub values: Vec<(String, f64)>,
+    /// Slugs that name it.
+    pub causes: Vec<String>,
+}
+
+/// All of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Truth {
+    /// The draw.
+    pub draw: Draw,
+    /// Its faults as they were played.
+    pub played: Vec<Played>,
+    /// When the fault was brought about, nanoseconds since the Unix epoch.
+    pub onset_at: i64,
+    /// When it was taken back.
+    pub end_at: i64,
+    /// What clients felt.
+    pub symptom: Symptom,
+    /// Who would have watched what.
+    pub sources: Sources,
+    /// Wall time of the draw, seconds.
+    pub wall_s: f64,
+    /// Size of its recording, bytes.
+    pub bytes: u64,
+}
+
+impl Truth {
+    /// The faults of `draw`, with figures.
+    pub fn played(draw: &Draw) -> Vec<Played> {
+        let one = |dose: &Dose| {
+            let fault = dose.fault()?;
+            Some(Played {
+                fault: fault.name.to_owned(),
+                family: fault.family.name().to_owned(),
+                intensity: dose.intensity,
+                values: dose.values().iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+                causes: fault.causes.iter().map(|&slug| slug.to_owned()).collect(),
+            })
+        };
+        draw.doses.iter().filter_map(one).collect()
+    }
+
+    /// Reads that of the draw in `folder`.
+    pub fn read(folder: &Path) -> Result<Self> {
+        let path = folder.join(FILE);
+        let text = fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
+        serde_json::from_str(&text).with_context(|| format!("{} is not a truth of this bench", path.display()))
+    }
+
+    /// Writes it into `folder`.
+    pub fn write(&self, folder: &Path) -> Result<()> {
+        let path = folder.join(FILE);
+        let text = serde_json::to_string_pretty(self)? + "\n";
+        fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))
+    }
+}
