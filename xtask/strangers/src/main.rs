@@ -1,22 +1,29 @@
-//! The stranger bench: live faults drawn by seed, that no rule was made for. `cargo
+//! The stranger bench: live faults drawn by seed, that no rule was made for, and what the judge makes of them. `cargo
 //! xtask strangers` is the way to call it; docs/strangers.md says what a draw is.
 
 mod bench;
+mod blame;
 mod corpus;
 mod draw;
 mod env;
 mod faults;
+mod judge;
 mod kinds;
+mod ledger;
 mod load;
 mod play;
 mod random;
+mod report;
+mod rules;
 mod scenario;
+mod score;
 mod slice;
 mod statements;
 mod symptom;
 mod topology;
 mod trim;
 mod truth;
+mod watchers;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -28,7 +35,10 @@ use clap::Parser;
 
 use crate::corpus::Corpus;
 use crate::draw::{Dose, Draw};
+use crate::ledger::{Ledger, Worth};
+use crate::report::Table;
 use crate::slice::Slice;
+use crate::truth::Truth;
 
 /// Play faults that no rule was made for, and score the judge on them.
 #[derive(Debug, Parser)]
@@ -53,6 +63,18 @@ struct Cli {
     /// Play this fault once, at an intensity of 0 to 1, into a corpus of trials that is never scored
     #[arg(long, value_name = "FAULT=INTENSITY", value_parser = dose)]
     try_out: Vec<Dose>,
+
+    /// Score the judge on the corpus
+    #[arg(long, conflicts_with_all = ["list", "try_out"])]
+    score: bool,
+
+    /// Score fresh seeds as well: they count for these rules, and are spent for others
+    #[arg(long, requires = "score")]
+    fresh: bool,
+
+    /// Print which verdicts moved since the rules whose hash begins so
+    #[arg(long, value_name = "RULES", conflicts_with_all = ["list", "try_out", "score"])]
+    blame: Option<String>,
 
     /// Print the kinds of faults as a table for docs/strangers.md
     #[arg(long)]
@@ -106,6 +128,17 @@ fn run(cli: &Cli) -> Result<()> {
         cli.seeds.clone().for_each(|seed| println!("{}", Draw::new(seed)));
         return Ok(());
     }
+    if cli.score {
+        return score(&root, &dir, &corpus, cli.fresh);
+    }
+    if let Some(prefix) = &cli.blame {
+        let draws = corpus.read()?;
+        let (hash, before) = blame::kept(&dir.join("answers"), prefix)?;
+        let now = judge::all(&draws)?;
+        println!("rules {hash} -> {}", rules::hash(&root)?);
+        print!("{}", blame::moved(&draws, &before, &now));
+        return Ok(());
+    }
     let holdup = play::program(cli.holdup.clone())?;
     if !cli.try_out.is_empty() {
         return try_out(&root, &holdup, &dir, cli);
@@ -115,7 +148,7 @@ fn run(cli: &Cli) -> Result<()> {
     Slice { seeds, most, corpus, state: dir.join("played.jsonl"), only }.play(&root, &holdup)
 }
 
-/// Plays faults that were named, on the topology of a seed, and says what clients felt.
+/// Plays faults that were named, on the topology of a seed, and says what clients felt and what the judge says.
 fn try_out(root: &Path, holdup: &Path, dir: &Path, cli: &Cli) -> Result<()> {
     let corpus = Corpus { folder: dir.join("trials") };
     let mut bench = bench::Bench::start(root, holdup)?;
@@ -128,6 +161,8 @@ fn try_out(root: &Path, holdup: &Path, dir: &Path, cli: &Cli) -> Result<()> {
                 let symptom = &truth.symptom;
                 let (ratio, wall, kib) = (symptom.ratio(), truth.wall_s, truth.bytes / 1_024);
                 println!("  x {ratio:.2}, {:?} -> {:?}, {wall:.1} s, {kib} KiB", symptom.baseline, symptom.fault);
+                let answers = judge::all(&[(corpus.draw(seed), *truth)])?;
+                answers.iter().for_each(|(key, answer)| println!("  {key}: {answer:?}"));
             }
             Err(error) => {
                 println!("  failed: {error:#}");
@@ -135,6 +170,33 @@ fn try_out(root: &Path, holdup: &Path, dir: &Path, cli: &Cli) -> Result<()> {
                 bench = bench::Bench::start(root, holdup)?;
             }
         }
+    }
+    Ok(())
+}
+
+fn score(root: &Path, dir: &Path, corpus: &Corpus, has_fresh: bool) -> Result<()> {
+    let hash = rules::hash(root)?;
+    println!("rules {hash}\n");
+    let mut ledger = Ledger::read(&root.join("xtask/strangers/ledger.txt"))?;
+    let draws = corpus.read()?;
+    if has_fresh {
+        ledger.spend(draws.iter().map(|(_, truth)| truth.draw.seed), &hash)?;
+    }
+    let worth = |truth: &Truth| ledger.worth(truth.draw.seed, &hash);
+    // Fresh seeds are not even judged: a verdict that was seen is a verdict that may be tuned on.
+    let seen: Vec<(PathBuf, Truth)> = draws.iter().filter(|(_, t)| worth(t) != Worth::Fresh).cloned().collect();
+    let answers = judge::all(&seen)?;
+    blame::keep(&dir.join("answers"), &hash, &answers)?;
+    let titles = [(Worth::Counts, "counts"), (Worth::Learning, "for learning"), (Worth::Spent, "spent on other rules")];
+    for (kind, title) in titles {
+        let chosen: Vec<&(PathBuf, Truth)> = seen.iter().filter(|(_, truth)| worth(truth) == kind).collect();
+        if !chosen.is_empty() {
+            let title = format!("{} draws, {title}", chosen.len());
+            println!("{}", Table::new(chosen, &answers).text(&title));
+        }
+    }
+    if seen.len() < draws.len() {
+        println!("{} fresh draws are not judged; --fresh scores them, once", draws.len() - seen.len());
     }
     Ok(())
 }

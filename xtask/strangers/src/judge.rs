@@ -1,0 +1,110 @@
+//! Judges the corpus offline: each draw as each watcher would have recorded it, by the library that `holdup diagnose`
+//! calls.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::{Context as _, Result};
+use holdup_diagnose::verdict::{Answer as Verdict, Diagnosis};
+use holdup_recording::Recording;
+use serde::{Deserialize, Serialize};
+
+use crate::truth::Truth;
+use crate::watchers::Watcher;
+
+/// Causes of an answer that are kept.
+const RANKED: usize = 5;
+
+/// What the judge said of one recording.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// `found`, `healthy` or `undecided`.
+    pub verdict: Verdict,
+    /// Whether a culprit is named.
+    pub is_named: bool,
+    /// How sure of the first cause of the ranking, 0-1.
+    pub confidence: f64,
+    /// Causes, likeliest first.
+    pub ranking: Vec<String>,
+}
+
+impl Answer {
+    /// The named culprit.
+    pub fn culprit(&self) -> Option<&str> {
+        self.ranking.first().filter(|_| self.is_named).map(String::as_str)
+    }
+}
+
+/// Answers by `SEED/WATCHER`.
+pub type Answers = BTreeMap<String, Answer>;
+
+/// The key of a draw as one watcher saw it.
+pub fn key(seed: u64, watcher: Watcher) -> String {
+    format!("{seed}/{watcher}")
+}
+
+/// Judges every draw for every watcher, on all CPUs.
+pub fn all(draws: &[(PathBuf, Truth)]) -> Result<Answers> {
+    let next = AtomicUsize::new(0);
+    let result = Mutex::new(Ok(Answers::new()));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some((folder, truth)) = draws.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let judged = one(folder, truth);
+                    let mut all = result.lock().unwrap_or_else(PoisonError::into_inner);
+                    match (&mut *all, judged) {
+                        (Ok(answers), Ok(more)) => answers.extend(more),
+                        (Ok(_), Err(error)) => *all = Err(error),
+                        (Err(_), _) => return,
+                    }
+                }
+            });
+        }
+    });
+    result.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn one(folder: &Path, truth: &Truth) -> Result<Answers> {
+    let recording =
+        Recording::open(folder).with_context(|| format!("failed to open the draw in {}", folder.display()))?;
+    let seen = Watcher::ALL.into_iter().filter(|watcher| watcher.differs(&recording, &truth.sources));
+    let judge = |watcher: Watcher| {
+        let mut seen = recording.clone();
+        watcher.take(&mut seen, &truth.sources);
+        (key(truth.draw.seed, watcher), answer(&holdup_diagnose::diagnose(&seen, None)))
+    };
+    Ok(seen.map(judge).collect())
+}
+
+/// What is scored of a diagnosis.
+pub fn answer(diagnosis: &Diagnosis) -> Answer {
+    let mut findings: Vec<(&str, f64)> = diagnosis.findings.iter().map(|f| (f.cause.as_str(), f.confidence)).collect();
+    findings.sort_by(|a, b| b.1.total_cmp(&a.1));
+    // What counters alone say comes after what was found with milliseconds.
+    let suspects = diagnosis.by_counters.iter().filter_map(|report| report.episodes.first());
+    let suspects = suspects.flat_map(|episode| &episode.suspects);
+    let mut suspects: Vec<(&str, f64)> =
+        suspects.filter_map(|s| Some((s.cause.as_str(), s.score.filter(|score| *score > 0.0)?))).collect();
+    suspects.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let culprit = diagnosis.culprit.as_deref().map(|cause| {
+        let sure = findings.iter().chain(&suspects).find(|(other, _)| *other == cause);
+        (cause, sure.map_or(1.0, |(_, sure)| *sure))
+    });
+    let mut ranking: Vec<(&str, f64)> = Vec::new();
+    for (cause, sure) in culprit.into_iter().chain(findings).chain(suspects) {
+        if !ranking.iter().any(|(other, _)| *other == cause) {
+            ranking.push((cause, sure));
+        }
+    }
+    ranking.truncate(RANKED);
+    Answer {
+        verdict: diagnosis.verdict,
+        is_named: diagnosis.is_named() && culprit.is_some(),
+        confidence: ranking.first().map_or(0.0, |(_, sure)| sure.clamp(0.0, 1.0)),
+        ranking: ranking.into_iter().map(|(cause, _)| cause.to_owned()).collect(),
+    }
+}
