@@ -119,7 +119,7 @@ impl<'a> Stage<'a> {
             && draw.topology.engine == Engine::Postgresql
             && let Some(group) = database.group.clone()
         {
-            group.set_memory(Some(group.own_memory()? + FILE_CACHE_BYTES))?;
+            group.squeeze(FILE_CACHE_BYTES)?;
             settings = settings.and(Running::until(move || group.set_memory(None)));
         }
         let place = app::Place {

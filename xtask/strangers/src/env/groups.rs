@@ -15,6 +15,10 @@ const PREFIX: &str = "holdup-strangers-";
 /// One CPU in microseconds of a period of 100 ms.
 const PERIOD_US: f64 = 100_000.0;
 
+/// Where the kernel can't make enough memory free, a group is left so much more, so many times.
+const SQUEEZE_BYTES: u64 = 4 << 20;
+const SQUEEZES: u64 = 24;
+
 /// A group; its folders go with it.
 #[derive(Debug)]
 pub struct Group {
@@ -64,8 +68,21 @@ impl Group {
         self.set("memory.limit_in_bytes", &v1, "memory.max", &v2)
     }
 
+    /// Leaves it so much memory beside its own, or the least that the kernel can make free at once.
+    pub fn squeeze(&self, bytes: u64) -> Result<()> {
+        let own = self.own_memory()?;
+        let mut last = Ok(());
+        for more in 0..SQUEEZES {
+            last = self.set_memory(Some(own + bytes + more * SQUEEZE_BYTES));
+            if last.is_ok() {
+                return Ok(());
+            }
+        }
+        last
+    }
+
     /// Memory that it can't do without: what is not the page cache's, bytes.
-    pub fn own_memory(&self) -> Result<u64> {
+    fn own_memory(&self) -> Result<u64> {
         let text = self.folders.iter().find_map(|folder| fs::read_to_string(folder.join("memory.stat")).ok());
         let text = text.context("the cgroup has no memory.stat")?;
         let bytes = |name: &str| -> Option<u64> {

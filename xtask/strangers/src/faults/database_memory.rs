@@ -21,8 +21,7 @@ pub const FAULT: Fault = Fault {
     },
     start: |env, values| {
         let group = env.database.group.clone().context("no cgroup holds the database here")?;
-        let own = group.own_memory()?;
-        group.set_memory(Some(own + (values.get("megabytes") * 1e6) as u64))?;
+        group.squeeze((values.get("megabytes") * 1e6) as u64)?;
         Ok(Running::until(move || group.set_memory(None)))
     },
 };

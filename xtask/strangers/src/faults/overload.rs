@@ -7,9 +7,9 @@ pub const FAULT: Fault = Fault {
     family: Family::Load,
     mechanism: "The load rises beyond what the machine carries.",
     causes: &["workload_spike"],
-    parameters: &[Parameter::new("factor", 8.0, 40.0)],
+    parameters: &[Parameter::new("factor", 10.0, 60.0)],
     prepare: |setup, values| {
-        setup.load.at_least(60.0);
+        setup.load.at_least(150.0);
         setup.load_factor = Some(values.get("factor"));
     },
     ..Fault::BASE
