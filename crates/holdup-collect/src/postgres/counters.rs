@@ -27,8 +27,9 @@ const SECRET: &[&str] =
     &["password", "passphrase", "secret", "token", "conninfo", "_command", "private_key", "access_key"];
 
 /// Extensions whose dotted settings are kept; other dotted settings can be arbitrary data of an
-/// application.
-const EXTENSIONS: &[&str] = &["auto_explain.", "pg_stat_statements.", "pg_prewarm.", "plpgsql."];
+/// application. The last three show which cloud runs the server.
+const EXTENSIONS: &[&str] =
+    &["auto_explain.", "pg_stat_statements.", "pg_prewarm.", "plpgsql.", "rds.", "cloudsql.", "azure."];
 
 /// Not permitted; no such function, table or column; not supported. Some cloud servers answer so
 /// whatever their version.
@@ -219,12 +220,24 @@ mod tests {
 
     #[test]
     fn secrets_are_left_out_and_the_rest_is_not() {
-        for name in
-            ["primary_conninfo", "ssl_passphrase_command", "archive_command", "app.jwt", "my.setting", "x.token"]
-        {
+        for name in [
+            "primary_conninfo",
+            "ssl_passphrase_command",
+            "archive_command",
+            "app.jwt",
+            "my.setting",
+            "x.token",
+            "rds.restrict_password_commands",
+        ] {
             assert!(may_be_secret(name), "{name}");
         }
-        for name in ["shared_buffers", "password_encryption", "auto_explain.log_min_duration", "log_line_prefix"] {
+        for name in [
+            "shared_buffers",
+            "password_encryption",
+            "auto_explain.log_min_duration",
+            "log_line_prefix",
+            "rds.extensions",
+        ] {
             assert!(!may_be_secret(name), "{name}");
         }
     }
