@@ -14,6 +14,8 @@
 //! - `failures`, [`resources`]: which requests failed, and of what; what requests wait for, and
 //!   what that costs them.
 //! - [`strength`]: the grades of evidence.
+//! - `change`: a setting that moves, and how each platform takes it. Every command that sets
+//!   something is made there.
 //! - [`ledger`]: where the milliseconds of the requests went, and which have no owner.
 //! - [`rules`]: one cause per file. Each returns `Found`, `Cleared` or `NotJudged`, with evidence.
 //!   `finding`: a found cause as data.
@@ -38,6 +40,7 @@ pub mod audit;
 mod between;
 pub mod case;
 mod chain;
+mod change;
 mod confidence;
 pub mod counters;
 pub mod explain;

@@ -82,6 +82,12 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
+/// What is done to the machine itself.
+fn on_machine(facts: &Facts<'_>, text: String, command: String, keep: String, risk: &str) -> Fix {
+    let steps = facts.place.machine(command, keep);
+    Fix { text: text + &steps.note(), command: steps.command, keep: steps.keep, risk: Some(risk.to_owned()) }
+}
+
 /// Most that the advice allows, KB: 32 sectors.
 const READAHEAD_KB: u64 = 16;
 
@@ -91,14 +97,13 @@ fn readahead(facts: &Facts<'_>, server: &Server<'_>) -> Vec<Deviation> {
         (kilobytes > READAHEAD_KB).then(|| Deviation {
             subject: device.to_owned(),
             observed: format!("{kilobytes} KiB ({} sectors)", kilobytes * 2),
-            fix: Some(Fix {
-                text: format!("Let {device} read no more than {READAHEAD_KB} KiB ahead."),
-                command: Some(format!("blockdev --setra {} /dev/{device}", READAHEAD_KB * 2)),
-                keep: Some(format!(
-                    "ACTION==\"add|change\", KERNEL==\"{device}\", ATTR{{queue/read_ahead_kb}}=\"{READAHEAD_KB}\" in a file of /etc/udev/rules.d/"
-                )),
-                risk: Some("Scans and backups read in smaller pieces and take longer.".to_owned()),
-            }),
+            fix: Some(on_machine(
+                facts,
+                format!("Let {device} read no more than {READAHEAD_KB} KiB ahead."),
+                format!("blockdev --setra {} /dev/{device}", READAHEAD_KB * 2),
+                format!("ACTION==\"add|change\", KERNEL==\"{device}\", ATTR{{queue/read_ahead_kb}}=\"{READAHEAD_KB}\" in a file of /etc/udev/rules.d/"),
+                "Scans and backups read in smaller pieces and take longer.",
+            )),
             word: device.to_owned(),
         })
     };
@@ -113,12 +118,13 @@ fn atime(facts: &Facts<'_>, server: &Server<'_>) -> Vec<Deviation> {
         (!has("noatime") && !has("ro")).then(|| Deviation {
             subject: path.to_owned(),
             observed: kind.to_owned(),
-            fix: Some(Fix {
-                text: format!("Keep no access times on {path}."),
-                command: Some(format!("mount -o remount,noatime {path}")),
-                keep: Some("noatime in its line of /etc/fstab".to_owned()),
-                risk: Some("Programs that search files by access time no longer find recent reads.".to_owned()),
-            }),
+            fix: Some(on_machine(
+                facts,
+                format!("Keep no access times on {path}."),
+                format!("mount -o remount,noatime {path}"),
+                "noatime in its line of /etc/fstab".to_owned(),
+                "Programs that search files by access time no longer find recent reads.",
+            )),
             word: path.to_owned(),
         })
     };
@@ -131,14 +137,13 @@ fn scheduler(facts: &Facts<'_>, server: &Server<'_>, advised: &str, fine: &[&str
         (!fine.contains(&chosen)).then(|| Deviation {
             subject: device.to_owned(),
             observed: chosen.to_owned(),
-            fix: Some(Fix {
-                text: format!("Use {advised} for {device}."),
-                command: Some(format!("echo {advised} > /sys/block/{device}/queue/scheduler")),
-                keep: Some(format!(
-                    "ACTION==\"add|change\", KERNEL==\"{device}\", ATTR{{queue/scheduler}}=\"{advised}\" in a file of /etc/udev/rules.d/"
-                )),
-                risk: Some("I/O weights of cgroups need the scheduler bfq.".to_owned()),
-            }),
+            fix: Some(on_machine(
+                facts,
+                format!("Use {advised} for {device}."),
+                format!("echo {advised} > /sys/block/{device}/queue/scheduler"),
+                format!("ACTION==\"add|change\", KERNEL==\"{device}\", ATTR{{queue/scheduler}}=\"{advised}\" in a file of /etc/udev/rules.d/"),
+                "I/O weights of cgroups need the scheduler bfq.",
+            )),
             word: device.to_owned(),
         })
     };

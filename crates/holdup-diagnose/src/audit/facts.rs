@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use holdup_recording::rows::Setting;
 
+use crate::change::host::Place;
+
 /// The product that a piece of advice is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Product {
@@ -72,6 +74,10 @@ pub(crate) struct Facts<'a> {
     by_source: BTreeMap<&'a str, BTreeMap<&'a str, &'a str>>,
     /// Servers that run here.
     pub servers: Vec<Server<'a>>,
+    /// Where holdup ran: whose kernel its settings are of.
+    pub place: Place,
+    /// All of them.
+    pub rows: &'a [Setting],
 }
 
 impl<'a> Facts<'a> {
@@ -81,7 +87,8 @@ impl<'a> Facts<'a> {
         for setting in settings {
             by_source.entry(&setting.source).or_default().insert(&setting.name, &setting.value);
         }
-        let mut facts = Self { by_source, servers: Vec::new() };
+        let place = Place::among(settings, "host");
+        let mut facts = Self { by_source, servers: Vec::new(), place, rows: settings };
         facts.find_servers(processes);
         facts
     }

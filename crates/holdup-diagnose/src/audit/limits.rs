@@ -2,6 +2,7 @@
 
 use super::facts::{Facts, Product, Server};
 use super::{Check, Deviation, sysctl, sysctl_against};
+use crate::change::host::Place;
 use holdup_signals::evidence::Fix;
 
 const MONGODB_ULIMIT: &str = "MongoDB Manual: UNIX ulimit Settings, Recommended ulimit Settings (https://www.mongodb.com/docs/manual/reference/ulimit/)";
@@ -103,13 +104,15 @@ pub(super) const CHECKS: &[Check] = &[
 
 fn limit(facts: &Facts<'_>, server: &Server<'_>, name: &str, of_systemd: &str, least: u64) -> Vec<Deviation> {
     let value = facts.process(server, name).and_then(|v| v.parse::<u64>().ok()).filter(|v| *v < least);
+    // A process may have more of a hard limit already, and keeps it.
+    let hard = facts.process(server, &format!("{name}_hard")).and_then(|v| v.parse::<u64>().ok());
+    let hard = hard.map_or(least, |hard| hard.max(least));
+    let pid = server.process.unwrap_or_default().trim_start_matches("pid:");
+    let of_server = Place::among(facts.rows, server.process.unwrap_or("host"));
+    let may = of_server.is_machine() && !pid.is_empty();
     let fix = || Fix {
         text: format!("Let {} have {least}.", server.name),
-        command: Some(format!(
-            "prlimit --pid {} --{}={least}:{least}",
-            server.process.unwrap_or_default().trim_start_matches("pid:"),
-            of_systemd.to_lowercase()
-        )),
+        command: may.then(|| format!("prlimit --pid {pid} --{}={least}:{hard}", of_systemd.to_lowercase())),
         keep: Some(format!("Limit{of_systemd}={least} in its systemd unit (systemctl edit UNIT)")),
         risk: None,
     };
@@ -127,10 +130,14 @@ const FAST_CLOCKS: &[&str] = &["tsc", "kvm-clock", "hyperv_clocksource_tsc_page"
 
 fn clock(facts: &Facts<'_>, _: &Server<'_>) -> Vec<Deviation> {
     let slow = facts.host("clock_source").filter(|v| !FAST_CLOCKS.contains(v));
+    let steps = facts.place.machine(
+        "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource".to_owned(),
+        "clocksource=tsc on the kernel's command line".to_owned(),
+    );
     let fix = || Fix {
-        text: "Use the CPU's own counter, if the kernel offers it.".to_owned(),
-        command: Some("echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource".to_owned()),
-        keep: Some("clocksource=tsc on the kernel's command line".to_owned()),
+        text: format!("Use the CPU's own counter, if the kernel offers it.{}", steps.note()),
+        command: steps.command.clone(),
+        keep: steps.keep.clone(),
         risk: Some("If the kernel found the counter unstable, time jumps: check dmesg first.".to_owned()),
     };
     slow.map(|value| Deviation::of_host("clock_source", value, Some(fix()))).into_iter().collect()
@@ -145,7 +152,7 @@ fn ports(facts: &Facts<'_>, _: &Server<'_>) -> Vec<Deviation> {
     let mut bounds = value.split_ascii_whitespace().filter_map(|v| v.parse::<i64>().ok());
     match (bounds.next(), bounds.next()) {
         (Some(low), Some(high)) if high - low + 1 < DEFAULT_PORTS => {
-            vec![Deviation::of_host(NAME, &format!("{low} to {high}"), sysctl(NAME, "\"32768 60999\""))]
+            vec![Deviation::of_host(NAME, &format!("{low} to {high}"), sysctl(facts, NAME, "\"32768 60999\""))]
         }
         _ => Vec::new(),
     }

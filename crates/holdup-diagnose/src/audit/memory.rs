@@ -140,10 +140,14 @@ pub(super) const CHECKS: &[Check] = &[
 fn huge_always(facts: &Facts<'_>, _: &Server<'_>) -> Vec<Deviation> {
     const NAME: &str = "transparent_hugepage.enabled";
     let always = facts.host(NAME).filter(|v| *v == "always");
+    let steps = facts.place.machine(
+        "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled".to_owned(),
+        "transparent_hugepage=madvise on the kernel's command line, or a TuneD profile".to_owned(),
+    );
     let fix = || Fix {
-        text: "Give huge pages only to programs that ask for them.".to_owned(),
-        command: Some("echo madvise > /sys/kernel/mm/transparent_hugepage/enabled".to_owned()),
-        keep: Some("transparent_hugepage=madvise on the kernel's command line, or a TuneD profile".to_owned()),
+        text: format!("Give huge pages only to programs that ask for them.{}", steps.note()),
+        command: steps.command.clone(),
+        keep: steps.keep.clone(),
         risk: Some(
             "Applies to everything on this host; restart the server to release the huge pages it has.".to_owned(),
         ),
@@ -195,6 +199,6 @@ fn dirty(facts: &Facts<'_>, _: &Server<'_>) -> Vec<Deviation> {
     let Some(share) = by_share("vm.dirty_background_ratio").filter(|_| is_large(facts)) else { return Vec::new() };
     let observed =
         format!("vm.dirty_background_ratio {share}, vm.dirty_ratio {}", by_share("vm.dirty_ratio").unwrap_or(0));
-    let fix = sysctl("vm.dirty_background_bytes", "67108864");
+    let fix = sysctl(facts, "vm.dirty_background_bytes", "67108864");
     vec![Deviation { subject: "vm.dirty_background_ratio".to_owned(), observed, fix, word: String::new() }]
 }

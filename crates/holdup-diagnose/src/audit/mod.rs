@@ -59,12 +59,14 @@ impl Deviation {
     }
 }
 
-/// `sysctl -w NAME=VALUE`, and how to keep it.
-fn sysctl(name: &str, value: &str) -> Option<Fix> {
+/// `sysctl -w NAME=VALUE`, and how to keep it; from within a container what to do on the node.
+fn sysctl(facts: &Facts<'_>, name: &str, value: &str) -> Option<Fix> {
+    let keep = format!("{name} = {value} in a file of /etc/sysctl.d/");
+    let steps = facts.place.machine(format!("sysctl -w {name}={value}"), keep);
     Some(Fix {
-        text: format!("Set {name} to {value}."),
-        command: Some(format!("sysctl -w {name}={value}")),
-        keep: Some(format!("{name} = {value} in a file of /etc/sysctl.d/")),
+        text: format!("Set {name} to {value}.{}", steps.note()),
+        command: steps.command,
+        keep: steps.keep,
         risk: Some("Applies to everything on this host.".to_owned()),
     })
 }
@@ -72,7 +74,7 @@ fn sysctl(name: &str, value: &str) -> Option<Fix> {
 /// The value of sysctl `name` if `is_against` rejects it, with the advised one as the fix.
 fn sysctl_against(facts: &Facts<'_>, name: &str, advised: &str, is_against: impl Fn(i64) -> bool) -> Vec<Deviation> {
     let value = facts.host(name).and_then(|v| v.parse::<i64>().ok().filter(|n| is_against(*n)));
-    value.map(|v| Deviation::of_host(name, &v.to_string(), sysctl(name, advised))).into_iter().collect()
+    value.map(|v| Deviation::of_host(name, &v.to_string(), sysctl(facts, name, advised))).into_iter().collect()
 }
 
 /// Settings of the recorded host that deviate from advice; `findings` show which of them matter.

@@ -4,6 +4,9 @@
 use super::facts::{Facts, Product, Server};
 use super::{Check, Deviation};
 use crate::case::Case;
+use crate::change::Direction;
+use crate::change::database::Server as Database;
+use crate::change::parameters::{Engine, FLUSH_LOG, Parameter, SYNC_BINLOG};
 use crate::verdict::Note;
 use holdup_recording::metrics;
 use holdup_recording::words::{bytes, bytes_per_second, thousands};
@@ -89,25 +92,30 @@ fn files(facts: &Facts<'_>, server: &Server<'_>) -> Vec<Deviation> {
 fn durability(facts: &Facts<'_>, server: &Server<'_>) -> Vec<Deviation> {
     let own = |name: &str| facts.own(server, name);
     let mut found = Vec::new();
-    let mut put = |name: &str, value: &str| {
+    let database = Database::among(facts.rows, Engine::MySql);
+    let mut put = |parameter: &'static Parameter, value: &str| {
+        let name = parameter.name;
+        let fix = match database.change(Direction::Set, parameter, 1.0) {
+            Ok(change) => change.fix(
+                "every commit then waits for the disk",
+                database.steps(&[(parameter, &change)]),
+                "Commits take as long as a flush.",
+            ),
+            Err(stay) => stay.fix(&format!("Set {name} to 1.")),
+        };
         found.push(Deviation {
             subject: name.to_owned(),
             observed: value.to_owned(),
-            fix: Some(Fix {
-                text: format!("Set {name} to 1."),
-                command: Some(format!("SET GLOBAL {name} = 1;")),
-                keep: Some(format!("{name}=1 below [mysqld] in the option file.")),
-                risk: Some("Every commit then waits for the disk: commits take as long as a flush.".to_owned()),
-            }),
+            fix: Some(fix),
             word: String::new(),
         });
     };
     if let Some(value) = own("innodb_flush_log_at_trx_commit").filter(|v| !matches!(*v, "1" | "3")) {
-        put("innodb_flush_log_at_trx_commit", value);
+        put(&FLUSH_LOG, value);
     }
     let has_binlog = own("log_bin").is_some_and(|v| matches!(v, "ON" | "1"));
     if let Some(value) = own("sync_binlog").filter(|v| has_binlog && *v != "1") {
-        put("sync_binlog", value);
+        put(&SYNC_BINLOG, value);
     }
     found
 }

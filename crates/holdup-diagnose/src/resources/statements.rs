@@ -1,5 +1,7 @@
 //! Statements: the app's timing of them, and the server's.
 
+use std::collections::BTreeMap;
+
 use holdup_recording::{Labels, metrics};
 
 use super::statement_owner;
@@ -43,6 +45,18 @@ pub fn database_by_spans(case: &Case<'_>) -> Option<(f64, f64, Evidence)> {
 pub fn calls_per_request(case: &Case<'_>, completed: f64) -> Option<f64> {
     let by_metrics = app_operations(&case.slow()).ok().map(|app| app.count / completed);
     by_metrics.or_else(|| database_by_spans(case).map(|(_, calls, _)| calls))
+}
+
+/// The statement that most sessions in `true_state` run, and how many run it on average; none if
+/// the recording has no sessions.
+pub fn holding(view: &View<'_>, true_state: &str) -> Option<(String, f64)> {
+    let busy = view.busy_sessions().ok()?;
+    let mut by_statement = BTreeMap::<&str, f64>::new();
+    for group in busy.groups.iter().filter(|g| g.true_state == true_state && !g.statement.is_empty()) {
+        *by_statement.entry(&group.statement).or_default() += group.mean;
+    }
+    let (statement, sessions) = by_statement.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    Some((statement.to_owned(), sessions))
 }
 
 /// How long a request of the episode holds pooled connections, milliseconds, all its uses together.

@@ -4,13 +4,15 @@ use holdup_recording::{Labels, metrics};
 
 use super::{Doc, Fix, Judge, MATTERS, Others, Outcome, Role, Rule, RuleFinding, ms, of_failures, thousands};
 use crate::case::Case;
+use crate::change::host::Place;
+use crate::change::{Bounds, Direction, SettingChange, Unit};
 use crate::failures;
 use crate::resources::share;
 use crate::resources::workers::{self, Pool};
 use crate::strength::{CERTAIN, FAIR, WEAK};
 use holdup_signals::app_server::Outside;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::{Counter, Missing};
+use holdup_signals::{Counter, Missing, View};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -32,6 +34,9 @@ pub const RULE: Rule = Rule {
 
 /// The rule on busy workers.
 const WORKERS: &str = "worker_pool_exhausted";
+
+/// Most that a queue holds: the kernel's count has 16 bits in older versions.
+const MOST_QUEUED: f64 = 65_535.0;
 
 const ENABLE: &str = "--watch server:PORT of the app, or --watch host";
 
@@ -81,7 +86,7 @@ fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
             if overflows.delta > 0.0 { CERTAIN } else { WEAK },
             FAIR * failed,
         ],
-        fixes: fixes(&outside, limit),
+        fixes: fixes(&view, &outside, limit, &overflows),
         prove: "Run the same scenario again: tcp_listen_overflows_total does not grow.".to_owned(),
         // Connections are not accepted: if it is unknown whether workers are busy, the reason is
         // still to be found.
@@ -131,30 +136,43 @@ fn connects(case: &Case<'_>) -> Option<Evidence> {
     })
 }
 
-fn fixes(outside: &Outside, limit: f64) -> Vec<Fix> {
-    let fix = |text: String, command: Option<String>, risk: Option<&str>| Fix {
-        text,
-        command,
+fn fixes(view: &View<'_>, outside: &Outside, limit: f64, overflows: &Counter) -> Vec<Fix> {
+    let see = Fix {
+        text: format!(
+            "See what keeps the server on port {} from accepting: {} shows whether its workers are busy.",
+            outside.port, WORKERS
+        ),
+        command: Some(format!(
+            "ss -ltn 'sport = :{}'; nstat -az TcpExtListenOverflows TcpExtListenDrops",
+            outside.port
+        )),
         keep: None,
-        risk: risk.map(str::to_owned),
+        risk: None,
     };
-    vec![
-        fix(
-            format!(
-                "See what keeps the server on port {} from accepting: {} shows whether its workers are busy.",
-                outside.port, WORKERS
-            ),
-            Some(format!("ss -ltn 'sport = :{}'; nstat -az TcpExtListenOverflows TcpExtListenDrops", outside.port)),
-            None,
-        ),
-        fix(
-            format!("Only for bursts that end before clients give up: a longer queue than {limit:.0}."),
-            Some("sysctl -w net.core.somaxconn=4096  # and the backlog that the server asks for".to_owned()),
-            Some(
-                "If more requests arrive than are answered, it fills up just as soon, and each request waits longer in it.",
-            ),
-        ),
-    ]
+    vec![see, longer(view, outside, limit, overflows)]
+}
+
+/// A queue with room for the connections dropped in a second. The kernel's limit and the server's
+/// backlog both bound its length.
+fn longer(view: &View<'_>, outside: &Outside, limit: f64, overflows: &Counter) -> Fix {
+    const NAME: &str = "net.core.somaxconn";
+    const RISK: &str =
+        "If more requests arrive than are answered, it fills up just as soon, and each request waits longer in it.";
+    let wanted = (2.0 * limit).max(limit + overflows.rate()).max(1.0).log2().ceil();
+    let to = 2_f64.powf(wanted).min(MOST_QUEUED);
+    let backlog = format!("the backlog that the server asks for to {to:.0} as well (it has {limit:.0} now)");
+    let now = view.setting(NAME, ENABLE).ok().and_then(|value| value.parse::<f64>().ok());
+    let bounds = Bounds { least: 1.0, most: MOST_QUEUED };
+    match SettingChange::new(Direction::Raise, NAME, Unit::Count, now, to, bounds) {
+        Ok(change) => {
+            let why = format!("only for bursts that end before clients give up, and with {backlog}");
+            change.fix(&why, Place::find(view, &outside.source).sysctl(&change), RISK)
+        }
+        Err(stay) => Fix {
+            risk: Some(RISK.to_owned()),
+            ..stay.fix(&format!("Only for bursts that end before clients give up, raise {backlog}."))
+        },
+    }
 }
 
 #[cfg(test)]

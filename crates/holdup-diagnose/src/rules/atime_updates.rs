@@ -2,6 +2,7 @@
 
 use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent};
 use crate::case::Case;
+use crate::change::host::Place;
 use crate::resources::disk::{what_it_does, who};
 use crate::resources::{share, volume};
 use crate::strength::FAIR;
@@ -75,14 +76,18 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }
     let mut evidence = vec![options, asked, does];
     evidence.extend(who(&view, disk).evidence);
+    let steps = Place::find(&view, &mount.source).machine(
+        format!("mount -o remount,noatime {}", mount.path),
+        format!("noatime among the options of {} in /etc/fstab", mount.path),
+    );
     Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
         weights: vec![FAIR, FAIR * unasked],
         fixes: vec![Fix {
-            text: format!("Mount {} so that reads do not write.", mount.path),
-            command: Some(format!("mount -o remount,noatime {}", mount.path)),
-            keep: Some(format!("noatime among the options of {} in /etc/fstab", mount.path)),
+            text: format!("Mount {} so that reads do not write.{}", mount.path, steps.note()),
+            command: steps.command,
+            keep: steps.keep,
             risk: Some(
                 "Takes effect at once. Programs that look at access times (some mail readers, cleaners of temporary files) no longer see reads."
                     .to_owned(),

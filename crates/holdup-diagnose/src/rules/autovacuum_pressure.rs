@@ -4,6 +4,9 @@ use super::parts::clearing::or_by_disk;
 use super::parts::vacuum_advice;
 use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
 use crate::case::Case;
+use crate::change::database::{Server, milliseconds};
+use crate::change::parameters::{Engine, VACUUM_DELAY};
+use crate::change::{Direction, SettingChange};
 use crate::resources::volume::demand::{Demand, demand, share_text, vacuum_bytes};
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_recording::metrics;
@@ -32,6 +35,9 @@ pub const RULE: Rule = Rule {
 
 /// A vacuum present for a smaller share (0-1) of the time does not delay requests for long.
 const RUNS: f64 = 0.1;
+
+/// Pause to set if vacuum makes none yet, milliseconds: PostgreSQL's default.
+const LEAST_PAUSE_MS: f64 = 2.0;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     or_by_disk(case, from_server(case))
@@ -165,13 +171,28 @@ fn fixes(view: &View<'_>, tables: &[TableWrites], table: Option<&TableWrites>) -
         let owner = table.toast_of.as_ref().and_then(|of| tables.iter().find(|t| t.table == *of)).unwrap_or(table);
         fixes.extend(vacuum_advice::advise(view, table, owner));
     }
-    fixes.push(Fix {
-        text: "To slow it down for now: a longer pause between its portions. It then takes longer, and dead rows accumulate meanwhile.".to_owned(),
-        command: Some("ALTER SYSTEM SET autovacuum_vacuum_cost_delay = '10ms'; SELECT pg_reload_conf();".to_owned()),
-        keep: None,
-        risk: Some("If it can no longer keep up, tables grow and all reads become slower; watch dead rows.".to_owned()),
-    });
+    fixes.push(slower(view));
     fixes
+}
+
+/// Twice the pause between its portions, at which it moves about half as much.
+fn slower(view: &View<'_>) -> Fix {
+    let server = Server::find(view, Engine::PostgreSql);
+    // -1 takes the pause of a manual VACUUM, and 0 makes none.
+    let pause_ms = server.number(&VACUUM_DELAY).and_then(|own| match own {
+        own if own < 0.0 => server.value("vacuum_cost_delay").and_then(milliseconds),
+        own => Some(own),
+    });
+    let to = pause_ms.filter(|pause| *pause > 0.0).map_or(LEAST_PAUSE_MS, |pause| 2.0 * pause);
+    let of = &VACUUM_DELAY;
+    match SettingChange::new(Direction::Raise, of.name, of.unit, pause_ms, to, of.bounds) {
+        Ok(change) => change.fix(
+            "only to slow it down for now; it then takes longer, and dead rows accumulate meanwhile",
+            server.steps(&[(&VACUUM_DELAY, &change)]),
+            "If it can no longer keep up, tables grow and all reads become slower; watch dead rows.",
+        ),
+        Err(stay) => stay.fix("Do not slow vacuum further."),
+    }
 }
 
 #[cfg(test)]

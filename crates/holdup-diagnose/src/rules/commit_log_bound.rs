@@ -1,12 +1,14 @@
 //! Statements wait at their commit until the log is on the disk.
 
+mod advice;
+
 use super::parts::clearing;
 use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent};
 use crate::case::Case;
 use crate::strength::STRONG;
 use holdup_recording::metrics;
 use holdup_signals::database::DATABASE;
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Disk, Missing, SessionGroup, View};
 
 /// The rule.
@@ -101,7 +103,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         explains_ms,
         evidence,
         weights,
-        fixes: fixes(&view, durable.is_postgresql),
+        fixes: advice::fixes(&view, durable.is_postgresql),
         prove: format!("Run the same scenario again: hardly any of the {mean:.1} sessions in commit is left."),
         role: Role::Root,
     }))
@@ -255,35 +257,6 @@ fn grouped(view: &View<'_>) -> Option<Evidence> {
             text,
         )
     })
-}
-
-fn fixes(view: &View<'_>, is_postgresql: bool) -> Vec<Fix> {
-    let plain = |text: &str| Fix { text: text.to_owned(), command: None, keep: None, risk: None };
-    let mut fixes = vec![
-        plain("Commit less often: several rows or steps in one transaction, no single statements in a loop."),
-        plain("Put the log on a disk with a power-loss-protected write cache: a flush then takes microseconds."),
-    ];
-    if is_postgresql {
-        fixes.push(Fix {
-            text: "If losing the last fraction of a second is acceptable, do not wait for the log: for the transactions of one role, or for all.".to_owned(),
-            command: Some("ALTER SYSTEM SET synchronous_commit = off; SELECT pg_reload_conf();".to_owned()),
-            keep: None,
-            risk: Some("After a crash up to three times wal_writer_delay (0.6 s) of committed transactions are gone; nothing is corrupt.".to_owned()),
-        });
-        return fixes;
-    }
-    let sync_binlog = view.setting_number("sync_binlog").unwrap_or(0.0) > 0.0;
-    let also = if sync_binlog { " SET GLOBAL sync_binlog = 0;" } else { "" };
-    fixes.push(Fix {
-        text: "If losing the last second is acceptable, flush the log once a second.".to_owned(),
-        command: Some(format!("SET GLOBAL innodb_flush_log_at_trx_commit = 2;{also}")),
-        keep: Some("innodb_flush_log_at_trx_commit=2 below [mysqld] in the option file.".to_owned()),
-        risk: Some(
-            "After a crash of the machine about a second of committed transactions is gone, and a replica or binary log may have more of them than the server."
-                .to_owned(),
-        ),
-    });
-    fixes
 }
 
 #[cfg(test)]

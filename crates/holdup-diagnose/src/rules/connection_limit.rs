@@ -1,5 +1,7 @@
 //! The database refuses new connections because it has reached its limit, in all or for one user.
 
+mod advice;
+
 use std::collections::BTreeMap;
 
 use holdup_recording::rows::Event;
@@ -11,7 +13,7 @@ use crate::failures;
 use crate::resources::share;
 use crate::strength::{CERTAIN, FAIR, STRONG, WEAK};
 use holdup_signals::database::DATABASE;
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Gauge, Missing, View, Window};
 
 /// The rule.
@@ -258,7 +260,7 @@ fn of_limit(case: &Case<'_>, view: &View<'_>, limit: &Limit) -> Result<Outcome, 
         explains_ms,
         evidence,
         weights: vec![if refused.is_some_and(|r| r.0 > 0.0) { CERTAIN } else { FAIR }, STRONG * failed, WEAK],
-        fixes: fixes(view, limit),
+        fixes: advice::fixes(view, limit),
         prove: format!("Run the same scenario again: connections stay below {}, and none is refused.", limit.name),
         role: Role::Root,
     };
@@ -280,57 +282,6 @@ fn waited(case: &Case<'_>, view: &View<'_>) -> Option<(f64, Evidence)> {
         );
         (per_request, wait.evidence(ms(per_request), "near 0 ms", text))
     })
-}
-
-fn fixes(view: &View<'_>, limit: &Limit) -> Vec<Fix> {
-    let refused = limit.refused.as_ref().map_or(0.0, |r| (r.0 / view.window.seconds()).ceil());
-    // Half as many again, plus those refused in a second.
-    let enough = ((limit.had.max(limit.most) * 1.5 + refused) / 50.0).ceil() * 50.0;
-    let idle = [metrics::mysql::SESSIONS.name, metrics::postgresql::SESSIONS.name]
-        .iter()
-        .find_map(|metric| view.gauge(metric, &[("true_state", "idle")], "").ok());
-    let idle_share = idle.filter(|i| i.mean > 0.5 * limit.had).map(|i| i.mean);
-    let mut fixes = Vec::new();
-    if let Some(idle) = idle_share {
-        fixes.push(Fix {
-            text: format!(
-                "Make the apps' pools smaller, or put a pooler in between: {idle:.0} of {:.0} connections were idle on average.",
-                limit.had
-            ),
-            command: None,
-            keep: None,
-            risk: Some("A pool that is too small makes its requests wait instead.".to_owned()),
-        });
-    }
-    let text =
-        format!("Raise the server's limit to {} connections, from {}.", thousands(enough), thousands(limit.most));
-    if limit.is_postgresql {
-        fixes.push(Fix {
-            text,
-            command: Some(format!("ALTER SYSTEM SET max_connections = {enough:.0};")),
-            keep: None,
-            risk: Some(
-                "Takes effect with a restart. Each backend takes 5 to 10 MiB, plus work_mem for each sort.".to_owned(),
-            ),
-        });
-        return fixes;
-    }
-    let files = view.setting_number("open_files_limit").unwrap_or(0.0);
-    let lack = if files > 0.0 && files < enough + 500.0 {
-        format!(" open_files_limit is {}: raise that first (LimitNOFILE= of the server's unit).", thousands(files))
-    } else {
-        String::new()
-    };
-    fixes.push(Fix {
-        text: text + &lack,
-        command: Some(format!("SET GLOBAL {} = {enough:.0};", limit.setting)),
-        keep: Some(format!("{}={enough:.0} below [mysqld] in the option file.", limit.setting)),
-        risk: Some(
-            "Takes effect at once. Each connection has a thread with its stack (256 KiB to 1 MiB) and the buffers of its statements; more of them active at once may make all slower."
-                .to_owned(),
-        ),
-    });
-    fixes
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! The app's pool of database connections has run dry.
 
+mod advice;
+
 use holdup_recording::{Labels, metrics};
 
 use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent, timing};
@@ -174,15 +176,9 @@ fn by_metrics(case: &Case<'_>, names: &Names) -> Result<Outcome, Missing> {
                 risk: Some("Statements of one transaction must stay on one connection.".to_owned()),
             });
         }
-        fixes.push(Fix {
-            text: format!(
-                "Raise the pool from {:.0} to {at_least}{needed:.0} connections: {offered:.0}/s x {} held, by Little's law, and half as many again for bursts.",
-                max.mean, ms(held.ms * uses)
-            ),
-            command: None,
-            keep: None,
-            risk: Some(POOL_RISK.to_owned()),
-        });
+        let why =
+            format!("{offered:.0}/s x {} held, by Little's law, and half as many again for bursts", ms(held.ms * uses));
+        fixes.push(advice::raise(&view, max.mean, needed, at_least, &why));
     }
     let longer = held.as_ref().and_then(|held| held_longer(case, names, held, max.mean));
     let longer = longer.or_else(|| idle_in_use(case, held.as_ref()?, completed, used.mean, max.mean));

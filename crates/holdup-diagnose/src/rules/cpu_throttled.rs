@@ -1,12 +1,14 @@
 //! A CPU limit of the service's cgroup stops it for the rest of each period.
 
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent, timing};
+mod advice;
+
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent};
 use crate::case::Case;
 use crate::resources::{share, workers};
 use crate::strength::{CERTAIN, STRONG};
 use holdup_recording::metrics;
 use holdup_recording::quota::{self, CpuQuota};
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::processes::Process;
 use holdup_signals::{Counter, Missing, View};
 
@@ -35,9 +37,6 @@ const MOST_BUSY: f64 = 0.995;
 
 /// A group is throttled in this share (0-1) of its periods: most of the time.
 const MOSTLY: f64 = 0.5;
-
-/// Good utilization (0-1) of a quota: the rest is room for bursts.
-const WELL_USED: f64 = 0.7;
 
 /// Length of a quota's period unless set, microseconds (Documentation/scheduler/sched-bwc.rst).
 const PERIOD_MICROS: f64 = 100_000.0;
@@ -117,7 +116,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         weights: [CERTAIN * share, STRONG * one.busy().unwrap_or(0.5)]
             .map(|weight| if one.is_recorded { weight } else { weight * BY_USE })
             .to_vec(),
-        fixes: fixes(case, &view, &one, completed),
+        fixes: advice::fixes(case, &view, &one, completed),
         prove: "Run the same scenario again: cgroup_cpu_throttled_periods_total hardly grows.".to_owned(),
         role: Role::Root,
     }))
@@ -287,47 +286,6 @@ impl ThrottledSource<'_> {
         ));
         evidence
     }
-}
-
-/// The quota that the load would use to [`WELL_USED`]: CPU time per request times due requests.
-fn fixes(case: &Case<'_>, view: &View<'_>, one: &ThrottledSource<'_>, completed: f64) -> Vec<Fix> {
-    let used = one.used.unwrap_or(one.quota.cpus() * one.periods.seconds);
-    // Given-up requests were processed as well: the app's own count is better.
-    let served = view.counter(&format!("{}_count", timing::HTTP_SERVER), &[], timing::APP_METRICS);
-    let served = served.map_or(completed, |c| c.delta.max(completed));
-    let needed = used / served * case.peak_offered_per_second();
-    // In steps of 5 % of a CPU, and more than now.
-    let cpus = ((needed / WELL_USED).max(1.25 * one.quota.cpus()) * 20.0).ceil() / 20.0;
-    let micros = (cpus * one.quota.period_us).round();
-    let path = view.cgroup_of(one.process.source, metrics::cgroup::CPU_PERIODS.name);
-    let is_v2 = view.setting_of(one.process.source, "cgroup.version") == Some("2");
-    let period = one.quota.period_us;
-    let what = if needed > one.quota.cpus() { "needs" } else { "uses" };
-    vec![
-        Fix {
-            text: format!(
-                "Raise the CPU limit from {:.2} to {cpus:.2} CPUs: this load {what} {needed:.2}.",
-                one.quota.cpus()
-            ),
-            command: Some(if is_v2 {
-                format!("echo '{micros:.0} {period:.0}' > /sys/fs/cgroup{path}/cpu.max")
-            } else {
-                format!("echo {micros:.0} > /sys/fs/cgroup/cpu{path}/cpu.cfs_quota_us")
-            }),
-            keep: Some(format!(
-                "systemctl set-property UNIT CPUQuota={:.0}%, docker update --cpus {cpus:.2} CONTAINER, or resources.limits.cpu{} in Kubernetes",
-                cpus * 100.0,
-                view.container_with("cpu_limit_millicores", one.quota.cpus() * 1e3).map_or_else(String::new, |name| format!(" of container {name}"))
-            )),
-            risk: Some("Other services on the host get less CPU.".to_owned()),
-        },
-        Fix {
-            text: "Or reduce the CPU time of a request: profile it (perf top), and run at most as many threads as the quota has CPUs.".to_owned(),
-            command: None,
-            keep: None,
-            risk: None,
-        },
-    ]
 }
 
 #[cfg(test)]

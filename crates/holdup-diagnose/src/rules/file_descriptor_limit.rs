@@ -2,6 +2,8 @@
 
 use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, of_failures, thousands};
 use crate::case::Case;
+use crate::change::host::Place;
+use crate::change::{Bounds, Direction, SettingChange, Unit};
 use crate::failures;
 use crate::resources::share;
 use crate::strength::{FAIR, STRONG};
@@ -27,6 +29,9 @@ pub const RULE: Rule = Rule {
     },
     judge: Judge::Alone(judge),
 };
+
+/// Files that a process may have open at most: the default of fs.nr_open.
+const MOST_FILES: f64 = 1_048_576.0;
 
 const PROCESS: &str = "--watch pid:N for the app and the database, as their user or as root";
 
@@ -143,33 +148,11 @@ fn at_limit(view: &View<'_>, held: &DescriptorUse<'_>) -> Vec<Window> {
         .collect()
 }
 
-/// Twice the most it needed, as a power of two.
+/// Safest first.
 fn fixes(view: &View<'_>, held: &DescriptorUse<'_>, most: f64) -> Vec<Fix> {
-    let DescriptorUse { process, limit, .. } = held;
-    let enough = ((2.0 * most).max(1024.0) as u64).next_power_of_two();
-    let hard = view.setting_of(process.source, "limit.nofile_hard").and_then(|v| v.parse::<u64>().ok());
-    let hard = hard.map_or(enough, |hard| hard.max(enough));
-    let is_mysql = process.name.starts_with("mysqld") || process.name.starts_with("mariadbd");
-    let own =
-        if is_mysql { format!("; and open_files_limit = {enough} in the [mysqld] section") } else { String::new() };
+    let process = &held.process;
     vec![
-        Fix {
-            text: format!(
-                "Raise the limit of {} to {} open files: with the waiting connections it needed {}, and may have {}. This takes effect at once.",
-                process.name,
-                thousands(enough as f64),
-                thousands(most),
-                thousands(*limit)
-            ),
-            command: Some(format!("prlimit --pid {} --nofile={enough}:{hard}", process.pid())),
-            keep: Some(format!(
-                "LimitNOFILE={enough} in its systemd unit (systemctl edit UNIT), or nofile in /etc/security/limits.conf{own}"
-            )),
-            risk: Some(
-                "Each descriptor takes some kernel memory; a program that uses select(2) breaks above 1,023."
-                    .to_owned(),
-            ),
-        },
+        more_files(view, held, most),
         Fix {
             text: "If the count keeps growing under a steady load, some descriptors are never closed: find which."
                 .to_owned(),
@@ -178,4 +161,28 @@ fn fixes(view: &View<'_>, held: &DescriptorUse<'_>, most: f64) -> Vec<Fix> {
             risk: None,
         },
     ]
+}
+
+/// Twice the most it needed, as a power of two, and at most what the kernel lets any process have.
+fn more_files(view: &View<'_>, held: &DescriptorUse<'_>, most: f64) -> Fix {
+    let DescriptorUse { process, limit, .. } = held;
+    let enough = ((2.0 * most).clamp(1024.0, MOST_FILES) as u64).next_power_of_two() as f64;
+    let name = format!("the open files of {}", process.name);
+    let bounds = Bounds { least: 1.0, most: MOST_FILES };
+    let change = match SettingChange::new(Direction::Raise, &name, Unit::Count, Some(*limit), enough, bounds) {
+        Ok(change) => change,
+        Err(stay) => return stay.fix("Let it keep fewer files and connections open."),
+    };
+    let hard = view.setting_of(process.source, "limit.nofile_hard").and_then(|v| v.parse::<f64>().ok());
+    let mut steps = Place::find(view, process.source).files(process.pid(), change.to, hard);
+    if process.name.starts_with("mysqld") || process.name.starts_with("mariadbd") {
+        steps.keep =
+            steps.keep.map(|keep| format!("{keep}; and open_files_limit = {:.0} in the [mysqld] section", change.to));
+    }
+    let why = format!("with the waiting connections it needed {}", thousands(most));
+    change.fix(
+        &why,
+        steps,
+        "Each descriptor takes some kernel memory; a program that uses select(2) breaks above 1,023.",
+    )
 }

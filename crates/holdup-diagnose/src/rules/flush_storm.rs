@@ -1,5 +1,6 @@
 //! The database stalls to write out changed pages that fill its log or its buffer pool.
 
+mod advice;
 mod checkpoints;
 
 use super::parts::clearing;
@@ -8,7 +9,7 @@ use crate::case::Case;
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_recording::metrics;
 use holdup_signals::database::DATABASE;
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Gauge, Growth, Missing, View, Window};
 
 /// The rule.
@@ -127,7 +128,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         explains_ms,
         evidence,
         weights,
-        fixes: fixes(&view, &age, wait_free.delta > 0.0),
+        fixes: advice::fixes(&view, &age, wait_free.delta > 0.0),
         prove: format!("Run the same scenario again: {} stays below three quarters of the capacity.", age.metric),
         role: Role::Root,
     }))
@@ -229,56 +230,6 @@ fn against_others(view: &View<'_>, storms: &[Window]) -> Option<(bool, Evidence)
     Some((is_so, counter.evidence(format!("{pages_then:.0} pages a second"), "fewer changes, fewer pages", text)))
 }
 
-fn fixes(view: &View<'_>, age: &Age, no_free_page: bool) -> Vec<Fix> {
-    // Four times as much, as a power of two: the age then stays below half of the present capacity.
-    let bigger = 2_f64.powf((4.0 * age.capacity).log2().ceil());
-    let (setting, command) = if view.setting_number("innodb_redo_log_capacity").is_ok() {
-        ("innodb_redo_log_capacity", Some(format!("SET GLOBAL innodb_redo_log_capacity = {bigger:.0};")))
-    } else {
-        // MariaDB 10.9 and later changes it live; MySQL before 8.0.30 and older MariaDB restart.
-        let is_live = view.setting("version", "").is_ok_and(is_live_in);
-        ("innodb_log_file_size", is_live.then(|| format!("SET GLOBAL innodb_log_file_size = {bigger:.0};")))
-    };
-    let files = view.setting_number("innodb_log_files_in_group").unwrap_or(1.0).max(1.0);
-    let each = if setting == "innodb_log_file_size" { bigger / files } else { bigger };
-    let mut fixes = vec![Fix {
-        text: format!(
-            "Give the redo log {} instead of {}: pages are then written without hurry.",
-            bytes(bigger),
-            bytes(age.capacity)
-        ),
-        command,
-        keep: Some(format!(
-            "{setting}={each:.0} below [mysqld] in the option file; where it can't be set live, with a restart."
-        )),
-        risk: Some("Takes that much disk. Recovery after a crash reads more log and takes longer.".to_owned()),
-    }];
-    if let Ok(io) = view.setting_number("innodb_io_capacity") {
-        fixes.push(Fix {
-            text: format!("Write pages earlier: innodb_io_capacity is {io:.0} per second."),
-            command: Some(format!("SET GLOBAL innodb_io_capacity_max = {:.0}; SET GLOBAL innodb_io_capacity = {:.0};", 4.0 * io, 2.0 * io)),
-            keep: Some("both below [mysqld] in the option file.".to_owned()),
-            risk: Some("More writes all the time, including pages that soon change again: stay within what the disk can do beside its reads.".to_owned()),
-        });
-    }
-    if no_free_page {
-        fixes.push(Fix {
-            text: "Give the buffer pool more memory, or keep more pages free (innodb_lru_scan_depth).".to_owned(),
-            command: None,
-            keep: None,
-            risk: None,
-        });
-    }
-    fixes
-}
-
-/// Whether this server can change the size of its log while it runs.
-fn is_live_in(version: &str) -> bool {
-    let mut parts = version.split(['.', '-']).map_while(|p| p.parse::<u32>().ok());
-    let number = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
-    version.contains("MariaDB") && number >= (10, 9)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -351,11 +302,5 @@ mod tests {
             assert_eq!(server(95e6, 32, 1e6).without(metric).explains(&RULE), None, "{metric}");
         }
         assert_eq!(server(95e6, 32, 1e6).without_column("sessions", "true_state").explains(&RULE), None);
-    }
-
-    #[test]
-    fn which_servers_change_their_log_live() {
-        assert!(is_live_in("10.11.6-MariaDB-log") && is_live_in("11.4.2-MariaDB"));
-        assert!(!is_live_in("10.6.1-MariaDB") && !is_live_in("8.0.20"));
     }
 }

@@ -127,14 +127,14 @@ fn fixes(probe: &Probe) -> Vec<Fix> {
         ),
         fix(
             &format!(
-                "Until the queue is gone, give the probe more time: it waits {} and kills after {:.0} failures.",
+                "Raise the probe's time until the queue is gone: it waits {} and kills after {:.0} failures.",
                 ms(probe.timeout_s * 1e3),
                 probe.failures
             ),
             Some(format!(
                 "livenessProbe: {{timeoutSeconds: {:.0}, failureThreshold: {:.0}}}",
-                (5.0 * probe.timeout_s).ceil(),
-                2.0 * probe.failures
+                (5.0 * probe.timeout_s).ceil().max(1.0),
+                (2.0 * probe.failures).ceil().max(1.0)
             )),
             "A server that is really dead is noticed later.",
         ),

@@ -5,6 +5,7 @@ use holdup_recording::{Labels, metrics};
 
 use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, SERVICE_SLOWED, ms, percent};
 use crate::case::{Case, SPOILED};
+use crate::change::host::Place;
 use crate::resources::share;
 use crate::strength::CERTAIN;
 use holdup_signals::client::{client_queue_ms, mean_over, send_lag_ms, service_ms, unloaded_ms};
@@ -53,6 +54,12 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let capped = share(case, queued) >= MATTERS && !slowed;
     let (explains_ms, mut evidence, fixes) = if full || share(case, lag) >= MATTERS {
         let mut fixes = case.validity.fixes();
+        // A container's kernel is not set from within it.
+        if !Place::find(&case.slow(), "host").is_machine() {
+            for fix in fixes.iter_mut().filter(|fix| fix.command.as_ref().is_some_and(|c| c.starts_with("sysctl"))) {
+                fix.command = None;
+            }
+        }
         if fixes.is_empty() {
             fixes.push(Fix {
                 text: "Give the generator a dedicated core, or split the load over machines.".to_owned(),

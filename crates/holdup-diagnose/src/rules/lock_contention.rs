@@ -1,5 +1,7 @@
 //! Statements wait for row or metadata locks that other transactions hold.
 
+mod advice;
+
 use std::collections::BTreeMap;
 
 use holdup_recording::rows::Session;
@@ -111,7 +113,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         evidence.push(holder_evidence(&view, &blockers, first));
         evidence.extend(most_waiters(&view, &waiting));
         weights.push(FAIR);
-        fixes.push(shorten(first));
+        fixes.push(advice::shorten(&view, first));
     } else {
         fixes.push(Fix {
             text: "Shorten the transaction that holds the lock: commit before waiting for anything else.".to_owned(),
@@ -120,7 +122,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
             risk: None,
         });
     }
-    fixes.push(bound(waiting.first().map_or("", |s| s.source.as_str())));
+    fixes.push(advice::bound(case, &view, waiting.first().map_or("", |s| s.source.as_str())));
     Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
@@ -190,68 +192,6 @@ fn most_waiters(view: &View<'_>, waiting: &[&Session]) -> Option<Evidence> {
     Some(Evidence::new("sessions", "digest_text", labels, view.window, share, "", text))
 }
 
-/// What to do about the holding transaction.
-fn shorten(first: &Holder) -> Fix {
-    let statement = match first.statement.as_str() {
-        "" => String::new(),
-        text => format!(" with {text}"),
-    };
-    let is_postgresql = first.source.starts_with("postgres");
-    if first.is_idle() {
-        let (command, keep) = if is_postgresql {
-            (
-                format!("SELECT pg_terminate_backend({});", first.session_id),
-                "idle_in_transaction_session_timeout = '5s' in postgresql.conf, or per role",
-            )
-        } else {
-            (
-                format!("KILL {};", first.session_id),
-                "idle_write_transaction_timeout=5 below [mysqld] (MariaDB 10.3 and later); in the app a transaction that commits before it calls other services",
-            )
-        };
-        return Fix {
-            text: format!(
-                "Commit at once: the transaction{statement} stays open while its session does nothing. For now, kill that session."
-            ),
-            command: Some(command),
-            keep: Some(keep.to_owned()),
-            risk: Some("The transaction is rolled back, and its app gets an error.".to_owned()),
-        };
-    }
-    Fix {
-        text: format!(
-            "Make the transaction{statement} shorter: the locking statement last, and no other wait before its commit."
-        ),
-        command: None,
-        keep: None,
-        risk: None,
-    }
-}
-
-/// Makes waiters fail fast instead of piling up.
-fn bound(source: &str) -> Fix {
-    let text = "Bound the wait, so that waiters fail fast instead of piling up.".to_owned();
-    if source.starts_with("postgres") {
-        return Fix {
-            text,
-            command: Some("ALTER SYSTEM SET lock_timeout = '5s'; SELECT pg_reload_conf();".to_owned()),
-            keep: None,
-            risk: Some(
-                "Statements that wait longer fail with SQLSTATE 55P03, maintenance included; the app must retry."
-                    .to_owned(),
-            ),
-        };
-    }
-    Fix {
-        text,
-        command: Some("SET GLOBAL innodb_lock_wait_timeout = 5;".to_owned()),
-        keep: None,
-        risk: Some(
-            "Statements that wait longer fail with error 1205; the app must retry. New sessions only.".to_owned(),
-        ),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -313,7 +253,7 @@ mod tests {
 
     #[test]
     fn postgresql_has_its_own_commands() {
-        let made = server("postgresql://db", 18, "idle_in_transaction");
+        let made = server("postgresql://db", 18, "idle_in_transaction").setting("postgresql://db", "lock_timeout", "0");
         let Ok(Outcome::Found(found)) = made.judge(&RULE) else { panic!("not found") };
         assert_eq!(found.fixes[0].command.as_deref(), Some("SELECT pg_terminate_backend(7);"));
         assert!(found.fixes[1].command.as_deref().is_some_and(|c| c.contains("lock_timeout")));

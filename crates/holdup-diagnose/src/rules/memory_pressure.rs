@@ -2,6 +2,8 @@
 
 use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, bytes, ms, percent, thousands};
 use crate::case::Case;
+use crate::change::host::{self, Place};
+use crate::change::{Bounds, Direction, SettingChange, Unit};
 use crate::resources::share;
 use crate::resources::volume;
 use crate::strength::{FAIR, STRONG};
@@ -31,6 +33,10 @@ pub const RULE: Rule = Rule {
 
 /// Pages that a stalled allocation frees before it continues (the kernel's SWAP_CLUSTER_MAX).
 const PAGES_A_STALL: f64 = 32.0;
+
+/// The kernel may keep up to this share (0-1) of all memory free; with more, programs are killed
+/// for lack of memory.
+const KEPT_FREE_MOST: f64 = 0.05;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
@@ -158,17 +164,27 @@ fn fixes(view: &View<'_>, memory: &Memory, is_swapping: bool) -> Vec<Fix> {
         keep: None,
         risk: None,
     }];
-    let now = view.setting("vm.min_free_kbytes", HOST).ok().and_then(|value| value.parse::<f64>().ok());
-    if let Some(now) = now.filter(|_| !is_swapping && !memory.is_cgroup()) {
-        let to = 2.0 * now;
-        fixes.push(Fix {
-            text: format!("Let the kernel free memory earlier, in the background: vm.min_free_kbytes is {now:.0}."),
-            command: Some(format!("sysctl -w vm.min_free_kbytes={to:.0}")),
-            keep: Some(format!("echo 'vm.min_free_kbytes = {to:.0}' > /etc/sysctl.d/60-min-free.conf")),
-            risk: Some(format!("Takes effect at once; {} more stay unused.", bytes(1024.0 * now))),
-        });
+    if !is_swapping && !memory.is_cgroup() {
+        fixes.extend(reclaim_earlier(view));
     }
     fixes
+}
+
+/// Twice the memory that the kernel keeps free, up to the share of all that it may keep itself.
+fn reclaim_earlier(view: &View<'_>) -> Option<Fix> {
+    const NAME: &str = "vm.min_free_kbytes";
+    let now = view.setting(NAME, HOST).ok().and_then(|value| value.parse::<f64>().ok())?;
+    let total = view.gauge(metrics::host::MEMORY_TOTAL_BYTES.name, &[], HOST).ok().map(|total| total.mean);
+    let most = total.or_else(|| host::memory_bytes(view)).map_or(f64::MAX, |bytes| KEPT_FREE_MOST * bytes / 1024.0);
+    let bounds = Bounds { least: 1_024.0, most: most.floor().max(1_024.0) };
+    Some(match SettingChange::new(Direction::Raise, NAME, Unit::Kibibytes, Some(now), 2.0 * now, bounds) {
+        Ok(change) => {
+            let risk = format!("{} more stay unused.", bytes(1024.0 * (change.to - now)));
+            let why = "the kernel then frees memory earlier, in the background";
+            change.fix(why, Place::find(view, "host").sysctl(&change), &risk)
+        }
+        Err(stay) => stay.fix("The kernel cannot free memory much earlier."),
+    })
 }
 
 #[cfg(test)]

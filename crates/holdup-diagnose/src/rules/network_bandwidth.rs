@@ -1,5 +1,6 @@
 //! An interface carries as many bytes per second as it may, and outgoing data waits in front of it.
 
+mod advice;
 mod path;
 
 use holdup_recording::{Labels, metrics};
@@ -9,7 +10,7 @@ use crate::case::Case;
 use crate::resources::share;
 use crate::strength::{FAIR, NONE, STRONG};
 use holdup_signals::client::mean_over;
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::plateau::inner;
 use holdup_signals::{Missing, Plateau, View};
 
@@ -167,7 +168,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         explains_ms,
         evidence,
         weights,
-        fixes: fixes(fullest, all.delta / completed),
+        fixes: advice::fixes(&view, fullest, all.delta / completed),
         prove: format!(
             "Run the same scenario again: bytes per second of {} follow the load, and its queue is empty.",
             fullest.device
@@ -267,44 +268,6 @@ fn unacked(view: &View<'_>) -> Option<(f64, Evidence)> {
     Some((gauge.positive_ratio, gauge.evidence(format!("{:.1} segments", gauge.mean), "few, now and then", text)))
 }
 
-fn fixes(way: &InterfaceDirection, each: f64) -> Vec<Fix> {
-    let device = &way.device;
-    let mut fixes = vec![Fix {
-        text: format!(
-            "Fewer bytes: interfaces carry {} per request. Compress responses (gzip, zstd), drop unused fields, cache.",
-            bytes(each)
-        ),
-        command: None,
-        keep: None,
-        risk: Some("Compressing takes CPU: about 20 to 50 ms for each MiB.".to_owned()),
-    }];
-    if way.limit.is_some_and(|(_, what)| what.contains("shaper")) {
-        fixes.push(Fix {
-            text: format!("Raise the rate of the shaper on {device}; start with twice the present one."),
-            command: Some(format!(
-                "tc qdisc change dev {device} root tbf rate {:.0}bit burst 256kb latency 50ms",
-                way.level.level * 16.0
-            )),
-            keep: Some("the same rate where the shaper is configured.".to_owned()),
-            risk: Some(
-                "It may be there for a reason: a smaller link behind it, whose queue then becomes the long one."
-                    .to_owned(),
-            ),
-        });
-    } else {
-        fixes.push(Fix {
-            text: format!(
-                "More bandwidth than the {} of {device}: a larger instance or link, or several hosts.",
-                bytes_per_second(way.level.level)
-            ),
-            command: None,
-            keep: None,
-            risk: None,
-        });
-    }
-    fixes
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -332,7 +295,11 @@ mod tests {
         assert_eq!(diagnosis.culprit.as_deref(), Some("network_bandwidth"));
         // Without a known limit the level and the queue say so; 2.5 MB at 12.5 MB/s are 200 ms.
         assert!((host(0, 2.5e6).explains(&RULE).unwrap() - 200.0).abs() < 10.0);
-        let shaped = host(300, 2.5e6).setting("host", "net.eth0.shaper_bytes_per_second", "12500000");
+        let shaped = host(300, 2.5e6).setting("host", "net.eth0.shaper_bytes_per_second", "12500000").setting(
+            "host",
+            "net.eth0.qdisc",
+            "tbf",
+        );
         let Ok(Outcome::Found(found)) = shaped.judge(&RULE) else { panic!("not found") };
         assert!(
             found.fixes[1].command.as_deref().is_some_and(|c| c.contains("rate 200000000bit")),

@@ -1,5 +1,7 @@
 //! The kernel killed a process of the service because there was no memory left.
 
+mod advice;
+
 use holdup_recording::rows::Event;
 use holdup_recording::{Labels, metrics, words};
 
@@ -8,7 +10,7 @@ use crate::case::Case;
 use crate::failures;
 use crate::resources::share;
 use crate::strength::{FAIR, STRONG, WEAK};
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Counter, Missing, View, Window, processes};
 
 /// The rule.
@@ -42,9 +44,6 @@ const TOLD: &str = "OOMKilled";
 
 /// Largest time between counter and event, nanoseconds: each is read once a second.
 const TOGETHER_NS: i64 = 3_000_000_000;
-
-/// How much more than its peak a limit should allow, as a factor.
-const ROOM: f64 = 1.5;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     // The kill comes before its consequences.
@@ -133,7 +132,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         explains_ms,
         evidence,
         weights: vec![STRONG, if ended.is_empty() { WEAK } else { STRONG }, FAIR * failed],
-        fixes: fixes(limited.as_ref()),
+        fixes: advice::fixes(&view, limited.as_ref()),
         prove: "Run the same scenario again: system_out_of_memory_kills_total does not grow, and no process ends."
             .to_owned(),
         role: Role::Root,
@@ -204,48 +203,6 @@ fn limit(view: &View<'_>, ended: &[&Event]) -> Option<Limit> {
         _ => format!("/sys/fs/cgroup/memory{path}/memory.limit_in_bytes"),
     };
     Some(Limit { name, source: source.to_owned(), file, bytes, evidence })
-}
-
-fn fixes(limit: Option<&Limit>) -> Vec<Fix> {
-    let less = Fix {
-        text:
-            "Reduce its memory: smaller caches and buffers, fewer connections and workers; see what grows under load."
-                .to_owned(),
-        command: limit
-            .and_then(|l| l.source.strip_prefix("pid:"))
-            .map(|pid| format!("grep -E 'VmHWM|VmRSS' /proc/{pid}/status")),
-        keep: None,
-        risk: None,
-    };
-    let Some(limit) = limit else {
-        return vec![
-            less,
-            Fix {
-                text: "Give the host more memory or swap, or move other services away.".to_owned(),
-                command: Some("free -m; ps -eo rss,comm --sort=-rss | head".to_owned()),
-                keep: None,
-                risk: None,
-            },
-        ];
-    };
-    let mebibytes = (limit.bytes * ROOM / MIB).ceil();
-    let bytes = mebibytes * MIB;
-    vec![
-        Fix {
-            text: format!(
-                "Raise the memory limit of {} from {} to {}, watch where its use settles, and set the limit to 1.5 times that.",
-                limit.name,
-                words::bytes(limit.bytes),
-                words::bytes(bytes)
-            ),
-            command: Some(format!("echo {bytes:.0} > {}", limit.file)),
-            keep: Some(format!(
-                "systemctl set-property UNIT MemoryMax={mebibytes:.0}M, docker update --memory {mebibytes:.0}m CONTAINER, or resources.limits.memory in Kubernetes"
-            )),
-            risk: Some("A leak is only killed later; other services on the host get less memory.".to_owned()),
-        },
-        less,
-    ]
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Random reads that each pull in far more than was requested.
 
+mod advice;
+
 use holdup_recording::{Labels, metrics};
 
 use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, bytes, ms, percent, thousands};
@@ -11,8 +13,8 @@ use crate::resources::{share, volume};
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_signals::disk_waits::Wait;
 use holdup_signals::disks::HOST;
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::useful_reads::{UsefulReads, window_setting};
+use holdup_signals::evidence::Evidence;
+use holdup_signals::useful_reads::window_setting;
 use holdup_signals::{Disk, Missing, View};
 
 /// The rule.
@@ -42,9 +44,6 @@ const MOST_JUMP: f64 = 0.5;
 /// With fewer operations queued or in service on average, the device has room, and a smaller read
 /// would hardly be faster.
 const AT_LIMIT_QUEUE: f64 = 1.0;
-
-/// Bytes of the sectors that `blockdev --setra` counts.
-const SECTOR_BYTES: f64 = 512.0;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
@@ -144,11 +143,11 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         explains_ms,
         evidence,
         weights,
-        fixes: fixes(disk, &useful),
+        fixes: advice::fixes(&view, disk, &useful),
         prove: format!(
             "Run the same scenario again: a read of {} is near {}, and its queue is short.",
             disk.device,
-            bytes(fitting_bytes(&useful))
+            bytes(advice::fitting_bytes(&useful))
         ),
         role: Role::Root,
     }))
@@ -170,42 +169,6 @@ fn jumps(view: &View<'_>, disk: &Disk) -> Option<Evidence> {
 
 fn window_kb(view: &View<'_>, disk: &Disk) -> Option<String> {
     view.setting(&window_setting(&disk.device), HOST).ok().map(str::to_owned)
-}
-
-/// Smallest power of two in KiB that holds a useful read; at least a page.
-fn fitting_bytes(useful: &UsefulReads) -> f64 {
-    let kb = (useful.useful_each() / 1024.0).max(4.0);
-    // A useful read is a page, and rarely slightly more: that still counts as a page.
-    2_f64.powi((kb * 0.95).log2().ceil() as i32) * 1024.0
-}
-
-fn fixes(disk: &Disk, useful: &UsefulReads) -> Vec<Fix> {
-    let to = fitting_bytes(useful);
-    let (sectors, kb, device) = (to / SECTOR_BYTES, to / 1024.0, &disk.device);
-    let was = useful.window_bytes.map_or_else(String::new, |bytes| format!(" (from {:.0})", bytes / SECTOR_BYTES));
-    vec![
-        Fix {
-            text: format!(
-                "Set the readahead of {device} near the size of a useful read, {}: {sectors:.0} sectors{was}.",
-                bytes(useful.useful_each())
-            ),
-            command: Some(format!("blockdev --setra {sectors:.0} /dev/{device}")),
-            keep: Some(format!(
-                "echo 'ACTION==\"add|change\", KERNEL==\"{device}\", ATTR{{queue/read_ahead_kb}}=\"{kb:.0}\"' > /etc/udev/rules.d/60-readahead-{device}.rules"
-            )),
-            risk: Some(
-                "Takes effect at once, also for files opened later. Sequential scans, dumps and backups of this device become slower."
-                    .to_owned(),
-            ),
-        },
-        Fix {
-            text: "Or have the store declare its reads random, which leaves other files' readahead alone: MADV_RANDOM on the map (LMDB: open the environment with MDB_NORDAHEAD)."
-                .to_owned(),
-            command: None,
-            keep: None,
-            risk: Some("Needs a change of the store's configuration or code, and a restart.".to_owned()),
-        },
-    ]
 }
 
 #[cfg(test)]

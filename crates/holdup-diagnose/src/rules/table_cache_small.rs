@@ -4,6 +4,9 @@
 use super::parts::clearing;
 use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
 use crate::case::Case;
+use crate::change::Direction;
+use crate::change::database::Server;
+use crate::change::parameters::{Engine, TABLE_OPEN_CACHE};
 use crate::resources::share;
 use crate::strength::{FAIR, STRONG};
 use holdup_recording::metrics;
@@ -100,7 +103,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         explains_ms,
         evidence: [states, missed, filled].into_iter().chain(overflow(&view)).collect(),
         weights: vec![STRONG, FAIR * per_statement.min(1.0), FAIR * share.min(1.0)],
-        fixes: vec![fix(&view, cache, wanted)],
+        fixes: vec![fix(&view, wanted)],
         prove: format!(
             "Run the same scenario again: Opened_tables does not grow, and {} of the sessions have left \"Opening tables\" and \"closing tables\".",
             percent(share)
@@ -165,14 +168,14 @@ fn round_up(value: f64) -> f64 {
     [1.0, 2.0, 4.0, 5.0, 10.0].into_iter().map(|m| m * power).find(|v| *v >= value).unwrap_or(value)
 }
 
-fn fix(view: &View<'_>, cache: f64, wanted: CacheSize) -> Fix {
+fn fix(view: &View<'_>, wanted: CacheSize) -> Fix {
     let CacheSize { entries, why } = wanted;
     let files = number(view, "open_files_limit").unwrap_or(0.0);
     // A table takes a file or two; connections take one each.
     let least = 2.0 * entries + number(view, "max_connections").unwrap_or(0.0) + OTHER_FILES;
     let limit = if files > 0.0 && files < least {
         format!(
-            " open_files_limit is {}, and that many tables may take {} files: raise it first (LimitNOFILE={} of the server's unit), or the server lowers table_open_cache at startup.",
+            "; open_files_limit is {}, and that many tables may take {} files: raise it first (LimitNOFILE={} of the server's unit), or the server lowers table_open_cache at startup",
             thousands(files),
             thousands(least),
             least.ceil()
@@ -180,11 +183,14 @@ fn fix(view: &View<'_>, cache: f64, wanted: CacheSize) -> Fix {
     } else {
         String::new()
     };
-    Fix {
-        text: format!("Raise table_open_cache from {} to {}: {why}.{limit}", thousands(cache), thousands(entries)),
-        command: Some(format!("SET GLOBAL table_open_cache = {entries:.0};")),
-        keep: Some(format!("table_open_cache={entries:.0} below [mysqld] in the option file.")),
-        risk: Some("Takes effect at once. Each open table takes 10 to 100 KiB of memory and up to two files; check open_files_limit.".to_owned()),
+    let server = Server::find(view, Engine::MySql);
+    match server.change(Direction::Raise, &TABLE_OPEN_CACHE, entries) {
+        Ok(change) => change.fix(
+            &format!("{why}{limit}"),
+            server.steps(&[(&TABLE_OPEN_CACHE, &change)]),
+            "Each open table takes 10 to 100 KiB of memory and up to two files; check open_files_limit.",
+        ),
+        Err(stay) => stay.fix("Let statements open fewer tables (fewer partitions, no SELECT over all of them)."),
     }
 }
 

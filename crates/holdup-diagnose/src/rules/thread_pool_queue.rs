@@ -1,6 +1,7 @@
 //! Statements wait in the database's thread pool before execution, where no usual view shows them.
 use holdup_recording::metrics;
 
+mod advice;
 mod gap;
 #[cfg(test)]
 mod tests;
@@ -13,7 +14,7 @@ use crate::accounts::Owner;
 use crate::case::Case;
 use crate::resources::{share, statements};
 use crate::strength::{CERTAIN, FAIR, STRONG, Strength};
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::latency::Origin;
 use holdup_signals::{Gauge, Missing, View};
 
@@ -124,7 +125,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             format!("the longest wait seen in the queue was {}", ms(longest.max * 1e3)),
         ));
     }
-    let fixes = fixes(&view);
+    let fixes = advice::fixes(case, completed, seen.waiting());
     Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
@@ -208,29 +209,4 @@ fn asleep(view: &View<'_>) -> Result<Option<Evidence>, Missing> {
     );
     let evidence = Evidence::new("sessions", "true_state", labels, view.window, percent(share), "0 %", text);
     Ok(Some(evidence))
-}
-
-fn fixes(view: &View<'_>) -> Vec<Fix> {
-    let size = view.setting("thread_pool_size", ENABLE).unwrap_or("?");
-    let stall = view.setting("thread_pool_stall_limit", ENABLE).unwrap_or("?");
-    vec![
-        Fix {
-            text: format!("Let a group start another thread sooner: thread_pool_stall_limit is {stall} ms."),
-            command: Some("SET GLOBAL thread_pool_stall_limit = 10;".to_owned()),
-            keep: None,
-            risk: Some("Takes effect at once. More threads run at the same time; set it in the option file too.".to_owned()),
-        },
-        Fix {
-            text: format!("Add thread groups, so that a long statement blocks fewer others: thread_pool_size is {size}."),
-            command: Some("SET GLOBAL thread_pool_size = 16;".to_owned()),
-            keep: None,
-            risk: Some("Takes effect at once. With many more groups than cores the pool protects the server less.".to_owned()),
-        },
-        Fix {
-            text: "Find the statements that hold the threads (longest by total time) and make them shorter, or move them to a replica.".to_owned(),
-            command: None,
-            keep: None,
-            risk: None,
-        },
-    ]
 }

@@ -1,5 +1,6 @@
 //! Data that requests need repeatedly do not fit in memory, so they are read from a disk.
 
+mod advice;
 mod postgresql;
 
 use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, bytes, ms, percent};
@@ -10,7 +11,7 @@ use crate::strength::{FAIR, STRONG, Strength};
 use holdup_recording::metrics;
 use holdup_signals::disk_waits::DiskWaits;
 use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::memory::{HOST, Memory, PAGE_BYTES};
+use holdup_signals::memory::{HOST, PAGE_BYTES};
 use holdup_signals::{Disk, Missing, View};
 
 /// The rule.
@@ -130,27 +131,8 @@ fn own_cache(view: &View<'_>, disk: &Disk, completed: f64) -> Result<Option<Full
     ];
     let page = view.setting("innodb_page_size", SERVER).ok().and_then(|v| v.parse::<f64>().ok()).unwrap_or(16_384.0);
     let now = total.mean * page;
-    let available = view.gauge(metrics::host::MEMORY_AVAILABLE_BYTES.name, &[], HOST).map_or(0.0, |g| g.min);
-    // A pool larger by the bytes read in this time would have had room for them; a fifth of the
-    // available memory stays for others.
-    let to = now + (reads.delta * page).min(0.8 * available);
-    let to = (to / (128.0 * 1048576.0)).ceil().max(1.0) * 128.0 * 1048576.0;
-    let fix = Fix {
-        text: format!(
-            "Give the buffer pool {}: it has {}, and {} were read past it in these {:.0} s; {} of memory are available.",
-            bytes(to),
-            bytes(now),
-            bytes(reads.delta * page),
-            view.window.seconds(),
-            bytes(available)
-        ),
-        command: Some(format!("SET GLOBAL innodb_buffer_pool_size = {to:.0};")),
-        keep: Some(format!("[mysqld] innodb_buffer_pool_size = {:.0}M", to / 1048576.0)),
-        risk: Some(
-            "Takes effect live (MySQL 5.7, MariaDB 10.2 and later; before that only by the option file and a restart); memory that other processes need must stay free."
-                .to_owned(),
-        ),
-    };
+    let read_past = reads.delta * page;
+    let fix = advice::larger_pool(view, now, read_past);
     Ok(Some(FullCache {
         // By operations or by bytes, whichever others do more of.
         share: (reads.delta / disk.read.operations.max(1.0))
@@ -225,7 +207,7 @@ fn page_cache(
             if oversized { ": the rest is readahead" } else { "" }
         ),
     );
-    let mut fixes = vec![more_memory(view, disk, &memory, again.delta * PAGE_BYTES)];
+    let mut fixes = vec![advice::more_memory(view, disk, &memory, again.delta * PAGE_BYTES)];
     fixes.push(less_data());
     Ok(Ok(FullCache {
         share,
@@ -243,52 +225,6 @@ fn less_data() -> Fix {
         keep: None,
         risk: None,
     }
-}
-
-/// Room for everything on the file system of `disk` if its size is known: all of it then stays.
-/// Else for what was read again, which is a start.
-fn more_memory(view: &View<'_>, disk: &Disk, memory: &Memory, read_again: f64) -> Fix {
-    let now = memory.limit_bytes;
-    let on_disk = stored(view, disk).filter(|(_, bytes)| *bytes > memory.file_bytes.unwrap_or(0.0));
-    let more = on_disk.as_ref().map_or(read_again, |(_, bytes)| bytes - memory.file_bytes.unwrap_or(0.0));
-    let to = ((now + more) / (64.0 * 1048576.0)).ceil() * 64.0;
-    let seconds = view.window.seconds();
-    let again = format!("{} were read again in these {seconds:.0} s", bytes(read_again));
-    let text = match &on_disk {
-        Some((path, all)) => format!(
-            "Give it {to:.0} MiB: it has {}, {again}, and {} lie on {path}. All of that then stays in memory; another run shows whether less would suffice.",
-            bytes(now),
-            bytes(*all)
-        ),
-        None => format!("Give it {to:.0} MiB to start with: it has {}, and {again}.", bytes(now)),
-    };
-    if !memory.is_cgroup() {
-        let text = format!("{text} The machine itself needs more.");
-        return Fix { text, command: None, keep: None, risk: None };
-    }
-    let path = view.cgroup_of(&memory.source, metrics::cgroup::MEMORY_USAGE_BYTES.name);
-    let file = match view.setting_of(&memory.source, "cgroup.version") {
-        Some("2") => format!("/sys/fs/cgroup{path}/memory.max"),
-        _ => format!("/sys/fs/cgroup/memory{path}/memory.limit_in_bytes"),
-    };
-    Fix {
-        text,
-        command: Some(format!("echo {:.0} > {file}", to * 1048576.0)),
-        keep: Some(format!(
-            "the same limit where the cgroup is configured: MemoryMax={to:.0}M of its systemd unit, or --memory {to:.0}m of its container"
-        )),
-        risk: Some("Takes effect at once. The machine must have that much free.".to_owned()),
-    }
-}
-
-/// Mount point of the file system of `disk`, and the bytes on it.
-fn stored(view: &View<'_>, disk: &Disk) -> Option<(String, f64)> {
-    let settings = view.recording.tables.settings.with_columns(&["name", "value"]).ok()?;
-    let paths = settings.iter().filter_map(|s| s.name.strip_prefix("mount[")?.strip_suffix("].fstype"));
-    let mounts = paths.filter_map(|path| view.mount_of(path).filter(|m| m.path == path));
-    let mut on_disk = mounts.filter(|m| view.whole_device(&m.device) == disk.device);
-    let mount = on_disk.next()?;
-    Some((mount.path, mount.size_bytes? - mount.free_bytes?))
 }
 
 #[cfg(test)]
@@ -330,7 +266,7 @@ mod tests {
             .setting("host", "mount[/data].size_bytes", "2000000000")
             .setting("host", "mount[/data].free_bytes", "1000000000");
         let Ok(Outcome::Found(found)) = known.judge(&RULE) else { panic!("not found") };
-        assert!(found.fixes[0].text.starts_with("Give it 1088 MiB"), "{}", found.fixes[0].text);
+        assert!(found.fixes[0].text.contains("to 1088 MiB: "), "{}", found.fixes[0].text);
         assert_eq!(made.explains(&super::super::readahead_too_large::RULE), Some(0.0));
     }
 

@@ -4,12 +4,14 @@
 
 use super::{ALWAYS, MATTERS, Outcome, RuleFinding, SLOWER, bytes, pile_up, thousands};
 use crate::case::Case;
+use crate::change::Direction;
+use crate::change::database::Server;
+use crate::change::parameters::{COMPLETION_TARGET, Engine, MAX_WAL_SIZE};
 use crate::rules::Role;
 use crate::rules::bytes_per_second;
 use crate::strength::{FAIR, WEAK};
 use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::memory_setting::bytes_of;
 use holdup_signals::vacuum::PAGE_BYTES;
 use holdup_signals::{Counter, Growth, Missing, View, Window};
 
@@ -118,29 +120,26 @@ fn log_meanwhile(view: &View<'_>, storms: &[Window]) -> Option<(bool, Evidence)>
 }
 
 fn fixes(view: &View<'_>, requested: &Counter) -> Vec<Fix> {
-    let size = view.setting("max_wal_size", POSTGRESQL).ok().and_then(|text| bytes_of(text, 1_048_576.0));
+    let server = Server::find(view, Engine::PostgreSql);
     let mut fixes = Vec::new();
-    if let Some(size) = size.filter(|_| requested.delta > 0.0) {
-        let more = 4.0 * size;
-        fixes.push(Fix {
-            text: format!(
-                "Let the log grow to {} instead of {} between two checkpoints, so that they start because of time and are spread out.",
-                bytes(more),
-                bytes(size)
+    if let Some(size) = server.number(&MAX_WAL_SIZE).filter(|_| requested.delta > 0.0) {
+        fixes.push(match server.change(Direction::Raise, &MAX_WAL_SIZE, 4.0 * size) {
+            Ok(change) => change.fix(
+                "checkpoints then start because of time and are spread out",
+                server.steps(&[(&MAX_WAL_SIZE, &change)]),
+                "Takes that much disk. Recovery after a crash reads more log and takes longer.",
             ),
-            command: Some(format!("ALTER SYSTEM SET max_wal_size = '{:.0}MB'; SELECT pg_reload_conf();", more / 1_048_576.0)),
-            keep: None,
-            risk: Some("Takes that much disk. Recovery after a crash reads more log and takes longer.".to_owned()),
+            Err(stay) => stay.fix("The log cannot grow further between two checkpoints."),
         });
     }
-    let target = view.setting("checkpoint_completion_target", POSTGRESQL).unwrap_or("0.5");
-    if target.parse::<f64>().is_ok_and(|t| t < 0.85) {
-        fixes.push(Fix {
-            text: format!("Spread a checkpoint's writes over its interval: checkpoint_completion_target is {target}."),
-            command: Some("ALTER SYSTEM SET checkpoint_completion_target = 0.9; SELECT pg_reload_conf();".to_owned()),
-            keep: None,
-            risk: None,
-        });
+    if server.number(&COMPLETION_TARGET).is_some_and(|target| target < 0.85)
+        && let Ok(change) = server.change(Direction::Raise, &COMPLETION_TARGET, 0.9)
+    {
+        fixes.push(change.fix(
+            "a checkpoint's writes are then spread over its interval",
+            server.steps(&[(&COMPLETION_TARGET, &change)]),
+            "",
+        ));
     }
     fixes.push(Fix {
         text: format!(

@@ -1,21 +1,21 @@
 //! What to do about temporary tables on disk, from the measurements: how much memory a tmpfs needs,
 //! and whether a larger tmp_table_size would help at all.
 
+mod tmpfs;
+
 use holdup_recording::{Labels, metrics};
 
-use super::super::{bytes, thousands};
+use super::super::bytes;
 use super::{CREATED, ENABLE};
+use crate::change::cut;
+use crate::change::database::{Home, Server};
+use crate::change::host::Place;
+use crate::change::parameters::Engine;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Counter, Mount, View};
 
-/// Where to mount the tmpfs; nothing else is there.
-const DIRECTORY: &str = "/var/lib/mysql-tmpdir";
-
-/// Least size of the tmpfs: 64 MiB. Statements that sort or alter a table put files there, too.
-const LEAST_BYTES: f64 = 64.0 * 1024.0 * 1024.0;
-
-/// Temporary tables differ in size: room for this many times the mean.
-const ROOM: f64 = 4.0;
+/// As many tmpdirs are enough to spread the lock.
+const SEVERAL: usize = 4;
 
 /// A table that takes less than this share (0-1) of the memory limit was not put on disk for its
 /// size.
@@ -90,50 +90,21 @@ pub(super) fn fixes(
     created: &Counter,
     at_once: f64,
 ) -> Vec<Fix> {
-    let each = table_bytes(view, mount, created);
-    let size = (at_once.ceil() * each.unwrap_or(0.0) * ROOM).max(LEAST_BYTES);
-    let mebibytes = ((size / 1024.0 / 1024.0).ceil() as u64).next_power_of_two();
-    let why = match each {
-        Some(each) => format!(
-            "{} tables at once x at most {} each x {ROOM:.0} as reserve, and at least {}",
-            thousands(at_once.ceil()),
-            bytes(each),
-            bytes(LEAST_BYTES)
-        ),
-        None => "the least that is sensible; the size of the tables was not recorded (--watch host, --watch pid:N)"
-            .to_owned(),
-    };
-    let mut fixes = vec![Fix {
-        text: format!("Put tmpdir on a tmpfs of {mebibytes} MiB: {why}. The server reads tmpdir when it starts."),
-        command: Some(format!(
-            "mkdir -p {DIRECTORY} && mount -t tmpfs -o size={mebibytes}m,mode=1777,nosuid,nodev,noexec tmpfs {DIRECTORY}   # then tmpdir={DIRECTORY} below [mysqld] in the option file, and restart the server"
-        )),
-        keep: Some(format!(
-            "/etc/fstab: tmpfs {DIRECTORY} tmpfs size={mebibytes}m,mode=1777,nosuid,nodev,noexec 0 0   and in the option file, below [mysqld]: tmpdir={DIRECTORY}"
-        )),
-        risk: Some(format!(
-            "Needs a restart. Up to {mebibytes} MiB of memory; a statement that needs more fails with error 28 (no space left). Large sorts and ALTER TABLE put files there, too; a replica's replica_load_tmpdir must survive a restart and stays on disk."
-        )),
-    }];
-    if let Some(mount) = mount.filter(|m| m.has_option("dirsync") || m.has_option("sync")) {
-        let option = if mount.has_option("dirsync") { "dirsync" } else { "sync" };
-        fixes.push(Fix {
-            text: format!(
-                "Mount {} without {option}: because of it, each create and delete waits for the disk. A remount does not change it, so unmount and mount again.",
-                mount.path
-            ),
-            command: Some(format!("umount {0} && mount -o defaults /dev/{1} {0}", mount.path, mount.device)),
-            keep: Some(format!("Take {option} out of the line of {} in /etc/fstab.", mount.path)),
-            risk: Some(
-                "The server must be stopped meanwhile. Directory entries of the last seconds before a crash may be lost, which does not matter for temporary tables."
-                    .to_owned(),
-            ),
-        });
+    let server = Server::find(view, Engine::MySql);
+    let place = Place::find(view, mount.map_or("host", |mount| mount.source.as_str()));
+    let mut fixes = Vec::new();
+    // A managed server's tmpdir is not the user's to choose.
+    let is_own = server.home() == Home::Own;
+    if is_own {
+        fixes.push(tmpfs::in_memory(view, &place, table_bytes(view, mount, created), at_once));
+    }
+    if let Some(mount) = mount.filter(|m| is_own && (m.has_option("dirsync") || m.has_option("sync"))) {
+        fixes.push(without_sync(&place, mount));
     }
     fixes.push(Fix {
         text: format!(
             "Avoid the statement's table on disk{}: no BLOB or TEXT column in GROUP BY, DISTINCT or UNION. Group by a key, a hash, or LEFT(column, 200) cast to CHAR instead.",
-            statement(view).map_or_else(String::new, |s| format!(" ({s})"))
+            statement(view).map_or_else(String::new, |s| format!(" ({})", cut(&s)))
         ),
         command: None,
         keep: None,
@@ -142,16 +113,39 @@ pub(super) fn fixes(
                 .to_owned(),
         ),
     });
-    fixes.push(Fix {
-        text: format!(
-            "Without a tmpfs: several tmpdirs (now {}), each with a separate directory lock; the server uses them in turn.",
-            tmpdirs.join(":")
-        ),
-        command: Some("tmpdir=/var/tmp/m1:/var/tmp/m2:/var/tmp/m3:/var/tmp/m4   # below [mysqld], then restart the server".to_owned()),
-        keep: Some("It is in the option file.".to_owned()),
-        risk: Some("Shortens the queue of each lock, not the time for which it is held. Needs a restart.".to_owned()),
-    });
+    if is_own && tmpdirs.len() < SEVERAL {
+        fixes.push(Fix {
+            text: format!(
+                "Without a tmpfs: several tmpdirs (now {}), each with a separate directory lock; the server uses them in turn.",
+                tmpdirs.join(":")
+            ),
+            command: Some("tmpdir=/var/tmp/m1:/var/tmp/m2:/var/tmp/m3:/var/tmp/m4   # below [mysqld], then restart the server".to_owned()),
+            keep: Some("It is in the option file.".to_owned()),
+            risk: Some("Shortens the queue of each lock, not the time for which it is held. Needs a restart.".to_owned()),
+        });
+    }
     fixes
+}
+
+fn without_sync(place: &Place, mount: &Mount) -> Fix {
+    let option = if mount.has_option("dirsync") { "dirsync" } else { "sync" };
+    let steps = place.machine(
+        format!("umount {0} && mount -o defaults /dev/{1} {0}", mount.path, mount.device),
+        format!("Take {option} out of the line of {} in /etc/fstab.", mount.path),
+    );
+    Fix {
+        text: format!(
+            "Mount {} without {option}: because of it, each create and delete waits for the disk. A remount does not change it, so unmount and mount again.{}",
+            mount.path,
+            steps.note()
+        ),
+        command: steps.command,
+        keep: steps.keep,
+        risk: Some(
+            "The server must be stopped meanwhile. Directory entries of the last seconds before a crash may be lost, which does not matter for temporary tables."
+                .to_owned(),
+        ),
+    }
 }
 
 /// The statement of most busy sessions.

@@ -6,6 +6,9 @@ use holdup_signals::throttle::{Throttle, Unit};
 
 use holdup_signals::evidence::Fix;
 
+use crate::change::Steps;
+use crate::change::host::Place;
+
 /// The limit that would also let through the operations that wait now.
 pub(crate) fn raise(view: &View<'_>, throttle: &Throttle) -> Fix {
     let path = view.cgroup_of(&throttle.source, metrics::cgroup::DISK_OPERATIONS.name);
@@ -25,16 +28,37 @@ pub(crate) fn raise(view: &View<'_>, throttle: &Throttle) -> Fix {
             throttle.direction
         )
     };
-    let direction = if throttle.direction == "read" { "Read" } else { "Write" };
+    let systemd = format!(
+        "IO{}{systemd}Max=/dev/{} {to:.0} of its systemd unit",
+        if throttle.direction == "read" { "Read" } else { "Write" },
+        throttle.device
+    );
+    let steps = match Place::find(view, &throttle.source) {
+        Place::Machine => Steps {
+            command: Some(command),
+            keep: Some(format!("the same limit where the cgroup is configured: {systemd}")),
+            effect: "Takes effect at once.".to_owned(),
+        },
+        // A runtime sets such limits when it starts a container; no command of it changes them.
+        Place::Docker(..) => Steps {
+            keep: Some(format!(
+                "start the container with --device-{}-{unit_v1}=/dev/{}:{to:.0}",
+                throttle.direction, throttle.device
+            )),
+            ..Steps::default()
+        },
+        _ => {
+            Steps { keep: Some("raise it on the node, where the cgroup is configured".to_owned()), ..Steps::default() }
+        }
+    };
     Fix {
         text: format!(
-            "Raise the cgroup's limit, starting with twice the present one ({to:.0}), or remove it (0 in version 1, max in version 2)."
+            "Raise the cgroup's limit from {:.0} to {to:.0} per second to start with, or remove it (0 in version 1, max in version 2).{}",
+            throttle.limit,
+            steps.note()
         ),
-        command: Some(command),
-        keep: Some(format!(
-            "the same limit where the cgroup is configured: IO{direction}{systemd}Max=/dev/{} {to:.0} of its systemd unit, or the options of its container",
-            throttle.device
-        )),
+        command: steps.command,
+        keep: steps.keep,
         risk: Some(
             "Takes effect at once. Other services on the same disk get less of it: that may be what the limit is for."
                 .to_owned(),

@@ -90,3 +90,33 @@ fn one_thread_per_connection_has_no_queue() {
     other = other.tables(|t| t.settings.rows.iter_mut().for_each(|s| s.value = "one-thread-per-connection".into()));
     assert_eq!(other.explains(&RULE), Some(0.0));
 }
+
+/// A fix moves a setting only the way that it says, and names the statement that holds the threads.
+#[test]
+fn what_is_set_beyond_the_advice_stays() {
+    let fixes = |size: &str, stall: &str| {
+        let made = made(QUEUE, ALL).setting("mysql://db:3306", "thread_pool_size", size).setting(
+            "mysql://db:3306",
+            "thread_pool_stall_limit",
+            stall,
+        );
+        let Ok(Outcome::Found(found)) = made.judge(&RULE) else { panic!("not found") };
+        found.fixes
+    };
+    let small = fixes("1", "500");
+    let to = |at: usize, name: &str| -> Option<u32> {
+        small[at]
+            .command
+            .as_deref()?
+            .strip_prefix("SET GLOBAL ")?
+            .strip_prefix(name)?
+            .strip_prefix(" = ")?
+            .strip_suffix(';')?
+            .parse()
+            .ok()
+    };
+    assert!(to(0, "thread_pool_stall_limit").is_some_and(|ms| (10..500).contains(&ms)), "{small:?}");
+    assert!(to(1, "thread_pool_size").is_some_and(|groups| (2..=16).contains(&groups)), "{small:?}");
+    let large = fixes("40", "6");
+    assert!(large[..2].iter().all(|fix| fix.command.is_none() && fix.text.contains("already")), "{large:?}");
+}

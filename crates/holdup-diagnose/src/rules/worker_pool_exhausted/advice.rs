@@ -2,6 +2,7 @@
 //! number.
 
 use crate::case::Case;
+use crate::change::{Bounds, Direction, SettingChange, Unit};
 use crate::resources::workers::{Pool, WorkerHold, processes, stretch};
 use crate::rules::{Fix, bytes, ms, percent, thousands};
 use holdup_recording::metrics;
@@ -12,6 +13,9 @@ const WELL_USED: f64 = 0.7;
 
 /// From this share (0-1) of its time a worker mostly waits.
 const MOSTLY_WAITS: f64 = 0.5;
+
+/// No single instance of a server has more workers than this.
+const MOST_WORKERS: f64 = 10_000.0;
 
 /// Settings that limit a database's connections.
 const BUDGETS: &[&str] = &["max_connections"];
@@ -24,7 +28,7 @@ pub(super) fn fixes(case: &Case<'_>, pool: &Pool, held: Option<&WorkerHold>) -> 
     if let Some((most, held)) = pool.most.zip(held) {
         let offered = case.peak_offered_per_second();
         let at_once = offered * held.ms / 1e3;
-        let needed = (at_once / WELL_USED).ceil().max((most + 1.0).ceil());
+        let needed = (at_once / WELL_USED).ceil().max((most + 1.0).ceil()).min(MOST_WORKERS);
         let text = format!(
             "Raise the workers from {most:.0} to {}: {offered:.0} requests/s that each hold one for {} are {at_once:.1} at once by Little's law, and uneven arrivals need room.{}",
             thousands(needed),
@@ -37,7 +41,13 @@ pub(super) fn fixes(case: &Case<'_>, pool: &Pool, held: Option<&WorkerHold>) -> 
                 "Each may hold a connection to the database; threads of one interpreter share one CPU at a time, processes do not.",
             ),
         );
-        raise.command = pool.workers.as_ref().and_then(|w| command(w.server, needed, processes(&view, pool)));
+        let bounds = Bounds { least: 1.0, most: MOST_WORKERS };
+        let change = SettingChange::new(Direction::Raise, "the workers", Unit::Count, Some(most), needed, bounds);
+        raise.command = pool
+            .workers
+            .as_ref()
+            .zip(change.ok())
+            .and_then(|(w, change)| command(w.server, change.to, processes(&view, pool)));
         fixes.push(raise);
         if held.waits_ratio() >= MOSTLY_WAITS {
             fixes.push(fix(

@@ -1,0 +1,65 @@
+//! What to do about a limit on connections: fewer of them, or a higher limit with files for it.
+
+use super::Limit;
+use crate::change::Direction;
+use crate::change::database::Server;
+use crate::change::parameters::{MYSQL_CONNECTIONS, POSTGRESQL_CONNECTIONS, USER_CONNECTIONS};
+use crate::rules::thousands;
+use holdup_recording::metrics;
+use holdup_signals::View;
+use holdup_signals::evidence::Fix;
+
+pub(super) fn fixes(view: &View<'_>, limit: &Limit) -> Vec<Fix> {
+    let refused = limit.refused.as_ref().map_or(0.0, |r| (r.0 / view.window.seconds()).ceil());
+    // Half as many again, plus those refused in a second.
+    let enough = ((limit.had.max(limit.most) * 1.5 + refused) / 50.0).ceil() * 50.0;
+    let idle = [metrics::mysql::SESSIONS.name, metrics::postgresql::SESSIONS.name]
+        .iter()
+        .find_map(|metric| view.gauge(metric, &[("true_state", "idle")], "").ok());
+    let idle_share = idle.filter(|i| i.mean > 0.5 * limit.had).map(|i| i.mean);
+    let mut fixes = Vec::new();
+    if let Some(idle) = idle_share {
+        fixes.push(Fix {
+            text: format!(
+                "Make the apps' pools smaller, or put a pooler in between: {idle:.0} of {:.0} connections were idle on average.",
+                limit.had
+            ),
+            command: None,
+            keep: None,
+            risk: Some("A pool that is too small makes its requests wait instead.".to_owned()),
+        });
+    }
+    fixes.push(raise(view, limit, enough));
+    fixes
+}
+
+/// A higher limit: by how much it is reached, and with files for it.
+fn raise(view: &View<'_>, limit: &Limit, enough: f64) -> Fix {
+    let parameter = match (limit.is_postgresql, limit.setting) {
+        (true, _) => &POSTGRESQL_CONNECTIONS,
+        (false, "max_user_connections") => &USER_CONNECTIONS,
+        _ => &MYSQL_CONNECTIONS,
+    };
+    let server = Server::find(view, parameter.engine);
+    let change = match server.change(Direction::Raise, parameter, enough) {
+        Ok(change) => change,
+        // What PostgreSQL itself calls its limit may be that of a role or a database.
+        Err(stay) if limit.is_postgresql => {
+            return stay.fix("Look for a limit of the role or the database (ALTER ROLE … CONNECTION LIMIT).");
+        }
+        Err(stay) => return stay.fix("Use fewer connections."),
+    };
+    let steps = server.steps(&[(parameter, &change)]);
+    if limit.is_postgresql {
+        let why = format!("it had {} at once", thousands(limit.had));
+        return change.fix(&why, steps, "Each backend takes 5 to 10 MiB, plus work_mem for each sort.");
+    }
+    let files = view.setting_number("open_files_limit").unwrap_or(0.0);
+    let lack = if files > 0.0 && files < change.to + 500.0 {
+        format!(", and open_files_limit is {}: raise that first (LimitNOFILE= of the server's unit)", thousands(files))
+    } else {
+        String::new()
+    };
+    let why = format!("it had {} at once{lack}", thousands(limit.had));
+    change.fix(&why, steps, "Each connection has a thread with its stack (256 KiB to 1 MiB) and the buffers of its statements; more of them active at once may make all slower.")
+}
