@@ -78,16 +78,9 @@ pub fn read(text: &str, file: &str, options: &Options) -> Result<Conversion, Imp
     if operations.is_empty() {
         return Err(wrong(root.line, "it has no operation that can be sent"));
     }
-    for key in ["webhooks"] {
-        if let Some(node) = root.get(key) {
-            description.notes.add(
-                Kind::LeftOut,
-                key,
-                node.line,
-                "the service sends these requests, it does not receive them",
-                "",
-            );
-        }
+    if let Some(node) = root.get("webhooks") {
+        let why = "the service sends these requests, it does not receive them";
+        description.notes.add(Kind::LeftOut, "webhooks", node.line, why, "");
     }
     let writes = operations.iter().filter(|r| matches!(r.method.as_str(), "post" | "put" | "patch" | "delete")).count();
     if writes > 0 {

@@ -205,9 +205,9 @@ mod tests {
         let Ok(Outcome::Found(found)) = known.judge(&RULE) else { panic!("not found") };
         let texts: Vec<&str> = found.evidence.iter().map(|e| e.text.as_str()).collect();
         assert!(texts.join("\n").contains("It is the baseline of the gp3 volume (3,000 operations/s"), "{texts:?}");
-        // The same number of who knows what is nobody's.
+        // The same level without a known volume has no origin.
         let Ok(Outcome::Found(found)) = made.judge(&RULE) else { panic!("not found") };
-        assert!(found.evidence.iter().any(|e| e.text.contains("its origin is unknown")));
+        assert!(found.evidence.iter().any(|e| e.text.contains("origin is unknown")));
         assert_eq!(made.without("aws_disk_queue_depth").explains(&RULE), None, "without a queue a level says nothing");
     }
 }

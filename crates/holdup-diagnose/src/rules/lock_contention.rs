@@ -239,7 +239,7 @@ mod tests {
         for part in [
             "session 7 (batch from 10.0.0.7:4711) blocked 18.0 others on average",
             "in 100 % of those it was idle",
-            "the last that it ran: SELECT views FROM day FOR UPDATE",
+            "the last statement it ran: SELECT views FROM day FOR UPDATE",
             "the longest chain of waiters had 19 sessions",
             "ran: UPDATE day SET views = ?",
         ] {
