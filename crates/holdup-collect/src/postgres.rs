@@ -8,8 +8,9 @@
 //! spaced according to their cost (`pace`).
 
 mod activity;
-mod address;
+pub(crate) mod address;
 mod catalog;
+pub(crate) mod connection;
 mod counters;
 mod gate;
 mod log;

@@ -16,25 +16,25 @@ const PARAMETERS: &str = "sslmode=disable|prefer|require|verify-ca|verify-full, 
 
 /// A server, the account to use there, and its log.
 #[derive(Clone, Debug)]
-pub(super) struct Address {
+pub(crate) struct Address {
     /// Name or address, or the folder of its Unix socket.
-    pub(super) host: String,
-    pub(super) port: u16,
-    pub(super) user: String,
-    pub(super) password: Secret,
-    pub(super) database: String,
-    pub(super) tls: Tls,
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    pub(crate) user: String,
+    pub(crate) password: Secret,
+    pub(crate) database: String,
+    pub(crate) tls: Tls,
     /// Certificates to trust instead of the machine's.
-    pub(super) root_certificates: Option<PathBuf>,
+    pub(crate) root_certificates: Option<PathBuf>,
     /// The server's log file, or the folder of its log files.
-    pub(super) log: Option<PathBuf>,
+    pub(crate) log: Option<PathBuf>,
     /// Whether to ask for plans.
-    pub(super) plans: PlanMode,
+    pub(crate) plans: PlanMode,
 }
 
 /// Whether the connection is encrypted, as libpq's `sslmode` calls it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tls {
+pub(crate) enum Tls {
     Disable,
     /// Encrypted if the server offers it.
     Prefer,
@@ -49,8 +49,9 @@ pub(super) enum Tls {
 impl Address {
     /// Parses an address and reads the files and variables it names. The error never repeats a
     /// password.
-    pub(super) fn parse(address: &str) -> Result<Self, ProbeError> {
-        read(address).map_err(|why| {
+    pub(crate) fn parse(address: &str) -> Result<Self, ProbeError> {
+        let rest = address.strip_prefix("postgresql://").or(address.strip_prefix("postgres://"));
+        rest.ok_or_else(|| "it does not begin with postgresql://".to_owned()).and_then(|rest| read(rest, 5432)).map_err(|why| {
             ProbeError::BadAddress(format!(
                 "--watch postgresql://…: {why}; expected postgresql://user[:password]@host[:port][/database][?{PARAMETERS}]"
             ))
@@ -58,22 +59,22 @@ impl Address {
     }
 
     /// The source's name in all tables.
-    pub(super) fn source(&self) -> String {
+    pub(crate) fn source(&self) -> String {
         format!("postgresql://{}:{}", self.host, self.port)
     }
 }
 
-fn read(address: &str) -> Result<Address, String> {
-    let rest = address
-        .strip_prefix("postgresql://")
-        .or(address.strip_prefix("postgres://"))
-        .ok_or("it does not begin with postgresql://")?;
+/// Reads `user[:password]@host[:port][/database][?…]`, and the files and variables that it names.
+///
+/// # Errors
+/// What is wrong, without the password.
+pub(crate) fn read(rest: &str, default_port: u16) -> Result<Address, String> {
     // A password may contain `@`, `/` and `?`: the last `@` separates it from the host.
     let (account, place) = rest.rsplit_once('@').unwrap_or(("", rest));
     let (place, query) = place.split_once('?').unwrap_or((place, ""));
     let (place, database) = place.split_once('/').unwrap_or((place, ""));
     let (user, password) = user_and_password(account)?;
-    let (host, port) = host_and_port(place, 5432)?;
+    let (host, port) = host_and_port(place, default_port)?;
     let host = decoded(host)?;
     let mut found = Address {
         host,
