@@ -25,6 +25,8 @@ pub enum Kind {
     Mysql,
     /// PostgreSQL.
     Postgres,
+    /// PgBouncer.
+    PgBouncer,
     /// Anything that answers `GET /metrics` in Prometheus' text format.
     Prometheus,
     /// A server of applications, seen from outside.
@@ -52,7 +54,8 @@ pub struct WatchableSource {
 }
 
 /// Kinds by the prefix of the process name. The kernel cuts names at 15 bytes.
-const KNOWN: [(&str, Kind); 3] = [("mariadbd", Kind::Mysql), ("mysqld", Kind::Mysql), ("postgres", Kind::Postgres)];
+const KNOWN: [(&str, Kind); 4] =
+    [("mariadbd", Kind::Mysql), ("mysqld", Kind::Mysql), ("postgres", Kind::Postgres), ("pgbouncer", Kind::PgBouncer)];
 
 /// App servers by the prefix of their name: the servers themselves, and the language runtimes they
 /// run as. A compiled program can have any name: it is recognized by having workers.
@@ -63,20 +66,8 @@ const APP_SERVERS: [&str; 25] = [
 ];
 
 /// Servers that do not speak HTTP and would log a stray request as an error or an attack.
-const NOT_ASKED: [&str; 12] = [
-    "sshd",
-    "systemd",
-    "redis",
-    "valkey",
-    "memcached",
-    "mongod",
-    "mongos",
-    "smtpd",
-    "master",
-    "dovecot",
-    "named",
-    "pgbouncer",
-];
+const NOT_ASKED: [&str; 11] =
+    ["sshd", "systemd", "redis", "valkey", "memcached", "mongod", "mongos", "smtpd", "master", "dovecot", "named"];
 
 /// The visible local servers by port, the source of each kind before its process.
 ///
@@ -242,6 +233,11 @@ fn describe(server: &Server, ports: usize, has_metrics: bool, found: &mut Vec<Wa
             put(Kind::Postgres, format!("postgresql://USER@{}:{}/postgres", server.host(), server.port), note);
             put(Kind::Process, format!("pid:{}", server.pid), String::new());
         }
+        Some(Kind::PgBouncer) => {
+            let note = "fill in a user of stats_users".to_owned();
+            put(Kind::PgBouncer, format!("pgbouncer://USER@{}:{}/pgbouncer", server.host(), server.port), note);
+            put(Kind::Process, format!("pid:{}", server.pid), shared);
+        }
         _ => {
             if has_metrics {
                 put(Kind::Prometheus, format!("prometheus:{}", metrics_url(server)), String::new());
@@ -288,6 +284,8 @@ mod tests {
             watches(&server("postgres", "::"), 1, false),
             ["postgresql://USER@127.0.0.1:3306/postgres", "pid:71"]
         );
+        let pool = ["pgbouncer://USER@127.0.0.1:3306/pgbouncer", "pid:71"];
+        assert_eq!(watches(&server("pgbouncer", "::"), 1, false), pool);
         assert_eq!(watches(&server("app", "::"), 1, true), ["prometheus:http://127.0.0.1:3306/metrics", "pid:71"]);
         assert_eq!(watches(&server("app", "::"), 1, false), ["pid:71"]);
         assert_eq!(watches(&server("puma 5.6.5 (tcp", "::"), 1, false), ["server:3306", "pid:71"]);

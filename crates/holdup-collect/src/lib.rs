@@ -27,6 +27,8 @@ pub mod otlp;
 mod own_thread;
 #[cfg(any(feature = "mysql", feature = "postgresql"))]
 mod pace;
+#[cfg(feature = "postgresql")]
+pub mod pgbouncer;
 pub mod php_fpm;
 #[cfg(any(feature = "mysql", feature = "postgresql"))]
 mod plans;

@@ -36,6 +36,8 @@ pub const SCHEMES: &[(&str, &str, &str, Make)] = &[
     ("postgresql:", "postgresql://user@127.0.0.1:5432/db", "PostgreSQL: sessions and their waits, tables, vacuum, statements; its log with ?log=PATH", crate::postgres::make),
     #[cfg(feature = "postgresql")]
     ("postgres:", "postgres://user@127.0.0.1:5432/db", "the same", crate::postgres::make),
+    #[cfg(feature = "postgresql")]
+    ("pgbouncer:", "pgbouncer://user@127.0.0.1:6432/pgbouncer", "PgBouncer's admin console: clients that wait for a server connection, and for how long; pools, statements", crate::pgbouncer::make),
     ("tracepoints", "tracepoints", "disk requests and file system calls as the kernel traces them, as root: size, sequence, time", crate::tracepoints::make),
     #[cfg(feature = "otlp")]
     ("otlp", "otlp", "traces and metrics that apps send in OpenTelemetry's protocol, to 127.0.0.1:4317 and :4318", crate::otlp::make),
@@ -59,7 +61,7 @@ const READ: Duration = Duration::from_millis(10);
 
 /// Schemes whose sources do work to answer.
 const ASKED_SCHEMES: &[&str] =
-    &["mysql:", "postgresql:", "postgres:", "prometheus:", "puma:", "uwsgi:", "php-fpm:", "kubernetes:"];
+    &["mysql:", "postgresql:", "postgres:", "pgbouncer:", "prometheus:", "puma:", "uwsgi:", "php-fpm:", "kubernetes:"];
 
 /// Checks that every source of `addresses` may be sampled every `interval`.
 ///

@@ -249,6 +249,7 @@ sources! {
     php_fpm: "PHP-FPM's status page: `php_fpm_*`.";
     mysql: "MariaDB and MySQL: `mysql_*`.";
     postgresql: "PostgreSQL: `postgresql_*`.";
+    pgbouncer: "PgBouncer, a pool in front of PostgreSQL: `pgbouncer_*`.";
     tracepoints: "The kernel's trace points: `traced_*`.";
     otlp: "The receiver of OpenTelemetry's protocol: `otlp_*`.";
     log: "A followed log: `log_*`.";

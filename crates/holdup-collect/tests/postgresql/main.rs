@@ -9,6 +9,7 @@ mod gate;
 mod large;
 mod lexer;
 mod logged;
+mod pgbouncer;
 mod plans;
 mod processes;
 mod replica;

@@ -45,7 +45,7 @@ fn is_root() -> bool {
 }
 
 /// A folder for who runs the server.
-fn folder() -> tempfile::TempDir {
+pub fn folder() -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a folder");
     if is_root() {
         chown(dir.path(), Some(NOBODY), Some(NOBODY)).expect("root may");
@@ -53,7 +53,7 @@ fn folder() -> tempfile::TempDir {
     dir
 }
 
-fn command(program: &Path) -> Command {
+pub fn command(program: &Path) -> Command {
     if !is_root() {
         return Command::new(program);
     }

@@ -132,7 +132,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
 fn wire_address(kind: Kind, port: u16) -> Option<String> {
     let protocol = match kind {
         Kind::Mysql => Protocol::Mysql,
-        Kind::Postgres => Protocol::Postgres,
+        Kind::Postgres | Kind::PgBouncer => Protocol::Postgres,
         Kind::Prometheus | Kind::Server | Kind::Process => return None,
     };
     let is_known = Protocol::by_port(port) == Some(protocol);
@@ -229,6 +229,7 @@ mod tests {
         let address = wire_address;
         assert_eq!(address(Kind::Mysql, 3306).as_deref(), Some("wire:3306"));
         assert_eq!(address(Kind::Postgres, 6432).as_deref(), Some("wire:6432=postgresql"));
+        assert_eq!(address(Kind::PgBouncer, 6432).as_deref(), Some("wire:6432=postgresql"));
         assert_eq!(address(Kind::Mysql, 5432).as_deref(), Some("wire:5432=mysql"), "whatever its usual owner speaks");
         assert_eq!((address(Kind::Process, 3306), address(Kind::Prometheus, 9100)), (None, None));
         // Each is understood: only rights may be missing.

@@ -1,0 +1,23 @@
+//! Metrics of PgBouncer, from its admin console. Those by `database` and `user` are of one pool.
+
+metrics! {
+    "pgbouncer", "PgBouncer", "pgbouncer_";
+
+    Gauge ACTIVE_CLIENTS: Count = "pgbouncer_active_clients", "Clients linked to a server connection, and idle ones, by `database` and `user`";
+    Gauge WAITING_CLIENTS: Count = "pgbouncer_waiting_clients", "Clients that have sent a statement and wait for a server connection, by `database` and `user`";
+    Gauge LONGEST_WAIT: Seconds = "pgbouncer_longest_wait_seconds", "How long the first client in the queue has waited, by `database` and `user`";
+    Gauge ACTIVE_SERVERS: Count = "pgbouncer_active_servers", "Server connections linked to a client, by `database` and `user`";
+    Gauge IDLE_SERVERS: Count = "pgbouncer_idle_servers", "Server connections ready for a client, by `database` and `user`";
+    Gauge USED_SERVERS: Count = "pgbouncer_used_servers", "Server connections to be checked before their next use, by `database` and `user`";
+    Gauge LOGIN_SERVERS: Count = "pgbouncer_login_servers", "Server connections that are logging in, by `database` and `user`";
+    Counter TRANSACTIONS: Count = "pgbouncer_transactions_total", "Transactions, by `database`";
+    Counter QUERIES: Count = "pgbouncer_queries_total", "Statements, by `database`";
+    Counter SERVER_ASSIGNMENTS: Count = "pgbouncer_server_assignments_total", "Times that a client was given a server connection, by `database` (PgBouncer 1.23)";
+    Counter WAIT_TIME: Seconds = "pgbouncer_wait_time_seconds_total", "Time that clients waited for a server connection, counted when they get one, by `database`";
+    Counter TRANSACTION_TIME: Seconds = "pgbouncer_transaction_time_seconds_total", "Time in transactions, the wait for a server connection included, by `database`";
+    Counter QUERY_TIME: Seconds = "pgbouncer_query_time_seconds_total", "Time in statements, the wait for a server connection included, by `database`";
+    Counter RECEIVED_BYTES: Bytes = "pgbouncer_received_bytes_total", "Bytes received from clients, by `database`";
+    Counter SENT_BYTES: Bytes = "pgbouncer_sent_bytes_total", "Bytes sent to clients, by `database`";
+    Gauge POOL_SIZE: Count = "pgbouncer_pool_size", "Most server connections of each pool, by `database`";
+    Gauge DATABASE_CONNECTIONS: Count = "pgbouncer_database_connections", "Server connections of all pools, by `database`";
+}
