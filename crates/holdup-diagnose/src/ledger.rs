@@ -78,6 +78,9 @@ const EDGE_NS: i64 = 50_000_000;
 /// The time between client and app, including what waits in front of the app.
 const NETWORK: &str = "network";
 
+/// The queue of a pool between app and database, where statements wait for a connection.
+const POOLER: &str = "database_pooler_wait";
+
 /// The ledger of the episode, or of everything if nothing is degraded.
 pub fn ledger(case: &Case<'_>) -> Vec<LedgerRow> {
     let Ok(requests) = case.slow_requests() else { return Vec::new() };

@@ -11,7 +11,7 @@ use holdup_recording::metrics;
 use holdup_recording::rows::Request;
 
 use super::by_sessions::{self, SessionShares};
-use super::{Intervals, NETWORK};
+use super::{Intervals, NETWORK, POOLER};
 use crate::case::Case;
 use holdup_signals::client::service_ms;
 use holdup_signals::distribution::mean_of;
@@ -98,24 +98,28 @@ pub(super) fn parts(case: &Case<'_>, all_answered: bool) -> Vec<(&'static str, I
             served.iter().map(|s| sums.get(&(s.from, s.to)).map_or(0.0, |seconds| seconds / s.requests * 1e3)).collect()
         })
     };
-    let calls = per_request(timing::OPERATION);
+    let timed = per_request(timing::OPERATION);
+    // An app that does not time its database calls may have spent all of that time in them.
+    let is_timed = timed.iter().any(|ms| *ms > 0.0);
+    let pooler_ms = pooler(&view, &served);
+    let calls: Vec<f64> = timed.iter().zip(&pooler_ms).map(|(call_ms, queued_ms)| call_ms.max(*queued_ms)).collect();
+    let in_database: Vec<f64> = calls.iter().zip(&pooler_ms).map(|(call_ms, queued_ms)| call_ms - queued_ms).collect();
     let mut waits = vec![
         ("connection_pool_wait", per_request(timing::POOL_WAIT)),
         ("downstream", per_request(timing::HTTP_CLIENT)),
     ];
-    match database(&view, case, &served, &calls) {
-        None => waits.extend(by_standing(case, &served, &calls)),
+    match database(&view, case, &served, &in_database) {
+        None => waits.extend(by_standing(case, &served, &in_database)),
         Some(split) => {
             waits.push(("database_admission_queue", split.admission_ms));
             waits.push(("database_lock_wait", split.lock_ms));
             waits.push(("database_execution", split.execution_ms));
         }
     }
+    waits.insert(2, (POOLER, pooler_ms));
     let cpu_ms = app_cpu_ms(case).unwrap_or(0.0);
     let app = per_request(timing::HTTP_SERVER);
     let has_app = app.iter().any(|ms| *ms > 0.0);
-    // An app that does not time its database calls may have spent all of that time in them.
-    let is_timed = calls.iter().any(|ms| *ms > 0.0);
     let (mut network, mut other) = (Vec::new(), Vec::new());
     for (i, interval) in served.iter().enumerate() {
         // Requests that clients gave up continue in the app; that time is not the client's.
@@ -135,6 +139,19 @@ pub(super) fn parts(case: &Case<'_>, all_answered: bool) -> Vec<(&'static str, I
         Intervals(served.iter().zip(ms).map(share).collect())
     };
     parts.map(|(name, ms)| (name, shares(ms))).collect()
+}
+
+/// Milliseconds that the statements of a request waited for a connection of a pool between app and
+/// database, by interval.
+fn pooler(view: &View<'_>, served: &[Served]) -> Vec<f64> {
+    let waits = growth(view, metrics::pgbouncer::WAIT_TIME.name);
+    // Its samples are taken at other times than the app's: each growth is spread over the intervals
+    // that it overlaps.
+    let within = |s: &Served| {
+        let overlap = |from: i64, to: i64| (to.min(s.to) - from.max(s.from)).max(0) as f64 / (to - from).max(1) as f64;
+        waits.iter().map(|(&(from, to), seconds)| seconds * 1e3 * overlap(from, to)).sum::<f64>()
+    };
+    served.iter().map(|s| within(s) / s.requests).collect()
 }
 
 /// The app's time in database calls, by the state of the server's sessions; the rest is one part.

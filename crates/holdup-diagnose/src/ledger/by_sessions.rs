@@ -4,10 +4,11 @@
 //! were running, at the disk, or waiting for a lock. Over many instants these are shares of the
 //! time of requests: Little's law on both sides (L = λW, with one λ).
 
+use holdup_recording::metrics;
 use holdup_recording::rows::Request;
 
-use super::Intervals;
 use super::instants::{self, Instant};
+use super::{Intervals, POOLER};
 use crate::case::Case;
 use holdup_signals::View;
 use holdup_signals::server_waits::{self, SessionWait};
@@ -28,7 +29,20 @@ pub(super) fn parts(case: &Case<'_>) -> Vec<(&'static str, Intervals)> {
     let view = case.view(case.whole());
     let Ok(requests) = case.requests_in(case.whole()) else { return Vec::new() };
     let instants = sampled(&view, &requests);
-    instants::parts(&instants, &PARTS)
+    let mut parts = pooler(&view, &requests);
+    parts.extend(instants::parts(&instants, &PARTS));
+    parts
+}
+
+/// The share of statements that wait in a pool between client and database.
+fn pooler(view: &View<'_>, requests: &[&Request]) -> Vec<(&'static str, Intervals)> {
+    let waiting = metrics::pgbouncer::WAITING_CLIENTS.name;
+    let sources = view.sources_of(waiting);
+    let Some(source) = sources.first() else { return Vec::new() };
+    let levels = view.levels(source, waiting, &[]);
+    let mut instants: Vec<_> = levels.into_iter().map(|(at, waiting)| Instant::new(at, [waiting])).collect();
+    instants::count(&mut instants, requests);
+    instants::parts(&instants, &[POOLER])
 }
 
 /// The states of sessions while an app waited for them.

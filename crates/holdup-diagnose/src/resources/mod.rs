@@ -9,6 +9,7 @@ pub mod copies;
 pub mod cpu;
 pub mod disk;
 pub mod locks;
+pub mod pooler;
 pub mod probe;
 mod statement_owner;
 pub mod statements;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use holdup_recording::{Labels, metrics};
 
-use super::statement_owner;
+use super::{pooler, statement_owner};
 use crate::accounts::{self, Account, SPEAKS};
 use crate::case::Case;
 use holdup_recording::words::ms;
@@ -65,9 +65,14 @@ pub fn connection_held_ms(case: &Case<'_>) -> Option<f64> {
     let held = view.mean(POOL_USE, &[], APP_METRICS);
     let Ok(held) = held.or_else(|_| view.mean(metrics::app::HIKARICP_CONNECTIONS_USAGE.name, &[], APP_METRICS)) else {
         // It is held at least during its database calls.
-        return database_by_spans(case).map(|(ms, ..)| ms);
+        return database_by_spans(case).map(|(ms, ..)| ms).or_else(|| pooled_ms(case));
     };
     Some(held.ms * held.count / case.completed_in(view.window).ok()?.max(1.0))
+}
+
+/// How long the statements of a request hold connections of a pool between app and database.
+fn pooled_ms(case: &Case<'_>) -> Option<f64> {
+    Some(pooler::held_ms(&case.slow())? * pooler::Pooler::for_case(case).ok()?.statements)
 }
 
 /// How long the server executed statements for a request of the episode, milliseconds, all

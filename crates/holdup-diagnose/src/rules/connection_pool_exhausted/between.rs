@@ -1,0 +1,187 @@
+//! The same in a pool between app and database: PgBouncer's queue.
+
+use holdup_recording::words::ms;
+use holdup_signals::Missing;
+use holdup_signals::evidence::{Evidence, Fix};
+
+use super::{ENOUGH, GREW};
+use crate::case::Case;
+use crate::resources::pooler::{self, Pooler};
+use crate::resources::share;
+use crate::rules::{MATTERS, Outcome, Role, RuleFinding};
+use crate::strength::{STRONG, WEAK};
+
+/// Room for bursts in a pool, as a factor on what its load needs.
+const BURSTS: f64 = 1.5;
+
+pub(super) fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    let pooler = Pooler::for_case(case)?;
+    let waited = pooler.waited.evidence(
+        ms(pooler.request_ms),
+        "near 0 ms",
+        format!(
+            "a statement waited {} in PgBouncer for a server connection, which is {} of a request",
+            ms(pooler.statement_ms),
+            ms(pooler.request_ms)
+        ),
+    );
+    let (mean, max) = (pooler.waiting.mean, pooler.waiting.max);
+    let queue = pooler.waiting.evidence(
+        format!("{mean:.1} on average, {max:.0} at most"),
+        "0",
+        format!("{mean:.1} clients waited in PgBouncer's queue on average, {max:.0} at most"),
+    );
+    if share(case, pooler.request_ms) < MATTERS {
+        return Ok(Outcome::Cleared(vec![waited, queue]));
+    }
+    let mut weights = vec![STRONG, if pooler.waiting.positive_ratio > 0.5 { STRONG } else { WEAK }];
+    if let (Some(active), Some(size)) = (pooler.busiest.active, pooler.busiest.size) {
+        weights.push(STRONG * (active / size).min(1.0));
+    }
+    let longer = held_longer(case, &pooler);
+    let role = if longer.is_some() { Role::Symptom } else { Role::Root };
+    let mut evidence = vec![waited, queue];
+    evidence.extend(longer);
+    Ok(Outcome::Found(RuleFinding {
+        explains_ms: pooler.request_ms,
+        evidence,
+        weights,
+        fixes: fixes(case, &pooler),
+        prove:
+            "Run the same scenario again: cl_waiting stays 0 in SHOW POOLS, and database_pooler_wait leaves the ledger."
+                .to_owned(),
+        role,
+    }))
+}
+
+/// Connections that the load needs if a statement holds one for `held_ms`, by Little's law.
+fn needed(case: &Case<'_>, pooler: &Pooler, held_ms: f64) -> f64 {
+    case.peak_offered_per_second() * pooler.statements * held_ms / 1e3
+}
+
+/// Each connection is held longer: at the hold time of the baseline window the pool would suffice.
+fn held_longer(case: &Case<'_>, pooler: &Pooler) -> Option<Evidence> {
+    let (now_ms, before_ms) = (pooler::held_ms(&case.slow())?, pooler::held_ms(&case.calm()?)?);
+    let needed = needed(case, pooler, before_ms);
+    (now_ms >= (1.0 + GREW) * before_ms && needed <= ENOUGH * pooler.busiest.size?).then(|| {
+        let text = format!(
+            "a statement held a server connection for {}, and for {} in the baseline window, at which {needed:.0} would suffice: PgBouncer's pool runs out because each is held longer",
+            ms(now_ms),
+            ms(before_ms)
+        );
+        pooler.waited.evidence(ms(now_ms), ms(before_ms), text)
+    })
+}
+
+fn fixes(case: &Case<'_>, pooler: &Pooler) -> Vec<Fix> {
+    let busiest = &pooler.busiest;
+    let view = case.slow();
+    let mode = view.setting("pool_mode", pooler::ENABLE).ok();
+    let size = busiest.size.map_or_else(|| "its value".to_owned(), |size| format!("{size:.0}"));
+    let least = pooler::held_ms(&view).map(|held_ms| (needed(case, pooler, held_ms) * BURSTS).ceil());
+    let least = least.map(|least| busiest.size.map_or(least, |size| least.max(size + 1.0)));
+    let more = least.map_or_else(String::new, |least| format!(" to at least {least:.0}"));
+    let mut fixes = vec![Fix {
+        text: format!("Raise default_pool_size from {size}{more} for database {}.", busiest.database),
+        command: least.map(|least| format!("default_pool_size = {least:.0} below [pgbouncer] in pgbouncer.ini, then RELOAD on its console")),
+        keep: None,
+        risk: Some(
+            "Each pair of database and user may then open that many connections: check the sum against the database's max_connections."
+                .to_owned(),
+        ),
+    }];
+    if mode == Some("session") {
+        fixes.push(Fix {
+            text: "Lend connections for a transaction instead of a session: pool_mode is session.".to_owned(),
+            command: Some("pool_mode = transaction below [pgbouncer] in pgbouncer.ini, then RELOAD on its console".to_owned()),
+            keep: None,
+            risk: Some(
+                "What a session keeps is lost between transactions: SET, LISTEN, advisory locks, temporary tables, and before 1.21 prepared statements."
+                    .to_owned(),
+            ),
+        });
+    }
+    fixes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::RULE;
+    use crate::rules::{Outcome, Role};
+    use crate::testing::{Judged as _, SyntheticRecording};
+
+    const SOURCE: &str = "pgbouncer://h:6432";
+    const POOL: [(&str, &str); 2] = [("database", "shop"), ("user", "app")];
+
+    /// 50 requests a second of 400 ms, each of one statement, with this wait in PgBouncer.
+    fn made(waiting: f64, waited_s: f64) -> SyntheticRecording {
+        SyntheticRecording::new(12)
+            .requests(50, 400)
+            .gauge(SOURCE, "pgbouncer_waiting_clients", &POOL, waiting)
+            .gauge(SOURCE, "pgbouncer_active_servers", &POOL, 4.0)
+            .gauge(SOURCE, "pgbouncer_pool_size", &POOL[..1], 4.0)
+            .counter(SOURCE, "pgbouncer_wait_time_seconds_total", &POOL[..1], 50.0 * waited_s)
+            .counter(SOURCE, "pgbouncer_query_time_seconds_total", &POOL[..1], 50.0 * (waited_s + 0.075))
+            .counter(SOURCE, "pgbouncer_queries_total", &POOL[..1], 50.0)
+            .setting(SOURCE, "pool_mode", "session")
+    }
+
+    #[test]
+    fn a_queue_in_pgbouncer_is_an_exhausted_pool() {
+        let queued = made(15.0, 0.3);
+        let Ok(Outcome::Found(found)) = queued.judge(&RULE) else { panic!("not found") };
+        assert!((found.explains_ms - 300.0).abs() < 30.0, "{}", found.explains_ms);
+        assert_eq!(found.role, Role::Root);
+        // 50 a second of 75 ms keep nearly four busy; half as many again.
+        assert!(found.fixes[0].text.contains("default_pool_size from 4 to at least 6"), "{}", found.fixes[0].text);
+        assert!(found.fixes[1].text.contains("pool_mode"), "{}", found.fixes[1].text);
+        assert_eq!(queued.diagnose().culprit.as_deref(), Some("connection_pool_exhausted"));
+        // A free pool in between says nothing of the app's own.
+        assert_eq!(made(0.0, 0.0).explains(&RULE), None);
+    }
+
+    #[test]
+    fn both_pools_add_up() {
+        let app = "prometheus:http://app";
+        let pool = [("pool", "shop")];
+        let both = |pending: f64, waited: f64, waiting: f64, queued: f64| {
+            made(waiting, queued)
+                .gauge(app, "hikaricp_connections_active", &pool, 10.0)
+                .gauge(app, "hikaricp_connections_max", &pool, 10.0)
+                .gauge(app, "hikaricp_connections_pending", &pool, pending)
+                .counter(app, "hikaricp_connections_acquire_seconds_sum", &pool, 50.0 * waited)
+                .counter(app, "hikaricp_connections_acquire_seconds_count", &pool, 50.0)
+        };
+        let near = |ms: Option<f64>, expected: f64| ms.is_some_and(|ms| (ms - expected).abs() <= 0.1 * expected);
+        assert!(near(both(5.0, 0.1, 10.0, 0.2).explains(&RULE), 300.0));
+        assert!(near(both(0.0, 0.0, 10.0, 0.2).explains(&RULE), 200.0));
+        assert!(near(both(5.0, 0.1, 0.0, 0.0).explains(&RULE), 100.0));
+        assert_eq!(both(0.0, 0.0, 0.0, 0.0).explains(&RULE), Some(0.0));
+    }
+
+    #[test]
+    fn the_ledger_takes_it_out_of_the_databases_time() {
+        let app = "prometheus:http://app";
+        let timed = |name: &str, s: f64, made: SyntheticRecording| {
+            made.counter(app, &format!("{name}_sum"), &[], 50.0 * s).counter(app, &format!("{name}_count"), &[], 50.0)
+        };
+        let made = timed("http_server_request_duration_seconds", 0.4, made(15.0, 0.3));
+        let made = timed("db_client_operation_duration_seconds", 0.38, made);
+        let rows = made.with(crate::ledger::ledger);
+        let all = rows.iter().find(|row| row.band == "all").expect("a row");
+        let part = |name: &str| all.parts.iter().find(|part| part.part == name).map_or(0.0, |part| part.ms);
+        assert!((part("database_pooler_wait") - 300.0).abs() < 30.0, "{all:?}");
+        assert!((part("database") - 80.0).abs() < 30.0, "{all:?}");
+        let sum: f64 = all.parts.iter().map(|part| part.ms).sum();
+        assert!((sum + all.residual_ms - all.response_ms).abs() < 0.01, "{all:?}");
+    }
+
+    #[test]
+    fn of_statements_by_the_clients_that_wait() {
+        // 20 are with the pool, of which 15 wait.
+        let rows = made(15.0, 0.3).by_protocol("postgresql").with(crate::ledger::ledger);
+        let all = rows.iter().find(|row| row.band == "all").expect("a row");
+        let part = all.parts.iter().find(|part| part.part == "database_pooler_wait").map_or(0.0, |part| part.ms);
+        assert!((part - 300.0).abs() < 30.0, "{all:?}");
+    }
+}
