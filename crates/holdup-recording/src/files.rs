@@ -39,10 +39,16 @@ fn is_handed_over(path: &Path) -> bool {
 /// # Errors
 /// As [`open`], and if it is larger.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let file = open(path)?;
+    let too_large = || io::Error::other(format!("it has more than {most} bytes"));
+    // Said before any memory is taken, where the file has a size.
+    if file.metadata()?.len() > most {
+        return Err(too_large());
+    }
     let mut bytes = Vec::new();
-    open(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
-        return Err(io::Error::other(format!("it has more than {most} bytes")));
+        return Err(too_large());
     }
     Ok(bytes)
 }
