@@ -135,7 +135,7 @@ fn main() -> std::process::ExitCode {
     failure::exit(result, &arguments)
 }
 
-/// Reads the command line. `--rate -5` is a rate that is wrong, and not a flag that nobody knows.
+/// Reads the command line. `--rate -5` is a wrong rate, not an unknown flag.
 fn parsed(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     let mut program = Cli::command().mut_subcommands(|command| {
         command.mut_args(|arg| {

@@ -2,9 +2,11 @@
 
 mod advice;
 mod between;
+mod names;
 
-use holdup_recording::{Labels, metrics};
+use holdup_recording::Labels;
 
+use self::names::{NAMES, Names};
 use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent, timing};
 use crate::accounts::Owner;
 use crate::case::Case;
@@ -41,37 +43,6 @@ const GREW: f64 = 0.25;
 /// The risk of a larger pool.
 const POOL_RISK: &str =
     "Each instance of the app then opens that many; check the sum against the database's max_connections.";
-
-/// Label for a connection's state: OpenTelemetry's attribute, and its name before it was stable.
-const STATE_LABELS: [&str; 2] = ["db_client_connection_state", "state"];
-
-/// Names of a pool's metrics.
-struct Names {
-    /// Histograms of waits and uses, seconds.
-    wait: &'static str,
-    held: &'static str,
-    pending: &'static str,
-    used: (&'static str, &'static [&'static str]),
-    max: &'static str,
-}
-
-const NAMES: [Names; 2] = [
-    Names {
-        wait: timing::POOL_WAIT,
-        held: timing::POOL_USE,
-        pending: metrics::app::DB_CLIENT_CONNECTION_PENDING_REQUESTS.name,
-        used: (metrics::app::DB_CLIENT_CONNECTION_COUNT.name, &STATE_LABELS),
-        max: metrics::app::DB_CLIENT_CONNECTION_MAX.name,
-    },
-    // Micrometer's, which HikariCP uses.
-    Names {
-        wait: metrics::app::HIKARICP_CONNECTIONS_ACQUIRE.name,
-        held: metrics::app::HIKARICP_CONNECTIONS_USAGE.name,
-        pending: metrics::app::HIKARICP_CONNECTIONS_PENDING.name,
-        used: (metrics::app::HIKARICP_CONNECTIONS_ACTIVE.name, &[]),
-        max: metrics::app::HIKARICP_CONNECTIONS_MAX.name,
-    },
-];
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let [stable, hikari] = NAMES.each_ref().map(|names| by_metrics(case, names));

@@ -1,4 +1,4 @@
-//! Metrics of PgBouncer, from its admin console. Those by `database` and `user` are of one pool.
+//! Metrics of PgBouncer, from its admin console. A pool is a pair of `database` and `user`.
 
 metrics! {
     "pgbouncer", "PgBouncer", "pgbouncer_";

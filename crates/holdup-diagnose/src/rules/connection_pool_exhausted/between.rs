@@ -6,6 +6,7 @@ use holdup_signals::evidence::{Evidence, Fix};
 
 use super::{ENOUGH, GREW};
 use crate::case::Case;
+use crate::change::{Bounds, Direction, SettingChange, Steps, Unit};
 use crate::resources::pooler::{self, Pooler};
 use crate::resources::share;
 use crate::rules::{MATTERS, Outcome, Role, RuleFinding};
@@ -13,6 +14,12 @@ use crate::strength::{STRONG, WEAK};
 
 /// Room for bursts in a pool, as a factor on what its load needs.
 const BURSTS: f64 = 1.5;
+
+/// Largest pool that holdup proposes.
+const POOL_MOST: f64 = 10_000.0;
+
+/// What a larger pool may bring.
+const POOL_RISK: &str = "Each pair of database and user may then open that many connections: check the sum against the database's max_connections.";
 
 pub(super) fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let pooler = Pooler::for_case(case)?;
@@ -74,21 +81,28 @@ fn held_longer(case: &Case<'_>, pooler: &Pooler) -> Option<Evidence> {
 }
 
 fn fixes(case: &Case<'_>, pooler: &Pooler) -> Vec<Fix> {
-    let busiest = &pooler.busiest;
     let view = case.slow();
     let mode = view.setting("pool_mode", pooler::ENABLE).ok();
-    let size = busiest.size.map_or_else(|| "its value".to_owned(), |size| format!("{size:.0}"));
-    let least = pooler::held_ms(&view).map(|held_ms| (needed(case, pooler, held_ms) * BURSTS).ceil());
-    let least = least.map(|least| busiest.size.map_or(least, |size| least.max(size + 1.0)));
-    let more = least.map_or_else(String::new, |least| format!(" to at least {least:.0}"));
-    let mut fixes = vec![Fix {
-        text: format!("Raise default_pool_size from {size}{more} for database {}.", busiest.database),
-        command: least.map(|least| format!("default_pool_size = {least:.0} below [pgbouncer] in pgbouncer.ini, then RELOAD on its console")),
-        keep: None,
-        risk: Some(
-            "Each pair of database and user may then open that many connections: check the sum against the database's max_connections."
-                .to_owned(),
-        ),
+    // Without a hold time nothing is computed, and so nothing is proposed.
+    let needed = pooler::held_ms(&view).map_or(f64::NAN, |held_ms| (needed(case, pooler, held_ms) * BURSTS).ceil());
+    let bounds = Bounds { least: 1.0, most: POOL_MOST };
+    let size = pooler.busiest.size;
+    let change = SettingChange::new(Direction::Raise, "default_pool_size", Unit::Count, size, needed, bounds);
+    let database = &pooler.busiest.database;
+    let mut fixes = vec![match change {
+        Ok(change) => {
+            let steps = Steps {
+                command: Some(format!(
+                    "default_pool_size = {:.0} below [pgbouncer] in pgbouncer.ini, then RELOAD on its console",
+                    change.to
+                )),
+                ..Steps::default()
+            };
+            let why =
+                format!("the statements of database {database} keep that many busy, and half as many again for bursts");
+            change.fix(&why, steps, POOL_RISK)
+        }
+        Err(stay) => stay.fix(&format!("Hold each server connection of database {database} for less time")),
     }];
     if mode == Some("session") {
         fixes.push(Fix {
@@ -113,15 +127,20 @@ mod tests {
     const SOURCE: &str = "pgbouncer://h:6432";
     const POOL: [(&str, &str); 2] = [("database", "shop"), ("user", "app")];
 
-    /// 50 requests a second of 400 ms, each of one statement, with this wait in PgBouncer.
+    /// 50 requests a second of 400 ms, each of one statement of 75 ms, with this wait in PgBouncer.
     fn made(waiting: f64, waited_s: f64) -> SyntheticRecording {
+        made_held(waiting, waited_s, 0.075)
+    }
+
+    /// The same with statements of `held_s`.
+    fn made_held(waiting: f64, waited_s: f64, held_s: f64) -> SyntheticRecording {
         SyntheticRecording::new(12)
             .requests(50, 400)
             .gauge(SOURCE, "pgbouncer_waiting_clients", &POOL, waiting)
             .gauge(SOURCE, "pgbouncer_active_servers", &POOL, 4.0)
             .gauge(SOURCE, "pgbouncer_pool_size", &POOL[..1], 4.0)
             .counter(SOURCE, "pgbouncer_wait_time_seconds_total", &POOL[..1], 50.0 * waited_s)
-            .counter(SOURCE, "pgbouncer_query_time_seconds_total", &POOL[..1], 50.0 * (waited_s + 0.075))
+            .counter(SOURCE, "pgbouncer_query_time_seconds_total", &POOL[..1], 50.0 * (waited_s + held_s))
             .counter(SOURCE, "pgbouncer_queries_total", &POOL[..1], 50.0)
             .setting(SOURCE, "pool_mode", "session")
     }
@@ -133,11 +152,21 @@ mod tests {
         assert!((found.explains_ms - 300.0).abs() < 30.0, "{}", found.explains_ms);
         assert_eq!(found.role, Role::Root);
         // 50 a second of 75 ms keep nearly four busy; half as many again.
-        assert!(found.fixes[0].text.contains("default_pool_size from 4 to at least 6"), "{}", found.fixes[0].text);
+        assert!(found.fixes[0].text.contains("default_pool_size from 4 to 6"), "{}", found.fixes[0].text);
+        assert!(found.fixes[0].command.as_deref().is_some_and(|command| command.starts_with("default_pool_size = 6 ")));
         assert!(found.fixes[1].text.contains("pool_mode"), "{}", found.fixes[1].text);
         assert_eq!(queued.diagnose().culprit.as_deref(), Some("connection_pool_exhausted"));
         // A free pool in between says nothing of the app's own.
         assert_eq!(made(0.0, 0.0).explains(&RULE), None);
+    }
+
+    /// 50 a second of 20 ms need no more than the pool has: raising it would not be a fix, nor would lowering it.
+    #[test]
+    fn a_pool_that_is_large_enough_is_not_moved() {
+        let quick = made_held(15.0, 0.3, 0.02);
+        let Ok(Outcome::Found(found)) = quick.judge(&RULE) else { panic!("not found") };
+        assert!(found.fixes[0].text.contains("for less time"), "{}", found.fixes[0].text);
+        assert_eq!(found.fixes[0].command, None);
     }
 
     #[test]
