@@ -10,10 +10,10 @@ use holdup_recording::rows::Event;
 use holdup_recording::{Batch, Coverage, Labels, clock, metrics};
 
 use crate::host::cgroup::Cgroup;
+use crate::options::Options;
 use crate::proc::Proc;
 use crate::proc::cgroups::Hierarchies;
 use crate::reading::{Out, tell};
-use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
 /// Largest number of descendant cgroups whose processes are counted: more belong to a machine, not

@@ -4,8 +4,8 @@
 
 use holdup_recording::{Batch, Coverage};
 
+use crate::options::Options;
 use crate::reading::tell;
-use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
 /// Name of the source.

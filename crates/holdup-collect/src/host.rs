@@ -20,9 +20,9 @@ mod threads;
 use cgroup::Cgroup;
 use holdup_recording::{Batch, Coverage, CoverageState};
 
+use crate::options::Options;
 use crate::proc::{Proc, permissions};
 use crate::reading::{Out, tell};
-use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
 const SOURCE: &str = "host";

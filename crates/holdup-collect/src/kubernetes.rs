@@ -16,9 +16,9 @@ use holdup_recording::{Batch, Coverage, CoverageState, clock};
 
 pub use self::address::{Address, PodEnvironment};
 use self::api::{Api, ListError};
+use crate::options::Options;
 use crate::own_thread::OwnThread;
 use crate::reading::thread_cpu_time;
-use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
 /// Interval between two polls. All clients share the cluster's API, and its timestamps are whole

@@ -22,6 +22,7 @@ pub mod kubernetes;
 pub mod log;
 #[cfg(feature = "mysql")]
 pub mod mysql;
+mod options;
 #[cfg(feature = "otlp")]
 pub mod otlp;
 mod own_thread;

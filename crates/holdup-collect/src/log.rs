@@ -21,8 +21,8 @@ use self::address::Address;
 pub(crate) use self::fields::moment;
 use self::follow::{Follow, Line, LinePosition};
 use self::line::Unread;
+use crate::options::Options;
 use crate::reading::Out;
-use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
 /// Bytes at the end of the existing log that are read at the start, to see whether its lines are

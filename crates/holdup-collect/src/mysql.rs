@@ -45,8 +45,8 @@ use self::statements::Statements;
 use crate::backoff::Backoffs;
 use crate::connections::Connections;
 use crate::database::{ReadWindow, Reads, refused_login};
+use crate::options::Options;
 use crate::slow::SlowRequests;
-use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
 pub use self::catalog::Catalog;

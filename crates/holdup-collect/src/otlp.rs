@@ -8,8 +8,8 @@ use std::time::Duration;
 use holdup_otlp::{Bounds, Receiver, RefusedBodies};
 use holdup_recording::{Batch, Coverage, CoverageState, metrics};
 
+use crate::options::Options;
 use crate::reading::tell;
-use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
 /// The default ports of OTLP clients, for gRPC and HTTP. Here each accepts both.

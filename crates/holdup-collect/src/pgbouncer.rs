@@ -10,10 +10,10 @@ use holdup_recording::metrics::Metric;
 use holdup_recording::{Batch, Coverage, Labels, metrics};
 
 use crate::connections::Connections;
+use crate::options::Options;
 use crate::postgres::address::{self, Address};
 use crate::postgres::connection::{Connection, Failure, Rows};
 use crate::reading::{Out, tell};
-use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
 /// PgBouncer's port.

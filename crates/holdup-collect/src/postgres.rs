@@ -39,8 +39,8 @@ use self::tables::Tables;
 use crate::backoff::Backoffs;
 use crate::connections::Connections;
 use crate::database::{ReadWindow, Reads, refused_login};
+use crate::options::Options;
 use crate::pace::Turn;
-use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
 pub use self::catalog::Catalog;

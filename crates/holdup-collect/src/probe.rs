@@ -18,9 +18,9 @@ use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock, metrics};
 
 use self::address::Address;
 use self::check::{Check, ProbeFailure, Reason};
+use crate::options::Options;
 use crate::own_thread::OwnThread;
 use crate::reading::{Out, tell, thread_cpu_time};
-use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
 /// Time limit of the probe before the recording, whatever the configured timeout.

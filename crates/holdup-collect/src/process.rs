@@ -12,10 +12,10 @@ use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock, metrics};
 
 use crate::host::cgroup::Cgroup;
 use crate::host::mounts;
+use crate::options::Options;
 use crate::proc::task::{self, Stat};
 use crate::proc::{Proc, Tree, keyed, number, page_bytes, permissions, ticks_per_second};
 use crate::reading::{Out, tell};
-use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
 /// The process that all parts read.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use holdup_recording::rows::Sample;
 use holdup_recording::{Batch, Coverage, CoverageState, clock};
 
-use crate::watch::Options;
+use crate::options::Options;
 use crate::{Collector, ProbeError, ReadError, http};
 use address::Address;
 use cloudwatch::{CloudWatch, SeriesClass};

@@ -14,9 +14,9 @@ use holdup_recording::{Batch, Coverage, Labels, clock, files, metrics};
 use serde::Deserialize;
 
 use crate::endpoint::Endpoint;
+use crate::options::Options;
 use crate::prometheus::address::Address as Url;
 use crate::reading::Out;
-use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError, http};
 
 /// Time limit of one request.

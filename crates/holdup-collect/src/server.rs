@@ -29,10 +29,10 @@ use self::processes::Processes;
 use self::turn::Lead;
 use crate::host::cgroup::Cgroup;
 use crate::host::network as host_network;
+use crate::options::Options;
 use crate::proc::Proc;
 use crate::proc::sock_diag::DiagSocket;
 use crate::reading::{Out, tell};
-use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
 /// Largest number of peers (port and address) of outgoing connections; the first ones seen.

@@ -17,9 +17,9 @@ use self::blocks::Blocks;
 use self::calls::{Calls, Edge};
 use self::format::Format;
 use self::ring::Ring;
+use crate::options::Options;
 use crate::proc::{Proc, Tree};
 use crate::reading::Out;
-use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
 const SOURCE: &str = "tracepoints";

@@ -10,8 +10,8 @@ use holdup_recording::{Batch, Coverage, Labels, clock, metrics};
 use serde::Deserialize;
 
 use crate::endpoint::Endpoint;
+use crate::options::Options;
 use crate::reading::Out;
-use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
 /// Time limit of one request.

@@ -5,20 +5,11 @@ use std::time::Duration;
 
 use holdup_recording::nearest::nearest;
 
-use crate::slow::SlowRequests;
+pub use crate::options::Options;
 use crate::{Collector, ProbeError};
 
 /// Makes a collector from its address.
 type Make = fn(address: &str, options: &Options) -> Result<Box<dyn Collector>, ProbeError>;
-
-/// Options for every source of a run.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Continue with a source that is only partly readable because a grant is missing.
-    pub partial: bool,
-    /// The list of slow requests, for sources that can look closer at them; none to disable that.
-    pub slow: Option<SlowRequests>,
-}
 
 /// Every scheme: prefix of the address, example, description, and constructor.
 #[rustfmt::skip]

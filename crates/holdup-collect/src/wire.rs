@@ -21,9 +21,9 @@ use holdup_recording::{Batch, Coverage, Labels, clock, metrics};
 
 use self::filter::PORTS_MAX;
 use self::ring::Ring;
+use crate::options::Options;
 use crate::own_thread::OwnThread;
 use crate::reading::{Out, thread_cpu_time};
-use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
 /// How to permit capturing.

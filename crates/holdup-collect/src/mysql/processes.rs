@@ -4,8 +4,8 @@ use holdup_recording::{Batch, clock};
 
 use super::server::Flavour;
 use super::{MySql, Reads, pool, read_sessions, status};
+use crate::options::Options;
 use crate::processes::{Look, Process};
-use crate::watch::Options;
 use crate::{Collector as _, ProbeError, ReadError};
 
 /// A server whose processes are shown.

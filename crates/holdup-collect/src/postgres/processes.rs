@@ -7,8 +7,8 @@ use holdup_recording::{Batch, Labels, clock, metrics};
 
 use super::server::{Failure, Server};
 use super::{PostgreSql, ReadWindow, Reads, sessions};
+use crate::options::Options;
 use crate::processes::{Look, Process};
-use crate::watch::Options;
 use crate::{Collector as _, ProbeError, ReadError};
 
 /// A server that is looked at.
