@@ -175,7 +175,7 @@ fn a_failed_write_is_said_kept_and_tried_again() {
     let recorder = Recorder::create(&dir, &manifest()).unwrap();
     fs::rename(dir.join("segments"), &away).unwrap();
     recorder.sink().push(batch(0, 100));
-    wait_for_notice(&recorder, "can't be written");
+    wait_for_notice(&recorder, "cannot be written");
     recorder.sink().push(batch(100, 100));
     fs::rename(&away, dir.join("segments")).unwrap();
     wait_for_notice(&recorder, "written again");
@@ -201,7 +201,7 @@ fn what_the_memory_does_not_hold_is_counted_as_lost() {
     fs::rename(dir.join("segments"), &away).unwrap();
     let pushed = 50 * 101;
     (0..50).for_each(|number| recorder.sink().push(batch(number * 100, 100)));
-    wait_for_notice(&recorder, "can't be written");
+    wait_for_notice(&recorder, "cannot be written");
     fs::rename(&away, dir.join("segments")).unwrap();
     wait_for_notice(&recorder, "written again");
     // There is memory again.

@@ -96,8 +96,8 @@ fn the_ceiling_is_named_with_its_burst_and_iops_are_cleared() {
         assert!((at - 60.0 * minute as f64).abs() <= 150.0, "{bound}: {burst:#}");
     }
     let text = found.to_string();
-    assert!(text.contains("none of those documented for it (baseline of db.r5.2xlarge 288 MB/s"), "{text}");
-    assert!(text.contains("of unknown origin") && text.contains("r5.4xlarge"), "{text}");
+    assert!(text.contains("It matches no documented limit (baseline of db.r5.2xlarge 288 MB/s"), "{text}");
+    assert!(text.contains("its origin is unknown") && text.contains("r5.4xlarge"), "{text}");
     let cleared = verdict["cleared"].as_array().unwrap();
     let iops = cleared.iter().find(|c| c["cause"] == "iops_ceiling").unwrap();
     assert!(iops.to_string().contains("is 30,000 operations/s"), "{iops:#}");

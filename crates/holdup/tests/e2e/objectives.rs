@@ -148,7 +148,7 @@ fn flags_that_are_wrong_say_the_way_out() {
     let url = "http://127.0.0.1:1/";
     for (flags, words) in [
         (vec!["--abort-on", "p100 < 1s"], "--abort-on: p100 is the longest response time: use max"),
-        (vec!["--threshold", "rate < 5"], "--threshold: of rate more is better: write rate > VALUE"),
+        (vec!["--threshold", "rate < 5"], "--threshold: for rate more is better: write rate > VALUE"),
         (vec!["--threshold", "errors < 1% for 500ms"], "a window is whole seconds"),
         (vec!["--abort-after", "5s"], "--abort-on"),
     ] {

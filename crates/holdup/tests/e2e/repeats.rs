@@ -161,8 +161,8 @@ fn ctrl_c_keeps_what_was_measured() {
 fn what_makes_no_sense_is_refused_beforehand() {
     let dir = tempfile::tempdir().unwrap();
     let bad: [(&[&str], &str); 7] = [
-        (&["--interleave", "a=true"], "nothing to compare"),
-        (&["--interleave", "a=true", "a=false"], "two versions called a"),
+        (&["--interleave", "a=true"], "a alone cannot be compared"),
+        (&["--interleave", "a=true", "a=false"], "two versions are called a"),
         (&["--interleave", "true", "false"], "NAME=COMMAND"),
         (&["--interleave", "../a=true", "b=true"], "letters, digits"),
         (&["--repeat=0"], "--repeat"),

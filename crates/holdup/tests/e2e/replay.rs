@@ -234,7 +234,7 @@ fn what_the_words_hide_the_server_refuses() {
         (vec!["slow.log", "--to", wrong.as_str()], "HOLDUP_MYSQL_PASSWORD"),
         (vec!["slow.log", "--to", "http://127.0.0.1/"], "mysql://"),
         (vec!["slow.log", "--to", postgres.as_str()], "MySQL or MariaDB"),
-        (vec!["empty.log", "--to", address.as_str()], "nothing to send"),
+        (vec!["empty.log", "--to", address.as_str()], "no statement to send"),
         (vec!["-", "--to", address.as_str()], "standard input"),
         (vec!["absent.log", "--to", address.as_str()], "absent.log"),
         (vec!["slow.log", "--to", address.as_str(), "--speed", "0"], "0.001"),

@@ -245,7 +245,7 @@ fn interrupted_it_says_what_it_saw() {
 fn what_can_not_be_searched_is_refused_beforehand() {
     let dir = tempfile::tempdir().unwrap();
     let bad: [(&[&str], &str); 7] = [
-        (&["--search=100:50"], "begins at 100"),
+        (&["--search=100:50"], "first rate, 100"),
         (&["--search=100"], "--search"),
         (&["--search=10:fast"], "--search"),
         (&["--search=10:100", "--within=5s"], "from 20s"),

@@ -146,7 +146,7 @@ fn a_quota_is_set_back_however_holdup_ends() {
     assert_ne!(cgroup.quota(), before, "a killed process can't set anything back itself");
     let restored = finish(holdup(["capacity", "--restore"]), 60);
     assert_eq!((restored.code(), cgroup.quota()), (Some(0), before.clone()), "{}", restored.stderr);
-    assert!(restored.stderr.contains("set back"), "{}", restored.stderr);
+    assert!(restored.stderr.contains("restored to"), "{}", restored.stderr);
 
     let run = start("killed too");
     run.signal(libc::SIGKILL);
@@ -174,7 +174,7 @@ pid=$!
 said() { for i in $(seq 1800); do grep -q "$1" "$2" 2>/dev/null && return; sleep 0.1; done; kill -9 $pid; exit 98; }
 said PAR1 "$to/run/segments/samples-00000001.parquet"
 dd if=/dev/zero of="$1/fill" bs=4k 2>/dev/null
-said "can't be written" "$3.err"
+said "cannot be written" "$3.err"
 sleep 5
 rm "$1/fill"
 said "written again" "$3.err"

@@ -106,7 +106,7 @@ fn end_of(fault: Fault, played: &Played, recording: &Recording) -> Option<String
             code == Some(0) && state == RunState::Complete && own.is_none()
         }
     };
-    let is_told = !fault.is_of_writes() || played.stderr.contains("can't be written");
+    let is_told = !fault.is_of_writes() || played.stderr.contains("cannot be written");
     (!is_right || !is_told || played.stderr.contains("panicked"))
         .then(|| format!("it ended with {code:?} as {state:?}, own coverage {own:?}: {}", played.stderr))
 }
