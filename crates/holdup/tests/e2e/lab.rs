@@ -144,7 +144,7 @@ fn uninterruptible_is_explained_fixed_and_told_from_a_busy_disk() {
     let decoy = &all["decoy"];
     assert_eq!(decoy["culprit"], "backup_or_bulk_load");
     let said = evidence(finding(decoy, "backup_or_bulk_load"));
-    assert!(said.contains("dd was at work"), "{said}");
+    assert!(said.contains("dd was running"), "{said}");
     expect_cleared(decoy, &["on_disk_temporary_tables", "cpu_saturated", "load_generator_limit"]);
 }
 

@@ -156,7 +156,11 @@ fn a_quota_is_set_back_however_holdup_ends() {
     next.arg(cgroup.folder()).args(["--switch-within=1s", "-o"]).arg(dir.path().join("next"));
     let done = finish(next, 60);
     assert_eq!((done.code(), cgroup.quota()), (Some(2), before), "{}", done.stderr);
-    assert!(done.stderr.contains("left at") && done.stderr.contains("has 70000"), "{}", done.stderr);
+    assert!(
+        done.stderr.contains("a killed holdup left") && done.stderr.contains("restored to 70000"),
+        "{}",
+        done.stderr
+    );
 }
 
 /// In a mount namespace of its own: a small disk that something else fills while holdup writes to it, and that has room again later.
