@@ -212,6 +212,26 @@ impl SyntheticRecording {
         self
     }
 
+    /// Every second request needs 1.01 s more, to connect.
+    pub fn half_connect_late(self) -> Self {
+        self.each_request(|number, row| {
+            if number % 2 == 0 {
+                row.connect_ns = 1_010_000_000;
+                row.sent_at = row.sent_at.map(|at| at + row.connect_ns);
+                row.done_at += row.connect_ns;
+            }
+        })
+    }
+
+    /// The requests with these numbers fail to connect.
+    pub fn refused(self, numbers: std::ops::Range<i64>) -> Self {
+        self.each_request(|number, row| {
+            if numbers.contains(&number) {
+                "connect_failed".clone_into(&mut row.outcome);
+            }
+        })
+    }
+
     /// `per_second` requests that each take `ms`, against an objective of a tenth of it.
     pub fn requests(mut self, per_second: i64, ms: i64) -> Self {
         self.recording.tables.requests.present = true;

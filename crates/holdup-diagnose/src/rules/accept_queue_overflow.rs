@@ -187,13 +187,7 @@ mod tests {
     fn made(waiting: f64, overflows: f64) -> SyntheticRecording {
         SyntheticRecording::new(12)
             .requests(50, 30)
-            .each_request(|n, r| {
-                if n % 2 == 0 {
-                    r.connect_ns = 1_010_000_000;
-                    r.sent_at = r.sent_at.map(|at| at + r.connect_ns);
-                    r.done_at += r.connect_ns;
-                }
-            })
+            .half_connect_late()
             .gauge(SERVER, "tcp_accept_queue_length", &PORT, waiting)
             .gauge(SERVER, "tcp_accept_queue_limit", &PORT, 64.0)
             .counter(SERVER, "tcp_listen_overflows_total", &[], overflows)

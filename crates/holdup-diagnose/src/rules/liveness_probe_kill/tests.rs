@@ -21,11 +21,7 @@ const STOPPED: [EventRow<'static>; 2] = [
 fn made(events: &[EventRow<'_>]) -> SyntheticRecording {
     SyntheticRecording::new(30)
         .requests(50, 30)
-        .each_request(|n, r| {
-            if (14 * 50..18 * 50).contains(&n) {
-                r.outcome = "connect_failed".into();
-            }
-        })
+        .refused(14 * 50..18 * 50)
         .gauge(PROBE, "probe_success", &[], 1.0)
         .setting(PROBE, "probe.failures", "3")
         .setting(PROBE, "probe.timeout_s", "1")
@@ -103,11 +99,7 @@ fn a_kill_is_seen_coming() {
 fn kubernetes_says_itself_why_it_killed() {
     let made = SyntheticRecording::new(30)
         .requests(50, 30)
-        .each_request(|n, r| {
-            if (14 * 50..18 * 50).contains(&n) {
-                r.outcome = "connect_failed".into();
-            }
-        })
+        .refused(14 * 50..18 * 50)
         .setting("kubernetes:shop/orders", "container.app.liveness_probe", "http-get :8080/health every=10s")
         .events(&[(14, "kubernetes:shop/orders", "container_killed", &[("container", "app")]), STOPPED[1]])
         .tables(|tables| {

@@ -406,13 +406,7 @@ fn accept_queue(random: &mut Random) -> SyntheticRecording {
     let (limit, overflows) = (random.scaled(1.0, 65_535.0).round(), random.scaled(20.0, 2_000.0));
     SyntheticRecording::new(12)
         .requests(50, 30)
-        .each_request(|n, r| {
-            if n % 2 == 0 {
-                r.connect_ns = 1_010_000_000;
-                r.sent_at = r.sent_at.map(|at| at + r.connect_ns);
-                r.done_at += r.connect_ns;
-            }
-        })
+        .half_connect_late()
         .gauge(server, "tcp_accept_queue_length", &port, limit)
         .gauge(server, "tcp_accept_queue_limit", &port, limit)
         .counter(server, "tcp_listen_overflows_total", &[], overflows)
@@ -471,11 +465,7 @@ fn probe(random: &mut Random) -> SyntheticRecording {
     };
     SyntheticRecording::new(30)
         .requests(50, 30)
-        .each_request(|n, r| {
-            if (14 * 50..18 * 50).contains(&n) {
-                r.outcome = "connect_failed".into();
-            }
-        })
+        .refused(14 * 50..18 * 50)
         .gauge(PROBE, "probe_success", &[], 1.0)
         .setting(PROBE, "probe.failures", random.pick(&["1", "2", "3"]))
         .setting(PROBE, "probe.timeout_s", random.pick(&["0.1", "1", "30"]))
