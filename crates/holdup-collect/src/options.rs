@@ -1,4 +1,4 @@
-//! What every source of a run is told when it is made.
+//! Options that every source of a run gets when it is made.
 
 use crate::slow::SlowRequests;
 

@@ -1,4 +1,4 @@
-"""What the app tells of itself: OpenTelemetry's names, in Prometheus' text."""
+"""The app's own metrics: OpenTelemetry's names, in Prometheus' text."""
 
 import http.server
 import os

@@ -95,7 +95,7 @@ class Pool:
         every = int(self.knobs["leak_every"])
         with self.free:
             if every and self.taken % every == 0 and self.used < self.knobs["pool"] + 1:
-                # Nobody gives it back: it stays open and counts as used.
+                # Never given back: it stays open and counts as used.
                 self.leaked.append(connection)
                 return
             self.used -= 1

@@ -1,4 +1,4 @@
-//! What a draw is played on: database, app, what stands between them, where the data is, and what the app tells of itself.
+//! What a draw is played on: database, app, what stands between them, where the data is, and the app's own telemetry.
 
 use std::fmt;
 
@@ -54,7 +54,7 @@ pub enum Between {
     Link,
 }
 
-/// What the app tells of itself.
+/// The app's own telemetry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Instruments {

@@ -21,7 +21,7 @@ pub struct Database {
     pub engine: Engine,
     /// Its port on loopback.
     pub port: u16,
-    /// MariaDB's second port, on which nobody queues for a thread of the pool.
+    /// MariaDB's second port, which has no queue for a thread of the pool.
     pub extra_port: Option<u16>,
     /// Its main process.
     pub pid: u32,

@@ -80,7 +80,7 @@ impl Env<'_> {
         }))
     }
 
-    /// Other clients: a load of their own, which nobody measures, until the fault ends.
+    /// Other clients: a load of their own, which is not recorded, until the fault ends.
     pub fn other_clients(&self, load: &Load) -> Result<Running> {
         let phases = [Phase { name: "load", from: load.rate, to: load.rate, seconds: 60.0 }];
         let path = self.dir.join("others.yaml");

@@ -104,7 +104,7 @@ impl Fault {
         start: |_, _| Ok(Running::nothing()),
     };
 
-    /// Whether it harms nobody.
+    /// Whether it is harmless.
     pub fn is_control(&self) -> bool {
         self.family == Family::Control
     }

@@ -327,7 +327,7 @@ fn refused(command: &str, rows: &[Setting], platform: &Platform, base: &Base) ->
     let is_kill = starts("KILL") && platform.home != "google";
     let is_server_command = starts("SET GLOBAL") || starts("ALTER SYSTEM") || is_kill || starts("tmpdir=");
     if platform.is_managed() && (is_server_command || starts("mkdir")) {
-        return Err(format!("{platform:?} lets nobody do that"));
+        return Err(format!("{platform:?} lets no account do that"));
     }
     if starts("aws rds") {
         let is_amazon = platform.home.starts_with("rds") || platform.home == "aurora";
