@@ -1,9 +1,9 @@
-//! What Puma, uWSGI and PHP-FPM tell of themselves: rows with finite numbers, and nothing in them that is no figure but a number or a pool's
-//! name, bounded. Each is given to all three.
+//! What Puma, uWSGI, PHP-FPM and HAProxy tell of themselves: rows with finite numbers, and nothing in them that is no figure but a number or a pool's
+//! name, bounded. Each is given to all four.
 
 #![no_main]
 
-use holdup_collect::{php_fpm, puma, uwsgi};
+use holdup_collect::{haproxy, php_fpm, puma, uwsgi};
 use holdup_recording::Batch;
 use libfuzzer_sys::fuzz_target;
 
@@ -20,5 +20,11 @@ fuzz_target!(|input: &[u8]| {
             let is_pool = at >= of_php && name == "pool" && value.chars().count() <= 100;
             assert!(is_number || is_pool, "{name}={value}");
         }
+    }
+    let mut proxies = Batch::default();
+    let _ = haproxy::samples(input, &mut proxies);
+    assert!(proxies.samples.len() < 10_000);
+    for sample in &proxies.samples {
+        assert!(sample.value.is_finite() && sample.labels.iter().all(|(_, value)| value.chars().count() <= 100));
     }
 });

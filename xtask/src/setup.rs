@@ -1,4 +1,4 @@
-//! Sees to what the tests need: MariaDB, PostgreSQL of three versions, PgBouncer, nginx, five app servers, Prometheus, tcpdump, Python with readers of
+//! Sees to what the tests need: MariaDB, PostgreSQL of three versions, PgBouncer, nginx, HAProxy, five app servers, Prometheus, tcpdump, Python with readers of
 //! Parquet and JSON Schema, Node; and for `cargo xtask fuzz` to cargo-fuzz. What it may install it installs (apt as root, PyPI into
 //! target/py, crates.io into target/tools); otherwise it says what to install and fails.
 
@@ -66,6 +66,7 @@ pub fn run(root: &Path) -> Result<Tools> {
     hypopg(root)?;
     server(root, "pgbouncer")?;
     server(root, "nginx-light")?;
+    server(root, "haproxy")?;
     server(root, "gunicorn")?;
     server(root, "php-fpm")?;
     server(root, "puma")?;

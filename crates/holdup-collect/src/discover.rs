@@ -60,9 +60,9 @@ const KNOWN: [(&str, Kind); 4] =
 /// App servers by the prefix of their name: the servers themselves, and the language runtimes they
 /// run as. A compiled program can have any name: it is recognized by having workers.
 #[rustfmt::skip]
-const APP_SERVERS: [&str; 25] = [
+const APP_SERVERS: [&str; 26] = [
     "puma", "unicorn", "rackup", "falcon", "thin", "ruby", "bundle", "passenger", "Passenger", "gunicorn", "uvicorn", "hypercorn",
-    "uwsgi", "python", "php-fpm", "node", "deno", "bun", "java", "dotnet", "beam.smp", "apache2", "httpd", "nginx", "caddy",
+    "uwsgi", "python", "php-fpm", "node", "deno", "bun", "java", "dotnet", "beam.smp", "apache2", "httpd", "nginx", "caddy", "haproxy",
 ];
 
 /// Servers that do not speak HTTP and would log a stray request as an error or an attack.
@@ -257,6 +257,8 @@ fn own_figures(process: &str) -> &'static str {
         name if name.starts_with("puma") => "if its control server is on, watch puma:http://HOST:PORT?token=T too",
         name if name.starts_with("uwsgi") => "if it sets stats = HOST:PORT, watch uwsgi:HOST:PORT too",
         name if name.starts_with("php-fpm") => "if it sets pm.status_path, watch php-fpm:HOST:PORT?status=PATH too",
+        name if name.starts_with("haproxy") => "if it sets stats socket PATH, watch haproxy:PATH too",
+        name if name.starts_with("nginx") => "if it has a stub_status location, watch nginx:http://HOST:PORT/PATH too",
         _ => "",
     }
 }
@@ -289,6 +291,8 @@ mod tests {
         assert_eq!(watches(&server("app", "::"), 1, true), ["prometheus:http://127.0.0.1:3306/metrics", "pid:71"]);
         assert_eq!(watches(&server("app", "::"), 1, false), ["pid:71"]);
         assert_eq!(watches(&server("puma 5.6.5 (tcp", "::"), 1, false), ["server:3306", "pid:71"]);
+        assert_eq!(watches(&server("haproxy", "::"), 2, false), ["server:3306", "pid:71"]);
+        assert!(own_figures("haproxy").contains("haproxy:PATH") && own_figures("nginx").contains("stub_status"));
         let forked = Server { sharers: 3, ..server("app", "::") };
         assert_eq!(watches(&forked, 1, false), ["server:3306", "pid:71"]);
         assert_eq!(watches(&Server { sharers: 3, ..server("sshd", "::") }, 1, false), ["pid:71"]);

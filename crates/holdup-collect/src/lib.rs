@@ -15,6 +15,7 @@ mod connections;
 mod database;
 pub mod discover;
 mod endpoint;
+pub mod haproxy;
 pub mod hardware;
 pub mod host;
 pub mod http;
@@ -22,6 +23,7 @@ pub mod kubernetes;
 pub mod log;
 #[cfg(feature = "mysql")]
 pub mod mysql;
+pub mod nginx;
 mod options;
 #[cfg(feature = "otlp")]
 pub mod otlp;

@@ -21,6 +21,8 @@ pub const SCHEMES: &[(&str, &str, &str, Make)] = &[
     ("puma:", "puma:http://127.0.0.1:9293?token=T", "Puma's control server, over TCP or puma:unix:/run/pumactl.sock, one process or a cluster: threads, capacity, requests of each worker", crate::puma::make),
     ("uwsgi:", "uwsgi:127.0.0.1:1717", "uWSGI's stats server, over TCP or uwsgi:unix:/run/stats.sock: its queue, and each worker's state, requests, kills", crate::uwsgi::make),
     ("php-fpm:", "php-fpm:127.0.0.1:9000?status=/status", "the status page of a PHP-FPM pool by FastCGI, over TCP or php-fpm:unix:/run/php.sock?status=/status, or through a web server (php-fpm:http://127.0.0.1/status): children, queue, limits reached", crate::php_fpm::make),
+    ("haproxy:", "haproxy:/run/haproxy/admin.sock", "HAProxy's stats socket, at a path or at HOST:PORT: requests that wait for a server's slot, sessions, times and errors of each backend and server", crate::haproxy::make),
+    ("nginx:", "nginx:http://127.0.0.1:8080/stub_status", "nginx' stub_status page: connections accepted, dropped, busy and idle; requests. Its access log is a source of its own: log:", crate::nginx::make),
     #[cfg(feature = "mysql")]
     ("mysql:", "mysql://user@127.0.0.1:3306", "MariaDB or MySQL: sessions with their true state, thread pool, locks, statements; its slow log with ?log=PATH", crate::mysql::make),
     #[cfg(feature = "postgresql")]
@@ -51,8 +53,19 @@ const ASKED: Duration = Duration::from_millis(100);
 const READ: Duration = Duration::from_millis(10);
 
 /// Schemes whose sources do work to answer.
-const ASKED_SCHEMES: &[&str] =
-    &["mysql:", "postgresql:", "postgres:", "pgbouncer:", "prometheus:", "puma:", "uwsgi:", "php-fpm:", "kubernetes:"];
+const ASKED_SCHEMES: &[&str] = &[
+    "mysql:",
+    "postgresql:",
+    "postgres:",
+    "pgbouncer:",
+    "prometheus:",
+    "puma:",
+    "uwsgi:",
+    "php-fpm:",
+    "haproxy:",
+    "nginx:",
+    "kubernetes:",
+];
 
 /// Checks that every source of `addresses` may be sampled every `interval`.
 ///

@@ -247,6 +247,8 @@ sources! {
     puma: "Puma's control server: `puma_*`.";
     uwsgi: "uWSGI's stats server: `uwsgi_*`.";
     php_fpm: "PHP-FPM's status page: `php_fpm_*`.";
+    haproxy: "HAProxy's stats socket: `haproxy_*`.";
+    nginx: "nginx' `stub_status` page: `nginx_*`.";
     mysql: "MariaDB and MySQL: `mysql_*`.";
     postgresql: "PostgreSQL: `postgresql_*`.";
     pgbouncer: "PgBouncer, a pool in front of PostgreSQL: `pgbouncer_*`.";

@@ -92,6 +92,7 @@ const KNOWN: &[(&str, Meaning, f64)] = &[
     ("queue", Meaning::Wait(4), MS),
     ("queue_time", Meaning::Wait(4), MS),
     ("request_queue", Meaning::Wait(4), MS),
+    ("upstream_queue_time", Meaning::Wait(4), SECONDS),
     ("db_count", Meaning::Calls(0), NS),
     ("db_calls", Meaning::Calls(0), NS),
     ("db.count", Meaning::Calls(0), NS),
