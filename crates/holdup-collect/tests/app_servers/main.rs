@@ -1,9 +1,10 @@
-//! Collectors of app servers, on real ones: Puma, gunicorn, unicorn, uWSGI, PHP-FPM, each in a folder and on a port of its own. Where one is
+//! Collectors of app servers, on real ones: Puma, gunicorn, unicorn, uWSGI, PHP-FPM, and HAProxy and nginx in front of them, each in a folder and on a port of its own. Where one is
 //! not installed its test says so and passes, unless `CI` is set.
 
 mod outside;
 mod php_fpm;
 mod programs;
+mod proxies;
 mod puma;
 mod turns;
 mod uwsgi;
