@@ -14,6 +14,7 @@
 pub mod accounts;
 mod by_metrics;
 mod by_outside;
+mod by_proxy;
 mod by_request;
 mod by_sessions;
 mod instants;
@@ -90,8 +91,8 @@ pub fn ledger(case: &Case<'_>) -> Vec<LedgerRow> {
         parts = by_sessions::parts(case);
     }
     // What waits in front of the app comes before the app's own parts.
-    let in_front = by_outside::parts(case, !parts.is_empty());
-    parts.splice(0..0, in_front);
+    let outside = by_outside::parts(case, !parts.is_empty());
+    parts.splice(0..0, by_proxy::parts(case).into_iter().chain(outside));
     let cpu_ms = by_metrics::app_cpu_ms(case);
     let measured = MeasuredParts { parts, all_answered };
     let joined = Joined::new(case.accounts());
@@ -113,8 +114,10 @@ pub fn ledger(case: &Case<'_>) -> Vec<LedgerRow> {
             let end = until.partition_point(|n| (*n as f64) < (to * all).ceil());
             let slice = &mine[begin..(end + 1).min(mine.len())];
             if !slice.is_empty() {
-                let exact = joined.row(operation, band, slice);
-                rows.push(exact.unwrap_or_else(|| row(operation, band, slice, cpu_ms, &measured)));
+                rows.push(match joined.row(operation, band, slice) {
+                    Some(exact) => measured.with_proxy_queue(exact, slice),
+                    None => row(operation, band, slice, cpu_ms, &measured),
+                });
             }
         }
     }
@@ -172,7 +175,7 @@ impl MeasuredParts {
         let part = |(name, intervals): &(&'static str, Intervals)| {
             let part = intervals.part_of(request.done_at, service_ms);
             match *name {
-                _ if reached_app || by_outside::is_in_front(name) => part,
+                _ if reached_app || is_in_front(name) => part,
                 name => Some((if is_network(name) { service_ms } else { 0.0 }, 0.0)),
             }
         };
@@ -181,7 +184,7 @@ impl MeasuredParts {
         let network = self.parts.iter().position(|(name, _)| is_network(name)).filter(|i| told[*i].is_some());
         if let Some(network) = network {
             let mut left = parts[network].0;
-            for i in (0..parts.len()).filter(|i| by_outside::is_in_front(self.parts[*i].0)) {
+            for i in (0..parts.len()).filter(|i| is_in_front(self.parts[*i].0)) {
                 let (ms, error) = parts[i];
                 let fits = ms.min(left);
                 parts[i] = (fits, error + ms - fits);
@@ -191,6 +194,28 @@ impl MeasuredParts {
         }
         parts
     }
+
+    /// `row`, made of joined requests, with the proxy's queue taken out of what is between client
+    /// and app.
+    fn with_proxy_queue(&self, mut row: LedgerRow, requests: &[&Request]) -> LedgerRow {
+        let queue = self.parts.iter().find(|(name, _)| *name == by_proxy::PROXY_QUEUE);
+        let network = row.parts.iter().position(|part| part.part == NETWORK);
+        let Some(((name, queue), i)) = queue.zip(network) else { return row };
+        let queued_ms = |request: &Request| Some(queue.part_of(request.done_at, service_ms(request)?)?.0);
+        let queued_ms = mean_over(requests.iter().copied(), queued_ms).unwrap_or(0.0);
+        let ms = round(queued_ms.min(row.parts[i].ms), 3);
+        if ms > 0.0 {
+            row.parts[i].ms = round(row.parts[i].ms - ms, 3);
+            let error_ms = round(queued_ms - ms, 3);
+            row.parts.insert(i, Part { part: (*name).to_owned(), ms, error_ms });
+        }
+        row
+    }
+}
+
+/// Whether the part of that name is in front of the app, whose own figures lack it.
+fn is_in_front(part: &str) -> bool {
+    part == by_proxy::PROXY_QUEUE || by_outside::is_in_front(part)
 }
 
 /// One part's share of service time, by sampling interval.

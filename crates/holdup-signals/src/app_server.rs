@@ -12,6 +12,7 @@
 
 mod downstream;
 mod outside;
+mod slots;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -131,11 +132,29 @@ pub struct Workers {
     /// Whether workers report by themselves, when they get to it. A stopped worker then keeps
     /// looking idle.
     pub is_self_reported: bool,
+    /// The proxy's backend whose slots these are; none for an app server.
+    pub backend: Option<String>,
+    /// How long a request waited in the queue by the proxy's own mean, milliseconds; none if it
+    /// reports none.
+    pub queue_time_ms: Option<f64>,
     metric: &'static str,
     window: Window,
 }
 
 impl Workers {
+    /// What they are, in words: `workers of Puma`, `slots of HAProxy's backend app`.
+    pub fn name(&self) -> String {
+        match &self.backend {
+            Some(backend) => format!("slots of {}'s backend {backend}", self.server),
+            None => format!("workers of {}", self.server),
+        }
+    }
+
+    /// Busy ones as a share (0-1) of all.
+    pub fn busy_ratio(&self) -> f64 {
+        self.busy / self.most.max(1e-9)
+    }
+
     /// Evidence that points at how many were busy.
     pub fn evidence(&self, expected: impl Into<String>, text: impl Into<String>) -> Evidence {
         let observed = format!("{:.1} of {:.0}", self.busy, self.most);
@@ -167,14 +186,22 @@ impl View<'_> {
         levels
     }
 
+    /// The app server's workers, or the slots that a proxy has for it: those of which the larger
+    /// share is busy. None if neither is reported.
+    pub fn workers(&self) -> Option<Workers> {
+        // If both are full, requests wait where they come first: at the proxy.
+        let all = self.app_workers().into_iter().chain(self.slots());
+        all.max_by(|a, b| a.busy_ratio().total_cmp(&b.busy_ratio()))
+    }
+
     /// The workers of the server that has the largest share of them busy; none if no server reports
     /// them.
-    pub fn workers(&self) -> Option<Workers> {
+    pub fn app_workers(&self) -> Option<Workers> {
         let all = TELLERS.iter().flat_map(|teller| {
             let sources: BTreeSet<&str> = self.sources_of(teller.busy).into_iter().collect();
             sources.into_iter().filter_map(move |source| self.told_by(teller, source))
         });
-        all.max_by(|a, b| (a.busy / a.most).total_cmp(&(b.busy / b.most)))
+        all.max_by(|a, b| a.busy_ratio().total_cmp(&b.busy_ratio()))
     }
 
     fn told_by(&self, teller: &Teller, source: &str) -> Option<Workers> {
@@ -221,16 +248,18 @@ impl View<'_> {
             full: around(full),
             queue: queue.as_ref().map(mean),
             queue_is_kernels: teller.queue.is_some_and(|(_, is_kernels)| is_kernels),
-            served_per_second: teller.served.and_then(|metric| self.per_second(source, metric)),
+            served_per_second: teller.served.and_then(|metric| self.per_second(source, metric, &[])),
+            backend: None,
+            queue_time_ms: None,
             metric: teller.busy,
             window: self.window,
         })
     }
 
-    /// Growth per second of counter `metric` of `source`, over all its series and without restarts;
-    /// none without two samples.
-    fn per_second(&self, source: &str, metric: &str) -> Option<f64> {
-        let growths = self.growths(|of| of == source, metric, &[]);
+    /// Growth per second of counter `metric` of `source`, over all its series with `labels` and
+    /// without restarts; none without two samples.
+    fn per_second(&self, source: &str, metric: &str, labels: &[(&str, &str)]) -> Option<f64> {
+        let growths = self.growths(|of| of == source, metric, labels);
         let seconds: f64 = growths.iter().map(|g| g.window.seconds()).sum();
         (seconds > 0.0).then(|| growths.iter().map(|g| g.delta).sum::<f64>() / seconds)
     }

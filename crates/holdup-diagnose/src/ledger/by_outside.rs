@@ -54,7 +54,7 @@ pub(super) fn parts(case: &Case<'_>, has_app: bool) -> Vec<(&'static str, Interv
 
 fn sampled(case: &Case<'_>, view: &View<'_>, outside: &Outside) -> Option<Vec<Instant<{ PARTS.len() }>>> {
     let requests = case.requests_in(case.whole()).ok()?;
-    let most = view.workers().map(|w| w.most).or(outside.takes_at_once);
+    let most = view.app_workers().map(|w| w.most).or(outside.takes_at_once);
     let waiting =
         view.levels(&outside.source, metrics::tcp::ACCEPT_QUEUE_LENGTH.name, &[("port", outside.port.as_str())]);
     let answering = view.levels(&outside.source, metrics::server::ANSWERING_CONNECTIONS.name, &[]);

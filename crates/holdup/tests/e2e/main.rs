@@ -33,6 +33,7 @@ mod outputs;
 mod own_cost;
 mod postgresql;
 mod program;
+mod proxies;
 mod python;
 mod refusals;
 mod repeats;

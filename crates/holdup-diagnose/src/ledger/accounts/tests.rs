@@ -183,3 +183,27 @@ fn one_request_is_found_by_its_trace() {
     assert_eq!(one.waits.iter().map(|w| w.resource.as_str()).collect::<Vec<_>>(), ["pool", "http", "database"]);
     assert!(found("nobody's").is_none() && found(&testing::trace(100_000)).is_none());
 }
+
+#[test]
+fn a_proxys_queue_is_taken_out_of_what_is_in_front_of_the_app() {
+    let row = |injected: Injected, queued: f64| {
+        let made = made(injected, ALL).counted(
+            "haproxy:/run/h.sock",
+            "haproxy_queued_requests",
+            &[("backend", "app")],
+            |second| if second >= testing::CALM_S { queued } else { 0.0 },
+        );
+        all(&made.diagnose().ledger).clone()
+    };
+    let (without, with) = (row(NETWORK, 0.0), row(NETWORK, 1.5));
+    // Three are with the service whenever it is sampled.
+    let queued = part(&with, "proxy_queue");
+    assert!(close(queued, with.response_ms / 2.0, 0.0), "{with:#?}");
+    assert!((part(&with, "network") + queued - part(&without, "network")).abs() < 0.01, "{with:#?}");
+    assert!((with.residual_ms - without.residual_ms).abs() < 0.01, "{with:#?}");
+    // A queue of requests that the app has already is not in front of it.
+    let longer = row(Injected { execution: 60.0, ..NONE }, 3.0);
+    assert!(part(&longer, "proxy_queue") < 1.0 && part(&longer, "network") < 0.01, "{longer:#?}");
+}
+
+const NETWORK: Injected = Injected { network: 60.0, ..NONE };
