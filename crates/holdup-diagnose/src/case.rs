@@ -335,8 +335,8 @@ impl<'a> Case<'a> {
 
     /// Requests that ended within `window` after they had reached the service: successful ones, and
     /// given-up ones, which were served for as long. The time that threads and sessions spent is
-    /// shared among them. Without request rows it is the count of the app's metrics, the database's
-    /// statements, or its volume's operations.
+    /// shared among them. Without request rows it is the count of the app's metrics, the proxy's
+    /// requests, the database's statements, or its volume's operations.
     ///
     /// # Errors
     /// If nothing was recorded that counts any of these.
@@ -346,7 +346,7 @@ impl<'a> Case<'a> {
         }
         if self.origin != Origin::Client {
             let view = self.view(window);
-            if self.origin == Origin::Volume {
+            if matches!(self.origin, Origin::Volume | Origin::Proxy) {
                 let within = self.client.seconds.iter().filter(|s| window.contains(s.window.from));
                 return Ok(within.map(|s| s.offered).sum::<u64>() as f64);
             }

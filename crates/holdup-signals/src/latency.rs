@@ -1,12 +1,14 @@
 //! Which source measured response time. The client's own requests are best. Where holdup only
-//! watched, the app's HTTP metrics stand for them. Without an app, the time that statements wait in
-//! the database does, by Little's law (sessions waiting = rate x wait). Execution is left out
+//! watched, the app's HTTP metrics stand for them, or else a proxy in front of it. Without either,
+//! the time that statements wait in the database does, by Little's law (sessions waiting = rate x wait). Execution is left out
 //! there, because a batch job's long statements would count as a delay of all others.
 //!
 //! For PostgreSQL these are the active client sessions that wait for a disk, a lock or another
 //! process, and its transactions. If there are only a cloud's figures of a database, the response
 //! time of its volume stands for it, but only when it is bad: a quick volume says nothing about
 //! requests.
+
+mod proxy;
 
 use std::collections::BTreeMap;
 
@@ -26,6 +28,8 @@ pub enum Origin {
     Client,
     /// The app's HTTP server metrics.
     AppMetrics,
+    /// A proxy's requests in flight and their rate, by Little's law.
+    Proxy,
     /// The database's sessions and statement rate, by Little's law.
     DatabaseSessions,
     /// CloudWatch's figures of a database's volume.
@@ -38,6 +42,7 @@ impl Origin {
         match self {
             Self::Client => "as the client measured it",
             Self::AppMetrics => "by the app's metrics",
+            Self::Proxy => "by the proxy's requests in flight",
             Self::DatabaseSessions => "by the database's sessions",
             Self::Volume => "by CloudWatch's figures of a volume",
         }
@@ -50,6 +55,7 @@ impl Origin {
         match self {
             Origin::Client => text.to_owned(),
             Origin::AppMetrics => format!("{text}; by the app's own HTTP metrics"),
+            Origin::Proxy => format!("{text}; by the proxy in front of the app, by Little's law"),
             Origin::DatabaseSessions => {
                 format!("{text}; only the wait in the database, by Little's law over its sessions")
             }
@@ -68,6 +74,10 @@ pub fn best(requests: &[&Request], index: &Index, whole: Window) -> (ClientView,
     let app = from_histogram(index, whole);
     if !app.seconds.is_empty() {
         return (app, Origin::AppMetrics);
+    }
+    let proxy = proxy::seconds(index, whole);
+    if !proxy.seconds.is_empty() {
+        return (proxy, Origin::Proxy);
     }
     let mysql = from_sessions(index, whole);
     let sessions = if mysql.seconds.is_empty() { from_processes(index, whole) } else { mysql };

@@ -125,7 +125,7 @@ fn compare(case: &Case<'_>) -> Result<Outcome, Missing> {
 /// requests are called more often by that factor, and are not new for it. 1 if only statements are
 /// counted.
 fn times_as_many(case: &Case<'_>, per_second: f64, outside: &[Window]) -> f64 {
-    if !matches!(case.origin, Origin::Client | Origin::AppMetrics) {
+    if !matches!(case.origin, Origin::Client | Origin::AppMetrics | Origin::Proxy) {
         return 1.0;
     }
     let before: f64 = outside.iter().filter_map(|window| case.completed_in(*window).ok()).sum();
