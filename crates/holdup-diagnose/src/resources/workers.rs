@@ -3,6 +3,7 @@
 
 mod hold;
 mod pool;
+mod proxy;
 mod queue;
 
 use holdup_recording::words::ms;
@@ -27,11 +28,10 @@ pub fn held_ms(case: &Case<'_>) -> Option<f64> {
     WorkerHold::measure(case, &pool).map(|held| held.to_explain_ms(case))
 }
 
-/// Milliseconds of a request in front of the server: in its queue, or dropped from it.
+/// Milliseconds of a request in front of the server: in its queue or a proxy's, or dropped from it.
 pub fn in_front_ms(case: &Case<'_>) -> Option<f64> {
     let pool = Pool::for_case(case).ok()?;
-    let queued_ms = pool.accept_ms.unwrap_or(0.0) + pool.inside_ms.unwrap_or(0.0);
-    Some(queued_ms + queue::dropped_ms(case, Some(&pool)))
+    Some(pool.queued_ms() + queue::dropped_ms(case, Some(&pool)))
 }
 
 /// Worker-hold time, if requests wait for a worker long enough to matter; else none. What waits in

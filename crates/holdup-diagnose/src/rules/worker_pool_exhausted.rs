@@ -1,6 +1,7 @@
 //! All workers of the app server are busy, and requests wait for one.
 
 mod advice;
+mod slots;
 #[cfg(test)]
 mod tests;
 
@@ -12,21 +13,22 @@ use crate::resources::workers::{self, Pool, WorkerHold, stretch};
 use crate::strength::{FAIR, NONE, STRONG};
 use holdup_signals::Missing;
 use holdup_signals::evidence::Evidence;
+use holdup_signals::latency::Origin;
 
 /// The rule.
 pub const RULE: Rule = Rule {
     cause: "worker_pool_exhausted",
     doc: Doc {
         title: "All workers of the app server are busy",
-        what: "An app server takes as many requests at once as it has workers: threads, processes, or both. With N workers that are each held for H seconds it answers no more than N / H requests per second, whatever holds them: a worker that waits for a downstream service or a database is as busy as one that computes.",
-        hurts: "Further requests wait in front of the app, most of them in the kernel's accept queue, where no metric of the app counts them. Its own timing stays fine, CPU and memory too. When the queue is full connections are refused or time out, and a liveness probe in the same queue has the server killed.",
-        needs: "How many workers are busy and how many there are (--watch puma:…, uwsgi:…, php-fpm:…, a JVM's prometheus:…), and what waits in front of them (--watch server:PORT). From outside alone both show once requests wait in the accept queue. The app's spans, or its http.server.request.duration, give the wait as the client's time beyond them.",
+        what: "An app server takes as many requests at once as it has workers: threads, processes, or both. A proxy in front of it may take fewer: HAProxy sends each server at most maxconn requests, and those slots are workers, too. With N workers that are each held for H seconds it answers no more than N / H requests per second, whatever holds them: a worker that waits for a downstream service or a database is as busy as one that computes.",
+        hurts: "Further requests wait in front of the app, most of them in the kernel's accept queue, where no metric of the app counts them, or in the proxy's queue. Its own timing stays fine, CPU and memory too. When the queue is full connections are refused or time out, and a liveness probe in the same queue has the server killed.",
+        needs: "How many workers are busy and how many there are (--watch puma:…, uwsgi:…, php-fpm:…, a JVM's prometheus:…), and what waits in front of them (--watch server:PORT; --watch haproxy:PATH for the queue of a proxy). From outside alone both show once requests wait in the accept queue. The app's spans, or its http.server.request.duration, give the wait as the client's time beyond them.",
         predicts: "All workers are busy at most instants; connections stand in the accept queue, or the server has accepted more requests than it has workers; by Little's law that wait is a large part of the excess.",
         clears: "Workers were free at most instants, or the requests waiting for one are a small share of the delay.",
         looks_like: "A slow downstream service or database, a CPU quota, saturated CPUs: each holds workers longer, and the pool is a symptom of whatever makes up most of worker-hold time. It is a symptom even if that is not visible, provided that the hold time of the baseline window would have sufficed. A server of fibres takes any number of requests at once: they then wait inside, for a pooled connection, a lock or the CPU, and neither its own figures nor the accept queue shows it; spans do. Puma's backlog stays 0 and its `running` counts threads that exist.",
-        fix: "More workers, as many as rate times hold time needs, within memory and the database's budget of connections; if they mostly wait, fibres or another server that takes further requests meanwhile; deadlines for calls.",
+        fix: "More workers, as many as rate times hold time needs (or more slots of the proxy, if the app has free workers), within memory and the database's budget of connections; if they mostly wait, fibres or another server that takes further requests meanwhile; deadlines for calls.",
         prove: "The same load again: workers are free at most instants, and the accept queue is empty.",
-        references: "J. D. C. Little, A Proof for the Queuing Formula L = λW, 1961; listen(2), accept(2); Puma documentation: architecture, stats; uWSGI documentation: stats server; PHP manual: FPM status page; M. Nygard, Release It!, Blocked Threads.",
+        references: "J. D. C. Little, A Proof for the Queuing Formula L = λW, 1961; listen(2), accept(2); Puma documentation: architecture, stats; uWSGI documentation: stats server; PHP manual: FPM status page; HAProxy documentation: maxconn, statistics; M. Nygard, Release It!, Blocked Threads.",
     },
     judge: Judge::Alone(judge),
 };
@@ -46,7 +48,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let mut evidence = pool.evidence();
     let is_full = pool.is_full();
 
-    let queued_ms = pool.accept_ms.unwrap_or(0.0) + pool.inside_ms.unwrap_or(0.0);
+    let queued_ms = pool.queued_ms();
     // The app's own timing bounds the wait from above, because the rest includes transport.
     let explains_ms = match &before_app {
         Some((ms, _)) if is_full && overflow_ms <= 0.0 => queued_ms.max(*ms),
@@ -79,7 +81,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             return Ok(Outcome::Cleared(evidence));
         }
         // Its own figures may show 0 for a queue that belongs to the kernel.
-        () if is_full && !matters && pool.accept_ms.is_none() && before_app.is_none() => {
+        () if is_full && !matters && !pool.knows_queue() && before_app.is_none() => {
             return Err(Missing::new(
                 "requests waiting for a worker: the accept queue of the app's port",
                 "--watch server:PORT of the app",
@@ -107,7 +109,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let is_explained = pool.workers.is_some() || held.as_ref().is_some_and(|held| held.known_ms() >= 0.5 * held.ms);
     let weights = [
         STRONG * pool.full_ratio.unwrap_or(0.5),
-        if pool.accept_ms.is_some() { STRONG * pool.standing_ratio() } else { NONE },
+        if pool.knows_queue() { STRONG * pool.queue_ratio() } else { NONE },
         if before_app.is_some_and(|(ms, _)| share(case, ms) >= MATTERS) { FAIR } else { NONE },
     ]
     .map(|weight| if is_explained { weight } else { weight * UNTOLD })
@@ -116,9 +118,16 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         explains_ms,
         evidence,
         weights,
-        fixes: advice::fixes(case, &pool, held.as_ref()),
-        prove: "Run the same scenario again: workers are free at most instants, and tcp_accept_queue_length stays 0."
-            .to_owned(),
+        fixes: match pool.workers.as_ref().filter(|workers| workers.backend.is_some()) {
+            Some(slots) => slots::fixes(case, &pool, slots, held.as_ref()),
+            None => advice::fixes(case, &pool, held.as_ref()),
+        },
+        prove: if pool.slots.is_some() {
+            "Run the same scenario again: workers and slots are free at most instants, and proxy_queue leaves the ledger."
+        } else {
+            "Run the same scenario again: workers are free at most instants, and tcp_accept_queue_length stays 0."
+        }
+        .to_owned(),
         role: if enough_at_ms.is_some() { Role::Symptom } else { Role::Root },
     };
     Ok(Outcome::Fails(found, failed))
@@ -127,7 +136,8 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 /// The share (0-1) of failed requests that got no answer while others waited for a worker.
 fn failed_share(case: &Case<'_>, pool: &Pool) -> Result<f64, Missing> {
     let windows = pool.waiting_windows();
-    if windows.is_empty() {
+    // Where holdup only watched it knows of no failed request, and of the delay all the same.
+    if windows.is_empty() || case.origin != Origin::Client {
         return Ok(0.0);
     }
     failures::unanswered_share(case, &windows)

@@ -26,6 +26,8 @@ pub struct Pool {
     pub per_second: f64,
     /// From the server's own figures; none without them.
     pub workers: Option<Workers>,
+    /// The slots that a proxy in front of it has for it; none without such a proxy.
+    pub slots: Option<Workers>,
     /// As the kernel sees it; none if that was not recorded.
     pub outside: Option<Outside>,
     /// Most workers; none if unknown.
@@ -39,6 +41,9 @@ pub struct Pool {
     /// Milliseconds of a request that the server has accepted and no worker has taken; none if
     /// unknown.
     pub inside_ms: Option<f64>,
+    /// Milliseconds of a request in the queue of a proxy, for one of its slots; none without such a
+    /// proxy.
+    pub proxy_ms: Option<f64>,
 }
 
 impl Pool {
@@ -74,7 +79,11 @@ impl Pool {
         let busy = workers.as_ref().map(|w| w.busy).into_iter().chain(in_hand).reduce(f64::max);
         let told = workers.as_ref().and_then(|w| Some((w.queue?, w.queue_is_kernels)));
         let kernels = outside.as_ref().map(|o| o.waiting.mean).or_else(|| told.filter(|t| t.1).map(|t| t.0));
-        let own = told.filter(|t| !t.1).map_or(0.0, |t| t.0);
+        // A request waits for a slot of the proxy before it waits for a worker.
+        let slots = view.slots();
+        let at_proxy = slots.as_ref().and_then(|slots| slots.queue);
+        let has_own = |workers: &&Workers| workers.backend.is_none();
+        let own = workers.as_ref().filter(has_own).and(told).filter(|t| !t.1).map_or(0.0, |t| t.0);
         let beyond = answering.zip(most).map(|(answering, most)| (answering - most).max(0.0));
         let in_hand_full = outside.as_ref().zip(most).and_then(|(outside, most)| outside.full_ratio(most));
         let full_ratio = workers.as_ref().map(|w| w.full_ratio).into_iter().chain(in_hand_full).reduce(f64::max);
@@ -84,6 +93,8 @@ impl Pool {
                 .map(|beyond| beyond.max(own))
                 .or((own > 0.0).then_some(own))
                 .map(|n| waited_ms(n, per_second)),
+            proxy_ms: at_proxy.map(|queued| waited_ms(queued, per_second)),
+            slots,
             per_second,
             workers,
             outside,
@@ -120,7 +131,7 @@ impl Pool {
     }
 
     /// Share (0-1) of instants with a connection in the accept queue.
-    pub fn standing_ratio(&self) -> f64 {
+    pub(super) fn standing_ratio(&self) -> f64 {
         self.outside.as_ref().map_or(0.0, |o| o.waiting.positive_ratio)
     }
 
@@ -128,14 +139,17 @@ impl Pool {
     /// was not read, all workers were busy.
     pub fn waiting_windows(&self) -> Vec<Window> {
         let full = || self.workers.as_ref().map_or_else(Vec::new, |w| w.full.clone());
-        self.outside.as_ref().map_or_else(full, |o| o.standing.clone())
+        let mut windows = self.outside.as_ref().map_or_else(full, |o| o.standing.clone());
+        windows.extend(self.slots.iter().flat_map(|slots| slots.full.clone()));
+        windows
     }
 
     /// Evidence of workers and queues.
     pub fn evidence(&self) -> Vec<Evidence> {
         let mut evidence = Vec::new();
         let by_hand = self.outside.as_ref().zip(self.most).and_then(|(o, most)| Some((o, most, o.full_ratio(most)?)));
-        let by_hand = by_hand.filter(|(.., ratio)| self.workers.as_ref().is_none_or(|w| *ratio > w.full_ratio));
+        let is_later = |w: &Workers, ratio: f64| w.backend.is_none() && ratio > w.full_ratio;
+        let by_hand = by_hand.filter(|(.., ratio)| self.workers.as_ref().is_none_or(|w| is_later(w, *ratio)));
         match (&self.workers, by_hand) {
             // Its own figures may be seconds old, and are missing just after a restart.
             (Some(workers), Some((outside, most, ratio))) => {
@@ -151,9 +165,9 @@ impl Pool {
             }
             (Some(workers), None) => {
                 let text = format!(
-                    "all {:.0} workers of {} were busy at {} of the instants, {:.1} on average",
+                    "all {:.0} {} were busy at {} of the instants, {:.1} on average",
                     workers.most,
-                    workers.server,
+                    workers.name(),
                     percent(workers.full_ratio),
                     workers.busy
                 );
@@ -161,6 +175,7 @@ impl Pool {
             }
             (None, _) => {}
         }
+        evidence.extend(self.proxy_evidence());
         let Some(outside) = &self.outside else { return evidence };
         if self.workers.is_none()
             && let Some(most) = self.most

@@ -24,10 +24,8 @@ pub fn dropped_ms(case: &Case<'_>, pool: Option<&Pool>) -> f64 {
     let calm = case.calm().and_then(|calm| mean_over(case.requests_in(calm.window).ok()?, of)).unwrap_or(0.0);
     let connecting = (mean_over(rows.iter().copied(), of).unwrap_or(0.0) - calm).max(0.0);
     let service = mean_over(rows.iter().copied(), service_ms).unwrap_or(0.0);
-    let known = pool.map_or(service, |pool| {
-        let queued = pool.accept_ms.unwrap_or(0.0) + pool.inside_ms.unwrap_or(0.0);
-        queued + WorkerHold::measure(case, pool).map_or(0.0, |held| held.ms)
-    });
+    let known =
+        pool.map_or(service, |pool| pool.queued_ms() + WorkerHold::measure(case, pool).map_or(0.0, |held| held.ms));
     let unanswered = (service - known).max(0.0);
     (connecting + unanswered).min(overflows * AGAIN_MS / completed.max(1.0))
 }

@@ -9,13 +9,13 @@ use holdup_recording::metrics;
 use holdup_signals::View;
 
 /// Share (0-1) of time for which workers should be busy: the rest is for uneven arrivals.
-const WELL_USED: f64 = 0.7;
+pub(super) const WELL_USED: f64 = 0.7;
 
 /// From this share (0-1) of its time a worker mostly waits.
 const MOSTLY_WAITS: f64 = 0.5;
 
 /// No single instance of a server has more workers than this.
-const MOST_WORKERS: f64 = 10_000.0;
+pub(super) const MOST_WORKERS: f64 = 10_000.0;
 
 /// Settings that limit a database's connections.
 const BUDGETS: &[&str] = &["max_connections"];

@@ -201,3 +201,88 @@ fn without_a_fact_it_is_not_judged() {
     }
     assert_eq!(SyntheticRecording::new(10).requests(100, 500).explains(&RULE), None);
 }
+
+const HAPROXY: &str = "haproxy:/run/h.sock";
+
+/// 50 requests a second of 400 ms. Two servers of two slots each have all of them taken, and so many wait at the proxy.
+fn proxied(queued: f64) -> SyntheticRecording {
+    let server = |name: &'static str| [("backend", "app"), ("server", name)];
+    let backend = [("backend", "app")];
+    ["one", "two"]
+        .into_iter()
+        .fold(SyntheticRecording::new(SECONDS), |made, name| {
+            made.gauge(HAPROXY, "haproxy_slots", &server(name), 2.0).gauge(
+                HAPROXY,
+                "haproxy_slots_used",
+                &server(name),
+                if queued > 0.0 { 2.0 } else { 1.0 },
+            )
+        })
+        .requests(50, 400)
+        .target("http://127.0.0.1:80/orders")
+        .gauge(HAPROXY, "haproxy_queued_requests", &backend, queued)
+        .gauge(HAPROXY, "haproxy_queue_time_seconds", &backend, 0.32)
+        .counter(HAPROXY, "haproxy_requests_total", &backend, 50.0)
+}
+
+fn puma(made: SyntheticRecording, spare: f64) -> SyntheticRecording {
+    made.gauge(PUMA, "puma_max_threads", &[], 8.0).gauge(PUMA, "puma_pool_capacity", &[], spare)
+}
+
+#[test]
+fn a_queue_at_the_proxy_is_a_wait_for_its_slots() {
+    let made = proxied(16.0);
+    let Ok(Outcome::Fails(found, _)) = made.judge(&RULE) else { panic!("not found") };
+    // 16 at 50 a second.
+    assert!((found.explains_ms - 320.0).abs() < 20.0, "{}", found.explains_ms);
+    let said = |what: &str| found.evidence.iter().any(|e| e.text.contains(what));
+    for what in [
+        "all 4 slots of HAProxy's backend app were busy at 100 % of the instants",
+        "16.0 requests on average waited in HAProxy for one of the 4 slots of backend app: at 50 requests/s that is 320 ms per request, by Little's law (320 ms by HAProxy's mean of its last requests)",
+    ] {
+        assert!(said(what), "{what}: {:#?}", found.evidence);
+    }
+    assert!(found.evidence.iter().all(|piece| piece.resolves(made.recording())), "{:#?}", found.evidence);
+    // Without the app's workers nothing says that more slots would help.
+    assert!(
+        found.fixes[0].command.is_none() && found.fixes[0].text.contains("whether the app behind has free workers")
+    );
+    assert!(found.fixes.iter().any(|fix| fix.text.contains("timeout queue")), "{:#?}", found.fixes);
+    assert_eq!(made.diagnose().culprit.as_deref(), Some(RULE.cause));
+    assert_eq!(proxied(0.0).explains(&RULE), Some(0.0));
+}
+
+#[test]
+fn slots_are_raised_up_to_the_free_workers_behind_them() {
+    let fix = |spare: f64| {
+        let Ok(Outcome::Fails(mut found, _)) = puma(proxied(16.0), spare).judge(&RULE) else { panic!("not found") };
+        found.fixes.swap_remove(0)
+    };
+    // 4 are held at 50 a second, so each for 80 ms; with room for bursts six.
+    let free = fix(4.0);
+    assert!(free.text.starts_with("Raise the slots of backend app from 4 to 6"), "{}", free.text);
+    assert!(free.command.is_some_and(|command| command.starts_with("maxconn 3 on each of the 2 server lines")));
+    let busy = fix(0.0);
+    assert!(busy.text.starts_with("Add workers to the app first: 8.0 of 8 workers of Puma"), "{}", busy.text);
+    assert_eq!(busy.command, None);
+}
+
+/// holdup only watches: from the eighth second on, twice as many requests come as four slots carry without a queue.
+#[test]
+fn a_proxy_alone_tells_of_its_queue() {
+    let then = |slow: f64| move |second: i64| if second < 8 { 0.0 } else { slow };
+    let server = [("backend", "app"), ("server", "one")];
+    let made = SyntheticRecording::new(SECONDS)
+        .gauge(HAPROXY, "haproxy_slots", &server, 4.0)
+        .counted(HAPROXY, "haproxy_slots_used", &server, |second| if second < 8 { 2.0 } else { 4.0 })
+        .counted(HAPROXY, "haproxy_server_sessions", &server, |second| if second < 8 { 2.0 } else { 4.0 })
+        .counted(HAPROXY, "haproxy_queued_requests", &[("backend", "app")], then(40.0))
+        .counted(HAPROXY, "haproxy_requests_total", &[("backend", "app")], |second| {
+            (25 * second + 25 * (second - 8).max(0)) as f64
+        });
+    let diagnosis = made.diagnose();
+    assert_eq!(diagnosis.culprit.as_deref(), Some(RULE.cause), "{diagnosis:#?}");
+    let ms = made.explains(&RULE).unwrap();
+    // 40 at 50 a second, in all but the interval of the change.
+    assert!((ms - 800.0).abs() < 60.0, "{ms}");
+}
