@@ -283,6 +283,7 @@ impl<'a> Engine<'a> {
             let connecting = sys::monotonic_ns();
             ready.wait();
             let is_ahead = scenario.generator.open_all || matches!(scenario.load, Load::Closed(_));
+            let is_ahead = is_ahead && scenario.http.keep_alive;
             let connected_in = is_ahead.then(|| Duration::from_nanos((sys::monotonic_ns() - connecting) as u64));
             wait_until(scenario.start_at, stop);
             let started = sys::monotonic_ns();

@@ -4,6 +4,7 @@
 mod database;
 mod giving;
 mod results;
+mod reuse;
 mod taking;
 
 use std::collections::VecDeque;
@@ -24,7 +25,6 @@ use self::taking::finish_http1;
 use super::cookies::Cookies;
 use super::outcome::Outcome;
 use super::plan::Form;
-use super::slots::InFlight;
 use super::tls::Tls;
 use super::trace::Mark;
 use crate::scenario::HttpVersion;
@@ -61,6 +61,9 @@ pub struct Connection {
     written: usize,
     is_written: bool,
     reusable: bool,
+    /// Whether a socket carries further requests after the first, and whether it has carried one.
+    keeps_alive: bool,
+    is_used: bool,
     /// HTTP/1: a request is out, and a byte of its response has arrived.
     is_asked: bool,
     is_answering: bool,
@@ -79,8 +82,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Without a socket; its first slot is `slot`.
-    pub fn new(slot: u32, language: &TargetProtocol) -> Self {
+    /// Without a socket; its first slot is `slot`. A socket carries one request unless `keeps_alive`.
+    pub fn new(slot: u32, language: &TargetProtocol, keeps_alive: bool) -> Self {
         let speech = match language {
             TargetProtocol::Sql(address, login, manner) => ProtocolState::Sql(Box::new(DatabaseSession::new(
                 Arc::clone(address),
@@ -105,6 +108,8 @@ impl Connection {
             written: 0,
             is_written: true,
             reusable: true,
+            keeps_alive,
+            is_used: false,
             is_asked: false,
             is_answering: false,
             has_answered: false,
@@ -208,43 +213,12 @@ impl Connection {
         self.stage = Stage::Closed;
         self.generation = self.generation.wrapping_add(1);
         self.written = 0;
+        self.is_used = false;
         self.is_asked = false;
         self.has_answered = false;
         self.is_reset = false;
         self.spare.clear();
         self.waiting.clear();
-    }
-
-    /// Whether further requests can be sent on it.
-    pub fn is_reusable(&self) -> bool {
-        match &self.speech {
-            ProtocolState::Http1(_) | ProtocolState::Sql(_) => self.reusable,
-            // A session without room although no stream is open accepts no more: the server has
-            // announced that it closes.
-            ProtocolState::Http2(session) => session.room() > 0 || session.open_streams() > 0,
-        }
-    }
-
-    /// How many more requests can be sent now.
-    pub fn room(&self) -> u32 {
-        match &self.speech {
-            ProtocolState::Http1(_) | ProtocolState::Sql(_) => 1,
-            ProtocolState::Http2(session) => session.room(),
-        }
-    }
-
-    /// Whether a request that was on the connection when it broke may be sent again on another. The
-    /// connection must have answered a request before, so that the server most likely closed it as
-    /// idle, and no byte of a response may have come. RFC 9110, section 9.2.2, allows it for
-    /// requests that change nothing, and for those that were never sent.
-    pub fn may_repeat(&self, request: &InFlight, method: &str) -> bool {
-        let (is_untouched, is_unsent) = match &self.speech {
-            ProtocolState::Http1(_) => (!self.is_answering, self.is_asked && self.written == 0),
-            ProtocolState::Http2(_) => (request.status == 0, request.is_waiting),
-            // The statement may have run before the connection broke.
-            ProtocolState::Sql(_) => (false, false),
-        };
-        self.has_answered && is_untouched && (is_unsent || matches!(method, "GET" | "HEAD"))
     }
 
     /// Begins to send the request of `slot`. HTTP/2 collects frames until [`Self::flush_session`].
@@ -253,6 +227,7 @@ impl Connection {
     /// How the connection broke.
     pub fn start(&mut self, slot: u32, what: &OutgoingRequest<'_>, scratch: &mut Vec<u8>) -> Result<(), Outcome> {
         let OutgoingRequest { form, mark, is_head, wanted } = *what;
+        self.is_used = true;
         match (&mut self.speech, form) {
             (ProtocolState::Http1(parser), Form::Http1(bytes, _)) => {
                 parser.begin(is_head, wanted);
@@ -288,7 +263,7 @@ impl Connection {
             ProtocolState::Http2(session) => {
                 session.cancel(slot);
                 self.waiting.retain(|waiting| *waiting != slot);
-                self.stage == Stage::Open
+                self.stage == Stage::Open && self.keeps_alive
             }
         }
     }

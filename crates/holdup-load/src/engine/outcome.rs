@@ -116,6 +116,12 @@ impl Outcome {
         !matches!(self, Outcome::Ok | Outcome::Unfinished)
     }
 
+    /// Whether the service answered in full, and the answer was a failure.
+    pub fn is_answer(self) -> bool {
+        use Outcome::{BadJson, CaptureMissed, CheckFailed, HttpStatus, StatementFailed, TooManyRedirects};
+        matches!(self, HttpStatus | CheckFailed | CaptureMissed | BadJson | StatementFailed | TooManyRedirects)
+    }
+
     /// Its name in the table.
     pub fn name(self) -> &'static str {
         match self {

@@ -273,7 +273,7 @@ impl<'a> Plan<'a> {
             let request = Request { method, scheme, authority: &self.origin.authority, path, headers: all, body };
             match self.scenario.http.version {
                 HttpVersion::Http1 => {
-                    let bytes = http1::request_bytes(&request, true);
+                    let bytes = http1::request_bytes(&request, self.scenario.http.keep_alive);
                     let head = bytes.len() - body.map_or(0, <[u8]>::len);
                     Form::Http1(bytes, head)
                 }

@@ -100,6 +100,7 @@ pub struct Loop<'a> {
     quantum_ns: i64,
     timeout_ns: i64,
     in_turn: bool,
+    keeps_alive: bool,
     is_http2: bool,
     is_sql: bool,
     /// Free slots of open connections with the connection's generation; stale ones are skipped.
@@ -155,7 +156,9 @@ impl<'a> Loop<'a> {
         Ok(Self {
             epoll: Epoll::new()?,
             clock: Clock::default(),
-            connections: (0..connections).map(|c| Connection::new(c as u32 * streams, &language)).collect(),
+            connections: (0..connections as u32)
+                .map(|c| Connection::new(c * streams, &language, scenario.http.keep_alive))
+                .collect(),
             slots: Slots::new(slots, streams),
             sessions: plan
                 .sessions
@@ -175,6 +178,7 @@ impl<'a> Loop<'a> {
             timeout_ns: scenario.timeout.as_nanos() as i64,
             is_http2,
             in_turn: scenario.generator.open_all,
+            keeps_alive: scenario.http.keep_alive,
             idle: VecDeque::with_capacity(slots),
             vacant: if demand.has_owners() { Vec::new() } else { (0..connections as u32).rev().collect() },
             demand,
@@ -208,7 +212,8 @@ impl<'a> Loop<'a> {
     /// the load from the time that `start` then returns. Its last report holds the result.
     pub fn drive(mut self, ready: &Barrier, start: impl FnOnce() -> (i64, i64)) {
         sys::precise_timers();
-        let connected = if self.in_turn || self.demand.is_closed() { self.connect_ahead() } else { Ok(()) };
+        let is_ahead = self.keeps_alive && (self.in_turn || self.demand.is_closed());
+        let connected = if is_ahead { self.connect_ahead() } else { Ok(()) };
         ready.wait();
         let (started, unix_offset) = start();
         self.started = started;

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use super::Scenario;
 use crate::engine::tls::Trust;
+use crate::model::Load;
 use crate::yaml::{Node, YamlError};
 
 /// Redirects that are followed if the scenario does not say: as in other tools of this kind.
@@ -13,6 +15,10 @@ pub const DEFAULT_MAX_RESPONSE_BYTES: u64 = 1 << 30;
 
 /// Most streams on one HTTP/2 connection.
 pub const MAX_STREAMS: u32 = 1_000;
+
+/// Keys of the section.
+const KEYS: [&str; 8] =
+    ["version", "streams", "redirects", "keep_alive", "cookies", "compression", "max_response", "tls"];
 
 /// Version of the protocol. It is given, not negotiated: the result should not depend on what the
 /// server prefers.
@@ -64,6 +70,9 @@ pub struct Http {
     pub streams: u32,
     /// Redirects within the target that are followed; with 0 the redirect itself is the response.
     pub redirects: u32,
+    /// Whether a connection carries further requests after the first. If not, each request or
+    /// statement opens its own.
+    pub keep_alive: bool,
     /// Whether each connection, as one user, keeps its cookies.
     pub cookies: bool,
     /// Whether to ask for compressed responses. They are not unpacked; bytes are as on the wire.
@@ -80,6 +89,7 @@ impl Default for Http {
             version: HttpVersion::default(),
             streams: 1,
             redirects: DEFAULT_REDIRECTS,
+            keep_alive: true,
             cookies: false,
             compression: false,
             max_response_bytes: DEFAULT_MAX_RESPONSE_BYTES,
@@ -94,7 +104,7 @@ impl Http {
     /// # Errors
     /// The first thing wrong, with its line and what would be right.
     pub fn parse(node: &Node) -> Result<Self, YamlError> {
-        let map = node.map(&["version", "streams", "redirects", "cookies", "compression", "max_response", "tls"])?;
+        let map = node.map(&KEYS)?;
         let mut http = Self::default();
         if let Some(version) = map.get("version") {
             http.version = HttpVersion::parse(version.text()?).map_err(|why| version.error(why))?;
@@ -108,6 +118,7 @@ impl Http {
         if let Some(redirects) = map.get("redirects") {
             http.redirects = redirects.integer("redirects", 0..=100)?;
         }
+        http.keep_alive = map.get("keep_alive").map_or(Ok(true), |node| flag(Some(node)))?;
         http.cookies = flag(map.get("cookies"))?;
         http.compression = flag(map.get("compression"))?;
         if let Some(limit) = map.get("max_response") {
@@ -122,6 +133,27 @@ impl Http {
             }
         }
         Ok(http)
+    }
+}
+
+impl Scenario {
+    /// # Errors
+    /// If each request opens its own connection, and another setting needs connections that last.
+    pub fn check_keep_alive(&self) -> Result<(), String> {
+        let is_of_users = matches!(self.load, Load::Closed(_));
+        let why = if self.http.keep_alive {
+            return Ok(());
+        } else if self.http.streams > 1 {
+            "a connection that carries one request has one stream; remove \"streams\", or keep connections"
+        } else if self.generator.open_all {
+            "\"open_all\" opens connections that later requests use; remove \"open_all\", or keep connections"
+        } else if self.http.cookies && self.sessions.is_none() && !is_of_users {
+            "without sessions, cookies belong to a connection, and each ends after one request; \
+             use \"sessions\" or \"steps\", or remove \"cookies\""
+        } else {
+            return Ok(());
+        };
+        Err(why.to_owned())
     }
 }
 

@@ -117,7 +117,7 @@ impl Scenario {
         // Users keep their cookies, unless the scenario says otherwise.
         http.cookies |=
             sessions.is_some() && target.sql.is_none() && map.get("http").is_none_or(|node| !node.has("cookies"));
-        Ok(Self {
+        let scenario = Self {
             name: name.as_ref().map_or(Ok("run"), Node::text)?.to_owned(),
             target,
             load: section.load,
@@ -144,7 +144,12 @@ impl Scenario {
             },
             trace: map.get("trace").map_or(Ok(true), |node| http::flag(Some(node)))?,
             text: Some([kept, &remark, &vars, &target_given, &luck].concat()),
-        })
+        };
+        scenario.check_keep_alive().map_err(|why| {
+            let http = map.get("http").and_then(|http| http.entries().ok()).unwrap_or_default();
+            http.iter().find(|(key, _)| key == "keep_alive").map_or(map.node(), |(_, node)| node).error(why)
+        })?;
+        Ok(scenario)
     }
 }
 

@@ -28,10 +28,10 @@ pub fn check(map: &Map<'_>, has_steps: bool) -> Result<(), YamlError> {
         ));
     }
     let http = map.get("http").map_or(Ok(&[][..]), |http| http.entries())?;
-    match http.iter().find(|(key, _)| !["tls", "max_response"].contains(&key.as_str())) {
-        Some((key, node)) => {
-            Err(node.error(format!("a database does not use HTTP; remove \"{key}\" (only tls and max_response apply)")))
-        }
+    match http.iter().find(|(key, _)| !["tls", "max_response", "keep_alive"].contains(&key.as_str())) {
+        Some((key, node)) => Err(node.error(format!(
+            "a database does not use HTTP; remove \"{key}\" (only tls, max_response and keep_alive apply)"
+        ))),
         None => Ok(()),
     }
 }

@@ -11,6 +11,7 @@ mod hostile_tls;
 mod keep_alive;
 mod large;
 mod memory;
+mod new_connections;
 mod nginx;
 mod outcomes;
 mod play;

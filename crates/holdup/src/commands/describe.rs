@@ -59,6 +59,9 @@ pub fn describe(scenario: &Scenario) -> Vec<String> {
         WarmUp::None => "warm-up: nothing is excluded".to_owned(),
         WarmUp::For(length) => format!("warm-up: the first {} are excluded", as_yaml(length)),
     });
+    if !scenario.http.keep_alive {
+        lines.push("connections: a new one for each request".to_owned());
+    }
     let share = scenario.shard;
     if share != Share::WHOLE {
         lines.push(format!("shard {}/{}: {} of them", share.index + 1, share.of, share.count(total)));

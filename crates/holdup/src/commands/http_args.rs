@@ -41,6 +41,10 @@ pub struct HttpArgs {
     #[arg(long)]
     cookies: bool,
 
+    /// Open a new connection for each request or statement
+    #[arg(long)]
+    no_keep_alive: bool,
+
     /// Ask for compressed responses; they are counted, not unpacked
     #[arg(long)]
     compression: bool,
@@ -140,6 +144,7 @@ impl HttpArgs {
         http.streams = self.streams.unwrap_or(http.streams);
         http.redirects = self.redirects.unwrap_or(http.redirects);
         http.cookies |= self.cookies;
+        http.keep_alive &= !self.no_keep_alive;
         http.compression |= self.compression;
         http.max_response_bytes = self.max_response.unwrap_or(http.max_response_bytes);
         if self.insecure || self.tls_ca.is_some() {
@@ -159,6 +164,8 @@ impl HttpArgs {
         generator.cpus.extend(&given.cpus);
         generator.rows = given.rows.or(is_alone.then_some(ROWS_ALONE));
         generator.keep_going |= given.keep_going;
+        let setting = if self.no_keep_alive { "--no-keep-alive" } else { "http.keep_alive" };
+        scenario.check_keep_alive().map_err(|why| Failure::Unusable(format!("{setting}: {why}")))?;
         let most = scenario::MAX_CONNECTIONS * MAX_STREAMS.min(100);
         if scenario.slots() > most && matches!(scenario.load, Load::Open(_)) {
             return Err(Failure::Unusable(format!(

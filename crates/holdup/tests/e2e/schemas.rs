@@ -8,7 +8,9 @@ use holdup_collect::watch::SCHEMES;
 use crate::program::{finish, holdup, root};
 use crate::python;
 
-const GOOD: [&str; 30] = [
+const GOOD: [&str; 32] = [
+    "target: http://h\nload: {rate: 5, duration: 1s}\nhttp: {version: 2, keep_alive: false}\noperations: [get: /]\n",
+    "target: mysql://u@h\nload: {rate: 5, duration: 1s}\nhttp: {keep_alive: false}\noperations: [query: SELECT 1]\n",
     "target: http://127.0.0.1:80\nload: {rate: 5, duration: 1m30s}\noperations: [get: /]\n",
     "target: http://[::1]:81\nload: {steps: {from: 50, to: 300, step: 50, every: 10s}, connections: 20}\noperations: {post: '/a?b=c', body: x, headers: {A: 1}}\n",
     "name: r\ntarget: http://h\nload: {ramp: {from: 1, to: 10.5}, duration: 250ms, timeout: 2s}\noperations: [{name: s, get: /, weight: 3}]\nthresholds: ['p99 < 500ms', 's p95 < 1s', errors < 1%]\n",
@@ -41,7 +43,10 @@ const GOOD: [&str; 30] = [
     "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\nprobe: [{get: 'https://other:81/live?deep=1'}, {tcp: 80}, {tcp: 'h:81'}]\n",
 ];
 
-const BAD: [&str; 84] = [
+const BAD: [&str; 87] = [
+    "target: http://h\nload: {rate: 5, duration: 1s, open_all: true}\nhttp: {keep_alive: false}\noperations: [get: /]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\nhttp: {keep_alive: never}\noperations: [get: /]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\nhttp: {version: 2, streams: 5, keep_alive: false}\noperations: [get: /]\n",
     "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\nprobe: {every: 1s}\n",
     "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\nprobe: {get: /, tcp: 80}\n",
     "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\nprobe: {get: health}\n",

@@ -128,7 +128,7 @@ impl Loop<'_> {
                 } else {
                     // A server that answers and then closes has answered: only a broken connection
                     // delays the next attempt.
-                    let is_broken = !is_open && outcome.is_failure() && outcome != Outcome::HttpStatus;
+                    let is_broken = !is_open && outcome.is_failure() && !outcome.is_answer();
                     users.think(slot, due + if is_broken { RETRY_NS } else { 0 });
                 }
             }

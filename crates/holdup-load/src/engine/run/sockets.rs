@@ -195,11 +195,18 @@ impl Loop<'_> {
             self.keep_cookies(index);
         }
         let is_reusable = self.connections[index as usize].is_reusable();
+        // Other streams may go on.
+        let closes = !self.is_http2 || !self.keeps_alive;
         // Retire the connection before handling what ended on it: a follow-up may open the next
         // socket in its place.
         match received {
             ReadResult::Broken(outcome) => self.retire(index, outcome),
-            _ if !self.is_http2 && !is_reusable && !self.ended.is_empty() => self.close(index),
+            _ if closes && !is_reusable && !self.ended.is_empty() => {
+                if !self.keeps_alive {
+                    self.connections[index as usize].say_goodbye();
+                }
+                self.close(index);
+            }
             _ => {}
         }
         while let Some(ended) = self.ended.pop() {

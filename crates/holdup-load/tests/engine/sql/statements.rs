@@ -17,6 +17,7 @@ pub fn all<D: Database + Sync>(server: &D) {
     checks(server);
     transactions(server);
     pools(server);
+    new_connections(server);
     traced(server);
 }
 
@@ -85,6 +86,39 @@ operations:
         let from_ready = row.sent_at.unwrap() - row.ready_at.unwrap();
         assert!(row.connect_ns <= from_ready && row.connect_ns > 50_000, "a login takes round trips: {row:?}");
     }
+}
+
+/// Each statement and each transaction logs in and says goodbye.
+fn new_connections<D: Database>(server: &D) {
+    let logins = || -> (u64, u64) {
+        if !D::IS_MYSQL {
+            return (0, 0);
+        }
+        let mut boss = server.boss();
+        let mut seen = |name: &str| -> u64 {
+            let status = "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME";
+            boss.value(&format!("{status} = '{name}'")).parse().unwrap()
+        };
+        (seen("CONNECTIONS"), seen("ABORTED_CLIENTS"))
+    };
+    let before = logins();
+    let played = run(
+        server,
+        "
+load: {rate: 100, duration: 400ms, connections: 4}
+http: {keep_alive: false}
+operations:
+  - {name: one, query: 'SELECT note FROM t WHERE id = ?', params: ['${random(1, 1000)}'], check: rows == 1}
+  - {name: two, transaction: [{query: SELECT 1}, {query: SELECT 2}]}
+",
+    );
+    played.all("ok");
+    assert!(played.rows.len() == 40 && played.rows.iter().all(|row| row.connect_ns > 0), "each logged in");
+    await_nobody(server);
+    let after = logins();
+    // The check before the load and the clients of this test connect as well, and may go without a word.
+    assert!(!D::IS_MYSQL || after.0 - before.0 >= 40, "{before:?} {after:?}");
+    assert!(after.1 - before.1 < 10, "holdup says goodbye: {before:?} {after:?}");
 }
 
 fn feeders<D: Database>(server: &D) {
