@@ -4,12 +4,13 @@
 //!
 //! With the offered rate r(t), the k-th request (from 0) is due when the integral of r reaches k.
 //! With Poisson arrivals it is due when the integral reaches the sum of the first k + 1 of a
-//! sequence of unit exponentials that a seed determines. A replayed log gives the times itself. The
-//! schedule does not know what is sent.
+//! sequence of unit exponentials that a seed determines. Requests in a group are all due when its
+//! first is. A replayed log gives the times itself. The schedule does not know what is sent.
 
 mod arrivals;
 mod curve;
 mod exponential;
+mod groups;
 mod live;
 pub mod played;
 mod profiles;
@@ -97,8 +98,15 @@ struct Inner {
 /// What determines the times of arrivals.
 #[derive(Clone, Debug)]
 enum Timing {
-    Even,
-    Poisson { seed: u64 },
+    /// Requests come `group` at a time, evenly spaced.
+    Even {
+        group: u32,
+    },
+    /// The same at random times.
+    Poisson {
+        seed: u64,
+        group: u32,
+    },
     Replay(Replay),
     Live(Live),
     Played(RecordedMix),
@@ -108,8 +116,8 @@ impl PartialEq for Schedule {
     fn eq(&self, other: &Self) -> bool {
         let (a, b) = (&*self.inner, &*other.inner);
         let same_timing = match (&a.timing, &b.timing) {
-            (Timing::Even, Timing::Even) => true,
-            (Timing::Poisson { seed: a }, Timing::Poisson { seed: b }) => a == b,
+            (Timing::Even { group: a }, Timing::Even { group: b }) => a == b,
+            (Timing::Poisson { seed: a, group: g }, Timing::Poisson { seed: b, group: h }) => (a, g) == (b, h),
             (Timing::Replay(a), Timing::Replay(b)) => a == b,
             (Timing::Live(a), Timing::Live(b)) => a.stretches() == b.stretches(),
             (Timing::Played(a), Timing::Played(b)) => a.is_same(b),
@@ -147,9 +155,33 @@ impl Schedule {
             Timing::Live(live) => {
                 return Self::from_parts(Vec::new(), Curve::default(), Timing::Live(live.with_seed(seed)));
             }
-            Timing::Even | Timing::Poisson { .. } => {}
+            Timing::Even { .. } | Timing::Poisson { .. } => {}
         }
-        Self::from_parts(self.inner.stretches.clone(), self.inner.curve.clone(), Timing::Poisson { seed })
+        self.with_timing(Timing::Poisson { seed, group: self.group() })
+    }
+
+    /// The same rates with arrivals in groups: `group` requests are due at the same instant. Evenly
+    /// spaced groups begin anew in each stretch, and its last is smaller if the stretch has no more
+    /// requests. Replayed logs and searches stay as they are.
+    #[must_use]
+    pub fn in_groups(self, group: u32) -> Self {
+        match self.inner.timing {
+            Timing::Even { .. } => self.with_timing(Timing::Even { group }),
+            Timing::Poisson { seed, .. } => self.with_timing(Timing::Poisson { seed, group }),
+            Timing::Replay(_) | Timing::Live(_) | Timing::Played(_) => self,
+        }
+    }
+
+    fn with_timing(&self, timing: Timing) -> Self {
+        Self::from_parts(self.inner.stretches.clone(), self.inner.curve.clone(), timing)
+    }
+
+    /// How many requests are due at the same instant; 1 unless they come in groups.
+    pub fn group(&self) -> u32 {
+        match self.inner.timing {
+            Timing::Even { group } | Timing::Poisson { group, .. } => group,
+            Timing::Replay(_) | Timing::Live(_) | Timing::Played(_) => 1,
+        }
     }
 
     /// A replayed log as one stretch called `name`.
@@ -188,16 +220,16 @@ impl Schedule {
     pub fn replay(&self) -> Option<&Replay> {
         match &self.inner.timing {
             Timing::Replay(replay) => Some(replay),
-            Timing::Even | Timing::Poisson { .. } | Timing::Live(_) | Timing::Played(_) => None,
+            Timing::Even { .. } | Timing::Poisson { .. } | Timing::Live(_) | Timing::Played(_) => None,
         }
     }
 
     /// The seed of Poisson arrivals; none if arrivals follow from the rates alone or from a log.
     pub fn seed(&self) -> Option<u64> {
         match self.inner.timing {
-            Timing::Poisson { seed } => Some(seed),
+            Timing::Poisson { seed, .. } => Some(seed),
             Timing::Live(ref live) => live.seed(),
-            Timing::Even | Timing::Replay(_) | Timing::Played(_) => None,
+            Timing::Even { .. } | Timing::Replay(_) | Timing::Played(_) => None,
         }
     }
 
@@ -220,7 +252,7 @@ impl Schedule {
     /// at some 100 million a second.
     pub fn total(&self) -> u64 {
         match &self.inner.timing {
-            Timing::Even => self.inner.curve.area().div_ceil(REQUEST) as u64,
+            Timing::Even { .. } => self.inner.curve.area().div_ceil(REQUEST) as u64,
             Timing::Poisson { .. } => *self.inner.total.get_or_init(|| self.arrivals(Share::WHOLE).count() as u64),
             Timing::Replay(replay) => replay.len() as u64,
             Timing::Live(_) => self.arrivals(Share::WHOLE).count() as u64,
@@ -231,7 +263,7 @@ impl Schedule {
     /// The highest rate, requests per second. For a replayed log: its busiest second.
     pub fn peak_rate(&self) -> f64 {
         match &self.inner.timing {
-            Timing::Even | Timing::Poisson { .. } => self.inner.curve.peak_rate(),
+            Timing::Even { .. } | Timing::Poisson { .. } => self.inner.curve.peak_rate(),
             Timing::Replay(replay) => replay.peak_rate(),
             Timing::Live(live) => live.most(),
             Timing::Played(played) => played.peak_rate(),
@@ -243,7 +275,7 @@ impl Schedule {
     pub fn rate_at(&self, t: Duration) -> f64 {
         let at_ns = u64::try_from(t.as_nanos()).unwrap_or(u64::MAX);
         match &self.inner.timing {
-            Timing::Even | Timing::Poisson { .. } => self.inner.curve.rate_at(at_ns),
+            Timing::Even { .. } | Timing::Poisson { .. } => self.inner.curve.rate_at(at_ns),
             Timing::Replay(replay) => replay.rate_at(at_ns),
             Timing::Live(live) => live.at(t).1,
             Timing::Played(played) => played.rate_at(t),

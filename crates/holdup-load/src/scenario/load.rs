@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::profile::{self, DEFAULT_SEED, MAX_PHASES, REPLAYED_METHODS, SPEED};
+use super::profile::{self, DEFAULT_SEED, MAX_GROUP, MAX_PHASES, REPLAYED_METHODS, SPEED};
 use super::search;
 use super::{MAX_CONNECTIONS, MAX_RATE, Operation, WarmUp, positive};
 use crate::access_log::{Format, Options};
@@ -296,22 +296,44 @@ fn replay(
     profile::replay(&folder.join(path.text()?), &options).map_err(|why| path.error(why))
 }
 
-/// Regular or random arrivals.
+/// `even` or `poisson`.
+fn is_poisson(node: &Node) -> Result<bool, YamlError> {
+    match node.text()? {
+        "even" => Ok(false),
+        "poisson" => Ok(true),
+        other => Err(node.error(format!("expected even or poisson, found \"{other}\""))),
+    }
+}
+
+/// `even`, `poisson`, or `{groups_of: 20, spacing: even}`: whether it is random, and the size of
+/// groups if it says one.
+fn spacing(node: &Node) -> Result<(bool, Option<u32>), YamlError> {
+    if !node.is_map() {
+        return Ok((is_poisson(node)?, None));
+    }
+    let map = node.map(&["groups_of", "spacing"])?;
+    let group = map.need("groups_of")?.integer("requests in a group", 1..=MAX_GROUP)?;
+    Ok((map.get("spacing").map_or(Ok(false), is_poisson)?, Some(group)))
+}
+
+/// Regular or random arrivals, alone or in groups.
 fn arrivals(map: &Map<'_>, load: Load) -> Result<(Load, Option<String>), YamlError> {
     let seed = map.get("seed");
-    let is_poisson = match map.get("arrivals") {
-        None => false,
-        Some(node) => match node.text()? {
-            "even" => false,
-            "poisson" => true,
-            other => return Err(node.error(format!("expected even or poisson, found \"{other}\""))),
-        },
+    let (is_poisson, group) = map.get("arrivals").map_or(Ok((false, None)), spacing)?;
+    let load = match (load, group) {
+        (Load::Open(schedule), Some(_)) if schedule.as_live().is_some() => {
+            let node = map.get("arrivals").unwrap_or(map.node());
+            return Err(node.error("a search expects single arrivals; remove \"groups_of\", or use another load"));
+        }
+        (Load::Open(schedule), Some(group)) if schedule.replay().is_none() => Load::Open(schedule.in_groups(group)),
+        (load, _) => load,
     };
-    match (load, is_poisson) {
+    match (load, is_poisson || group.is_some()) {
         (Load::Open(schedule), true) if schedule.replay().is_some() => {
             let node = map.get("arrivals").unwrap_or(map.node());
             Err(node.error("a replayed log has its own arrivals; remove \"arrivals\""))
         }
+        (load, true) if !is_poisson => without_seed(load, seed),
         (Load::Open(schedule), true) => {
             let number = match seed {
                 Some(node) => {
@@ -323,10 +345,15 @@ fn arrivals(map: &Map<'_>, load: Load) -> Result<(Load, Option<String>), YamlErr
             let remark = seed.is_none().then(|| format!("load.seed: {number}, because none was given"));
             Ok((Load::Open(schedule.poisson(number)), remark))
         }
-        (load, _) => match seed {
-            Some(node) => Err(node.error("a seed is for random arrivals: add \"arrivals: poisson\", or remove it")),
-            None => Ok((load, None)),
-        },
+        (load, _) => without_seed(load, seed),
+    }
+}
+
+/// Arrivals that are not random have no seed.
+fn without_seed(load: Load, seed: Option<&Node>) -> Result<(Load, Option<String>), YamlError> {
+    match seed {
+        Some(node) => Err(node.error("a seed is for random arrivals: add \"arrivals: poisson\", or remove it")),
+        None => Ok((load, None)),
     }
 }
 
@@ -388,7 +415,12 @@ mod tests {
         let random = read("{rate: 100, duration: 9s, arrivals: poisson}").unwrap();
         assert_eq!(random.remark.unwrap(), "load.seed: 1, because none was given");
         assert_eq!(random.load, Load::Open(schedule("{rate: 100, duration: 9s, arrivals: poisson, seed: 1}")));
-        assert_ne!(random.load, Load::Open(even));
+        assert_ne!(random.load, Load::Open(even.clone()));
+        let groups = schedule("{rate: 100, duration: 9s, arrivals: {groups_of: 20}}");
+        assert_eq!((groups.group(), groups.seed(), groups.total()), (20, None, 900));
+        assert_eq!(groups, even.in_groups(20));
+        let random = read("{rate: 100, duration: 9s, arrivals: {groups_of: 20, spacing: poisson}, seed: 4}").unwrap();
+        assert_eq!(random.load, Load::Open(groups.poisson(4)));
         assert!(
             read("{rate: 100, duration: 9s, arrivals: poisson, seed: 18446744073709551615}").unwrap().remark.is_none()
         );
@@ -414,6 +446,15 @@ mod tests {
                 "seed: expected a whole number from 0, found \"-5\"",
             ),
             ("{rate: 5, duration: 1s, arrivals: normal}", "arrivals: expected even or poisson, found \"normal\""),
+            ("{rate: 5, duration: 1s, arrivals: {spacing: even}}", "arrivals: \"groups_of\" is missing"),
+            ("{rate: 5, duration: 1s, arrivals: {groups_of: 0}}", "arrivals.groups_of: 0 is out of range"),
+            (
+                "{rate: 5, duration: 1s, arrivals: {groups_of: 5, spacing: odd}}",
+                "expected even or poisson, found \"odd\"",
+            ),
+            ("{rate: 5, duration: 1s, arrivals: {groups_of: 5}, seed: 5}", "seed: a seed is for random arrivals"),
+            ("{search: knee, arrivals: {groups_of: 5}}", "arrivals: a search expects single arrivals; remove"),
+            ("{users: 5, duration: 1s, arrivals: {groups_of: 5}}", "remove \"arrivals\""),
             ("{rate: 5, duration: 1s, warm_up: 1s}", "warm_up: a warm-up of 1s leaves nothing of a load of 1s"),
             ("{rate: 5, duration: 1s, warm_up: some}", "or auto, or none"),
             ("{ramp: {from: 0, to: 0}, duration: 1s}", "ramp: a ramp from 0 to 0 sends nothing"),

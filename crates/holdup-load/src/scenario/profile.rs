@@ -11,6 +11,9 @@ use crate::schedule::Schedule;
 /// Most phases of a load.
 pub const MAX_PHASES: usize = 10_000;
 
+/// Most requests that arrive at the same instant.
+pub const MAX_GROUP: u32 = 1_000_000;
+
 /// Default seed of Poisson arrivals: always the same, so that two runs get the same arrivals.
 pub const DEFAULT_SEED: u64 = 1;
 

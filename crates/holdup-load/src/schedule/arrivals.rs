@@ -3,6 +3,7 @@
 
 use super::curve::{Piece, REQUEST};
 use super::exponential::Exponentials;
+use super::groups::Groups;
 use super::{Arrival, Schedule, Share, Timing, live};
 
 /// The arrivals of a share in order. See [`Schedule::arrivals`].
@@ -18,33 +19,34 @@ pub struct Arrivals {
 #[derive(Clone, Debug)]
 enum Walk {
     Even(Even),
-    Poisson { gaps: Exponentials, area: u128, place: Place },
+    Groups(Groups),
+    Poisson { gaps: Exponentials, area: u128, place: Place, group: u64 },
     Replay,
     Live(live::Walk),
 }
 
 /// A place on the curve: a piece, and the integral from the start of the schedule to its ends.
 #[derive(Clone, Debug)]
-struct Place {
-    segment: usize,
+pub(super) struct Place {
+    pub segment: usize,
     piece: usize,
     /// The piece itself, to save a look-up for each arrival.
-    now: Piece,
-    start_ns: u64,
-    before: u128,
+    pub now: Piece,
+    pub start_ns: u64,
+    pub before: u128,
     end: u128,
 }
 
 impl Place {
     /// Before the first piece.
-    fn new() -> Self {
+    pub fn new() -> Self {
         let now = Piece::new(0, 0, 0, 0, 0);
         Self { segment: 0, piece: 0, now, start_ns: 0, before: 0, end: 0 }
     }
 
     /// Advances to the piece in which the integral reaches `area`; none at the end of the schedule.
     #[inline]
-    fn advance(&mut self, schedule: &Schedule, area: u128) -> Option<bool> {
+    pub fn advance(&mut self, schedule: &Schedule, area: u128) -> Option<bool> {
         if area < self.end {
             return Some(false);
         }
@@ -115,7 +117,8 @@ impl Arrivals {
     pub(super) fn new(schedule: Schedule, share: Share) -> Self {
         let first = u64::from(share.index);
         let walk = match &schedule.inner.timing {
-            Timing::Even => Walk::Even(Even {
+            Timing::Even { group } if *group > 1 => Walk::Groups(Groups::new(*group)),
+            Timing::Even { .. } => Walk::Even(Even {
                 place: Place::new(),
                 area: u128::from(first) * REQUEST,
                 moment: 0,
@@ -124,10 +127,11 @@ impl Arrivals {
                 step: 0,
                 step_rest: 0,
             }),
-            Timing::Poisson { seed } => {
+            Timing::Poisson { seed, group } => {
                 let mut gaps = Exponentials::new(*seed);
-                let area = u128::from(gaps.next());
-                Walk::Poisson { gaps, area, place: Place::new() }
+                let group = u64::from(*group).max(1);
+                let area = u128::from(gaps.next()) * u128::from(group);
+                Walk::Poisson { gaps, area, place: Place::new(), group }
             }
             // A recorded mix is read, not computed.
             Timing::Replay(_) | Timing::Played(_) => Walk::Replay,
@@ -140,9 +144,9 @@ impl Arrivals {
 
     /// Makes `number` the next one.
     fn skip_to(&mut self, number: u64) {
-        if let Walk::Poisson { gaps, area, .. } = &mut self.walk {
-            for _ in self.number..number {
-                *area += u128::from(gaps.next());
+        if let Walk::Poisson { gaps, area, group, .. } = &mut self.walk {
+            for _ in self.number / *group..number / *group {
+                *area += u128::from(gaps.next()) * u128::from(*group);
             }
         }
         self.number = number;
@@ -160,6 +164,10 @@ impl Iterator for Arrivals {
             Walk::Live(walk) => return walk.next(self.share),
             Walk::Even(even) => {
                 let (due, phase) = even.next(&self.schedule, u128::from(of) * REQUEST)?;
+                (due, phase, None)
+            }
+            Walk::Groups(groups) => {
+                let (due, phase) = groups.arrival(&self.schedule, number)?;
                 (due, phase, None)
             }
             Walk::Poisson { area, place, .. } => {

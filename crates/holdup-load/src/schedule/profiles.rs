@@ -18,7 +18,7 @@ impl Schedule {
         for stretch in &stretches {
             curve.push(line(stretch.length, stretch.rate_from, stretch.rate_to));
         }
-        Self::from_parts(stretches, curve, Timing::Even)
+        Self::from_parts(stretches, curve, Timing::Even { group: 1 })
     }
 
     /// One constant rate.
@@ -81,7 +81,7 @@ impl Schedule {
             curve.push(lines);
             start += rest;
         }
-        Self::from_parts(stretches, curve, Timing::Even)
+        Self::from_parts(stretches, curve, Timing::Even { group: 1 })
     }
 }
 

@@ -150,7 +150,9 @@ fn phases_begin_with_a_request_and_pauses_have_none() {
 #[test]
 fn shares_add_up_to_the_schedule_exactly() {
     for (name, even) in profiles() {
-        for schedule in [even.clone(), even.poisson(7)] {
+        let in_groups = [1, 3, 20, 1_000_000].map(|group| even.clone().in_groups(group));
+        let all = in_groups.into_iter().chain([even.clone().poisson(7), even.poisson(7).in_groups(6)]);
+        for schedule in all {
             let whole: Vec<Arrival> = schedule.arrivals(Share::WHOLE).collect();
             assert_eq!(whole.len() as u64, schedule.total(), "{name}");
             assert!(whole.windows(2).all(|w| w[0].due_ns <= w[1].due_ns && w[0].phase <= w[1].phase), "{name}");
@@ -198,6 +200,53 @@ fn poisson_arrivals_are_independent() {
     let ramp = all(&Schedule::ramp(0.0, 2_000.0, 10 * S).poisson(3));
     let late = ramp.iter().filter(|(t, _)| *t >= 5.0).count() as f64 / ramp.len() as f64;
     assert!((late - 0.75).abs() < 0.02, "{late}");
+}
+
+/// Whatever the shape: each phase has as many requests as without groups, all groups but its last are whole, and a group
+/// is due when its first request would be due alone.
+#[test]
+fn groups_keep_the_counts_and_come_at_one_instant() {
+    for (name, even) in profiles().into_iter().filter(|(name, _)| *name != "replay") {
+        let alone: Vec<Arrival> = even.arrivals(Share::WHOLE).collect();
+        for size in [1, 2, 20, 333, 5_000_000] {
+            let grouped: Vec<Arrival> = even.clone().in_groups(size).arrivals(Share::WHOLE).collect();
+            assert_eq!(grouped.len(), alone.len(), "{name} by {size}");
+            for (of_phase, own) in
+                alone.chunk_by(|a, b| a.phase == b.phase).zip(grouped.chunk_by(|a, b| a.phase == b.phase))
+            {
+                assert_eq!((of_phase.len(), of_phase[0].phase), (own.len(), own[0].phase), "{name} by {size}");
+                for (i, (arrival, in_group)) in of_phase.iter().zip(own).enumerate() {
+                    let first = &of_phase[i - i % size as usize];
+                    assert_eq!((in_group.number, in_group.due_ns), (arrival.number, first.due_ns), "{name} by {size}");
+                }
+            }
+        }
+        assert_ne!(even.clone().in_groups(2), even);
+    }
+    // A day at a constant rate has not drifted.
+    let day = Schedule::constant(333.333, 86_400 * S).in_groups(7);
+    for arrival in day.arrivals(Share { index: 999_983, of: 1_000_000 }) {
+        let first = u128::from(arrival.number - arrival.number % 7);
+        assert_eq!(arrival.due_ns as u128, first * 1_000_000_000_000_000 / 333_333_000);
+    }
+}
+
+#[test]
+fn random_groups_are_whole_and_keep_the_mean_rate() {
+    let schedule = Schedule::constant(1_000.0, 1_000 * S).poisson(1).in_groups(20);
+    let due: Vec<i64> = schedule.arrivals(Share::WHOLE).map(|a| a.due_ns).collect();
+    let groups: Vec<&[i64]> = due.chunk_by(|a, b| a == b).collect();
+    assert!(groups.iter().all(|group| group.len() == 20), "groups of 20");
+    // 50,000 groups expected, standard deviation 224.
+    assert!((groups.len() as f64 - 50_000.0).abs() < 5.0 * 224.0, "{}", groups.len());
+    let gaps: Vec<f64> = groups.windows(2).map(|w| (w[1][0] - w[0][0]) as f64 / 2e7).collect();
+    let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+    let variance = gaps.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
+    assert!((mean - 1.0).abs() < 0.03 && (variance - 1.0).abs() < 0.08, "{mean} {variance}");
+    // The order of the two does not matter, and groups of one are no groups.
+    let plain = Schedule::constant(50.0, 9 * S);
+    assert_eq!(plain.clone().in_groups(4).poisson(3), plain.clone().poisson(3).in_groups(4));
+    assert_eq!(plain.clone().poisson(3).in_groups(1), plain.poisson(3));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 mod closed;
 mod freeze;
+mod groups;
 mod hostile;
 mod hostile_http2;
 mod hostile_tls;

@@ -42,6 +42,9 @@ pub fn describe(scenario: &Scenario) -> Vec<String> {
                 lines.push(format!("phases: {}", first_of(&phases, 10)));
             }
             lines.extend(schedule.seed().map(|seed| format!("arrivals: Poisson, seed {seed}")));
+            if schedule.group() > 1 {
+                lines.push(format!("arrivals: in groups of {}, each at one instant", schedule.group()));
+            }
             lines.extend(schedule.replay().into_iter().flat_map(|replay| replay.notes.iter().cloned()));
             total
         }

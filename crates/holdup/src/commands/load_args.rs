@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use holdup_load::access_log::{Format, Options, time};
 use holdup_load::model::{Closed, Load};
-use holdup_load::scenario::profile::{self, DEFAULT_SEED, REPLAYED_METHODS};
+use holdup_load::scenario::profile::{self, DEFAULT_SEED, MAX_GROUP, REPLAYED_METHODS};
 use holdup_load::scenario::search::{self, Config};
 use holdup_load::scenario::{DEFAULT_CONNECTIONS, MAX_RATE, Operation, Scenario, WarmUp};
 use holdup_load::schedule::{Schedule, Share};
@@ -72,6 +72,10 @@ pub struct LoadArgs {
     /// Poisson arrivals, as from many independent users, instead of even spacing
     #[arg(long, requires = "url")]
     poisson: bool,
+
+    /// Arrivals in groups: so many requests at the same instant, e.g. 20
+    #[arg(long, value_name = "N", requires = "url", conflicts_with_all = ["replay", "closed", "search"], value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_GROUP)))]
+    groups_of: Option<u32>,
 
     /// Seed of the random arrivals, a whole number
     #[arg(long, value_name = "N", requires = "poisson", conflicts_with_all = ["replay", "closed"])]
@@ -195,16 +199,26 @@ impl LoadArgs {
             ));
         };
         let mut text = format!("  {text}\n");
-        let schedule = if self.poisson {
-            let seed = self.seed.unwrap_or(DEFAULT_SEED);
-            text.push_str(&format!("  arrivals: poisson\n  seed: {seed}\n"));
-            schedule.poisson(seed)
-        } else {
-            schedule
-        };
+        let (schedule, arrivals) = self.arrivals(schedule);
+        text.push_str(&arrivals);
         let says_itself = self.steps.is_some() || self.replay.is_some() || search.is_some();
         let length = if says_itself { None } else { Some(length) };
         Ok(Demand { load: Load::Open(schedule), operations, text: self.section(&text, length), search })
+    }
+
+    /// `schedule` with the arrivals of the flags, and the same as text.
+    fn arrivals(&self, schedule: Schedule) -> (Schedule, String) {
+        let schedule = self.groups_of.into_iter().fold(schedule, Schedule::in_groups);
+        let seed = self.seed.unwrap_or(DEFAULT_SEED);
+        let text = match (self.groups_of, self.poisson) {
+            (None, false) => String::new(),
+            (None, true) => format!("  arrivals: poisson\n  seed: {seed}\n"),
+            (Some(group), false) => format!("  arrivals: {{groups_of: {group}}}\n"),
+            (Some(group), true) => {
+                format!("  arrivals: {{groups_of: {group}, spacing: poisson}}\n  seed: {seed}\n")
+            }
+        };
+        (if self.poisson { schedule.poisson(seed) } else { schedule }, text)
     }
 
     /// clap drops a flag's requirement on a second flag if a third excludes it, so this is checked
@@ -407,6 +421,8 @@ mod tests {
             "--spike 50:500:2s:1s",
             "--sine 100:80:3s --poisson --seed 9",
             "--rate 20 --poisson",
+            "--rate 20 --groups-of 7",
+            "--steps 50:300:50 --duration 2s --groups-of 20 --poisson --seed 3",
             "--closed --think 200ms",
             replay.as_str(),
         ] {
@@ -434,6 +450,8 @@ mod tests {
             ("--sine 5:6:x", "a duration such as 250ms"),
             ("--rate 5 --seed 1", "--poisson"),
             ("--closed --poisson", "cannot be used with"),
+            ("--closed --groups-of 5", "cannot be used with"),
+            ("--rate 5 --groups-of 0", "0 is not in 1..=1000000"),
             ("--rate 5 --think 1s", "--think belongs to --closed"),
             ("--rate 5 --speed 2", "--speed belongs to --replay"),
             ("--closed --replay-methods get", "--replay-methods belongs to --replay"),

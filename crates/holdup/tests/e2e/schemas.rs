@@ -8,7 +8,9 @@ use holdup_collect::watch::SCHEMES;
 use crate::program::{finish, holdup, root};
 use crate::python;
 
-const GOOD: [&str; 32] = [
+const GOOD: [&str; 34] = [
+    "target: http://h\nload: {rate: 5, duration: 9s, arrivals: {groups_of: 20}}\noperations: [get: /]\n",
+    "target: http://h\nload: {rate: 5, duration: 9s, arrivals: {groups_of: 20, spacing: poisson}, seed: 3}\noperations: [get: /]\n",
     "target: http://h\nload: {rate: 5, duration: 1s}\nhttp: {version: 2, keep_alive: false}\noperations: [get: /]\n",
     "target: mysql://u@h\nload: {rate: 5, duration: 1s}\nhttp: {keep_alive: false}\noperations: [query: SELECT 1]\n",
     "target: http://127.0.0.1:80\nload: {rate: 5, duration: 1m30s}\noperations: [get: /]\n",
@@ -43,7 +45,12 @@ const GOOD: [&str; 32] = [
     "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\nprobe: [{get: 'https://other:81/live?deep=1'}, {tcp: 80}, {tcp: 'h:81'}]\n",
 ];
 
-const BAD: [&str; 87] = [
+const BAD: [&str; 92] = [
+    "target: http://h\nload: {rate: 5, duration: 9s, arrivals: {groups_of: 0}}\noperations: [get: /]\n",
+    "target: http://h\nload: {rate: 5, duration: 9s, arrivals: {spacing: poisson}}\noperations: [get: /]\n",
+    "target: http://h\nload: {rate: 5, duration: 9s, arrivals: {groups_of: 20}, seed: 3}\noperations: [get: /]\n",
+    "target: http://h\nload: {search: knee, arrivals: {groups_of: 20}}\noperations: [get: /]\n",
+    "target: http://h\nload: {replay: {file: access.log}, arrivals: {groups_of: 20}}\n",
     "target: http://h\nload: {rate: 5, duration: 1s, open_all: true}\nhttp: {keep_alive: false}\noperations: [get: /]\n",
     "target: http://h\nload: {rate: 5, duration: 1s}\nhttp: {keep_alive: never}\noperations: [get: /]\n",
     "target: http://h\nload: {rate: 5, duration: 1s}\nhttp: {version: 2, streams: 5, keep_alive: false}\noperations: [get: /]\n",
