@@ -27,6 +27,7 @@ pub mod target;
 mod timing;
 pub mod tls;
 mod trace;
+mod turns;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -7,6 +7,7 @@ pub mod http;
 mod include;
 mod load;
 mod masked_text;
+pub mod mix;
 mod names;
 mod objectives;
 mod probe;
@@ -73,6 +74,9 @@ pub struct Scenario {
     pub sessions: Option<Sessions>,
     /// This is the setup or teardown of another scenario: the variables of its session are kept.
     pub is_set_up: bool,
+    /// Weights of the operations, or of the sessions, in each phase that has its own; empty if no
+    /// phase has.
+    pub mixes: Vec<Option<Vec<u64>>>,
     /// What the rate of an open model counts.
     pub rate_of: RateOf,
     /// The settings of the search for the knee, if the load is one.
@@ -172,6 +176,7 @@ impl Scenario {
             operations,
             sessions: None,
             is_set_up: false,
+            mixes: Vec::new(),
             rate_of: RateOf::default(),
             search: None,
             thresholds: Vec::new(),
@@ -193,6 +198,7 @@ impl Scenario {
         once.load = Load::Closed(Closed { users: 1, length: LONGEST_SET_UP, iterations: Some(1), ..Closed::default() });
         once.shard = Share::WHOLE;
         once.search = None;
+        once.mixes = Vec::new();
         once.is_set_up = true;
         once.start_at = None;
         if let Some(sessions) = &mut once.sessions {

@@ -14,6 +14,7 @@ use super::redirect::Origin;
 use super::refusals::Refusals;
 use super::tls::Tls;
 use super::trace::{self, TraceSource};
+use super::turns::Turns;
 use crate::model::Load;
 use crate::scenario::{HttpVersion, Scenario};
 use crate::schedule::played::{MixSettings, OrderDelay};
@@ -131,12 +132,6 @@ impl<'a> Plan<'a> {
     /// Lays out all requests.
     pub fn new(scenario: &'a Scenario, tls: Option<Tls>, address: Option<SocketAddr>) -> Self {
         let sessions = scenario.sessions.as_ref().map(|s| (Arc::clone(&s.script), s.first));
-        let turns = match &scenario.sessions {
-            Some(s) => {
-                Turns::new(s.script.flows.iter().skip(s.first as usize).take(s.flows as usize).map(|f| f.weight.max(1)))
-            }
-            None => Turns::new(scenario.operations.iter().map(|o| o.weight)),
-        };
         let mut extra = Vec::new();
         if scenario.http.compression {
             extra.push(("accept-encoding".to_owned(), "gzip, deflate, br, zstd".to_owned()));
@@ -159,7 +154,7 @@ impl<'a> Plan<'a> {
             operations: scenario.operations.iter().map(|o| o.name.clone()).collect(),
             measured: scenario.measured(),
             phases: scenario.load.phase_names(),
-            turns,
+            turns: Turns::new(scenario),
             sessions,
             doing: Mutex::new(String::new()),
             left: Mutex::new(None),
@@ -351,64 +346,5 @@ impl<'a> Plan<'a> {
             given: request.given.clone(),
             ..*request
         }
-    }
-}
-
-/// The order of operations: by weight, evenly mixed, as a pure function of the request's number, so
-/// that every shard and loop agrees. The multiples of the golden ratio, modulo 1, fall into any
-/// interval in proportion to its length, and as evenly as possible (H. Weyl 1916); each operation
-/// has an interval as long as its weight.
-pub struct Turns {
-    /// Upper end of each operation's interval, as a fraction of 2^64.
-    ends: Vec<u64>,
-}
-
-/// The golden ratio's fraction times 2^64.
-const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
-
-impl Turns {
-    /// For these weights.
-    pub fn new(weights: impl Iterator<Item = u32>) -> Self {
-        let weights: Vec<u64> = weights.map(u64::from).collect();
-        let total: u128 = weights.iter().map(|w| u128::from(*w)).sum::<u128>().max(1);
-        let mut sum = 0_u128;
-        let ends = weights.iter().map(|w| {
-            sum += u128::from(*w);
-            ((sum << 64) / total).min(u128::from(u64::MAX)) as u64
-        });
-        Self { ends: ends.collect() }
-    }
-
-    /// Index of the operation of request `number`.
-    pub fn index(&self, number: u64) -> u32 {
-        if self.ends.len() < 2 {
-            return 0;
-        }
-        let point = number.wrapping_mul(GOLDEN);
-        self.ends.partition_point(|&end| end <= point).min(self.ends.len() - 1) as u32
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn turns_follow_the_weights_also_in_every_share_of_them() {
-        let turns = Turns::new([5, 1, 1].into_iter());
-        for (from, step) in [(0, 1), (0, 2), (1, 2), (3, 5)] {
-            let mut counts = [0_i32; 3];
-            let mut longest = 0;
-            let mut run = 0;
-            for k in 0..7_000 {
-                let operation = turns.index(from + k * step) as usize;
-                counts[operation] += 1;
-                run = if operation == 0 { run + 1 } else { 0 };
-                longest = longest.max(run);
-            }
-            let off = [5_000, 1_000, 1_000].iter().zip(counts).map(|(want, got)| (want - got).abs()).max();
-            assert!(off <= Some(20) && longest < 30, "{counts:?}, {longest} in a row from {from} by {step}");
-        }
-        assert_eq!(Turns::new([3].into_iter()).index(9), 0);
     }
 }

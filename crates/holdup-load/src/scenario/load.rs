@@ -1,8 +1,12 @@
 //! The scenario's `load` section: how much load, and when.
 
+#[cfg(test)]
+mod tests;
+
 use std::path::Path;
 use std::time::Duration;
 
+use super::mix::{Kinds, Mix};
 use super::profile::{self, DEFAULT_SEED, MAX_GROUP, MAX_PHASES, REPLAYED_METHODS, SPEED};
 use super::search;
 use super::{MAX_CONNECTIONS, MAX_RATE, Operation, WarmUp, positive};
@@ -49,14 +53,19 @@ pub struct Section {
     pub remark: Option<String>,
     /// The settings of the search, if the load is one.
     pub search: Option<holdup_knee::Config>,
+    /// Weights of each phase that has its own; empty if no phase has.
+    pub mixes: Mixes,
 }
 
+/// The weights of each phase, if they are not the scenario's.
+type Mixes = Vec<Option<Vec<u64>>>;
+
 /// Reads the section. `all_keys` are its allowed keys, those read elsewhere included; the path of a
-/// log is relative to `file`, the scenario.
+/// log is relative to `file`, the scenario; `kinds` are what the scenario sends, if it says that.
 ///
 /// # Errors
 /// The first mistake, with its line and what would be right.
-pub fn parse(load: &Node, all_keys: &[&str], file: &str, has_operations: bool) -> Result<Section, YamlError> {
+pub fn parse(load: &Node, all_keys: &[&str], file: &str, kinds: Option<&Kinds>) -> Result<Section, YamlError> {
     let map = load.map(all_keys)?;
     let given: Vec<(&str, &Node)> = PROFILES.iter().filter_map(|key| Some((*key, map.get(key)?))).collect();
     let (profile, node) = match given[..] {
@@ -76,8 +85,15 @@ pub fn parse(load: &Node, all_keys: &[&str], file: &str, has_operations: bool) -
     let length = || positive(map.need("duration")?);
     let mut operations = Vec::new();
     let mut search = None;
+    let mut mixes = Vec::new();
+    let none = Kinds::default();
+    let known = kinds.unwrap_or(&none);
     let load = match profile {
-        "users" => Load::Closed(closed(node, &map)?),
+        "users" => {
+            let users = closed(node, &map, known)?;
+            mixes = users.1;
+            Load::Closed(users.0)
+        }
         "search" => {
             let config = search::parse(node, &map)?;
             let schedule = Schedule::live(config.budget, config.most);
@@ -85,7 +101,7 @@ pub fn parse(load: &Node, all_keys: &[&str], file: &str, has_operations: bool) -
             Load::Open(schedule)
         }
         "replay" => {
-            let log = replay(node, file, has_operations, map.get("duration").map(positive).transpose()?)?;
+            let log = replay(node, file, kinds.is_some(), map.get("duration").map(positive).transpose()?)?;
             operations = log.1;
             Load::Open(log.0)
         }
@@ -94,7 +110,11 @@ pub fn parse(load: &Node, all_keys: &[&str], file: &str, has_operations: bool) -
         "ramp" => Load::Open(ramp(node, length()?)?),
         "spike" => Load::Open(spike(node, length()?)?),
         "sine" => Load::Open(sine(node, length()?)?),
-        _ => Load::Open(phases(node)?),
+        _ => {
+            let phases = phases(node, known)?;
+            mixes = phases.1;
+            Load::Open(phases.0)
+        }
     };
     let (load, remark) = arrivals(&map, load)?;
     let warm_up = match map.get("warm_up") {
@@ -105,14 +125,17 @@ pub fn parse(load: &Node, all_keys: &[&str], file: &str, has_operations: bool) -
         }
         None => WarmUp::default(),
     };
-    Ok(Section { load, warm_up, operations, remark, search })
+    Ok(Section { load, warm_up, operations, remark, search, mixes: only_own(mixes) })
 }
 
 /// Users, for a time or until they have completed so many sessions.
-fn closed(node: &Node, map: &Map<'_>) -> Result<Closed, YamlError> {
+fn closed(node: &Node, map: &Map<'_>, kinds: &Kinds) -> Result<(Closed, Mixes), YamlError> {
     let iterations = map.get("iterations").map(|n| n.integer("sessions in all", 1..=u32::MAX)).transpose()?;
-    let (users, stages) =
-        if node.is_list() { stages(node)? } else { (node.integer("users", 1..=MAX_CONNECTIONS)?, Vec::new()) };
+    let (users, stages, mixes) = if node.is_list() {
+        stages(node, kinds)?
+    } else {
+        (node.integer("users", 1..=MAX_CONNECTIONS)?, Vec::new(), Vec::new())
+    };
     let length = match (map.get("duration"), iterations) {
         (Some(duration), _) if !stages.is_empty() => {
             return Err(duration.error("each stage of users has its own \"for\"; remove \"duration\""));
@@ -121,25 +144,35 @@ fn closed(node: &Node, map: &Map<'_>) -> Result<Closed, YamlError> {
         (None, Some(_)) => LONGEST_ITERATIONS,
         _ => positive(map.need("duration")?)?,
     };
-    Ok(Closed {
+    let closed = Closed {
         users,
         stages,
         think: map.get("think").map_or(Ok(Duration::ZERO), Node::duration)?,
         length,
         iterations: iterations.map(u64::from),
         ramp_up: map.get("ramp_up").map_or(Ok(Duration::ZERO), Node::duration)?,
-    })
+    };
+    Ok((closed, mixes))
 }
 
-/// `[{users: 10, for: 20s}, {ramp: {from: 10, to: 50}, for: 1m}]`: the most users, and the stages.
-fn stages(node: &Node) -> Result<(u32, Vec<Stage>), YamlError> {
+/// Empty if no phase has its own weights.
+fn only_own(mixes: Mixes) -> Mixes {
+    if mixes.iter().any(Option::is_some) { mixes } else { Vec::new() }
+}
+
+/// `[{users: 10, for: 20s}, {ramp: {from: 10, to: 50}, for: 1m}]`: the most users, the stages, and
+/// their weights.
+fn stages(node: &Node, kinds: &Kinds) -> Result<(u32, Vec<Stage>, Mixes), YamlError> {
     let list = node.list();
     if list.is_empty() || list.len() > MAX_PHASES {
         return Err(node.error(format!("from 1 to {MAX_PHASES} stages, e.g. - {{users: 10, for: 20s}}")));
     }
     let mut stages = Vec::new();
+    let mut mixes = Vec::new();
     for entry in list {
-        let map = entry.map(&["name", "users", "ramp", "for"])?;
+        let map = entry.map(&["name", "users", "ramp", "for", "mix"])?;
+        let mix = map.get("mix").map(|node| Mix::parse(node, kinds)?.weights("users have no rate")).transpose()?;
+        mixes.push(mix);
         let count = |node: &Node| node.integer("users", 0..=MAX_CONNECTIONS);
         let (from, to) = match (map.get("users"), map.get("ramp")) {
             (Some(users), None) => (count(users)?, count(users)?),
@@ -157,7 +190,7 @@ fn stages(node: &Node) -> Result<(u32, Vec<Stage>), YamlError> {
     if most == 0 {
         return Err(node.error("every stage has 0 users"));
     }
-    Ok((most, stages))
+    Ok((most, stages, mixes))
 }
 
 fn quoted(key: &str) -> String {
@@ -219,27 +252,43 @@ fn sine(node: &Node, length: Duration) -> Result<Schedule, YamlError> {
     profile::sine(mean, amplitude, positive(map.need("period")?)?, length).map_err(|why| node.error(why))
 }
 
-fn phases(node: &Node) -> Result<Schedule, YamlError> {
+fn phases(node: &Node, kinds: &Kinds) -> Result<(Schedule, Mixes), YamlError> {
     let list = node.list();
     if list.len() > MAX_PHASES {
         return Err(node.error(format!("more than {MAX_PHASES} phases")));
     }
-    let stretches: Vec<Stretch> = list.iter().enumerate().map(|(i, node)| phase(i, node)).collect::<Result<_, _>>()?;
+    let phases = list.iter().enumerate().map(|(i, node)| phase(i, node, kinds)).collect::<Result<Vec<_>, _>>()?;
+    let (stretches, mixes): (Vec<Stretch>, Mixes) = phases.into_iter().unzip();
     if stretches.iter().all(|s| s.rate_from + s.rate_to <= 0.0) {
         return Err(node.error("no phase sends anything; add one, e.g. - {rate: 50, for: 10s}"));
     }
-    Ok(Schedule::new(stretches))
+    Ok((Schedule::new(stretches), mixes))
 }
 
-/// `{rate: 50, for: 10s}`, `{ramp: {from: 50, to: 500}, for: 20s}` or `{pause: 5s}`, each with or without a name.
-fn phase(index: usize, node: &Node) -> Result<Stretch, YamlError> {
-    let map = node.map(&["name", "rate", "ramp", "pause", "for"])?;
-    let schedule = match (map.get("rate"), map.get("ramp"), map.get("pause")) {
-        (Some(constant), None, None) => Schedule::constant(rate(constant)?, positive(map.need("for")?)?),
-        (None, Some(change), None) => ramp(change, positive(map.need("for")?)?)?,
-        (None, None, Some(pause)) => {
+/// `{rate: 50, for: 10s}`, `{ramp: {from: 50, to: 500}, for: 20s}` or `{pause: 5s}`, each with or
+/// without a name, the first two also with a mix; `{for: 10s, mix: {search: 50/s}}`.
+fn phase(index: usize, node: &Node, kinds: &Kinds) -> Result<(Stretch, Option<Vec<u64>>), YamlError> {
+    let map = node.map(&["name", "rate", "ramp", "pause", "for", "mix"])?;
+    let mix = map.get("mix").map(|node| Mix::parse(node, kinds)).transpose()?;
+    let mut weights = None;
+    let schedule = match (map.get("rate"), map.get("ramp"), map.get("pause"), &mix) {
+        (Some(constant), None, None, None) => Schedule::constant(rate(constant)?, positive(map.need("for")?)?),
+        (constant, None, None, Some(mix)) => {
+            let (total, own) = mix.of_rate(constant.map(rate).transpose()?)?;
+            weights = Some(own);
+            Schedule::constant(total, positive(map.need("for")?)?)
+        }
+        (None, Some(change), None, _) => {
+            let why = "within a ramp the rate of one operation would change the share of all others";
+            weights = mix.as_ref().map(|mix| mix.weights(why)).transpose()?;
+            ramp(change, positive(map.need("for")?)?)?
+        }
+        (None, None, Some(pause), _) => {
             if let Some(length) = map.get("for") {
                 return Err(length.error("a pause contains its length: {pause: 5s}; remove \"for\""));
+            }
+            if let Some(mix) = map.get("mix") {
+                return Err(mix.error("a pause sends nothing; remove \"mix\""));
             }
             Schedule::new(vec![Stretch {
                 name: "pause".to_owned(),
@@ -259,7 +308,10 @@ fn phase(index: usize, node: &Node) -> Result<Stretch, YamlError> {
         Some(name) => name.text()?.to_owned(),
         None => format!("phase {}: {}", index + 1, stretch.name),
     };
-    Ok(stretch)
+    if weights.is_none() && map.get("pause").is_none() && !kinds.has_weight() {
+        return Err(node.error("every weight is 0, so nothing is sent; add \"mix\", or give one a weight above 0"));
+    }
+    Ok((stretch, weights))
 }
 
 fn replay(
@@ -354,160 +406,5 @@ fn without_seed(load: Load, seed: Option<&Node>) -> Result<(Load, Option<String>
     match seed {
         Some(node) => Err(node.error("a seed is for random arrivals: add \"arrivals: poisson\", or remove it")),
         None => Ok((load, None)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(load: &str) -> Result<Section, YamlError> {
-        let node = Node::parse(load, "s.yaml").unwrap();
-        let keys: Vec<&str> = KEYS.into_iter().chain(["connections"]).collect();
-        parse(&node, &keys, "s.yaml", true)
-    }
-
-    fn schedule(load: &str) -> Schedule {
-        match read(load).unwrap().load {
-            Load::Open(schedule) => schedule,
-            Load::Closed(_) => panic!("{load} is closed"),
-        }
-    }
-
-    #[test]
-    fn profiles() {
-        for (load, total, seconds, phases) in [
-            ("{rate: 5, duration: 10s}", 50, 10, vec!["5/s"]),
-            ("{steps: {from: 10, to: 20, step: 10, every: 2s}}", 60, 4, vec!["step 1: 10/s", "step 2: 20/s"]),
-            ("{ramp: {from: 0, to: 20}, duration: 2s}", 20, 2, vec!["ramp 0 to 20/s"]),
-            ("{spike: {base: 1, peak: 50, at: 2s, for: 1s}, duration: 5s}", 54, 5, vec!["before", "spike", "after"]),
-            (
-                "{sine: {mean: 10, amplitude: 10, period: 5s}, duration: 10s}",
-                100,
-                10,
-                vec!["period 1: 10 ± 10/s", "period 2: 10 ± 10/s"],
-            ),
-            (
-                "phases: [{rate: 5, for: 2s}, {pause: 3s}, {name: rush, ramp: {from: 0, to: 10}, for: 1s}]",
-                15,
-                6,
-                vec!["phase 1: 5/s", "phase 2: pause", "rush"],
-            ),
-        ] {
-            let schedule = schedule(load);
-            let names: Vec<&str> = schedule.stretches().iter().map(|s| s.name.as_str()).collect();
-            assert_eq!((schedule.total(), schedule.length().as_secs(), names), (total, seconds, phases), "{load}");
-        }
-        let closed = read("{users: 64, think: 200ms, duration: 6s, warm_up: 1s}").unwrap();
-        let expected = Closed {
-            users: 64,
-            think: Duration::from_millis(200),
-            length: Duration::from_secs(6),
-            ..Closed::default()
-        };
-        assert_eq!((closed.load, closed.warm_up), (Load::Closed(expected), WarmUp::For(Duration::from_secs(1))));
-    }
-
-    #[test]
-    fn arrivals_are_even_or_random() {
-        let even = schedule("{rate: 100, duration: 9s}");
-        assert_eq!(schedule("{rate: 100, duration: 9s, arrivals: even}"), even);
-        let random = read("{rate: 100, duration: 9s, arrivals: poisson}").unwrap();
-        assert_eq!(random.remark.unwrap(), "load.seed: 1, because none was given");
-        assert_eq!(random.load, Load::Open(schedule("{rate: 100, duration: 9s, arrivals: poisson, seed: 1}")));
-        assert_ne!(random.load, Load::Open(even.clone()));
-        let groups = schedule("{rate: 100, duration: 9s, arrivals: {groups_of: 20}}");
-        assert_eq!((groups.group(), groups.seed(), groups.total()), (20, None, 900));
-        assert_eq!(groups, even.in_groups(20));
-        let random = read("{rate: 100, duration: 9s, arrivals: {groups_of: 20, spacing: poisson}, seed: 4}").unwrap();
-        assert_eq!(random.load, Load::Open(groups.poisson(4)));
-        assert!(
-            read("{rate: 100, duration: 9s, arrivals: poisson, seed: 18446744073709551615}").unwrap().remark.is_none()
-        );
-    }
-
-    #[test]
-    fn errors_name_the_way_out() {
-        for (load, words) in [
-            ("{duration: 1s}", "s.yaml:1: say how much: one of \"rate\", \"steps\", \"ramp\""),
-            ("{rate: 1, sine: {mean: 1}}", "\"rate\" and \"sine\" exclude each other; keep one"),
-            (
-                "{rate: 1, users: 5, duration: 1s}",
-                "\"users\" is a closed model, in which the service's speed determines",
-            ),
-            ("{users: 5, duration: 1s, connections: 9}", "connections: each user has a separate connection"),
-            ("{users: 5, duration: 1s, arrivals: poisson}", "remove \"arrivals\""),
-            ("{users: 5}", "\"duration\" is missing"),
-            ("{users: 0, duration: 1s}", "users: 0 is out of range: users, from 1 to 60000"),
-            ("{rate: 5, think: 1s, duration: 1s}", "think: needs \"users\""),
-            ("{rate: 5, duration: 1s, seed: 5}", "seed: a seed is for random arrivals"),
-            (
-                "{rate: 5, duration: 1s, arrivals: poisson, seed: -5}",
-                "seed: expected a whole number from 0, found \"-5\"",
-            ),
-            ("{rate: 5, duration: 1s, arrivals: normal}", "arrivals: expected even or poisson, found \"normal\""),
-            ("{rate: 5, duration: 1s, arrivals: {spacing: even}}", "arrivals: \"groups_of\" is missing"),
-            ("{rate: 5, duration: 1s, arrivals: {groups_of: 0}}", "arrivals.groups_of: 0 is out of range"),
-            (
-                "{rate: 5, duration: 1s, arrivals: {groups_of: 5, spacing: odd}}",
-                "expected even or poisson, found \"odd\"",
-            ),
-            ("{rate: 5, duration: 1s, arrivals: {groups_of: 5}, seed: 5}", "seed: a seed is for random arrivals"),
-            ("{search: knee, arrivals: {groups_of: 5}}", "arrivals: a search expects single arrivals; remove"),
-            ("{users: 5, duration: 1s, arrivals: {groups_of: 5}}", "remove \"arrivals\""),
-            ("{rate: 5, duration: 1s, warm_up: 1s}", "warm_up: a warm-up of 1s leaves nothing of a load of 1s"),
-            ("{rate: 5, duration: 1s, warm_up: some}", "or auto, or none"),
-            ("{ramp: {from: 0, to: 0}, duration: 1s}", "ramp: a ramp from 0 to 0 sends nothing"),
-            (
-                "{spike: {base: 1, peak: 5, at: 9s, for: 2s}, duration: 10s}",
-                "spike: the spike ends at 11s and the load at 10s",
-            ),
-            ("{spike: {base: 1, peak: 5, at: 9s, for: 0s}, duration: 10s}", "spike.for: must be longer than 0s"),
-            ("{spike: {base: 5, peak: 5, at: 1s, for: 2s}, duration: 10s}", "use \"rate\""),
-            ("{sine: {mean: 5, amplitude: 6, period: 1s}, duration: 2s}", "below 0; at most the mean, 5"),
-            ("{sine: {mean: 5, amplitude: 5, period: 1ms}, duration: 1m}", "more than 10000 periods"),
-            ("{steps: {from: 1, to: 10001, step: 1, every: 1s}}", "more than 10000 steps"),
-            (
-                "{steps: {from: 1, to: 5, step: 1, every: 1s}, duration: 5s}",
-                "duration: each step takes its length from \"every\"",
-            ),
-            ("{phases: [{rate: 5, for: 1s}], duration: 5s}", "duration: each phase has its own"),
-            ("{phases: [{rate: 5}]}", "phases[0]: \"for\" is missing"),
-            ("{phases: [{pause: 5s, for: 1s}]}", "phases[0].for: a pause contains its length"),
-            ("{phases: [{pause: 5s}]}", "phases: no phase sends anything"),
-            ("{phases: [{rate: 5, pause: 5s}]}", "phases[0]: a phase is one of"),
-            ("{phases: [{rate: 5, fro: 5s}]}", "did you mean \"for\"?"),
-            ("{phases: []}", "phases: no phase sends anything"),
-            ("{replay: {file: /nowhere/a.log}}", "replay.file: /nowhere/a.log: No such file"),
-            ("{replay: {file: a.log, speed: 0}}", "replay.speed: 0 is out of range"),
-            ("{replay: {file: a.log, format: xml}}", "replay.format: \"xml\" is not a log format; use auto"),
-            ("{replay: {file: a.log, methods: GET}}", "only the timing of the log is replayed"),
-        ] {
-            let error = read(load).err().unwrap_or_else(|| panic!("{load} is accepted")).to_string();
-            assert!(error.starts_with("s.yaml:1: ") && error.contains(words), "{load}: {error}");
-        }
-    }
-
-    #[test]
-    fn a_log_lies_beside_the_scenario() {
-        let dir = tempfile::tempdir().unwrap();
-        let line =
-            |second: u32, request: &str| format!("h - - [10/Oct/2000:13:55:{second:02} -0700] \"{request}\" 200 5\n");
-        let log = [line(1, "GET /a HTTP/1.1"), line(3, "POST /b HTTP/1.1"), line(5, "GET /a HTTP/1.1")].concat();
-        std::fs::write(dir.path().join("access.log"), log).unwrap();
-        let file = dir.path().join("s.yaml").display().to_string();
-        let read = |load: &str, has_operations: bool| {
-            parse(&Node::parse(load, &file).unwrap(), &KEYS, &file, has_operations).unwrap()
-        };
-        let counted = |section: &Section| match &section.load {
-            Load::Open(schedule) => (schedule.total(), schedule.length().as_millis(), section.operations.len()),
-            Load::Closed(_) => (0, 0, 0),
-        };
-        assert_eq!(counted(&read("replay: {file: access.log, speed: 2}", true)), (3, 2_500, 0));
-        assert_eq!(counted(&read("replay: {file: access.log}", false)), (2, 5_000, 1));
-        assert_eq!(
-            counted(&read("{replay: {file: access.log, methods: [get, post]}, duration: 3s}", false)),
-            (2, 3_000, 2)
-        );
     }
 }

@@ -7,6 +7,7 @@ use crate::script::{Names, Template};
 use holdup_recording::secret::{HIDDEN, redact_value, spans};
 
 use super::masked_text::MaskedText;
+use super::mix::{Kinds, MAX_WEIGHT};
 use super::request::Language;
 use super::{
     DEFAULT_CONNECTIONS, DEFAULT_TIMEOUT, Generator, Http, Inputs, MAX_CONNECTIONS, Operation, Pace, RateOf, Scenario,
@@ -68,7 +69,7 @@ impl Scenario {
     fn from_root(root: &Node, file: &str, inputs: &Inputs, kept: &str) -> Result<Self, YamlError> {
         let map = root.map(&KEYS)?;
         let luck = map.get("seed").map_or(Ok(inputs.luck), seed)?;
-        let (names, sources) = names::gather(&map, inputs, luck)?;
+        let (names, mut sources) = names::gather(&map, inputs, luck)?;
         // Target and load may use variables given from outside.
         let filled = |key: &str| map.get(key).map(|node| fill_known(node, &names)).transpose();
         let missing = |key: &str| map.need(key).map(|_| ());
@@ -90,14 +91,22 @@ impl Scenario {
         let keys: Vec<&str> = load::KEYS.into_iter().chain(own).collect();
         let load_map = load.map(&keys)?;
         let has_steps = ["operations", "sessions", "steps"].iter().any(|key| map.get(key).is_some());
-        let section = load::parse(load, &keys, file, has_steps)?;
-        let rate_of = rate_of(&load_map, &section.load)?;
         if target.sql.is_some() {
             statement::check(&map, has_steps)?;
         }
-        let (operations, sessions) = match has_steps {
-            false if !section.operations.is_empty() => (section.operations, None),
-            _ => read_operations(&map, Arc::clone(&names), sources, language, luck)?,
+        let mut read = || read_operations(&map, Arc::clone(&names), std::mem::take(&mut sources), language, luck);
+        // The rates of phases may be those of single operations.
+        let own = has_steps.then(&mut read).transpose()?;
+        let kinds = own.as_ref().map(|(operations, sessions)| Kinds::new(operations, sessions.as_ref()));
+        let section = load::parse(load, &keys, file, kinds.as_ref())?;
+        let rate_of = rate_of(&load_map, &section.load)?;
+        for (key, kinds) in ["operations", "sessions"].iter().filter_map(|key| Some((map.get(key)?, kinds.as_ref()?))) {
+            kinds.check_used(key.list(), &section.mixes)?;
+        }
+        let (operations, sessions) = match own {
+            Some(own) => own,
+            None if !section.operations.is_empty() => (section.operations, None),
+            None => read()?,
         };
         let is_measured = measured(&operations, sessions.as_ref());
         let of_load = operations.iter().zip(is_measured).filter(|(_, is)| *is).map(|(o, _)| o.name.clone());
@@ -128,6 +137,7 @@ impl Scenario {
             operations,
             sessions,
             is_set_up: false,
+            mixes: section.mixes,
             rate_of,
             search: section.search,
             thresholds,
@@ -224,7 +234,7 @@ fn read_operations(
         _ => {
             for (i, entry) in node.list().iter().enumerate() {
                 let map = entry.map(&["name", "weight", "steps"])?;
-                let weight = map.get("weight").map_or(Ok(1), |n| n.integer("weight", 1..=1_000_000))?;
+                let weight = map.get("weight").map_or(Ok(1), |n| n.integer("weight", 0..=MAX_WEIGHT))?;
                 let name = map.get("name").map_or(Ok(None), |n| n.text().map(Some))?;
                 let name = name.map_or_else(|| format!("session {}", i + 1), str::to_owned);
                 reader.flow(&name, weight, map.need("steps")?)?;

@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
         keys.extend(self.language.keys());
         self.misplaced(node)?;
         let map = node.map(&keys)?;
-        let weight = map.get("weight").map_or(Ok(1), |n| n.integer("weight", 1..=1_000_000))?;
+        let weight = map.get("weight").map_or(Ok(1), |n| n.integer("weight", 0..=super::mix::MAX_WEIGHT))?;
         let before = self.operations.len();
         let spec = self.read_spec(node, &map)?;
         if self.operations.len() == before {

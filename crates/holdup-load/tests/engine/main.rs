@@ -12,6 +12,7 @@ mod hostile_tls;
 mod keep_alive;
 mod large;
 mod memory;
+mod mixes;
 mod new_connections;
 mod nginx;
 mod outcomes;

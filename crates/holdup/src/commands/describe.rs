@@ -54,6 +54,7 @@ pub fn describe(scenario: &Scenario) -> Vec<String> {
         let flows: Vec<&str> = flows.iter().take(sessions.flows as usize).map(String::as_str).collect();
         format!("sessions, by weight: {}", first_of(&flows, 10))
     }));
+    lines.extend(mixes(scenario).into_iter().take(10));
     lines.extend(scenario.sessions.iter().flat_map(|s| &s.script.sources).map(|source| {
         format!("feeder {}: {} rows ({})", source.name, source.feeder.len(), source.feeder.columns().join(", "))
     }));
@@ -71,6 +72,23 @@ pub fn describe(scenario: &Scenario) -> Vec<String> {
     }
     lines.extend(scenario.start_at.map(|start| format!("start: {}", clock::rfc3339(start))));
     lines
+}
+
+/// One line for each phase with its own mix.
+fn mixes(scenario: &Scenario) -> Vec<String> {
+    let names: Vec<&str> = match &scenario.sessions {
+        Some(sessions) => sessions.script.flows.iter().map(|flow| flow.name.as_str()).collect(),
+        None => scenario.operations.iter().map(|operation| operation.name.as_str()).collect(),
+    };
+    let line = |(phase, mix): (String, &Option<Vec<u64>>)| {
+        let mix = mix.as_ref()?;
+        let sum = mix.iter().sum::<u64>().max(1) as f64;
+        let parts = names.iter().zip(mix).map(|(name, weight)| format!("{name} {:.1} %", *weight as f64 / sum * 100.0));
+        let parts: Vec<String> = parts.collect();
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+        Some(format!("mix of {phase}: {}", first_of(&parts, 10)))
+    };
+    scenario.load.phase_names().into_iter().zip(&scenario.mixes).filter_map(line).collect()
 }
 
 fn first_of(names: &[&str], most: usize) -> String {

@@ -27,6 +27,7 @@ mod incident_d;
 mod kubernetes;
 mod lab;
 mod mariadb;
+mod mixes;
 mod objectives;
 mod otel_python;
 mod outputs;

@@ -8,7 +8,9 @@ use holdup_collect::watch::SCHEMES;
 use crate::program::{finish, holdup, root};
 use crate::python;
 
-const GOOD: [&str; 34] = [
+const GOOD: [&str; 36] = [
+    "target: http://h\nload: {phases: [{rate: 5, for: 1s, mix: {a: 3}}, {ramp: {from: 1, to: 5}, for: 1s, mix: {b: 0}}, {rate: 5, for: 1s, mix: {a: 0, b: 2.5/s, c: 1}}, {for: 1s, mix: {c: 50/s}}]}\noperations: [{name: a, get: /}, {name: b, get: /}, {name: c, get: /, weight: 0}]\n",
+    "target: http://h\nload: {users: [{users: 5, for: 1s, mix: {a: 3}}, {users: 5, for: 1s}]}\nsessions: [{name: a, steps: [get: /]}, {name: b, steps: [get: '/${uuid()}']}]\n",
     "target: http://h\nload: {rate: 5, duration: 9s, arrivals: {groups_of: 20}}\noperations: [get: /]\n",
     "target: http://h\nload: {rate: 5, duration: 9s, arrivals: {groups_of: 20, spacing: poisson}, seed: 3}\noperations: [get: /]\n",
     "target: http://h\nload: {rate: 5, duration: 1s}\nhttp: {version: 2, keep_alive: false}\noperations: [get: /]\n",
@@ -45,7 +47,13 @@ const GOOD: [&str; 34] = [
     "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\nprobe: [{get: 'https://other:81/live?deep=1'}, {tcp: 80}, {tcp: 'h:81'}]\n",
 ];
 
-const BAD: [&str; 92] = [
+const BAD: [&str; 98] = [
+    "target: http://h\nload: {phases: [{rate: 5, for: 1s, mix: {a: many}}]}\noperations: [{name: a, get: /}, {name: b, get: /}]\n",
+    "target: http://h\nload: {phases: [{for: 1s, mix: {a: 3}}]}\noperations: [{name: a, get: /}, {name: b, get: /}]\n",
+    "target: http://h\nload: {phases: [{ramp: {from: 1, to: 5}, for: 1s, mix: {a: 3/s}}]}\noperations: [{name: a, get: /}, {name: b, get: /}]\n",
+    "target: http://h\nload: {phases: [{rate: 5, for: 1s}, {pause: 1s, mix: {a: 3}}]}\noperations: [{name: a, get: /}, {name: b, get: /}]\n",
+    "target: http://h\nload: {users: [{users: 5, for: 1s, mix: {a: 3/s}}]}\noperations: [{name: a, get: /}, {name: b, get: /}]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s, mix: {a: 3}}\noperations: [{name: a, get: /}, {name: b, get: /}]\n",
     "target: http://h\nload: {rate: 5, duration: 9s, arrivals: {groups_of: 0}}\noperations: [get: /]\n",
     "target: http://h\nload: {rate: 5, duration: 9s, arrivals: {spacing: poisson}}\noperations: [get: /]\n",
     "target: http://h\nload: {rate: 5, duration: 9s, arrivals: {groups_of: 20}, seed: 3}\noperations: [get: /]\n",

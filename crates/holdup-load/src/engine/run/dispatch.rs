@@ -51,7 +51,7 @@ impl Loop<'_> {
             return;
         }
         let phase = users.phase_at(due);
-        let request = self.plan.turns.index(users.number());
+        let request = self.plan.turns.index(phase, users.number());
         self.admitted += 1;
         let operation = self.plan.requests[request as usize].operation;
         self.place(slot, InFlight::new(request, operation, phase, due, due));
@@ -100,7 +100,7 @@ impl Loop<'_> {
             return self.session_request(arrival, at);
         }
         let (arrival, at) = due.take()?;
-        let request = arrival.request.unwrap_or_else(|| self.plan.turns.index(arrival.number));
+        let request = arrival.request.unwrap_or_else(|| self.plan.turns.index(arrival.phase, arrival.number));
         let operation = self.plan.requests[request as usize].operation;
         Some(InFlight::new(request, operation, arrival.phase, at, at))
     }

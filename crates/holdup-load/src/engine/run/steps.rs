@@ -49,7 +49,7 @@ impl Loop<'_> {
         loop {
             let (Demand::Open(due), Some(sessions)) = (&mut self.demand, &mut self.sessions) else { return };
             let Some((arrival, at)) = due.take() else { return };
-            let id = sessions.begin(first + self.plan.turns.index(arrival.number));
+            let id = sessions.begin(first + self.plan.turns.index(arrival.phase, arrival.number));
             // Sessions that wake before then come first.
             self.wake_sessions(at);
             self.proceed(id, at, arrival.phase);
@@ -60,7 +60,7 @@ impl Loop<'_> {
     /// at once, which is recorded.
     pub(super) fn session_request(&mut self, arrival: Arrival, at: i64) -> Option<InFlight> {
         let first = self.plan.sessions.as_ref().map_or(0, |(_, first)| *first);
-        let flow = first + self.plan.turns.index(arrival.number);
+        let flow = first + self.plan.turns.index(arrival.phase, arrival.number);
         let now = self.moment(at);
         let sessions = self.sessions.as_mut()?;
         let mut id = sessions.take_ready(flow).unwrap_or_else(|| sessions.begin(flow));
@@ -117,7 +117,7 @@ impl Loop<'_> {
                 if !users.may_begin() {
                     return;
                 }
-                *place = sessions.begin(first + self.plan.turns.index(users.number()));
+                *place = sessions.begin(first + self.plan.turns.index(phase, users.number()));
             }
             let id = *place;
             match sessions.go_on(id, now) {
