@@ -109,12 +109,15 @@ const HTTP: &str = r#"# A scenario: what to send, where and when, and the object
 # Run it:                            holdup run FILE
 name: first
 target: @TARGET
+# http: {keep_alive: false}       # a new connection for each request
 
 load:
   # Open model: requests are due at this rate whether or not earlier ones were answered, as on the internet.
   # Also: steps: {from: 50, to: 300, step: 50, every: 10s} | ramp: {from: 0, to: 500} | spike: ... | users: 64 (closed)
+  # Other operations for a while: phases: [{rate: 50, for: 30s}, {rate: 50, for: 30s, mix: {order: 10/s}}]
   rate: 50
   duration: 30s
+  # arrivals: {groups_of: 20}     # 20 at a time; or poisson
   # Most requests in flight. The verdict says if they were too few.
   connections: 50
   timeout: 10s
