@@ -30,6 +30,7 @@ pub mod plans;
 pub mod plateau;
 pub mod ports;
 pub mod processes;
+pub mod runtime;
 pub mod server_waits;
 pub mod sessions;
 pub mod spans;

@@ -168,7 +168,7 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    fn samples_readable(&self) -> Result<(), Missing> {
+    pub(super) fn samples_readable(&self) -> Result<(), Missing> {
         let needed = &["observed_at", "source", "metric", "labels", "value"];
         self.recording
             .tables
