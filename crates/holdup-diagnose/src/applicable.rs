@@ -2,10 +2,14 @@
 //! cause of MySQL's is not a suspect on a host whose database is PostgreSQL. It is neither cleared
 //! nor listed as open. The confidence in another cause still counts it as unseen; changing that needs
 //! a new calibration.
+//!
+//! Pauses of an app's runtime are listed as open. If no source tells of a runtime, they lower no
+//! confidence: most services of unknown make have none that pauses for long.
 
 use holdup_recording::Recording;
 use holdup_recording::manifest::{Coverage, CoverageState};
 
+use crate::case::Case;
 use crate::verdict::NotJudged;
 
 /// Causes that only MySQL, MariaDB and Percona Server can have.
@@ -13,6 +17,9 @@ const OF_MYSQL: &[&str] = &["thread_pool_queue", "table_cache_small", "on_disk_t
 
 /// Causes that only PostgreSQL can have.
 const OF_POSTGRESQL: &[&str] = &["toast_rewrite", "autovacuum_pressure"];
+
+/// The cause that only an app with a runtime can have.
+const OF_RUNTIMES: &str = "runtime_pause";
 
 /// Phrases that ask for MySQL, and what they are for PostgreSQL. Longer ones first.
 const AS_POSTGRESQL: &[(&str, &str)] = &[
@@ -47,6 +54,12 @@ fn watched_command(enable: &str, coverage: &[Coverage]) -> Option<String> {
     let part = of_it.filter(|entry| entry.source.contains(' ') == is_of_statements);
     let mut asked = part.filter(|entry| !is_of_statements || entry.source.contains("statements"));
     asked.find_map(|entry| entry.enable.clone())
+}
+
+/// The causes among `open` that may be what another finding shows.
+pub(crate) fn unseen(open: &[NotJudged], case: &Case<'_>) -> Vec<NotJudged> {
+    let has_runtime = case.view(case.whole()).has_runtime();
+    open.iter().filter(|one| has_runtime || one.cause != OF_RUNTIMES).cloned().collect()
 }
 
 /// The causes among `open` that the databases of `recording` can have.
@@ -135,6 +148,7 @@ mod tests {
         let watched = |mysql, postgresql| Watched { mysql, postgresql };
         assert!(!watched(true, false).can_have("toast_rewrite") && watched(true, false).can_have("table_cache_small"));
         assert!(!watched(false, true).can_have("table_cache_small") && watched(false, true).can_have("toast_rewrite"));
+        assert!(rules::by_cause(OF_RUNTIMES).is_some());
         for cause in OF_MYSQL.iter().chain(OF_POSTGRESQL) {
             assert!(rules::by_cause(cause).is_some(), "{cause}");
             assert!(watched(false, false).can_have(cause) && watched(true, true).can_have(cause), "{cause}");

@@ -25,6 +25,8 @@
 //!   of the time for which one is held. *All are busy, so connections are not accepted*: the queue
 //!   in front of them overflows, which loses packets, and *the liveness probe stands in the same
 //!   queue* beyond its timeout.
+//! - *The app's runtime gets no CPU, or touches pages that are swapped out*: its collections take
+//!   longer, its event loop is late, and its goroutines wait. *More load* allocates more.
 //! - *A disk at its limit gets more work*: rewritten values and vacuum raise the service's own
 //!   demand. They contribute: the limit binds, and is the root. Removing one contributor lowers the
 //!   demand, which may or may not be enough.
@@ -58,6 +60,9 @@ const GENERATOR: &str = "load_generator_limit";
 
 /// A full accept queue, which shows as [`SEEN_AS`] in its packets.
 const OVERFLOW: &str = "accept_queue_overflow";
+
+/// The app's runtime stands still: its workers are held, and it accepts no connection.
+const PAUSE: &str = "runtime_pause";
 
 /// More load: if a resource has run out and no closer cause raises its demand, nothing is broken.
 const LOAD: &[&str] = &["workload_spike"];
@@ -172,6 +177,14 @@ const MECHANISMS: &[Mechanism] = &[
         magnitude: its_own,
         is_added: false,
     },
+    // A runtime that gets no CPU takes longer to collect, is late in its event loop, and lets its
+    // goroutines wait. A collector touches the whole heap, pages that are swapped out, too.
+    Mechanism {
+        consequence: PAUSE,
+        causes: &[&["cpu_throttled"], &["cpu_saturated"], &["memory_pressure"], LOAD],
+        magnitude: its_own,
+        is_added: false,
+    },
     Mechanism { consequence: "iops_ceiling", causes: &[DEMANDS, LOAD], magnitude: its_own, is_added: false },
     Mechanism { consequence: "throughput_ceiling", causes: &[DEMANDS, LOAD], magnitude: its_own, is_added: false },
     // The end of a burst explains how the ceiling was reached, not why the demand exceeds it.
@@ -229,6 +242,7 @@ const MECHANISMS: &[Mechanism] = &[
         consequence: "worker_pool_exhausted",
         causes: &[
             &["cpu_throttled"],
+            &[PAUSE],
             &["downstream_slow", "connection_pool_exhausted", "thread_pool_queue", "lock_contention"],
             LONG_STATEMENTS,
         ],
@@ -238,7 +252,7 @@ const MECHANISMS: &[Mechanism] = &[
     // Connections are not accepted: all workers are busy, or the process has no descriptor left.
     Mechanism {
         consequence: "accept_queue_overflow",
-        causes: &[&["worker_pool_exhausted", "file_descriptor_limit"], &["cpu_throttled", "cpu_saturated"]],
+        causes: &[&["worker_pool_exhausted", "file_descriptor_limit"], &["cpu_throttled", "cpu_saturated", PAUSE]],
         magnitude: |_, case| Some(workers::queued_ms(case).unwrap_or(0.0)),
         is_added: true,
     },

@@ -130,7 +130,8 @@ impl Outcomes {
     /// The findings, linked: root first, symptoms last.
     fn rank(&mut self, case: &Case<'_>) -> Vec<Finding> {
         let mut found = std::mem::take(&mut self.found);
-        let not_judged: Vec<&str> = self.not_judged.iter().map(|n| n.cause.as_str()).collect();
+        let unseen = applicable::unseen(&self.not_judged, case);
+        let not_judged: Vec<&str> = unseen.iter().map(|n| n.cause.as_str()).collect();
         let links = chain::link(&mut found, &not_judged, case);
         let mut found: Vec<_> = found.into_iter().zip(links).collect();
         // If requests fail, a cause explains as much of the excess as of the failures.
@@ -145,14 +146,13 @@ impl Outcomes {
         if let Some(root) = found.iter().position(|((_, f), _)| f.role == Role::Root) {
             found[..=root].rotate_right(1);
         }
-        let unjudged = self.not_judged.len() as f64;
         let mut findings: Vec<Finding> = Vec::new();
         for ((rule, found), link) in found {
             let explains_ratio = ratio(rule, found.explains_ms);
             // The chance that not all of the evidence misleads; then how much is left unexplained.
             let confidence = confidence::combine(&found) * (0.5 + 0.5 * (explains_ratio / 0.8).min(1.0))
-                - UNJUDGED_PENALTY * unjudged
-                - rivals::upstream_penalty(rule.cause, &self.not_judged);
+                - UNJUDGED_PENALTY * unseen.len() as f64
+                - rivals::upstream_penalty(rule.cause, &unseen);
             let role = match found.role {
                 Role::Root if findings.iter().any(|f| f.role == Role::Root) => {
                     self.claims.push(rule.cause);

@@ -11,6 +11,7 @@ pub mod disk;
 pub mod locks;
 pub mod pooler;
 pub mod probe;
+pub mod runtime;
 mod statement_owner;
 pub mod statements;
 pub mod volume;

@@ -34,6 +34,7 @@ pub mod out_of_memory_kill;
 mod parts;
 pub mod plan_changed;
 pub mod readahead_too_large;
+pub mod runtime_pause;
 pub mod statement_mix_changed;
 pub mod table_cache_small;
 pub mod thread_pool_queue;
@@ -70,6 +71,7 @@ pub const ALL: &[&Rule] = &[
     &accept_queue_overflow::RULE,
     &liveness_probe_kill::RULE,
     &worker_pool_exhausted::RULE,
+    &runtime_pause::RULE,
     &connection_pool_exhausted::RULE,
     &downstream_slow::RULE,
     &n_plus_one_queries::RULE,
