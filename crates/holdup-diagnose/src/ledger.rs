@@ -18,6 +18,7 @@ mod by_proxy;
 mod by_request;
 mod by_sessions;
 mod instants;
+mod runtime;
 
 use std::collections::BTreeSet;
 
@@ -93,6 +94,7 @@ pub fn ledger(case: &Case<'_>) -> Vec<LedgerRow> {
     // What waits in front of the app comes before the app's own parts.
     let outside = by_outside::parts(case, !parts.is_empty());
     parts.splice(0..0, by_proxy::parts(case).into_iter().chain(outside));
+    runtime::take_out(case, &mut parts);
     let cpu_ms = by_metrics::app_cpu_ms(case);
     let measured = MeasuredParts { parts, all_answered };
     let joined = Joined::new(case.accounts());
