@@ -41,6 +41,7 @@ mod repeats;
 mod replay;
 mod report;
 mod rivals;
+mod runtimes;
 mod schemas;
 mod search;
 mod secrets;
