@@ -7,6 +7,7 @@ pub const FAULT: Fault = Fault {
     name: "collector_pauses",
     family: Family::App,
     mechanism: "The garbage collector stops the app for as long as its many objects take.",
+    causes: &["runtime_pause"],
     parameters: &[Parameter::new("objects", 200000.0, 2500000.0)],
     fits: |topology| topology.app == App::Python,
     start: |env, values| {
