@@ -72,6 +72,10 @@ struct Cli {
     #[arg(long, requires = "score")]
     fresh: bool,
 
+    /// Print each draw that clients felt with its answers, too
+    #[arg(long, requires = "score")]
+    each: bool,
+
     /// Print which verdicts moved since the rules whose hash begins so
     #[arg(long, value_name = "RULES", conflicts_with_all = ["list", "try_out", "score"])]
     blame: Option<String>,
@@ -129,7 +133,7 @@ fn run(cli: &Cli) -> Result<()> {
         return Ok(());
     }
     if cli.score {
-        return score(&root, &dir, &corpus, cli.fresh);
+        return score(&root, &dir, &corpus, cli);
     }
     if let Some(prefix) = &cli.blame {
         let draws = corpus.read()?;
@@ -174,12 +178,12 @@ fn try_out(root: &Path, holdup: &Path, dir: &Path, cli: &Cli) -> Result<()> {
     Ok(())
 }
 
-fn score(root: &Path, dir: &Path, corpus: &Corpus, has_fresh: bool) -> Result<()> {
+fn score(root: &Path, dir: &Path, corpus: &Corpus, cli: &Cli) -> Result<()> {
     let hash = rules::hash(root)?;
     println!("rules {hash}\n");
     let mut ledger = Ledger::read(&root.join("xtask/strangers/ledger.txt"))?;
     let draws = corpus.read()?;
-    if has_fresh {
+    if cli.fresh {
         ledger.spend(draws.iter().map(|(_, truth)| truth.draw.seed), &hash)?;
     }
     let worth = |truth: &Truth| ledger.worth(truth.draw.seed, &hash);
@@ -194,6 +198,9 @@ fn score(root: &Path, dir: &Path, corpus: &Corpus, has_fresh: bool) -> Result<()
             let title = format!("{} draws, {title}", chosen.len());
             println!("{}", Table::new(chosen, &answers).text(&title));
         }
+    }
+    if cli.each {
+        print!("{}", report::each(&seen, &answers));
     }
     if seen.len() < draws.len() {
         println!("{} fresh draws are not judged; --fresh scores them, once", draws.len() - seen.len());

@@ -70,6 +70,36 @@ impl Table {
     }
 }
 
+/// A line for each draw that clients felt, and one for what each watcher was answered.
+pub fn each(draws: &[(PathBuf, Truth)], answers: &Answers) -> String {
+    let mut text = String::new();
+    for (_, truth) in draws.iter().filter(|(_, truth)| truth.symptom.is_felt()) {
+        let (symptom, failed) = (&truth.symptom, truth.symptom.fault.failed_ratio * 1e2);
+        let _ = writeln!(
+            text,
+            "{}; {:.1} ms -> {:.1} ms, {failed:.0} % failed",
+            truth.draw, symptom.baseline.mean_ms, symptom.fault.mean_ms
+        );
+        let causes: Vec<&str> = truth.played.iter().flat_map(|played| &played.causes).map(String::as_str).collect();
+        let right = if causes.is_empty() { "none yet".to_owned() } else { causes.join(", ") };
+        let _ = writeln!(text, "  {:<20}{right}", "right");
+        for watcher in Watcher::ALL {
+            let Some(answer) = answers.get(&key(truth.draw.seed, watcher)) else { continue };
+            let verdict =
+                if answer.is_named { "found".to_owned() } else { format!("{:?}", answer.verdict).to_lowercase() };
+            let ranking: Vec<&str> = answer.ranking.iter().take(3).map(String::as_str).collect();
+            let _ = writeln!(
+                text,
+                "  {:<20}{verdict:<10} {:.2}  {}",
+                watcher.name(),
+                answer.confidence,
+                ranking.join(", ")
+            );
+        }
+    }
+    text
+}
+
 fn line(score: &Score) -> String {
     let share = |count: usize, all: usize| {
         if all == 0 { "-".to_owned() } else { format!("{:.0} %", count as f64 / all as f64 * 1e2) }
