@@ -68,6 +68,9 @@ fn a_corpus_is_scored_and_answers_are_kept() {
     // Faults, top-1, top-3, undecided, missed, wrong, nameless, accused.
     assert_eq!(figures(&said, "everything  ")[..8], ["1", "100", "100", "0", "0", "0", "0/0", "0/1"]);
     assert_eq!(figures(&said, "database  ").len(), 9);
+    let each = bench(dir.path(), &["--score", "--each"]);
+    let told: Vec<&str> = each.lines().filter(|line| line.starts_with("  everything")).collect();
+    assert!(told[0].contains("found") && told[0].ends_with("thread_pool_queue") && told.len() == 2, "{told:?}");
     let hash = said["rules ".len()..].split_whitespace().next().unwrap();
     let blamed = bench(dir.path(), &["--blame", &hash[..6]]);
     assert!(blamed.contains("better: 0") && blamed.contains("worse: 0") && blamed.contains("neither: 0"), "{blamed}");
