@@ -243,7 +243,7 @@ fn random_groups_are_whole_and_keep_the_mean_rate() {
     let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
     let variance = gaps.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
     assert!((mean - 1.0).abs() < 0.03 && (variance - 1.0).abs() < 0.08, "{mean} {variance}");
-    // The order of the two does not matter, and groups of one are no groups.
+    // The order of the two does not matter, and groups of one change nothing.
     let plain = Schedule::constant(50.0, 9 * S);
     assert_eq!(plain.clone().in_groups(4).poisson(3), plain.clone().poisson(3).in_groups(4));
     assert_eq!(plain.clone().poisson(3).in_groups(1), plain.poisson(3));

@@ -67,8 +67,8 @@ impl View<'_> {
     }
 
     /// Requests that wait in proxies' queues, by instant, less those of other clients. `own` is how
-    /// many requests the client got answered in the window: where a backend answered more, as large
-    /// a share of its queue is of others.
+    /// many requests the client got answered in the window: where a backend answered more, others
+    /// have as large a share of its queue.
     pub fn queued_at_proxy(&self, own: f64) -> Levels {
         let queued = haproxy::QUEUED_REQUESTS.name;
         let whole = |source: &str| {

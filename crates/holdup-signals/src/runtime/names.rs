@@ -19,7 +19,7 @@ pub enum Stop {
 pub(super) struct StopCounter {
     /// The end of the metric's name: libraries let users put a prefix in front.
     pub(super) ends: &'static str,
-    /// Counter of the stops, which replaces that end; none if there is no such counter.
+    /// Counter of the stops, which replaces that end; none without such a counter.
     pub(super) count_ends: Option<&'static str>,
     pub(super) runtime: &'static str,
     pub(super) stop: Stop,
