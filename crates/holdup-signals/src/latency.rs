@@ -1,7 +1,8 @@
 //! Which source measured response time. The client's own requests are best. Where holdup only
 //! watched, the app's HTTP metrics stand for them, or else a proxy in front of it. Without either,
-//! the time that statements wait in the database does, by Little's law (sessions waiting = rate x wait). Execution is left out
-//! there, because a batch job's long statements would count as a delay of all others.
+//! the time that statements wait in the database does, by Little's law (sessions waiting = rate x
+//! wait). Execution is left out there, because a batch job's long statements would count as a delay
+//! of all others.
 //!
 //! For PostgreSQL these are the active client sessions that wait for a disk, a lock or another
 //! process, and its transactions. If there are only a cloud's figures of a database, the response

@@ -1,5 +1,6 @@
-//! Collectors of app servers, on real ones: Puma, gunicorn, unicorn, uWSGI, PHP-FPM, and HAProxy and nginx in front of them, each in a folder and on a port of its own. Where one is
-//! not installed its test says so and passes, unless `CI` is set.
+//! Collectors of app servers, on real ones: Puma, gunicorn, unicorn, uWSGI, PHP-FPM, and HAProxy and
+//! nginx in front of them, each in a folder and on a port of its own. Where one is not installed its
+//! test says so and passes, unless `CI` is set.
 
 mod outside;
 mod php_fpm;
