@@ -1,5 +1,5 @@
-//! What Puma, uWSGI, PHP-FPM and HAProxy tell of themselves: rows with finite numbers, and nothing in them that is no figure but a number or a pool's
-//! name, bounded. Each is given to all four.
+//! What Puma, uWSGI, PHP-FPM and HAProxy report: rows with finite numbers, and names of pools, all
+//! bounded. Each input is given to all four.
 
 #![no_main]
 

@@ -3,7 +3,7 @@
 //! nor listed as open. The confidence in another cause still counts it as unseen; changing that needs
 //! a new calibration.
 //!
-//! Pauses of an app's runtime are listed as open. If no source tells of a runtime, they lower no
+//! Pauses of an app's runtime are listed as open. If no source reports a runtime, they lower no
 //! confidence: most services of unknown make have none that pauses for long.
 
 use holdup_recording::Recording;

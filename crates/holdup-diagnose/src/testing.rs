@@ -3,6 +3,7 @@
 pub(crate) use holdup_signals::testing::*;
 
 use crate::case::Case;
+use crate::ledger::ledger;
 use crate::rules::{Outcome, Rule};
 use crate::verdict::Diagnosis;
 use holdup_signals::Missing;
@@ -22,6 +23,9 @@ pub(crate) trait Judged {
 
     /// Milliseconds that `rule` explains; 0 if it clears, none if it can't judge.
     fn explains(&self, rule: &Rule) -> Option<f64>;
+
+    /// Milliseconds of `part` in the ledger's row `all`, whose parts must sum to its response time.
+    fn part(&self, part: &str) -> f64;
 }
 
 impl Judged for SyntheticRecording {
@@ -60,5 +64,15 @@ impl Judged for SyntheticRecording {
             Ok(Outcome::Cleared(_)) => Some(0.0),
             Err(_) => None,
         }
+    }
+
+    fn part(&self, part: &str) -> f64 {
+        let rows = self.with(ledger);
+        // Without the row no comparison holds.
+        rows.iter().find(|row| row.band == "all").map_or(f64::NAN, |all| {
+            let sum: f64 = all.parts.iter().map(|p| p.ms).sum();
+            assert!((sum + all.residual_ms - all.response_ms).abs() < 0.01, "{all:?}");
+            all.parts.iter().find(|p| p.part == part).map_or(0.0, |p| p.ms)
+        })
     }
 }

@@ -119,7 +119,7 @@ impl View<'_> {
         Ok(most.into_values().collect())
     }
 
-    /// Whether any app tells of its runtime.
+    /// Whether any app reports on its runtime.
     pub fn has_runtime(&self) -> bool {
         self.runtime_stops().is_ok() || !self.go_schedulers().is_empty()
     }

@@ -103,7 +103,6 @@ fn dropping(view: &View<'_>, outside: &Outside) -> Vec<Window> {
 
 #[cfg(test)]
 mod tests {
-    use crate::ledger::ledger;
     use crate::testing::{Judged as _, SyntheticRecording};
 
     #[test]
@@ -121,11 +120,11 @@ mod tests {
             .gauge(server, "server_outgoing_pending_connections", &peer("5432"), 1.0);
         for (name, ms) in [("accept_queue", 200.0), ("downstream", 80.0), ("database", 20.0), ("app_other", 60.0)] {
             // At the very beginning fewer are on their way.
-            assert!((part(&made, name) - ms).abs() < 0.12 * ms, "{name}: {} of {ms}", part(&made, name));
+            assert!((made.part(name) - ms).abs() < 0.12 * ms, "{name}: {} of {ms}", made.part(name));
         }
         let puma =
             made.gauge("puma:app", "puma_pool_capacity", &[], 0.0).gauge("puma:app", "puma_max_threads", &[], 6.0);
-        assert!((part(&puma, "app_queue") - 40.0).abs() < 6.0, "{}", part(&puma, "app_queue"));
+        assert!((puma.part("app_queue") - 40.0).abs() < 6.0, "{}", puma.part("app_queue"));
     }
 
     #[test]
@@ -144,17 +143,8 @@ mod tests {
             [("database_execution", 40.0), ("database_disk_wait", 100.0), ("database", 40.0), ("app_other", 220.0)];
         for (name, ms) in parts {
             // At the very beginning fewer are on their way.
-            assert!((part(&made, name) - ms).abs() < 0.15 * ms, "{name}: {} of {ms}", part(&made, name));
+            assert!((made.part(name) - ms).abs() < 0.15 * ms, "{name}: {} of {ms}", made.part(name));
         }
-    }
-
-    /// Milliseconds of `part` in the row `all`.
-    fn part(made: &SyntheticRecording, part: &str) -> f64 {
-        let rows = made.with(ledger);
-        let all = rows.iter().find(|row| row.band == "all").expect("a row");
-        let sum: f64 = all.parts.iter().map(|p| p.ms).sum();
-        assert!((sum + all.residual_ms - all.response_ms).abs() < 0.01, "{all:?}");
-        all.parts.iter().find(|p| p.part == part).map_or(0.0, |p| p.ms)
     }
 
     #[test]
@@ -167,9 +157,9 @@ mod tests {
             .gauge(server, "tcp_accept_queue_length", &[("port", "8080")], 10.0)
             .gauge(server, "server_accepted_connections", &[("pid", "7")], 4.0)
             .gauge(server, "server_answering_connections", &[("pid", "7")], 4.0);
-        let calm = part(&made, "accept_queue");
+        let calm = made.part("accept_queue");
         assert!((calm - 200.0).abs() < 25.0, "{calm}");
-        let dropping = part(&made.counter(server, "tcp_listen_overflows_total", &[], 5.0), "accept_queue");
+        let dropping = made.counter(server, "tcp_listen_overflows_total", &[], 5.0).part("accept_queue");
         assert!((dropping - 320.0).abs() < 25.0, "{dropping}");
     }
 
@@ -178,7 +168,7 @@ mod tests {
         let made = |port: &str| {
             let labels = [("port", port)];
             let made = SyntheticRecording::new(12).requests(50, 400).target("http://127.0.0.1:8080");
-            part(&made.gauge("host", "tcp_accept_queue_length", &labels, 10.0), "accept_queue")
+            made.gauge("host", "tcp_accept_queue_length", &labels, 10.0).part("accept_queue")
         };
         assert!((made("8080") - 200.0).abs() < 25.0, "{}", made("8080"));
         assert!(made("9300").abs() < 1e-9, "{}", made("9300"));

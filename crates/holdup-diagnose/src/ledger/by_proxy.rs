@@ -25,7 +25,6 @@ pub(super) fn parts(case: &Case<'_>) -> Vec<(&'static str, Intervals)> {
 
 #[cfg(test)]
 mod tests {
-    use crate::ledger::ledger;
     use crate::testing::{Judged as _, SyntheticRecording};
 
     const SOURCE: &str = "haproxy:/run/h.sock";
@@ -40,15 +39,6 @@ mod tests {
             .counter(SOURCE, "haproxy_requests_total", &app, answered)
     }
 
-    /// Milliseconds of `part` in the row `all`.
-    fn part(made: &SyntheticRecording, part: &str) -> f64 {
-        let rows = made.with(ledger);
-        let all = rows.iter().find(|row| row.band == "all").expect("a row");
-        let sum: f64 = all.parts.iter().map(|p| p.ms).sum();
-        assert!((sum + all.residual_ms - all.response_ms).abs() < 0.01, "{all:?}");
-        all.parts.iter().find(|p| p.part == part).map_or(0.0, |p| p.ms)
-    }
-
     fn near(ms: f64, expected: f64) {
         // At the very beginning fewer are on their way.
         assert!((ms - expected).abs() < 0.12 * expected.max(50.0), "{ms} instead of {expected}");
@@ -56,10 +46,10 @@ mod tests {
 
     #[test]
     fn requests_in_its_queue_are_a_part_of_their_own() {
-        near(part(&made(50.0), "proxy_queue"), 280.0);
+        near(made(50.0).part("proxy_queue"), 280.0);
         // Half of them are of other clients.
-        near(part(&made(100.0), "proxy_queue"), 140.0);
-        near(part(&SyntheticRecording::new(12).requests(50, 400), "proxy_queue"), 0.0);
+        near(made(100.0).part("proxy_queue"), 140.0);
+        near(SyntheticRecording::new(12).requests(50, 400).part("proxy_queue"), 0.0);
     }
 
     #[test]
@@ -70,7 +60,7 @@ mod tests {
             .gauge(server, "server_accepted_connections", &[("pid", "7")], 4.0)
             .gauge(server, "server_answering_connections", &[("pid", "7")], 4.0);
         for (name, ms) in [("proxy_queue", 280.0), ("accept_queue", 40.0), ("app_other", 80.0)] {
-            near(part(&behind, name), ms);
+            near(behind.part(name), ms);
         }
     }
 
@@ -82,9 +72,9 @@ mod tests {
                     .counter("prometheus:app", "http_server_request_duration_seconds_sum", &[], 50.0 * app_s)
                     .counter("prometheus:app", "http_server_request_duration_seconds_count", &[], 50.0)
             };
-        near(part(&timed(0.1), "proxy_queue"), 280.0);
-        near(part(&timed(0.1), "network"), 20.0);
+        near(timed(0.1).part("proxy_queue"), 280.0);
+        near(timed(0.1).part("network"), 20.0);
         // A proxy behind the app is no queue in front of it.
-        near(part(&timed(0.399), "proxy_queue"), 1.0);
+        near(timed(0.399).part("proxy_queue"), 1.0);
     }
 }
