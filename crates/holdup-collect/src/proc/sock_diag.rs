@@ -287,10 +287,15 @@ mod tests {
             let _second = TcpStream::connect(address).unwrap();
             first.write_all(b"12345678").unwrap();
             accepted.read_exact(&mut [0]).unwrap();
+            // The file also lists what another test left behind on the same port, in TIME_WAIT.
+            let ours = |socket: &Socket| {
+                (socket.address, socket.port) == (address.ip(), address.port())
+                    && [LISTEN, ESTABLISHED].contains(&socket.state)
+            };
             let find = |all: &mut dyn FnMut(Each)| {
                 let mut found = BTreeMap::new();
                 all(&mut |socket| {
-                    if socket.port == address.port() {
+                    if ours(&socket) {
                         found.insert((socket.state, socket.inode), socket);
                     }
                 });
