@@ -16,7 +16,7 @@ pub use self::against::Incomparable;
 use crate::accounts::{Accounts, Sources};
 use crate::search;
 use holdup_signals::client::{client_queue_ms, is_latency, mean_over, service_ms, unloaded_ms};
-use holdup_signals::degradation;
+use holdup_signals::degradation::{self, Severity};
 use holdup_signals::latency::{self, Origin};
 use holdup_signals::objectives::{Objective, Run, watched};
 use holdup_signals::operations::{self, Operation};
@@ -24,8 +24,8 @@ use holdup_signals::view::Index;
 use holdup_signals::yardstick::SERVICE_SLOWED;
 use holdup_signals::{ClientView, Degradation, Distribution, Missing, Validity, View, WarmUp, Window, timing};
 
-/// Smallest excess that counts: users cannot feel less, and it cannot be measured across processes.
-const LEAST_EXCESS_MS: f64 = 1.0;
+/// Smallest excess that counts: less is a matter of where a process happened to run.
+const LEAST_EXCESS_MS: f64 = 0.2;
 
 /// If the generator was the limit for this share (0-1) of the episode or more, the measurements
 /// show the generator rather than the service.
@@ -284,6 +284,7 @@ impl<'a> Case<'a> {
             slow_mean_ms: times.mean()?,
             calm_mean_ms: 0.0,
             slow_p99_ms: times.quantile(0.99)?,
+            severity: Severity::Minor,
         });
         (self.accounts, self.calm_accounts) = (OnceLock::new(), OnceLock::new());
         (self.slow_requests, self.slow_ended) = (OnceLock::new(), OnceLock::new());

@@ -17,6 +17,7 @@ use crate::verdict::{
     Answer, Cleared, CoverageEntry, Diagnosis, Evidence, Finding, NotJudged, ObjectiveReport, Role, Span, round,
 };
 use crate::{applicable, audit, between, chain, confidence, figures, host_load, indicators, links, rivals};
+use holdup_signals::degradation::Severity;
 use holdup_signals::disturbance::{DISTURBED, Disturbance};
 use holdup_signals::validity::{self, Label};
 use holdup_signals::{Missing, Window};
@@ -24,6 +25,9 @@ use holdup_signals::{Missing, Window};
 /// A root cause that explains a smaller share (0-1) of the excess is not called the culprit: more
 /// than half of the time would have another cause.
 const CULPRIT_RATIO: f64 = 0.5;
+
+/// A minor slowdown without a culprit is no reason to call a service unhealthy below this factor.
+const UNEXPLAINED: f64 = 3.0;
 
 /// What to record to measure response time.
 const NO_LATENCY: &str = "--watch prometheus:http://APP/metrics or --watch mysql://USER@HOST:PORT or --watch postgresql://USER@HOST:PORT/DATABASE, or load from holdup run";
@@ -362,6 +366,11 @@ fn answer(
                 f.explains_ms.min(c.excess_ms()),
                 c.excess_ms()
             ),
+        ),
+        // Clear by itself, and nothing to act on: no objective was missed, no user would notice.
+        (Some(c), None) if c.severity == Severity::Minor && c.slow_mean_ms < UNEXPLAINED * c.calm_mean_ms => (
+            Answer::Healthy,
+            format!("Nothing is holding requests up{}; but {}, and no judged cause explains it.", met(case), c.text),
         ),
         (Some(_), None) if tied.is_some() => (Answer::Undecided, tied.unwrap_or_default().to_owned()),
         (Some(c), None) => {

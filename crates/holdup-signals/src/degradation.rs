@@ -33,8 +33,25 @@ const ERRORS_WITHOUT_OBJECTIVE: f64 = 0.05;
 /// Percentiles of a second with fewer requests than this say little; its slowest request decides.
 const FEW: u64 = 10;
 
+/// Episodes by change points that hold this share (0-1) of the degraded seconds stand for all.
+const MOST_DEGRADED: f64 = 0.5;
+
 /// Shortest baseline window, seconds.
 pub const CALM_SECONDS: usize = 2;
+
+/// If a request in two fails, the service is out of use.
+const OUTAGE_FAILED: f64 = 0.5;
+
+/// How bad it is, by absolute standards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Response time rose clearly, and every objective was met; without one, no user would complain.
+    Minor,
+    /// An objective was missed, or users notice.
+    Major,
+    /// Half of the requests fail.
+    Outage,
+}
 
 /// The baseline window of another recording, to compare with.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,6 +83,8 @@ pub struct Degradation {
     pub calm_mean_ms: f64,
     /// p99 in `slow`, milliseconds.
     pub slow_p99_ms: f64,
+    /// How bad it is.
+    pub severity: Severity,
 }
 
 impl Degradation {
@@ -88,6 +107,7 @@ impl Degradation {
         let mut degraded: Vec<bool> = seconds.iter().map(|s| is_degraded(s, objectives, reference)).collect();
         let levels = levels(seconds, calm);
         let missed: Vec<&Objective> = objectives.iter().filter(|o| o.missed.is_some()).collect();
+        let is_sustained = objectives.is_empty() && is_sustained(seconds, &degraded);
         let (text, is_slow) = if !missed.is_empty() {
             let texts: Vec<&str> = missed.iter().filter_map(|o| o.missed.as_deref()).collect();
             // A missed rate says nothing about the reason: the seconds do.
@@ -97,12 +117,12 @@ impl Degradation {
                 _ => true,
             };
             (texts.join("; "), missed.iter().any(of_time))
-        } else if objectives.is_empty() && is_sustained(seconds, &degraded) {
+        } else if is_sustained {
             what_rose(seconds, reference, operations)
-        } else if let (true, Some(worst)) = (objectives.is_empty(), worst(&levels)) {
+        } else if let Some(worst) = worst(&levels) {
             let within = |s: &Second| levels.iter().any(|e| e.window.contains(s.window.from));
             degraded = seconds.iter().map(within).collect();
-            (what_stood(worst), true)
+            (what_stood(worst, objectives), true)
         } else {
             return None;
         };
@@ -114,6 +134,10 @@ impl Degradation {
         };
         let (first, last) = stretches.iter().copied().max_by(|a, b| lost(a).total_cmp(&lost(b)))?;
         let slow = times(&seconds[first..=last]);
+        for (i, second) in seconds.iter().enumerate() {
+            let is_within = stretches.iter().any(|(a, b)| (*a..=*b).contains(&i));
+            degraded[i] |= is_within || levels.iter().any(|level| level.window.contains(second.window.from));
+        }
         let own = || {
             let (a, b) = longest_calm(seconds, &degraded)?;
             Some((Window { from: seconds[a].window.from, to: seconds[b - 1].window.to }, &seconds[a..b]))
@@ -131,6 +155,7 @@ impl Degradation {
             slow_mean_ms: slow.mean().unwrap_or(0.0),
             calm_mean_ms: calm.and_then(|(_, seconds)| times(seconds).mean()).unwrap_or(0.0),
             slow_p99_ms: slow.quantile(0.99).unwrap_or(0.0),
+            severity: severity(&seconds[first..=last], !missed.is_empty() || is_sustained, &levels),
         })
     }
 }
@@ -153,6 +178,7 @@ impl Degradation {
             slow_mean_ms: slow_times.mean()?,
             calm_mean_ms: calm.and_then(|w| times(w).mean()).unwrap_or(0.0),
             slow_p99_ms: slow_times.quantile(0.99)?,
+            severity: Severity::Major,
         })
     }
 }
@@ -177,9 +203,9 @@ pub fn is_any_degraded(view: &ClientView, objectives: &[Objective], calm: Option
     view.seconds.iter().any(|s| is_degraded(s, objectives, reference))
 }
 
-/// Episodes as index ranges, ends included: from the first degraded second to the last. If change
-/// points find several episodes, each of them with the degraded seconds next to it. None without a
-/// degraded second.
+/// Episodes as index ranges, ends included: those of the change points, each with the degraded
+/// seconds next to it. If these do not hold most degraded seconds: from the first degraded second to
+/// the last. None without a degraded second.
 fn stretches(seconds: &[Second], degraded: &[bool], levels: &[Episode]) -> Option<Vec<(usize, usize)>> {
     let last = seconds.len().checked_sub(1)?;
     let first_degraded = degraded.iter().position(|d| *d).unwrap_or(0);
@@ -200,11 +226,14 @@ fn stretches(seconds: &[Second], degraded: &[bool], levels: &[Episode]) -> Optio
             b += 1;
         }
         match all.last_mut() {
-            Some(before) if a <= before.1 + 1 => before.1 = b,
+            Some(before) if a <= before.1 + 1 => before.1 = before.1.max(b),
             _ => all.push((a, b)),
         }
     }
-    Some(if all.len() > 1 { all } else { vec![(first_degraded, last_degraded)] })
+    let count = |range: &[bool]| range.iter().filter(|d| **d).count();
+    let held: usize = all.iter().map(|(a, b)| count(&degraded[*a..=*b])).sum();
+    let is_most = held as f64 >= MOST_DEGRADED * count(degraded) as f64;
+    Some(if all.is_empty() || !is_most { vec![(first_degraded, last_degraded)] } else { all })
 }
 
 /// The episode with the highest level.
@@ -212,13 +241,23 @@ fn worst(levels: &[Episode]) -> Option<&Episode> {
     levels.iter().max_by(|a, b| a.level_ms.total_cmp(&b.level_ms))
 }
 
-/// Says that response time stood high although no single second counts as slow.
-fn what_stood(worst: &Episode) -> String {
+/// How bad the seconds of an episode are; `is_missed` if objectives, or what stands for them, say so.
+fn severity(episode: &[Second], is_missed: bool, levels: &[Episode]) -> Severity {
+    let (failed, all) = episode.iter().fold((0, 0), |(failed, all), s| (failed + s.errors, all + s.offered));
+    if failed as f64 >= OUTAGE_FAILED * all.max(1) as f64 {
+        return Severity::Outage;
+    }
+    let is_noticed = |level: &Episode| level.level_ms >= level.calm_ms + DEGRADED_AT_LEAST_MS;
+    if is_missed || levels.iter().any(is_noticed) { Severity::Major } else { Severity::Minor }
+}
+
+/// Says that response time stood high although no objective was missed and no single second counts
+/// as slow.
+fn what_stood(worst: &Episode, objectives: &[Objective]) -> String {
     let seconds = thousands(worst.window.seconds());
     let (level, calm) = (ms(worst.level_ms), ms(worst.calm_ms));
-    format!(
-        "response time stood at {level} for {seconds} s, against {calm} in the baseline window (no objective was given)"
-    )
+    let of = if objectives.is_empty() { "no objective was given" } else { "every objective was met" };
+    format!("response time stood at {level} for {seconds} s, against {calm} in the baseline window ({of})")
 }
 
 /// What got worse, in words, and whether that is response time.
@@ -418,8 +457,28 @@ mod tests {
             complaint.text
         );
         assert_eq!((complaint.slow.from, complaint.slow.to), (60_000_000_000, 100_000_000_000));
-        // An objective that is met is the last word.
-        assert_eq!(find(&rows, Some("p99 < 400ms")), None);
+        // An objective that is met says how bad it is, not whether something happened.
+        let met = find(&rows, Some("p99 < 400ms")).unwrap();
+        assert_eq!((met.slow, met.severity), (complaint.slow, Severity::Minor));
+        assert!(met.text.ends_with("(every objective was met)"), "{}", met.text);
+    }
+
+    /// A twentieth of the requests waits for a lock: the middle of the seconds does not move.
+    #[test]
+    fn a_mean_that_doubles_is_an_episode_and_a_drift_is_none() {
+        let slow = |s: i64, n: i64| if (20..40).contains(&s) && n % 20 == 0 { 60.0 } else { 3.0 };
+        let mut rows = requests(40, 60, |_| 3.0);
+        for (n, row) in rows.iter_mut().enumerate() {
+            let second = row.intended_at / 1_000_000_000;
+            row.done_at = row.intended_at + (slow(second, n as i64) * 1e6) as i64;
+        }
+        let found = find(&rows, None).unwrap();
+        assert_eq!((found.slow.from, found.slow.to), (20_000_000_000, 40_000_000_000));
+        let drift = requests(40, 60, |s| 3.0 * 1.2_f64.powi(s as i32 / 10));
+        assert_eq!(find(&drift, None), None);
+        // What is slow first and then quick has warmed up.
+        let warmed = requests(40, 60, |s| if s < 10 { 6.0 } else { 3.0 });
+        assert_eq!(find(&warmed, None), None);
     }
 
     #[test]

@@ -1,9 +1,10 @@
-//! Episodes: stretches in which response time stood far above the recording's baseline. holdup
+//! Episodes: stretches in which response time stood clearly above the recording's baseline. holdup
 //! finds them all by itself, without being told where to look.
 //!
-//! The method takes one figure of every second: the response time of the requests due in it, with
-//! unfinished ones at their age. If no request was due because all were waiting, it is the age of
-//! the oldest in flight. Then:
+//! The method takes two figures of every second: the middle of the response times of the requests
+//! due in it, with unfinished ones at their age, and their mean, which a slow twentieth of the
+//! requests moves. If no request was due because all were waiting, both are the age of the oldest in
+//! flight. Then, for each of the two:
 //!
 //! 1. *Spikes* are removed by a running median of five seconds, on the logarithm, because slowness
 //!    multiplies.
@@ -12,8 +13,10 @@
 //!    noise. The penalty for a cut is Schwarz's (G. Schwarz, Annals of Statistics 6(2), 1978),
 //!    times what smoothing and autocorrelated noise need. The best set of cuts is found exactly (B.
 //!    Jackson and others, IEEE Signal Processing Letters 12(2), 2005: optimal partitioning).
-//! 3. *Levels*: the baseline is the level of the fastest quarter of the time. A piece is degraded
-//!    from [`SLOWER`] times that and [`SLOWER_BY_MS`] more. Pieces between two degraded ones belong
+//! 3. *Levels*: the baseline is the level of the fastest quarter of the time, and every level that
+//!    steps of less than [`STEP`] lead to: a drift is no episode, a jump is. A piece is degraded if
+//!    it stands a factor of [`JUMP`] above all of these and further from the baseline than noise
+//!    moves a level, or [`SLOWER`] times above the baseline. Pieces between two degraded ones belong
 //!    to the episode unless they return to near the baseline.
 //!
 //! A single slow second is not an episode, and neither is a slow drift by a factor of two or three.
@@ -21,16 +24,24 @@
 use super::Window;
 use super::client::Second;
 
-/// A piece is degraded from this many times the baseline. On shared machines a healthy second's
-/// median moves by a factor of two to three.
+/// A piece is degraded from this many times the baseline on, however it got there: a drift of two
+/// or three is ordinary on shared machines.
 const SLOWER: f64 = 5.0;
 
 /// … and this many milliseconds above it.
 const SLOWER_BY_MS: f64 = 5.0;
 
-/// Between two degraded pieces, a piece of at least this many times the baseline is still part of
-/// the episode.
-const NOT_BACK: f64 = 2.5;
+/// A piece is degraded from this many times the highest level of the baseline on, too.
+const JUMP: f64 = 1.6;
+
+/// … and this many milliseconds above it: less is a matter of where a process happened to run.
+const JUMP_BY_MS: f64 = 0.2;
+
+/// A level within this factor of one that belongs to the baseline belongs to it as well.
+const STEP: f64 = 1.35;
+
+/// A jump is this many times the error by which noise moves the difference of two levels.
+const CLEAR: f64 = 5.0;
 
 /// Shortest episode, seconds; it also needs as many points.
 const LEAST_SECONDS: f64 = 5.0;
@@ -67,6 +78,13 @@ pub struct Episode {
     pub calm_ms: f64,
 }
 
+impl Episode {
+    /// How many times the baseline its level is.
+    pub fn ratio(&self) -> f64 {
+        self.level_ms / self.calm_ms.max(LEAST_MS)
+    }
+}
+
 /// One point of the series.
 #[derive(Clone, Copy, Debug)]
 struct Point {
@@ -76,26 +94,45 @@ struct Point {
 
 /// The episodes in `seconds`, in time order.
 pub fn find(seconds: &[Second]) -> Vec<Episode> {
-    let points = pooled(&seconds.iter().filter_map(point).collect::<Vec<_>>());
+    let figures: [fn(&Second) -> Option<f64>; 2] = [middle_ms, |second| second.response_ms.mean()];
+    let mut all: Vec<Episode> = figures.into_iter().flat_map(|figure| in_series(seconds, figure)).collect();
+    all.sort_by_key(|episode| (episode.window.from, episode.window.to));
+    let mut joined: Vec<Episode> = Vec::new();
+    for episode in all {
+        match joined.last_mut() {
+            Some(before) if episode.window.from < before.window.to => {
+                let window = Window { from: before.window.from, to: before.window.to.max(episode.window.to) };
+                let clearer = if episode.ratio() > before.ratio() { episode } else { *before };
+                *before = Episode { window, ..clearer };
+            }
+            _ => joined.push(episode),
+        }
+    }
+    joined
+}
+
+/// The episodes by one figure of each second.
+fn in_series(seconds: &[Second], figure: impl Fn(&Second) -> Option<f64>) -> Vec<Episode> {
+    let points = pooled(&seconds.iter().filter_map(|second| point(second, figure(second))).collect::<Vec<_>>());
     if points.len() < 2 * LEAST_POINTS {
         return Vec::new();
     }
     let raw: Vec<f64> = points.iter().map(|p| p.log_ms).collect();
-    let smooth = running_median(&raw);
-    let pieces = pieces(&smooth, noise(&raw));
+    let noise = noise(&raw);
+    let pieces = pieces(&running_median(&raw), noise);
     let levels: Vec<f64> = pieces.iter().map(|(a, b)| median(&raw[*a..*b])).collect();
-    let calm = calm(&pieces, &levels);
-    let (calm_ms, ms) = (calm.exp(), |level: f64| level.exp());
-    let is_degraded = |level: f64| ms(level) >= SLOWER * calm_ms && ms(level) >= calm_ms + SLOWER_BY_MS;
-    let is_back = |level: f64| ms(level) < NOT_BACK * calm_ms;
+    let baseline = Baseline::new(&pieces, &levels, noise);
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for (i, level) in levels.iter().enumerate() {
-        if !is_degraded(*level) {
+        // What is slow from the start and then quick may only have warmed up.
+        let has_before = levels[..i].iter().any(|before| *before <= baseline.highest);
+        let is_jump = has_before && baseline.is_jump(*level, pieces[i].1 - pieces[i].0);
+        if !is_jump && !baseline.is_far(*level) {
             continue;
         }
         match runs.last_mut() {
             // The pieces in between do not return to near the baseline.
-            Some(run) if levels[run.1..i].iter().all(|between| !is_back(*between)) => run.1 = i + 1,
+            Some(run) if levels[run.1..i].iter().all(|between| !baseline.is_near(*between, *level)) => run.1 = i + 1,
             _ => runs.push((i, i + 1)),
         }
     }
@@ -103,21 +140,72 @@ pub fn find(seconds: &[Second]) -> Vec<Episode> {
         let (a, b) = (pieces[from].0, pieces[to - 1].1);
         let window = Window { from: points[a].window.from, to: points[b - 1].window.to };
         let is_long = window.seconds() >= LEAST_SECONDS && b - a >= LEAST_POINTS;
-        is_long.then(|| Episode { window, level_ms: median(&raw[a..b]).exp(), calm_ms })
+        is_long.then(|| Episode { window, level_ms: median(&raw[a..b]).exp(), calm_ms: baseline.level.exp() })
     };
     runs.into_iter().filter_map(episode).collect()
 }
 
-/// The middle of a second's response times, which a few slow requests move little and half of them
-/// do: the geometric mean of three percentiles. None if no request was due and none in flight.
-fn point(second: &Second) -> Option<Point> {
-    let ms = match (second.quantile(0.5), second.quantile(0.75), second.quantile(0.9)) {
-        (Some(a), Some(b), Some(c)) => {
-            let log = |ms: f64| ms.max(LEAST_MS).ln();
-            return Some(Point { window: second.window, log_ms: (log(a) + log(b) + log(c)) / 3.0 });
+/// The level that episodes stand above, as logarithms.
+struct Baseline {
+    /// Level of the fastest [`CALM_SHARE`] of the time.
+    level: f64,
+    /// Highest level that small steps lead to from there.
+    highest: f64,
+    /// Points at these levels.
+    points: usize,
+    /// Noise of one point.
+    noise: f64,
+}
+
+impl Baseline {
+    fn new(pieces: &[(usize, usize)], levels: &[f64], noise: f64) -> Self {
+        let mut by_level: Vec<(f64, usize)> =
+            levels.iter().zip(pieces).map(|(level, (a, b))| (*level, b - a)).collect();
+        by_level.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let all: usize = by_level.iter().map(|(_, count)| count).sum();
+        let (mut level, mut highest, mut points) = (0.0, 0.0, 0);
+        for (next, count) in by_level {
+            if (points as f64) < CALM_SHARE * all as f64 {
+                level = next;
+            } else if next - highest >= STEP.ln() {
+                break;
+            }
+            highest = next;
+            points += count;
         }
-        _ => second.waiting_ms?,
-    };
+        Self { level, highest, points, noise }
+    }
+
+    /// Whether a piece of `points` at `level` is higher than steps and noise explain.
+    fn is_jump(&self, level: f64, points: usize) -> bool {
+        let error = self.noise * (1.0 / points.max(1) as f64 + 1.0 / self.points.max(1) as f64).sqrt();
+        level - self.highest >= JUMP.ln()
+            && level.exp() >= self.level.exp() + JUMP_BY_MS
+            && level - self.level >= CLEAR * error
+    }
+
+    /// Whether `level` is degraded by any path.
+    fn is_far(&self, level: f64) -> bool {
+        let (ms, calm_ms) = (level.exp(), self.level.exp());
+        ms >= SLOWER * calm_ms && ms >= calm_ms + SLOWER_BY_MS
+    }
+
+    /// Whether `level` is nearer to the baseline than to the degraded level `after`.
+    fn is_near(&self, level: f64, after: f64) -> bool {
+        level - self.level < 0.5 * (after - self.level)
+    }
+}
+
+/// The middle of a second's response times, milliseconds, which a few slow requests move little and
+/// half of them do: the geometric mean of three percentiles.
+fn middle_ms(second: &Second) -> Option<f64> {
+    let log = |q: f64| second.quantile(q).map(|ms| ms.max(LEAST_MS).ln());
+    Some(((log(0.5)? + log(0.75)? + log(0.9)?) / 3.0).exp())
+}
+
+/// The point of a second; none if no request was due and none in flight.
+fn point(second: &Second, ms: Option<f64>) -> Option<Point> {
+    let ms = ms.or(second.waiting_ms)?;
     Some(Point { window: second.window, log_ms: ms.max(LEAST_MS).ln() })
 }
 
@@ -181,19 +269,4 @@ fn pieces(values: &[f64], noise: f64) -> Vec<(usize, usize)> {
     }
     cuts.reverse();
     cuts
-}
-
-/// The level of the fastest [`CALM_SHARE`] of the time.
-fn calm(pieces: &[(usize, usize)], levels: &[f64]) -> f64 {
-    let mut by_level: Vec<(f64, usize)> = levels.iter().zip(pieces).map(|(level, (a, b))| (*level, b - a)).collect();
-    by_level.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let all: usize = by_level.iter().map(|(_, count)| count).sum();
-    let mut taken = 0;
-    for (level, count) in by_level {
-        taken += count;
-        if taken as f64 >= CALM_SHARE * all as f64 {
-            return level;
-        }
-    }
-    0.0
 }
