@@ -2,23 +2,23 @@
 //! and of the baseline window that rules look through.
 
 mod against;
+mod measured;
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use holdup_recording::objective::State;
 use holdup_recording::rows::Request;
 use holdup_recording::{Recording, metrics};
 
 pub(crate) use self::against::BaselineRecording;
 pub use self::against::Incomparable;
+use self::measured::{Basis, Measured};
 use crate::accounts::{Accounts, Sources};
-use crate::search;
 use holdup_signals::client::{client_queue_ms, is_latency, mean_over, service_ms, unloaded_ms};
-use holdup_signals::degradation::{self, Severity};
+use holdup_signals::degradation::Severity;
 use holdup_signals::latency::{self, Origin};
-use holdup_signals::objectives::{Objective, Run, watched};
+use holdup_signals::objectives::Objective;
 use holdup_signals::operations::{self, Operation};
 use holdup_signals::view::Index;
 use holdup_signals::yardstick::SERVICE_SLOWED;
@@ -99,53 +99,15 @@ impl<'a> Case<'a> {
         let requests: Vec<&Request> =
             rows.iter().filter(|r| window.is_none_or(|w| w.contains(r.intended_at))).collect();
         let index = Index::new(&recording.tables);
-        let (mut client, measured_by) = latency::best(&requests, &index, whole);
         // A request for a part of the run means exactly that part.
         let warm_up = WarmUp::find(manifest, &requests, window.is_none());
-        client.seconds.retain(|s| s.window.from >= warm_up.measured_from());
         let operations = operations::summarize(recording, &requests, window, warm_up.measured_from());
         let validity = Validity::judge(manifest, &index, &requests, whole);
-
-        let objectives = match &manifest.load {
-            None => watched::judge(manifest, &client, measured_by),
-            Some(_) => {
-                let measured_from = warm_up.measured_from();
-                Run { recording, requests: &requests, operations: &operations, window, measured_from }.judge()
-            }
-        };
-        // Objectives that nothing watched can judge say nothing of whether it was slow.
-        let is_open = manifest.load.is_none() && objectives.iter().all(|o| o.judgement.state == State::NotJudged);
-        let held: &[Objective] = if is_open { &[] } else { &objectives };
-
-        let other = against.as_ref().map(|a| &a.calm);
-        let find = |client: &ClientView| {
-            let degradation = Degradation::find(client, &operations, held, other).or_else(|| {
-                let limited = search::limited(recording).filter(|_| window.is_none())?;
-                Degradation::of_generator(client, limited)
-            })?;
-            Some(Degradation { text: measured_by.qualify(&degradation.text), ..degradation })
-        };
-        let mut found = find(&client);
-        // A quick volume says nothing about requests.
-        let is_idle = measured_by == Origin::Volume && found.is_none();
-        let origin = if is_idle { Origin::DatabaseSessions } else { measured_by };
-        if is_idle {
-            client.seconds.clear();
-        }
-        let explained = found.as_ref().map_or(whole, |c| c.slow);
-        let mut limited_ratio = validity.spoiled_ratio(explained);
-        let mut left_out = Vec::new();
-        if found.is_some() && limited_ratio > 0.0 && limited_ratio < SPOILED {
-            let limited: Vec<Window> = validity.spoiled().collect();
-            let overlaps = |s: Window| limited.iter().any(|l| l.from < s.to && s.from < l.to);
-            let mut rest = client.clone();
-            rest.seconds.retain(|s| !overlaps(s.window));
-            match find(&rest).filter(|_| degradation::is_any_degraded(&rest, held, other)) {
-                Some(degradation) => (found, left_out) = (Some(degradation), limited),
-                // The generator causes the whole symptom.
-                None => limited_ratio = 1.0,
-            }
-        }
+        let healthy = against.as_ref().map(|a| (&a.calm, a.healthy.origin));
+        let basis = Basis { recording, requests: &requests, operations: &operations, window, healthy };
+        let (of, found) = basis.choose(latency::measured(&requests, &index, whole), warm_up.measured_from());
+        let (found, limited_ratio, left_out) = basis.leave_out_spoiled(&of, found, &validity, whole);
+        let Measured { client, origin, objectives } = of;
         Self {
             recording,
             client,
@@ -336,8 +298,8 @@ impl<'a> Case<'a> {
 
     /// Requests that ended within `window` after they had reached the service: successful ones, and
     /// given-up ones, which were served for as long. The time that threads and sessions spent is
-    /// shared among them. Without request rows it is the count of the app's metrics, the proxy's
-    /// requests, the database's statements, or its volume's operations.
+    /// shared among them. Without request rows it is the count of the app's metrics, of the proxy's
+    /// requests, of the database's statements, or of its volume's operations.
     ///
     /// # Errors
     /// If nothing was recorded that counts any of these.
@@ -347,7 +309,7 @@ impl<'a> Case<'a> {
         }
         if self.origin != Origin::Client {
             let view = self.view(window);
-            if matches!(self.origin, Origin::Volume | Origin::Proxy) {
+            if matches!(self.origin, Origin::Volume | Origin::Proxy | Origin::DatabaseStatements) {
                 let within = self.client.seconds.iter().filter(|s| window.contains(s.window.from));
                 return Ok(within.map(|s| s.offered).sum::<u64>() as f64);
             }

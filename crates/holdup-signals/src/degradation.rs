@@ -197,10 +197,10 @@ fn levels(seconds: &[Second], calm: Option<&Baseline>) -> Vec<Episode> {
     levels
 }
 
-/// Whether any second of `view` is degraded.
+/// Whether any second of `view` is degraded, or stands out of the baseline with others.
 pub fn is_any_degraded(view: &ClientView, objectives: &[Objective], calm: Option<&Baseline>) -> bool {
     let reference = calm_median(calm.map_or(&view.seconds[..], |c| &c.seconds[..]));
-    view.seconds.iter().any(|s| is_degraded(s, objectives, reference))
+    view.seconds.iter().any(|s| is_degraded(s, objectives, reference)) || !levels(&view.seconds, calm).is_empty()
 }
 
 /// Episodes as index ranges, ends included: those of the change points, each with the degraded

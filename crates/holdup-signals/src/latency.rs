@@ -1,8 +1,9 @@
 //! Which source measured response time. The client's own requests are best. Where holdup only
 //! watched, the app's HTTP metrics stand for them, or else a proxy in front of it. Without either,
-//! the time that statements wait in the database does, by Little's law (sessions waiting = rate x
-//! wait). Execution is left out there, because a batch job's long statements would count as a delay
-//! of all others.
+//! the time that the service's statements take does, by the server's counters; and the time that
+//! they wait in the database, by Little's law (sessions waiting = rate x wait), which also has what
+//! the server does not count as their time. Execution is left out there, because a batch job's long
+//! statements would count as a delay of all others.
 //!
 //! For PostgreSQL these are the active client sessions that wait for a disk, a lock or another
 //! process, and its transactions. If there are only a cloud's figures of a database, the response
@@ -10,6 +11,7 @@
 //! requests.
 
 mod proxy;
+mod statements;
 
 use std::collections::BTreeMap;
 
@@ -31,6 +33,8 @@ pub enum Origin {
     AppMetrics,
     /// A proxy's requests in flight and their rate, by Little's law.
     Proxy,
+    /// The database's counters of the statements that it is sent all the time.
+    DatabaseStatements,
     /// The database's sessions and statement rate, by Little's law.
     DatabaseSessions,
     /// CloudWatch's figures of a database's volume.
@@ -44,6 +48,7 @@ impl Origin {
             Self::Client => "as the client measured it",
             Self::AppMetrics => "by the app's metrics",
             Self::Proxy => "by the proxy's requests in flight",
+            Self::DatabaseStatements => "by the database's counters of statements",
             Self::DatabaseSessions => "by the database's sessions",
             Self::Volume => "by CloudWatch's figures of a volume",
         }
@@ -57,6 +62,7 @@ impl Origin {
             Origin::Client => text.to_owned(),
             Origin::AppMetrics => format!("{text}; by the app's own HTTP metrics"),
             Origin::Proxy => format!("{text}; by the proxy in front of the app, by Little's law"),
+            Origin::DatabaseStatements => format!("{text}; only a mean statement in the database, by its counters"),
             Origin::DatabaseSessions => {
                 format!("{text}; only the wait in the database, by Little's law over its sessions")
             }
@@ -67,24 +73,32 @@ impl Origin {
     }
 }
 
-/// The best available measurement in `whole`.
-pub fn best(requests: &[&Request], index: &Index, whole: Window) -> (ClientView, Origin) {
+/// The measurements in `whole` that say how requests fared, best first: those of the outermost
+/// boundary that any source measured. Several only where the database is that boundary, since each
+/// of its accounts lacks a part. At least one, which may be empty.
+pub fn measured(requests: &[&Request], index: &Index, whole: Window) -> Vec<(ClientView, Origin)> {
     if !requests.is_empty() {
-        return (ClientView::from_requests(requests.iter().copied()), Origin::Client);
+        return vec![(ClientView::from_requests(requests.iter().copied()), Origin::Client)];
     }
     let app = from_histogram(index, whole);
     if !app.seconds.is_empty() {
-        return (app, Origin::AppMetrics);
+        return vec![(app, Origin::AppMetrics)];
     }
     let proxy = proxy::seconds(index, whole);
     if !proxy.seconds.is_empty() {
-        return (proxy, Origin::Proxy);
+        return vec![(proxy, Origin::Proxy)];
     }
     let mysql = from_sessions(index, whole);
     let sessions = if mysql.seconds.is_empty() { from_processes(index, whole) } else { mysql };
-    let volume =
-        if sessions.seconds.is_empty() { from_volume(index, whole) } else { ClientView { seconds: Vec::new() } };
-    if volume.seconds.is_empty() { (sessions, Origin::DatabaseSessions) } else { (volume, Origin::Volume) }
+    let mut all =
+        vec![(statements::view(index, whole), Origin::DatabaseStatements), (sessions, Origin::DatabaseSessions)];
+    all.retain(|(view, _)| !view.seconds.is_empty());
+    if all.is_empty() {
+        let volume = from_volume(index, whole);
+        let origin = if volume.seconds.is_empty() { Origin::DatabaseSessions } else { Origin::Volume };
+        all.push((volume, origin));
+    }
+    all
 }
 
 /// Periods of CloudWatch: the slower of reads and writes, because a commit waits for a write and a
@@ -275,7 +289,7 @@ mod tests {
             rows.push(sample(at, metric, &[("le", "1")], slow));
             rows.push(sample(at, metric, &[("le", "+Inf")], slow));
         }
-        let (view, origin) = best(&[], &Index::from_samples(&rows), Window { from: 0, to: i64::MAX });
+        let (view, origin) = measured(&[], &Index::from_samples(&rows), Window { from: 0, to: i64::MAX }).remove(0);
         assert_eq!((view.seconds.len(), view.seconds[0].offered, origin), (2, 100, Origin::AppMetrics));
         let (p50, p99) = (view.seconds[1].quantile(0.5).unwrap(), view.seconds[1].quantile(0.99).unwrap());
         assert!(p50 < 100.0 && p99 > 300.0 && p99 <= 1_000.0, "{p50} {p99}");
@@ -289,7 +303,7 @@ mod tests {
             rows.push(sample(at, "mysql_sessions", &[("true_state", "queued")], 50.0));
             rows.push(sample(at, "mysql_sessions", &[("true_state", "executing")], 900.0));
         }
-        let (view, origin) = best(&[], &Index::from_samples(&rows), Window { from: 0, to: i64::MAX });
+        let (view, origin) = measured(&[], &Index::from_samples(&rows), Window { from: 0, to: i64::MAX }).remove(0);
         assert_eq!((view.seconds.len(), origin), (3, Origin::DatabaseSessions));
         assert_eq!(view.seconds[0].response_ms, Distribution::from_counts([(500.0, 100)]));
     }
@@ -305,7 +319,7 @@ mod tests {
             rows.push(sample(at, "postgresql_activity_sessions", &labels("IO"), if slow(at) { 20.0 } else { 0.2 }));
             rows.push(sample(at, "postgresql_activity_sessions", &labels("Client"), 900.0));
         }
-        let (view, origin) = best(&[], &Index::from_samples(&rows), Window { from: 0, to: i64::MAX });
+        let (view, origin) = measured(&[], &Index::from_samples(&rows), Window { from: 0, to: i64::MAX }).remove(0);
         assert_eq!((view.seconds.len(), origin), (199, Origin::DatabaseSessions));
         assert_eq!(view.seconds[60].response_ms, Distribution::from_counts([(200.0, 100)]));
         let found = super::super::episodes::find(&view.seconds);

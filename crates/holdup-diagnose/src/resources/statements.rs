@@ -108,7 +108,7 @@ pub fn is_of_requests(case: &Case<'_>, view: &View<'_>, of: &DigestUse, complete
             })
         }
         Origin::AppMetrics | Origin::Proxy => of.calls >= PER_REQUEST * completed,
-        Origin::DatabaseSessions | Origin::Volume => {
+        Origin::DatabaseStatements | Origin::DatabaseSessions | Origin::Volume => {
             let all = view
                 .status(metrics::mysql::GLOBAL_STATUS_QUESTIONS)
                 .or_else(|_| view.counter(TRANSACTIONS, &[], PLANS));

@@ -1,0 +1,119 @@
+//! Which account of response time a case goes by, and the symptom in it.
+
+use holdup_recording::Recording;
+use holdup_recording::objective::State;
+use holdup_recording::rows::Request;
+use holdup_signals::degradation::{self, Baseline};
+use holdup_signals::latency::Origin;
+use holdup_signals::objectives::{Objective, Run, watched};
+use holdup_signals::operations::Operation;
+use holdup_signals::{ClientView, Degradation, Validity, Window};
+
+use super::SPOILED;
+use crate::search;
+
+/// One account of how requests fared.
+pub(super) struct Measured {
+    /// Its seconds.
+    pub client: ClientView,
+    /// Its source.
+    pub origin: Origin,
+    /// Outcomes of the objectives by it.
+    pub objectives: Vec<Objective>,
+}
+
+/// What accounts are judged with.
+pub(super) struct Basis<'c, 'a> {
+    pub recording: &'a Recording,
+    pub requests: &'c [&'a Request],
+    pub operations: &'c [Operation],
+    /// The part to judge, if not all.
+    pub window: Option<Window>,
+    /// The baseline recording's time, and what measured it.
+    pub healthy: Option<(&'c Baseline, Origin)>,
+}
+
+impl Basis<'_, '_> {
+    /// The account to go by, and the symptom in it: the best one, unless only another shows one. A
+    /// baseline recording has to be measured in the same way.
+    pub(super) fn choose(&self, mut measured: Vec<(ClientView, Origin)>, from: i64) -> (Measured, Option<Degradation>) {
+        if let Some((_, same)) = self.healthy
+            && measured.iter().any(|(_, origin)| *origin == same)
+        {
+            measured.retain(|(_, origin)| *origin == same);
+        }
+        let mut best = None;
+        for (client, origin) in measured {
+            let of = self.judge(client, origin, from);
+            let found = self.find(&of, &of.client);
+            let is_shown = found.is_some();
+            if best.is_none() || is_shown {
+                best = Some((of, found));
+            }
+            if is_shown {
+                break;
+            }
+        }
+        let nothing = || (self.judge(ClientView::default(), Origin::DatabaseSessions, from), None);
+        let (mut of, found) = best.unwrap_or_else(nothing);
+        // A quick volume says nothing about requests.
+        if of.origin == Origin::Volume && found.is_none() {
+            of.origin = Origin::DatabaseSessions;
+            of.client.seconds.clear();
+        }
+        (of, found)
+    }
+
+    fn judge(&self, mut client: ClientView, origin: Origin, from: i64) -> Measured {
+        client.seconds.retain(|second| second.window.from >= from);
+        let (recording, requests, operations, window) = (self.recording, self.requests, self.operations, self.window);
+        let objectives = match &recording.manifest.load {
+            None => watched::judge(&recording.manifest, &client, origin),
+            Some(_) => Run { recording, requests, operations, window, measured_from: from }.judge(),
+        };
+        Measured { client, origin, objectives }
+    }
+
+    /// The objectives that decide. Those that nothing watched can judge say nothing of whether it
+    /// was slow.
+    fn held<'m>(&self, of: &'m Measured) -> &'m [Objective] {
+        let is_watched = self.recording.manifest.load.is_none();
+        let is_open = is_watched && of.objectives.iter().all(|o| o.judgement.state == State::NotJudged);
+        if is_open { &[] } else { &of.objectives }
+    }
+
+    fn find(&self, of: &Measured, client: &ClientView) -> Option<Degradation> {
+        let calm = self.healthy.map(|(calm, _)| calm);
+        let degradation = Degradation::find(client, self.operations, self.held(of), calm).or_else(|| {
+            let limited = search::limited(self.recording).filter(|_| self.window.is_none())?;
+            Degradation::of_generator(client, limited)
+        })?;
+        Some(Degradation { text: of.origin.qualify(&degradation.text), ..degradation })
+    }
+
+    /// The symptom without the seconds that the generator spoiled, the share (0-1) of it or of
+    /// `whole` that it spoiled, and what is left out.
+    pub(super) fn leave_out_spoiled(
+        &self,
+        of: &Measured,
+        found: Option<Degradation>,
+        validity: &Validity,
+        whole: Window,
+    ) -> (Option<Degradation>, f64, Vec<Window>) {
+        let ratio = validity.spoiled_ratio(found.as_ref().map_or(whole, |c| c.slow));
+        if found.is_none() || ratio <= 0.0 || ratio >= SPOILED {
+            return (found, ratio, Vec::new());
+        }
+        let limited: Vec<Window> = validity.spoiled().collect();
+        let overlaps = |s: Window| limited.iter().any(|l| l.from < s.to && s.from < l.to);
+        let mut rest = of.client.clone();
+        rest.seconds.retain(|s| !overlaps(s.window));
+        let calm = self.healthy.map(|(calm, _)| calm);
+        let is_degraded = |_: &Degradation| degradation::is_any_degraded(&rest, self.held(of), calm);
+        match self.find(of, &rest).filter(is_degraded) {
+            Some(degradation) => (Some(degradation), ratio, limited),
+            // The generator causes the whole symptom.
+            None => (found, 1.0, Vec::new()),
+        }
+    }
+}
