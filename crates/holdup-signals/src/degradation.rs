@@ -236,9 +236,9 @@ fn stretches(seconds: &[Second], degraded: &[bool], levels: &[Episode]) -> Optio
     Some(if all.is_empty() || !is_most { vec![(first_degraded, last_degraded)] } else { all })
 }
 
-/// The episode with the highest level.
+/// The episode that stands furthest above the baseline.
 fn worst(levels: &[Episode]) -> Option<&Episode> {
-    levels.iter().max_by(|a, b| a.level_ms.total_cmp(&b.level_ms))
+    levels.iter().max_by(|a, b| a.ratio().total_cmp(&b.ratio()))
 }
 
 /// How bad the seconds of an episode are; `is_missed` if objectives, or what stands for them, say so.
@@ -257,7 +257,7 @@ fn what_stood(worst: &Episode, objectives: &[Objective]) -> String {
     let seconds = thousands(worst.window.seconds());
     let (level, calm) = (ms(worst.level_ms), ms(worst.calm_ms));
     let of = if objectives.is_empty() { "no objective was given" } else { "every objective was met" };
-    format!("response time stood at {level} for {seconds} s, against {calm} in the baseline window ({of})")
+    format!("{} stood at {level} for {seconds} s, against {calm} in the baseline window ({of})", worst.figure.name())
 }
 
 /// What got worse, in words, and whether that is response time.

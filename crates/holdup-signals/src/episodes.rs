@@ -1,10 +1,10 @@
 //! Episodes: stretches in which response time stood clearly above the recording's baseline. holdup
 //! finds them all by itself, without being told where to look.
 //!
-//! The method takes two figures of every second: the middle of the response times of the requests
-//! due in it, with unfinished ones at their age, and their mean, which a slow twentieth of the
-//! requests moves. If no request was due because all were waiting, both are the age of the oldest in
-//! flight. Then, for each of the two:
+//! The method takes three figures of every second: the middle of the response times of the requests
+//! due in it, with unfinished ones at their age, their mean, and their 95th percentile, which a slow
+//! tenth of the requests moves. If no request was due because all were waiting, each is the age of
+//! the oldest in flight. Then, for each of the three:
 //!
 //! 1. *Spikes* are removed by a running median of five seconds, on the logarithm, because slowness
 //!    multiplies.
@@ -67,6 +67,43 @@ const PENALTY: f64 = 6.0;
 /// Response times below this do not differ from zero, milliseconds.
 const LEAST_MS: f64 = 0.05;
 
+/// A figure of a second's response times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Figure {
+    /// The geometric mean of three percentiles, which a few slow requests move little and half of
+    /// them do.
+    Middle,
+    /// The mean.
+    Mean,
+    /// The 95th percentile.
+    P95,
+}
+
+impl Figure {
+    const ALL: [Self; 3] = [Self::Middle, Self::Mean, Self::P95];
+
+    /// What it is of, in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Middle => "response time",
+            Self::Mean => "mean response time",
+            Self::P95 => "p95",
+        }
+    }
+
+    /// Its value, milliseconds.
+    fn ms(self, second: &Second) -> Option<f64> {
+        match self {
+            Self::Middle => {
+                let log = |q: f64| second.quantile(q).map(|ms| ms.max(LEAST_MS).ln());
+                Some(((log(0.5)? + log(0.75)? + log(0.9)?) / 3.0).exp())
+            }
+            Self::Mean => second.response_ms.mean(),
+            Self::P95 => second.quantile(0.95),
+        }
+    }
+}
+
 /// A stretch of degraded response time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Episode {
@@ -76,6 +113,8 @@ pub struct Episode {
     pub level_ms: f64,
     /// The recording's baseline, milliseconds.
     pub calm_ms: f64,
+    /// The figure that both are of.
+    pub figure: Figure,
 }
 
 impl Episode {
@@ -94,16 +133,16 @@ struct Point {
 
 /// The episodes in `seconds`, in time order.
 pub fn find(seconds: &[Second]) -> Vec<Episode> {
-    let figures: [fn(&Second) -> Option<f64>; 2] = [middle_ms, |second| second.response_ms.mean()];
-    let mut all: Vec<Episode> = figures.into_iter().flat_map(|figure| in_series(seconds, figure)).collect();
+    let mut all: Vec<Episode> = Figure::ALL.into_iter().flat_map(|figure| in_series(seconds, figure)).collect();
     all.sort_by_key(|episode| (episode.window.from, episode.window.to));
     let mut joined: Vec<Episode> = Vec::new();
     for episode in all {
         match joined.last_mut() {
             Some(before) if episode.window.from < before.window.to => {
                 let window = Window { from: before.window.from, to: before.window.to.max(episode.window.to) };
-                let clearer = if episode.ratio() > before.ratio() { episode } else { *before };
-                *before = Episode { window, ..clearer };
+                // What shows in the middle is best said by the middle.
+                let plainest = if episode.figure < before.figure { episode } else { *before };
+                *before = Episode { window, ..plainest };
             }
             _ => joined.push(episode),
         }
@@ -112,8 +151,8 @@ pub fn find(seconds: &[Second]) -> Vec<Episode> {
 }
 
 /// The episodes by one figure of each second.
-fn in_series(seconds: &[Second], figure: impl Fn(&Second) -> Option<f64>) -> Vec<Episode> {
-    let points = pooled(&seconds.iter().filter_map(|second| point(second, figure(second))).collect::<Vec<_>>());
+fn in_series(seconds: &[Second], figure: Figure) -> Vec<Episode> {
+    let points = pooled(&seconds.iter().filter_map(|second| point(second, figure.ms(second))).collect::<Vec<_>>());
     if points.len() < 2 * LEAST_POINTS {
         return Vec::new();
     }
@@ -140,7 +179,8 @@ fn in_series(seconds: &[Second], figure: impl Fn(&Second) -> Option<f64>) -> Vec
         let (a, b) = (pieces[from].0, pieces[to - 1].1);
         let window = Window { from: points[a].window.from, to: points[b - 1].window.to };
         let is_long = window.seconds() >= LEAST_SECONDS && b - a >= LEAST_POINTS;
-        is_long.then(|| Episode { window, level_ms: median(&raw[a..b]).exp(), calm_ms: baseline.level.exp() })
+        let (level_ms, calm_ms) = (median(&raw[a..b]).exp(), baseline.level.exp());
+        is_long.then_some(Episode { window, level_ms, calm_ms, figure })
     };
     runs.into_iter().filter_map(episode).collect()
 }
@@ -194,13 +234,6 @@ impl Baseline {
     fn is_near(&self, level: f64, after: f64) -> bool {
         level - self.level < 0.5 * (after - self.level)
     }
-}
-
-/// The middle of a second's response times, milliseconds, which a few slow requests move little and
-/// half of them do: the geometric mean of three percentiles.
-fn middle_ms(second: &Second) -> Option<f64> {
-    let log = |q: f64| second.quantile(q).map(|ms| ms.max(LEAST_MS).ln());
-    Some(((log(0.5)? + log(0.75)? + log(0.9)?) / 3.0).exp())
 }
 
 /// The point of a second; none if no request was due and none in flight.
