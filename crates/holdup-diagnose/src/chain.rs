@@ -267,8 +267,9 @@ const MECHANISMS: &[Mechanism] = &[
     },
 ];
 
-fn its_own(consequence: &RuleFinding, _: &Case<'_>) -> Option<f64> {
-    Some(consequence.explains_ms)
+/// What it explains, which is no more than there is to explain.
+fn its_own(consequence: &RuleFinding, case: &Case<'_>) -> Option<f64> {
+    Some(consequence.explains_ms.min(case.excess_ms()))
 }
 
 /// Causes that may lead to `consequence`, nearest first; empty if any cause may.

@@ -115,7 +115,7 @@ mod tests {
         let made = SyntheticRecording::new(40)
             .digest("SELECT item", |second| (100 * second, total(second), 0, 0, 0))
             .digest("SELECT report", |second| (report(second).0, report(second).1, 0, 0, 0));
-        let index = Index::new(&made.recording.tables);
+        let index = Index::new(&made.recording().tables);
         view(&index, Window { from: 0, to: i64::MAX })
     }
 
@@ -139,7 +139,7 @@ mod tests {
                 let calls = 2 * second + 80 * (second - 20).max(0);
                 (calls, 50 * calls, 0, 0, 0)
             });
-        let seen = view(&Index::new(&made.recording.tables), Window { from: 0, to: i64::MAX });
+        let seen = view(&Index::new(&made.recording().tables), Window { from: 0, to: i64::MAX });
         assert!(episodes::find(&seen.seconds).is_empty());
     }
 }
