@@ -37,8 +37,9 @@ const JUMP: f64 = 1.6;
 /// … and this many milliseconds above it: less is a matter of where a process happened to run.
 const JUMP_BY_MS: f64 = 0.2;
 
-/// A level within this factor of one that belongs to the baseline belongs to it as well.
-const STEP: f64 = 1.35;
+/// A level within this factor of one that belongs to the baseline belongs to it as well, if the
+/// service rests there for [`LEAST_SECONDS`].
+const STEP: f64 = 1.5;
 
 /// A jump is this many times the error by which noise moves the difference of two levels.
 const CLEAR: f64 = 5.0;
@@ -160,7 +161,13 @@ fn in_series(seconds: &[Second], figure: Figure) -> Vec<Episode> {
     let noise = noise(&raw);
     let pieces = pieces(&running_median(&raw), noise);
     let levels: Vec<f64> = pieces.iter().map(|(a, b)| median(&raw[*a..*b])).collect();
-    let baseline = Baseline::new(&pieces, &levels, noise);
+    let seconds = |(a, b): &(usize, usize)| (points[b - 1].window.to - points[*a].window.from) as f64 * 1e-9;
+    let known: Vec<Level> = levels
+        .iter()
+        .zip(&pieces)
+        .map(|(level, piece)| Level { level: *level, points: piece.1 - piece.0, seconds: seconds(piece) })
+        .collect();
+    let baseline = Baseline::new(known, noise);
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for (i, level) in levels.iter().enumerate() {
         // What is slow from the start and then quick may only have warmed up.
@@ -185,6 +192,16 @@ fn in_series(seconds: &[Second], figure: Figure) -> Vec<Episode> {
     runs.into_iter().filter_map(episode).collect()
 }
 
+/// The level of a piece.
+struct Level {
+    /// As a logarithm.
+    level: f64,
+    /// Points of the piece.
+    points: usize,
+    /// Its length.
+    seconds: f64,
+}
+
 /// The level that episodes stand above, as logarithms.
 struct Baseline {
     /// Level of the fastest [`CALM_SHARE`] of the time.
@@ -198,20 +215,22 @@ struct Baseline {
 }
 
 impl Baseline {
-    fn new(pieces: &[(usize, usize)], levels: &[f64], noise: f64) -> Self {
-        let mut by_level: Vec<(f64, usize)> =
-            levels.iter().zip(pieces).map(|(level, (a, b))| (*level, b - a)).collect();
-        by_level.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let all: usize = by_level.iter().map(|(_, count)| count).sum();
+    fn new(mut levels: Vec<Level>, noise: f64) -> Self {
+        levels.sort_by(|a, b| a.level.total_cmp(&b.level));
+        let all: usize = levels.iter().map(|of| of.points).sum();
         let (mut level, mut highest, mut points) = (0.0, 0.0, 0);
-        for (next, count) in by_level {
-            if (points as f64) < CALM_SHARE * all as f64 {
-                level = next;
-            } else if next - highest >= STEP.ln() {
+        for of in levels {
+            let is_calm = (points as f64) < CALM_SHARE * all as f64;
+            if is_calm {
+                level = of.level;
+            } else if of.level - highest >= STEP.ln() {
                 break;
             }
-            highest = next;
-            points += count;
+            // A short piece is the edge of an episode: nothing rests there.
+            if is_calm || of.seconds >= LEAST_SECONDS {
+                highest = of.level;
+                points += of.points;
+            }
         }
         Self { level, highest, points, noise }
     }

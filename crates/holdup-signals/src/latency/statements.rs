@@ -108,10 +108,10 @@ mod tests {
     use crate::episodes;
     use crate::testing::SyntheticRecording;
 
-    /// 100 reads a second of `ms`, and from 20 s on a report of 10 s.
+    /// 100 reads a second of `ms`, and from 25 s on a report of 10 s.
     fn seen(ms: impl Fn(i64) -> i64) -> ClientView {
         let total = |second: i64| (1..=second).map(&ms).sum::<i64>() * 100;
-        let report = |second: i64| ((second - 20).max(0), 10_000 * (second - 20).max(0));
+        let report = |second: i64| ((second - 25).max(0), 10_000 * (second - 25).max(0));
         let made = SyntheticRecording::new(40)
             .digest("SELECT item", |second| (100 * second, total(second), 0, 0, 0))
             .digest("SELECT report", |second| (report(second).0, report(second).1, 0, 0, 0));
