@@ -140,23 +140,34 @@ impl Outcomes {
         let mut found: Vec<_> = found.into_iter().zip(links).collect();
         // If requests fail, a cause explains as much of the excess as of the failures.
         let ratio = |rule: &Rule, ms: f64| share(case, ms).max(self.fails.get(rule.cause).copied().unwrap_or(0.0));
+        let confidence = |rule: &Rule, found: &rules::RuleFinding| {
+            // The chance that not all of the evidence misleads; then how much is left unexplained.
+            confidence::combine(found) * (0.5 + 0.5 * (ratio(rule, found.explains_ms) / 0.8).min(1.0))
+                - UNJUDGED_PENALTY * unseen.len() as f64
+                - rivals::upstream_penalty(rule.cause, &unseen)
+        };
         found.sort_by(|((a_rule, a), _), ((b_rule, b), _)| {
             (a.role == Role::Symptom)
                 .cmp(&(b.role == Role::Symptom))
                 .then(ratio(b_rule, b.explains_ms).total_cmp(&ratio(a_rule, a.explains_ms)))
                 .then(b.explains_ms.total_cmp(&a.explains_ms))
         });
-        // A contributor may make up more of the time than any other cause, and is not the root.
-        if let Some(root) = found.iter().position(|((_, f), _)| f.role == Role::Root) {
+        // A contributor may make up more of the time than any other cause, and is not the root. Of
+        // several that may be, and that explain nearly as much as the largest, it is the surest.
+        let roots = || found.iter().enumerate().filter(|(_, ((_, f), _))| f.role == Role::Root);
+        let most = roots().map(|(_, ((rule, f), _))| ratio(rule, f.explains_ms)).fold(0.0, f64::max);
+        let near = roots().filter(|(_, ((rule, f), _))| ratio(rule, f.explains_ms) >= rivals::WITHIN * most);
+        // Of equals the first.
+        let surest = near.rev().max_by(|(_, ((a_rule, a), _)), (_, ((b_rule, b), _))| {
+            confidence(a_rule, a).total_cmp(&confidence(b_rule, b))
+        });
+        if let Some((root, _)) = surest {
             found[..=root].rotate_right(1);
         }
         let mut findings: Vec<Finding> = Vec::new();
         for ((rule, found), link) in found {
             let explains_ratio = ratio(rule, found.explains_ms);
-            // The chance that not all of the evidence misleads; then how much is left unexplained.
-            let confidence = confidence::combine(&found) * (0.5 + 0.5 * (explains_ratio / 0.8).min(1.0))
-                - UNJUDGED_PENALTY * unseen.len() as f64
-                - rivals::upstream_penalty(rule.cause, &unseen);
+            let confidence = confidence(rule, &found);
             let role = match found.role {
                 Role::Root if findings.iter().any(|f| f.role == Role::Root) => {
                     self.claims.push(rule.cause);

@@ -13,7 +13,7 @@ use crate::verdict::{Finding, NotJudged, Role, SplitReport};
 
 /// A cause that explains this share (0-1) of the root's time can compete with it: sampling errs by
 /// as much.
-const WITHIN: f64 = 0.8;
+pub(crate) const WITHIN: f64 = 0.8;
 
 /// Each cause that may lead to the root and could not be judged takes this much from the
 /// confidence, …
