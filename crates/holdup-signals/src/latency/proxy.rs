@@ -44,7 +44,7 @@ pub(super) fn seconds(index: &Index, whole: Window) -> ClientView {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Origin, best};
+    use super::super::{Origin, measured};
     use super::*;
     use crate::testing::SyntheticRecording;
 
@@ -56,7 +56,7 @@ mod tests {
                 .gauge(name, "haproxy_server_sessions", &[("backend", "app"), ("server", "one")], 2.0)
         };
         let made = source(source(SyntheticRecording::new(10), "haproxy:/a", 40.0), "haproxy:/b", 0.0);
-        let (view, origin) = made.seen(|view| best(&[], view.index, Window { from: 0, to: i64::MAX }));
+        let (view, origin) = made.seen(|view| measured(&[], view.index, Window { from: 0, to: i64::MAX })).remove(0);
         assert_eq!((view.seconds.len(), origin), (10, Origin::Proxy));
         assert_eq!(view.seconds[3].response_ms, Distribution::from_counts([(200.0, 40)]));
     }
