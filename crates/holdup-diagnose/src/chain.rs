@@ -20,9 +20,9 @@
 //! - *A statement that reads too much fills CPUs and disks; a slow disk makes the log slow, and
 //!   pages that have to be written fill it.*
 //! - *A connection is held longer, so the pool runs dry*: an exhausted pool is a symptom of a cause
-//!   that makes up most of the time for which one is held.
-//! - *A worker of the app server is held longer, so all are busy*: by the cause that makes up most
-//!   of the time for which one is held. *All are busy, so connections are not accepted*: the queue
+//!   that makes up most of the growth of the time for which one is held. Held as long as before, it
+//!   is too small for the load, and nothing behind it leads to that.
+//! - *A worker of the app server is held longer, so all are busy*: the same for workers. *All are busy, so connections are not accepted*: the queue
 //!   in front of them overflows, which loses packets, and *the liveness probe stands in the same
 //!   queue* beyond its timeout.
 //! - *The app's runtime gets no CPU, or touches pages that are swapped out*: its collections take
@@ -38,7 +38,7 @@
 
 use crate::case::Case;
 use crate::resources::volume::demand;
-use crate::resources::{locks, probe, statements, workers};
+use crate::resources::{connections, locks, probe, statements, workers};
 use crate::rules::Role;
 use crate::rules::{Rule, RuleFinding};
 use holdup_signals::client::{client_queue_ms, mean_over};
@@ -169,11 +169,15 @@ const MECHANISMS: &[Mechanism] = &[
     // A dropped index is a missing one: the statement's plan changed when it went.
     Mechanism { consequence: "missing_index", causes: &[&["plan_changed"]], magnitude: its_own, is_added: false },
     // Threads of a group that has used up its quota stand in the run queue until its next period.
-    // Opening and closing tables is CPU work: where statements mostly do that, it explains most of
-    // the CPU shortage.
+    // Opening and closing tables is CPU work, so are statements that run once for each row, and the
+    // dump of a backup: where CPUs mostly do that, it explains most of the CPU shortage.
     Mechanism {
         consequence: "cpu_saturated",
-        causes: &[&["cpu_throttled"], &["table_cache_small", "plan_changed", "missing_index"], LOAD],
+        causes: &[
+            &["cpu_throttled"],
+            &["table_cache_small", "plan_changed", "missing_index", "n_plus_one_queries", "backup_or_bulk_load"],
+            LOAD,
+        ],
         magnitude: its_own,
         is_added: false,
     },
@@ -233,8 +237,8 @@ const MECHANISMS: &[Mechanism] = &[
     },
     Mechanism {
         consequence: "connection_pool_exhausted",
-        causes: &[&[]],
-        magnitude: |_, case| statements::connection_held_ms(case),
+        causes: &[&[], LOAD],
+        magnitude: |_, case| connections::to_explain_ms(case),
         is_added: true,
     },
     // A request holds its worker throughout, whatever it waits for.
@@ -244,7 +248,8 @@ const MECHANISMS: &[Mechanism] = &[
             &["cpu_throttled"],
             &[PAUSE],
             &["downstream_slow", "connection_pool_exhausted", "thread_pool_queue", "lock_contention"],
-            LONG_STATEMENTS,
+            &[],
+            LOAD,
         ],
         magnitude: |_, case| workers::held_ms(case),
         is_added: true,
@@ -370,8 +375,11 @@ fn nearest(
     case: &Case<'_>,
 ) -> Option<usize> {
     let is_in = |i: usize, causes: &[&str]| causes.contains(&found[i].0.cause);
-    let of_tier =
-        |tier: &&[&str]| strongest(found, of, tier, least).filter(|i| !is_in(*i, LOAD) || is_all(&found[*i].1, case));
+    // All of the delay is enough for a load, whatever the resource that it meets is held for.
+    let of_tier = |tier: &&[&str]| {
+        let least = if *tier == LOAD { 0.0 } else { least };
+        strongest(found, of, tier, least).filter(|i| !is_in(*i, LOAD) || is_all(&found[*i].1, case))
+    };
     let nearest = mechanism.causes.iter().find_map(of_tier)?;
     let load = mechanism.causes.contains(&LOAD).then(|| of_tier(&LOAD)).flatten();
     load.filter(|_| is_in(nearest, SIZES)).or(Some(nearest))

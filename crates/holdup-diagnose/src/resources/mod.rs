@@ -5,6 +5,7 @@
 //! Arrows point up: a resource uses the case and other resources, rules use resources, and no file
 //! here knows a rule.
 
+pub mod connections;
 pub mod copies;
 pub mod cpu;
 pub mod disk;
@@ -21,18 +22,18 @@ use holdup_signals::yardstick::MATTERS;
 
 use crate::case::Case;
 
-/// A component that takes this share (0-1) of worker-hold time counts as the reason workers are
-/// busy.
-const HOLDS_WORKERS: f64 = 0.5;
+/// A component that takes this share (0-1) of what a worker or a connection is held for counts as
+/// the reason it is.
+const HOLDS: f64 = 0.5;
 
 /// `ms` of a mean slow request as a share (0-1) of the excess. If requests wait for a worker of the
-/// app server, a component of half the worker-hold time counts as [`MATTERS`] at least, however
-/// long they wait: that wait is its consequence.
+/// app server or for a connection of its pool, a component of half the growth of hold time counts as
+/// [`MATTERS`] at least, however long they wait: that wait is its consequence.
 pub fn share(case: &Case<'_>, ms: f64) -> f64 {
     let share = case.share(ms);
-    let holds_workers =
-        || workers::waits_for_workers(case).is_some_and(|held| ms >= HOLDS_WORKERS * held.to_explain_ms(case));
-    if share < MATTERS && case.is_felt() && holds_workers() { MATTERS } else { share }
+    let holds_workers = || workers::waits_for_workers(case).is_some_and(|held| ms >= HOLDS * held.to_explain_ms(case));
+    let holds_connections = || connections::waited_for(case).is_some_and(|held_ms| ms >= HOLDS * held_ms);
+    if share < MATTERS && case.is_felt() && (holds_workers() || holds_connections()) { MATTERS } else { share }
 }
 
 /// Output of `cargo xtask new resource`.

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use holdup_recording::{Labels, metrics};
 
-use super::{pooler, statement_owner};
+use super::statement_owner;
 use crate::accounts::{self, Account, SPEAKS};
 use crate::case::Case;
 use holdup_recording::words::ms;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::latency::{Origin, TRANSACTIONS};
 use holdup_signals::plans::PLANS;
-use holdup_signals::timing::{APP_METRICS, POOL_USE, app_operations};
+use holdup_signals::timing::app_operations;
 use holdup_signals::{DigestUse, View};
 
 /// The app's timing of its database calls, from its metrics or else its spans: milliseconds of a
@@ -57,22 +57,6 @@ pub fn holding(view: &View<'_>, true_state: &str) -> Option<(String, f64)> {
     }
     let (statement, sessions) = by_statement.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     Some((statement.to_owned(), sessions))
-}
-
-/// How long a request of the episode holds pooled connections, milliseconds, all its uses together.
-pub fn connection_held_ms(case: &Case<'_>) -> Option<f64> {
-    let view = case.slow();
-    let held = view.mean(POOL_USE, &[], APP_METRICS);
-    let Ok(held) = held.or_else(|_| view.mean(metrics::app::HIKARICP_CONNECTIONS_USAGE.name, &[], APP_METRICS)) else {
-        // It is held at least during its database calls.
-        return database_by_spans(case).map(|(ms, ..)| ms).or_else(|| pooled_ms(case));
-    };
-    Some(held.ms * held.count / case.completed_in(view.window).ok()?.max(1.0))
-}
-
-/// How long the statements of a request hold connections of a pool between app and database.
-fn pooled_ms(case: &Case<'_>) -> Option<f64> {
-    Some(pooler::held_ms(&case.slow())? * pooler::Pooler::for_case(case).ok()?.statements)
 }
 
 /// How long the server executed statements for a request of the episode, milliseconds, all

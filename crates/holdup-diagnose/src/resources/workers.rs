@@ -5,6 +5,7 @@ mod hold;
 mod pool;
 mod proxy;
 mod queue;
+mod timing;
 
 use holdup_recording::words::ms;
 use holdup_signals::Missing;
@@ -15,6 +16,7 @@ use crate::case::Case;
 pub use hold::WorkerHold;
 pub use pool::{Pool, answered_per_second, processes, stretch};
 pub use queue::{dropped_ms, queued_ms};
+pub use timing::AppTiming;
 
 /// Share (0-1) of instants at which all workers must be busy: most of the time.
 const MOSTLY: f64 = 0.5;
@@ -34,6 +36,12 @@ pub fn in_front_ms(case: &Case<'_>) -> Option<f64> {
     Some(pool.queued_ms() + queue::dropped_ms(case, Some(&pool)))
 }
 
+/// The same, or in front of its workers by the app's own timing.
+fn in_front_of_workers_ms(case: &Case<'_>, pool: &Pool) -> f64 {
+    let timed_ms = pool.timed_ms().filter(|_| pool.is_timed_queue()).unwrap_or(0.0);
+    in_front_ms(case).unwrap_or(0.0).max(timed_ms)
+}
+
 /// Worker-hold time, if requests wait for a worker long enough to matter; else none. What waits in
 /// front then does not measure what holds workers up: causes count in proportion to worker-hold
 /// time.
@@ -42,8 +50,10 @@ pub fn waits_for_workers(case: &Case<'_>) -> Option<WorkerHold> {
     struct QueuedHold(Option<WorkerHold>);
     let measure = |case: &Case<'_>| {
         let pool = Pool::for_case(case)?;
-        let matters = case.excess_ms() > 0.0 && in_front_ms(case).unwrap_or(0.0) >= MATTERS * case.excess_ms();
-        Ok::<_, Missing>(QueuedHold(WorkerHold::measure(case, &pool).filter(|_| matters && pool.most.is_some())))
+        let in_front_ms = in_front_of_workers_ms(case, &pool);
+        let matters = case.excess_ms() > 0.0 && in_front_ms >= MATTERS * case.excess_ms();
+        let is_known = pool.most.is_some() || pool.is_timed_queue();
+        Ok::<_, Missing>(QueuedHold(WorkerHold::measure(case, &pool).filter(|_| matters && is_known)))
     };
     case.measured(measure).ok()?.0.clone()
 }

@@ -4,15 +4,15 @@ mod advice;
 mod slots;
 #[cfg(test)]
 mod tests;
+mod timed;
 
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, of_failures};
+use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, of_failures};
 use crate::case::Case;
 use crate::failures;
 use crate::resources::share;
 use crate::resources::workers::{self, Pool, WorkerHold, stretch};
-use crate::strength::{FAIR, NONE, STRONG};
+use crate::strength::{NONE, STRONG, Strength};
 use holdup_signals::Missing;
-use holdup_signals::evidence::Evidence;
 use holdup_signals::latency::Origin;
 
 /// The rule.
@@ -24,8 +24,8 @@ pub const RULE: Rule = Rule {
         hurts: "Further requests wait in front of the app, most of them in the kernel's accept queue, where no metric of the app counts them, or in the proxy's queue. Its own timing stays fine, CPU and memory too. When the queue is full connections are refused or time out, and a liveness probe in the same queue has the server killed.",
         needs: "How many workers are busy and how many there are (--watch puma:…, uwsgi:…, php-fpm:…, a JVM's prometheus:…), and what waits in front of them (--watch server:PORT; --watch haproxy:PATH for the queue of a proxy). From outside alone both show once requests wait in the accept queue. The app's spans, or its http.server.request.duration, give the wait as the client's time beyond them.",
         predicts: "All workers are busy at most instants; connections stand in the accept queue, or the server has accepted more requests than it has workers; by Little's law that wait is a large part of the excess.",
-        clears: "Workers were free at most instants, or the requests waiting for one are a small share of the delay.",
-        looks_like: "A slow downstream service or database, a CPU quota, saturated CPUs: each holds workers longer, and the pool is a symptom of whatever makes up most of worker-hold time. It is a symptom even if that is not visible, provided that the hold time of the baseline window would have sufficed. A server of fibres takes any number of requests at once: they then wait inside, for a pooled connection, a lock or the CPU, and neither its own figures nor the accept queue shows it; spans do. Puma's backlog stays 0 and its `running` counts threads that exist.",
+        clears: "Workers were free at most instants, or the requests waiting for one are a small share of the delay. By the app's own timing, workers were idle while requests waited: something keeps the server from its requests, or they are still on their way.",
+        looks_like: "A slow downstream service or database, a CPU quota, saturated CPUs: each holds workers longer, and the pool is a symptom of whatever makes up most of worker-hold time. It is a symptom even if that is not visible, provided that the hold time of the baseline window would have sufficed. Held as long as before, workers are the root: there are fewer of them, or more load. A server of fibres takes any number of requests at once: they then wait inside, for a pooled connection, a lock or the CPU, and neither its own figures nor the accept queue shows it; spans do. Puma's backlog stays 0 and its `running` counts threads that exist.",
         fix: "More workers, as many as rate times hold time needs (or more slots of the proxy, if the app has free workers), within memory and the database's budget of connections; if they mostly wait, fibres or another server that takes further requests meanwhile; deadlines for calls.",
         prove: "The same load again: workers are free at most instants, and the accept queue is empty.",
         references: "J. D. C. Little, A Proof for the Queuing Formula L = λW, 1961; listen(2), accept(2); Puma documentation: architecture, stats; uWSGI documentation: stats server; PHP manual: FPM status page; HAProxy documentation: maxconn, statistics; M. Nygard, Release It!, Blocked Threads.",
@@ -44,23 +44,24 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let pool = Pool::for_case(case)?;
     let held = WorkerHold::measure(case, &pool);
     let overflow_ms = workers::dropped_ms(case, Some(&pool));
-    let before_app = pool.before_app_ms(case);
     let mut evidence = pool.evidence();
+    // Without counted workers, the app's timing is the account that shows the queue.
+    let at = if pool.most.is_some() { evidence.len() } else { 0 };
+    evidence.splice(at..at, timed::evidence(&pool));
     let is_full = pool.is_full();
 
     let queued_ms = pool.queued_ms();
     // The app's own timing bounds the wait from above, because the rest includes transport.
-    let explains_ms = match &before_app {
-        Some((ms, _)) if is_full && overflow_ms <= 0.0 => queued_ms.max(*ms),
-        Some((ms, _)) if pool.most.is_none() => *ms,
+    let explains_ms = match (&pool.timing, pool.timed_ms()) {
+        (Some(timing), _) if is_full && overflow_ms <= 0.0 => queued_ms.max(timing.before_ms),
+        (_, Some(ms)) if pool.is_timed_queue() => ms,
         _ => queued_ms,
     };
-    evidence.extend(before_app.as_ref().map(|(_, piece)| piece.clone()));
     let matters = share(case, explains_ms + overflow_ms) >= MATTERS;
     let failed = failed_share(case, &pool)?;
     match () {
         // Requests wait inside, and no source shows for what.
-        () if pool.most.is_none() && before_app.is_none() && !pool.is_standing() => {
+        () if pool.most.is_none() && pool.timing.is_none() && !pool.is_standing() => {
             if let Some(missing) = pool.unsplit(case, held.as_ref()) {
                 return Err(missing);
             }
@@ -81,7 +82,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             return Ok(Outcome::Cleared(evidence));
         }
         // Its own figures may show 0 for a queue that belongs to the kernel.
-        () if is_full && !matters && !pool.knows_queue() && before_app.is_none() => {
+        () if is_full && !matters && !pool.knows_queue() && pool.timing.is_none() => {
             return Err(Missing::new(
                 "requests waiting for a worker: the accept queue of the app's port",
                 "--watch server:PORT of the app",
@@ -90,30 +91,15 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         () if !matters && failed < MATTERS => return Ok(Outcome::Cleared(evidence)),
         () => {}
     }
+    let weights = weights(case, &pool, held.as_ref());
     if let Some(held) = &held {
         evidence.extend(held.evidence(case, &pool));
+        evidence.extend(timed::against_baseline(case, &pool, held, evidence.first()));
     }
     if failed >= MATTERS {
         evidence.push(of_failures(stretch(case).window, failed, "got no answer while others waited for a worker"));
     }
-    let enough_at_ms = held.as_ref().zip(pool.most).and_then(|(held, most)| held.was_enough_at_ms(case, most));
-    if let (Some(before), Some(held), Some(piece)) = (enough_at_ms, &held, evidence.first().cloned()) {
-        let text = format!(
-            "in the baseline window a request held a worker for {}, at which they would suffice for all due requests: they are busy because each is held longer",
-            ms(before)
-        );
-        evidence.push(Evidence { observed: ms(held.ms), ..piece.saying(ms(before), text) });
-    }
-    // If a server reports nothing about its workers and their holder is unknown, something inside
-    // may be what all of them wait for.
-    let is_explained = pool.workers.is_some() || held.as_ref().is_some_and(|held| held.known_ms() >= 0.5 * held.ms);
-    let weights = [
-        STRONG * pool.full_ratio.unwrap_or(0.5),
-        if pool.knows_queue() { STRONG * pool.queue_ratio() } else { NONE },
-        if before_app.is_some_and(|(ms, _)| share(case, ms) >= MATTERS) { FAIR } else { NONE },
-    ]
-    .map(|weight| if is_explained { weight } else { weight * UNTOLD })
-    .to_vec();
+    let is_held_longer = held.as_ref().is_some_and(|held| held.was_enough_at_ms(case).is_some());
     let found = RuleFinding {
         explains_ms,
         evidence,
@@ -128,9 +114,27 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             "Run the same scenario again: workers are free at most instants, and tcp_accept_queue_length stays 0."
         }
         .to_owned(),
-        role: if enough_at_ms.is_some() { Role::Symptom } else { Role::Root },
+        role: if is_held_longer { Role::Symptom } else { Role::Root },
     };
     Ok(Outcome::Fails(found, failed))
+}
+
+/// Worth of the evidence, in its order: the app's timing and the accepted requests if they show the
+/// queue, then workers and the queue in front of them.
+fn weights(case: &Case<'_>, pool: &Pool, held: Option<&WorkerHold>) -> Vec<Strength> {
+    // If a server reports nothing about its workers and their holder is unknown, something inside
+    // may be what all of them wait for. Held as long as before, they are too few for the load.
+    let is_explained =
+        pool.workers.is_some() || held.is_some_and(|held| held.known_ms() >= 0.5 * held.ms || held.is_as_before());
+    let by_timing = timed::weights(case, pool);
+    let unknown = if pool.is_standing() { 0.5 } else { 0.0 };
+    let mut weights = vec![
+        STRONG * pool.full_ratio.unwrap_or(unknown),
+        if pool.knows_queue() { STRONG * pool.queue_ratio() } else { NONE },
+    ];
+    let at = if pool.most.is_some() { weights.len() } else { 0 };
+    weights.splice(at..at, by_timing);
+    weights.into_iter().map(|weight| if is_explained { weight } else { weight * UNTOLD }).collect()
 }
 
 /// The share (0-1) of failed requests that got no answer while others waited for a worker.

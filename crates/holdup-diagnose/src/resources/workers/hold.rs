@@ -22,11 +22,20 @@ const GREW: f64 = 0.25;
 /// queue of a pool of some tens grows without bound (Erlang's C formula).
 const ENOUGH: f64 = 0.8;
 
+/// The load counts as unchanged up to this factor: any two windows differ by less.
+const SAME_LOAD: f64 = 1.1;
+
 /// Worker-hold time of a request.
 #[derive(Clone, Debug)]
 pub struct WorkerHold {
     /// All of it, milliseconds.
     pub ms: f64,
+    /// The same in the baseline window, if there is one.
+    pub calm_ms: Option<f64>,
+    /// Workers that were busy at most: as many as there are if requests waited for one.
+    most: f64,
+    /// Whether there were more workers in the baseline window.
+    are_fewer: bool,
     /// Waits for downstream services; none if not reported.
     pub downstream_ms: Option<f64>,
     /// Waits for databases; none if not reported.
@@ -38,9 +47,17 @@ pub struct WorkerHold {
 }
 
 impl WorkerHold {
-    /// By Little's law: busy workers over requests per second. None if either is unknown.
+    /// By the app's own timing if nothing counts workers, else by Little's law: busy workers over
+    /// requests per second. None if neither is known.
     pub fn measure(case: &Case<'_>, pool: &Pool) -> Option<Self> {
-        let busy = pool.busy.filter(|_| pool.per_second > 0.0)?;
+        let timing = pool.timing.as_ref().filter(|_| pool.most.is_none());
+        let counted = || Some(waited_ms(pool.busy.filter(|_| pool.per_second > 0.0)?, pool.per_second));
+        let ms = timing.map(|timing| timing.held_ms).or_else(counted)?;
+        let calm_ms = match timing {
+            Some(_) => pool.calm_timing.as_ref().map(|calm| calm.held_ms),
+            None => case.calm().and_then(|calm| pool::held_in(case, &calm)),
+        };
+        let most = pool.most.or_else(|| timing.map(|timing| timing.busy)).unwrap_or(f64::INFINITY);
         let view = stretch(case);
         let source = pool.outside.as_ref().map(|o| o.source.as_str()).unwrap_or_default();
         let seen = view.downstream_services(source);
@@ -55,7 +72,10 @@ impl WorkerHold {
         };
         let cpu = cpu_of(&view, source);
         Some(Self {
-            ms: waited_ms(busy, pool.per_second),
+            ms,
+            calm_ms,
+            most,
+            are_fewer: pool.fewer_by.is_some(),
             downstream_ms: of(false).or_else(by_app),
             database_ms: of(true).or_else(|| statements::database_of_app(case).map(|(ms, ..)| ms)),
             cpu_ms: cpu.as_ref().map(|cpu| waited_ms(cpu.delta / view.window.seconds().max(1e-9), pool.per_second)),
@@ -64,22 +84,33 @@ impl WorkerHold {
         })
     }
 
-    /// What a cause must explain to be why workers are held so long, milliseconds: the growth since
-    /// the baseline window if there is any; else all of it.
+    /// What a cause must explain to be why workers are short, milliseconds: the growth of hold time
+    /// since the baseline window. Infinite if hold time is not why: then the workers are too few for
+    /// the load, whatever they do. Without a baseline window, all of it.
     pub fn to_explain_ms(&self, case: &Case<'_>) -> f64 {
-        let calm = case.calm().and_then(|calm| pool::held_in(case, &calm));
-        calm.map(|calm| (self.ms - calm, calm))
-            .filter(|(grown, calm)| *grown >= GREW * calm)
-            .map_or(self.ms, |(grown, _)| grown)
+        match self.calm_ms {
+            None => self.ms,
+            Some(before) if self.was_enough_at_ms(case).is_some() => self.ms - before,
+            Some(_) => f64::INFINITY,
+        }
     }
 
-    /// If all of `most` workers are busy only because each is held longer than in the baseline
-    /// window: the hold time of then, milliseconds, at which they would suffice for the load.
+    /// Whether a request holds its worker about as long as in the baseline window.
+    pub fn is_as_before(&self) -> bool {
+        self.calm_ms.is_some_and(|before| self.ms < (1.0 + GREW) * before)
+    }
+
+    /// If workers are short only because each is held longer than in the baseline window: the hold
+    /// time of then, milliseconds, at which they would suffice for the load, or did suffice for it.
     /// Whatever lengthens it is the reason, even if no source shows what that is.
-    pub fn was_enough_at_ms(&self, case: &Case<'_>, most: f64) -> Option<f64> {
-        let before = pool::held_in(case, &case.calm()?)?;
+    pub fn was_enough_at_ms(&self, case: &Case<'_>) -> Option<f64> {
+        let before = self.calm_ms.filter(|_| !self.is_as_before() && !self.are_fewer)?;
         let needed = case.peak_offered_per_second() * before / 1e3;
-        (self.ms >= (1.0 + GREW) * before && needed <= ENOUGH * most).then_some(before)
+        let sufficed = || {
+            let (calm, slow) = (case.calm()?.window, stretch(case).window);
+            Some(case.due_per_second(slow).ok()? <= SAME_LOAD * case.due_per_second(calm).ok()?)
+        };
+        (needed <= ENOUGH * self.most || sufficed() == Some(true)).then_some(before)
     }
 
     /// Time without waiting for others, as far as known, and without a CPU, milliseconds. None if

@@ -1,24 +1,22 @@
 //! Workers and the queue in front of them: from the server's own figures, from outside, and from
-//! the app's timing of its requests.
+//! the app's timing of its requests ([`AppTiming`]).
 
 use std::sync::Arc;
 
-use holdup_recording::{Labels, metrics};
+use holdup_recording::metrics;
 
-use super::WorkerHold;
-use crate::accounts::Owner;
+use super::{AppTiming, WorkerHold};
 use crate::case::Case;
 use crate::resources::share;
 use holdup_recording::words::{ms, percent};
 use holdup_signals::app_server::{Outside, Workers, waited_ms};
-use holdup_signals::client::{mean_over, service_ms};
 use holdup_signals::evidence::Evidence;
 use holdup_signals::yardstick::MATTERS;
-use holdup_signals::{Missing, View, Window, timing};
+use holdup_signals::{Missing, View, Window};
 
-/// The app and the client count the same requests if their counts differ by at most this factor:
-/// requests that clients gave up are served as well.
-const SAME_REQUESTS: f64 = 2.0;
+/// Requests that the server has accepted, beyond those of its workers, must be this share (0-1) of
+/// the wait in front of its workers: the others are still on their way.
+const ARRIVED: f64 = 0.25;
 
 /// Workers and their queue over the episode.
 pub struct Pool {
@@ -32,6 +30,8 @@ pub struct Pool {
     pub outside: Option<Outside>,
     /// Most workers; none if unknown.
     pub most: Option<f64>,
+    /// How many more there were in the baseline window by the server's own figures; none if no more.
+    pub fewer_by: Option<f64>,
     /// Busy ones on average.
     pub busy: Option<f64>,
     /// Share (0-1) of instants at which all were busy.
@@ -44,6 +44,10 @@ pub struct Pool {
     /// Milliseconds of a request in the queue of a proxy, for one of its slots; none without such a
     /// proxy.
     pub proxy_ms: Option<f64>,
+    /// By the app's own timing; none without it.
+    pub timing: Option<AppTiming>,
+    /// The same in the baseline window, if there is one.
+    pub calm_timing: Option<AppTiming>,
 }
 
 impl Pool {
@@ -72,6 +76,8 @@ impl Pool {
             )
         })?;
         let most = workers.as_ref().map(|w| w.most).or_else(|| outside.as_ref().and_then(|o| o.takes_at_once));
+        let were = workers.as_ref().and_then(|_| case.calm()?.workers()).map(|w| w.most);
+        let fewer_by = were.zip(most).map(|(were, most)| were - most).filter(|n| *n >= 1.0);
         let answering = outside.as_ref().and_then(|o| o.answering);
         // A server's own figures may be seconds old, and say nothing just after a restart; accepted
         // requests are counted now.
@@ -99,9 +105,33 @@ impl Pool {
             workers,
             outside,
             most,
+            fewer_by,
             busy,
             full_ratio,
+            timing: AppTiming::in_episode(case),
+            calm_timing: AppTiming::in_baseline(case),
         })
+    }
+
+    /// Milliseconds in front of workers by the app's own timing, more than in the baseline window.
+    /// None without that, or if those are counted: then their own queue shows it.
+    pub fn timed_ms(&self) -> Option<f64> {
+        let timing = self.timing.as_ref().filter(|_| self.most.is_none())?;
+        Some((timing.before_ms - self.calm_timing.as_ref().map_or(0.0, |calm| calm.before_ms)).max(0.0))
+    }
+
+    /// Milliseconds of a request that the server has accepted beyond those of its workers, by the
+    /// app's timing; none without both.
+    pub fn beyond_workers_ms(&self) -> Option<f64> {
+        let answering = self.outside.as_ref()?.answering?;
+        Some(waited_ms((answering - self.timing.as_ref()?.busy).max(0.0), self.per_second))
+    }
+
+    /// Whether the time in front of workers is a queue for one: they are busy, and the requests have
+    /// arrived.
+    pub fn is_timed_queue(&self) -> bool {
+        let arrived = |ms: f64| self.beyond_workers_ms().is_none_or(|beyond| beyond >= ARRIVED * ms);
+        self.timing.as_ref().is_some_and(AppTiming::is_queue) && self.timed_ms().is_some_and(arrived)
     }
 
     /// Busy workers as a share (0-1) of all; 0 if either is unknown.
@@ -230,28 +260,6 @@ impl Pool {
                 "--watch otlp, with the app's server span and spans of its waits for a connection (resource pool): time before the span is a wait for a worker, time inside a wait for a connection",
             )
         })
-    }
-
-    /// Response time beyond the app's own timing, and its source: the wait before the app picks a
-    /// request up, with transport. None if the app reports no timing, or not of these requests.
-    pub fn before_app_ms(&self, case: &Case<'_>) -> Option<(f64, Evidence)> {
-        let view = case.slow();
-        let said = |waited: f64| format!("clients waited {} beyond the app's own timing of a request", ms(waited));
-        let accounts = case.accounts();
-        if accounts.all.iter().any(|a| a.has_app)
-            && let Some(waited) = accounts.mean_ms_of_app(Owner::Network)
-        {
-            let labels = Labels::new([("resource", "request")]);
-            let piece =
-                Evidence::new("spans", "duration_ns", labels, view.window, ms(waited), "near 0 ms", said(waited));
-            return Some((waited, piece));
-        }
-        let app = view.mean(timing::HTTP_SERVER, &[], timing::APP_METRICS).ok()?;
-        let completed = case.completed_in(view.window).ok()?.max(1.0);
-        let (fewer, more) = (app.count.min(completed), app.count.max(completed));
-        let service = mean_over(case.slow_requests().ok()?.iter().copied(), service_ms)?;
-        let waited = (service - app.ms).max(0.0);
-        (more <= SAME_REQUESTS * fewer).then(|| (waited, app.evidence(ms(app.ms), "what clients wait", said(waited))))
     }
 }
 

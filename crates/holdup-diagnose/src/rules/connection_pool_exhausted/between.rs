@@ -4,9 +4,9 @@ use holdup_recording::words::ms;
 use holdup_signals::Missing;
 use holdup_signals::evidence::{Evidence, Fix};
 
-use super::{ENOUGH, GREW};
 use crate::case::Case;
 use crate::change::{Bounds, Direction, SettingChange, Steps, Unit};
+use crate::resources::connections::{ENOUGH, GREW};
 use crate::resources::pooler::{self, Pooler};
 use crate::resources::share;
 use crate::rules::{MATTERS, Outcome, Role, RuleFinding};

@@ -2,23 +2,27 @@
 
 use holdup_recording::metrics;
 
-use crate::rules::timing;
+use holdup_signals::timing;
 
 /// Label for a connection's state: OpenTelemetry's attribute, and its name before it was stable.
 const STATE_LABELS: [&str; 2] = ["db_client_connection_state", "state"];
 
 /// Names of a pool's metrics.
-pub(super) struct Names {
-    /// Histograms of waits and uses, seconds.
+pub struct Names {
+    /// Histogram of waits, seconds.
     pub wait: &'static str,
+    /// Histogram of uses, seconds.
     pub held: &'static str,
+    /// Gauge of requests that wait.
     pub pending: &'static str,
+    /// Gauge of connections in use, and the labels that may say so.
     pub used: (&'static str, &'static [&'static str]),
+    /// Gauge of the most connections.
     pub max: &'static str,
 }
 
 /// OpenTelemetry's, and those of HikariCP.
-pub(super) const NAMES: [Names; 2] = [
+pub const NAMES: [Names; 2] = [
     Names {
         wait: timing::POOL_WAIT,
         held: timing::POOL_USE,

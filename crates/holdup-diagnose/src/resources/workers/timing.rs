@@ -1,0 +1,85 @@
+//! Workers by the app's own timing of its requests. That begins when a worker takes a request, so
+//! clients' time beyond it is the wait for a worker, with transport. And by Little's law, the rate
+//! times that time is how many workers are busy, even if no source counts them.
+
+use holdup_recording::Labels;
+use holdup_recording::rows::Request;
+use holdup_recording::words::ms;
+use holdup_signals::client::{mean_over, service_ms};
+use holdup_signals::evidence::Evidence;
+use holdup_signals::{View, timing};
+
+use crate::accounts::{Accounts, Owner};
+use crate::case::Case;
+
+/// The app and the client count the same requests if their counts differ by at most this factor:
+/// requests that clients gave up are served as well.
+const SAME_REQUESTS: f64 = 2.0;
+
+/// Part (0-1) of the use that a single worker needs for so long a queue in front of it, which the
+/// workers must have: arrivals and work that come in bursts queue at less.
+const NEEDED_USE: f64 = 0.5;
+
+/// A request's time with the app and in front of it, over one stretch.
+#[derive(Clone, Debug)]
+pub struct AppTiming {
+    /// Milliseconds for which a request holds its worker.
+    pub held_ms: f64,
+    /// Milliseconds that clients wait beyond that.
+    pub before_ms: f64,
+    /// Workers busy at a time, on average.
+    pub busy: f64,
+    pointer: Evidence,
+}
+
+impl AppTiming {
+    /// Of the episode's requests. None if the app reports no timing, or not of these requests.
+    pub fn in_episode(case: &Case<'_>) -> Option<Self> {
+        Self::measure(case, &case.slow(), Some(case.accounts()), case.slow_requests().ok()?)
+    }
+
+    /// Of those of the baseline window, if there is one.
+    pub fn in_baseline(case: &Case<'_>) -> Option<Self> {
+        let calm = case.calm()?;
+        Self::measure(case, &calm, case.calm_accounts(), &case.requests_in(calm.window).ok()?)
+    }
+
+    fn measure(
+        case: &Case<'_>,
+        view: &View<'_>,
+        accounts: Option<&Accounts<'_>>,
+        requests: &[&Request],
+    ) -> Option<Self> {
+        let completed = case.completed_in(view.window).ok()?.max(1.0);
+        let service = mean_over(requests.iter().copied(), service_ms)?;
+        let per_second = completed / view.window.seconds().max(1e-9);
+        let by_spans = accounts.filter(|a| a.all.iter().any(|a| a.has_app));
+        if let Some(before_ms) = by_spans.and_then(|a| a.mean_ms_of_app(Owner::Network)) {
+            let labels = Labels::new([("resource", "request")]);
+            let pointer = Evidence::new("spans", "duration_ns", labels, view.window, ms(before_ms), "", "");
+            let held_ms = (service - before_ms).max(0.0);
+            return Some(Self { held_ms, before_ms, busy: per_second * held_ms / 1e3, pointer });
+        }
+        let app = view.mean(timing::HTTP_SERVER, &[], timing::APP_METRICS).ok()?;
+        let (fewer, more) = (app.count.min(completed), app.count.max(completed));
+        (more <= SAME_REQUESTS * fewer).then(|| Self {
+            held_ms: app.ms,
+            before_ms: (service - app.ms).max(0.0),
+            busy: app.ms * app.count / 1e3 / view.window.seconds().max(1e-9),
+            pointer: app.evidence(ms(app.ms), "", ""),
+        })
+    }
+
+    /// Whether the time in front can be a queue for a worker: while requests wait for one, at least
+    /// one works. A single worker with a queue of this mean length is busy for before / (before +
+    /// held) of the time (M/M/1), several are busier. If they are not, the server did not get to its
+    /// requests at all, or they were still on their way.
+    pub fn is_queue(&self) -> bool {
+        self.busy >= NEEDED_USE * self.before_ms / (self.before_ms + self.held_ms).max(1e-9)
+    }
+
+    /// Evidence that points at the app's timing.
+    pub fn evidence(&self, expected: impl Into<String>, text: impl Into<String>) -> Evidence {
+        self.pointer.clone().saying(expected, text)
+    }
+}
