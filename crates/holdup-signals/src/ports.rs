@@ -1,4 +1,4 @@
-//! Where databases listen.
+//! Where databases listen, and the poolers in front of them.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +10,14 @@ use crate::View;
 pub fn database_ports(view: &View<'_>) -> BTreeSet<String> {
     let tables = &view.recording.tables;
     let of_packets = tables.exchanges.rows.iter().map(|e| e.server.as_str());
-    let is_database = |s: &&str| s.starts_with("mysql") || s.starts_with("postgres") || s.starts_with("mariadb");
+    // To an app, a pooler is the database.
+    let is_database = |s: &&str| ["mysql", "postgres", "mariadb", "pgbouncer"].iter().any(|of| s.starts_with(of));
     let coverage = view.recording.manifest.coverage.iter().map(|c| c.source.as_str());
     // The first word of coverage `mysql://user@host:3306 statement history` is the address.
     let watched = coverage
         .chain(view.sources_of(metrics::mysql::SESSIONS.name))
-        .chain(view.sources_of(metrics::postgresql::SESSIONS.name));
+        .chain(view.sources_of(metrics::postgresql::SESSIONS.name))
+        .chain(view.sources_of(metrics::pgbouncer::WAITING_CLIENTS.name));
     let watched = watched.filter(is_database).filter_map(|s| s.split_whitespace().next());
     let spans = tables.spans.rows.iter().filter(|s| s.resource == "database").filter_map(|s| s.peer.as_deref());
     let address = |text: &str| {

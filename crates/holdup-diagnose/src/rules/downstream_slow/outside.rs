@@ -10,11 +10,17 @@ use crate::rules::ms;
 use crate::strength::STRONG;
 use holdup_signals::View;
 use holdup_signals::app_server::{DownstreamService, waited_ms};
+use holdup_signals::ports::database_ports;
 
-/// Downstream services that are not databases, with requests per second. None if not recorded.
+/// Downstream services that are not databases, with requests per second. None if not recorded, or if
+/// a database is watched to which the app has no connection: one of its peers is then a pooler or a
+/// proxy in front of it, and nothing says which.
 fn seen(case: &Case<'_>, view: &View<'_>) -> Option<(Vec<DownstreamService>, f64)> {
     let source = view.outside().ok().filter(|o| o.has_processes())?.source;
     let mut neighbours = view.downstream_services(&source)?;
+    if neighbours.iter().all(|n| !n.is_database) && !database_ports(view).is_empty() {
+        return None;
+    }
     neighbours.retain(|n| !n.is_database);
     let per_second = answered_per_second(case, view)?;
     (per_second > 0.0).then_some((neighbours, per_second))
@@ -43,4 +49,35 @@ pub(super) fn growth(case: &Case<'_>) -> BTreeMap<String, f64> {
         *growth.entry(name).or_default() -= before;
     }
     growth
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::rules::downstream_slow::RULE;
+    use crate::testing::{Judged as _, SyntheticRecording};
+
+    /// 50 requests a second of 400 ms, of which the app waits for a peer on `port`, and a watched database on port 3306.
+    fn waits_for(port: &'static str) -> SyntheticRecording {
+        let server = "server:8080";
+        let peer = |port: &'static str| [("peer_port", port), ("peer", "10.0.0.5")];
+        SyntheticRecording::new(12)
+            .requests(50, 400)
+            .target("http://127.0.0.1:8080")
+            .gauge(server, "tcp_accept_queue_length", &[("port", "8080")], 0.0)
+            .gauge(server, "server_answering_connections", &[("pid", "7")], 20.0)
+            .gauge(server, "server_outgoing_pending_connections", &peer(port), 18.0)
+            .gauge("mysql://10.0.0.6:3306", "mysql_sessions", &[("state", "active")], 1.0)
+    }
+
+    #[test]
+    fn a_pooler_in_front_of_the_database_is_no_downstream_service() {
+        assert_eq!(waits_for("7777").explains(&RULE), None);
+        let also = waits_for("7777").gauge(
+            "server:8080",
+            "server_outgoing_pending_connections",
+            &[("peer_port", "3306"), ("peer", "10.0.0.6")],
+            0.5,
+        );
+        assert!(also.explains(&RULE).is_some_and(|ms| ms > 300.0), "{:?}", also.explains(&RULE));
+    }
 }
