@@ -1,5 +1,7 @@
 //! The app queries the database one by one for what a single query could return.
 
+mod by_count;
+
 use std::collections::HashMap;
 
 use holdup_recording::Labels;
@@ -8,7 +10,7 @@ use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms};
 use crate::accounts::{Accounts, Resource, SPEAKS, trace_of};
 use crate::case::Case;
 use crate::resources::{share, statements};
-use crate::strength::{CERTAIN, WEAK};
+use crate::strength::{CERTAIN, Strength, WEAK};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Distribution, Missing};
 
@@ -19,7 +21,7 @@ pub const RULE: Rule = Rule {
         title: "One request runs the same statement over and over",
         what: "For each row of a list the app sends one more statement of the same kind (1 + N of them), usually because an object mapper fetches related rows on first access.",
         hurts: "Each is fast, and together they take as many round trips as there are rows: the request grows with its data, and every millisecond of network or queue counts N times. The server's slow log stays empty.",
-        needs: "The app's spans with the statements' digests, or the server's own timing of statements with the request's trace id in them.",
+        needs: "The app's spans with the statements' digests, or the server's own timing of statements with the request's trace id in them. Or the app's count of its database calls (db.client.operation.duration) and a baseline window.",
         predicts: "Many calls of one digest in one request, each fast, together most of its time; the time grows with their number.",
         clears: "No statement runs often in a request, or all its calls together are a small share of the delay.",
         looks_like: "A slow network or a queue in front of the database: the number of calls is unchanged, and each is slower.",
@@ -58,8 +60,10 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     if let Some(cleared) = few_calls(case) {
         return Ok(cleared);
     }
-    let repeated = most_repeated(case, case.accounts());
-    let repeated = repeated.ok_or_else(|| Missing::new("the statements of single requests, by digest", ENABLE))?;
+    let Some(repeated) = most_repeated(case, case.accounts()) else {
+        let missing = || Missing::new("the statements of single requests, by digest", ENABLE);
+        return by_count::judge(case).ok_or_else(missing);
+    };
     let calm = case.calm_accounts().and_then(|calm| of_digest(case, calm, &repeated.digest));
     // The saving of one query instead of many; if the baseline window had as many, their number is
     // not new.
@@ -83,12 +87,17 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }
     let said = format!("as one query they would take {} less", ms(explains_ms));
     evidence.push(evidence[0].clone().saying("", said));
+    Ok(found(explains_ms, evidence, vec![CERTAIN, WEAK]))
+}
+
+/// The finding, whatever shows it.
+fn found(explains_ms: f64, evidence: Vec<Evidence>, weights: Vec<Strength>) -> Outcome {
     let fix =
         |text: &str, risk: &str| Fix { text: text.to_owned(), command: None, keep: None, risk: Some(risk.to_owned()) };
-    Ok(Outcome::Found(RuleFinding {
+    Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
-        weights: vec![CERTAIN, WEAK],
+        weights,
         fixes: vec![
             fix(
                 "Fetch all of them with one statement: WHERE id IN (…), a join, or the object mapper's eager loading.",
@@ -103,7 +112,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             "Run the same scenario again: a handful of calls per request, and the database's parts of the ledger shrink."
                 .to_owned(),
         role: Role::Root,
-    }))
+    })
 }
 
 /// Calls by digest: how many, how long each, and in how many requests.
