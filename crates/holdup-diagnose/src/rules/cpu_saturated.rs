@@ -1,6 +1,9 @@
-//! Runnable threads wait for a CPU.
+//! Requests wait for a CPU, or compute for longer.
 
+mod dearer;
 mod one_core;
+#[cfg(test)]
+mod tests;
 
 use holdup_recording::manifest::Model;
 use holdup_recording::{Labels, metrics};
@@ -8,22 +11,23 @@ use holdup_recording::{Labels, metrics};
 use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent};
 use crate::accounts::Owner;
 use crate::case::Case;
-use crate::resources::{cpu, share};
-use crate::strength::STRONG;
+use crate::resources::cpu::{self, CpuUse, HOST};
+use crate::resources::share;
+use crate::strength::{STRONG, Strength};
 use holdup_signals::client::{mean_over, service_ms};
 use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::{Missing, View};
+use holdup_signals::{Counter, Missing, View};
 
 /// The rule.
 pub const RULE: Rule = Rule {
     cause: "cpu_saturated",
     doc: Doc {
-        title: "The CPUs are saturated",
-        what: "More threads are runnable than there are CPUs: threads of the service stand in the run queue. Or a process whose interpreter has a lock (Ruby, Python, Node.js) uses the one CPU that it can, while others idle: its threads wait for the lock.",
+        title: "The CPU holds requests up",
+        what: "More threads are runnable than there are CPUs: threads of the service stand in the run queue. Or a process whose interpreter has a lock (Ruby, Python, Node.js) uses the one CPU that it can, while others idle: its threads wait for the lock. Or each request computes longer than before.",
         hurts: "Everything takes longer by the same factor, and tails grow first.",
         needs: "The host's CPU time (--watch host), and to quantify it the run-queue wait of the service's processes (--watch pid:N or server:PORT).",
-        predicts: "Run-queue wait per request is a large part of the excess. Or all CPUs are busy, mostly with the service, and fewer requests end than are due, or users who each wait for their response queue: requests then wait in front of the service.",
-        clears: "The service's threads waited for a CPU for a small share of the delay, and requests end as fast as they are due; or too much CPU was idle for such a queue.",
+        predicts: "CPUs are full, on average or again and again, and run-queue wait per request grew by a large part of the excess. Or all CPUs are busy, mostly with the service, and fewer requests end than are due, or users who each wait for their response queue: requests then wait in front of the service. Or the app's CPU time per request grew by a large part of the excess.",
+        clears: "CPUs were idle at all times: a thread that is woken waits a little then, too. Or the service's threads waited for a CPU for a small share of the delay, and requests end as fast as they are due.",
         looks_like: "A high load average with idle CPUs is something else: threads in uninterruptible sleep count there too. iowait is idle time.",
         fix: "Find what uses the CPU, then reduce it, or add CPUs.",
         prove: "The same load again: run-queue wait per request is small.",
@@ -32,89 +36,47 @@ pub const RULE: Rule = Rule {
     judge: Judge::Alone(judge),
 };
 
-const HOST: &str = "--watch host";
-
-/// Share (0-1) of all CPU time that was not idle.
-fn busy_ratio(view: &View<'_>) -> Result<(f64, f64), Missing> {
-    let all = view.counter(metrics::host::CPU_TIME.name, &[], HOST)?;
-    let mode = |mode| view.counter(metrics::host::CPU_TIME.name, &[("cpu_mode", mode)], HOST);
-    let idle = mode("idle")?.delta + mode("iowait").map_or(0.0, |c| c.delta);
-    Ok(((1.0 - idle / all.delta.max(1e-9)).clamp(0.0, 1.0), all.delta - idle))
-}
-
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
-    let (busy, busy_seconds) = busy_ratio(&view)?;
-    let cpu = view.counter(metrics::host::CPU_TIME.name, &[], HOST)?;
+    let cpus = CpuUse::measure(&view)?;
     let completed = case.completed_in(view.window)?.max(1.0);
-    let mut evidence = vec![cpu.evidence(
-        format!("{} busy", percent(busy)),
-        "near 100 %, if CPU were the cause",
-        format!("{} of CPU time was idle", percent(1.0 - busy)),
-    )];
-
-    // The possible CPU wait per request: as the kernel counted it for the watched processes; else
-    // the processor-sharing queue that this utilization makes of the CPU time used.
-    let waited = view.counter(metrics::process::RUN_QUEUE.name, &[], "--watch pid:N");
-    let waited = waited.or_else(|_| view.counter(metrics::server::RUN_QUEUE_WAIT.name, &[], "--watch server:PORT"));
+    let mut evidence = vec![says_how_busy(&cpus)];
+    let waited = RunQueue::measure(&view, completed);
     let mut explains_ms = match &waited {
         Ok(waited) => {
-            let per_request = waited.delta / completed * 1e3;
-            evidence.push(waited.evidence(
-                format!("{} a request", ms(per_request)),
-                "most of the delay, if CPU were the cause",
-                format!(
-                    "all threads of the watched processes together waited {} per request for a CPU",
-                    ms(per_request)
-                ),
-            ));
-            per_request
+            // A thread that is woken waits a little for a CPU on a healthy day, too.
+            let calm = case.calm().and_then(|calm| {
+                let completed = case.completed_in(calm.window).ok()?.max(1.0);
+                RunQueue::measure(&calm, completed).ok()
+            });
+            evidence.push(waited.evidence(calm.as_ref()));
+            (waited.request_ms - calm.map_or(0.0, |calm| calm.request_ms)).max(0.0)
         }
-        Err(_) => {
-            let used = busy_seconds / completed * 1e3;
-            let queueing = used * busy / (1.0 - busy).max(1e-3);
-            evidence.push(cpu.evidence(
-                ms(used),
-                String::new(),
-                format!(
-                    "a request used at most {} of CPU: at {} busy, queueing for it makes at most {}",
-                    ms(used),
-                    percent(busy),
-                    ms(queueing)
-                ),
-            ));
-            match running(case, completed) {
-                // Other processes may use the CPUs: sessions that wait for one here show it.
-                Some((running, piece)) if running < queueing => {
-                    evidence.push(piece);
-                    running
-                }
-                _ => queueing,
-            }
-        }
+        Err(_) => unmeasured(case, &cpus, completed, &mut evidence),
     };
     if let Some((most, piece)) = at_most(case, completed).filter(|(most, _)| *most < explains_ms) {
         explains_ms = most;
         evidence.push(piece);
     }
-    // Threads that wait for an interpreter's lock sleep: the run queue does not show them.
+    // Threads that wait for an interpreter's lock sleep, and a thread that computes does not wait:
+    // the run queue shows neither.
     let one_core = one_core::find(&view, completed).filter(|one| share(case, one.explains_ms) >= MATTERS);
-    if let Some(one) = one_core.filter(|one| one.explains_ms > explains_ms) {
-        evidence.push(one.evidence);
-        return Ok(Outcome::Found(RuleFinding {
-            explains_ms: one.explains_ms,
-            evidence,
-            weights: vec![STRONG],
-            fixes: vec![one_core::fix(one.processes)],
-            prove: "Run the same scenario again: no process uses all of a CPU.".to_owned(),
-            role: Role::Root,
-        }));
+    if let Some(one) = one_core.filter(|one| one.explains_ms > explains_ms || !cpus.is_short()) {
+        evidence.insert(0, one.evidence);
+        let prove = "Run the same scenario again: no process uses all of a CPU.";
+        return Ok(found(one.explains_ms, evidence, vec![STRONG], one_core::fix(one.processes), prove));
     }
-    if let Some(pieces) = overloaded(case, busy, busy_seconds)? {
+    let dearer = dearer::find(case, &view).filter(|dearer| share(case, dearer.explains_ms) >= MATTERS);
+    if let Some(dearer) = dearer.filter(|dearer| dearer.explains_ms > explains_ms || !cpus.is_short()) {
+        evidence.insert(0, dearer.evidence);
+        let prove = "Run the same scenario again: a request uses as little CPU time as before.";
+        return Ok(found(dearer.explains_ms, evidence, vec![STRONG], dearer::fix(), prove));
+    }
+    if let Some(pieces) = overloaded(case, cpus.busy, cpus.seconds)? {
         // A few requests run at once and the others are not admitted: the whole delay is theirs.
         explains_ms = explains_ms.max(case.excess_ms());
         evidence.extend(pieces);
-    } else if share(case, explains_ms) < MATTERS {
+    } else if share(case, explains_ms) < MATTERS || !cpus.is_short() {
         return Ok(Outcome::Cleared(evidence));
     } else if waited.is_err() {
         return Err(Missing::new(
@@ -122,30 +84,87 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             "--watch pid:N for the app and the database",
         ));
     }
-    if let Ok(load) = view.gauge(metrics::host::LOAD_AVERAGE_1M.name, &[], HOST)
-        && let Ok(cpus) = view.gauge(metrics::host::CPU_LOGICAL_COUNT.name, &[], HOST)
-    {
-        let normalised = load.max / cpus.mean.max(1.0);
-        evidence.push(load.evidence(
-            format!("{normalised:.1} a CPU"),
-            "below 1",
-            format!("load average was up to {normalised:.1} per CPU"),
-        ));
+    evidence.extend(load_average(&view));
+    let fix = Fix {
+        text: "Profile what uses the CPU (perf top), make it cheaper or run less of it at once; then add CPUs."
+            .to_owned(),
+        command: None,
+        keep: None,
+        risk: None,
+    };
+    let weights = vec![STRONG * cpus.busy.max(cpus.full), STRONG];
+    let prove = "Run the same scenario again: run-queue wait per request is small.";
+    Ok(found(explains_ms, evidence, weights, fix, prove))
+}
+
+fn found(explains_ms: f64, evidence: Vec<Evidence>, weights: Vec<Strength>, fix: Fix, prove: &str) -> Outcome {
+    let prove = prove.to_owned();
+    Outcome::Found(RuleFinding { explains_ms, evidence, weights, fixes: vec![fix], prove, role: Role::Root })
+}
+
+fn says_how_busy(cpus: &CpuUse) -> Evidence {
+    let text = if cpus.is_short() {
+        format!("CPUs were {} busy, and all of them full in {} of the samples", percent(cpus.busy), percent(cpus.full))
+    } else {
+        format!("{} of CPU time was idle", percent(1.0 - cpus.busy))
+    };
+    cpus.evidence("near 100 %, if CPU were the cause", text)
+}
+
+/// Time for which threads of the watched processes stood in the run queue.
+struct RunQueue {
+    waited: Counter,
+    /// For a request, milliseconds.
+    request_ms: f64,
+}
+
+impl RunQueue {
+    fn measure(view: &View<'_>, completed: f64) -> Result<Self, Missing> {
+        let waited = view.counter(metrics::process::RUN_QUEUE.name, &[], "--watch pid:N");
+        let waited =
+            waited.or_else(|_| view.counter(metrics::server::RUN_QUEUE_WAIT.name, &[], "--watch server:PORT"))?;
+        Ok(Self { request_ms: waited.delta / completed * 1e3, waited })
     }
-    Ok(Outcome::Found(RuleFinding {
-        explains_ms,
-        evidence,
-        weights: vec![STRONG * busy, STRONG],
-        fixes: vec![Fix {
-            text: "Profile what uses the CPU (perf top), make it cheaper or run less of it at once; then add CPUs."
-                .to_owned(),
-            command: None,
-            keep: None,
-            risk: None,
-        }],
-        prove: "Run the same scenario again: run-queue wait per request is small.".to_owned(),
-        role: Role::Root,
-    }))
+
+    fn evidence(&self, calm: Option<&Self>) -> Evidence {
+        let before = calm.map_or_else(String::new, |c| format!(", {} in the baseline window", ms(c.request_ms)));
+        let text = format!(
+            "all threads of the watched processes together waited {} per request for a CPU{before}",
+            ms(self.request_ms)
+        );
+        let observed = format!("{} a request", ms(self.request_ms));
+        self.waited.evidence(observed, "most of the delay, if CPU were the cause", text)
+    }
+}
+
+/// The most that waiting for a CPU can be if no kernel counted it, milliseconds of a request: the
+/// processor-sharing queue that this utilization makes of the CPU time used.
+fn unmeasured(case: &Case<'_>, cpus: &CpuUse, completed: f64, evidence: &mut Vec<Evidence>) -> f64 {
+    let used = cpus.seconds / completed * 1e3;
+    let queueing = used * cpus.busy / (1.0 - cpus.busy).max(1e-3);
+    let text = format!(
+        "a request used at most {} of CPU: at {} busy, queueing for it makes at most {}",
+        ms(used),
+        percent(cpus.busy),
+        ms(queueing)
+    );
+    evidence.push(cpus.time.evidence(ms(used), String::new(), text));
+    match running(case, completed) {
+        // Other processes may use the CPUs: sessions that wait for one here show it.
+        Some((running, piece)) if running < queueing => {
+            evidence.push(piece);
+            running
+        }
+        _ => queueing,
+    }
+}
+
+fn load_average(view: &View<'_>) -> Option<Evidence> {
+    let load = view.gauge(metrics::host::LOAD_AVERAGE_1M.name, &[], HOST).ok()?;
+    let cpus = view.gauge(metrics::host::CPU_LOGICAL_COUNT.name, &[], HOST).ok()?;
+    let normalised = load.max / cpus.mean.max(1.0);
+    let text = format!("load average was up to {normalised:.1} per CPU");
+    Some(load.evidence(format!("{normalised:.1} a CPU"), "below 1", text))
 }
 
 /// CPUs count as fully used from this share (0-1): between two requests there is always a moment.
@@ -251,92 +270,4 @@ fn running(case: &Case<'_>, completed: f64) -> Option<(f64, Evidence)> {
     );
     let counted = view.gauge(metrics::postgresql::SESSIONS.name, &[], HOST).ok()?;
     Some((running_ms, counted.evidence(format!("{:.1} sessions", waits.running), "most of them", text)))
-}
-
-#[cfg(test)]
-mod tests {
-    use holdup_recording::rows::Session;
-
-    use super::RULE;
-    use crate::accounts::testing::{ALL, Injected, NONE, made};
-    use crate::testing::{Judged as _, SyntheticRecording};
-
-    /// A machine that others keep busy, and 20 statements at a time in PostgreSQL, `running` of them without a wait.
-    fn busy(running: i64) -> SyntheticRecording {
-        let row = |second: i64, id: i64| Session {
-            observed_at: second * 1_000_000_000,
-            source: "postgresql://db".into(),
-            session_id: id,
-            command: "active".into(),
-            state: (id >= running).then(|| "IO:DataFileRead".into()),
-            true_state: "executing".into(),
-            ..Session::default()
-        };
-        let rows = (0..=12).flat_map(|second| (0..20).map(move |id| row(second, id)));
-        let cpu = |mode| [("cpu_mode", mode)];
-        SyntheticRecording::new(12)
-            .requests(50, 400)
-            .by_protocol("postgresql")
-            .session_rows(rows.collect())
-            .gauge("postgresql://db", "postgresql_sessions", &[("state", "active")], 20.0)
-            .counter("host", "system_cpu_time_seconds_total", &cpu("user"), 1.99)
-            .counter("host", "system_cpu_time_seconds_total", &cpu("idle"), 0.01)
-    }
-
-    /// Requests that wait `waits.pool` ms for a connection on a machine whose CPUs others keep busy, and threads of the app's that
-    /// wait for a CPU for half a second each second.
-    fn busy_beside(waits: Injected) -> SyntheticRecording {
-        let cpu = |mode| [("cpu_mode", mode)];
-        made(waits, ALL)
-            .counter("host", "system_cpu_time_seconds_total", &cpu("user"), 1.99)
-            .counter("host", "system_cpu_time_seconds_total", &cpu("idle"), 0.01)
-            .counter("pid:7", "process_run_queue_seconds_total", &[], 6.0)
-    }
-
-    #[test]
-    fn who_waits_for_a_connection_does_not_wait_for_a_cpu() {
-        let beside = busy_beside(Injected { pool: 150.0, ..NONE });
-        let of_a_request = beside.explains(&RULE).expect("judged");
-        assert!(of_a_request < 10.0, "{of_a_request}");
-        assert_eq!(beside.diagnose().culprit.as_deref(), Some("connection_pool_exhausted"));
-        // 40 a second that hold something for 150 ms need six of it: with fewer, that is what others wait for.
-        let slow = busy_beside(Injected { pool: 150.0, execution: 150.0, ..NONE }).explains(&RULE).expect("judged");
-        assert!((slow - 150.0).abs() < 1.0, "all that threads waited: {slow}");
-    }
-
-    /// 50 requests a second are due, of which every `answered`th is; the service uses `own` of two CPUs, others what is left.
-    fn overload(answered: i64, own: f64) -> SyntheticRecording {
-        let cpu = |mode| [("cpu_mode", mode)];
-        SyntheticRecording::new(12)
-            .requests(50, 400)
-            .each_request(|number, row| row.outcome = if number % answered == 0 { "ok" } else { "timeout" }.into())
-            .counter("host", "system_cpu_time_seconds_total", &cpu("user"), 1.98)
-            .counter("host", "system_cpu_time_seconds_total", &cpu("idle"), 0.02)
-            .counter("pid:7", "process_cpu_time_seconds_total", &[("cpu_mode", "user")], own)
-            .counter("pid:7", "process_run_queue_seconds_total", &[], 0.1)
-    }
-
-    #[test]
-    fn more_than_the_cpus_can_do_is_waited_for_wherever_it_stands() {
-        assert!(overload(2, 1.5).explains(&RULE).is_some_and(|ms| ms > 300.0));
-        assert_eq!(overload(1, 1.5).explains(&RULE), Some(0.0), "all that is due is answered");
-        assert_eq!(overload(2, 0.5).explains(&RULE), Some(0.0), "others burn the CPUs");
-    }
-
-    #[test]
-    fn users_who_wait_for_each_other_wait_for_the_cpus() {
-        let closed = |cpus: f64, own: f64| {
-            overload(1, own).gauge("host", "system_cpu_logical_count", &[], cpus).closed().explains(&RULE)
-        };
-        // 50 a second of 400 ms are 20 under way.
-        assert!(closed(2.0, 1.5).is_some_and(|ms| ms > 300.0));
-        assert_eq!(closed(16.0, 1.5), Some(0.0), "there is a CPU for each but a few");
-        assert_eq!(closed(2.0, 0.5), Some(0.0), "others burn the CPUs");
-    }
-
-    #[test]
-    fn sessions_that_wait_for_something_else_do_not_wait_for_a_busy_cpu() {
-        assert_eq!(busy(0).explains(&RULE), Some(0.0));
-        assert_eq!(busy(18).explains(&RULE), None, "who burns the CPUs is not known");
-    }
 }

@@ -1,0 +1,39 @@
+//! The app computes longer for each request than in the baseline window: no queue shows that, and
+//! CPUs may be idle.
+
+use crate::case::Case;
+use crate::resources::cpu;
+use crate::rules::{Fix, ms};
+use holdup_signals::View;
+use holdup_signals::evidence::Evidence;
+
+/// CPU time of a request counts as more from this factor: two windows differ by less.
+const DEARER: f64 = 1.25;
+
+/// What the app computes more.
+pub(super) struct DearerRequests {
+    /// Milliseconds of a request.
+    pub explains_ms: f64,
+    pub evidence: Evidence,
+}
+
+/// The growth of the app's CPU time per request; none without a baseline window or without growth.
+pub(super) fn find(case: &Case<'_>, view: &View<'_>) -> Option<DearerRequests> {
+    let (now_ms, used) = cpu::app_ms_per_request(case, view)?;
+    let (before_ms, _) = cpu::app_ms_per_request(case, &case.calm()?)?;
+    (now_ms >= DEARER * before_ms).then(|| {
+        let text = format!("the app used {} of CPU per request, {} in the baseline window", ms(now_ms), ms(before_ms));
+        let evidence = used.evidence(ms(now_ms), ms(before_ms), text);
+        DearerRequests { explains_ms: now_ms - before_ms, evidence }
+    })
+}
+
+pub(super) fn fix() -> Fix {
+    Fix {
+        text: "Profile the app (perf, py-spy, async-profiler) for what it computes more per request since then; a release or a setting changed there."
+            .to_owned(),
+        command: None,
+        keep: None,
+        risk: None,
+    }
+}

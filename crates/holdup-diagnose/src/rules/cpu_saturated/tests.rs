@@ -1,0 +1,124 @@
+//! Machines whose every figure is known.
+
+use holdup_recording::rows::Session;
+
+use super::RULE;
+use crate::accounts::testing::{ALL, CALM_S, Injected, NONE, made};
+use crate::testing::{Judged as _, SyntheticRecording};
+
+/// A machine that others keep busy, and 20 statements at a time in PostgreSQL, `running` of them without a wait.
+fn busy(running: i64) -> SyntheticRecording {
+    let row = |second: i64, id: i64| Session {
+        observed_at: second * 1_000_000_000,
+        source: "postgresql://db".into(),
+        session_id: id,
+        command: "active".into(),
+        state: (id >= running).then(|| "IO:DataFileRead".into()),
+        true_state: "executing".into(),
+        ..Session::default()
+    };
+    let rows = (0..=12).flat_map(|second| (0..20).map(move |id| row(second, id)));
+    let cpu = |mode| [("cpu_mode", mode)];
+    SyntheticRecording::new(12)
+        .requests(50, 400)
+        .by_protocol("postgresql")
+        .session_rows(rows.collect())
+        .gauge("postgresql://db", "postgresql_sessions", &[("state", "active")], 20.0)
+        .counter("host", "system_cpu_time_seconds_total", &cpu("user"), 1.99)
+        .counter("host", "system_cpu_time_seconds_total", &cpu("idle"), 0.01)
+}
+
+/// Requests that wait `waits.pool` ms for a connection on a machine whose CPUs others keep busy, and threads of the app's that
+/// wait for a CPU for six seconds each second of the slow ones.
+fn busy_beside(waits: Injected) -> SyntheticRecording {
+    let cpu = |mode| [("cpu_mode", mode)];
+    made(waits, ALL)
+        .counter("host", "system_cpu_time_seconds_total", &cpu("user"), 1.99)
+        .counter("host", "system_cpu_time_seconds_total", &cpu("idle"), 0.01)
+        .counted("pid:7", "process_run_queue_seconds_total", &[], |s| 6.0 * (s - CALM_S).max(0) as f64)
+}
+
+#[test]
+fn who_waits_for_a_connection_does_not_wait_for_a_cpu() {
+    let beside = busy_beside(Injected { pool: 150.0, ..NONE });
+    let of_a_request = beside.explains(&RULE).expect("judged");
+    assert!(of_a_request < 10.0, "{of_a_request}");
+    assert_eq!(beside.diagnose().culprit.as_deref(), Some("connection_pool_exhausted"));
+    // 40 a second that hold something for 150 ms need six of it: with fewer, that is what others wait for.
+    let slow = busy_beside(Injected { pool: 150.0, execution: 150.0, ..NONE }).explains(&RULE).expect("judged");
+    assert!((slow - 150.0).abs() < 1.0, "all that threads waited: {slow}");
+}
+
+/// 50 requests a second are due, of which every `answered`th is; the service uses `own` of two CPUs, others what is left.
+fn overload(answered: i64, own: f64) -> SyntheticRecording {
+    let cpu = |mode| [("cpu_mode", mode)];
+    SyntheticRecording::new(12)
+        .requests(50, 400)
+        .each_request(|number, row| row.outcome = if number % answered == 0 { "ok" } else { "timeout" }.into())
+        .counter("host", "system_cpu_time_seconds_total", &cpu("user"), 1.98)
+        .counter("host", "system_cpu_time_seconds_total", &cpu("idle"), 0.02)
+        .counter("pid:7", "process_cpu_time_seconds_total", &[("cpu_mode", "user")], own)
+        .counter("pid:7", "process_run_queue_seconds_total", &[], 0.1)
+}
+
+#[test]
+fn more_than_the_cpus_can_do_is_waited_for_wherever_it_stands() {
+    assert!(overload(2, 1.5).explains(&RULE).is_some_and(|ms| ms > 300.0));
+    assert_eq!(overload(1, 1.5).explains(&RULE), Some(0.0), "all that is due is answered");
+    assert_eq!(overload(2, 0.5).explains(&RULE), Some(0.0), "others burn the CPUs");
+}
+
+#[test]
+fn users_who_wait_for_each_other_wait_for_the_cpus() {
+    let closed = |cpus: f64, own: f64| {
+        overload(1, own).gauge("host", "system_cpu_logical_count", &[], cpus).closed().explains(&RULE)
+    };
+    // 50 a second of 400 ms are 20 under way.
+    assert!(closed(2.0, 1.5).is_some_and(|ms| ms > 300.0));
+    assert_eq!(closed(16.0, 1.5), Some(0.0), "there is a CPU for each but a few");
+    assert_eq!(closed(2.0, 0.5), Some(0.0), "others burn the CPUs");
+}
+
+#[test]
+fn sessions_that_wait_for_something_else_do_not_wait_for_a_busy_cpu() {
+    assert_eq!(busy(0).explains(&RULE), Some(0.0));
+    assert_eq!(busy(18).explains(&RULE), None, "who burns the CPUs is not known");
+}
+
+/// 50 requests a second of 5 ms, from the twelfth second on of 25 ms. Two CPUs are `busy` then, threads wait for one for 0.05 s each
+/// second before and for `waited` then, and the app uses `cpus` then and a tenth before.
+fn slower(busy: f64, waited: f64, cpus: f64) -> SyntheticRecording {
+    let since = |calm: f64, slow: f64| move |s: i64| calm * s.min(12) as f64 + slow * (s - 12).max(0) as f64;
+    let cpu = |mode| [("cpu_mode", mode)];
+    SyntheticRecording::new(24)
+        .requests(50, 25)
+        .each_request(|_, r| {
+            if r.intended_at < 12_000_000_000 {
+                r.done_at = r.intended_at + 5_000_000;
+            }
+        })
+        .counted("host", "system_cpu_time_seconds_total", &cpu("user"), since(0.4, 2.0 * busy))
+        .counted("host", "system_cpu_time_seconds_total", &cpu("idle"), since(1.6, 2.0 - 2.0 * busy))
+        .counted("pid:7", "process_run_queue_seconds_total", &[], since(0.05, waited))
+        .counted("prometheus:app", "process_cpu_seconds_total", &[], since(0.1, cpus))
+}
+
+#[test]
+fn idle_cpus_are_not_what_threads_wait_for() {
+    // A second each second for 50 requests, less the millisecond of a healthy time.
+    let full = slower(0.98, 1.0, 0.1).explains(&RULE).expect("judged");
+    assert!((full - 19.0).abs() < 1.0, "{full}");
+    assert_eq!(slower(0.4, 1.0, 0.1).explains(&RULE), Some(0.0));
+    assert_eq!(slower(0.98, 0.05, 0.1).explains(&RULE), Some(0.0), "no more than before");
+}
+
+#[test]
+fn a_request_that_computes_longer_needs_no_queue() {
+    let dearer = slower(0.6, 0.05, 1.0);
+    let found = dearer.explains(&RULE).expect("judged");
+    assert!((found - 18.0).abs() < 1.0, "{found}");
+    let diagnosis = dearer.diagnose();
+    assert_eq!(diagnosis.culprit.as_deref(), Some(RULE.cause), "{:#?}", diagnosis.findings);
+    let text = &diagnosis.findings[0].evidence[0].text;
+    assert!(text.contains("20.0 ms of CPU per request, 2.00 ms in the baseline window"), "{text}");
+}
