@@ -31,6 +31,9 @@ const LEAST_EXCESS_MS: f64 = 0.2;
 /// show the generator rather than the service.
 pub(crate) const SPOILED: f64 = 0.5;
 
+/// From this factor, the app works so much longer on a request that queues in front of it follow.
+const MUCH_LONGER: f64 = 2.0;
+
 /// The time outside of an episode begins this long after it, nanoseconds.
 const APART_NS: i64 = 1_000_000_000;
 
@@ -348,9 +351,9 @@ impl<'a> Case<'a> {
         self.share_of(ms, self.excess_ms())
     }
 
-    /// The same share of the excess within the service. If the service is slow, the wait for a
-    /// connection of the generator follows from what requests wait for inside, and grows in
-    /// proportion.
+    /// The same share of the excess within the service. If the service is slow, waits in front of it
+    /// (for a connection of the generator, a worker, a pooled connection) follow from what requests
+    /// wait for inside, and grow in proportion.
     pub fn share_inside(&self, ms: f64) -> f64 {
         self.share_of(ms, *self.inside_ms.get_or_init(|| self.inside_ms()))
     }
@@ -359,10 +362,17 @@ impl<'a> Case<'a> {
         if self.is_felt() { (ms / excess_ms.max(LEAST_EXCESS_MS)).clamp(0.0, 1.0) } else { 0.0 }
     }
 
-    /// Excess of a mean slow request without its wait for a connection of the generator,
-    /// milliseconds, if the service is slow; else all of it.
+    /// Excess of a mean slow request within the service, milliseconds: without its wait for a
+    /// connection of the generator, if the service is slow, and without its waits for a worker and
+    /// for a pooled connection, if these are held longer.
     fn inside_ms(&self) -> f64 {
         let excess = self.excess_ms();
+        let without_generator_ms = self.without_generator_ms(excess);
+        let held_ms = self.held_longer_ms().filter(|held_ms| *held_ms < without_generator_ms);
+        held_ms.unwrap_or(without_generator_ms)
+    }
+
+    fn without_generator_ms(&self, excess: f64) -> f64 {
         let (Ok(slow), Ok(all)) = (self.slow_requests(), self.requests_in(self.whole)) else { return excess };
         let over = |of: fn(&Request) -> Option<f64>| mean_over(slow.iter().copied(), of).unwrap_or(0.0);
         let queued = over(|r| Some(client_queue_ms(r)));
@@ -371,6 +381,21 @@ impl<'a> Case<'a> {
         let calm = other.and_then(|calm| self.requests_in(calm.window).ok()).unwrap_or_default();
         let is_slowed = over(service_ms) >= SERVICE_SLOWED * unloaded_ms(all.into_iter().chain(calm));
         if is_slowed && queued < excess { excess - queued } else { excess }
+    }
+
+    /// How much longer the app works on a request than in the baseline window, by its own timing and
+    /// without waits for a pooled connection, milliseconds. None if it does not time requests, or
+    /// not much longer: then queues in front of it do not follow from that.
+    fn held_longer_ms(&self) -> Option<f64> {
+        let held = |view: &View<'_>| {
+            let completed = self.completed_in(view.window).ok()?.max(1.0);
+            let app = view.mean(timing::HTTP_SERVER, &[], timing::APP_METRICS).ok()?;
+            let pool = view.mean(timing::POOL_WAIT, &[], timing::APP_METRICS);
+            let waited_ms = pool.map_or(0.0, |waited| waited.ms * waited.count / completed);
+            Some((app.ms - waited_ms).max(0.0))
+        };
+        let (now, before) = (held(&self.slow())?, held(&self.calm()?)?);
+        (now >= MUCH_LONGER * before).then_some(now - before).filter(|grown| *grown > 0.0)
     }
 }
 
@@ -398,5 +423,26 @@ mod tests {
         assert!((of - 842.0 / 242.0).abs() < 0.1, "{of}");
         // Where the service is as quick as ever, that is the generator's affair.
         assert!((share(895) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_waits_for_a_worker_is_of_what_holds_workers() {
+        // From the twelfth second on 900 ms instead of 20, of which the app works for `held_ms` instead of 10.
+        let share = |held_ms: f64| {
+            let sum = move |s: i64| 0.1 * (10.0 * s.min(12) as f64 + held_ms * (s - 12).max(0) as f64);
+            let made = SyntheticRecording::new(24)
+                .requests(100, 900)
+                .each_request(|n, r| {
+                    if n < 1_200 {
+                        r.done_at = r.intended_at + 20_000_000;
+                    }
+                })
+                .counter("prometheus:app", "http_server_request_duration_seconds_count", &[], 100.0)
+                .counted("prometheus:app", "http_server_request_duration_seconds_sum", &[], sum);
+            made.with(|case| case.share_inside(50.0))
+        };
+        assert!((share(110.0) - 0.5).abs() < 0.05, "{}", share(110.0));
+        // Held as long as before: the queue is for something else.
+        assert!(share(10.0) < 0.06, "{}", share(10.0));
     }
 }

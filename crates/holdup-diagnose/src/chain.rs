@@ -97,6 +97,9 @@ const SIZES: &[&str] = &["working_set_exceeds_memory"];
 /// up by them too.
 const WITHIN_STATEMENTS: &[&str] = &["plan_changed", "missing_index", "commit_log_bound", "flush_storm"];
 
+/// Queues for what a request holds: they are symptoms if it is held longer.
+const QUEUES: &[&str] = &["connection_pool_exhausted", "worker_pool_exhausted"];
+
 /// Findings in front of the app and of all that it calls: they lead to nothing behind them.
 const IN_FRONT: &[&str] = &["worker_pool_exhausted", "accept_queue_overflow", "liveness_probe_kill"];
 
@@ -258,7 +261,8 @@ const MECHANISMS: &[Mechanism] = &[
     Mechanism {
         consequence: "accept_queue_overflow",
         causes: &[&["worker_pool_exhausted", "file_descriptor_limit"], &["cpu_throttled", "cpu_saturated", PAUSE]],
-        magnitude: |_, case| Some(workers::queued_ms(case).unwrap_or(0.0)),
+        // Those who are never let in make the queue longer than any request waits.
+        magnitude: |_, case| Some(workers::queued_ms(case).unwrap_or(0.0).min(case.excess_ms())),
         is_added: true,
     },
     // A full queue drops packets, which are resent by the same timers as lost ones.
@@ -303,6 +307,9 @@ pub(crate) fn link(found: &mut [(&'static Rule, RuleFinding)], not_judged: &[&st
         let Some(least) = (mechanism.magnitude)(&found[of].1, case).map(|ms| BRINGS_ABOUT * ms) else { continue };
         let Some(cause) = nearest(mechanism, found, of, least, case) else {
             doubt(&mut found[of].1, mechanism, not_judged);
+            if QUEUES.contains(&mechanism.consequence) && found[of].1.role == Role::Symptom {
+                spread(found, of, least / BRINGS_ABOUT);
+            }
             continue;
         };
         follows[of] = Some(found[cause].0.cause);
@@ -383,6 +390,18 @@ fn nearest(
     let nearest = mechanism.causes.iter().find_map(of_tier)?;
     let load = mechanism.causes.contains(&LOAD).then(|| of_tier(&LOAD)).flatten();
     load.filter(|_| is_in(nearest, SIZES)).or(Some(nearest))
+}
+
+/// A queue whose holders are held longer by several causes, none of which makes up most of it: each
+/// has its part of the queue, as of the `grown_ms` for which they are held longer.
+fn spread(found: &mut [(&'static Rule, RuleFinding)], of: usize, grown_ms: f64) {
+    let factor = 1.0 + found[of].1.explains_ms / grown_ms.max(1e-9);
+    let is_behind = |cause: &str| !IN_FRONT.contains(&cause) && !is_outside(cause);
+    for (i, (rule, finding)) in found.iter_mut().enumerate() {
+        if i != of && is_behind(rule.cause) && finding.explains_ms < grown_ms {
+            finding.explains_ms *= factor;
+        }
+    }
 }
 
 /// Lowers the evidence for a finding without a found cause by what its unjudged causes may be

@@ -21,6 +21,10 @@ pub const WEAK: Strength = Strength(0.3);
 /// Shown for the reader only; it proves nothing.
 pub const NONE: Strength = Strength(0.0);
 
+/// The part (0-1) that is left of a strength if the finding is known to follow from something else:
+/// the evidence shows the queue, and not its cause.
+pub const AS_SYMPTOM: f64 = 0.3;
+
 impl Strength {
     /// The chance, 0-1.
     #[must_use]

@@ -70,6 +70,15 @@ impl PoolStretch {
     }
 }
 
+/// Connections that the app keeps without waiting for the database.
+pub struct KeptConnections {
+    /// Milliseconds of a request for which it keeps one over other work than before: that work is
+    /// what changed, and takes the request's own time as well.
+    pub request_ms: f64,
+    /// In words.
+    pub text: String,
+}
+
 /// How long requests of the episode hold a connection, against the baseline window.
 #[derive(Clone, Debug)]
 pub struct ConnectionHold {
@@ -139,14 +148,14 @@ impl ConnectionHold {
         }
     }
 
-    /// Why the app itself holds connections, with no one to wait for: most of those in use await no
-    /// answer of the database, or most of the growth of hold time is not in database calls. None if
-    /// the database has them, if all of the app became slower by as much, or if unknown.
-    pub fn kept_by_app(&self) -> Option<String> {
+    /// Whether the app itself holds connections, with no one to wait for: most of those in use await
+    /// no answer of the database, or most of the growth of hold time is not in database calls. None
+    /// if the database has them, if all of the app became slower by as much, or if unknown.
+    pub fn kept_by_app(&self) -> Option<KeptConnections> {
         let (now, before) = (&self.now, self.before.as_ref());
         let grown_ms = now.held_ms - before.map_or(0.0, |b| b.held_ms);
-        let in_calls_ms = now.database_ms? - before.and_then(|b| b.database_ms).unwrap_or(0.0);
-        let elsewhere_ms = grown_ms - in_calls_ms.max(0.0);
+        let in_calls_ms = (now.database_ms? - before.and_then(|b| b.database_ms).unwrap_or(0.0)).max(0.0);
+        let elsewhere_ms = grown_ms - in_calls_ms;
         let slower_ms = now.other_ms.unwrap_or(0.0) - before.and_then(|b| b.other_ms).unwrap_or(0.0);
         if elsewhere_ms < MOST * grown_ms || slower_ms >= MOST * elsewhere_ms {
             return None;
@@ -159,11 +168,13 @@ impl ConnectionHold {
             None if now.ended_ms < MOST * now.held_ms => return None,
             None => String::new(),
         };
-        Some(format!(
+        let text = format!(
             "a request held a connection for {}, of which {} in database calls{idle}: the app keeps it over other work, or does not return it",
             ms(now.held_ms),
             ms(now.database_ms?)
-        ))
+        );
+        let ended_ms = now.ended_ms - before.map_or(0.0, |b| b.ended_ms);
+        Some(KeptConnections { request_ms: (ended_ms - in_calls_ms).max(0.0), text })
     }
 
     /// Evidence that points at the connections in use.

@@ -22,16 +22,22 @@ use holdup_signals::yardstick::MATTERS;
 
 use crate::case::Case;
 
-/// A component that takes this share (0-1) of what a worker or a connection is held for counts as
-/// the reason it is.
+/// A component that takes this share (0-1) of the time for which a worker is held counts as the
+/// reason it is, if no baseline window shows how much of that is usual.
 const HOLDS: f64 = 0.5;
 
 /// `ms` of a mean slow request as a share (0-1) of the excess. If requests wait for a worker of the
-/// app server or for a connection of its pool, a component of half the growth of hold time counts as
-/// [`MATTERS`] at least, however long they wait: that wait is its consequence.
+/// app server or for a connection of its pool because these are held longer, a component that
+/// matters for the growth of hold time counts as [`MATTERS`] at least, however long they wait: that
+/// wait is its consequence.
 pub fn share(case: &Case<'_>, ms: f64) -> f64 {
     let share = case.share(ms);
-    let holds_workers = || workers::waits_for_workers(case).is_some_and(|held| ms >= HOLDS * held.to_explain_ms(case));
+    let holds_workers = || {
+        workers::waits_for_workers(case).is_some_and(|held| {
+            let least = if held.calm_ms.is_some() { MATTERS } else { HOLDS };
+            ms >= least * held.to_explain_ms(case)
+        })
+    };
     let holds_connections = || connections::waited_for(case).is_some_and(|held_ms| ms >= HOLDS * held_ms);
     if share < MATTERS && case.is_felt() && (holds_workers() || holds_connections()) { MATTERS } else { share }
 }

@@ -10,9 +10,9 @@ use holdup_recording::Labels;
 use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent, timing};
 use crate::accounts::Owner;
 use crate::case::Case;
-use crate::resources::connections::{ConnectionHold, NAMES, Names};
+use crate::resources::connections::{ConnectionHold, ENOUGH, NAMES, Names};
 use crate::resources::share;
-use crate::strength::{STRONG, WEAK};
+use crate::strength::{AS_SYMPTOM, STRONG, WEAK};
 use holdup_signals::Missing;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::latency::Origin;
@@ -26,7 +26,7 @@ pub const RULE: Rule = Rule {
         hurts: "Requests wait inside the app; the database is idle and its own metrics look perfect.",
         needs: "The app's pool metrics: connections used and allowed, requests pending, time waited and held. OpenTelemetry's db.client.connection.* over Prometheus, or HikariCP's (hikaricp_connections_*). Or its spans of waits for a connection. For a pool in between: PgBouncer's console (--watch pgbouncer:).",
         predicts: "Connections in use stand at their maximum, requests are pending, and the wait for a connection is most of the excess.",
-        clears: "No request is pending, or the wait for a connection is a small share of the delay.",
+        clears: "No request is pending and connections are free (a wait is then for a new connection), or the wait for a connection is a small share of the delay.",
         looks_like: "A slow database or saturated CPUs: connections are held longer, so the pool runs dry as a consequence. Most of the time a connection is held is then spent in the slow part, and the pool is a symptom. It is a symptom even if the slow part is not visible, provided that the hold time of the baseline window would have sufficed. It is the root if the app itself keeps connections: those in use await no answer, and the longer hold is not in database calls.",
         fix: "Hold connections for less time (no calls of downstream services meanwhile), then more connections, up to what the database's budget allows.",
         prove: "The same load again: nothing pending, wait for a connection near zero, throughput beyond the old N / H.",
@@ -34,6 +34,9 @@ pub const RULE: Rule = Rule {
     },
     judge: Judge::Alone(judge),
 };
+
+/// Requests wait for a connection only by chance below this share (0-1) of instants.
+const NOW_AND_THEN: f64 = 0.1;
 
 /// The risk of a larger pool.
 const POOL_RISK: &str =
@@ -112,17 +115,16 @@ fn by_metrics(case: &Case<'_>, names: &Names) -> Result<Outcome, Missing> {
         "0",
         format!("{:.0} requests were waiting for a connection on average, {:.0} at most", pending.mean, pending.max),
     );
-    if share(case, per_request) < MATTERS {
-        return Ok(Outcome::Cleared(vec![waited, queue]));
+    let used = hold.evidence(
+        format!("below {max:.0}"),
+        format!("{:.1} of {max:.0} connections were in use on average", hold.now.used.mean),
+    );
+    // A new connection takes time, too, although others are free.
+    let is_free = pending.positive_ratio < NOW_AND_THEN && hold.now.used.mean < ENOUGH * max;
+    if share(case, per_request) < MATTERS || is_free {
+        return Ok(Outcome::Cleared(if is_free { vec![used, queue, waited] } else { vec![waited, queue] }));
     }
-    let mut evidence = vec![
-        waited,
-        queue,
-        hold.evidence(
-            format!("below {max:.0}"),
-            format!("{:.1} of {max:.0} connections were in use on average", hold.now.used.mean),
-        ),
-    ];
+    let mut evidence = vec![waited, queue, used];
     let mut weights = vec![STRONG, if pending.positive_ratio > 0.5 { STRONG } else { WEAK }];
     weights.push(STRONG * (hold.now.used.mean / max.max(1.0)));
     let mut fixes = Vec::new();
@@ -161,10 +163,12 @@ fn by_metrics(case: &Case<'_>, names: &Names) -> Result<Outcome, Missing> {
             format!("{offered:.0}/s x {} held, by Little's law, and half as many again for bursts", ms(held.ms * uses));
         fixes.push(advice::raise(&view, max, needed, at_least, &why));
     }
-    let (role, why) = role(&hold);
+    let (role, kept_ms, why) = role(&hold);
+    let part = if role == Role::Symptom { AS_SYMPTOM } else { 1.0 };
+    weights.iter_mut().for_each(|weight| *weight = *weight * part);
     evidence.extend(why);
     Ok(Outcome::Found(RuleFinding {
-        explains_ms: per_request,
+        explains_ms: per_request + kept_ms,
         evidence,
         weights,
         fixes,
@@ -173,13 +177,13 @@ fn by_metrics(case: &Case<'_>, names: &Names) -> Result<Outcome, Missing> {
     }))
 }
 
-/// Whether the pool itself is the root, and the evidence for that. It is if there are fewer
-/// connections than before, or if the app keeps them; not if each is held longer for something
-/// behind the app.
-fn role(hold: &ConnectionHold) -> (Role, Option<Evidence>) {
+/// Whether the pool itself is the root, the milliseconds of a request for which the app keeps a
+/// connection over other work, and the evidence. It is the root if there are fewer connections than
+/// before, or if the app keeps them; not if each is held longer for something behind the app.
+fn role(hold: &ConnectionHold) -> (Role, f64, Option<Evidence>) {
     if let Some(fewer_by) = hold.fewer_by() {
         let text = format!("the pool had {fewer_by:.0} more connections in the baseline window");
-        return (Role::Root, Some(hold.evidence("as many", text)));
+        return (Role::Root, 0.0, Some(hold.evidence("as many", text)));
     }
     let longer = hold.was_enough_at_ms().map(|before_ms| {
         format!(
@@ -196,10 +200,10 @@ fn role(hold: &ConnectionHold) -> (Role, Option<Evidence>) {
         )
     };
     match longer.or_else(|| hold.is_stuck().then(stuck)) {
-        None => (Role::Root, None),
+        None => (Role::Root, 0.0, None),
         Some(text) => match hold.kept_by_app() {
-            Some(text) => (Role::Root, Some(hold.evidence("returned after each use", text))),
-            None => (Role::Symptom, Some(hold.evidence("", text))),
+            Some(kept) => (Role::Root, kept.request_ms, Some(hold.evidence("returned after each use", kept.text))),
+            None => (Role::Symptom, 0.0, Some(hold.evidence("", text))),
         },
     }
 }

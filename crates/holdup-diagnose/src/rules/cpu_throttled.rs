@@ -1,6 +1,7 @@
 //! A CPU limit of the service's cgroup stops it for the rest of each period.
 
 mod advice;
+mod unseen;
 
 use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent};
 use crate::case::Case;
@@ -72,7 +73,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
     let (throttled, unlimited) = limited(&view)?;
     if throttled.is_empty() {
-        return Ok(Outcome::Cleared(unlimited));
+        return unseen::database(case, &view).map_or(Ok(Outcome::Cleared(unlimited)), Err);
     }
     let completed = case.completed_in(view.window)?.max(1.0);
     let mut worst: Option<(f64, ThrottledSource<'_>)> = None;

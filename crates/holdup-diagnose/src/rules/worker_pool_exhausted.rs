@@ -11,7 +11,7 @@ use crate::case::Case;
 use crate::failures;
 use crate::resources::share;
 use crate::resources::workers::{self, Pool, WorkerHold, stretch};
-use crate::strength::{NONE, STRONG, Strength};
+use crate::strength::{AS_SYMPTOM, NONE, STRONG, Strength};
 use holdup_signals::Missing;
 use holdup_signals::latency::Origin;
 
@@ -134,7 +134,12 @@ fn weights(case: &Case<'_>, pool: &Pool, held: Option<&WorkerHold>) -> Vec<Stren
     ];
     let at = if pool.most.is_some() { weights.len() } else { 0 };
     weights.splice(at..at, by_timing);
-    weights.into_iter().map(|weight| if is_explained { weight } else { weight * UNTOLD }).collect()
+    let part = match () {
+        () if held.is_some_and(|held| held.was_enough_at_ms(case).is_some()) => AS_SYMPTOM,
+        () if is_explained => 1.0,
+        () => UNTOLD,
+    };
+    weights.into_iter().map(|weight| weight * part).collect()
 }
 
 /// The share (0-1) of failed requests that got no answer while others waited for a worker.

@@ -138,3 +138,17 @@ fn a_pool_that_came_down_is_the_root() {
     });
     assert_eq!(fewer.diagnose().culprit.as_deref(), Some(RULE.cause));
 }
+
+#[test]
+fn a_new_connection_is_no_exhausted_pool() {
+    let free = kept(4.0, 4.0, 0.2).tables(|t| {
+        for row in &mut t.samples.rows {
+            match row.metric.as_str() {
+                "db_client_connection_pending_requests" => row.value = 0.0,
+                "db_client_connection_count" => row.value = 0.5,
+                _ => {}
+            }
+        }
+    });
+    assert_eq!(free.explains(&RULE), Some(0.0));
+}

@@ -85,16 +85,16 @@ fn sessions_that_wait_for_something_else_do_not_wait_for_a_busy_cpu() {
     assert_eq!(busy(18).explains(&RULE), None, "who burns the CPUs is not known");
 }
 
-/// 50 requests a second of 5 ms, from the twelfth second on of 25 ms. Two CPUs are `busy` then, threads wait for one for 0.05 s each
-/// second before and for `waited` then, and the app uses `cpus` then and a tenth before.
+/// 50 requests a second of 20 ms, from the twelfth second on of 400 ms. The CPUs are `busy` then, threads wait for one for 0.05 s each
+/// second before and for `waited` then, and the app uses `cpus` then and a tenth of one before.
 fn slower(busy: f64, waited: f64, cpus: f64) -> SyntheticRecording {
     let since = |calm: f64, slow: f64| move |s: i64| calm * s.min(12) as f64 + slow * (s - 12).max(0) as f64;
     let cpu = |mode| [("cpu_mode", mode)];
     SyntheticRecording::new(24)
-        .requests(50, 25)
+        .requests(50, 400)
         .each_request(|_, r| {
             if r.intended_at < 12_000_000_000 {
-                r.done_at = r.intended_at + 5_000_000;
+                r.done_at = r.intended_at + 20_000_000;
             }
         })
         .counted("host", "system_cpu_time_seconds_total", &cpu("user"), since(0.4, 2.0 * busy))
@@ -105,20 +105,20 @@ fn slower(busy: f64, waited: f64, cpus: f64) -> SyntheticRecording {
 
 #[test]
 fn idle_cpus_are_not_what_threads_wait_for() {
-    // A second each second for 50 requests, less the millisecond of a healthy time.
-    let full = slower(0.98, 1.0, 0.1).explains(&RULE).expect("judged");
-    assert!((full - 19.0).abs() < 1.0, "{full}");
-    assert_eq!(slower(0.4, 1.0, 0.1).explains(&RULE), Some(0.0));
+    // 15 seconds each second for 50 requests, less the millisecond of a healthy time.
+    let full = slower(0.98, 15.0, 0.1).explains(&RULE).expect("judged");
+    assert!((full - 299.0).abs() < 5.0, "{full}");
+    assert_eq!(slower(0.4, 15.0, 0.1).explains(&RULE), Some(0.0));
     assert_eq!(slower(0.98, 0.05, 0.1).explains(&RULE), Some(0.0), "no more than before");
 }
 
 #[test]
 fn a_request_that_computes_longer_needs_no_queue() {
-    let dearer = slower(0.6, 0.05, 1.0);
+    let dearer = slower(0.6, 0.05, 15.0);
     let found = dearer.explains(&RULE).expect("judged");
-    assert!((found - 18.0).abs() < 1.0, "{found}");
+    assert!((found - 298.0).abs() < 5.0, "{found}");
     let diagnosis = dearer.diagnose();
     assert_eq!(diagnosis.culprit.as_deref(), Some(RULE.cause), "{:#?}", diagnosis.findings);
     let text = &diagnosis.findings[0].evidence[0].text;
-    assert!(text.contains("20.0 ms of CPU per request, 2.00 ms in the baseline window"), "{text}");
+    assert!(text.contains("300 ms of CPU per request, 2.00 ms in the baseline window"), "{text}");
 }
