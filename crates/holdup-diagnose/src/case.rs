@@ -366,13 +366,15 @@ impl<'a> Case<'a> {
     /// connection of the generator, if the service is slow, and without its waits for a worker and
     /// for a pooled connection, if these are held longer.
     fn inside_ms(&self) -> f64 {
-        let excess = self.excess_ms();
-        let without_generator_ms = self.without_generator_ms(excess);
-        let held_ms = self.held_longer_ms().filter(|held_ms| *held_ms < without_generator_ms);
-        held_ms.unwrap_or(without_generator_ms)
+        let in_service_ms = self.excess_in_service_ms();
+        let held_ms = self.held_longer_ms().filter(|held_ms| *held_ms < in_service_ms);
+        held_ms.unwrap_or(in_service_ms)
     }
 
-    fn without_generator_ms(&self, excess: f64) -> f64 {
+    /// Excess of a mean slow request without its wait for a connection of the generator,
+    /// milliseconds, if the service is slow; else all of it.
+    pub fn excess_in_service_ms(&self) -> f64 {
+        let excess = self.excess_ms();
         let (Ok(slow), Ok(all)) = (self.slow_requests(), self.requests_in(self.whole)) else { return excess };
         let over = |of: fn(&Request) -> Option<f64>| mean_over(slow.iter().copied(), of).unwrap_or(0.0);
         let queued = over(|r| Some(client_queue_ms(r)));

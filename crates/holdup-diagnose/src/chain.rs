@@ -22,9 +22,9 @@
 //! - *A connection is held longer, so the pool runs dry*: an exhausted pool is a symptom of a cause
 //!   that makes up most of the growth of the time for which one is held. Held as long as before, it
 //!   is too small for the load, and nothing behind it leads to that.
-//! - *A worker of the app server is held longer, so all are busy*: the same for workers. *All are busy, so connections are not accepted*: the queue
-//!   in front of them overflows, which loses packets, and *the liveness probe stands in the same
-//!   queue* beyond its timeout.
+//! - *A worker of the app server is held longer, so all are busy*: the same for workers. *All are
+//!   busy, so connections are not accepted*: the queue in front of them overflows, which loses
+//!   packets, and *the liveness probe stands in the same queue* beyond its timeout.
 //! - *The app's runtime gets no CPU, or touches pages that are swapped out*: its collections take
 //!   longer, its event loop is late, and its goroutines wait. *More load* allocates more.
 //! - *A disk at its limit gets more work*: rewritten values and vacuum raise the service's own
@@ -262,7 +262,7 @@ const MECHANISMS: &[Mechanism] = &[
         consequence: "accept_queue_overflow",
         causes: &[&["worker_pool_exhausted", "file_descriptor_limit"], &["cpu_throttled", "cpu_saturated", PAUSE]],
         // Those who are never let in make the queue longer than any request waits.
-        magnitude: |_, case| Some(workers::queued_ms(case).unwrap_or(0.0).min(case.excess_ms())),
+        magnitude: |_, case| Some(workers::queued_ms(case).unwrap_or(0.0).min(case.excess_in_service_ms())),
         is_added: true,
     },
     // A full queue drops packets, which are resent by the same timers as lost ones.

@@ -20,7 +20,8 @@ pub const ENOUGH: f64 = 0.8;
 /// A connection is held longer from this share (0-1) above the baseline: windows differ by less.
 pub const GREW: f64 = 0.25;
 
-/// From this share (0-1) of its growth, a component is what a connection is held for.
+/// From this share (0-1) of its growth, a component is what a connection is held for; and of
+/// instants, most.
 const MOST: f64 = 0.5;
 
 /// The pool in one stretch.
@@ -31,8 +32,8 @@ pub struct PoolStretch {
     /// The most there may be.
     pub max: Gauge,
     /// Milliseconds for which a request holds connections, all uses together: the larger of those
-    /// that have ended and of those in use, by Little's law. A connection that is never returned
-    /// shows in the second only.
+    /// that have ended and, if nearly all are in use at most instants, of those in use, by Little's
+    /// law. A connection that is never returned shows in the second only.
     pub held_ms: f64,
     /// The same by the uses that have ended.
     pub ended_ms: f64,
@@ -50,24 +51,35 @@ impl PoolStretch {
     /// If the app does not report them.
     pub fn measure(case: &Case<'_>, view: &View<'_>, names: &Names) -> Result<Self, Missing> {
         let (in_use, states) = names.used;
-        let used = match states {
-            [] => view.gauge(in_use, &[], APP_METRICS)?,
-            _ => states
-                .iter()
-                .find_map(|label| view.gauge(in_use, &[(label, "used")], APP_METRICS).ok())
-                .ok_or_else(|| Missing::new(format!("samples of {in_use} in state used"), APP_METRICS))?,
+        let labels: Vec<Vec<(&str, &str)>> = match states {
+            [] => vec![Vec::new()],
+            _ => states.iter().map(|label| vec![(*label, "used")]).collect(),
         };
+        let reported = labels.iter().find_map(|of| Some((of, view.gauge(in_use, of, APP_METRICS).ok()?)));
+        let missing = || Missing::new(format!("samples of {in_use}, of connections in use"), APP_METRICS);
+        let (labels, used) = reported.ok_or_else(missing)?;
         let max = view.gauge(names.max, &[], APP_METRICS)?;
         let completed = case.completed_in(view.window)?.max(1.0);
         let per_request = |mean: &Mean| mean.ms * mean.count / completed;
         let of = |metric: &str| view.mean(metric, &[], APP_METRICS).ok().map(|mean| per_request(&mean));
         let ended_ms = of(names.held).unwrap_or(0.0);
-        let in_use_ms = used.mean * view.window.seconds() / completed * 1e3;
+        // A pool that is full now and then holds connections for as long as uses take: samples may
+        // be taken just when it is.
+        let is_full = full_ratio(view, in_use, labels, max.mean) >= MOST;
+        let in_use_ms = if is_full { used.mean * view.window.seconds() / completed * 1e3 } else { 0.0 };
         let waited_ms = of(names.wait).unwrap_or(0.0);
         let other_ms = of(timing::HTTP_SERVER).map(|app_ms| (app_ms - ended_ms - waited_ms).max(0.0));
         let database_ms = of(timing::OPERATION);
         Ok(Self { held_ms: ended_ms.max(in_use_ms), ended_ms, used, max, database_ms, other_ms })
     }
+}
+
+/// Share (0-1) of instants at which nearly all of `most` connections were in use.
+fn full_ratio(view: &View<'_>, in_use: &str, labels: &[(&str, &str)], most: f64) -> f64 {
+    let levels = view.sources_of(in_use).into_iter().flat_map(|source| view.levels(source, in_use, labels));
+    let levels: Vec<f64> = levels.map(|(_, used)| used).collect();
+    let full = levels.iter().filter(|used| **used >= ENOUGH * most).count();
+    full as f64 / (levels.len() as f64).max(1.0)
 }
 
 /// Connections that the app keeps without waiting for the database.

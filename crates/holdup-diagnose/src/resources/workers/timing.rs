@@ -65,7 +65,7 @@ impl AppTiming {
         (more <= SAME_REQUESTS * fewer).then(|| Self {
             held_ms: app.ms,
             before_ms: (service - app.ms).max(0.0),
-            busy: app.ms * app.count / 1e3 / view.window.seconds().max(1e-9),
+            busy: app.ms * app.count / 1e3 / app.seconds.max(1e-9),
             pointer: app.evidence(ms(app.ms), "", ""),
         })
     }
