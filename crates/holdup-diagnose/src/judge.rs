@@ -214,11 +214,14 @@ impl Outcomes {
         let culprit = root.map(|i| &findings[i]).filter(|_| tied.is_none());
         let disturbance = Disturbance::find(&case.view(case.whole()));
         let search = search::report(case.recording);
-        let (verdict, headline) = match &search {
+        let (verdict, mut headline) = match &search {
             _ if !is_measured => by_counters(case, counted.as_ref(), culprit),
             Some(report) => of_search(report, case, culprit, &disturbance),
             None => answer(case, culprit, tied.as_deref(), &disturbance),
         };
+        if verdict == Answer::Undecided && is_measured && search.is_none() && root.is_none() {
+            headline += &links::symptom_of_nothing(&findings).unwrap_or_default();
+        }
         // A search overloads on purpose: if it has an answer, that is not a symptom.
         let is_fit = case.limited_ratio < SPOILED
             && case.degradation.as_ref().is_none_or(|c| disturbance.share_of(c.slow) <= DISTURBED);

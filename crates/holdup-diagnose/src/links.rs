@@ -8,7 +8,7 @@ use crate::resources::volume::demand;
 use crate::verdict::{
     AgainstReport, ChainLink, DebtReport, EpisodeReport, Finding, Role, Span, TableDebtReport, round,
 };
-use holdup_recording::words::{ms, thousands};
+use holdup_recording::words::{ms, percent, thousands};
 use holdup_signals::client::Second;
 use holdup_signals::debt::TableDebt;
 use holdup_signals::{Degradation, Distribution, Window};
@@ -110,6 +110,18 @@ pub fn chain(case: &Case<'_>, findings: &[Finding]) -> Vec<ChainLink> {
     let mut linked: Vec<&Finding> = findings.iter().filter(|f| is_linked(f)).collect();
     linked.sort_by_key(|f| depth(f, findings));
     linked.into_iter().map(|f| link(case, f, findings)).collect()
+}
+
+/// A symptom that makes up this share (0-1) of the delay is worth naming if nothing explains it.
+const MOST: f64 = 0.5;
+
+/// A large symptom of which no found cause is the reason, in a sentence; none without one.
+pub fn symptom_of_nothing(findings: &[Finding]) -> Option<String> {
+    let unexplained = findings.iter().filter(|f| f.role == Role::Symptom && f.follows_from.is_none());
+    let most = unexplained.max_by(|a, b| a.explains_ratio.total_cmp(&b.explains_ratio));
+    most.filter(|f| f.explains_ratio >= MOST).map(|f| {
+        format!(" {} of it is a symptom ({}): what it follows from is not visible.", percent(f.explains_ratio), f.title)
+    })
 }
 
 /// A finding's place in the chain: below zero what adds to a root, above it what follows from one.

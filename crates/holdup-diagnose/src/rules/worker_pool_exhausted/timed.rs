@@ -138,7 +138,9 @@ mod tests {
     fn workers_that_are_held_longer_are_a_symptom() {
         let longer = made(100.0, 50.0);
         assert_eq!(role(&longer), Role::Symptom);
-        assert_eq!(longer.diagnose().culprit, None, "no source shows for what");
+        let unseen = longer.diagnose();
+        assert_eq!(unseen.culprit, None, "no source shows for what");
+        assert!(unseen.headline.contains("what it follows from is not visible"), "{}", unseen.headline);
         // 80 of the 85 ms more are for a neighbour.
         let neighbour = |more_s: f64| {
             longer.clone().counter(APP, "http_client_request_duration_seconds_count", &[], 100.0).counted(
