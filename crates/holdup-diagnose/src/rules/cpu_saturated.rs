@@ -60,7 +60,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }
     // Threads that wait for an interpreter's lock sleep, and a thread that computes does not wait:
     // the run queue shows neither.
-    let one_core = one_core::find(&view, completed).filter(|one| share(case, one.explains_ms) >= MATTERS);
+    let one_core = one_core::find(case, completed).filter(|one| share(case, one.explains_ms) >= MATTERS);
     if let Some(one) = one_core.filter(|one| one.explains_ms > explains_ms || !cpus.is_short()) {
         evidence.insert(0, one.evidence);
         let prove = "Run the same scenario again: no process uses all of a CPU.";

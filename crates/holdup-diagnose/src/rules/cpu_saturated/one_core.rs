@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::resources::cpu;
+use crate::case::Case;
+use crate::resources::{cpu, workers};
 use crate::rules::{Fix, ms};
 use holdup_recording::metrics;
 use holdup_signals::View;
@@ -16,6 +17,9 @@ const ALL_OF_ONE: (f64, f64) = (0.9, 1.15);
 /// Assumed most use (0-1) of its CPU: from here the queue has no end.
 const MOST_BUSY: f64 = 0.995;
 
+/// From this use (0-1) the CPU is full: between two threads there is always a moment.
+const FULL: f64 = 0.95;
+
 pub(super) struct OneCore {
     /// Processes that use a whole CPU.
     pub processes: usize,
@@ -25,16 +29,17 @@ pub(super) struct OneCore {
     pub evidence: Evidence,
 }
 
-/// The processes that use a whole CPU, if there are any.
-pub(super) fn find(view: &View<'_>, completed: f64) -> Option<OneCore> {
+/// The processes that use a whole CPU at most instants of the episode, if there are any.
+pub(super) fn find(case: &Case<'_>, completed: f64) -> Option<OneCore> {
+    let (view, stretch) = (case.slow(), workers::stretch(case));
     let mut used: BTreeMap<(&str, String), f64> = BTreeMap::new();
     for (metric, label) in [(metrics::server::THREAD_CPU_TIME.name, "pid"), (metrics::process::CPU_TIME.name, "")] {
         for source in view.services_with(metric).into_iter().filter(|p| cpu::is_interpreter(p.name)) {
             for pid in view.label_values(metric, label) {
                 let pair = [(label, pid.as_str())];
                 let labels = if pid.is_empty() { &[][..] } else { &pair[..] };
-                if let Ok(cpu) = view.counter_where(|s| s == source.source, metric, labels, "") {
-                    used.insert((metric, pid), cpu.rate());
+                if let Some(cpus) = usual_rate(&stretch, source.source, metric, labels) {
+                    used.insert((metric, pid), cpus);
                 }
             }
         }
@@ -49,11 +54,13 @@ pub(super) fn find(view: &View<'_>, completed: f64) -> Option<OneCore> {
         return None;
     }
     let busy = busiest.min(MOST_BUSY);
-    let seconds = view.window.seconds();
+    let seconds = stretch.window.seconds();
     let a_request_ms = full.iter().sum::<f64>() * seconds / completed * 1e3;
-    let explains_ms = a_request_ms * busy / (1.0 - busy);
+    let queue_ms = a_request_ms * busy / (1.0 - busy);
+    // At full use it is what everything in front waits for, also those who are not let in.
+    let explains_ms = if busiest >= FULL { queue_ms.max(case.excess_ms()) } else { queue_ms };
     let text = format!(
-        "{} process{} of an interpreter that runs one thread at a time used {busiest:.2} of its one CPU: at {} of CPU per request, waiting for its lock takes up to {}, while other CPUs are idle",
+        "{} process{} of an interpreter that runs one thread at a time used {busiest:.2} of its one CPU at most instants: at {} of CPU per request, waiting for its lock takes up to {}, while other CPUs are idle",
         full.len(),
         if full.len() > 1 { "es" } else { "" },
         ms(a_request_ms),
@@ -62,6 +69,15 @@ pub(super) fn find(view: &View<'_>, completed: f64) -> Option<OneCore> {
     let pointer = view.counter(metric, &[], "").ok()?;
     let evidence = pointer.evidence(format!("{busiest:.2} CPUs"), "well below 1", text);
     Some(OneCore { processes: full.len(), explains_ms, evidence })
+}
+
+/// The median over sampling intervals of how much a counter grows a second: idle moments at the
+/// edges of an episode do not count.
+fn usual_rate(view: &View<'_>, source: &str, metric: &str, labels: &[(&str, &str)]) -> Option<f64> {
+    let growths = view.growths(|s| s == source, metric, labels).into_iter();
+    let mut rates: Vec<f64> = growths.map(|g| g.delta / g.window.seconds().max(1e-9)).collect();
+    rates.sort_by(f64::total_cmp);
+    rates.get(rates.len() / 2).copied()
 }
 
 pub(super) fn fix(processes: usize) -> Fix {
