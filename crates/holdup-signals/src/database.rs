@@ -35,6 +35,8 @@ pub struct DigestUse {
     pub rows_examined: f64,
     /// Rows sent or changed.
     pub rows_used: f64,
+    /// Rows changed.
+    pub rows_changed: f64,
     /// Calls that used no index for at least one table.
     pub no_index: f64,
 }
@@ -105,6 +107,7 @@ impl View<'_> {
                 lock_seconds: 0.0,
                 rows_examined: 0.0,
                 rows_used: 0.0,
+                rows_changed: 0.0,
                 no_index: 0.0,
             };
             // There may be one more reading beside the window on either side.
@@ -123,7 +126,9 @@ impl View<'_> {
                 of.seconds += grew(b.duration_ns, a.duration_ns) / 1e9;
                 of.lock_seconds += grew(b.lock_ns, a.lock_ns) / 1e9;
                 of.rows_examined += grew(b.rows_examined, a.rows_examined);
-                of.rows_used += grew(b.rows_sent, a.rows_sent) + grew(b.rows_affected, a.rows_affected);
+                let changed = grew(b.rows_affected, a.rows_affected);
+                of.rows_used += grew(b.rows_sent, a.rows_sent) + changed;
+                of.rows_changed += changed;
                 of.no_index += grew(b.no_index, a.no_index);
             }
             if of.calls > 0.0 {

@@ -2,6 +2,8 @@
 //! and operations of reads and writes added up, with the queue, interval by interval. Also which
 //! limit binds. Cloud limits apply to the sum: neither part has to be flat.
 
+mod lowered;
+
 use super::plateau::{Ceiling, Freer, QueuedRate, ceilings, freer_before, sum};
 use super::throttle::Unit;
 use super::{Missing, View, Window};

@@ -134,6 +134,9 @@ pub enum Demand {
     Insensitive,
     /// There is a queue, and neither it nor the rate varies.
     Standing,
+    /// It is that of the baseline window, and waits many times as long. Without a level: the limit
+    /// is near the demand.
+    Unchanged,
 }
 
 /// A level at which a rate stays while more is demanded.

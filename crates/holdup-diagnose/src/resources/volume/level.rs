@@ -78,6 +78,11 @@ pub fn at_ceiling(case: &Case<'_>, counted: FlowSource) -> Result<(Vec<Flow>, Ve
             found.push(AtCeiling { flow: flow.clone(), binding });
         }
     }
+    // Without a level: the same demand as before that waits is a limit that came down.
+    if let Some(calm) = case.calm().filter(|calm| found.is_empty() && !case.is_of_other(calm.window)) {
+        let lowered = |flow: &Flow| Some(AtCeiling { binding: flow.lowered(calm.window, slow)?, flow: flow.clone() });
+        found.extend(flows.iter().filter(|flow| !flow.is_of_several()).filter_map(lowered));
+    }
     if found.iter().any(|at| !at.flow.is_of_several()) {
         found.retain(|at| !at.flow.is_of_several());
     }

@@ -28,6 +28,7 @@ pub(crate) fn level_evidence(at: &AtCeiling) -> Vec<Evidence> {
         Demand::Longer => "and each waited longer than in quieter intervals",
         Demand::Insensitive => "and their number varied while the rate did not",
         Demand::Standing => "all the time",
+        Demand::Unchanged => return vec![lowered_evidence(at)],
     };
     let text = format!(
         "reads and writes of {} together stayed at {} in {} of {} intervals with as much demand, with {:.1} \
@@ -64,6 +65,19 @@ pub(crate) fn level_evidence(at: &AtCeiling) -> Vec<Evidence> {
         evidence.push(flow.evidence(unit, freer.window, rate(unit, freer.most), "the same level".into(), text));
     }
     evidence
+}
+
+/// Evidence of a limit that came down without a level.
+fn lowered_evidence(at: &AtCeiling) -> Evidence {
+    let (flow, unit, ceiling) = (&at.flow, at.binding.unit, &at.binding.ceiling);
+    let text = format!(
+        "{} did no more than in the baseline window, {}, and {:.1} operations were in flight on average: each takes many times as long, so the disk may do less than before",
+        flow.name,
+        rate(unit, ceiling.level),
+        ceiling.queued
+    );
+    let window = ceiling.stretches.first().copied().unwrap_or(Window { from: 0, to: 0 });
+    flow.evidence(unit, window, rate(unit, ceiling.level), "as quick as before".into(), text)
 }
 
 /// The other unit, with its limit if known.
@@ -169,7 +183,7 @@ fn cloud_outcome(case: &Case<'_>, unit: Unit, flows: &[Flow], at: Vec<AtCeiling>
 
 pub(crate) fn weights(ceiling: &Ceiling) -> Vec<Strength> {
     let demand = match ceiling.demand {
-        Demand::Longer | Demand::Insensitive => STRONG,
+        Demand::Longer | Demand::Insensitive | Demand::Unchanged => STRONG,
         Demand::Standing => FAIR,
     };
     vec![CERTAIN * ceiling.at_level_ratio, demand]
