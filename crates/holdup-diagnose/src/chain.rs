@@ -29,7 +29,10 @@
 //!   longer, its event loop is late, and its goroutines wait. *More load* allocates more.
 //! - *A disk at its limit gets more work*: rewritten values and vacuum raise the service's own
 //!   demand. They contribute: the limit binds, and is the root. Removing one contributor lowers the
-//!   demand, which may or may not be enough.
+//!   demand, which may or may not be enough. One that began with the episode and makes up most of
+//!   the growth is what changed: it is the root, and the limit is how it hurts.
+//! - *A bulk change fills the log*: pages have to be written, locks are held for longer, and a copy
+//!   of what is in memory fills the CPUs.
 //! - *A cause that could not be judged may lie behind*: where a finding and its possible cause are
 //!   the same time seen at two places, the finding is less certain to be the root if that cause
 //!   could not be judged.
@@ -38,7 +41,7 @@
 
 use crate::case::Case;
 use crate::resources::volume::demand;
-use crate::resources::{connections, locks, probe, statements, workers};
+use crate::resources::{checkpoints, connections, locks, probe, statements, workers};
 use crate::rules::Role;
 use crate::rules::{Rule, RuleFinding};
 use holdup_signals::client::{client_queue_ms, mean_over};
@@ -95,7 +98,10 @@ const SIZES: &[&str] = &["working_set_exceeds_memory"];
 
 /// Causes within the time of a single statement: a holder of a lock or of a pool's thread is held
 /// up by them too.
-const WITHIN_STATEMENTS: &[&str] = &["plan_changed", "missing_index", "commit_log_bound", "flush_storm"];
+const WITHIN_STATEMENTS: &[&str] = &["plan_changed", "missing_index", "commit_log_bound", "flush_storm", BULK];
+
+/// A bulk change, or a copy of much data.
+const BULK: &str = "backup_or_bulk_load";
 
 /// Queues for what a request holds: they are symptoms if it is held longer.
 const QUEUES: &[&str] = &["connection_pool_exhausted", "worker_pool_exhausted"];
@@ -121,6 +127,8 @@ const LONG_STATEMENTS: &[&str] = &[
     "working_set_exceeds_memory",
     "memory_pressure",
     "table_cache_small",
+    BULK,
+    "too_many_indexes",
 ];
 
 /// One way in which a cause leads to another.
@@ -138,7 +146,8 @@ struct Mechanism {
     is_added: bool,
 }
 
-/// A cause that raises the demand on a resource whose limit binds: a contributor, never the root.
+/// A cause that raises the demand on a resource whose limit binds: a contributor, unless it began
+/// with the episode and makes up most of the growth.
 struct Contribution {
     cause: &'static str,
     /// What it adds to, nearest tier first; within a tier, the one that explains most is nearest.
@@ -171,6 +180,13 @@ pub(crate) struct Link {
 const MECHANISMS: &[Mechanism] = &[
     // A dropped index is a missing one: the statement's plan changed when it went.
     Mechanism { consequence: "missing_index", causes: &[&["plan_changed"]], magnitude: its_own, is_added: false },
+    // More changes fill the log sooner. Not if the log was cut, or a session asks for checkpoints.
+    Mechanism {
+        consequence: "flush_storm",
+        causes: &[&[BULK]],
+        magnitude: |storm, case| (!checkpoints::are_forced(case)).then_some(storm.explains_ms),
+        is_added: false,
+    },
     // Threads of a group that has used up its quota stand in the run queue until its next period.
     // Opening and closing tables is CPU work, so are statements that run once for each row, and the
     // dump of a backup: where CPUs mostly do that, it explains most of the CPU shortage.
@@ -178,7 +194,8 @@ const MECHANISMS: &[Mechanism] = &[
         consequence: "cpu_saturated",
         causes: &[
             &["cpu_throttled"],
-            &["table_cache_small", "plan_changed", "missing_index", "n_plus_one_queries", "backup_or_bulk_load"],
+            &["table_cache_small", "plan_changed", "missing_index", "n_plus_one_queries", BULK],
+            &["statement_mix_changed"],
             LOAD,
         ],
         magnitude: its_own,
@@ -297,6 +314,11 @@ pub(crate) fn is_outside(cause: &str) -> bool {
 /// causes becomes less certain.
 pub(crate) fn link(found: &mut [(&'static Rule, RuleFinding)], not_judged: &[&str], case: &Case<'_>) -> Vec<Link> {
     let mut follows = vec![None; found.len()];
+    let began: Vec<&str> = CONTRIBUTIONS
+        .iter()
+        .map(|contribution| contribution.cause)
+        .filter(|cause| found.iter().any(|(rule, _)| rule.cause == *cause) && demand::began(case, cause))
+        .collect();
     let came_down = found.iter().any(|(rule, _)| CEILINGS.contains(&rule.cause)) && demand::came_down(case);
     for mechanism in MECHANISMS {
         // A limit that came down under an unchanged demand does not follow from that demand.
@@ -305,7 +327,8 @@ pub(crate) fn link(found: &mut [(&'static Rule, RuleFinding)], not_judged: &[&st
         }
         let Some(of) = found.iter().position(|(rule, _)| rule.cause == mechanism.consequence) else { continue };
         let Some(least) = (mechanism.magnitude)(&found[of].1, case).map(|ms| BRINGS_ABOUT * ms) else { continue };
-        let Some(cause) = nearest(mechanism, found, of, least, case) else {
+        let changed = contributor(mechanism.consequence, found, of, least, &began);
+        let Some(cause) = changed.or_else(|| nearest(mechanism, found, of, least, case)) else {
             doubt(&mut found[of].1, mechanism, not_judged);
             if QUEUES.contains(&mechanism.consequence) && found[of].1.role == Role::Symptom {
                 spread(found, of, least / BRINGS_ABOUT);
@@ -346,8 +369,17 @@ pub(crate) fn link(found: &mut [(&'static Rule, RuleFinding)], not_judged: &[&st
         finding.explains_ms = finding.explains_ms.min(case.excess_ms());
     }
     let mut links: Vec<Link> = follows.into_iter().map(|follows_from| Link { follows_from, adds_to: None }).collect();
+    contribute(found, &mut links, case, came_down);
+    links
+}
+
+/// Makes contributors of the findings that only add to others.
+fn contribute(found: &mut [(&'static Rule, RuleFinding)], links: &mut [Link], case: &Case<'_>, came_down: bool) {
     for contribution in CONTRIBUTIONS {
         let Some(of) = found.iter().position(|(rule, _)| rule.cause == contribution.cause) else { continue };
+        if follows_from(links, found[of].0.cause) {
+            continue;
+        }
         let Some(to) = contribution.adds_to.iter().find_map(|tier| strongest(found, of, tier, 0.0)) else { continue };
         links[of].adds_to = Some(found[to].0.cause);
         found[of].1.role = Role::Contributor;
@@ -364,12 +396,30 @@ pub(crate) fn link(found: &mut [(&'static Rule, RuleFinding)], not_judged: &[&st
         links[of].adds_to = Some(found[to].0.cause);
         found[of].1.role = Role::Contributor;
     }
-    links
 }
 
 /// Whether the spike is the only change: at the old rate the whole delay would be gone.
 fn is_all(spike: &RuleFinding, case: &Case<'_>) -> bool {
     spike.explains_ms >= case.excess_ms()
+}
+
+/// Whether a finding already follows from `cause`.
+fn follows_from(links: &[Link], cause: &str) -> bool {
+    links.iter().any(|link| link.follows_from == Some(cause))
+}
+
+/// A contributor to `consequence` that `began` with the episode and explains at least `least`
+/// milliseconds: then it is what changed.
+fn contributor(
+    consequence: &str,
+    found: &[(&'static Rule, RuleFinding)],
+    of: usize,
+    least: f64,
+    began: &[&str],
+) -> Option<usize> {
+    let adds = |c: &&Contribution| began.contains(&c.cause) && c.adds_to.iter().any(|tier| tier.contains(&consequence));
+    let causes: Vec<&str> = CONTRIBUTIONS.iter().filter(adds).map(|c| c.cause).collect();
+    if causes.is_empty() { None } else { strongest(found, of, &causes, least) }
 }
 
 /// What leads to the finding `of`, by at least `least` milliseconds. More load leads to it only if
@@ -479,6 +529,21 @@ mod tests {
         assert_eq!(locks.follows_from.as_deref(), Some("commit_log_bound"));
         // A holder that does nothing is the app's own doing.
         assert_eq!(locked("idle", "").diagnose().culprit.as_deref(), Some("lock_contention"));
+    }
+
+    #[test]
+    fn a_contributor_that_began_is_what_changed() {
+        let of = |cause: &str| {
+            let (evidence, weights, fixes, prove) = (Vec::new(), Vec::new(), Vec::new(), String::new());
+            let finding = RuleFinding { explains_ms: 100.0, evidence, weights, fixes, prove, role: Role::Root };
+            (rules::by_cause(cause).unwrap(), finding)
+        };
+        let found = [of("throughput_ceiling"), of("toast_rewrite")];
+        let changed = |least: f64, began: &[&str]| contributor("throughput_ceiling", &found, 0, least, began);
+        assert_eq!(changed(50.0, &["toast_rewrite"]), Some(1));
+        assert_eq!(changed(50.0, &[]), None, "it was there before");
+        assert_eq!(changed(150.0, &["toast_rewrite"]), None, "it is a small part");
+        assert_eq!(contributor("cpu_saturated", &found, 0, 50.0, &["toast_rewrite"]), None);
     }
 
     #[test]

@@ -32,8 +32,27 @@ const PROGRAMS: &[&str] = &[
 ];
 
 /// Prefixes of statements that copy tables, in capitals and without spaces around brackets.
-const STATEMENTS: &[&str] =
-    &["COPY ", "LOAD DATA", "SELECT /*!40001 SQL_NO_CACHE */", "SELECT SQL_NO_CACHE", "BACKUP "];
+const STATEMENTS: &[&str] = &[
+    "COPY ",
+    "LOAD DATA",
+    "SELECT /*!40001 SQL_NO_CACHE */",
+    "SELECT SQL_NO_CACHE",
+    "BACKUP ",
+    // Rebuilding a table copies it.
+    "ALTER TABLE ",
+    "OPTIMIZE TABLE ",
+    "VACUUM FULL",
+    "VACUUM (FULL",
+    "CLUSTER ",
+    "REINDEX ",
+    "REFRESH MATERIALIZED VIEW ",
+];
+
+/// Whether a statement copies a table.
+pub fn is_copy(text: &str) -> bool {
+    let begins = |word: &&str| text.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word));
+    STATEMENTS.iter().any(begins)
+}
 
 const WAITED: &str = "of the sessions that waited for the disk";
 
@@ -125,8 +144,7 @@ fn statements(view: &View<'_>) -> Vec<Copying> {
         let counts = f64::from(u8::from(!tells || waits));
         all += counts;
         let text = row.digest_text.as_deref().unwrap_or_default();
-        let begins = |word: &&str| text.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word));
-        if STATEMENTS.iter().any(begins) {
+        if is_copy(text) {
             let of = found.entry(text).or_default();
             of.0.insert(row.observed_at);
             of.1 += counts;

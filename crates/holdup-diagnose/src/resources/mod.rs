@@ -5,11 +5,14 @@
 //! Arrows point up: a resource uses the case and other resources, rules use resources, and no file
 //! here knows a rule.
 
+pub mod checkpoints;
 pub mod connections;
 pub mod copies;
 pub mod cpu;
 pub mod disk;
+pub mod indexes;
 pub mod locks;
+pub mod newcomers;
 pub mod pooler;
 pub mod probe;
 pub mod runtime;
@@ -40,6 +43,12 @@ pub fn share(case: &Case<'_>, ms: f64) -> f64 {
     };
     let holds_connections = || connections::waited_for(case).is_some_and(|held_ms| ms >= HOLDS * held_ms);
     if share < MATTERS && case.is_felt() && (holds_workers() || holds_connections()) { MATTERS } else { share }
+}
+
+/// Whether `ms` of a mean slow request matter: as a share of what requests wait for inside the
+/// service, or of what holds the app's workers.
+pub fn is_felt(case: &Case<'_>, ms: f64) -> bool {
+    case.share_inside(ms) >= MATTERS || share(case, ms) >= MATTERS
 }
 
 /// Output of `cargo xtask new resource`.

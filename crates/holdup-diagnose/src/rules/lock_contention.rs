@@ -9,6 +9,7 @@ use holdup_recording::{Labels, metrics};
 
 use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent, timing};
 use crate::case::Case;
+use crate::resources::locks;
 use crate::strength::{CERTAIN, FAIR, STRONG};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Blockers, Holder, Missing, View};
@@ -55,17 +56,17 @@ fn clear_by_bound(case: &Case<'_>) -> Result<Outcome, Missing> {
 
 fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
-    let sessions = view.sessions(&["observed_at", "source", "true_state", "blocked_by", "digest_text"])?;
-    let instants = view.session_instants().max(1) as f64;
-    let waiting: Vec<&Session> = sessions.iter().copied().filter(|s| s.true_state == "lock_wait").collect();
-    let mean_waiting = waiting.len() as f64 / instants;
+    let waiters = locks::waiters(case, &view, &["observed_at", "source", "true_state", "blocked_by", "digest_text"])?;
+    let (mean_waiting, instants, own_ratio) = (waiters.mean(), waiters.instants, waiters.own_ratio());
+    let aside = waiters.aside as f64 / instants;
+    let waiting = waiters.own;
     let completed = case.completed_in(view.window)?.max(1.0);
     // Little's law: waiters = rate x wait.
     let little = mean_waiting / (completed / view.window.seconds()) * 1e3;
     // InnoDB books a wait when it ends; an unfinished wait shows only in the sessions.
     let booked = view
         .counter(metrics::mysql::GLOBAL_STATUS_INNODB_ROW_LOCK_TIME.name, &[], "--watch mysql://USER@HOST:PORT")
-        .map(|c| (c.delta / completed, c));
+        .map(|c| (c.delta * own_ratio / completed, c));
     let explains_ms = booked.as_ref().map_or(little, |(ms, _)| ms.max(little));
 
     let mut evidence = Vec::new();
@@ -76,7 +77,13 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
             format!("the server booked {} of row-lock wait per request", ms(*per_request)),
         ));
     }
-    if waiting.is_empty() {
+    if waiting.is_empty() && aside > 0.0 {
+        let labels = Labels::new([("true_state", "lock_wait")]);
+        let text = format!(
+            "no session of a request waited for a lock; {aside:.1} sessions did on average that run other work, which began with the episode"
+        );
+        evidence.insert(0, Evidence::new("sessions", "true_state", labels, view.window, "0 waiting", "several", text));
+    } else if waiting.is_empty() {
         let counted = [
             metrics::mysql::GLOBAL_STATUS_THREADS_CONNECTED.name,
             metrics::mysql::SESSIONS.name,

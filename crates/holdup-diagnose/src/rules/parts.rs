@@ -3,5 +3,6 @@
 pub(crate) mod ceiling;
 pub(crate) mod cgroup_limit;
 pub(crate) mod clearing;
+pub(crate) mod cpu_work;
 pub(crate) mod identifier;
 pub(crate) mod vacuum_advice;

@@ -4,16 +4,24 @@
 
 use super::level::{self, rate};
 use crate::case::Case;
+use crate::resources::indexes;
 use holdup_recording::words::percent;
-use holdup_signals::Missing;
 use holdup_signals::flows::{Flow, FlowSource};
+use holdup_signals::plateau::Demand as Standing;
 use holdup_signals::tables::Toast;
 use holdup_signals::throttle::Unit;
 use holdup_signals::vacuum::{Run, Vacuum};
 use holdup_signals::yardstick::MATTERS;
+use holdup_signals::{Missing, View};
 
 /// An update that writes fewer TOAST rows than this mostly writes no value out of line.
 pub const REWRITES: f64 = 0.5;
+
+/// Share (0-1) of the demand that must be new since the baseline window to count as grown, …
+const GREW: f64 = 0.5;
+
+/// … and share (0-1) of the growth that is most of it.
+const MOST: f64 = 0.5;
 
 /// A level is reached by a demand of this share (0-1) of it: queues are long by then.
 const REACHES: f64 = 0.95;
@@ -65,6 +73,9 @@ pub fn came_down(case: &Case<'_>) -> bool {
     [FlowSource::Cloud, FlowSource::Host].into_iter().any(|counted| {
         let Ok((_, all)) = level::at_ceiling(case, counted) else { return false };
         let Some(at) = all.first() else { return false };
+        if at.binding.ceiling.demand == Standing::Unchanged {
+            return true;
+        }
         let (unit, level) = (at.binding.unit, at.binding.ceiling.level);
         // The baseline recording may have another disk: its higher rate does not show a lowered
         // limit here.
@@ -104,6 +115,26 @@ impl Demand {
             None => of,
         }
     }
+}
+
+/// Whether what `cause` adds to the demand began with the episode and makes up most of its growth:
+/// then it is what changed, and the volume's limit is how it hurts.
+pub fn began(case: &Case<'_>, cause: &str) -> bool {
+    let Some(calm) = case.calm().filter(|calm| !case.is_of_other(calm.window)) else { return false };
+    let Ok(demand) = demand(case) else { return false };
+    let grew = demand.moved - demand.flow.mean(Unit::Bytes, calm.window).unwrap_or(demand.moved);
+    if grew < GREW * demand.moved {
+        return false;
+    }
+    if cause == "too_many_indexes" {
+        return indexes::added(case).is_some();
+    }
+    let bytes = |view: &View<'_>| match cause {
+        "toast_rewrite" => view.toasts().map(|toasts| rewritten_bytes(&toasts)).unwrap_or(0.0),
+        "autovacuum_pressure" => view.vacuum().ok().and_then(|v| vacuum_bytes(&v, &demand)).unwrap_or(0.0),
+        _ => 0.0,
+    };
+    bytes(&case.slow()) - bytes(&calm) >= MOST * grew
 }
 
 /// The demand on the volume without the contributor `cause`, in words; none if unknown.
