@@ -2,14 +2,15 @@
 //! reached max_wal_size early, and sessions pile up. Until version 16 the background writer's view
 //! counts checkpoints, from 17 on a separate one.
 
-use super::{ALWAYS, MATTERS, Outcome, RuleFinding, SLOWER, bytes, pile_up, thousands};
+use super::{ALWAYS, Outcome, RuleFinding, SLOWER, bytes, pile_up, thousands};
 use crate::case::Case;
 use crate::change::Direction;
 use crate::change::database::Server;
 use crate::change::parameters::{COMPLETION_TARGET, Engine, MAX_WAL_SIZE};
+use crate::resources::{checkpoints, is_felt};
 use crate::rules::Role;
 use crate::rules::bytes_per_second;
-use crate::strength::{FAIR, WEAK};
+use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::vacuum::PAGE_BYTES;
@@ -39,6 +40,9 @@ const LOG: &str = metrics::postgresql::WAL_POSITION_BYTES.name;
 /// A checkpoint is writing at this many pages per second; the background writer alone writes fewer.
 const WRITES: f64 = 50.0;
 
+/// A checkpointer that works for a smaller share (0-1) of the time does so now and then.
+const NOW_AND_THEN: f64 = 0.25;
+
 /// Whether a PostgreSQL is watched, and the names of its counters.
 pub(super) fn names(view: &View<'_>) -> Option<[&'static str; 3]> {
     NAMES.into_iter().find(|names| !view.sources_of(names[0]).is_empty())
@@ -55,7 +59,9 @@ pub(super) fn judge(case: &Case<'_>, [written, requested, timed]: [&'static str;
     // A reading at the end of an interval belongs to it, one at its start to the interval before.
     let shifted = |w: Window| Window { from: w.from + 1, to: w.to + 1 };
     let growths = view.growths(|_| true, written, &[]);
-    let storms: Vec<Window> = growths.iter().filter(|g| g.rate() >= WRITES).map(|g| shifted(g.window)).collect();
+    let written_in = growths.iter().filter(|g| g.rate() >= WRITES).map(|g| shifted(g.window));
+    // The counters grow when a checkpoint ends, which may be after the episode.
+    let storms: Vec<Window> = written_in.chain(checkpoints::hurried(&view)).collect();
     let counted = pages.evidence(
         format!("{} pages", thousands(pages.delta)),
         "few at a time",
@@ -69,31 +75,48 @@ pub(super) fn judge(case: &Case<'_>, [written, requested, timed]: [&'static str;
     if storms.is_empty() {
         return Ok(Outcome::Cleared(vec![counted]));
     }
+    // With hardly a checkpoint in the baseline window, that is what to compare with.
+    let is_new = case.calm().is_some_and(|calm| {
+        let at_work = checkpoints::at_work(&calm).map_or(0.0, |(ratio, _)| ratio);
+        calm.counter(written, &[], POSTGRESQL).is_ok_and(|c| c.rate() < WRITES) && at_work < NOW_AND_THEN
+    });
     let piled = pile_up(case, &view, &storms)?;
     let completed = case.completed_in(view.window)?.max(1.0);
     let explains_ms = piled.more * piled.ratio / (completed / view.window.seconds()) * 1e3;
     let sessions = piled.evidence(&view, explains_ms);
     // A checkpoint that never ends is spread over its time, as it should be: there is nothing to
     // compare.
-    if case.share_inside(explains_ms) < MATTERS || piled.ratio >= ALWAYS {
+    if !is_felt(case, explains_ms) || piled.ratio >= ALWAYS && !is_new {
         return Ok(Outcome::Cleared(vec![counted].into_iter().chain(sessions).collect()));
     }
     let mut evidence: Vec<Evidence> = vec![counted].into_iter().chain(sessions).collect();
     let mut weights = vec![FAIR];
+    let asked = checkpoints::asked_by_hand(&view);
     if let Some((is_slower, told)) = log_meanwhile(&view, &storms) {
         evidence.push(told);
-        if !is_slower {
+        if !is_slower && asked.is_none() {
             evidence.reverse();
             return Ok(Outcome::Cleared(evidence));
         }
         weights.push(FAIR);
     }
     weights.push(if requested.delta > 0.0 { FAIR } else { WEAK });
+    if let Some((ratio, working)) = checkpoints::at_work(&view) {
+        evidence.push(working);
+        weights.push(STRONG * if is_new { ratio } else { 0.0 });
+    }
+    let mut fixes = fixes(&view, &requested);
+    if let Some(asked) = asked {
+        let text = "Find what runs CHECKPOINT, and stop it: the server starts checkpoints by itself and spreads them.";
+        fixes.insert(0, Fix { text: text.to_owned(), command: None, keep: None, risk: None });
+        evidence.push(asked);
+        weights.push(STRONG);
+    }
     Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
         weights,
-        fixes: fixes(&view, &requested),
+        fixes,
         prove: "Run the same scenario again: checkpoints start because of time, and sessions do not pile up while one writes."
             .to_owned(),
         role: Role::Root,
@@ -197,6 +220,16 @@ mod tests {
         assert!((made.explains(&RULE).unwrap() - 300.0).abs() < 50.0, "{:?}", made.explains(&RULE));
         let Ok(Outcome::Found(found)) = made.judge(&RULE) else { panic!("not found") };
         assert!(found.fixes[0].command.as_deref().unwrap().contains("max_wal_size = '4096MB'"), "{:?}", found.fixes);
+    }
+
+    #[test]
+    fn a_checkpoint_that_has_not_ended_yet_shows_in_the_checkpointer() {
+        let labels = [("backend_type", "checkpointer"), ("wait_event", "DataFileSync")];
+        let storm = |s: i64| if s % 8 >= 4 { 1.0 } else { 0.0 };
+        let made = server(32, 1e6).without(NAMES[1][0]).counter(DB, NAMES[1][0], &[], 0.0);
+        assert_eq!(made.explains(&RULE), Some(0.0));
+        let hurried = made.counted(DB, "postgresql_activity_sessions", &labels, storm);
+        assert!(hurried.explains(&RULE).unwrap() > 200.0, "{:?}", hurried.explains(&RULE));
     }
 
     #[test]
