@@ -1,14 +1,19 @@
 //! The server executes a statement with another plan than before, and it takes longer.
 
+mod advice;
+mod by_rows;
+
 use holdup_recording::plan::Node;
 
-use super::parts::{clearing, identifier};
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
+use advice::fixes;
+
+use super::parts::clearing;
+use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
 use crate::case::Case;
-use crate::resources::statements;
+use crate::resources::{is_felt, statements};
 use crate::strength::{FAIR, STRONG};
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::plans::{Parting, Shape, misestimate, parting, shapes};
+use holdup_signals::evidence::Evidence;
+use holdup_signals::plans::{Shape, misestimate, parting, shapes};
 use holdup_signals::{DigestUse, Missing, View};
 
 /// The rule.
@@ -63,17 +68,25 @@ fn by_plans(case: &Case<'_>) -> Result<Outcome, Missing> {
     let mut slower: Vec<_> = executed.iter().filter_map(|now| Slowdown::between(now, &before, completed)).collect();
     slower.sort_by(|a, b| b.extra_ms.total_cmp(&a.extra_ms));
     let all_ms: f64 = slower.iter().map(|of| of.extra_ms).fold(0.0, |sum, ms| sum + ms);
-    if case.share_inside(all_ms) < MATTERS
+    if !is_felt(case, all_ms)
         && let Some(first) = executed.first()
     {
         let text = format!("all statements together take {} of a request longer than before", ms(all_ms));
         let told = slow.digest_evidence(first, "duration_ns", format!("{} a request", ms(all_ms)), "", text);
         return Ok(Outcome::Cleared(vec![told]));
     }
+    // Without plans, the rows that a call reads show it.
+    from_plans(case, &slower, all_ms, completed)
+        .or_else(|missing| by_rows::judge(case, &slower, &before, all_ms, completed).ok_or(missing))
+}
+
+fn from_plans(case: &Case<'_>, slower: &[Slowdown<'_>], all_ms: f64, completed: f64) -> Result<Outcome, Missing> {
+    let slow = case.slow();
+    let calm = case.calm().ok_or_else(|| Missing::calm(", for its plans to compare with"))?;
     let (theirs, former) = (slow.plans()?, calm.plans()?);
     let (mut known_ms, mut same_ms, mut same) = (0.0, 0.0, Vec::new());
     let mut statements = 0;
-    for of in &slower {
+    for of in slower {
         let (now, then) = (shapes(&theirs, of.now), shapes(&former, of.now));
         let pairs = now.iter().filter_map(|(kind, now)| Some((now, then.get(kind)?)));
         let Some((now, then)) = pairs.max_by_key(|(now, then)| count(now).min(count(then))) else { continue };
@@ -83,11 +96,7 @@ fn by_plans(case: &Case<'_>) -> Result<Outcome, Missing> {
         let is_new = then.iter().find(|shape| shape.plan.shape == is.plan.shape).map_or(0, |shape| shape.count);
         let changed = is.plan.shape != was.plan.shape && (is_new as f64) < WAS_USUAL * count(then) as f64;
         let rose = of.each_ms.1 >= ROSE * of.each_ms.0;
-        if changed
-            && rose
-            && case.share_inside(of.extra_ms) >= MATTERS
-            && statements::is_of_requests(case, &slow, of.now, completed)
-        {
+        if changed && rose && is_felt(case, of.extra_ms) && statements::is_of_requests(case, &slow, of.now, completed) {
             return Ok(Outcome::Found(found(of, (&calm, was), (&slow, is))));
         }
         if !changed {
@@ -208,60 +217,6 @@ fn rows(node: &Node) -> String {
         text.push_str(&format!(" and {} were discarded", thousands(removed)));
     }
     text
-}
-
-fn fixes(of: &DigestUse, parting: Option<Parting<'_>>) -> Vec<Fix> {
-    let is_postgresql = of.source.starts_with("postgresql");
-    let (before, after) = parting.map_or((None, None), |parting| (parting.before, parting.after));
-    let schema = [after, before].into_iter().flatten().find_map(|node| node.schema.clone());
-    let table = [after, before].into_iter().flatten().find_map(|node| node.relation.clone());
-    let quoted = |name: &str| identifier::quoted(name, if is_postgresql { '"' } else { '`' });
-    let table = table.map(|table| match schema {
-        Some(schema) => format!("{}.{}", quoted(&schema), quoted(&table)),
-        None => quoted(&table),
-    });
-    let mut fixes = Vec::new();
-    let index = |node: &Node| node.all().into_iter().find_map(|node| node.index.clone());
-    let lost = before.and_then(index).filter(|lost| after.and_then(index).as_ref() != Some(lost));
-    if let (Some(index), Some(table)) = (lost, &table) {
-        let command = if is_postgresql {
-            format!(
-                "SELECT indexrelid::regclass, indisvalid, pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = {}::regclass;",
-                identifier::string(table)
-            )
-        } else {
-            format!("SHOW INDEX FROM {table};")
-        };
-        fixes.push(Fix {
-            text: format!(
-                "Check that the index {index} still exists and is valid. If not, create it (with CONCURRENTLY, or ALGORITHM=INPLACE, LOCK=NONE)."
-            ),
-            command: Some(command),
-            keep: None,
-            risk: Some("Creating an index reads the whole table once and takes disk space.".to_owned()),
-        });
-    }
-    if let Some(table) = &table {
-        let command = if is_postgresql { format!("ANALYZE {table};") } else { format!("ANALYZE TABLE {table};") };
-        fixes.push(Fix {
-            text: format!("Update the statistics of {table}: wrong row estimates lead to wrong plans."),
-            command: Some(command),
-            keep: None,
-            risk: Some("Reads a sample of the table. Plans of other statements may change, too.".to_owned()),
-        });
-    }
-    let command = if is_postgresql {
-        format!("EXPLAIN (ANALYZE, BUFFERS, SETTINGS) {};", of.text.trim_end_matches(';'))
-    } else {
-        format!("EXPLAIN FORMAT=JSON {};", of.text.trim_end_matches(';'))
-    };
-    fixes.push(Fix {
-        text: "See the plan with a value for each ?, and compare the planner's settings with earlier ones.".to_owned(),
-        command: Some(command),
-        keep: None,
-        risk: None,
-    });
-    fixes
 }
 
 #[cfg(test)]

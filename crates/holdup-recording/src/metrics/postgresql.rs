@@ -31,6 +31,7 @@ metrics! {
     Gauge STAT_TABLES_N_DEAD_TUP: Count = "postgresql_stat_tables_n_dead_tup", "Dead rows of a `table` by the server's estimate";
     Counter STAT_TABLES_SEQ_SCAN: Count = "postgresql_stat_tables_seq_scan", "Sequential scans of a `table`";
     Counter STAT_TABLES_SEQ_TUP_READ: Count = "postgresql_stat_tables_seq_tup_read", "Rows that sequential scans of a `table` read";
+    Counter STAT_TABLES_IDX_TUP_FETCH: Count = "postgresql_stat_tables_idx_tup_fetch", "Live rows of a `table` that index scans fetched";
     Counter STATIO_TABLES_HEAP_BLKS_READ: Count = "postgresql_statio_tables_heap_blks_read", "Blocks of a `table` read from outside shared buffers";
     Counter STATIO_TABLES_IDX_BLKS_READ: Count = "postgresql_statio_tables_idx_blks_read", "Blocks of a table's indexes read from outside shared buffers";
 

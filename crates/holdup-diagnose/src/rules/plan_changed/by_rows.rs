@@ -1,0 +1,273 @@
+//! The same without plans: a statement that reads many times the rows for the same result has
+//! another plan. MySQL counts the rows that each statement examines, PostgreSQL those that scans
+//! read of each table. A table that grows does the same little by little; another plan does it at
+//! once.
+
+use holdup_recording::metrics;
+use holdup_recording::words::{ms, percent, thousands};
+use holdup_signals::evidence::Evidence;
+use holdup_signals::written::bare;
+use holdup_signals::{DigestUse, View, Window};
+
+use super::{KNOWN, ROSE, Slowdown, fixes, took};
+use crate::case::Case;
+use crate::resources::newcomers::Newcomers;
+use crate::resources::{is_felt, statements};
+use crate::rules::{Outcome, Role, RuleFinding};
+use crate::strength::{FAIR, STRONG};
+
+/// Another plan reads at least this many times the rows.
+const READS: f64 = 3.0;
+
+/// Fewer additional rows per call than this take no time that matters.
+const ROWS: f64 = 100.0;
+
+/// The result is the same up to this factor.
+const SAME: f64 = 1.3;
+
+/// From this share (0-1) of the additional rows in the first part of the episode, they came at once.
+const AT_ONCE: f64 = 0.5;
+
+/// Part of the episode that is its first part.
+const FIRST: i64 = 3;
+
+const ENABLE: &str = "--watch mysql://USER@HOST:PORT or --watch postgresql://USER@HOST:PORT/DATABASE";
+
+/// Rows that a statement reads.
+struct RowsRead {
+    /// Per call, in the baseline window and now.
+    each: (f64, f64),
+    /// Whether they came at once.
+    at_once: bool,
+    evidence: Evidence,
+}
+
+/// Judges the statements that take longer by the rows that they read; none if no source counts
+/// these, or they grew little by little.
+pub(super) fn judge(
+    case: &Case<'_>,
+    slower: &[Slowdown<'_>],
+    before: &[DigestUse],
+    all_ms: f64,
+    completed: f64,
+) -> Option<Outcome> {
+    let slow = case.slow();
+    let (mut same_ms, mut same) = (0.0, Vec::new());
+    for of in slower {
+        let Some(read) = read(case, of, before) else { continue };
+        let more = read.each.1 >= READS * read.each.0 && read.each.1 - read.each.0 >= ROWS;
+        if more
+            && read.at_once
+            && of.each_ms.1 >= ROSE * of.each_ms.0
+            && is_felt(case, of.extra_ms)
+            && statements::is_of_requests(case, &slow, of.now, completed)
+        {
+            return Some(Outcome::Found(found(&slow, of, read)));
+        }
+        if read.each.1 <= SAME * read.each.0.max(1.0) {
+            same_ms += of.extra_ms;
+            same.push((of, read));
+        }
+    }
+    let (of, read) = same.into_iter().next().filter(|_| same_ms >= KNOWN * all_ms)?;
+    let mut told = read.evidence;
+    told.text = format!(
+        "a call reads as many rows as in the baseline window ({}, {} then), so its plan does the same: {}; such statements have {} of what \
+         statements take longer",
+        thousands(read.each.1),
+        thousands(read.each.0),
+        of.now.text,
+        percent((same_ms / all_ms).min(1.0))
+    );
+    Some(Outcome::Cleared(vec![told, took(of, &slow)]))
+}
+
+fn found(slow: &View<'_>, of: &Slowdown<'_>, read: RowsRead) -> RuleFinding {
+    let mut fixes = fixes(of.now, None);
+    fixes.reverse();
+    RuleFinding {
+        explains_ms: of.extra_ms,
+        evidence: [Some(read.evidence), Some(took(of, slow)), handlers(slow)].into_iter().flatten().collect(),
+        weights: vec![STRONG, FAIR, FAIR],
+        fixes,
+        prove: format!(
+            "Run the same scenario again: a call reads about {} rows and takes {}.",
+            thousands(read.each.0),
+            ms(of.each_ms.0)
+        ),
+        role: Role::Root,
+    }
+}
+
+/// Rows that MySQL's storage engines were asked for, which any plan has to ask for.
+fn handlers(view: &View<'_>) -> Option<Evidence> {
+    const METRICS: [&str; 2] = [
+        metrics::mysql::GLOBAL_STATUS_HANDLER_READ_RND_NEXT.name,
+        metrics::mysql::GLOBAL_STATUS_HANDLER_READ_NEXT.name,
+    ];
+    let counted = METRICS.iter().filter_map(|metric| view.counter(metric, &[], ENABLE).ok());
+    let most = counted.max_by(|a, b| a.delta.total_cmp(&b.delta))?;
+    let rate = format!("{} a second", thousands(most.rate()));
+    let text = format!("the server read {rate} rows of tables or indexes one after another");
+    Some(most.evidence(rate, "", text))
+}
+
+fn read(case: &Case<'_>, of: &Slowdown<'_>, before: &[DigestUse]) -> Option<RowsRead> {
+    if of.now.source.starts_with("postgres") { of_tables(case, of) } else { examined(case, of, before) }
+}
+
+/// By MySQL's count of examined rows. None if the result is another.
+fn examined(case: &Case<'_>, of: &Slowdown<'_>, before: &[DigestUse]) -> Option<RowsRead> {
+    let (slow, now) = (case.slow(), of.now);
+    let is_same =
+        |other: &&DigestUse| other.digest == now.digest && other.database == now.database && other.source == now.source;
+    let then = before.iter().find(is_same)?;
+    let used = |of: &DigestUse| of.rows_used / of.calls.max(1.0);
+    if now.rows_examined <= 0.0 || used(now) > SAME * used(then).max(1.0) {
+        return None;
+    }
+    let each = (then.examined_each(), now.examined_each());
+    let early = first_part(&slow).executed(&["digest_text", "rows_examined"]).ok()?;
+    let first = early.iter().find(is_same).map(DigestUse::examined_each);
+    let text = format!(
+        "a call examined {} rows, {} in the baseline window, for a result of {:.0} rows, {:.0} then: {}",
+        thousands(each.1),
+        thousands(each.0),
+        used(now),
+        used(then),
+        now.text
+    );
+    let evidence = slow.digest_evidence(now, "rows_examined", thousands(each.1), thousands(each.0), text);
+    Some(RowsRead { each, at_once: first.is_none_or(|first| is_at_once(each, first)), evidence })
+}
+
+fn is_at_once((before, now): (f64, f64), first: f64) -> bool {
+    first - before >= AT_ONCE * (now - before)
+}
+
+fn first_part<'v>(view: &View<'v>) -> View<'v> {
+    let Window { from, to } = view.window;
+    View { window: Window { from, to: from + (to - from) / FIRST }, ..*view }
+}
+
+/// By PostgreSQL's counts of the rows that scans read of the table. None if other work that began
+/// reads it, too.
+fn of_tables(case: &Case<'_>, of: &Slowdown<'_>) -> Option<RowsRead> {
+    let (slow, calm) = (case.slow(), case.calm()?);
+    let new = Newcomers::for_case(case).ok()?;
+    let names = slow.label_values(SEQUENTIAL, "table");
+    let own = |name: &&String| mentions(&of.now.text, name);
+    let per_call = |view: &View<'_>, table: &str| rows_read(view, table).map(|rows| rows * of_window(view));
+    let mut widest: Option<(String, (f64, f64))> = None;
+    for table in names.iter().filter(own) {
+        if new.reads(table) {
+            return None;
+        }
+        let calls = |view: &View<'_>| {
+            let all = view.executed(&["digest_text"]).ok()?;
+            let reads = all.iter().filter(|of| mentions(&of.text, table) && !of.text.starts_with("INSERT"));
+            Some(reads.map(|of| of.calls).sum::<f64>()).filter(|calls| *calls > 0.0)
+        };
+        // All readers of the table together: the counters do not tell them apart.
+        let each = (per_call(&calm, table)? / calls(&calm)?, per_call(&slow, table)? / calls(&slow)?);
+        if widest.as_ref().is_none_or(|(_, other)| each.1 - each.0 > other.1 - other.0) {
+            widest = Some((table.clone(), each));
+        }
+    }
+    let (table, each) = widest?;
+    let first = first_part(&slow);
+    let early = rows_read(&first, &table).zip(rows_read(&slow, &table));
+    let at_once = early.is_none_or(|(early, all)| early >= AT_ONCE * all);
+    let text = format!(
+        "scans of {table} read {} rows per call of the statements on it, {} in the baseline window; slower since: {}",
+        thousands(each.1),
+        thousands(each.0),
+        of.now.text
+    );
+    let read = slow.counter(source(&slow, &table), &[("table", table.as_str())], ENABLE).ok()?;
+    let evidence = read.evidence(format!("{} a call", thousands(each.1)), thousands(each.0), text);
+    Some(RowsRead { each, at_once, evidence })
+}
+
+const SEQUENTIAL: &str = metrics::postgresql::STAT_TABLES_SEQ_TUP_READ.name;
+const BY_INDEX: &str = metrics::postgresql::STAT_TABLES_IDX_TUP_FETCH.name;
+
+fn of_window(view: &View<'_>) -> f64 {
+    view.window.seconds().max(1e-9)
+}
+
+/// Rows of `table` that scans read per second.
+fn rows_read(view: &View<'_>, table: &str) -> Option<f64> {
+    let rows = |metric| view.counter(metric, &[("table", table)], ENABLE).ok();
+    let read = [rows(SEQUENTIAL), rows(BY_INDEX)];
+    // A dropped index takes its count with it: a fall is not a negative number of rows.
+    let sum = read.iter().flatten().map(|counter| counter.delta.max(0.0)).sum::<f64>();
+    read.iter().any(Option::is_some).then(|| sum / of_window(view))
+}
+
+/// The metric that counts most of these rows.
+fn source(view: &View<'_>, table: &str) -> &'static str {
+    let rows = |metric| view.counter(metric, &[("table", table)], ENABLE).map_or(0.0, |c| c.delta);
+    if rows(SEQUENTIAL) >= rows(BY_INDEX) { SEQUENTIAL } else { BY_INDEX }
+}
+
+/// Whether a statement's text names the table.
+fn mentions(text: &str, table: &str) -> bool {
+    let table = bare(table);
+    text.split_whitespace().any(|word| bare(word) == table || bare(word.split('(').next().unwrap_or(word)) == table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::RULE;
+    use crate::testing::{Judged as _, SyntheticRecording};
+
+    const TEXT: &str = "SELECT id, note FROM orders WHERE customer = ?";
+    const PG: &str = "postgresql://db";
+
+    /// 20 s, 50 requests a second of 5 ms, from the 10th second on of 400 ms; the statement runs once in each, a hundred times longer
+    /// then, and has examined `rows` in a second of the latter half by its end.
+    fn load(rows: impl Fn(i64) -> i64) -> SyntheticRecording {
+        SyntheticRecording::new(20)
+            .requests(50, 400)
+            .each_request(|number, request| {
+                if number < 500 {
+                    request.done_at = request.intended_at + 5_000_000;
+                    request.first_byte_at = Some(request.done_at);
+                }
+            })
+            .digest(TEXT, |s| {
+                let late = (s - 10).max(0);
+                let examined = 50 * 10 * s.min(10) + (1..=late).map(|s| 50 * rows(s)).sum::<i64>();
+                (50 * s, 150 * s.min(10) + 15_000 * late, examined, 50 * 10 * s, 0)
+            })
+    }
+
+    #[test]
+    fn many_rows_at_once_for_the_same_result_are_another_plan() {
+        let made = load(|_| 60_000);
+        assert!((made.explains(&RULE).unwrap() - 297.0).abs() < 30.0, "{:?}", made.explains(&RULE));
+        assert_eq!(made.diagnose().culprit.as_deref(), Some("plan_changed"));
+    }
+
+    #[test]
+    fn as_many_rows_clear_it_and_a_table_that_grows_leaves_it_open() {
+        assert_eq!(load(|_| 10).explains(&RULE), Some(0.0));
+        assert_eq!(load(|second| 10 * second).explains(&RULE), None, "the table grows");
+        assert_eq!(load(|_| 60_000).without_column("statements", "rows_examined").explains(&RULE), None);
+    }
+
+    #[test]
+    fn postgresql_counts_the_rows_that_scans_read() {
+        let made = |after: f64| {
+            let read = move |s: i64| 500.0 * s.min(10) as f64 + after * (s - 10).max(0) as f64;
+            load(|_| 0)
+                .counted(PG, "postgresql_stat_tables_seq_tup_read", &[("table", "public.orders")], read)
+                .counter(PG, "postgresql_stat_tables_idx_tup_fetch", &[("table", "public.orders")], 10.0)
+                .tables(|tables| tables.statements.rows.iter_mut().for_each(|row| row.source = PG.to_owned()))
+        };
+        assert!((made(3e6).explains(&RULE).unwrap() - 297.0).abs() < 30.0, "{:?}", made(3e6).explains(&RULE));
+        assert_eq!(made(500.0).explains(&RULE), Some(0.0));
+        assert_eq!(made(3e6).without("postgresql_stat_tables_seq_tup_read").explains(&RULE), None);
+    }
+}
