@@ -13,7 +13,7 @@ use crate::case::Case;
 use crate::verdict::NotJudged;
 
 /// Causes that only MySQL, MariaDB and Percona Server can have.
-const OF_MYSQL: &[&str] = &["thread_pool_queue", "table_cache_small", "on_disk_temporary_tables"];
+const OF_MYSQL: &[&str] = &["thread_pool_queue", "table_cache_small"];
 
 /// Causes that only PostgreSQL can have.
 const OF_POSTGRESQL: &[&str] = &["toast_rewrite", "autovacuum_pressure"];

@@ -5,7 +5,7 @@
 //! neither, sleep without matching I/O counts, with less weight.
 
 use super::parts::clearing;
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent};
+use super::{Doc, Judge, MATTERS, Others, Outcome, Role, Rule, RuleFinding, ms, percent};
 use crate::case::Case;
 use crate::resources::share;
 use crate::strength::{CERTAIN, FAIR, Strength, WEAK};
@@ -15,15 +15,16 @@ use holdup_signals::evidence::Evidence;
 use holdup_signals::{Asleep, Busy, Counter, Missing, Mount, Place, View};
 
 mod advice;
+mod spills;
 
 /// The rule.
 pub const RULE: Rule = Rule {
     cause: "on_disk_temporary_tables",
     doc: Doc {
         title: "Temporary tables are written to disk",
-        what: "A statement whose GROUP BY, DISTINCT, ORDER BY or UNION needs an internal temporary table gets one on disk if it has BLOB or TEXT columns or is too large for memory. Each is two files in tmpdir, created and deleted within the statement.",
+        what: "A statement whose GROUP BY, DISTINCT, ORDER BY or UNION needs an internal temporary table gets one on disk if it has BLOB or TEXT columns or is too large for memory. Each is two files in tmpdir, created and deleted within the statement. PostgreSQL writes a sort or hash that is larger than work_mem to temporary files.",
         hurts: "Creating and deleting takes the directory's lock, and one thread at a time holds it while the file system writes its journal. With hundreds of sessions all others wait for it in uninterruptible sleep: the load average is in the hundreds while CPUs are idle and the disk moves hardly anything.",
-        needs: "The server's counters and tmpdir (--watch mysql://…), the threads of its process (--watch pid:N), with their system calls and kernel stacks where holdup may read them (root, or CAP_SYS_PTRACE and CAP_SYS_ADMIN).",
+        needs: "The server's counters and tmpdir (--watch mysql://…), the threads of its process (--watch pid:N), with their system calls and kernel stacks where holdup may read them (root, or CAP_SYS_PTRACE and CAP_SYS_ADMIN). For PostgreSQL its statistics and sessions (--watch postgresql://…) and the disk's or CPUs' use (--watch host).",
         predicts: "About one on-disk temporary table per request; the server's threads sleep uninterruptibly in unlink or open on files of tmpdir, for about the excess; sessions show \"removing tmp table\", \"Creating tmp table\" or \"Sending data\" without progress.",
         clears: "Hardly any on-disk temporary table is made; or they are made, and threads hardly ever sleep in tmpdir, as when it is a tmpfs; or the sleeping threads are elsewhere.",
         looks_like: "A saturated data disk makes threads sleep in reads, writes and fsync, not in unlink and open. Large temporary tables saturate the disk itself: its bytes per second are then at their limit. Locks of the database show in its sessions, and their threads sleep interruptibly.",
@@ -31,7 +32,7 @@ pub const RULE: Rule = Rule {
         prove: "The same load again: as many temporary tables, no thread asleep in tmpdir, and the load average near the number of running threads.",
         references: "MySQL 5.6 Reference Manual: Internal Temporary Table Use in MySQL; Where MySQL Stores Temporary Files. MariaDB documentation: tmpdir, Internal Temporary Tables (Created_tmp_disk_tables, tmp_memory_table_size). Linux: Documentation/filesystems/directory-locking, tmpfs; proc_pid_stat(5) (state D), proc_pid_syscall(5); proc_loadavg(5).",
     },
-    judge: Judge::Alone(judge),
+    judge: Judge::Beside(judge),
 };
 
 const ENABLE: &str = "--watch mysql://USER@HOST:PORT";
@@ -78,12 +79,10 @@ struct TmpdirSleep {
     by: PlaceEvidence,
 }
 
-fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
-    match from_server(case) {
-        // Nothing inside the database exceeds the app's own timing of its statements.
-        Err(missing) => clearing::by_statements(case, "including temporary tables").ok_or(missing),
-        outcome => outcome,
-    }
+fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
+    let judged = from_server(case).or_else(|missing| spills::judge(case, others).ok_or(missing));
+    // Nothing inside the database exceeds the app's own timing of its statements.
+    judged.or_else(|missing| clearing::by_statements(case, "including temporary tables").ok_or(missing))
 }
 
 fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
