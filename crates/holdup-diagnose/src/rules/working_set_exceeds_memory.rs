@@ -1,6 +1,7 @@
 //! Data that requests need repeatedly do not fit in memory, so they are read from a disk.
 
 mod advice;
+mod innodb;
 mod postgresql;
 
 use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, bytes, ms, percent};
@@ -39,11 +40,6 @@ const READS_A_REQUEST: f64 = 0.3;
 /// The kernel forgets pages after a memory's worth of reads, so it undercounts.
 const READ_AGAIN: f64 = 0.2;
 
-/// A cache with a smaller share (0-1) free is full: servers keep a few per cent.
-const FREE_PAGES: f64 = 0.05;
-
-const SERVER: &str = "--watch mysql://USER@HOST:PORT";
-
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
     let disks = view.disks()?;
@@ -59,7 +55,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let Some(disk) = read_device(&view, &disks, &waits).filter(|_| case.share_inside(reading_ms) >= MATTERS) else {
         return Ok(Outcome::Cleared(vec![asleep]));
     };
-    let own = match own_cache(&view, disk, completed)? {
+    let own = match innodb::cache(case, &view, disk, completed)? {
         None => postgresql::cache(&view, disk, completed)?,
         own => own,
     };
@@ -95,53 +91,6 @@ struct FullCache {
     evidence: Vec<Evidence>,
     weights: Vec<Strength>,
     fixes: Vec<Fix>,
-}
-
-/// InnoDB's buffer pool, if it is full and requests read past it; none otherwise.
-fn own_cache(view: &View<'_>, disk: &Disk, completed: f64) -> Result<Option<FullCache>, Missing> {
-    let any = [
-        metrics::mysql::GLOBAL_STATUS_QUESTIONS,
-        metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_READS,
-        metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_PAGES_TOTAL,
-    ];
-    if any.iter().all(|metric| view.sources_of(metric.name).is_empty()) {
-        return Ok(None);
-    }
-    let reads = view.counter(metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_READS.name, &[], SERVER)?;
-    let free = view.gauge(metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_PAGES_FREE.name, &[], SERVER)?;
-    let total = view.gauge(metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_PAGES_TOTAL.name, &[], SERVER)?;
-    let (a_request, free_ratio) = (reads.delta / completed, free.mean / total.mean.max(1.0));
-    if a_request < READS_A_REQUEST || free_ratio >= FREE_PAGES {
-        return Ok(None);
-    }
-    let asked = view.counter(metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_READ_REQUESTS.name, &[], SERVER).ok();
-    let missed = asked
-        .map_or_else(String::new, |asked| format!(", {} of its requests", percent(reads.delta / asked.delta.max(1.0))));
-    let evidence = vec![
-        reads.evidence(
-            format!("{a_request:.1} a request"),
-            format!("below {READS_A_REQUEST}"),
-            format!("{a_request:.1} pages per request were not in the buffer pool{missed}"),
-        ),
-        free.evidence(
-            format!("{} free", percent(free_ratio)),
-            format!("more than {}", percent(FREE_PAGES)),
-            format!("{} of the buffer pool's pages were free", percent(free_ratio)),
-        ),
-    ];
-    let page = view.setting("innodb_page_size", SERVER).ok().and_then(|v| v.parse::<f64>().ok()).unwrap_or(16_384.0);
-    let now = total.mean * page;
-    let read_past = reads.delta * page;
-    let fix = advice::larger_pool(view, now, read_past);
-    Ok(Some(FullCache {
-        // By operations or by bytes, whichever others do more of.
-        share: (reads.delta / disk.read.operations.max(1.0))
-            .min(reads.delta * page / disk.read.bytes.max(1.0))
-            .min(1.0),
-        evidence,
-        weights: vec![STRONG, FAIR],
-        fixes: vec![fix, less_data()],
-    }))
 }
 
 /// The kernel's page cache, or the evidence that clears it.
