@@ -41,7 +41,8 @@ fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
         _ => 0.0,
     };
     // It may hurt in several ways: the one that costs requests most counts.
-    let began = [began::by_changes(case), began::by_cpu(case, others)].into_iter().flatten();
+    let began = [began::by_changes(case), began::by_cpu(case, others), began::by_statements(case)];
+    let began = began.into_iter().flatten();
     let most = began.max_by(|a, b| explained(a).total_cmp(&explained(b)));
     match most.filter(|most| recorded.as_ref().map_or(0.0, explained) < explained(most)) {
         Some(most) => Ok(most),

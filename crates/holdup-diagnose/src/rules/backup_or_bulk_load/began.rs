@@ -6,12 +6,12 @@ use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::throttle::Unit;
 
 use crate::case::Case;
-use crate::resources::copies::is_copy;
+use crate::resources::copies::{Copying, copying, is_copy};
 use crate::resources::newcomers::{BulkChange, Newcomers};
 use crate::resources::volume::demand::demand;
 use crate::resources::{is_felt, locks};
 use crate::rules::parts::cpu_work;
-use crate::rules::{Others, Outcome, Role, RuleFinding, bytes_per_second, ms, thousands};
+use crate::rules::{Others, Outcome, Role, RuleFinding, bytes_per_second, ms, percent, thousands};
 use crate::strength::{FAIR, STRONG};
 
 /// Bulk changes that make up less of all changed rows (0-1) are not what fills the log.
@@ -41,13 +41,68 @@ pub(super) fn by_changes(case: &Case<'_>) -> Option<Outcome> {
     Some(Outcome::Found(found(&bulk, explains_ms, slowed)))
 }
 
+/// Copies that run most of the time, while the disk moves more than in the baseline window and the
+/// requests' own statements take longer: where no source shows how long requests wait for the disk.
+pub(super) fn by_statements(case: &Case<'_>) -> Option<Outcome> {
+    let (slow, calm) = (case.slow(), case.calm()?);
+    let ran = |copies: Vec<Copying>| {
+        copies.into_iter().filter(|of| !of.is_program).max_by(|a, b| a.seen_ratio.total_cmp(&b.seen_ratio))
+    };
+    let copy = ran(copying(&slow, None)).filter(|copy| copy.seen_ratio >= MOST)?;
+    if ran(copying(&calm, None)).is_some_and(|before| before.seen_ratio >= MOST * copy.seen_ratio) {
+        return None;
+    }
+    let (grown, moved) = moving(case)?;
+    let new = Newcomers::for_case(case).ok()?;
+    let slowed_ms = (new.slowed_ms - locks::waited_ms(case).unwrap_or(0.0)).max(0.0);
+    let explains_ms = slowed_ms * grown;
+    if !is_felt(case, explains_ms) {
+        return None;
+    }
+    let text = format!(
+        "{} was running in {} of the samples; the requests' own statements take {} of a request longer than in the baseline window",
+        copy.name,
+        percent(copy.seen_ratio),
+        ms(slowed_ms)
+    );
+    let told = copy.evidence.clone().saying("nothing of it", text);
+    Some(Outcome::Found(RuleFinding {
+        explains_ms,
+        evidence: vec![told, moved],
+        weights: vec![STRONG, STRONG * grown],
+        fixes: vec![Fix {
+            text: format!("Let {} run at another time or from a replica, or slower.", copy.name),
+            command: None,
+            keep: None,
+            risk: Some("A slower backup takes longer, and keeps its snapshot for as long.".to_owned()),
+        }],
+        prove: "The same load without it: response time is that of the baseline window.".to_owned(),
+        role: Role::Root,
+    }))
+}
+
+/// How much of what the disk moves is new since the baseline window (0-1); none if it did not grow.
+fn moving(case: &Case<'_>) -> Option<(f64, Evidence)> {
+    let (slow, calm) = (case.slow(), case.calm()?);
+    let demand = demand(case).ok()?;
+    let before = demand.flow.mean(Unit::Bytes, calm.window)?;
+    let grown = grew(demand.moved, before)?;
+    let (is, was) = (bytes_per_second(demand.moved), bytes_per_second(before));
+    let text = format!("{} moved {is}, {was} in the baseline window", demand.flow.name);
+    Some((grown, demand.flow.evidence(Unit::Bytes, slow.window, is, was, text)))
+}
+
+/// The new part (0-1) of a rate that grew.
+fn grew(now: f64, before: f64) -> Option<f64> {
+    (now >= GREW * before && now > 0.0).then(|| 1.0 - before / now)
+}
+
 /// How much of the writing is new since the baseline window (0-1), by the server's log or else by
 /// the disk; none if it did not grow.
 fn writing(case: &Case<'_>) -> Option<(f64, Evidence)> {
     const LOG: [&str; 2] =
         [metrics::mysql::GLOBAL_STATUS_INNODB_OS_LOG_WRITTEN.name, metrics::postgresql::WAL_POSITION_BYTES.name];
     let (slow, calm) = (case.slow(), case.calm()?);
-    let grew = |now: f64, before: f64| (now >= GREW * before && now > 0.0).then(|| 1.0 - before / now);
     let log = LOG.iter().find_map(|metric| {
         let (now, before) = (slow.counter(metric, &[], "").ok()?, calm.counter(metric, &[], "").ok()?);
         let grown = grew(now.rate(), before.rate())?;
@@ -55,14 +110,7 @@ fn writing(case: &Case<'_>) -> Option<(f64, Evidence)> {
         let text = format!("the server's log grew by {is}, by {was} in the baseline window");
         Some((grown, now.evidence(is, was, text)))
     });
-    log.or_else(|| {
-        let demand = demand(case).ok()?;
-        let before = demand.flow.mean(Unit::Bytes, calm.window)?;
-        let grown = grew(demand.moved, before)?;
-        let (is, was) = (bytes_per_second(demand.moved), bytes_per_second(before));
-        let text = format!("{} moved {is}, {was} in the baseline window", demand.flow.name);
-        Some((grown, demand.flow.evidence(Unit::Bytes, slow.window, is, was, text)))
-    })
+    log.or_else(|| moving(case))
 }
 
 fn found(bulk: &BulkChange, explains_ms: f64, written: Evidence) -> RuleFinding {
@@ -163,5 +211,32 @@ mod tests {
         }
         let constant = made(1_000, 0).without("mysql_global_status_innodb_os_log_written");
         assert!(constant.explains(&RULE).is_none_or(|ms| ms == 0.0), "nothing shows that more is written");
+    }
+
+    #[test]
+    fn a_dump_that_reads_the_disk_is_what_the_own_statements_wait_for() {
+        let dump = |s: i64| Session {
+            observed_at: s * 1_000_000_000,
+            source: DB.into(),
+            session_id: 9,
+            true_state: "executing".into(),
+            digest_text: Some("SELECT SQL_NO_CACHE id, body FROM article".into()),
+            ..Session::default()
+        };
+        let read = |s: i64| (s + 20 * (s - 30).clamp(0, 30)) as f64 * 1e5;
+        let device = [("device", "vda"), ("direction", "read")];
+        let made = |seconds: std::ops::Range<i64>| {
+            made(2, 0)
+                .without("mysql_global_status_innodb_os_log_written")
+                .session_rows(seconds.map(dump).collect())
+                .disk("vda", (10.0, 8_192.0, 1.0), (1.0, 8_192.0, 1.0))
+                .without("system_disk_io_bytes_total")
+                .counted("host", "system_disk_io_bytes_total", &device, read)
+                .counter("host", "system_disk_io_bytes_total", &[("device", "vda"), ("direction", "write")], 1e3)
+        };
+        let explains = made(30..60).explains(&RULE).unwrap();
+        assert!((explains - 285.0).abs() < 30.0, "{explains}");
+        assert!(made(0..0).explains(&RULE).is_none_or(|ms| ms == 0.0), "none ran");
+        assert!(made(0..60).explains(&RULE).is_none_or(|ms| ms == 0.0), "it ran before");
     }
 }
