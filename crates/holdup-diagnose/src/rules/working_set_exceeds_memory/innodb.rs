@@ -85,3 +85,35 @@ fn shrunk(case: &Case<'_>, total: &Gauge, page: f64) -> Option<Evidence> {
     let text = format!("the buffer pool has {}, and had {} in the baseline window", bytes(now), bytes(before));
     (now < SHRUNK * before).then(|| total.evidence(bytes(now), bytes(before), text))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::RULE;
+    use crate::testing::{Judged as _, SyntheticRecording};
+
+    const DB: &str = "mysql://x";
+    const READ: &str = "io_schedule < __iomap_dio_rw < vfs_read";
+    const POOL: &str = "mysql_global_status_innodb_buffer_pool";
+
+    /// 100 requests a second of 10 ms, and of 400 from 20 s on, when the pool has `pages` instead of 8,192, half of them free.
+    fn made(pages: f64) -> SyntheticRecording {
+        SyntheticRecording::new(40)
+            .requests(100, 400)
+            .each_request(|n, r| {
+                if n < 2_000 {
+                    r.done_at = r.intended_at + 10_000_000;
+                }
+            })
+            .asleep(40, "io_schedule", READ, None)
+            .disk("vda", (2_000.0, 16_384.0, 20.0), (1.0, 8_192.0, 1.0))
+            .counter(DB, &format!("{POOL}_reads"), &[], 2_000.0)
+            .counted(DB, &format!("{POOL}_pages_total"), &[], move |s| if s < 20 { 8_192.0 } else { pages })
+            .counted(DB, &format!("{POOL}_pages_free"), &[], move |_| pages / 2.0)
+    }
+
+    #[test]
+    fn a_pool_that_was_made_smaller_is_full() {
+        assert!(made(512.0).explains(&RULE).unwrap() > 200.0, "{:?}", made(512.0).explains(&RULE));
+        assert!(made(8_192.0).explains(&RULE).is_none_or(|ms| ms == 0.0), "it has room");
+    }
+}
