@@ -151,13 +151,11 @@ impl ConnectionHold {
     }
 
     /// What a cause must explain to be why the pool is exhausted, milliseconds: the growth of hold
-    /// time. Infinite if hold time is not why. Without a baseline window, all of it.
+    /// time. Infinite if there is none. Without a baseline window, all of it.
     pub fn to_explain_ms(&self) -> f64 {
-        match (&self.before, self.was_enough_at_ms()) {
-            (None, _) => self.now.held_ms,
-            (_, Some(before_ms)) => self.now.held_ms - before_ms,
-            _ => f64::INFINITY,
-        }
+        let Some(before) = &self.before else { return self.now.held_ms };
+        let grown_ms = self.now.held_ms - before.held_ms;
+        if grown_ms >= GREW * before.held_ms && self.fewer_by().is_none() { grown_ms } else { f64::INFINITY }
     }
 
     /// Whether the app itself holds connections, with no one to wait for: most of those in use await
@@ -206,7 +204,8 @@ pub fn to_explain_ms(case: &Case<'_>) -> Option<f64> {
         .or_else(|| Some(pooler::held_ms(&case.slow())? * pooler::Pooler::for_case(case).ok()?.statements))
 }
 
-/// The same, if requests wait for a connection of the app's pool long enough to matter; else none.
+/// The same, if requests wait for a connection of the app's pool long enough to matter, and a
+/// baseline window shows how long one is held usually; else none.
 pub fn waited_for(case: &Case<'_>) -> Option<f64> {
     /// None if requests do not wait for a connection.
     struct QueuedHold(Option<f64>);
@@ -219,6 +218,7 @@ pub fn waited_for(case: &Case<'_>) -> Option<f64> {
             waited.is_ok_and(|waited| waited.ms * waited.count / completed >= least_ms)
         };
         let hold = NAMES.iter().find(waits).and_then(|names| ConnectionHold::measure(case, names).ok());
+        let hold = hold.filter(|hold| hold.before.is_some());
         Ok::<_, Missing>(QueuedHold(hold.map(|hold| hold.to_explain_ms())))
     };
     case.measured(measure).ok()?.0

@@ -38,7 +38,7 @@ pub fn share(case: &Case<'_>, ms: f64) -> f64 {
     let holds_workers = || {
         workers::waits_for_workers(case).is_some_and(|held| {
             let least = if held.calm_ms.is_some() { MATTERS } else { HOLDS };
-            ms >= least * held.to_explain_ms(case)
+            ms >= least * held.to_explain_ms()
         })
     };
     let holds_connections = || connections::waited_for(case).is_some_and(|held_ms| ms >= HOLDS * held_ms);

@@ -27,7 +27,7 @@ const BUSY: f64 = 0.9;
 /// What a cause must explain to be why all workers are busy, milliseconds of a request.
 pub fn held_ms(case: &Case<'_>) -> Option<f64> {
     let pool = Pool::for_case(case).ok()?;
-    WorkerHold::measure(case, &pool).map(|held| held.to_explain_ms(case))
+    WorkerHold::measure(case, &pool).map(|held| held.to_explain_ms())
 }
 
 /// Milliseconds of a request in front of the server: in its queue or a proxy's, or dropped from it.

@@ -85,12 +85,12 @@ impl WorkerHold {
     }
 
     /// What a cause must explain to be why workers are short, milliseconds: the growth of hold time
-    /// since the baseline window. Infinite if hold time is not why: then the workers are too few for
-    /// the load, whatever they do. Without a baseline window, all of it.
-    pub fn to_explain_ms(&self, case: &Case<'_>) -> f64 {
+    /// since the baseline window. Infinite if there is none: then the workers are too few for the
+    /// load, whatever they do. Without a baseline window, all of it.
+    pub fn to_explain_ms(&self) -> f64 {
         match self.calm_ms {
             None => self.ms,
-            Some(before) if self.was_enough_at_ms(case).is_some() => self.ms - before,
+            Some(before) if !self.is_as_before() && !self.are_fewer => self.ms - before,
             Some(_) => f64::INFINITY,
         }
     }
