@@ -4,12 +4,14 @@
 //! a new calibration.
 //!
 //! Pauses of an app's runtime are listed as open. If no source reports a runtime, they lower no
-//! confidence: most services of unknown make have none that pauses for long.
+//! confidence: most services of unknown make have none that pauses for long. The same is so of the
+//! way to the database if no client of it is known to be on another machine.
 
 use holdup_recording::Recording;
 use holdup_recording::manifest::{Coverage, CoverageState};
 
 use crate::case::Case;
+use crate::resources::database_path;
 use crate::verdict::NotJudged;
 
 /// Causes that only MySQL, MariaDB and Percona Server can have.
@@ -20,6 +22,9 @@ const OF_POSTGRESQL: &[&str] = &["toast_rewrite", "autovacuum_pressure"];
 
 /// The cause that only an app with a runtime can have.
 const OF_RUNTIMES: &str = "runtime_pause";
+
+/// The cause that needs a network between the database and its clients.
+const OF_NETWORKS: &str = "network_delay";
 
 /// Phrases that ask for MySQL, and what they are for PostgreSQL. Longer ones first.
 const AS_POSTGRESQL: &[(&str, &str)] = &[
@@ -59,7 +64,13 @@ fn watched_command(enable: &str, coverage: &[Coverage]) -> Option<String> {
 /// The causes among `open` that may be what another finding shows.
 pub(crate) fn unseen(open: &[NotJudged], case: &Case<'_>) -> Vec<NotJudged> {
     let has_runtime = case.view(case.whole()).has_runtime();
-    open.iter().filter(|one| has_runtime || one.cause != OF_RUNTIMES).cloned().collect()
+    let has_way = database_path::is_there(case);
+    let is_suspect = |one: &&NotJudged| match one.cause.as_str() {
+        OF_RUNTIMES => has_runtime,
+        OF_NETWORKS => has_way,
+        _ => true,
+    };
+    open.iter().filter(is_suspect).cloned().collect()
 }
 
 /// The causes among `open` that the databases of `recording` can have.

@@ -19,6 +19,8 @@
 //!   meets.
 //! - *A statement that reads too much fills CPUs and disks; a slow disk makes the log slow, and
 //!   pages that have to be written fill it.*
+//! - *The way to the database is long, loses packets or is full*: each statement takes longer for the
+//!   app, and holds its worker and its connections.
 //! - *A connection is held longer, so the pool runs dry*: an exhausted pool is a symptom of a cause
 //!   that makes up most of the growth of the time for which one is held. Held as long as before, it
 //!   is too small for the load, and nothing behind it leads to that.
@@ -130,6 +132,10 @@ const LONG_STATEMENTS: &[&str] = &[
     BULK,
     "too_many_indexes",
 ];
+
+/// Causes on the way between app and database: the app holds what it has for as long as a statement
+/// takes there and back.
+const ON_THE_WAY: &[&str] = &["network_delay", SEEN_AS, "network_bandwidth"];
 
 /// One way in which a cause leads to another.
 struct Mechanism {
@@ -243,7 +249,7 @@ const MECHANISMS: &[Mechanism] = &[
     // A statement holds its thread of the pool throughout, including lock waits.
     Mechanism {
         consequence: "thread_pool_queue",
-        causes: &[&["lock_contention"], WITHIN_STATEMENTS],
+        causes: &[&["lock_contention"], WITHIN_STATEMENTS, LOAD],
         magnitude: |_, case| statements::executed_ms(case),
         is_added: true,
     },
@@ -251,7 +257,7 @@ const MECHANISMS: &[Mechanism] = &[
     // number.
     Mechanism {
         consequence: "connection_limit",
-        causes: &[&["thread_pool_queue", "lock_contention"], LONG_STATEMENTS],
+        causes: &[&["thread_pool_queue", "lock_contention"], ON_THE_WAY, LONG_STATEMENTS],
         magnitude: |_, case| Some(case.excess_ms()),
         is_added: false,
     },
@@ -466,9 +472,10 @@ fn doubt(found: &mut RuleFinding, mechanism: &Mechanism, not_judged: &[&str]) {
 /// The finding of `tier` that explains most, if that is at least `least` milliseconds.
 fn strongest(found: &[(&'static Rule, RuleFinding)], of: usize, tier: &[&str], least: f64) -> Option<usize> {
     let overflows = found.iter().any(|(rule, _)| rule.cause == OVERFLOW);
-    let is_behind = |cause: &str| !(IN_FRONT.contains(&cause) || overflows && cause == SEEN_AS);
-    let is_in =
-        |cause: &str| if tier.is_empty() { !is_outside(cause) && is_behind(cause) } else { tier.contains(&cause) };
+    // Packets that a full queue dropped were lost in front of the app.
+    let is_behind = |cause: &str| !(overflows && cause == SEEN_AS);
+    let is_any = |cause: &str| !is_outside(cause) && !IN_FRONT.contains(&cause);
+    let is_in = |cause: &str| is_behind(cause) && if tier.is_empty() { is_any(cause) } else { tier.contains(&cause) };
     let candidates = || (0..found.len()).filter(|i| *i != of && is_in(found[*i].0.cause));
     let most = |among: &mut dyn Iterator<Item = usize>| {
         let most = among.max_by(|a, b| found[*a].1.explains_ms.total_cmp(&found[*b].1.explains_ms));
@@ -553,7 +560,8 @@ mod tests {
             assert!(known(mechanism.consequence), "{}", mechanism.consequence);
             for cause in mechanism.causes.iter().copied().flatten() {
                 assert!(known(cause), "{cause}");
-                let later = MECHANISMS[i..].iter().any(|m| m.consequence == *cause);
+                // Lost packets are settled last, and lead to nothing where a full queue lost them.
+                let later = *cause != SEEN_AS && MECHANISMS[i..].iter().any(|m| m.consequence == *cause);
                 assert!(!later, "{cause} is settled after what it brings about");
             }
         }

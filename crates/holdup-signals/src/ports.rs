@@ -6,26 +6,38 @@ use holdup_recording::metrics;
 
 use crate::View;
 
-/// Ports at which a database listens: from the watched addresses, and from the packets.
+/// Ports at which a database listens: from the watched addresses, and from the packets. To an app, a
+/// pooler is the database.
 pub fn database_ports(view: &View<'_>) -> BTreeSet<String> {
     let tables = &view.recording.tables;
     let of_packets = tables.exchanges.rows.iter().map(|e| e.server.as_str());
-    // To an app, a pooler is the database.
-    let is_database = |s: &&str| ["mysql", "postgres", "mariadb", "pgbouncer"].iter().any(|of| s.starts_with(of));
-    let coverage = view.recording.manifest.coverage.iter().map(|c| c.source.as_str());
-    // The first word of coverage `mysql://user@host:3306 statement history` is the address.
-    let watched = coverage
-        .chain(view.sources_of(metrics::mysql::SESSIONS.name))
-        .chain(view.sources_of(metrics::postgresql::SESSIONS.name))
-        .chain(view.sources_of(metrics::pgbouncer::WAITING_CLIENTS.name));
-    let watched = watched.filter(is_database).filter_map(|s| s.split_whitespace().next());
     let spans = tables.spans.rows.iter().filter(|s| s.resource == "database").filter_map(|s| s.peer.as_deref());
-    let address = |text: &str| {
-        let text = text.split_once("://").map_or(text, |(_, rest)| rest);
-        let text = text.split(['/', '?']).next().unwrap_or(text);
-        text.rsplit_once(':').map(|(_, port)| port.to_owned())
-    };
-    let mut ports: BTreeSet<String> = of_packets.chain(watched).chain(spans).filter_map(address).collect();
-    ports.retain(|port| port.parse::<u16>().is_ok());
+    let poolers = watched(view, &[metrics::pgbouncer::WAITING_CLIENTS.name], &["pgbouncer"]);
+    let mut ports = watched_database_ports(view);
+    ports.extend(of_packets.chain(spans).filter_map(port).chain(poolers));
     ports
+}
+
+/// The ports of watched databases alone: what the server says of itself belongs to connections to
+/// these, not to those of a pooler in front of it.
+pub fn watched_database_ports(view: &View<'_>) -> BTreeSet<String> {
+    let sessions = [metrics::mysql::SESSIONS.name, metrics::postgresql::SESSIONS.name];
+    watched(view, &sessions, &["mysql", "postgres", "mariadb"])
+}
+
+/// Ports of the sources of these kinds that were watched or have one of the metrics.
+fn watched(view: &View<'_>, metrics: &[&str], kinds: &[&str]) -> BTreeSet<String> {
+    let coverage = view.recording.manifest.coverage.iter().map(|c| c.source.as_str());
+    let sources = coverage.chain(metrics.iter().flat_map(|metric| view.sources_of(metric)));
+    let of_kind = sources.filter(|source| kinds.iter().any(|kind| source.starts_with(kind)));
+    // The first word of coverage `mysql://user@host:3306 statement history` is the address.
+    of_kind.filter_map(|source| port(source.split_whitespace().next()?)).collect()
+}
+
+/// The port of `postgresql://user@host:5432/shop` or `host:5432`.
+fn port(address: &str) -> Option<String> {
+    let address = address.split_once("://").map_or(address, |(_, rest)| rest);
+    let address = address.split(['/', '?']).next().unwrap_or(address);
+    let (_, port) = address.rsplit_once(':')?;
+    port.parse::<u16>().is_ok().then(|| port.to_owned())
 }

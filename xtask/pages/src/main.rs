@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use holdup_collect::watch::SCHEMES;
 use holdup_diagnose::explain::{self, Page};
-use holdup_diagnose::rules;
 use holdup_recording::metrics::{Family, Metric, SOURCES};
 
 const CAUSES: &str = "docs/causes";
@@ -102,14 +101,9 @@ fn cause(page: &Page) -> String {
 fn index() -> String {
     let mut text = made_of("crates/holdup-diagnose/src/explain.rs");
     text += "# Causes\n\nWhat holdup can find, clear, or say it could not judge, in the order in which a request meets them.\n\n";
-    let (measured, told): (Vec<Page>, Vec<Page>) =
-        explain::pages().into_iter().partition(|page| rules::by_cause(page.cause).is_some());
-    let list = |pages: &[Page]| -> String {
-        pages.iter().map(|page| format!("- [{}]({}.md): `{}`\n", page.title, page.cause, page.cause)).collect()
-    };
-    text += &list(&measured);
-    text += "\nWhat only counters tell: which of them changed together, and not what that costs. It gives the answer where nobody measured response time.\n\n";
-    text + &list(&told)
+    let line = |page: &Page| format!("- [{}]({}.md): `{}`\n", page.title, page.cause, page.cause);
+    text.extend(explain::pages().iter().map(line));
+    text
 }
 
 fn collectors() -> String {

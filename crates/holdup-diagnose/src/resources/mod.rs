@@ -9,6 +9,7 @@ pub mod checkpoints;
 pub mod connections;
 pub mod copies;
 pub mod cpu;
+pub mod database_path;
 pub mod disk;
 pub mod indexes;
 pub mod locks;

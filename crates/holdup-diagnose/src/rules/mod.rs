@@ -28,6 +28,7 @@ pub mod memory_pressure;
 pub mod missing_index;
 pub mod n_plus_one_queries;
 pub mod network_bandwidth;
+pub mod network_delay;
 pub mod network_loss;
 pub mod on_disk_temporary_tables;
 pub mod out_of_memory_kill;
@@ -68,6 +69,7 @@ pub const ALL: &[&Rule] = &[
     &file_descriptor_limit::RULE,
     &network_loss::RULE,
     &network_bandwidth::RULE,
+    &network_delay::RULE,
     &accept_queue_overflow::RULE,
     &liveness_probe_kill::RULE,
     &worker_pool_exhausted::RULE,

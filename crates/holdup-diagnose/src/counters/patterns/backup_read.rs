@@ -15,7 +15,6 @@ pub const PATTERN: Pattern = Pattern {
     fix: Some(
         "Take it from a replica, or at a quiet time, or slower: --single-transaction with --quick, --throttle of xtrabackup, a LIMIT by key in an export. innodb_old_blocks_time keeps pages that are read once from pushing out pages that are read often.",
     ),
-    doc: None,
     account,
 };
 

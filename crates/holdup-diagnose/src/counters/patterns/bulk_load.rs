@@ -19,7 +19,6 @@ pub const PATTERN: Pattern = Pattern {
     fix: Some(
         "Load in smaller pieces with a pause between them, at a quiet time, or elsewhere first. If it must be now: indexes after the data, a larger log, and a rate limit.",
     ),
-    doc: None,
     account,
 };
 

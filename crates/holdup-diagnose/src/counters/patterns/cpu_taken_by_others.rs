@@ -16,7 +16,6 @@ pub const PATTERN: Pattern = Pattern {
     fix: Some(
         "Find the process (holdup watch --watch host --watch pid:N, or top sorted by CPU), move it to another machine or another time, or reserve CPUs for the database: CPUAffinity= or CPUWeight= of its systemd unit, a cpuset, another node for the pod.",
     ),
-    doc: None,
     account,
 };
 

@@ -17,7 +17,6 @@ pub const PATTERN: Pattern = Pattern {
     fix: Some(
         "Find the holder: SHOW PROCESSLIST for 'Waiting for global read lock' or 'Waiting for table metadata lock', metadata_locks of performance_schema or METADATA_LOCK_INFO of MariaDB. End it, oldest first; then back up without a global lock (--single-transaction, mariabackup, xtrabackup), and set lock_wait_timeout for changes of tables.",
     ),
-    doc: None,
     account,
 };
 

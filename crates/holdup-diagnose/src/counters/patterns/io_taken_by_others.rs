@@ -19,7 +19,6 @@ pub const PATTERN: Pattern = Pattern {
     fix: Some(
         "Find the process (holdup watch --watch host --watch pid:N: bytes by process, or iotop), move it to another volume or another time, or limit it: IOWriteBandwidthMax= of its systemd unit, io.max of its cgroup, ionice.",
     ),
-    doc: None,
     account,
 };
 

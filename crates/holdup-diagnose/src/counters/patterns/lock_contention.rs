@@ -14,7 +14,6 @@ pub const PATTERN: Pattern = Pattern {
     cause: "lock_contention",
     title: "transactions wait for each other's rows",
     fix: None,
-    doc: None,
     account,
 };
 

@@ -18,7 +18,6 @@ pub const PATTERN: Pattern = Pattern {
     fix: Some(
         "Put the rows of one piece of work into one transaction, or let several sessions' commits share a flush (binlog_group_commit_sync_delay, commit_delay). If losing the last second is acceptable: innodb_flush_log_at_trx_commit=2, synchronous_commit=off.",
     ),
-    doc: None,
     account,
 };
 

@@ -17,7 +17,6 @@ pub const PATTERN: Pattern = Pattern {
     cause: "missing_index",
     title: "a query reads far more rows than it returns",
     fix: None,
-    doc: None,
     account,
 };
 

@@ -25,29 +25,14 @@ use crate::counters::view::{Normal, Observation, View, all};
 pub struct Pattern {
     /// Its own name.
     pub name: &'static str,
-    /// The cause that leaves it: a rule's, or one that only counters show, with its [`Doc`] here.
+    /// The cause that leaves it, which a rule documents.
     pub cause: &'static str,
     /// The pattern in one line.
     pub title: &'static str,
     /// What to do, if that is more than the rule of the cause says.
     pub fix: Option<&'static str>,
-    /// The documentation of a cause without a rule.
-    pub doc: Option<Doc>,
     /// Votes on an episode.
     pub account: fn(&View) -> Votes,
-}
-
-/// The documentation of a cause without a rule. Its account says what counters must show.
-#[derive(Debug, Clone, Copy)]
-pub struct Doc {
-    /// What it is.
-    pub what: &'static str,
-    /// Why it hurts.
-    pub hurts: &'static str,
-    /// What else looks like it, and the difference.
-    pub looks_like: &'static str,
-    /// References.
-    pub references: &'static str,
 }
 
 impl Pattern {

@@ -4,8 +4,8 @@
 //! nothing reaches it. Whatever continues inside while clients hear nothing refutes it: page
 //! writes, scans, log, growing answers.
 
+use super::Pattern;
 use super::quantities::{COMMITS, IDLE, LOG, PAGES, RECEIVED, REQUESTS, SCANNED, SENT, SERVER_CPU};
-use super::{Doc, Pattern};
 use crate::counters::judge::Votes;
 use crate::counters::view::{View, all, any, group};
 
@@ -16,12 +16,6 @@ pub const PATTERN: Pattern = Pattern {
     fix: Some(
         "Measure the path from the clients' side (holdup watch --watch host there: retransmissions, and connect times), look for a changed route, a full link or a bad port. With fewer statements per transaction, a service depends less on the network.",
     ),
-    doc: Some(Doc {
-        what: "Clients' statements reach the server late, and its answers reach them late: loss, congestion, a slow link, a path through another region.",
-        hurts: "A transaction of many statements pays the delay for each of them, and holds its rows meanwhile. The server itself goes idle.",
-        looks_like: "Clients with less demand (no statement then waits), a lock over the whole server (pages are then still written), row locks (the delay lengthens waits for them, too).",
-        references: "Linux kernel documentation: /proc/net/snmp, ip-sysctl (tcp_retries); ss(8).",
-    }),
     account,
 };
 

@@ -15,7 +15,6 @@ pub const PATTERN: Pattern = Pattern {
     fix: Some(
         "Set innodb_buffer_pool_size (or shared_buffers) to fit the data in use and the machine's memory: MySQL and MariaDB can change it live. Check first what else needs memory.",
     ),
-    doc: None,
     account,
 };
 

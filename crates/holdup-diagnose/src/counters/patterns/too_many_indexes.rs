@@ -17,7 +17,6 @@ pub const PATTERN: Pattern = Pattern {
     cause: "too_many_indexes",
     title: "every change maintains too many indexes",
     fix: None,
-    doc: None,
     account,
 };
 

@@ -15,7 +15,6 @@ pub const PATTERN: Pattern = Pattern {
     cause: "workload_spike",
     title: "more clients ask for more of the same",
     fix: None,
-    doc: None,
     account,
 };
 
