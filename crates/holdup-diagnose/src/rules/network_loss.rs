@@ -4,8 +4,9 @@ use holdup_recording::{Labels, metrics};
 
 use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
 use crate::case::Case;
+use crate::resources::database_path::DatabasePath;
 use crate::resources::share;
-use crate::strength::{FAIR, STRONG};
+use crate::strength::{FAIR, NONE, STRONG};
 use holdup_signals::client::service_ms;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Counter, Missing, View};
@@ -17,8 +18,8 @@ pub const RULE: Rule = Rule {
         title: "Packets are lost and sent again",
         what: "A segment, or its acknowledgement, got lost. If no later packet reveals that, TCP resends it when a timer expires: 200 ms at least, a second for a connection's first segment, twice as long each further time.",
         hurts: "A request that takes a millisecond takes 201 or 1,001, while both sides are idle and neither counts an error.",
-        needs: "The host's TCP counters (--watch host): retransmitted segments, and expired timers (TCPTimeouts). With requests of the client the rule sees whether delays lie at multiples of the timer.",
-        predicts: "Expired timers, times their length, make up the excess; response times form two clusters, with hardly any between the fast ones and 200 ms.",
+        needs: "The host's TCP counters (--watch host): retransmitted segments, expired timers (TCPTimeouts) and loss probes (TCPLossProbes). With requests of the client the rule sees whether delays lie at multiples of the timer.",
+        predicts: "Expired timers and loss probes, times their length, make up the excess; response times form two clusters, with hardly any between the fast ones and 200 ms.",
         clears: "Retransmitted segments, at a timer of 200 ms each, are a small share of the delay; or hardly a request was slower by as much as one timer.",
         looks_like: "A full accept queue (the listener drops a SYN, which is resent after 1 s: listen drops are then counted as well). A queue of 200 ms (times form one wide cluster). Delayed acknowledgements of 40 ms (nothing is resent).",
         fix: "Find where they are lost: the interface's errors and drops, the path (mtr), a full queue or a policer, conntrack.",
@@ -68,12 +69,15 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         return Ok(Outcome::Cleared(vec![counted]));
     }
     let timers = view.counter(metrics::tcp::RETRANSMISSION_TIMEOUTS.name, &[], HOST)?;
-    let waited = TimerWait::new(&view, &timers, first.as_ref());
+    let waited = TimerWait::new(&view, &timers, first.as_ref(), &again);
     let heaps = Heaps::new(case);
     let mut explains_ms = waited.ms / completed;
     if let Some(heaps) = &heaps {
         // At most the lateness of the requests that were late by a timer.
         explains_ms = explains_ms.min(heaps.late_ms / completed);
+    } else if let Ok(path) = DatabasePath::for_case(case) {
+        // The host counts everybody's segments. What the app does not await is of others.
+        explains_ms = explains_ms.min((path.at_most_ms() + path.error_ms()).max(0.0));
     }
     let mut evidence = vec![timers.evidence(
         format!("{} a request", ms(explains_ms)),
@@ -90,7 +94,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     if share(case, explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(evidence));
     }
-    let mut weights = vec![FAIR];
+    let mut weights = vec![FAIR, NONE];
     match &heaps {
         Some(heaps) if heaps.is_one() => return Ok(Outcome::Cleared(evidence)),
         Some(_) => weights.push(STRONG),
@@ -117,11 +121,17 @@ struct TimerWait {
 }
 
 impl TimerWait {
-    fn new(view: &View<'_>, timers: &Counter, first: Option<&Counter>) -> Self {
+    fn new(view: &View<'_>, timers: &Counter, first: Option<&Counter>, again: &Counter) -> Self {
         let first = first.map_or(0.0, |c| c.delta).min(timers.delta);
         // Segments dropped by a full listener are resent, too, but were not lost.
         let listeners = view.counter(metrics::tcp::LISTEN_DROPS.name, &[], HOST).map_or(0.0, |c| c.delta).min(first);
-        let others = timers.delta - first;
+        // A request or response of one segment has no later packet that would reveal its loss. The
+        // sender probes after two round trips and the shortest timer (RFC 8985, 7.2: the receiver
+        // may delay its acknowledgement). It resends the segment then, before its timer expires.
+        let count = |metric: &str| view.counter(metric, &[], HOST).map_or(0.0, |c| c.delta);
+        let slow = again.delta - timers.delta - count(metrics::tcp::FAST_RETRANSMITS.name);
+        let probes = count(metrics::tcp::LOSS_PROBES.name).min(slow).max(0.0);
+        let others = timers.delta - first + probes;
         let text = if first > 0.0 {
             let full = if listeners > 0.0 {
                 format!(", {} of which a full accept queue had dropped", thousands(listeners))
@@ -132,6 +142,8 @@ impl TimerWait {
         } else {
             String::new()
         };
+        let probed = format!(", and {} segments were sent again as loss probes", thousands(probes));
+        let text = if probes > 0.0 { text + &probed } else { text };
         Self { ms: others * TIMER_MS + (first - listeners) * SYN_TIMER_MS, text }
     }
 }
@@ -239,6 +251,20 @@ mod tests {
         let made = host(25.0, 205);
         assert!((made.explains(&RULE).unwrap() - 50.0).abs() < 3.0, "{:?}", made.explains(&RULE));
         assert_eq!(made.diagnose().culprit.as_deref(), Some("network_loss"));
+    }
+
+    #[test]
+    fn a_loss_probe_waits_as_long_as_a_timer() {
+        let probed = |fast: f64| {
+            host(25.0, 205)
+                .without("tcp_retransmission_timeouts_total")
+                .counter("host", "tcp_retransmission_timeouts_total", &[], 0.0)
+                .counter("host", "tcp_loss_probes_total", &[], 25.0)
+                .counter("host", "tcp_fast_retransmits_total", &[], fast)
+        };
+        assert!((probed(0.0).explains(&RULE).unwrap() - 50.0).abs() < 3.0, "{:?}", probed(0.0).explains(&RULE));
+        // What later packets revealed was sent again at once.
+        assert_eq!(probed(25.0).explains(&RULE), Some(0.0));
     }
 
     #[test]
