@@ -1,6 +1,7 @@
 //! An interface carries as many bytes per second as it may, and outgoing data waits in front of it.
 
 mod advice;
+mod narrow;
 mod path;
 
 use holdup_recording::{Labels, metrics};
@@ -21,7 +22,7 @@ pub const RULE: Rule = Rule {
         title: "The network's bandwidth is exhausted",
         what: "An interface, a shaper in front of it, or the path behind it carries a limited number of bytes per second in each direction. The excess waits in a queue: the interface's (qdisc), or the sender's sockets.",
         hurts: "Responses trickle: their first byte comes soon and their last one late, large ones most of all. Server and client are idle meanwhile.",
-        needs: "The host's interfaces, in bytes per second, with speed and queue if the kernel reports them (--watch host); the client's times of first and last byte, or its sockets' unacknowledged data. Between app and database also the packets on both ends (--watch wire:PORT).",
+        needs: "The host's interfaces, in bytes per second, with speed and queue if the kernel reports them (--watch host); the client's times of first and last byte, or its sockets' unacknowledged data. Between app and database also the packets on both ends (--watch wire:PORT); or the app's connections that await an answer (--watch server:PORT) and the sockets of the database's machine.",
         predicts: "Bytes per second of one direction stay at one level, at the speed or the shaper's rate if known, while bytes are queued or unacknowledged all the time; the time from first to last byte makes up the excess.",
         clears: "Bytes per second follow the load, or stay well below the known speed, with nothing queued; or the queue, and the time from first to last byte, is a small share of the delay.",
         looks_like: "A steady load is level too, without a queue. A server that produces its response slowly (the first byte is late, or it comes in pieces, with nothing queued). Lost packets (timers expire; network_loss).",
@@ -102,7 +103,7 @@ impl InterfaceDirection {
 }
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
-    if let Some(found) = path::judge(case) {
+    if let Some(found) = path::judge(case).or_else(|| narrow::judge(case)) {
         return Ok(found);
     }
     let view = case.slow();
