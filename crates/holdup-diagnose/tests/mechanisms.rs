@@ -146,6 +146,21 @@ fn more_and_lighter_transactions_are_no_spike() {
 }
 
 #[test]
+fn sessions_that_pile_up_at_an_idle_server_are_no_spike() {
+    let judged_by = |commits: f64| {
+        let mut frame = frame(&[(Signal::Commits, commits), (Signal::PoolRequests, commits)]);
+        let running = |row: usize| if FAULT.contains(&row) { 6.0 } else { 0.5 };
+        frame.set(Signal::SessionsRunning, (0..150).map(running).collect());
+        frame.set(Signal::LockWaiting, vec![0.0; 150]);
+        let ranking = judged(&frame);
+        ranking.suspects.iter().find(|suspect| suspect.pattern == "workload_spike").unwrap().score.unwrap()
+    };
+    // No more is done, so each takes longer; a server that was idle does more if it is asked for more.
+    assert!(judged_by(1.02) < 0.1, "{}", judged_by(1.02));
+    assert!(judged_by(3.0) > 0.5, "{}", judged_by(3.0));
+}
+
+#[test]
 fn rows_in_bulk_weigh_more_whatever_else_changes_rows() {
     let judged = |received: f64| judged(&frame(&[(Signal::RowsInserted, 4.0), (Signal::NetReceivedBytes, received)]));
     assert!(strength(&judged(1.6), "bulk_load", "a transaction is heavier") > 0.9);

@@ -349,6 +349,18 @@ impl<'a> View<'a> {
         })
     }
 
+    /// Whether a quantity was high in normal time: not at all at `from`, fully at `to` (below `from`
+    /// for a low one).
+    #[must_use]
+    pub fn normal_from_to(&self, quantity: &Quantity, from: f64, to: f64) -> Option<Observation> {
+        let change = self.change(quantity, Reference::Nearest)?;
+        let (from, to) = (self.constant(&format!("{} from", quantity.name), from), self.constant(quantity.name, to));
+        Some(Observation {
+            strength: ((change.normal - from) / (to - from)).clamp(0.0, 1.0),
+            figures: vec![(quantity.name, change.normal, change.episode)],
+        })
+    }
+
     /// Whether a quantity's level is high: not at all at `from`, fully at `to` (below `from` for a
     /// low level).
     #[must_use]

@@ -2,13 +2,17 @@
 //!
 //! Sessions rise while the cost of a transaction stays the same. Demand that something else holds
 //! back shows when it is let in: as a backlog right after the episode.
+//!
+//! Sessions are rate times time (Little's law). A server that had room for more does more when more
+//! is asked of it; if it does not, its sessions rose because each takes longer, or because clients
+//! open connections while they wait.
 
 use super::quantities::{
     COMMITS, CONNECTED, CPU_PER_COMMIT, KEYED_PER_COMMIT, LOG_PER_COMMIT, REQUESTS_PER_COMMIT, RUNNING, SERVER_CPU,
 };
 use super::{Pattern, lighter, piled_up_at_rows};
 use crate::counters::judge::Votes;
-use crate::counters::view::{View, all, any, group};
+use crate::counters::view::{Observation, View, all, any, group};
 
 pub const PATTERN: Pattern = Pattern {
     name: "workload_spike",
@@ -43,4 +47,13 @@ fn account(seen: &View) -> Votes {
         )
         .refutes(2.0, "there are more transactions, and lighter ones", lighter(seen))
         .refutes(2.0, "they wait for row locks more than before", piled_up_at_rows(seen))
+        .gates(
+            "more is done than before, or the server had no room for more",
+            idle_and_does_no_more(seen).map(Observation::inverse),
+        )
+}
+
+/// Whether the server had hardly a session at work before, and does no more now.
+fn idle_and_does_no_more(seen: &View) -> Option<Observation> {
+    all([seen.normal_from_to(&RUNNING, 4.0, 2.0), seen.steady(&COMMITS, 0.5)])
 }
