@@ -5,7 +5,7 @@ use holdup_recording::{Labels, metrics};
 use super::{Doc, Judge, Others, Outcome, Role, Rule, RuleFinding, percent, timing};
 use crate::case::Case;
 use crate::resources::cpu;
-use crate::strength::{FAIR, STRONG};
+use crate::strength::{FAIR, STRONG, Strength, WEAK};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::latency::TRANSACTIONS;
 use holdup_signals::{Counter, Missing, View};
@@ -31,10 +31,92 @@ pub const RULE: Rule = Rule {
 /// Noise and daily drift change a rate by less than this factor.
 const SPIKE_FACTOR: f64 = 1.5;
 
-fn arrivals(view: &View<'_>) -> Result<Counter, Missing> {
-    view.counter(&format!("{}_count", timing::HTTP_SERVER), &[], timing::APP_METRICS)
-        .or_else(|_| view.counter(metrics::mysql::GLOBAL_STATUS_QUESTIONS.name, &[], timing::APP_METRICS))
-        .or_else(|_| view.counter(TRANSACTIONS, &[], timing::APP_METRICS))
+/// Counts come in bursts: chance moves them by this many times what it would with single events.
+const BURSTS: f64 = 2.0;
+
+/// Share (0-1) of the calls whose statements may have risen less: holdup's own, and jobs.
+const FEWER: f64 = 0.25;
+
+/// More requests or statements per second than in the baseline window.
+struct Rise {
+    /// Rate now and before, per second.
+    now: f64,
+    before: f64,
+    /// The factor that holds in nineteen cases of twenty.
+    least: f64,
+    evidence: Evidence,
+    weight: Strength,
+}
+
+impl Rise {
+    fn new(now: (f64, f64), before: (f64, f64), evidence: Evidence, weight: Strength) -> Self {
+        let error = (BURSTS / now.1.max(1.0) + BURSTS / before.1.max(1.0)).sqrt();
+        let least = now.0 / before.0.max(1e-9) * (-1.645 * error).exp();
+        Self { now: now.0, before: before.0, least, evidence, weight }
+    }
+
+    fn factor(&self) -> f64 {
+        self.now / self.before.max(1e-9)
+    }
+
+    /// Requests that the app served, whoever sent them.
+    fn by_app(slow: &View<'_>, calm: &View<'_>) -> Result<Self, Missing> {
+        let metric = format!("{}_count", timing::HTTP_SERVER);
+        Self::by_counter(slow, calm, &metric, "requests/s", FAIR)
+    }
+
+    fn by_counter(
+        slow: &View<'_>,
+        calm: &View<'_>,
+        metric: &str,
+        unit: &str,
+        weight: Strength,
+    ) -> Result<Self, Missing> {
+        let of = |view: &View<'_>| view.counter(metric, &[], timing::APP_METRICS);
+        let (now, before) = (of(slow)?, of(calm)?);
+        let text = format!("{:.0} {unit}, against {:.0} in the baseline window", now.rate(), before.rate());
+        let evidence = now.evidence(format!("{:.0}/s", now.rate()), format!("{:.0}/s", before.rate()), text);
+        Ok(Self::new((now.rate(), now.delta), (before.rate(), before.delta), evidence, weight))
+    }
+
+    /// Statements: by how much three quarters of those that ran before run more often. A request that
+    /// reads row by row, or another mix, raises the rate of some statements only.
+    fn by_statements(slow: &View<'_>, calm: &View<'_>) -> Result<Self, Missing> {
+        let mix = slow.mix(&[slow.window], calm, &[calm.window])?;
+        let mut ratios: Vec<(f64, f64)> = mix
+            .statements
+            .iter()
+            .filter(|of| of.calls.1 > 0.0)
+            .map(|of| {
+                let (now, before) = mix.rates(of);
+                (now / before.max(1e-9), of.calls.1)
+            })
+            .collect();
+        ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let least = ratios.iter().map(|(_, calls)| calls).sum::<f64>() * FEWER;
+        let mut below = 0.0;
+        let middle = ratios.iter().find(|(_, calls)| {
+            below += calls;
+            below >= least
+        });
+        let factor = middle.map_or(0.0, |(factor, _)| *factor);
+        let before = mix.rate().1;
+        let text = format!(
+            "three quarters of the calls that were made before are made {factor:.1} times as often or more: {before:.0}/s, now {:.0}/s in all",
+            mix.rate().0
+        );
+        let evidence = mix.evidence(slow.window, None, format!("{factor:.1} times"), "once".to_owned(), text);
+        Ok(Self::new((factor * before, mix.calls.0), (before, mix.calls.1), evidence, FAIR))
+    }
+}
+
+/// Who sends what is best known by the app; the database counts statements of everybody.
+fn arrivals(slow: &View<'_>, calm: &View<'_>) -> Result<Rise, Missing> {
+    Rise::by_app(slow, calm).or_else(|_| Rise::by_statements(slow, calm)).or_else(|_| {
+        // A count of all statements does not tell whether they are the same.
+        let all = |metric: &str| Rise::by_counter(slow, calm, metric, "statements/s", WEAK);
+        all(metrics::mysql::GLOBAL_STATUS_QUESTIONS.name).or_else(|_| all(TRANSACTIONS))
+    })
 }
 
 /// More work per request than this factor means that something became more expensive.
@@ -54,38 +136,57 @@ const RESOURCES: [(&str, &str, &str); 5] = [
     (NETWORK, metrics::host::NETWORK_IO_BYTES.name, "bytes of network"),
 ];
 
+/// Limits of their number that more of the same requests reach.
+const POOLS: [&str; 3] = ["worker_pool_exhausted", "connection_pool_exhausted", "thread_pool_queue"];
+
 fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
     if case.recording.manifest.load.is_some() {
         return scheduled(case, others);
     }
     let calm = case.calm().ok_or_else(|| Missing::calm(" to compare with"))?;
-    let (before, now) = (arrivals(&calm)?, arrivals(&case.slow())?);
-    let factor = now.rate() / before.rate().max(1e-9);
-    let text = format!("{:.0} requests/s, against {:.0} in the baseline window", now.rate(), before.rate());
-    let evidence = vec![now.evidence(format!("{:.0}/s", now.rate()), format!("{:.0}/s", before.rate()), text)];
-    if factor < SPIKE_FACTOR {
-        return Ok(Outcome::Cleared(evidence));
+    let rise = arrivals(&case.slow(), &calm)?;
+    if rise.factor() < SPIKE_FACTOR {
+        return Ok(Outcome::Cleared(vec![rise.evidence]));
     }
-    Ok(Outcome::Found(found(case, factor, evidence, ran_out(case, others).ok().flatten())))
+    if rise.least < SPIKE_FACTOR {
+        return Err(Missing::new(
+            "enough requests to compare their rates",
+            "a longer recording that includes a healthy stretch",
+        ));
+    }
+    let ran_out = ran_out(case, others).ok().flatten();
+    Ok(Outcome::Found(found(case, rise, ran_out)))
 }
 
 /// A load of holdup's own: its rate is a question, unless it rose, a resource ran out, and requests
-/// use no more of it than before.
+/// use no more of it than before. Others may send more beside it.
 fn scheduled(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
     // Without what is still answered after the load has ended.
     let slow = case.degradation.as_ref().map_or(case.slow().window, |complaint| complaint.slow);
     let now = case.due_per_second(slow)?;
-    let before = case.calm().and_then(|calm| case.due_per_second(calm.window).ok()).unwrap_or(0.0);
-    let factor = if before > 0.0 { now / before } else { 1.0 };
+    let calm = case.calm();
+    let before = calm.and_then(|calm| Some((case.due_per_second(calm.window).ok()?, calm.window.seconds())));
     let due = |expected: String, text: String| {
         Evidence::new("requests", "intended_at", Labels::none(), slow, format!("{now:.0}/s"), expected, text)
     };
     let is_searched = case.recording.search.is_some();
-    let rose = factor >= SPIKE_FACTOR && !is_searched;
-    if let Some(work) = if rose { ran_out(case, others)? } else { None } {
+    let own = before.filter(|(before, _)| *before > 0.0 && !is_searched).map(|(before, seconds)| {
         let text = format!("the schedule rose to {now:.0} requests/s, from {before:.0} in the baseline window");
-        let rose = due(format!("{before:.0}/s"), text);
-        return Ok(Outcome::Found(found(case, factor, vec![rose], Some(work))));
+        let counted = ((now, now * slow.seconds()), (before, before * seconds));
+        Rise::new(counted.0, counted.1, due(format!("{before:.0}/s"), text), STRONG)
+    });
+    let own_factor = own.as_ref().map_or(1.0, Rise::factor);
+    let beside = calm.filter(|_| !is_searched && own_factor < SPIKE_FACTOR);
+    let beside = beside.and_then(|calm| arrivals(&case.view(slow), &calm).ok()).filter(|rise| rise.weight > WEAK);
+    let is_rise = |rise: &Rise| rise.factor() >= SPIKE_FACTOR && rise.least >= SPIKE_FACTOR;
+    if let Some(rise) = own.filter(is_rise)
+        && let Some(work) = ran_out(case, others)?
+    {
+        return Ok(Outcome::Found(found(case, rise, Some(work))));
+    }
+    if let Some(rise) = beside.filter(is_rise) {
+        let work = ran_out(case, others).ok().flatten();
+        return Ok(Outcome::Found(found(case, rise, work)));
     }
     let text = format!("the load was the one you asked for ({now:.0}/s), so there was no spike");
     Ok(Outcome::Cleared(vec![due("as scheduled".to_owned(), text)]))
@@ -123,7 +224,26 @@ fn ran_out(case: &Case<'_>, others: &Others) -> Result<Option<Evidence>, Missing
             format!("a request used {ratio:.2} times the {what} of the baseline window: no part became more expensive");
         return Ok(Some(used.evidence(format!("{ratio:.2} times"), "more", text)));
     }
-    untold.map_or(Ok(None), Err)
+    match same_work(case, others, &slow, &calm) {
+        Some(work) => Ok(Some(work)),
+        None => untold.map_or(Ok(None), Err),
+    }
+}
+
+/// The same for workers, connections or threads that ran out: a request uses no more CPU time than
+/// before, so nothing became dearer.
+fn same_work(case: &Case<'_>, others: &Others, slow: &View<'_>, calm: &View<'_>) -> Option<Evidence> {
+    let is_out = |rule: &&str| matches!(others.get(rule), Some(Ok(Outcome::Found(_))));
+    POOLS.iter().find(|rule| is_out(rule))?;
+    let each = |view: &View<'_>| -> Option<(f64, Counter)> {
+        let used = view.counter(metrics::process::CPU_TIME.name, &[], "").ok()?;
+        Some((used.delta / case.completed_in(view.window).ok()?.max(1.0), used))
+    };
+    let ((now, used), (before, _)) = (each(slow)?, each(calm)?);
+    let ratio = now / before.max(f64::MIN_POSITIVE);
+    let text =
+        format!("a request used {ratio:.2} times the CPU time of the baseline window: no part became more expensive");
+    (ratio <= SAME_WORK).then(|| used.evidence(format!("{ratio:.2} times"), "more", text))
 }
 
 /// Whether the watched processes use most of the CPU time in use. For disks and network this is
@@ -136,14 +256,14 @@ fn is_services_own(rule: &str, view: &View<'_>, own_seconds: f64) -> bool {
     rule != CPUS || own_seconds >= cpu::OWN * all(&["user", "nice", "system"])
 }
 
-fn found(case: &Case<'_>, factor: f64, mut evidence: Vec<Evidence>, work: Option<Evidence>) -> RuleFinding {
-    let excess = case.excess_ms();
+fn found(case: &Case<'_>, rise: Rise, work: Option<Evidence>) -> RuleFinding {
+    let (excess, factor) = (case.excess_ms(), rise.factor());
     // At the old rate all was well: if nothing else changed, the whole delay goes with the rate.
     // Otherwise more load lengthens every queue, and other rules say which: this one takes the
     // share by which demand grew.
     let explains_ms = if work.is_some() { excess } else { excess * (1.0 - 1.0 / factor) };
-    let weights = if work.is_some() { vec![STRONG, STRONG] } else { vec![FAIR] };
-    evidence.extend(work);
+    let weights = if work.is_some() { vec![STRONG, STRONG] } else { vec![rise.weight] };
+    let evidence: Vec<Evidence> = std::iter::once(rise.evidence).chain(work).collect();
     RuleFinding {
         explains_ms,
         evidence,
@@ -220,6 +340,56 @@ mod tests {
         // Somebody else has most of the CPUs.
         let diagnosis = rising((4.0, 4.0), 1.59).diagnose();
         assert_eq!(diagnosis.culprit.as_deref(), Some("cpu_saturated"), "{}", diagnosis.headline);
+    }
+
+    /// `requests` a second, slow from second 20 on, when statements of three kinds run `factors` times as often.
+    fn asked(requests: i64, factors: [i64; 3]) -> SyntheticRecording {
+        let calls = |factor: i64| move |s: i64| 40 * s.min(ROSE) + factor * 40 * (s - ROSE).max(0);
+        let of = |text: &str, made: SyntheticRecording, factor: i64| {
+            let calls = calls(factor);
+            made.digest(text, move |s| (calls(s), calls(s), 0, 0, 0))
+        };
+        let made = SyntheticRecording::new(40).requests(requests, 400).each_request(|_, r| {
+            if r.intended_at < ROSE * 1_000_000_000 {
+                r.done_at = r.intended_at + 10_000_000;
+            }
+        });
+        let made = of("SELECT 1", made, factors[0]);
+        of("SELECT 3", of("SELECT 2", made, factors[1]), factors[2])
+    }
+
+    #[test]
+    fn others_who_ask_for_more_of_the_same_are_seen_in_statements() {
+        let share = asked(40, [4, 4, 4]).explains(&RULE).unwrap();
+        assert!((share - 0.75 * 390.0).abs() < 20.0, "{share}");
+        assert_eq!(asked(40, [1, 1, 1]).explains(&RULE), Some(0.0), "slower, and no more");
+        assert_eq!(asked(40, [1, 4, 40]).explains(&RULE), Some(0.0), "more of some statements: another mix");
+    }
+
+    #[test]
+    fn a_handful_is_no_rate() {
+        let counted = |calls: fn(i64) -> f64| {
+            asked(40, [1, 1, 1])
+                .tables(|t| t.requests.rows.clear())
+                .tables(|t| t.statements.rows.clear())
+                .counted("app", "http_server_request_duration_seconds_count", &[], calls)
+                .counted("app", "http_server_request_duration_seconds_bucket", &[("le", "0.01")], |s| {
+                    s.min(ROSE) as f64
+                })
+                .counted("app", "http_server_request_duration_seconds_bucket", &[("le", "1")], |s| s as f64)
+                .seen(|view| {
+                    let at = |from: i64, to: i64| holdup_signals::View {
+                        window: holdup_signals::Window { from: from * 1_000_000_000, to: to * 1_000_000_000 },
+                        ..*view
+                    };
+                    let rise = super::arrivals(&at(20, 40), &at(0, 20)).unwrap();
+                    (rise.factor(), rise.least)
+                })
+        };
+        let (factor, least) = counted(|s| 0.2 * s.min(ROSE) as f64 + 0.4 * (s - ROSE).max(0) as f64);
+        assert!((factor - 2.0).abs() < 0.01 && least < 1.0, "four requests and eight: {least}");
+        let (_, least) = counted(|s| 200.0 * s.min(ROSE) as f64 + 400.0 * (s - ROSE).max(0) as f64);
+        assert!(least > 1.8, "{least}");
     }
 
     #[test]
