@@ -49,7 +49,9 @@ pub(super) fn judge(case: &Case<'_>) -> Option<Outcome> {
         return None;
     }
     let (slow, calm) = (case.slow(), case.calm()?);
-    let (level, before, way) = narrowest(case, &slow, &calm)?;
+    // What drains after the episode is at no level.
+    let episode = case.view(case.degradation.as_ref().map_or(slow.window, |found| found.slow));
+    let (level, before, way) = narrowest(case, &episode, &calm)?;
     let labels = [("device", way.device.as_str()), ("direction", way.direction)];
     let counter = slow.counter(host::NETWORK_IO_BYTES.name, &labels, HOST).ok()?;
     let text = format!(
