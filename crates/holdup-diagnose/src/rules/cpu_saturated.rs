@@ -2,19 +2,18 @@
 
 mod dearer;
 mod one_core;
+mod overloaded;
 #[cfg(test)]
 mod tests;
 
-use holdup_recording::manifest::Model;
 use holdup_recording::{Labels, metrics};
 
 use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent};
 use crate::accounts::Owner;
 use crate::case::Case;
-use crate::resources::cpu::{self, CpuUse, HOST};
+use crate::resources::cpu::{CpuUse, HOST};
 use crate::resources::share;
 use crate::strength::{STRONG, Strength};
-use holdup_signals::client::{mean_over, service_ms};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Counter, Missing, View};
 
@@ -72,7 +71,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         let prove = "Run the same scenario again: a request uses as little CPU time as before.";
         return Ok(found(dearer.explains_ms, evidence, vec![STRONG], dearer::fix(), prove));
     }
-    if let Some(pieces) = overloaded(case, cpus.busy, cpus.seconds)? {
+    if let Some(pieces) = overloaded::find(case, cpus.busy, cpus.seconds)? {
         // A few requests run at once and the others are not admitted: the whole delay is theirs.
         explains_ms = explains_ms.max(case.excess_ms());
         evidence.extend(pieces);
@@ -165,69 +164,6 @@ fn load_average(view: &View<'_>) -> Option<Evidence> {
     let normalised = load.max / cpus.mean.max(1.0);
     let text = format!("load average was up to {normalised:.1} per CPU");
     Some(load.evidence(format!("{normalised:.1} a CPU"), "below 1", text))
-}
-
-/// CPUs count as fully used from this share (0-1): between two requests there is always a moment.
-const ALL_BUSY: f64 = 0.95;
-
-/// Fewer requests end than are due below this share (0-1): some are in flight at the end.
-const KEEPS_UP: f64 = 0.95;
-
-/// Whether the demand exceeds the CPUs: all are busy, mostly with the service, and fewer requests
-/// end than are due, or users queue. A service completes at most CPUs over CPU time per request
-/// (utilization law), whatever waits in front.
-///
-/// # Errors
-/// If it is unknown which processes used the CPU time.
-fn overloaded(case: &Case<'_>, busy: f64, busy_seconds: f64) -> Result<Option<[Evidence; 2]>, Missing> {
-    let Some(complaint) = case.degradation.as_ref().filter(|c| c.is_slow && busy >= ALL_BUSY) else { return Ok(None) };
-    let (view, window) = (case.slow(), complaint.slow);
-    let Ok(requests) = case.requests_in(view.window) else { return Ok(None) };
-    let answered = requests.iter().filter(|r| r.outcome == "ok" && window.contains(r.done_at));
-    let answered = answered.map(|r| r.count()).sum::<u64>() as f64 / window.seconds();
-    let queue = match case.recording.manifest.load.as_ref().map(|load| load.model) {
-        Some(Model::Closed) => queue_of_users(case, answered),
-        _ => {
-            let due = case.due_per_second(window)?;
-            let text = format!("{due:.0} requests/s were due, and with all CPUs busy {answered:.0} were answered");
-            (answered < KEEPS_UP * due).then(|| (format!("{due:.0}/s"), text))
-        }
-    };
-    let Some((expected, text)) = queue.filter(|_| answered > 0.0) else { return Ok(None) };
-    let own = [metrics::process::CPU_TIME.name, metrics::server::THREAD_CPU_TIME.name];
-    let own = own.into_iter().find_map(|metric| view.counter(metric, &[], "").ok());
-    let own =
-        own.ok_or_else(|| Missing::new("CPU time of the service's processes", "--watch pid:N for each of them"))?;
-    if own.delta < cpu::OWN * busy_seconds {
-        return Ok(None);
-    }
-    let each_ms = own.delta / view.window.seconds() / answered * 1e3;
-    let used = format!(
-        "{} of the CPU time in use was the service's: {} per answered request",
-        percent(own.delta / busy_seconds),
-        ms(each_ms)
-    );
-    let used = own.evidence(ms(each_ms), "less", used);
-    let observed = format!("{answered:.0}/s");
-    let kept_up = Evidence::new("requests", "done_at", Labels::none(), window, observed, expected, text);
-    Ok(Some([used, kept_up]))
-}
-
-/// Users queue for CPUs with this many requests in flight per CPU.
-const QUEUED: f64 = 2.0;
-
-/// Whether users who each wait for their response queue: a new request starts only when one ends,
-/// so all due requests are answered, later. Returns the expectation and the observation.
-fn queue_of_users(case: &Case<'_>, answered: f64) -> Option<(String, String)> {
-    let view = case.slow();
-    let cpus = view.gauge(metrics::host::CPU_LOGICAL_COUNT.name, &[], HOST).ok()?.mean.max(1.0);
-    let requests = case.requests_in(view.window).ok()?;
-    let service_s = mean_over(requests, |r| Some(service_ms(r)? / 1e3))?;
-    let under_way = answered * service_s;
-    let text = format!(
-        "{under_way:.0} requests were in flight at a time, and with all CPUs busy {answered:.0}/s were answered: more users only wait longer"
-    );
-    (under_way >= QUEUED * cpus).then(|| (format!("up to {cpus:.0} in flight"), text))
 }
 
 /// Waits for what another request holds, without running.

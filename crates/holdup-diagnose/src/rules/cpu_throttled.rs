@@ -141,12 +141,7 @@ fn limited<'a>(view: &View<'a>) -> Result<(Vec<ThrottledSource<'a>>, Vec<Evidenc
     for process in &processes {
         let told = view.setting_of(process.source, QUOTA);
         let read = told.and_then(CpuQuota::parse);
-        // Settings are read at the start and at the end: a limit in between shows in the counters.
-        let is_stopped = || {
-            let of = |metric| view.counter_where(|s| s == process.source, metric, &[], ENABLE);
-            of(metrics::cgroup::CPU_THROTTLED_PERIODS.name).is_ok_and(|stopped| stopped.delta > 0.0)
-        };
-        if told.is_some() && read.is_none() && !is_stopped() {
+        if told.is_some() && read.is_none() && !unseen::was_throttled(view, process.source) {
             let text = format!("{} has no CPU limit", process.name);
             unlimited.push(view.setting_evidence(process.source, QUOTA, "a quota", text));
             continue;

@@ -14,10 +14,6 @@ use holdup_signals::evidence::Evidence;
 use holdup_signals::yardstick::MATTERS;
 use holdup_signals::{Missing, View, Window};
 
-/// Requests that the server has accepted, beyond those of its workers, must be this share (0-1) of
-/// the wait in front of its workers: the others are still on their way.
-const ARRIVED: f64 = 0.25;
-
 /// Workers and their queue over the episode.
 pub struct Pool {
     /// Requests that the server answers, per second.
@@ -111,27 +107,6 @@ impl Pool {
             timing: AppTiming::in_episode(case),
             calm_timing: AppTiming::in_baseline(case),
         })
-    }
-
-    /// Milliseconds in front of workers by the app's own timing, more than in the baseline window.
-    /// None without that, or if those are counted: then their own queue shows it.
-    pub fn timed_ms(&self) -> Option<f64> {
-        let timing = self.timing.as_ref().filter(|_| self.most.is_none())?;
-        Some((timing.before_ms - self.calm_timing.as_ref().map_or(0.0, |calm| calm.before_ms)).max(0.0))
-    }
-
-    /// Milliseconds of a request that the server has accepted beyond those of its workers, by the
-    /// app's timing; none without both.
-    pub fn beyond_workers_ms(&self) -> Option<f64> {
-        let answering = self.outside.as_ref()?.answering?;
-        Some(waited_ms((answering - self.timing.as_ref()?.busy).max(0.0), self.per_second))
-    }
-
-    /// Whether the time in front of workers is a queue for one: they are busy, and the requests have
-    /// arrived.
-    pub fn is_timed_queue(&self) -> bool {
-        let arrived = |ms: f64| self.beyond_workers_ms().is_none_or(|beyond| beyond >= ARRIVED * ms);
-        self.timing.as_ref().is_some_and(AppTiming::is_queue) && self.timed_ms().is_some_and(arrived)
     }
 
     /// Busy workers as a share (0-1) of all; 0 if either is unknown.

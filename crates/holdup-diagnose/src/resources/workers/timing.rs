@@ -5,10 +5,12 @@
 use holdup_recording::Labels;
 use holdup_recording::rows::Request;
 use holdup_recording::words::ms;
+use holdup_signals::app_server::waited_ms;
 use holdup_signals::client::{mean_over, service_ms};
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{View, timing};
 
+use super::Pool;
 use crate::accounts::{Accounts, Owner};
 use crate::case::Case;
 
@@ -19,6 +21,10 @@ const SAME_REQUESTS: f64 = 2.0;
 /// Part (0-1) of the use that a single worker needs for so long a queue in front of it, which the
 /// workers must have: arrivals and work that come in bursts queue at less.
 const NEEDED_USE: f64 = 0.5;
+
+/// Requests that the server has accepted, beyond those of its workers, must be this share (0-1) of
+/// the wait in front of its workers: the others are still on their way.
+const ARRIVED: f64 = 0.25;
 
 /// A request's time with the app and in front of it, over one stretch.
 #[derive(Clone, Debug)]
@@ -81,5 +87,28 @@ impl AppTiming {
     /// Evidence that points at the app's timing.
     pub fn evidence(&self, expected: impl Into<String>, text: impl Into<String>) -> Evidence {
         self.pointer.clone().saying(expected, text)
+    }
+}
+
+impl Pool {
+    /// Milliseconds in front of workers by the app's own timing, more than in the baseline window.
+    /// None without that, or if those are counted: then their own queue shows it.
+    pub fn timed_ms(&self) -> Option<f64> {
+        let timing = self.timing.as_ref().filter(|_| self.most.is_none())?;
+        Some((timing.before_ms - self.calm_timing.as_ref().map_or(0.0, |calm| calm.before_ms)).max(0.0))
+    }
+
+    /// Milliseconds of a request that the server has accepted beyond those of its workers, by the
+    /// app's timing; none without both.
+    pub fn beyond_workers_ms(&self) -> Option<f64> {
+        let answering = self.outside.as_ref()?.answering?;
+        Some(waited_ms((answering - self.timing.as_ref()?.busy).max(0.0), self.per_second))
+    }
+
+    /// Whether the time in front of workers is a queue for one: they are busy, and the requests have
+    /// arrived.
+    pub fn is_timed_queue(&self) -> bool {
+        let arrived = |ms: f64| self.beyond_workers_ms().is_none_or(|beyond| beyond >= ARRIVED * ms);
+        self.timing.as_ref().is_some_and(AppTiming::is_queue) && self.timed_ms().is_some_and(arrived)
     }
 }

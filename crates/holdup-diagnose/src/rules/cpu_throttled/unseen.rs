@@ -1,4 +1,5 @@
-//! A database whose group nothing shows: a quota of it can only be suspected.
+//! Limits that no setting shows: one that was set between two reads, and one of a database whose
+//! group is not watched.
 
 use holdup_recording::metrics;
 use holdup_signals::{Missing, View};
@@ -33,4 +34,11 @@ pub(super) fn database(case: &Case<'_>, view: &View<'_>) -> Option<Missing> {
             ENABLE,
         )
     })
+}
+
+/// Whether `source` was stopped at its limit. Settings are read at the start and at the end: a limit
+/// in between shows in the counters.
+pub(super) fn was_throttled(view: &View<'_>, source: &str) -> bool {
+    let stopped = metrics::cgroup::CPU_THROTTLED_PERIODS.name;
+    view.counter_where(|s| s == source, stopped, &[], ENABLE).is_ok_and(|stopped| stopped.delta > 0.0)
 }
