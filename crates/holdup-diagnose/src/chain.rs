@@ -41,11 +41,15 @@
 //! - *Requests return later, so the generator's connections run out*: waiting for one of them
 //!   follows from whatever makes the service slow, in the same proportion.
 
+mod mechanisms;
+
+use self::mechanisms::{
+    CEILINGS, CONTRIBUTIONS, Contribution, DISKS, GENERATOR, IN_FRONT, LOAD, MECHANISMS, Mechanism, OUTSIDE, OVERFLOW,
+    QUEUES, SEEN_AS, SIZES, STANDING,
+};
 use crate::case::Case;
 use crate::resources::volume::demand;
-use crate::resources::{checkpoints, connections, locks, probe, statements, workers};
-use crate::rules::Role;
-use crate::rules::{Rule, RuleFinding};
+use crate::rules::{Role, Rule, RuleFinding};
 use holdup_signals::client::{client_queue_ms, mean_over};
 
 /// A cause leads to another if it makes up at least this share (0-1) of it: most of it would go
@@ -57,122 +61,6 @@ const BRINGS_ABOUT: f64 = 0.5;
 /// little.
 const UNSEEN: f64 = 0.9;
 
-/// Causes outside of the service: nothing inside leads to them, and they are not its fault.
-const OUTSIDE: &[&str] = &[GENERATOR, "workload_spike"];
-
-/// The generator itself: its delay is not a wait for the service.
-const GENERATOR: &str = "load_generator_limit";
-
-/// A full accept queue, which shows as [`SEEN_AS`] in its packets.
-const OVERFLOW: &str = "accept_queue_overflow";
-
-/// The app's runtime stands still: its workers are held, and it accepts no connection.
-const PAUSE: &str = "runtime_pause";
-
-/// More load: if a resource has run out and no closer cause raises its demand, nothing is broken.
-const LOAD: &[&str] = &["workload_spike"];
-
-/// Demand on memory and disks beyond what the work needs: the roots of waits for a disk.
-const DEMANDS: &[&str] = &[
-    "on_disk_temporary_tables",
-    "readahead_too_large",
-    "working_set_exceeds_memory",
-    "atime_updates",
-    "memory_pressure",
-    "flush_storm",
-    "missing_index",
-    "plan_changed",
-    "backup_or_bulk_load",
-];
-
-/// Limits of a disk that demand can reach.
-const CEILINGS: &[&str] = &["throughput_ceiling", "iops_ceiling"];
-
-/// Findings on a disk at full capacity.
-const DISKS: &[&str] = &["throughput_ceiling", "iops_ceiling", "disk_saturated"];
-
-/// Demands that exist all along: if a limit came down, they exceed it but did not change.
-const STANDING: &[&str] =
-    &["readahead_too_large", "working_set_exceeds_memory", "atime_updates", "memory_pressure", "flush_storm"];
-
-/// Sizes that did not change: with more load alone they are what the load meets, not the change.
-const SIZES: &[&str] = &["working_set_exceeds_memory"];
-
-/// Causes within the time of a single statement: a holder of a lock or of a pool's thread is held
-/// up by them too.
-const WITHIN_STATEMENTS: &[&str] = &["plan_changed", "missing_index", "commit_log_bound", "flush_storm", BULK];
-
-/// A bulk change, or a copy of much data.
-const BULK: &str = "backup_or_bulk_load";
-
-/// Queues for what a request holds: they are symptoms if it is held longer.
-const QUEUES: &[&str] = &["connection_pool_exhausted", "worker_pool_exhausted"];
-
-/// Findings in front of the app and of all that it calls: they lead to nothing behind them.
-const IN_FRONT: &[&str] = &["worker_pool_exhausted", "accept_queue_overflow", "liveness_probe_kill"];
-
-/// What a full accept queue looks like from outside: the same packets.
-const SEEN_AS: &str = "network_loss";
-
-/// Causes that make statements themselves long, so that connections are held longer.
-const LONG_STATEMENTS: &[&str] = &[
-    "plan_changed",
-    "missing_index",
-    "flush_storm",
-    "commit_log_bound",
-    "disk_saturated",
-    "iops_ceiling",
-    "throughput_ceiling",
-    "cpu_saturated",
-    "cpu_throttled",
-    "on_disk_temporary_tables",
-    "working_set_exceeds_memory",
-    "memory_pressure",
-    "table_cache_small",
-    BULK,
-    "too_many_indexes",
-];
-
-/// Causes on the way between app and database: the app holds what it has for as long as a statement
-/// takes there and back.
-const ON_THE_WAY: &[&str] = &["network_delay", SEEN_AS, "network_bandwidth"];
-
-/// One way in which a cause leads to another.
-struct Mechanism {
-    /// The consequence.
-    consequence: &'static str,
-    /// Possible causes, nearest tier first; within a tier, the one that explains most is nearest.
-    /// An empty tier stands for every cause of the service except those [`IN_FRONT`] of it.
-    causes: &'static [&'static [&'static str]],
-    /// Milliseconds of a request of which a cause must make up the share [`BRINGS_ABOUT`]; none if
-    /// unknown.
-    magnitude: fn(&RuleFinding, &Case<'_>) -> Option<f64>,
-    /// Whether the consequence's time comes on top of its cause's, in front of it, rather than
-    /// being the same time seen again.
-    is_added: bool,
-}
-
-/// A cause that raises the demand on a resource whose limit binds: a contributor, unless it began
-/// with the episode and makes up most of the growth.
-struct Contribution {
-    cause: &'static str,
-    /// What it adds to, nearest tier first; within a tier, the one that explains most is nearest.
-    adds_to: &'static [&'static [&'static str]],
-}
-
-/// Every contribution.
-const CONTRIBUTIONS: &[Contribution] = &[
-    // Rewritten values leave dead rows for vacuum to remove, and are written to the same disk.
-    Contribution {
-        cause: "toast_rewrite",
-        adds_to: &[&["autovacuum_pressure"], CEILINGS, &["disk_saturated"], &["commit_log_bound"]],
-    },
-    // Which statement grew and what it waits for are two answers about the same time.
-    Contribution { cause: "statement_mix_changed", adds_to: &[&["lock_contention"]] },
-    Contribution { cause: "too_many_indexes", adds_to: &[CEILINGS, &["disk_saturated"], &["commit_log_bound"]] },
-    Contribution { cause: "autovacuum_pressure", adds_to: &[CEILINGS, &["disk_saturated"], &["commit_log_bound"]] },
-];
-
 /// The links of a finding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Link {
@@ -180,128 +68,6 @@ pub(crate) struct Link {
     pub follows_from: Option<&'static str>,
     /// The cause that it adds to.
     pub adds_to: Option<&'static str>,
-}
-
-/// Every mechanism, consequences after their possible causes.
-const MECHANISMS: &[Mechanism] = &[
-    // A dropped index is a missing one: the statement's plan changed when it went.
-    Mechanism { consequence: "missing_index", causes: &[&["plan_changed"]], magnitude: its_own, is_added: false },
-    // More changes fill the log sooner. Not if the log was cut, or a session asks for checkpoints.
-    Mechanism {
-        consequence: "flush_storm",
-        causes: &[&[BULK]],
-        magnitude: |storm, case| (!checkpoints::are_forced(case)).then_some(storm.explains_ms),
-        is_added: false,
-    },
-    // Threads of a group that has used up its quota stand in the run queue until its next period.
-    // Opening and closing tables is CPU work, so are statements that run once for each row, and the
-    // dump of a backup: where CPUs mostly do that, it explains most of the CPU shortage.
-    Mechanism {
-        consequence: "cpu_saturated",
-        causes: &[
-            &["cpu_throttled"],
-            &["table_cache_small", "plan_changed", "missing_index", "n_plus_one_queries", BULK],
-            &["statement_mix_changed"],
-            LOAD,
-        ],
-        magnitude: its_own,
-        is_added: false,
-    },
-    // A runtime that gets no CPU takes longer to collect, is late in its event loop, and lets its
-    // goroutines wait. A collector touches the whole heap, pages that are swapped out, too.
-    Mechanism {
-        consequence: PAUSE,
-        causes: &[&["cpu_throttled"], &["cpu_saturated"], &["memory_pressure"], LOAD],
-        magnitude: its_own,
-        is_added: false,
-    },
-    Mechanism { consequence: "iops_ceiling", causes: &[DEMANDS, LOAD], magnitude: its_own, is_added: false },
-    Mechanism { consequence: "throughput_ceiling", causes: &[DEMANDS, LOAD], magnitude: its_own, is_added: false },
-    // The end of a burst explains how the ceiling was reached, not why the demand exceeds it.
-    Mechanism { consequence: "burst_exhausted", causes: &[CEILINGS], magnitude: its_own, is_added: false },
-    Mechanism {
-        consequence: "disk_saturated",
-        causes: &[CEILINGS, DEMANDS, LOAD],
-        magnitude: its_own,
-        is_added: false,
-    },
-    Mechanism { consequence: "network_bandwidth", causes: &[LOAD], magnitude: its_own, is_added: false },
-    Mechanism {
-        consequence: "uninterruptible_pileup",
-        causes: &[&["disk_saturated"], CEILINGS, DEMANDS],
-        magnitude: its_own,
-        is_added: false,
-    },
-    // A flush waits behind all other work of the disk, including pages that have to be written.
-    Mechanism {
-        consequence: "commit_log_bound",
-        causes: &[&["disk_saturated", "iops_ceiling", "throughput_ceiling"], &["flush_storm"]],
-        magnitude: its_own,
-        is_added: false,
-    },
-    // Waiters for a lock stand in front of the same time of its holder.
-    Mechanism {
-        consequence: "lock_contention",
-        causes: &[WITHIN_STATEMENTS],
-        magnitude: |_, case| locks::held_ms(case),
-        is_added: true,
-    },
-    // A statement holds its thread of the pool throughout, including lock waits.
-    Mechanism {
-        consequence: "thread_pool_queue",
-        causes: &[&["lock_contention"], WITHIN_STATEMENTS, LOAD],
-        magnitude: |_, case| statements::executed_ms(case),
-        is_added: true,
-    },
-    // More connections are open at once if each is used longer; the server refuses them by their
-    // number.
-    Mechanism {
-        consequence: "connection_limit",
-        causes: &[&["thread_pool_queue", "lock_contention"], ON_THE_WAY, LONG_STATEMENTS],
-        magnitude: |_, case| Some(case.excess_ms()),
-        is_added: false,
-    },
-    Mechanism {
-        consequence: "connection_pool_exhausted",
-        causes: &[&[], LOAD],
-        magnitude: |_, case| connections::to_explain_ms(case),
-        is_added: true,
-    },
-    // A request holds its worker throughout, whatever it waits for.
-    Mechanism {
-        consequence: "worker_pool_exhausted",
-        causes: &[
-            &["cpu_throttled"],
-            &[PAUSE],
-            &["downstream_slow", "connection_pool_exhausted", "thread_pool_queue", "lock_contention"],
-            &[],
-            LOAD,
-        ],
-        magnitude: |_, case| workers::held_ms(case),
-        is_added: true,
-    },
-    // Connections are not accepted: all workers are busy, or the process has no descriptor left.
-    Mechanism {
-        consequence: "accept_queue_overflow",
-        causes: &[&["worker_pool_exhausted", "file_descriptor_limit"], &["cpu_throttled", "cpu_saturated", PAUSE]],
-        // Those who are never let in make the queue longer than any request waits.
-        magnitude: |_, case| Some(workers::queued_ms(case).unwrap_or(0.0).min(case.excess_in_service_ms())),
-        is_added: true,
-    },
-    // A full queue drops packets, which are resent by the same timers as lost ones.
-    Mechanism { consequence: SEEN_AS, causes: &[&["accept_queue_overflow"]], magnitude: its_own, is_added: false },
-    // The probe comes through the same queue, and waits no longer than its timeout.
-    Mechanism {
-        consequence: "liveness_probe_kill",
-        causes: &[&["accept_queue_overflow"], &["worker_pool_exhausted"], &["cpu_throttled", "cpu_saturated"], &[]],
-        magnitude: |_, case| probe::timeout_ms(case),
-        is_added: true,
-    },
-];
-
-/// What it explains, which is no more than there is to explain.
-fn its_own(consequence: &RuleFinding, case: &Case<'_>) -> Option<f64> {
-    Some(consequence.explains_ms.min(case.excess_ms()))
 }
 
 /// Causes that may lead to `consequence`, nearest first; empty if any cause may.

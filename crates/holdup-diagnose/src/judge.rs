@@ -1,33 +1,31 @@
 //! From rules' outcomes to one answer: ranked by explained milliseconds and linked, with a culprit
 //! only if the evidence suffices.
 
+mod sentences;
+
 use std::collections::BTreeMap;
 
-use holdup_recording::objective::{Judgement, State, Unit};
 use holdup_recording::{Recording, clock};
 
+use self::sentences::{answer, by_counters, left_out, of_search};
 use crate::case::{Case, Incomparable, SPOILED};
 use crate::counters::CounterJudgement;
 use crate::ledger::{self, ledger};
 use crate::load::{self, LoadReport};
 use crate::resources::share;
-use crate::rules::{self, Outcome, Rule, capital};
-use crate::search::{self, SearchReport};
+use crate::rules::{self, Outcome, Rule};
+use crate::search;
 use crate::verdict::{
-    Answer, Cleared, CoverageEntry, Diagnosis, Evidence, Finding, NotJudged, ObjectiveReport, Role, Span, round,
+    Answer, Cleared, CoverageEntry, Diagnosis, Evidence, Finding, NAMED, NotJudged, ObjectiveReport, Role, Span, round,
 };
-use crate::{applicable, audit, between, chain, confidence, figures, host_load, indicators, links, rivals};
+use crate::{applicable, audit, between, chain, confidence, host_load, indicators, links, rivals};
 use holdup_signals::degradation::Severity;
 use holdup_signals::disturbance::{DISTURBED, Disturbance};
-use holdup_signals::validity::{self, Label};
 use holdup_signals::{Missing, Window};
 
 /// A root cause that explains a smaller share (0-1) of the excess is not called the culprit: more
 /// than half of the time would have another cause.
 const CULPRIT_RATIO: f64 = 0.5;
-
-/// A minor slowdown without a culprit is no reason to call a service unhealthy below this factor.
-const UNEXPLAINED: f64 = 3.0;
 
 /// What to record to measure response time.
 const NO_LATENCY: &str = "--watch prometheus:http://APP/metrics or --watch mysql://USER@HOST:PORT or --watch postgresql://USER@HOST:PORT/DATABASE, or load from holdup run";
@@ -140,9 +138,10 @@ impl Outcomes {
         let mut found: Vec<_> = found.into_iter().zip(links).collect();
         // If requests fail, a cause explains as much of the excess as of the failures.
         let ratio = |rule: &Rule, ms: f64| share(case, ms).max(self.fails.get(rule.cause).copied().unwrap_or(0.0));
+        let certainty = certainty(case);
         let confidence = |rule: &Rule, found: &rules::RuleFinding| {
             // The chance that not all of the evidence misleads; then how much is left unexplained.
-            confidence::combine(found) * (0.5 + 0.5 * (ratio(rule, found.explains_ms) / 0.8).min(1.0))
+            certainty * confidence::combine(found) * (0.5 + 0.5 * (ratio(rule, found.explains_ms) / 0.8).min(1.0))
                 - UNJUDGED_PENALTY * unseen.len() as f64
                 - rivals::upstream_penalty(rule.cause, &unseen)
         };
@@ -157,10 +156,12 @@ impl Outcomes {
         let roots = || found.iter().enumerate().filter(|(_, ((_, f), _))| f.role == Role::Root);
         let most = roots().map(|(_, ((rule, f), _))| ratio(rule, f.explains_ms)).fold(0.0, f64::max);
         let near = roots().filter(|(_, ((rule, f), _))| ratio(rule, f.explains_ms) >= rivals::WITHIN * most);
-        // Of equals the first.
-        let surest = near.rev().max_by(|(_, ((a_rule, a), _)), (_, ((b_rule, b), _))| {
-            confidence(a_rule, a).total_cmp(&confidence(b_rule, b))
-        });
+        // More load outside explains all that its consequences do. Of equals the first.
+        let is_outside =
+            roots().any(|(_, ((rule, f), _))| chain::is_outside(rule.cause) && ratio(rule, f.explains_ms) >= most);
+        let surest = near.rev().filter(|(_, ((rule, _), _))| !is_outside || chain::is_outside(rule.cause)).max_by(
+            |(_, ((a_rule, a), _)), (_, ((b_rule, b), _))| confidence(a_rule, a).total_cmp(&confidence(b_rule, b)),
+        );
         if let Some((root, _)) = surest {
             found[..=root].rotate_right(1);
         }
@@ -237,6 +238,9 @@ impl Outcomes {
             (_, None) => rivals::of_none(between::between(case).as_ref(), &ledger, &findings, &self.not_judged),
         };
         let complaint = case.degradation.as_ref().filter(|_| search.is_none() || verdict != Answer::Healthy);
+        let is_carried = sentences::is_load_carried(case);
+        let minor = culprit.filter(|_| verdict == Answer::Healthy && search.is_none() && !is_carried);
+        let minor = minor.filter(|f| f.confidence >= NAMED).map(|f| f.cause.clone());
         let culprit = culprit.filter(|_| verdict == Answer::Found).map(|f| f.cause.clone());
         let start = case.recording.manifest.started_at;
         findings.iter_mut().for_each(|f| place(&mut f.evidence, case));
@@ -247,6 +251,7 @@ impl Outcomes {
         Diagnosis {
             verdict,
             culprit,
+            minor,
             headline,
             started_at: clock::rfc3339(start),
             complaint: complaint.map(|c| c.text.clone() + &left_out(case)),
@@ -274,200 +279,9 @@ impl Outcomes {
     }
 }
 
-/// The same for a search, which overloads the service: the rates come first, then what limits it.
-fn of_search(
-    report: &SearchReport,
-    case: &Case<'_>,
-    culprit: Option<&Finding>,
-    disturbance: &Disturbance,
-) -> (Answer, String) {
-    let headline = search::headline(report);
-    let is_generator = culprit.is_some_and(|f| f.cause == rules::load_generator_limit::RULE.cause);
-    if !report.is_answered() {
-        // If the generator is the culprit, it is also why the search has no answer.
-        return (if is_generator { Answer::Found } else { Answer::Undecided }, format!("{headline}."));
-    }
-    let disturbed = case.degradation.as_ref().is_some_and(|c| disturbance.share_of(c.slow) > DISTURBED);
-    let is_spoiled = disturbed || case.limited_ratio >= SPOILED && !is_generator;
-    let is_missed = case.objectives.iter().any(|o| o.judgement.state == State::Missed);
-    match (&case.degradation, culprit) {
-        (Some(_), Some(f)) if !is_spoiled => (Answer::Found, format!("{headline}; beyond it {}.", f.cause)),
-        _ if is_spoiled && !report.stable => {
-            let why = disturbance.text().filter(|_| disturbed);
-            let why = why.unwrap_or_else(|| "the load generator could not keep up".to_owned());
-            (Answer::Undecided, format!("{headline}; but {why}. Run it again."))
-        }
-        _ if report.fails_below() => (
-            Answer::Undecided,
-            format!("{headline}; requests fail below it too, and none of the judged causes explains it."),
-        ),
-        _ if is_missed => (
-            Answer::Undecided,
-            format!("{headline}; an objective was missed, and none of the judged causes explains it."),
-        ),
-        _ => (Answer::Healthy, format!("{headline}.")),
-    }
-}
-
-/// The answer if no source measured response time: from counters alone, if they are strong enough.
-fn by_counters(case: &Case<'_>, counted: Option<&CounterJudgement>, culprit: Option<&Finding>) -> (Answer, String) {
-    match (counted, culprit) {
-        (Some(counted), Some(f)) => {
-            let headline = format!(
-                "{}: {}. No source measures response time, so its cost is not known.",
-                f.title,
-                counted.text(case)
-            );
-            (Answer::Found, headline)
-        }
-        (Some(counted), None) if !counted.episodes.is_empty() => {
-            let text = capital(&counted.text(case));
-            (Answer::Undecided, format!("{text}. No source measures response time to show if that matters."))
-        }
-        (Some(counted), None) => {
-            (Answer::Undecided, format!("{} {}.", figures::headline(case), capital(&counted.text(case))))
-        }
-        (None, _) => (Answer::Undecided, figures::headline(case)),
-    }
-}
-
-/// The kind of answer and its sentence.
-fn answer(
-    case: &Case<'_>,
-    culprit: Option<&Finding>,
-    tied: Option<&str>,
-    disturbance: &Disturbance,
-) -> (Answer, String) {
-    let disturbed = case.degradation.as_ref().is_some_and(|c| disturbance.share_of(c.slow) > DISTURBED);
-    let is_generator = culprit.is_some_and(|f| f.cause == rules::load_generator_limit::RULE.cause);
-    match (&case.degradation, culprit) {
-        (Some(_), _) if disturbed => {
-            let what = capital(&disturbance.text().unwrap_or_default());
-            (Answer::Undecided, format!("{what}: those measurements do not show the service. Run it again."))
-        }
-        // If all of the load was generated, the generator's delay only hides how good the service
-        // is.
-        (complaint, _)
-            if case.limited_ratio >= SPOILED && !is_generator && (complaint.is_some() || !case.validity.is_put_on) =>
-        {
-            (Answer::Undecided, limited(case))
-        }
-        // If the question cannot be answered, finding nothing conspicuous is not an answer.
-        (None, _) if is_open(case) => {
-            (Answer::Undecided, format!("No cause of delay was found{}; {}.", met(case), unjudged(case)))
-        }
-        (None, _) => (Answer::Healthy, format!("Nothing is holding requests up{}{}.", met(case), caveat(case))),
-        (Some(c), Some(f)) if f.cause == rules::workload_spike::RULE.cause => (
-            Answer::Found,
-            format!(
-                "There is more load than the service carries, and nothing is broken: at the old rate, the {:.0} ms that the average request lost would be gone.",
-                c.excess_ms()
-            ),
-        ),
-        (Some(_), Some(f)) if case.share(f.explains_ms) < CULPRIT_RATIO => (
-            Answer::Found,
-            format!(
-                "{}: it accounts for {} of the failed requests.",
-                f.title,
-                holdup_recording::words::percent(f.explains_ratio)
-            ),
-        ),
-        (Some(c), Some(f)) => (
-            Answer::Found,
-            format!(
-                "{}: it accounts for {:.0} of the {:.0} ms that the average request lost.",
-                f.title,
-                f.explains_ms.min(c.excess_ms()),
-                c.excess_ms()
-            ),
-        ),
-        // Clear by itself, and nothing to act on: no objective was missed, no user would notice.
-        (Some(c), None) if c.severity == Severity::Minor && c.slow_mean_ms < UNEXPLAINED * c.calm_mean_ms => (
-            Answer::Healthy,
-            format!("Nothing is holding requests up{}; but {}, and no judged cause explains it.", met(case), c.text),
-        ),
-        (Some(_), None) if tied.is_some() => (Answer::Undecided, tied.unwrap_or_default().to_owned()),
-        (Some(c), None) => {
-            let what = if c.is_slow { "Requests are too slow" } else { "Requests fail" };
-            // Better than nothing: where to look, and with which source.
-            let between = between::between(case).map_or_else(String::new, |b| format!(" {}.", b.text));
-            (Answer::Undecided, format!("{what}, and none of the judged causes explains it.{between}"))
-        }
-    }
-}
-
-/// Says that the generator was the limit, why, and what to do.
-fn limited(case: &Case<'_>) -> String {
-    // The first limit is the cause of the others, if any is.
-    let reason = case.validity.sentences().into_iter().find(|(limit, ..)| limit.is_generators());
-    let whose = match &case.degradation {
-        Some(_) => "it is unknown whether the service was slow",
-        None => "the achieved rate is its own limit, and the service may carry more",
-    };
-    let fix = case.validity.fixes().into_iter().next().map_or_else(String::new, |fix| format!(" {}", fix.text));
-    let why = reason.map_or_else(String::new, |(.., text)| format!(": {text}"));
-    format!("The load generator could not keep up, so {whose}{why}.{fix}")
-}
-
-/// What a healthy verdict does not claim: that the service can carry no more, or be no faster.
-fn caveat(case: &Case<'_>) -> String {
-    let validity = &case.validity;
-    let limited = validity.spoiled().map(|w| w.seconds()).fold(0.0, |sum, s| sum + s);
-    let (of_limited, capped) = (validity::seconds(limited), validity.seconds(Label::Capped));
-    match () {
-        () if limited > 0.0 && validity.is_put_on => {
-            format!("; but for {of_limited} s response times include the load generator's own delay")
-        }
-        () if limited > 0.0 => format!(
-            "; but for {of_limited} s the load generator could not keep up, so the achieved rate is its limit, not the service's"
-        ),
-        () if capped > 0.0 => format!(
-            "; but for {} s the limit of {} requests in flight bound, so the achieved rate does not show the service's limit",
-            validity::seconds(capped),
-            validity.connections
-        ),
-        () => String::new(),
-    }
-}
-
-/// `; 3 s in which the generator could not keep up are left out`, if so.
-fn left_out(case: &Case<'_>) -> String {
-    let seconds = case.left_out.iter().fold(0.0, |sum, w| sum + w.seconds());
-    if seconds <= 0.0 {
-        return String::new();
-    }
-    format!("; {} s in which the load generator could not keep up are left out", validity::seconds(seconds))
-}
-
-/// Objectives on response time, or all if there are none: without them the question is open.
-fn asked<'c>(case: &'c Case<'_>) -> Vec<&'c Judgement> {
-    let all: Vec<&Judgement> = case.objectives.iter().map(|o| &o.judgement).collect();
-    let timed: Vec<&Judgement> = all.iter().copied().filter(|j| j.unit == Unit::Ms).collect();
-    if timed.is_empty() { all } else { timed }
-}
-
-/// Whether there is a question on response time that nothing recorded can answer.
-fn is_open(case: &Case<'_>) -> bool {
-    let asked = asked(case);
-    !asked.is_empty() && asked.iter().all(|j| j.state == State::NotJudged)
-}
-
-/// Why the question is open.
-fn unjudged(case: &Case<'_>) -> String {
-    let why = asked(case).into_iter().find_map(|j| j.why.clone());
-    why.unwrap_or_else(|| "its metric was not recorded".to_owned())
-}
-
-/// `: every objective was met (p99 < 400ms)`, if there was one, and which could not be judged.
-fn met(case: &Case<'_>) -> String {
-    let texts = |state: State| {
-        let of_state = case.objectives.iter().filter(|o| o.judgement.state == state);
-        of_state.map(|o| o.threshold.text.as_str()).collect::<Vec<_>>().join(", ")
-    };
-    match (texts(State::Met), texts(State::NotJudged)) {
-        (met, open) if met.is_empty() && open.is_empty() => String::new(),
-        (met, open) if open.is_empty() => format!(": every objective was met ({met})"),
-        (met, open) if met.is_empty() => format!("; but no objective could be judged ({open})"),
-        (met, open) => format!(": every objective that could be judged was met ({met}), and {open} could not"),
-    }
+/// The chance (0-1) that there is something to explain: where every objective was met, a mean that
+/// rose by a fifth is hardly more than a coincidence, and one that doubled is.
+fn certainty(case: &Case<'_>) -> f64 {
+    let minor = case.degradation.as_ref().filter(|c| c.severity == Severity::Minor && c.calm_mean_ms > 0.0);
+    minor.map_or(1.0, |c| 1.0 - (c.calm_mean_ms / c.slow_mean_ms.max(c.calm_mean_ms)).powi(2))
 }

@@ -30,6 +30,8 @@ pub struct Diagnosis {
     pub verdict: Answer,
     /// Slug of the root cause.
     pub culprit: Option<String>,
+    /// Slug of what slowed requests down although every objective was met.
+    pub minor: Option<String>,
     /// One sentence.
     pub headline: String,
     /// When the recording began, RFC 3339: the origin of all seconds.

@@ -143,6 +143,8 @@ impl Degradation {
             Some((Window { from: seconds[a].window.from, to: seconds[b - 1].window.to }, &seconds[a..b]))
         };
         let calm = calm.map_or_else(own, |c| Some((c.window, &c.seconds[..])));
+        // Objectives say what users notice.
+        let noticed = if objectives.is_empty() { &levels[..] } else { &[] };
         Some(Self {
             text,
             is_slow,
@@ -155,7 +157,7 @@ impl Degradation {
             slow_mean_ms: slow.mean().unwrap_or(0.0),
             calm_mean_ms: calm.and_then(|(_, seconds)| times(seconds).mean()).unwrap_or(0.0),
             slow_p99_ms: slow.quantile(0.99).unwrap_or(0.0),
-            severity: severity(&seconds[first..=last], !missed.is_empty() || is_sustained, &levels),
+            severity: severity(&seconds[first..=last], !missed.is_empty() || is_sustained, noticed),
         })
     }
 }

@@ -90,7 +90,9 @@ pub fn answer(diagnosis: &Diagnosis) -> Answer {
     let mut suspects: Vec<(&str, f64)> =
         suspects.filter_map(|s| Some((s.cause.as_str(), s.score.filter(|score| *score > 0.0)?))).collect();
     suspects.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let culprit = diagnosis.culprit.as_deref().map(|cause| {
+    // A minor slowdown is named, too, although the verdict is healthy.
+    let named = diagnosis.culprit.as_deref().or(diagnosis.minor.as_deref());
+    let culprit = named.map(|cause| {
         let sure = findings.iter().chain(&suspects).find(|(other, _)| *other == cause);
         (cause, sure.map_or(1.0, |(_, sure)| *sure))
     });
@@ -103,7 +105,7 @@ pub fn answer(diagnosis: &Diagnosis) -> Answer {
     ranking.truncate(RANKED);
     Answer {
         verdict: diagnosis.verdict,
-        is_named: diagnosis.is_named() && culprit.is_some(),
+        is_named: diagnosis.is_named() && culprit.is_some() || diagnosis.minor.is_some(),
         confidence: ranking.first().map_or(0.0, |(_, sure)| sure.clamp(0.0, 1.0)),
         ranking: ranking.into_iter().map(|(cause, _)| cause.to_owned()).collect(),
     }

@@ -182,8 +182,7 @@ fn by_packets(case: &Case<'_>, others: &Others) -> Option<Outcome> {
         ms(now),
         ms(before)
     );
-    let labels = Labels::new([("side", "client")]);
-    let evidence = Evidence::new("exchanges", "done_at", labels, case.slow().window, ms(now), ms(before), text);
+    let evidence = Evidence::new("exchanges", "done_at", Labels::none(), case.slow().window, ms(now), ms(before), text);
     let explains_ms = now - before - other_reasons_ms(others);
     if share(case, explains_ms) < MATTERS {
         return Some(Outcome::Cleared(vec![evidence]));

@@ -154,8 +154,7 @@ fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
             "a longer recording that includes a healthy stretch",
         ));
     }
-    let ran_out = ran_out(case, others).ok().flatten();
-    Ok(Outcome::Found(found(case, rise, ran_out)))
+    Ok(Outcome::Found(found(case, rise, ran_out_of_any(case, others))))
 }
 
 /// A load of holdup's own: its rate is a question, unless it rose, a resource ran out, and requests
@@ -185,8 +184,7 @@ fn scheduled(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
         return Ok(Outcome::Found(found(case, rise, Some(work))));
     }
     if let Some(rise) = beside.filter(is_rise) {
-        let work = ran_out(case, others).ok().flatten();
-        return Ok(Outcome::Found(found(case, rise, work)));
+        return Ok(Outcome::Found(found(case, rise, ran_out_of_any(case, others))));
     }
     let text = format!("the load was the one you asked for ({now:.0}/s), so there was no spike");
     Ok(Outcome::Cleared(vec![due("as scheduled".to_owned(), text)]))
@@ -224,10 +222,14 @@ fn ran_out(case: &Case<'_>, others: &Others) -> Result<Option<Evidence>, Missing
             format!("a request used {ratio:.2} times the {what} of the baseline window: no part became more expensive");
         return Ok(Some(used.evidence(format!("{ratio:.2} times"), "more", text)));
     }
-    match same_work(case, others, &slow, &calm) {
-        Some(work) => Ok(Some(work)),
-        None => untold.map_or(Ok(None), Err),
-    }
+    untold.map_or(Ok(None), Err)
+}
+
+/// The same, or a number of workers, connections or threads that ran out: for a load of others. The
+/// rate of a load by holdup is a question, and what is too few for it is the answer.
+fn ran_out_of_any(case: &Case<'_>, others: &Others) -> Option<Evidence> {
+    let in_number = || same_work(case, others, &case.slow(), &case.calm()?);
+    ran_out(case, others).ok().flatten().or_else(in_number)
 }
 
 /// The same for workers, connections or threads that ran out: a request uses no more CPU time than

