@@ -20,7 +20,7 @@ use crate::verdict::{
 };
 use crate::{applicable, audit, between, chain, confidence, host_load, indicators, links, rivals};
 use holdup_signals::degradation::Severity;
-use holdup_signals::disturbance::{DISTURBED, Disturbance};
+use holdup_signals::disturbance::Disturbance;
 use holdup_signals::{Missing, Window};
 
 /// A root cause that explains a smaller share (0-1) of the excess is not called the culprit: more
@@ -224,8 +224,8 @@ impl Outcomes {
             headline += &links::symptom_of_nothing(&findings).unwrap_or_default();
         }
         // A search overloads on purpose: if it has an answer, that is not a symptom.
-        let is_fit = case.limited_ratio < SPOILED
-            && case.degradation.as_ref().is_none_or(|c| disturbance.share_of(c.slow) <= DISTURBED);
+        let is_fit =
+            case.limited_ratio < SPOILED && case.degradation.as_ref().is_none_or(|c| !disturbance.spoils(c.slow));
         let ledger = ledger(case);
         let split = match (verdict, root.map(|i| &findings[i])) {
             (Answer::Healthy, _) => None,
@@ -243,6 +243,10 @@ impl Outcomes {
         let minor = minor.filter(|f| f.confidence >= NAMED).map(|f| f.cause.clone());
         let culprit = culprit.filter(|_| verdict == Answer::Found).map(|f| f.cause.clone());
         let start = case.recording.manifest.started_at;
+        if verdict == Answer::Undecided && !is_fit {
+            // What such measurements say of a cause, they say of the disturbance.
+            findings.iter_mut().filter(|f| f.role == Role::Root).for_each(|f| f.role = Role::Contributor);
+        }
         findings.iter_mut().for_each(|f| place(&mut f.evidence, case));
         self.cleared.iter_mut().for_each(|c| place(&mut c.evidence, case));
         let notes = audit::notes(case, &findings);

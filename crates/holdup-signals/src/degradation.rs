@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use holdup_recording::objective::Metric;
+use holdup_recording::objective::{Metric, State};
 
 use super::Window;
 use super::client::{ClientView, Second};
@@ -41,6 +41,9 @@ pub const CALM_SECONDS: usize = 2;
 
 /// If a request in two fails, the service is out of use.
 const OUTAGE_FAILED: f64 = 0.5;
+
+/// What the text of a degradation ends with, in brackets, if so.
+pub const EVERY_MET: &str = "every objective was met";
 
 /// How bad it is, by absolute standards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -258,7 +261,12 @@ fn severity(episode: &[Second], is_missed: bool, levels: &[Episode]) -> Severity
 fn what_stood(worst: &Episode, objectives: &[Objective]) -> String {
     let seconds = thousands(worst.window.seconds());
     let (level, calm) = (ms(worst.level_ms), ms(worst.calm_ms));
-    let of = if objectives.is_empty() { "no objective was given" } else { "every objective was met" };
+    let is_open = objectives.iter().any(|of| of.judgement.state == State::NotJudged);
+    let of = match () {
+        () if objectives.is_empty() => "no objective was given",
+        () if is_open => "not every objective could be judged",
+        () => EVERY_MET,
+    };
     format!("{} stood at {level} for {seconds} s, against {calm} in the baseline window ({of})", worst.figure.name())
 }
 

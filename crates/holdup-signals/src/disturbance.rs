@@ -15,73 +15,130 @@ use super::{View, Window};
 const STOLEN: f64 = 0.5;
 
 /// A window disturbed for more than this share (0-1) of its time says nothing reliable about a
-/// service.
-pub const DISTURBED: f64 = 0.25;
+/// service …
+const DISTURBED: f64 = 0.25;
 
-/// Intervals in which the hypervisor gave the CPUs to others.
+/// … nor does one in which this share (0-1) of all CPU time was stolen, however it was spread: a
+/// queue from one moment lasts beyond it …
+const STOLEN_IN_ALL: f64 = 0.25;
+
+/// … and this share (0-1) of the time for which something wanted to run: it took twice as long.
+const OF_DEMAND: f64 = 0.5;
+
+/// CPU time between two samples, seconds of all CPUs together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Interval {
+    window: Window,
+    all: f64,
+    idle: f64,
+    stolen: f64,
+}
+
+impl Interval {
+    /// Share (0-1) of its time that was stolen.
+    fn share(&self) -> f64 {
+        self.stolen / self.all
+    }
+
+    /// Share (0-1) of it that lies in `window`.
+    fn within(&self, window: Window) -> f64 {
+        let Window { from, to } = self.window;
+        (to.min(window.to) - from.max(window.from)).max(0) as f64 / (to - from) as f64
+    }
+}
+
+/// Whether and when the hypervisor gave the CPUs to others.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Disturbance {
-    /// The intervals between samples, with the share (0-1) of CPU time that was stolen.
-    pub intervals: Vec<(Window, f64)>,
+    intervals: Vec<Interval>,
 }
 
 impl Disturbance {
-    /// Finds them in `view`; none if CPU time was not recorded.
+    /// Finds it in `view`; none if CPU time was not recorded.
     pub fn find(view: &View<'_>) -> Self {
-        let taken = taken(view.index).into_iter();
-        let intervals =
-            taken.filter(|(w, share)| *share >= STOLEN && view.window.contains(w.from + (w.to - w.from) / 2));
-        Self { intervals: intervals.collect() }
+        let mut intervals = intervals(view.index);
+        intervals.retain(|i| view.window.contains(i.window.from + (i.window.to - i.window.from) / 2));
+        Self { intervals }
     }
 
-    /// The share (0-1) of `window` that was disturbed.
-    pub fn share_of(&self, window: Window) -> f64 {
-        let overlap = |w: &Window| (w.to.min(window.to) - w.from.max(window.from)).max(0) as f64;
-        let disturbed: f64 = self.intervals.iter().map(|(w, _)| overlap(w)).sum();
-        disturbed / ((window.to - window.from) as f64).max(1.0)
+    /// The intervals in which they were away for most of the time.
+    fn away(&self) -> impl Iterator<Item = &Interval> {
+        self.intervals.iter().filter(|i| i.share() >= STOLEN)
     }
 
-    /// In words; none if there was no disturbance.
+    /// Whether it makes `window` worthless: measurements of it do not show the service.
+    pub fn spoils(&self, window: Window) -> bool {
+        let disturbed: f64 = self.away().map(|i| i.within(window) * i.window.seconds()).sum();
+        let stolen = self.sum(window, |i| i.stolen);
+        let is_slowed = stolen >= OF_DEMAND * self.sum(window, |i| i.all - i.idle);
+        let is_most = stolen >= STOLEN_IN_ALL * self.sum(window, |i| i.all);
+        disturbed > DISTURBED * window.seconds() || stolen > 0.0 && is_slowed && is_most
+    }
+
+    fn sum(&self, window: Window, of: fn(&Interval) -> f64) -> f64 {
+        self.intervals.iter().map(|i| i.within(window) * of(i)).sum()
+    }
+
+    /// In words; none if the CPUs were never away for most of the time.
     pub fn text(&self) -> Option<String> {
-        let worst = self.intervals.iter().map(|(_, share)| *share).fold(0.0, f64::max);
-        let seconds: f64 = self.intervals.iter().map(|(w, _)| w.seconds()).sum();
-        (!self.intervals.is_empty()).then(|| {
-            format!(
-                "for {seconds:.1} s the hypervisor gave this machine's CPUs to others (up to {:.0} % of their time stolen)",
-                worst * 100.0
-            )
-        })
+        let worst = self.away().map(Interval::share).reduce(f64::max)?;
+        let seconds: f64 = self.away().map(|i| i.window.seconds()).sum();
+        Some(format!(
+            "for {seconds:.1} s the hypervisor gave this machine's CPUs to others (up to {:.0} % of their time stolen)",
+            worst * 100.0
+        ))
+    }
+
+    /// The same of a `window` that it spoils; also if only the sum did.
+    pub fn spoiled_text(&self, window: Window) -> Option<String> {
+        let stolen = || {
+            let share = self.sum(window, |i| i.stolen) / self.sum(window, |i| i.all);
+            format!("the hypervisor gave {:.0} % of this machine's CPU time to others", 100.0 * share)
+        };
+        self.spoils(window).then(|| self.text().unwrap_or_else(stolen))
     }
 }
 
-/// Share (0-1) of this machine's CPU time that was stolen in each interval between samples.
-fn taken(index: &Index) -> Vec<(Window, f64)> {
-    let mut all: BTreeMap<i64, f64> = BTreeMap::new();
-    let mut stolen: BTreeMap<i64, f64> = BTreeMap::new();
+/// This machine's CPU time in each interval between samples.
+fn intervals(index: &Index) -> Vec<Interval> {
+    #[derive(Clone, Copy, Default)]
+    struct Counted {
+        all: f64,
+        idle: f64,
+        stolen: Option<f64>,
+    }
+    let mut at_each: BTreeMap<i64, Counted> = BTreeMap::new();
     for ((_, labels), series) in index.series(metrics::host::CPU_TIME.name, &[]) {
+        let mode = labels.get("cpu_mode");
         for &(at, value) in series {
-            *all.entry(at).or_default() += value;
-            if labels.get("cpu_mode") == Some("steal") {
-                *stolen.entry(at).or_default() += value;
+            let counted = at_each.entry(at).or_default();
+            counted.all += value;
+            match mode {
+                Some("steal") => *counted.stolen.get_or_insert(0.0) += value,
+                Some("idle" | "iowait") => counted.idle += value,
+                _ => {}
             }
         }
     }
-    let instants: Vec<(i64, f64)> = all.into_iter().collect();
-    let intervals = instants.windows(2).filter_map(|pair| {
+    let instants: Vec<(i64, Counted)> = at_each.into_iter().collect();
+    let between = instants.windows(2).filter_map(|pair| {
         let ((from, before), (to, after)) = (pair[0], pair[1]);
-        let share = (stolen.get(&to)? - stolen.get(&from)?) / (after - before);
-        (after > before).then_some((Window { from, to }, share))
+        let stolen = after.stolen? - before.stolen?;
+        let (all, idle) = (after.all - before.all, after.idle - before.idle);
+        (all > 0.0).then_some(Interval { window: Window { from, to }, all, idle, stolen })
     });
-    intervals.collect()
+    between.collect()
 }
 
 /// Greatest share (0-1) of this machine's CPU time that was stolen in any of `windows`; none if not
 /// recorded.
 pub fn stolen(index: &Index, windows: impl IntoIterator<Item = Window>) -> Option<f64> {
-    let taken = taken(index);
+    let intervals = intervals(index);
     let share_in = |window: Window| {
-        let overlap = |w: &Window| (w.to.min(window.to) - w.from.max(window.from)).max(0) as f64;
-        let parts = taken.iter().map(|(w, share)| (share * overlap(w), overlap(w)));
+        let parts = intervals.iter().map(|i| {
+            let seconds = i.within(window) * i.window.seconds();
+            (i.share() * seconds, seconds)
+        });
         let (stolen, time) = parts.fold((0.0, 0.0), |(s, t), (stolen, time)| (s + stolen, t + time));
         (time > 0.0).then(|| stolen / time)
     };
@@ -97,17 +154,16 @@ mod tests {
     use super::*;
     use crate::view::{Index, View};
 
-    #[test]
-    fn stolen_seconds_are_found_and_weighed() {
+    /// Ten seconds of two CPUs that are idle but for what is stolen, and for `busy` of both in each second: in all until a second, `stolen`.
+    fn made(busy: f64, stolen: fn(i64) -> f64) -> Disturbance {
         let root = tempfile::tempdir().unwrap();
         let dir = root.path().join("r");
         let manifest = Manifest::starting("t", 0, Host::default());
         let recorder = Recorder::create(&dir, &manifest).unwrap();
         let mut samples = Vec::new();
-        // Ten seconds of two CPUs; from 4 s to 7 s nine tenths of their time is stolen.
         for second in 0..=10_i64 {
-            let stolen = 1.8 * (second.clamp(4, 7) - 4) as f64;
-            for (mode, value) in [("steal", stolen), ("idle", 2.0 * second as f64 - stolen)] {
+            let (stolen, user) = (stolen(second), busy * second as f64);
+            for (mode, value) in [("steal", stolen), ("user", user), ("idle", 2.0 * second as f64 - stolen - user)] {
                 samples.push(Sample {
                     observed_at: second * 1_000_000_000,
                     source: "host".into(),
@@ -122,9 +178,32 @@ mod tests {
         recorder.finish(manifest, RunState::Complete).unwrap();
         let recording = Recording::open(&dir).unwrap();
         let (index, window) = (Index::new(&recording.tables), Window { from: 0, to: i64::MAX });
-        let found = Disturbance::find(&View { recording: &recording, index: &index, window });
-        assert_eq!(found.intervals.len(), 3);
-        assert!((found.share_of(Window { from: 0, to: 6_000_000_000 }) - 2.0 / 6.0).abs() < 1e-6);
+        Disturbance::find(&View { recording: &recording, index: &index, window })
+    }
+
+    fn until(second: i64) -> Window {
+        Window { from: 0, to: second * 1_000_000_000 }
+    }
+
+    #[test]
+    fn stolen_seconds_are_found_and_weighed() {
+        // From 4 s to 7 s nine tenths of their time is stolen.
+        let found = made(0.0, |second| 1.8 * (second.clamp(4, 7) - 4) as f64);
+        assert_eq!(found.away().count(), 3);
+        assert_eq!([5, 6, 10].map(|second| found.spoils(until(second))), [false, true, true]);
         assert!(found.text().unwrap().starts_with("for 3.0 s"));
+        assert!(!made(0.0, |_| 0.0).spoils(until(10)), "nothing was stolen");
+    }
+
+    #[test]
+    fn time_stolen_all_along_counts_against_what_wanted_to_run() {
+        let third = |second: i64| 0.66 * second as f64;
+        let found = made(0.4, third);
+        assert!(found.spoils(until(10)), "what ran took 2.6 times as long");
+        assert_eq!(found.text(), None);
+        let text = found.spoiled_text(until(10)).expect("spoiled");
+        assert_eq!(text, "the hypervisor gave 33 % of this machine's CPU time to others");
+        assert!(!made(1.3, third).spoils(until(10)), "what ran took 1.5 times as long");
+        assert!(!made(0.1, |second| 0.4 * second as f64).spoils(until(10)), "a fifth is common");
     }
 }

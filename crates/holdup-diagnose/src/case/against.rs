@@ -14,7 +14,7 @@ use holdup_recording::{Manifest, Recording};
 use super::{Case, SPOILED};
 use holdup_signals::Window;
 use holdup_signals::degradation::{Baseline, CALM_SECONDS};
-use holdup_signals::disturbance::{DISTURBED, Disturbance};
+use holdup_signals::disturbance::Disturbance;
 
 /// Tables that every recording has.
 const OF_ANYTHING: [&str; 3] = ["events", "samples", "settings"];
@@ -169,8 +169,8 @@ fn calm(case: &Case<'_>) -> Result<Baseline, Incomparable> {
         return Err(Incomparable::Spoiled("the load generator could not keep up".to_owned()));
     }
     let disturbance = Disturbance::find(&case.view(case.whole()));
-    if disturbance.share_of(window) > DISTURBED {
-        return Err(Incomparable::Spoiled(disturbance.text().unwrap_or_default()));
+    if let Some(text) = disturbance.spoiled_text(window) {
+        return Err(Incomparable::Spoiled(text));
     }
     let within = case.client.seconds.iter().filter(|s| window.contains(s.window.from));
     let seconds: Vec<_> = within.cloned().collect();

@@ -1,8 +1,9 @@
 //! The kind of answer and its sentence.
 
 use holdup_recording::objective::{Judgement, State, Unit};
-use holdup_signals::degradation::Severity;
-use holdup_signals::disturbance::{DISTURBED, Disturbance};
+use holdup_signals::degradation::{EVERY_MET, Severity};
+use holdup_signals::disturbance::Disturbance;
+use holdup_signals::objectives::Objective;
 use holdup_signals::validity::{self, Label};
 use holdup_signals::{Degradation, Window};
 
@@ -33,14 +34,13 @@ pub(super) fn of_search(
         // If the generator is the culprit, it is also why the search has no answer.
         return (if is_generator { Answer::Found } else { Answer::Undecided }, format!("{headline}."));
     }
-    let disturbed = case.degradation.as_ref().is_some_and(|c| disturbance.share_of(c.slow) > DISTURBED);
-    let is_spoiled = disturbed || case.limited_ratio >= SPOILED && !is_generator;
+    let disturbed = case.degradation.as_ref().and_then(|c| disturbance.spoiled_text(c.slow));
+    let is_spoiled = disturbed.is_some() || case.limited_ratio >= SPOILED && !is_generator;
     let is_missed = case.objectives.iter().any(|o| o.judgement.state == State::Missed);
     match (&case.degradation, culprit) {
         (Some(_), Some(f)) if !is_spoiled => (Answer::Found, format!("{headline}; beyond it {}.", f.cause)),
         _ if is_spoiled && !report.stable => {
-            let why = disturbance.text().filter(|_| disturbed);
-            let why = why.unwrap_or_else(|| "the load generator could not keep up".to_owned());
+            let why = disturbed.unwrap_or_else(|| "the load generator could not keep up".to_owned());
             (Answer::Undecided, format!("{headline}; but {why}. Run it again."))
         }
         _ if report.fails_below() => (
@@ -55,10 +55,17 @@ pub(super) fn of_search(
     }
 }
 
+/// Whether objectives say that response time is good enough. One that could not be judged says
+/// nothing.
+fn is_good_enough(case: &Case<'_>) -> bool {
+    let state = |of: &Objective| of.judgement.state;
+    !case.objectives.is_empty() && case.objectives.iter().all(|of| state(of) == State::Met)
+}
+
 /// Whether more requests were asked for in the episode than in the baseline window, and got served
 /// within every objective: then they may take longer.
 pub(super) fn is_load_carried(case: &Case<'_>) -> bool {
-    let minor = case.degradation.as_ref().filter(|c| c.severity == Severity::Minor && !case.objectives.is_empty());
+    let minor = case.degradation.as_ref().filter(|c| c.severity == Severity::Minor && is_good_enough(case));
     let rate = |window: Window| case.due_per_second(window).ok();
     minor.is_some_and(|c| {
         let rates = rate(c.slow).zip(c.calm.and_then(rate));
@@ -99,19 +106,19 @@ pub(super) fn answer(
     tied: Option<&str>,
     disturbance: &Disturbance,
 ) -> (Answer, String) {
-    let disturbed = case.degradation.as_ref().is_some_and(|c| disturbance.share_of(c.slow) > DISTURBED);
+    let disturbed = case.degradation.as_ref().and_then(|c| disturbance.spoiled_text(c.slow));
     let is_generator = culprit.is_some_and(|f| f.cause == rules::load_generator_limit::RULE.cause);
     let is_spoiled = case.limited_ratio >= SPOILED && !is_generator;
-    if let Some(c) = case.degradation.as_ref().filter(|_| !disturbed && !is_spoiled)
+    if let Some(c) = case.degradation.as_ref().filter(|_| disturbed.is_none() && !is_spoiled)
         && let Some(text) = minor(case, c, culprit)
     {
         return (Answer::Healthy, text);
     }
+    if let Some(what) = disturbed {
+        let text = format!("{}: those measurements do not show the service. Run it again.", capital(&what));
+        return (Answer::Undecided, text);
+    }
     match (&case.degradation, culprit) {
-        (Some(_), _) if disturbed => {
-            let what = capital(&disturbance.text().unwrap_or_default());
-            (Answer::Undecided, format!("{what}: those measurements do not show the service. Run it again."))
-        }
         // If all of the load was generated, the generator's delay only hides how good the service
         // is.
         (complaint, _) if is_spoiled && (complaint.is_some() || !case.validity.is_put_on) => {
@@ -159,19 +166,20 @@ pub(super) fn answer(
 /// The sentence of a minor episode that leaves the verdict healthy. Objectives say what is too slow;
 /// without them, a culprit is reason enough to say that something is wrong.
 fn minor(case: &Case<'_>, of: &Degradation, culprit: Option<&Finding>) -> Option<String> {
-    let has_objectives = !case.objectives.is_empty();
+    let is_good_enough = is_good_enough(case);
     let is_small = of.slow_mean_ms < UNEXPLAINED * of.calm_mean_ms;
-    let (met, what) = (met(case), &of.text);
+    let met = met(case);
+    let what = of.text.replace(&format!(" ({EVERY_MET})"), "");
     match culprit {
         _ if of.severity != Severity::Minor => None,
         _ if is_load_carried(case) => {
             Some(format!("Nothing is holding requests up{met}; but {what} while more were asked for."))
         }
-        Some(f) if has_objectives && f.confidence >= NAMED => {
+        Some(f) if is_good_enough && f.confidence >= NAMED => {
             Some(format!("No request was too slow{met}; but {what}: {} ({:.2}).", f.title, f.confidence))
         }
-        Some(_) if !has_objectives => None,
-        _ if has_objectives || is_small => {
+        Some(_) if !is_good_enough => None,
+        _ if is_good_enough || is_small => {
             Some(format!("Nothing is holding requests up{met}; but {what}, and no judged cause explains it."))
         }
         _ => None,

@@ -1,10 +1,12 @@
 //! Stretches in which nothing is broken, cut out of every fixture at random: none of them has a culprit.
 
+use holdup_diagnose::verdict::Answer;
 use holdup_diagnose::{Case, diagnose};
 use holdup_signals::Window;
 
 use crate::chance::Chance;
 use crate::fixtures::{self, Fixture, Truth, side_by_side};
+use crate::removal::part::Part;
 
 /// Windows in all, at least.
 const LEAST_WINDOWS: usize = 100;
@@ -40,6 +42,26 @@ fn no_healthy_window_has_a_culprit() {
         side_by_side(&windows, |(fixture, window)| accused(fixture, *window)).into_iter().flatten().collect();
     assert!(windows.len() >= LEAST_WINDOWS, "only {} windows", windows.len());
     assert!(accused.is_empty(), "{} of {}:\n{}", accused.len(), windows.len(), accused.join("\n"));
+}
+
+/// Response time rises thirtyfold and stays below what was asked for: nothing is broken, and what it came from is said.
+#[test]
+fn a_slowdown_within_the_objectives_is_healthy_and_named() {
+    let recording = &fixtures::named("throughput-ceiling-fixed").recording;
+    let diagnosis = diagnose(recording, None);
+    assert_eq!(
+        (diagnosis.verdict, diagnosis.culprit, diagnosis.minor.as_deref()),
+        (Answer::Healthy, None, Some("disk_saturated"))
+    );
+    let met = "No request was too slow: every objective was met (p99 < 1s, errors < 1%); but response time stood at ";
+    assert!(diagnosis.headline.starts_with(met), "{}", diagnosis.headline);
+    assert_eq!(diagnosis.headline.matches("every objective was met").count(), 1, "{}", diagnosis.headline);
+    // Without requests only the errors can be judged, which says nothing of response time.
+    let mut less = recording.clone();
+    Part::Table("requests").take_from(&mut less);
+    let diagnosis = diagnose(&less, None);
+    assert_ne!(diagnosis.verdict, Answer::Healthy, "{}", diagnosis.headline);
+    assert!(!diagnosis.headline.contains("every objective was met"), "{}", diagnosis.headline);
 }
 
 /// Who is named in a window in which nothing is broken, if anything is.

@@ -2,7 +2,7 @@
 //! not evidence, neither for a culprit nor for health.
 
 mod honest;
-mod part;
+pub mod part;
 
 use holdup_diagnose::diagnose;
 use honest::{confidence, is_honest};
@@ -27,7 +27,7 @@ fn judged_without(fixture: &Fixture, parts: &[&Part]) -> Option<(String, String)
     for evidence in diagnosis.findings.iter().flat_map(|f| &f.evidence) {
         assert!(evidence.resolves(&less), "{} without {parts:?}: {evidence:?} points nowhere", fixture.name);
     }
-    let is_wrong = !is_honest(&diagnosis, &fixture.truth);
+    let is_wrong = !is_honest(&diagnosis, &fixture.truth, || diagnose(&fixture.recording, None));
     is_wrong.then(|| (fixture.name.clone(), diagnosis.culprit.unwrap_or_else(|| "healthy".to_owned())))
 }
 

@@ -8,9 +8,10 @@ use crate::truth::Truth;
 const SURE: f64 = 0.5;
 
 /// Whether `diagnosis` is right or honestly undecided: no surer than [`SURE`] of another culprit, naming none where nothing is broken,
-/// and not calling healthy what is.
-pub fn is_honest(diagnosis: &Diagnosis, truth: &Truth) -> bool {
+/// and not calling healthy what is. What stays within every objective `whole` may be named if these can't be judged any more.
+pub fn is_honest(diagnosis: &Diagnosis, truth: &Truth, whole: impl FnOnce() -> Diagnosis) -> bool {
     match (truth, &diagnosis.culprit) {
+        (Truth::Healthy, Some(culprit)) => whole().minor.as_ref() == Some(culprit),
         (Truth::Broken(expected), Some(culprit)) => {
             expected == culprit || confidence(diagnosis).is_some_and(|sure| sure <= SURE)
         }
