@@ -204,6 +204,19 @@ pub fn to_explain_ms(case: &Case<'_>) -> Option<f64> {
         .or_else(|| Some(pooler::held_ms(&case.slow())? * pooler::Pooler::for_case(case).ok()?.statements))
 }
 
+/// If the app reports only a part of its pool's metrics, so that it is unknown whether requests wait
+/// for a connection and how long each is held: what is missing.
+pub fn partly_reported(case: &Case<'_>) -> Option<Missing> {
+    let view = case.slow();
+    NAMES.iter().find_map(|names| {
+        let gauges = [names.used.0, names.max].map(|name| view.gauge(name, &[], APP_METRICS).is_ok());
+        let times = [names.wait, names.held].map(|name| view.mean(name, &[], APP_METRICS).is_ok());
+        let all: Vec<bool> = gauges.into_iter().chain(times).collect();
+        let missing = || Missing::new(format!("all metrics of the connection pool beside {}", names.max), APP_METRICS);
+        (all.contains(&true) && all.contains(&false)).then(missing)
+    })
+}
+
 /// The same, if requests wait for a connection of the app's pool long enough to matter, and a
 /// baseline window shows how long one is held usually; else none.
 pub fn waited_for(case: &Case<'_>) -> Option<f64> {

@@ -22,6 +22,7 @@ pub mod statements;
 pub mod volume;
 pub mod workers;
 
+use holdup_signals::Missing;
 use holdup_signals::yardstick::MATTERS;
 
 use crate::case::Case;
@@ -46,6 +47,21 @@ pub fn share(case: &Case<'_>, ms: f64) -> f64 {
     if share < MATTERS && case.is_felt() && (holds_workers() || holds_connections()) { MATTERS } else { share }
 }
 
+/// Whether `ms` of a mean slow request are too few to matter.
+///
+/// # Errors
+/// If they may be why requests wait in front of the app's workers or for a connection, and whether
+/// requests do was not recorded: then nothing is cleared by its size.
+pub fn is_too_small(case: &Case<'_>, ms: f64) -> Result<bool, Missing> {
+    if share(case, ms) >= MATTERS {
+        return Ok(false);
+    }
+    let holds = |(held, _): &(workers::WorkerHold, Missing)| ms >= MATTERS * held.to_explain_ms();
+    let unseen = workers::unseen_queue(case).filter(holds).map(|(_, missing)| missing);
+    let unseen = unseen.or_else(|| connections::partly_reported(case).filter(|_| ms > 0.0));
+    unseen.filter(|_| case.is_felt()).map_or(Ok(true), Err)
+}
+
 /// Whether `ms` of a mean slow request matter: as a share of what requests wait for inside the
 /// service, or of what holds the app's workers.
 pub fn is_felt(case: &Case<'_>, ms: f64) -> bool {
@@ -61,6 +77,28 @@ mod stub;
 mod tests {
     use super::*;
     use crate::testing::{Judged as _, SyntheticRecording};
+
+    #[test]
+    fn a_part_is_not_cleared_by_its_size_while_a_queue_is_unseen() {
+        // Each of 50 requests a second takes 400 ms and holds a connection for 20 ms; it waits for one for hardly any time.
+        let app = "prometheus:http://app";
+        let pool = SyntheticRecording::new(12)
+            .requests(50, 400)
+            .gauge(app, "hikaricp_connections_active", &[], 1.0)
+            .gauge(app, "hikaricp_connections_max", &[], 10.0)
+            .counter(app, "hikaricp_connections_acquire_seconds_sum", &[], 0.01)
+            .counter(app, "hikaricp_connections_acquire_seconds_count", &[], 50.0)
+            .counter(app, "hikaricp_connections_usage_seconds_sum", &[], 1.0)
+            .counter(app, "hikaricp_connections_usage_seconds_count", &[], 50.0);
+        let is_small = |made: &SyntheticRecording, ms: f64| made.clone().with(move |case| is_too_small(case, ms).ok());
+        assert_eq!((is_small(&pool, 10.0), is_small(&pool, 300.0)), (Some(true), Some(false)));
+        for gone in ["hikaricp_connections_max", "hikaricp_connections_acquire", "hikaricp_connections_usage"] {
+            let less = pool.clone().tables(move |t| t.samples.rows.retain(|s| !s.metric.starts_with(gone)));
+            assert_eq!((is_small(&less, 10.0), is_small(&less, 300.0)), (None, Some(false)), "{gone}");
+        }
+        let none = pool.tables(|t| t.samples.rows.clear());
+        assert_eq!(is_small(&none, 10.0), Some(true), "no pool is known");
+    }
 
     #[test]
     fn a_resource_that_is_new_is_not_measured_yet() {

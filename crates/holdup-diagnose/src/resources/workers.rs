@@ -58,6 +58,13 @@ pub fn waits_for_workers(case: &Case<'_>) -> Option<WorkerHold> {
     case.measured(measure).ok()?.0.clone()
 }
 
+/// Worker-hold time, if it is unknown whether requests wait for a worker; and what would show it.
+pub fn unseen_queue(case: &Case<'_>) -> Option<(WorkerHold, Missing)> {
+    let pool = Pool::for_case(case).ok().filter(|pool| pool.accept_ms.is_none() && !pool.is_timed_queue())?;
+    let missing = Missing::new("how many connections wait in the app server's accept queue", "--watch server:PORT");
+    Some((WorkerHold::measure(case, &pool)?, missing))
+}
+
 /// Milliseconds that a request's connection stands in the accept queue although the server has free
 /// workers. None if all are busy, or if unknown.
 pub fn untaken_ms(case: &Case<'_>) -> Option<f64> {

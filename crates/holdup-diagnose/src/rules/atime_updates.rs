@@ -1,10 +1,10 @@
 //! Every read of a file also writes its access time.
 
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent};
+use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, ms, percent};
 use crate::case::Case;
 use crate::change::host::Place;
 use crate::resources::disk::{what_it_does, who};
-use crate::resources::{share, volume};
+use crate::resources::{is_too_small, volume};
 use crate::strength::FAIR;
 use holdup_recording::metrics;
 use holdup_signals::disks::HOST;
@@ -51,7 +51,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let disks_ms = waits.disks_ms(disk.utilization);
     let most = volume::of_requests(&waits, case, disks_ms * disk.write.operations / all)?;
     let does = view.disk_evidence(disk, "hardly a write", what_it_does(disk))?;
-    if share(case, most) < MATTERS {
+    if is_too_small(case, most)? {
         return Ok(Outcome::Cleared(vec![options, does]));
     }
     let own = view.counter(
@@ -71,7 +71,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             ms(explains_ms)
         ),
     );
-    if share(case, explains_ms) < MATTERS {
+    if is_too_small(case, explains_ms)? {
         return Ok(Outcome::Cleared(vec![options, asked]));
     }
     let mut evidence = vec![options, asked, does];

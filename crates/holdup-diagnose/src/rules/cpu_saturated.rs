@@ -12,7 +12,7 @@ use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent};
 use crate::accounts::Owner;
 use crate::case::Case;
 use crate::resources::cpu::{CpuUse, HOST};
-use crate::resources::share;
+use crate::resources::{is_too_small, share};
 use crate::strength::{STRONG, Strength};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Counter, Missing, View};
@@ -71,11 +71,11 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         let prove = "Run the same scenario again: a request uses as little CPU time as before.";
         return Ok(found(dearer.explains_ms, evidence, vec![STRONG], dearer::fix(), prove));
     }
-    if let Some(pieces) = overloaded::find(case, cpus.busy, cpus.seconds)? {
+    if let Some(pieces) = overloaded::find(case)? {
         // A few requests run at once and the others are not admitted: the whole delay is theirs.
         explains_ms = explains_ms.max(case.excess_ms());
         evidence.extend(pieces);
-    } else if share(case, explains_ms) < MATTERS || !cpus.is_short() {
+    } else if !cpus.is_short() || is_too_small(case, explains_ms)? {
         return Ok(Outcome::Cleared(evidence));
     } else if waited.is_err() {
         return Err(Missing::new(

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 
 use holdup_recording::Labels;
 
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent, timing};
+use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, ms, percent, timing};
 use crate::accounts::{Accounts, Owner, Resource, trace_of};
 use crate::case::Case;
-use crate::resources::{share, workers};
+use crate::resources::{is_too_small, workers};
 use crate::strength::{CERTAIN, STRONG, Strength, WEAK};
 use holdup_recording::objective::Unit;
 use holdup_signals::evidence::{Evidence, Fix};
@@ -74,7 +74,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let text = format!("a request waited {} for downstream services{before}", ms(waited.ms));
     let expected = waited.calm_ms.map_or_else(|| "a small share of the delay".to_owned(), ms);
     let mut evidence = vec![waited.evidence.saying(expected, text)];
-    if share(case, explains_ms) < MATTERS {
+    if is_too_small(case, explains_ms)? {
         return Ok(Outcome::Cleared(evidence));
     }
     if let Some(held) = workers::waits_for_workers(case) {

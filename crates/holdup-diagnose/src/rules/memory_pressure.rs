@@ -1,10 +1,10 @@
 //! Requests wait for memory: for pages to be freed, or for swapped-out pages to come back.
 
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, bytes, ms, percent, thousands};
+use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, bytes, ms, percent, thousands};
 use crate::case::Case;
 use crate::change::host::{self, Place};
 use crate::change::{Bounds, Direction, SettingChange, Unit};
-use crate::resources::share;
+use crate::resources::is_too_small;
 use crate::resources::volume;
 use crate::strength::{FAIR, STRONG};
 use holdup_recording::metrics;
@@ -55,7 +55,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
                 ms(*most)
             ),
         ));
-        if share(case, *most) < MATTERS {
+        if is_too_small(case, *most)? {
             evidence.extend(room(&view));
             return Ok(Outcome::Cleared(evidence));
         }
@@ -89,7 +89,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             format!("{} pages/s were read back from swap", thousands(swapped.rate())),
         ));
     }
-    if share(case, explains_ms) < MATTERS {
+    if is_too_small(case, explains_ms)? {
         if let Ok(refaults) = view.refaults(&memory, "file") {
             let text = format!(
                 "{} pages/s of files were read again after they had been dropped: stalled tasks waited for those",

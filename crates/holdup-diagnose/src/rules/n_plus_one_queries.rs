@@ -6,10 +6,10 @@ use std::collections::HashMap;
 
 use holdup_recording::Labels;
 
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms};
+use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, ms};
 use crate::accounts::{Accounts, Resource, SPEAKS, trace_of};
 use crate::case::Case;
-use crate::resources::{share, statements};
+use crate::resources::{is_too_small, statements};
 use crate::strength::{CERTAIN, Strength, WEAK};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Distribution, Missing};
@@ -82,7 +82,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let window = case.slow().window;
     let calls = format!("{:.1} calls per request", repeated.calls);
     let mut evidence = vec![Evidence::new(repeated.table, "digest", labels, window, calls, "1 or 2", text)];
-    if repeated.calls < LOOP || share(case, explains_ms) < MATTERS {
+    if repeated.calls < LOOP || is_too_small(case, explains_ms)? {
         return Ok(Outcome::Cleared(evidence));
     }
     let said = format!("as one query they would take {} less", ms(explains_ms));

@@ -2,10 +2,10 @@
 
 use holdup_recording::{Labels, metrics};
 
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
+use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::database_path::DatabasePath;
-use crate::resources::share;
+use crate::resources::is_too_small;
 use crate::strength::{FAIR, NONE, STRONG};
 use holdup_signals::client::service_ms;
 use holdup_signals::evidence::{Evidence, Fix};
@@ -65,7 +65,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     // The timer of a connection's first segment is longer: it is told apart below.
     let first = view.counter(metrics::tcp::SYN_RETRANSMITS.name, &[], HOST).ok();
     let first_ms = first.as_ref().map_or(0.0, |c| c.delta * SYN_TIMER_MS / completed);
-    if share(case, most_ms + first_ms) < MATTERS {
+    if is_too_small(case, most_ms + first_ms)? {
         return Ok(Outcome::Cleared(vec![counted]));
     }
     let timers = view.counter(metrics::tcp::RETRANSMISSION_TIMEOUTS.name, &[], HOST)?;
@@ -91,7 +91,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     )];
     evidence.push(counted);
     evidence.extend(heaps.as_ref().map(|h| h.evidence(&view, case)));
-    if share(case, explains_ms) < MATTERS {
+    if is_too_small(case, explains_ms)? {
         return Ok(Outcome::Cleared(evidence));
     }
     let mut weights = vec![FAIR, NONE];

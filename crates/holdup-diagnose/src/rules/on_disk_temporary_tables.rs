@@ -5,9 +5,9 @@
 //! neither, sleep without matching I/O counts, with less weight.
 
 use super::parts::clearing;
-use super::{Doc, Judge, MATTERS, Others, Outcome, Role, Rule, RuleFinding, ms, percent};
+use super::{Doc, Judge, Others, Outcome, Role, Rule, RuleFinding, ms, percent};
 use crate::case::Case;
-use crate::resources::share;
+use crate::resources::is_too_small;
 use crate::strength::{CERTAIN, FAIR, Strength, WEAK};
 use holdup_recording::metrics;
 use holdup_signals::disk_waits::{Wait, wait_of};
@@ -100,12 +100,12 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     }
     let asleep = view.asleep()?;
     let mount = view.mount_of(&tmpdirs[0]);
-    if share(case, asleep.per_request_ms(asleep.mean, completed)) < MATTERS {
+    if is_too_small(case, asleep.per_request_ms(asleep.mean, completed))? {
         return Ok(Outcome::Cleared(vec![counted, elsewhere(&asleep, 0.0, completed, &tmpdirs)]));
     }
     let inside = in_tmpdir(case, &view, &asleep, &tmpdirs, mount.as_ref(), completed)?;
     let explains_ms = asleep.per_request_ms(inside.mean, completed);
-    if share(case, explains_ms) < MATTERS {
+    if is_too_small(case, explains_ms)? {
         return Ok(Outcome::Cleared(vec![counted, elsewhere(&asleep, inside.mean, completed, &tmpdirs)]));
     }
     if inside.by != PlaceEvidence::File && per_request < PER_REQUEST {
@@ -193,7 +193,7 @@ fn in_tmpdir(
     }
     let waits_for_io = io.delta / completed * 1e3;
     let beyond = (asleep.per_request_ms(asleep.mean, completed) - waits_for_io).max(0.0);
-    if share(case, beyond) < MATTERS {
+    if is_too_small(case, beyond)? {
         return Err(Missing::new("where the server's threads sleep (threads.wchan, threads.path)", PLACES));
     }
     Ok(TmpdirSleep { mean: beyond / asleep.per_request_ms(1.0, completed), by: PlaceEvidence::Nothing })

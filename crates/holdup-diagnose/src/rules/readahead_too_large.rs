@@ -9,7 +9,7 @@ use crate::case::Case;
 use crate::resources::disk::{
     AMPLIFIED, LARGE_READ_BYTES, WINDOWS_PER_FAULT, is_oversized, read_device, what_it_does, who,
 };
-use crate::resources::{share, volume};
+use crate::resources::{is_too_small, share, volume};
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_signals::disk_waits::Wait;
 use holdup_signals::disks::HOST;
@@ -104,7 +104,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         return Ok(Outcome::Cleared(vec![queue]));
     }
     let explains_ms = reading_ms * (1.0 - 1.0 / useful.ratio()) * useful.own();
-    if share(case, explains_ms) < MATTERS {
+    if is_too_small(case, explains_ms)? {
         let mut evidence = vec![amplified];
         evidence.extend(who(&view, disk).evidence);
         return Ok(Outcome::Cleared(evidence));

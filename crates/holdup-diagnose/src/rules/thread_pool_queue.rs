@@ -9,10 +9,10 @@ mod tests;
 use holdup_recording::Labels;
 
 use super::parts::clearing;
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
+use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
 use crate::accounts::Owner;
 use crate::case::Case;
-use crate::resources::{share, statements};
+use crate::resources::{is_too_small, statements};
 use crate::strength::{CERTAIN, FAIR, STRONG, Strength};
 use holdup_signals::evidence::Evidence;
 use holdup_signals::latency::Origin;
@@ -85,7 +85,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         let what = "the wait between app and database, seen from both sides";
         return clearing::by_statements(case, "including the pool's queue").ok_or_else(|| Missing::new(what, ENABLE));
     };
-    if seen.is_empty_queue() || share(case, explains_ms) < MATTERS {
+    if seen.is_empty_queue() || is_too_small(case, explains_ms)? {
         let evidence = seen.evidence().into_iter().next();
         let evidence = evidence.or_else(|| Some(wire.as_ref().or(app.as_ref())?.evidence.first()?.clone()));
         return Ok(Outcome::Cleared(evidence.into_iter().collect()));

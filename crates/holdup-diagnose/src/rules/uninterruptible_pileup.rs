@@ -1,9 +1,9 @@
 //! Threads pile up in uninterruptible sleep: the load average is high and CPUs are idle. This alone
 //! names no culprit; the reason for their sleep does.
 
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent};
+use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, ms, percent};
 use crate::case::Case;
-use crate::resources::share;
+use crate::resources::is_too_small;
 use crate::strength::{CERTAIN, STRONG};
 use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
@@ -58,7 +58,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             ms(explains_ms)
         ),
     );
-    if asleep.mean < least || share(case, explains_ms) < MATTERS {
+    if asleep.mean < least || is_too_small(case, explains_ms)? {
         return Ok(Outcome::Cleared(vec![counted]));
     }
     let mut evidence = vec![counted];

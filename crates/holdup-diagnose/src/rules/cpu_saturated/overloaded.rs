@@ -4,14 +4,18 @@ use holdup_recording::manifest::Model;
 use holdup_recording::{Labels, metrics};
 
 use crate::case::Case;
-use crate::resources::cpu::{self, HOST};
+use crate::resources::cpu::{self, CpuUse, HOST};
 use crate::rules::{ms, percent};
 use holdup_signals::Missing;
 use holdup_signals::client::{mean_over, service_ms};
 use holdup_signals::evidence::Evidence;
 
-/// CPUs count as fully used from this share (0-1): between two requests there is always a moment.
+/// CPUs count as fully used from this share (0-1) of their time: between two requests there is
+/// always a moment …
 const ALL_BUSY: f64 = 0.95;
+
+/// … or if they are full in this share (0-1) of the samples: an episode may begin before they are.
+const MOSTLY_FULL: f64 = 0.75;
 
 /// Fewer requests end than are due below this share (0-1): some are in flight at the end.
 const KEEPS_UP: f64 = 0.95;
@@ -22,9 +26,14 @@ const KEEPS_UP: f64 = 0.95;
 ///
 /// # Errors
 /// If it is unknown which processes used the CPU time.
-pub(super) fn find(case: &Case<'_>, busy: f64, busy_seconds: f64) -> Result<Option<[Evidence; 2]>, Missing> {
-    let Some(complaint) = case.degradation.as_ref().filter(|c| c.is_slow && busy >= ALL_BUSY) else { return Ok(None) };
-    let (view, window) = (case.slow(), complaint.slow);
+pub(super) fn find(case: &Case<'_>) -> Result<Option<[Evidence; 2]>, Missing> {
+    let Some(window) = case.degradation.as_ref().filter(|c| c.is_slow).map(|c| c.slow) else { return Ok(None) };
+    // While requests are due: what is still answered later leaves CPUs idle.
+    let view = case.view(window);
+    let cpus = CpuUse::measure(&view)?;
+    if cpus.busy < ALL_BUSY && cpus.full < MOSTLY_FULL {
+        return Ok(None);
+    }
     let Ok(requests) = case.requests_in(view.window) else { return Ok(None) };
     let answered = requests.iter().filter(|r| r.outcome == "ok" && window.contains(r.done_at));
     let answered = answered.map(|r| r.count()).sum::<u64>() as f64 / window.seconds();
@@ -41,13 +50,13 @@ pub(super) fn find(case: &Case<'_>, busy: f64, busy_seconds: f64) -> Result<Opti
     let own = own.into_iter().find_map(|metric| view.counter(metric, &[], "").ok());
     let own =
         own.ok_or_else(|| Missing::new("CPU time of the service's processes", "--watch pid:N for each of them"))?;
-    if own.delta < cpu::OWN * busy_seconds {
+    if own.delta < cpu::OWN * cpus.seconds {
         return Ok(None);
     }
     let each_ms = own.delta / view.window.seconds() / answered * 1e3;
     let used = format!(
         "{} of the CPU time in use was the service's: {} per answered request",
-        percent(own.delta / busy_seconds),
+        percent(own.delta / cpus.seconds),
         ms(each_ms)
     );
     let used = own.evidence(ms(each_ms), "less", used);

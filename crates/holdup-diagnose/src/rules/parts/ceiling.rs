@@ -1,10 +1,10 @@
 //! What the rules on ceilings share: the flow at a level, the wait for it, and whose limit it is.
 
 use crate::case::Case;
-use crate::resources::share;
+use crate::resources::is_too_small;
 use crate::resources::volume::level::{AtCeiling, CLOUD, at_ceiling, backlog, rate, waited_ms};
 use crate::rules::Role;
-use crate::rules::{MATTERS, Outcome, RuleFinding, ms, percent, thousands};
+use crate::rules::{Outcome, RuleFinding, ms, percent, thousands};
 use crate::strength::{CERTAIN, FAIR, STRONG, Strength};
 use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
@@ -166,7 +166,7 @@ fn cloud_outcome(case: &Case<'_>, unit: Unit, flows: &[Flow], at: Vec<AtCeiling>
         origin(case, &at)
     );
     evidence.push(at.flow.evidence(unit, slow, ms(explains_ms), "a small part of the delay".into(), waits));
-    if share(case, explains_ms) < MATTERS {
+    if is_too_small(case, explains_ms)? {
         return Ok(Outcome::Cleared(evidence));
     }
     let other = if unit == Unit::Bytes { Unit::Operations } else { Unit::Bytes };
