@@ -195,16 +195,29 @@ impl Moment {
 
 /// Whether a client of the database is known to be on another machine, or in a network of its own.
 pub fn is_there(case: &Case<'_>) -> bool {
+    clients(case).iter().any(|client| is_apart(client))
+}
+
+/// Whether all of the database's clients that are known are on its own machine.
+pub fn is_local(case: &Case<'_>) -> bool {
+    let clients = clients(case);
+    !clients.is_empty() && !clients.iter().any(|client| is_apart(client))
+}
+
+fn is_apart(address: &str) -> bool {
+    !["127.", "::1", "[::1]", "localhost", "/"].iter().any(|own| address.starts_with(own))
+}
+
+/// Addresses of the database's clients, as its sessions have them, and those at which they reach it.
+fn clients<'r>(case: &'r Case<'_>) -> BTreeSet<&'r str> {
     let view = case.view(case.whole());
     let ports = watched_database_ports(&view);
-    let is_apart =
-        |address: &str| !["127.", "::1", "[::1]", "localhost", "/"].iter().any(|own| address.starts_with(own));
-    let peers = view.index.series(PENDING, &[]).filter(|((_, labels), _)| {
-        labels.get("peer_port").is_some_and(|port| ports.contains(port)) && labels.get("peer").is_some_and(is_apart)
+    let peers = view.index.series(PENDING, &[]).filter_map(|((_, labels), _)| {
+        labels.get("peer_port").filter(|port| ports.contains(*port)).and_then(|_| labels.get("peer"))
     });
     let sessions = &view.recording.tables.sessions.rows;
-    let mut clients = sessions.iter().filter_map(|session| session.client.as_deref());
-    peers.count() > 0 || clients.any(|client| !client.is_empty() && is_apart(client))
+    let clients = sessions.iter().filter_map(|session| session.client.as_deref());
+    peers.chain(clients).filter(|client| !client.is_empty()).collect()
 }
 
 /// The best source of awaited answers, and evidence that points at it.

@@ -6,7 +6,6 @@ use holdup_recording::{Labels, metrics};
 use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, SERVICE_SLOWED, ms, percent};
 use crate::case::{Case, SPOILED};
 use crate::change::host::Place;
-use crate::resources::share;
 use crate::strength::CERTAIN;
 use holdup_signals::client::{client_queue_ms, mean_over, send_lag_ms, service_ms, unloaded_ms};
 use holdup_signals::evidence::{Evidence, Fix};
@@ -49,10 +48,10 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let slowed = service >= SERVICE_SLOWED * unloaded;
     // A loop that can't keep up causes its own queue: it frees connections late.
     let full = case.limited_ratio >= SPOILED
-        && share(case, lag + queued) >= MATTERS
+        && case.share(lag + queued) >= MATTERS
         && (!slowed || case.validity.limits().iter().any(|(_, r)| r.limit == Limit::Busy));
-    let capped = share(case, queued) >= MATTERS && !slowed;
-    let (explains_ms, mut evidence, fixes) = if full || share(case, lag) >= MATTERS {
+    let capped = case.share(queued) >= MATTERS && !slowed;
+    let (explains_ms, mut evidence, fixes) = if full || case.share(lag) >= MATTERS {
         let mut fixes = case.validity.fixes();
         // A container's kernel is not set from within it.
         if !Place::find(&case.slow(), "host").is_machine() {

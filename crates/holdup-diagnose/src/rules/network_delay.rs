@@ -7,7 +7,7 @@ use holdup_recording::metrics::tcp;
 use super::{Doc, Judge, MATTERS, Others, Outcome, Role, Rule, RuleFinding, ms};
 use crate::accounts::Owner;
 use crate::case::Case;
-use crate::resources::database_path::{AwaitedBy, DatabasePath, ENABLE};
+use crate::resources::database_path::{self, AwaitedBy, DatabasePath, ENABLE};
 use crate::resources::{share, statements};
 use crate::strength::{FAIR, NONE, STRONG, Strength};
 use holdup_signals::Missing;
@@ -22,7 +22,7 @@ pub const RULE: Rule = Rule {
         hurts: "Each statement pays the way there and back, so a request pays it once for every statement that it sends one after another. It holds its worker, its pooled connection and its locks meanwhile. The server itself is idle.",
         needs: "The app's connections that await an answer (--watch server:PORT of the app), or its own timing of its database calls; and what the server works on meanwhile: its statements' time or its sessions. The sockets of the database's machine (--watch host) tell the way from a queue in front of the server. Packets on both ends (--watch wire:PORT) say it by themselves.",
         predicts: "Requests await the database for longer than before, while the server's own time for a statement stays. Nothing stands unread in the server's sockets. Its answers stay unacknowledged for longer, by as much.",
-        clears: "Requests await the database no longer than before; or the server itself works for as long as they wait; or their statements stand unread at the server; or its answers are acknowledged as soon as before.",
+        clears: "Requests await the database no longer than before; or all known clients are on the database's own machine; or the server itself works for as long as they wait; or their statements stand unread at the server; or its answers are acknowledged as soon as before.",
         looks_like: "A queue in front of execution (thread_pool_queue, a pooler, a database without CPU): statements stand unread in the server's sockets. Lost packets (network_loss): few requests wait, each for a timer. A full link (network_bandwidth): the round trip grows with the queue in front of it. Clients with less demand: no statement then waits.",
         fix: "Find what changed on the way: the route, the region, a VPN, a full link, a bad port. With fewer statements one after another a request depends less on it.",
         prove: "The same load again: requests await the database for as long as the server works on their statements.",
@@ -62,6 +62,10 @@ fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
     if is_small(path.at_most_ms()) {
         let worked = "that is as long as the server worked on its statements".to_owned();
         return Ok(Outcome::Cleared(vec![awaited.clone(), says(&path.awaited, now, before, worked)]));
+    }
+    if database_path::is_local(case) {
+        let text = "app and database are on one machine: no network is between them".to_owned();
+        return Ok(Outcome::Cleared(vec![says(&path.awaited, now, before, text), awaited]));
     }
     let explains_ms = path.ms() - other_reasons_ms(others);
     if let Some(evidence) = elsewhere(case, &path, explains_ms) {

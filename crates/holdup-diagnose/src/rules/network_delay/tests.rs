@@ -9,9 +9,14 @@ const ONSET: i64 = 20;
 /// 100 requests a second of `ms`, a twentieth of it until the onset, and a statement each. From the onset the app awaits `pending` answers, where the
 /// server works on `working` statements, `unread` requests stand in its sockets, and `unacked` segments are under way.
 fn made(ms: i64, pending: f64, working: f64, unread: f64, unacked: f64) -> SyntheticRecording {
+    made_at("10.0.0.5", ms, pending, working, unread, unacked)
+}
+
+/// The same with the database at `address`.
+fn made_at(address: &str, ms: i64, pending: f64, working: f64, unread: f64, unacked: f64) -> SyntheticRecording {
     let step = |before: f64, after: f64| move |second: i64| if second < ONSET { before } else { after };
     let grown = move |second: i64| (second.min(ONSET) as f64 * 0.1 + (second - ONSET).max(0) as f64 * working) * 1e3;
-    let peer = [("peer", "10.0.0.5"), ("peer_port", "5432")];
+    let peer = [("peer", address), ("peer_port", "5432")];
     let side = [("port", "5432"), ("side", "server")];
     SyntheticRecording::new(40)
         .requests(100, ms)
@@ -43,6 +48,7 @@ fn what_waits_elsewhere_clears_it() {
     assert_eq!(made(45, 4.2, 4.1, 0.0, 0.5).explains(&RULE), Some(0.0), "the server works on it");
     assert_eq!(made(45, 4.2, 0.1, 4.0, 0.5).explains(&RULE), Some(0.0), "arrived, and not read");
     assert_eq!(made(45, 4.2, 0.1, 0.0, 0.5).explains(&RULE), Some(0.0), "acknowledged as soon as before");
+    assert_eq!(made_at("127.0.0.1", 45, 4.2, 0.1, 0.0, 4.5).explains(&RULE), Some(0.0), "on one machine");
 }
 
 #[test]
