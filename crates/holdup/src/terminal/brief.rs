@@ -256,21 +256,21 @@ fn not_checked(out: &mut String, d: &Diagnosis) {
     if d.not_judged.is_empty() {
         return;
     }
-    let mut sources: Vec<(&str, usize)> = Vec::new();
-    for one in &d.not_judged {
-        match sources.iter_mut().find(|(enable, _)| *enable == one.enable) {
-            Some((_, count)) => *count += 1,
-            None => sources.push((&one.enable, 1)),
-        }
-    }
-    sources.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     // `holdup doctor` prints the grants that a source needs.
     let short = |enable: &str| match enable.starts_with(char::is_uppercase) {
         // SQL, e.g. the grant for the account in use: a part of it is useless.
         true => enable.to_owned(),
         false => enable.split([',', ';']).next().unwrap_or_default().to_owned(),
     };
-    let told: Vec<String> = sources.iter().take(SHOWN).map(|(enable, n)| format!("{} ({n})", short(enable))).collect();
+    let mut sources: Vec<(String, usize)> = Vec::new();
+    for enable in d.not_judged.iter().map(|one| short(&one.enable)) {
+        match sources.iter_mut().find(|(told, _)| *told == enable) {
+            Some((_, count)) => *count += 1,
+            None => sources.push((enable, 1)),
+        }
+    }
+    sources.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let told: Vec<String> = sources.iter().take(SHOWN).map(|(enable, n)| format!("{enable} ({n})")).collect();
     let (n, s) = (d.not_judged.len(), if d.not_judged.len() == 1 { "" } else { "s" });
     cut(out, "Not checked: ", &format!("{n} cause{s}, which would need {}", told.join(", or ")));
 }
@@ -382,7 +382,7 @@ mod tests {
     fn a_day_after_the_start_the_date_is_said() {
         let recording = Recording::open_condensed(&root().join("fixtures/demo-faulty")).unwrap();
         let mut diagnosis = holdup_diagnose::diagnose(&recording, None);
-        assert!(brief(&diagnosis, None).contains("From 23:13:28 to 23:13:33 UTC"));
+        assert!(brief(&diagnosis, None).contains("From 23:13:27 to 23:13:33 UTC"));
         diagnosis.episode = Some(Span { from_s: DAY_S, to_s: DAY_S + 5.0 });
         assert!(brief(&diagnosis, None).contains("From 2026-11-22 23:13:18 to 2026-11-22 23:13:23 UTC"));
     }
