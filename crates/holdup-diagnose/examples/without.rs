@@ -34,7 +34,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
                 part.take_from(&mut less);
             }
             let diagnosis = diagnose(&less, None);
-            let is_wrong = !honest::is_honest(&diagnosis, &truth);
+            let is_wrong = !honest::is_honest(&diagnosis, &truth, || diagnose(&whole, None));
             wrong += usize::from(is_wrong);
             let told = serde_json::json!({
                 "recording": dir,

@@ -1,10 +1,10 @@
 //! Time between two sources that no third one splits: which causes it may be, and what would tell
 //! them apart.
 
-use crate::accounts::{Accounts, Owner, SPEAKS, mean};
 use crate::case::Case;
 use crate::resources::statements;
 use holdup_recording::words::ms;
+use holdup_signals::accounts::{Accounts, Owner, SPEAKS, mean};
 use holdup_signals::timing;
 
 /// From this share (0-1) of the excess it deserves a sentence.

@@ -14,7 +14,7 @@ use holdup_recording::{Recording, metrics};
 pub(crate) use self::against::BaselineRecording;
 pub use self::against::Incomparable;
 use self::measured::{Basis, Measured};
-use crate::accounts::{Accounts, Sources};
+use holdup_signals::accounts::{Accounts, Sources};
 use holdup_signals::client::{client_queue_ms, is_latency, mean_over, service_ms, unloaded_ms};
 use holdup_signals::degradation::Severity;
 use holdup_signals::latency::{self, Origin};

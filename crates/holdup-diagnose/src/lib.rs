@@ -8,7 +8,6 @@
 //! Imports go upward only: each module may import those above it in this list.
 //!
 //! - [`search`]: the result of a search for the knee, in words.
-//! - [`accounts`]: the app's and the database's side of one request, joined.
 //! - [`case`]: one recording laid out for judging: the episode, the baseline window, and views of
 //!   both.
 //! - `failures`, [`resources`]: which requests failed, and of what; what requests wait for, and
@@ -34,7 +33,6 @@
 
 #![forbid(unsafe_code)]
 
-pub mod accounts;
 mod applicable;
 pub mod audit;
 mod between;

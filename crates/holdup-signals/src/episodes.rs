@@ -14,7 +14,7 @@
 //!    times what smoothing and autocorrelated noise need. The best set of cuts is found exactly (B.
 //!    Jackson and others, IEEE Signal Processing Letters 12(2), 2005: optimal partitioning).
 //! 3. *Levels*: the baseline is the level of the fastest quarter of the time, and every level that
-//!    steps of less than [`STEP`] lead to: a drift is no episode, a jump is. A piece is degraded if
+//!    steps of less than [`STEP`] lead to: a jump makes an episode, a drift does not. A piece is degraded if
 //!    it stands a factor of [`JUMP`] above all of these and further from the baseline than noise
 //!    moves a level, or [`SLOWER`] times above the baseline. Pieces between two degraded ones belong
 //!    to the episode unless they return to near the baseline.
@@ -83,7 +83,7 @@ pub enum Figure {
 impl Figure {
     const ALL: [Self; 3] = [Self::Middle, Self::Mean, Self::P95];
 
-    /// What it is of, in words.
+    /// Its name in words.
     pub fn name(self) -> &'static str {
         match self {
             Self::Middle => "response time",

@@ -3,10 +3,12 @@
 
 #![forbid(unsafe_code)]
 
+pub mod accounts;
 pub mod app_server;
 pub mod autovacuum;
 pub mod blockers;
 pub mod client;
+pub mod counters;
 pub mod database;
 pub mod debt;
 pub mod degradation;

@@ -238,7 +238,7 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
     },
 ];
 
-/// What it explains, which is no more than there is to explain.
+/// What it explains, at most what there is to explain.
 fn its_own(consequence: &RuleFinding, case: &Case<'_>) -> Option<f64> {
     Some(consequence.explains_ms.min(case.excess_ms()))
 }

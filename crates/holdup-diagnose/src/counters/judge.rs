@@ -2,10 +2,10 @@
 //! the two with the highest scores. A judgement keeps each vote with its figures, so that a verdict
 //! can print what supports a cause and what clears it.
 
-use crate::counters::frame::Rows;
-use crate::counters::jitter::Jitter;
 use crate::counters::patterns::{self, Pattern};
 use crate::counters::view::{Normal, Observation, View};
+use holdup_signals::counters::frame::Rows;
+use holdup_signals::counters::jitter::Jitter;
 
 /// Score from which a cause is named: half of the weight of everything its mechanism must do.
 pub const NAMED: f64 = 0.5;

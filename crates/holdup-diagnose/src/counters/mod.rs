@@ -4,30 +4,23 @@
 //! If response time was measured, milliseconds decide and this stands beside the verdict. If not,
 //! this is the answer, provided that it is strong enough.
 
-pub mod detect;
-pub mod effect;
-pub mod frame;
-pub mod jitter;
 pub mod judge;
 mod names;
 pub mod patterns;
 mod recorded;
 mod report;
-pub mod signal;
 #[cfg(test)]
 mod tests;
 pub mod view;
 
-pub use self::detect::detect;
-pub use self::frame::{Frame, Rows};
-use self::jitter::Jitter;
 pub use self::judge::{Ranking, Suspect, judge};
 use self::recorded::Table;
 pub use self::report::{CountersEpisode, CountersReport, CountersSuspect, CountersVote, Figure, FoundBy};
-pub use self::signal::{Family, Kind, Signal};
 pub use self::view::Normal;
 use crate::case::Case;
 use holdup_signals::Window;
+use holdup_signals::counters::jitter::Jitter;
+use holdup_signals::counters::{Rows, Signal, detect};
 
 /// Steps right after an episode that count neither as episode nor as normal: its queue drains in
 /// them.

@@ -3,7 +3,7 @@
 
 use holdup_recording::metrics;
 
-use crate::counters::Signal;
+use holdup_signals::counters::Signal;
 
 /// Source of the samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::counters::{Frame, Signal};
 use holdup_recording::{Labels, metrics};
+use holdup_signals::counters::{Frame, Signal};
 
 use super::names::{Conversion, SIGNALS, SampleOrigin, Term};
 use crate::case::Case;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::counters::judge::{NAMED, Part, Suspect, Vote};
 use crate::counters::patterns::{self, quantities};
-use crate::counters::{Family, Signal};
 use holdup_recording::Labels;
+use holdup_signals::counters::{Family, Signal};
 use serde::{Deserialize, Serialize};
 
 use super::{CounterJudgement, JudgedEpisode, causes};

@@ -1,6 +1,6 @@
 //! Recordings in which nobody measured response time: what their counters say, and that they say nothing where nothing is.
 
-use crate::counters::Signal;
+use holdup_signals::counters::Signal;
 
 use super::recorded::Table;
 use crate::testing::{Judged as _, SyntheticRecording};

@@ -18,7 +18,7 @@ use crate::{between, figures};
 /// From this factor on, a rate is more load.
 const MORE_LOAD: f64 = 1.25;
 
-/// A minor slowdown without a culprit is no reason to call a service unhealthy below this factor.
+/// Below this factor a minor slowdown without a culprit leaves a service healthy.
 const UNEXPLAINED: f64 = 3.0;
 
 /// The same for a search, which overloads the service: the rates come first, then what limits it.
@@ -229,7 +229,7 @@ pub(super) fn left_out(case: &Case<'_>) -> String {
     format!("; {} s in which the load generator could not keep up are left out", validity::seconds(seconds))
 }
 
-/// Objectives on response time, or all if there are none: without them the question is open.
+/// Objectives on response time, or all if it has none: without them the question is open.
 fn asked<'c>(case: &'c Case<'_>) -> Vec<&'c Judgement> {
     let all: Vec<&Judgement> = case.objectives.iter().map(|o| &o.judgement).collect();
     let timed: Vec<&Judgement> = all.iter().copied().filter(|j| j.unit == Unit::Ms).collect();

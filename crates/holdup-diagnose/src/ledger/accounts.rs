@@ -7,10 +7,10 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 use super::Part;
-use crate::accounts::little::{self, Check};
-use crate::accounts::{Account, Accounts, Context, Owner, Resource, Wait, account, trace_number, trace_of};
 use crate::case::Case;
 use holdup_recording::words::round;
+use holdup_signals::accounts::little::{self, Check};
+use holdup_signals::accounts::{Account, Accounts, Context, Owner, Resource, Wait, account, trace_number, trace_of};
 use holdup_signals::client::{service_ms, unloaded_ms};
 use holdup_signals::yardstick::SERVICE_SLOWED;
 

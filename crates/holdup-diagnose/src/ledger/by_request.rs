@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use holdup_recording::rows::Request;
 
 use super::{LedgerRow, Part};
-use crate::accounts::{Account, Accounts, Amounts, Owner, SPEAKS};
 use holdup_recording::words::round;
+use holdup_signals::accounts::{Account, Accounts, Amounts, Owner, SPEAKS};
 use holdup_signals::client::{mean_over, response_ms, service_ms};
 
 /// Joined accounts by request.

@@ -151,7 +151,7 @@ impl ConnectionHold {
     }
 
     /// What a cause must explain to be why the pool is exhausted, milliseconds: the growth of hold
-    /// time. Infinite if there is none. Without a baseline window, all of it.
+    /// time. Infinite if it did not grow. Without a baseline window, all of it.
     pub fn to_explain_ms(&self) -> f64 {
         let Some(before) = &self.before else { return self.now.held_ms };
         let grown_ms = self.now.held_ms - before.held_ms;

@@ -61,7 +61,7 @@ impl Newcomers {
     /// Measured once for a case.
     ///
     /// # Errors
-    /// If there is no baseline window, or no counters by statement.
+    /// Without a baseline window, or without counters by statement.
     pub fn for_case(case: &Case<'_>) -> Result<std::sync::Arc<Self>, Missing> {
         case.measured(Self::measure)
     }

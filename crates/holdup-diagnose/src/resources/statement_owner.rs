@@ -1,8 +1,8 @@
 //! Whether a statement belongs to the requests under diagnosis, or to other users of the same
 //! server.
 
-use crate::accounts::{SPEAKS, Sources, trace_of};
 use crate::case::Case;
+use holdup_signals::accounts::{SPEAKS, Sources, trace_of};
 
 /// Least number of requests followed into the database to conclude that none runs the statement.
 const LEAST: usize = 20;

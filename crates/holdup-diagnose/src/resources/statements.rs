@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use holdup_recording::{Labels, metrics};
 
 use super::statement_owner;
-use crate::accounts::{self, Account, SPEAKS};
 use crate::case::Case;
 use holdup_recording::words::ms;
+use holdup_signals::accounts::{self, Account, SPEAKS};
 use holdup_signals::evidence::Evidence;
 use holdup_signals::latency::{Origin, TRANSACTIONS};
 use holdup_signals::plans::PLANS;

@@ -8,12 +8,12 @@ mod tests;
 use holdup_recording::Labels;
 
 use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent, timing};
-use crate::accounts::Owner;
 use crate::case::Case;
 use crate::resources::connections::{ConnectionHold, ENOUGH, NAMES, Names};
 use crate::resources::share;
 use crate::strength::{AS_SYMPTOM, STRONG, WEAK};
 use holdup_signals::Missing;
+use holdup_signals::accounts::Owner;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::latency::Origin;
 

@@ -9,11 +9,11 @@ mod tests;
 use holdup_recording::{Labels, metrics};
 
 use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent};
-use crate::accounts::Owner;
 use crate::case::Case;
 use crate::resources::cpu::{CpuUse, HOST};
 use crate::resources::{is_too_small, share};
 use crate::strength::{STRONG, Strength};
+use holdup_signals::accounts::Owner;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Counter, Missing, View};
 

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use holdup_recording::Labels;
 
 use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, ms, percent, timing};
-use crate::accounts::{Accounts, Owner, Resource, trace_of};
 use crate::case::Case;
 use crate::resources::{is_too_small, workers};
 use crate::strength::{CERTAIN, STRONG, Strength, WEAK};
 use holdup_recording::objective::Unit;
+use holdup_signals::accounts::{Accounts, Owner, Resource, trace_of};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Missing, View};
 
@@ -205,8 +205,8 @@ fn growth_by_metrics(case: &Case<'_>) -> BTreeMap<String, f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::accounts::testing::{ALL, Injected, NONE, ReportingSources, made};
     use crate::testing::Judged as _;
+    use holdup_signals::accounts::testing::{ALL, Injected, NONE, ReportingSources, made};
 
     const SLOW: Injected = Injected { downstream: 60.0, ..NONE };
 
@@ -229,12 +229,12 @@ mod tests {
     #[test]
     fn metrics_tell_without_spans() {
         let untold = made(SLOW, ReportingSources { spans: false, ..ALL });
-        let rate = crate::accounts::testing::RATE as f64;
+        let rate = holdup_signals::accounts::testing::RATE as f64;
         let labels = [("server_address", "stock.example")];
         let told = untold
             .counter("prometheus:app", "http_client_request_duration_seconds_count", &labels, rate)
             .counted("prometheus:app", "http_client_request_duration_seconds_sum", &labels, |s| {
-                let slow = (s - crate::accounts::testing::CALM_S).max(0) as f64;
+                let slow = (s - holdup_signals::accounts::testing::CALM_S).max(0) as f64;
                 rate * (0.002 * s as f64 + 0.06 * slow)
             });
         let ms = told.explains(&RULE).unwrap();

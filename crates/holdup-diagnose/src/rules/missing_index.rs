@@ -269,8 +269,8 @@ fn columns(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::accounts::testing::{ALL, CALM_S, Injected, RATE, ReportingSources, made};
     use crate::testing::{Judged as _, SyntheticRecording};
+    use holdup_signals::accounts::testing::{ALL, CALM_S, Injected, RATE, ReportingSources, made};
 
     const TEXT: &str = "SELECT id, total FROM shop.orders WHERE customer = ? AND state IN (...) ORDER BY id LIMIT ?";
 

@@ -7,10 +7,10 @@ use std::collections::HashMap;
 use holdup_recording::Labels;
 
 use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, ms};
-use crate::accounts::{Accounts, Resource, SPEAKS, trace_of};
 use crate::case::Case;
 use crate::resources::{is_too_small, statements};
 use crate::strength::{CERTAIN, Strength, WEAK};
+use holdup_signals::accounts::{Accounts, Resource, SPEAKS, trace_of};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Distribution, Missing};
 
@@ -194,8 +194,8 @@ fn of_digest(case: &Case<'_>, accounts: &Accounts<'_>, digest: &str) -> Option<R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::accounts::testing::{ALL, Injected, NONE, ReportingSources, made};
     use crate::testing::Judged as _;
+    use holdup_signals::accounts::testing::{ALL, Injected, NONE, ReportingSources, made};
 
     const LOOPING: Injected = Injected { calls: 30, ..NONE };
 

@@ -5,12 +5,12 @@ use holdup_recording::Labels;
 use holdup_recording::metrics::tcp;
 
 use super::{Doc, Judge, MATTERS, Others, Outcome, Role, Rule, RuleFinding, ms};
-use crate::accounts::Owner;
 use crate::case::Case;
 use crate::resources::database_path::{self, AwaitedBy, DatabasePath, ENABLE};
 use crate::resources::{share, statements};
 use crate::strength::{FAIR, NONE, STRONG, Strength};
 use holdup_signals::Missing;
+use holdup_signals::accounts::Owner;
 use holdup_signals::evidence::{Evidence, Fix};
 
 /// The rule.

@@ -76,7 +76,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         // At most the lateness of the requests that were late by a timer.
         explains_ms = explains_ms.min(heaps.late_ms / completed);
     } else if let Ok(path) = DatabasePath::for_case(case) {
-        // The host counts everybody's segments. What the app does not await is of others.
+        // The host counts everybody's segments. What the app does not await belongs to others.
         explains_ms = explains_ms.min((path.at_most_ms() + path.error_ms()).max(0.0));
     }
     let mut evidence = vec![timers.evidence(

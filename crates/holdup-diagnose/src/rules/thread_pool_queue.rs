@@ -10,10 +10,10 @@ use holdup_recording::Labels;
 
 use super::parts::clearing;
 use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
-use crate::accounts::Owner;
 use crate::case::Case;
 use crate::resources::{is_too_small, statements};
 use crate::strength::{CERTAIN, FAIR, STRONG, Strength};
+use holdup_signals::accounts::Owner;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::latency::Origin;
 use holdup_signals::{Gauge, Missing, View};

@@ -59,7 +59,7 @@ impl Rise {
         self.now / self.before.max(1e-9)
     }
 
-    /// Requests that the app served, whoever sent them.
+    /// Requests that the app served, of all clients.
     fn by_app(slow: &View<'_>, calm: &View<'_>) -> Result<Self, Missing> {
         let metric = format!("{}_count", timing::HTTP_SERVER);
         Self::by_counter(slow, calm, &metric, "requests/s", FAIR)

@@ -26,7 +26,7 @@ const FLATTER: f64 = 0.85;
 const SURE: f64 = 0.7;
 
 impl Flow {
-    /// The limit that binds in `slow` although the demand is no larger than in `calm`; none if the
+    /// The limit that binds in `slow` although the demand did not grow since `calm`; none if the
     /// demand rose, or operations take about as long.
     pub fn lowered(&self, calm: Window, slow: Window) -> Option<Binding> {
         let count = |window| self.bytes.iter().filter(|i| overlap(i.window, window) > 0.0).count();

@@ -1,7 +1,7 @@
 //! Response time by the server's counters of statements. A service sends the same statements all
 //! the time, so the time per call of one digest says how the database answers, whatever the mix:
 //! each interval is compared with what the same calls usually take. A batch job's own long
-//! statements are no delay of others, so only digests count that are called most of the time.
+//! statements do not delay others, so only digests count that are called most of the time.
 
 use std::collections::{BTreeMap, BTreeSet};
 

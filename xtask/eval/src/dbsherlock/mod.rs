@@ -8,10 +8,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::Result;
-use holdup_diagnose::counters::detect::{detect, healthy};
-use holdup_diagnose::counters::jitter::Jitter;
 use holdup_diagnose::counters::judge::{Ranking, Suspect, judge_by};
-use holdup_diagnose::counters::{Family, Frame, Normal, patterns};
+use holdup_diagnose::counters::{Normal, patterns};
+use holdup_signals::counters::detect::{detect, healthy};
+use holdup_signals::counters::jitter::Jitter;
+use holdup_signals::counters::{Family, Frame};
 use serde_json::{Value, json};
 
 use self::cases::Case;

@@ -15,10 +15,10 @@ mod small_buffer_pool;
 mod too_many_indexes;
 mod workload_spike;
 
-use crate::counters::frame::Frame;
-use crate::counters::jitter::Jitter;
 use crate::counters::judge::{Part, Votes};
 use crate::counters::view::{Normal, Observation, View, all};
+use holdup_signals::counters::frame::Frame;
+use holdup_signals::counters::jitter::Jitter;
 
 /// A pattern: what a cause must and cannot do to counters.
 #[derive(Debug, Clone, Copy)]

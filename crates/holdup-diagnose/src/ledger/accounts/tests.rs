@@ -1,9 +1,9 @@
 //! Waits that were put in at a known place are found again in their own row, whoever tells of them.
 
 use super::request;
-use crate::accounts::testing::{self, ALL, Injected, NONE, ReportingSources, made};
 use crate::ledger::LedgerRow;
 use crate::testing::Judged as _;
+use holdup_signals::accounts::testing::{self, ALL, Injected, NONE, ReportingSources, made};
 
 fn all(rows: &[LedgerRow]) -> &LedgerRow {
     rows.iter().find(|r| r.band == "all").unwrap()

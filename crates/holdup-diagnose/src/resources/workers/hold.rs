@@ -4,12 +4,12 @@
 
 use super::Pool;
 use super::pool::{self, stretch};
-use crate::accounts::Owner;
 use crate::case::Case;
 use crate::resources::{cpu, statements};
 use holdup_recording::metrics;
 use holdup_recording::quota::{self, CpuQuota};
 use holdup_recording::words::{ms, percent, thousands};
+use holdup_signals::accounts::Owner;
 use holdup_signals::app_server::{DownstreamService, waited_ms};
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Counter, View, timing};
@@ -85,7 +85,7 @@ impl WorkerHold {
     }
 
     /// What a cause must explain to be why workers are short, milliseconds: the growth of hold time
-    /// since the baseline window. Infinite if there is none: then the workers are too few for the
+    /// since the baseline window. Infinite if it did not grow: then the workers are too few for the
     /// load, whatever they do. Without a baseline window, all of it.
     pub fn to_explain_ms(&self) -> f64 {
         match self.calm_ms {

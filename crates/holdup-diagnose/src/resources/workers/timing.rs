@@ -11,8 +11,8 @@ use holdup_signals::evidence::Evidence;
 use holdup_signals::{View, timing};
 
 use super::Pool;
-use crate::accounts::{Accounts, Owner};
 use crate::case::Case;
+use holdup_signals::accounts::{Accounts, Owner};
 
 /// The app and the client count the same requests if their counts differ by at most this factor:
 /// requests that clients gave up are served as well.

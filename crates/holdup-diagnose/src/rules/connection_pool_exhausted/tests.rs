@@ -1,8 +1,8 @@
 //! Pools whose every figure is known.
 
 use super::*;
-use crate::accounts::testing::{ALL, Injected, ReportingSources, made};
 use crate::testing::{Judged as _, SyntheticRecording};
+use holdup_signals::accounts::testing::{ALL, Injected, ReportingSources, made};
 
 #[test]
 fn hikaricp_says_the_same_in_its_own_words() {

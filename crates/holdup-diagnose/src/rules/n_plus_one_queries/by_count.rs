@@ -15,7 +15,7 @@ const TIMES: f64 = 2.0;
 /// … and from this many more: a cache that is gone asks once for what it had.
 const MORE: f64 = 1.0;
 
-/// None if the app does not count its calls, if there is no baseline window, or if it always had
+/// None if the app does not count its calls, without a baseline window, or if it always had
 /// many of them.
 pub(super) fn judge(case: &Case<'_>) -> Option<Outcome> {
     let view = case.slow();

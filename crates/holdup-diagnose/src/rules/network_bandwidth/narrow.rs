@@ -21,7 +21,7 @@ use holdup_signals::{Growth, Plateau, View};
 /// At most this share (0-1) of the bytes that were carried before is less than is asked.
 const LESS: f64 = 0.9;
 
-/// Up to this many times the bytes that the same requests needed before is no more than they need:
+/// Requests may need up to this many times the bytes that they needed before:
 /// their sizes vary.
 const AS_MUCH: f64 = 1.05;
 

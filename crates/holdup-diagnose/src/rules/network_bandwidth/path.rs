@@ -6,12 +6,12 @@ use holdup_recording::Labels;
 use holdup_recording::rows::Exchange;
 
 use super::{MATTERS, Outcome, RuleFinding, bytes, bytes_per_second, ms};
-use crate::accounts::Owner;
 use crate::case::Case;
 use crate::resources::share;
 use crate::rules::Role;
 use crate::rules::percent;
 use crate::strength::{FAIR, STRONG};
+use holdup_signals::accounts::Owner;
 use holdup_signals::evidence::{Evidence, Fix};
 
 /// Smaller responses arrive in one go, whatever the bandwidth: TCP's first window is ten segments
@@ -132,8 +132,8 @@ pub(super) fn judge(case: &Case<'_>) -> Option<Outcome> {
 #[cfg(test)]
 mod tests {
     use super::super::RULE;
-    use crate::accounts::testing::{ALL, Injected, NONE, made};
     use crate::testing::{Judged as _, SyntheticRecording};
+    use holdup_signals::accounts::testing::{ALL, Injected, NONE, made};
 
     const FAR: Injected = Injected { database_network: 40.0, ..NONE };
 

@@ -1,3 +1,5 @@
+//! Answers that are under way, and what excludes that they are.
+
 use super::*;
 use crate::testing::{Judged as _, SyntheticRecording};
 

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use holdup_recording::{Labels, metrics};
 
-use crate::accounts::{self, Owner};
 use crate::case::Case;
 use crate::resources::statements;
 use crate::rules::{ms, thousands, timing};
+use holdup_signals::accounts::{self, Owner};
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Gauge, View};
 

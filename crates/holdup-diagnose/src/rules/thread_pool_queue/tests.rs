@@ -1,10 +1,10 @@
 //! The queue is found by whichever account is left, less surely with each that is lost, and never by a guess.
 
 use super::RULE;
-use crate::accounts::testing::{ALL, Injected, NONE, ReportingSources, made};
 use crate::rules::Outcome;
 use crate::testing::{Judged as _, SyntheticRecording};
 use crate::verdict::Answer;
+use holdup_signals::accounts::testing::{ALL, Injected, NONE, ReportingSources, made};
 
 const QUEUE: Injected = Injected { admission: 250.0, ..NONE };
 const NO_TABLES: ReportingSources = ReportingSources { pool_tables: false, ..ALL };

@@ -15,7 +15,7 @@ use crate::strength::{FAIR, STRONG};
 /// Least factor by which the log of a changed row has grown to show the indexes' part.
 const ROSE: f64 = 1.2;
 
-/// The outcome by indexes that were added; none if there are none, or their table's changes take no
+/// The outcome by indexes that were added; none without such, or their table's changes take no
 /// longer.
 pub(super) fn judge(case: &Case<'_>) -> Option<Outcome> {
     let added = added(case)?;

@@ -7,9 +7,9 @@ use holdup_recording::Labels;
 use holdup_recording::rows::{Event, Session};
 
 use super::Random;
-use crate::accounts::testing as accounts;
 use crate::rules::{self, Rule};
 use crate::testing::SyntheticRecording;
+use holdup_signals::accounts::testing as accounts;
 use locks::{mysql_locks, postgresql_locks};
 
 /// A recording in the making.

@@ -1,10 +1,10 @@
 //! Each mechanism with series and statements made up for it: it is named first, and what it is mistaken for is not.
 
 use crate::dbot::course_judge::{Alarm, Course, Executed, Workload, judge};
-use holdup_diagnose::counters::frame::Frame;
-use holdup_diagnose::counters::jitter::Jitter;
 use holdup_diagnose::counters::judge::Ranking;
-use holdup_diagnose::counters::signal::Signal;
+use holdup_signals::counters::frame::Frame;
+use holdup_signals::counters::jitter::Jitter;
+use holdup_signals::counters::signal::Signal;
 
 const MIB: f64 = 1024.0 * 1024.0;
 

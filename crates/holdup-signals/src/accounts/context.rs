@@ -8,14 +8,14 @@ use holdup_recording::condensed::Execution;
 use holdup_recording::metrics;
 use holdup_recording::rows::Statement;
 
-use holdup_signals::ports::database_ports;
-use holdup_signals::{Distribution, View, Window};
+use crate::ports::database_ports;
+use crate::{Distribution, View, Window};
 
 /// Queues are sampled about once a second: one seen this long before or after a call may have
 /// delayed it.
 const SAMPLING_SLACK_NS: i64 = 1_000_000_000;
 
-/// An execution waited for no lock if it is no slower than the fastest tenth of its kind.
+/// An execution that is as fast as the fastest tenth of its kind waited for no lock.
 const UNLOCKED: f64 = 0.1;
 
 /// Gauges that are above zero while statements queue in front of the database.
@@ -29,7 +29,7 @@ const UNREAD: [(&str, &[(&str, &str)]); 2] = [
 ];
 
 /// What a stretch of the recording shows as a whole.
-pub(crate) struct Context {
+pub struct Context {
     /// Instants at which a queue was seen, in order.
     queued_at: Vec<i64>,
     /// Round trip between app and database, milliseconds; none if nothing measured it.

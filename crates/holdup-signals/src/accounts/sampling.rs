@@ -25,7 +25,7 @@ pub struct TraceSampling {
 
 impl TraceSampling {
     /// From the accounts of a stretch, and what the recording says about its traces.
-    pub(crate) fn classify(accounts: &[Account<'_>], recording: &Recording) -> Self {
+    pub fn classify(accounts: &[Account<'_>], recording: &Recording) -> Self {
         let mut by_time: Vec<&Account<'_>> = accounts.iter().collect();
         by_time.sort_by(|a, b| b.response_ms().total_cmp(&a.response_ms()));
         let (slow, others) = by_time.split_at(by_time.len().div_ceil(10));

@@ -4,9 +4,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Accounts, Owner, mean};
+use crate::View;
 use holdup_recording::metrics;
 use holdup_recording::words::round;
-use holdup_signals::View;
 
 /// Largest factor between the two counts: samples are few, and may miss the one second in which
 /// most waited.
@@ -59,7 +59,7 @@ const COUNTED: [CountSource; 4] = [
 ];
 
 /// All checks possible for a stretch.
-pub(crate) fn checks(accounts: &Accounts<'_>, view: &View<'_>) -> Vec<Check> {
+pub fn checks(accounts: &Accounts<'_>, view: &View<'_>) -> Vec<Check> {
     let joined = || accounts.all.iter().filter(|a| a.is_joined);
     let times = || accounts.all.iter().map(|a| a.request.intended_at);
     let (Some(first), Some(last)) = (times().min(), accounts.all.iter().map(|a| a.request.done_at).max()) else {

@@ -19,7 +19,7 @@ const PACKET_MS: f64 = 0.05;
 
 /// The time in database calls, as the calling side reports it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CallTime {
+pub struct CallTime {
     /// Calls; 0 if not counted.
     pub calls: u64,
     /// Counted time of all calls, milliseconds.
@@ -83,7 +83,7 @@ fn covered_ms(waits: &[&Wait<'_>], calls: &[&Call<'_>], shift_ns: i64) -> f64 {
 
 /// Splits the time in calls. `queued` says whether a queue was seen at the time, `locked_ms` how
 /// long at least one of its sessions was seen waiting for a lock.
-pub(crate) fn split(asked: CallTime, calls: &[&Call<'_>], queued: bool, locked_ms: f64, around: &Context) -> Amounts {
+pub fn split(asked: CallTime, calls: &[&Call<'_>], queued: bool, locked_ms: f64, around: &Context) -> Amounts {
     let mut inside = Amounts::default();
     let mut executions_ms = 0.0;
     for call in calls {

@@ -26,7 +26,7 @@ const HOSTS_NS: i64 = 500_000_000;
 
 /// One statement from all its sources; at least one of the three is present.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Call<'a> {
+pub struct Call<'a> {
     /// The server's own timing.
     pub execution: Option<&'a Statement>,
     /// The packets, on the server's machine.
@@ -128,7 +128,7 @@ impl Call<'_> {
 }
 
 /// All calls of a recording, by request.
-pub(crate) struct Calls<'a> {
+pub struct Calls<'a> {
     calls: Vec<Call<'a>>,
     /// Trace and index in `calls`, in order of both.
     by_trace: Vec<(u128, usize)>,

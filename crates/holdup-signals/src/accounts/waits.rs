@@ -18,11 +18,16 @@ const SPANS_MAX: usize = 4096;
 
 /// What the app can wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Resource {
+pub enum Resource {
+    /// A statement.
     Database,
+    /// A connection of the pool.
     Pool,
+    /// A call of another service.
     Http,
+    /// A cache.
     Cache,
+    /// A message queue.
     Queue,
 }
 
@@ -41,8 +46,10 @@ impl Resource {
 
 /// One wait of a request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wait<'a> {
+pub struct Wait<'a> {
+    /// What for.
     pub resource: Resource,
+    /// The row that says so.
     pub span: &'a Span,
     /// How long it took, milliseconds.
     pub ms: f64,
@@ -54,7 +61,7 @@ pub(crate) struct Wait<'a> {
 
 /// The app's report on one request.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct AppAccount<'a> {
+pub struct AppAccount<'a> {
     /// The whole request as the app sees it; none if not reported.
     pub request: Option<&'a Span>,
     pub waits: Vec<Wait<'a>>,
@@ -89,7 +96,7 @@ fn rank(source: &str) -> u8 {
 
 /// The app's side from the spans of one trace; none without spans. With several sources, the most
 /// exact one counts.
-pub(crate) fn account_of<'a>(spans: impl Iterator<Item = &'a Span>) -> Option<AppAccount<'a>> {
+pub fn account_of<'a>(spans: impl Iterator<Item = &'a Span>) -> Option<AppAccount<'a>> {
     let mut spans: Vec<&Span> = spans.collect();
     // A trace with the app's own request beats one with a few waits.
     let best = spans.iter().map(|s| (s.resource != "request", rank(&s.source))).min()?.1;
@@ -113,7 +120,7 @@ pub(crate) fn account_of<'a>(spans: impl Iterator<Item = &'a Span>) -> Option<Ap
     let requests = spans.iter().copied().filter(|s| s.resource == "request");
     // The outermost request is the longest: that of a downstream service, or of a handler below a
     // gateway, lies within it. Work started by a message continues by itself, and counts as the
-    // request only if there is no other.
+    // request only if it has no other.
     let request = requests.max_by_key(|s| (s.kind != "consumer", s.duration_ns));
     let mut waits = Vec::new();
     for span in spans {

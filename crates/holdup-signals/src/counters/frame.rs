@@ -130,7 +130,7 @@ impl<'a> Rows<'a> {
         &self.rows
     }
 
-    /// Whether there are none.
+    /// Whether it has no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()

@@ -12,7 +12,7 @@ use super::context::Context;
 use super::owner::{Amounts, Owner};
 use super::split::{self, CallTime};
 use super::waits::{AppAccount, Resource};
-use holdup_signals::client::{client_queue_ms, connect_ms, response_ms, send_lag_ms, service_ms};
+use crate::client::{client_queue_ms, connect_ms, response_ms, send_lag_ms, service_ms};
 
 /// Reading the ends of a span costs some microseconds each.
 const SPAN_MS: f64 = 0.02;
@@ -49,7 +49,7 @@ impl Account<'_> {
         self.response_ms() - self.amounts.sum()
     }
 
-    /// Milliseconds in database calls, whoever owns them, including the part without an owner.
+    /// Milliseconds in database calls of all owners, and of the part without one.
     pub fn database_ms(&self) -> f64 {
         self.asked_ms
     }
@@ -64,14 +64,14 @@ impl Account<'_> {
 }
 
 /// How far to move the app's clock so that its request lies within the client's.
-pub(crate) fn shift_ns(request: &Request, app: &AppAccount<'_>) -> i64 {
+pub fn shift_ns(request: &Request, app: &AppAccount<'_>) -> i64 {
     let (Some(sent_at), Some(span)) = (request.sent_at, app.request) else { return 0 };
     let (earliest, latest) = (sent_at - span.started_at, request.done_at - span.started_at - span.duration_ns);
     if earliest <= latest { 0.clamp(earliest, latest) } else { (earliest + latest) / 2 }
 }
 
 /// Combines all that is known about `request`.
-pub(crate) fn account<'a>(
+pub fn account<'a>(
     request: &'a Request,
     app: Option<&AppAccount<'_>>,
     calls: &[&Call<'_>],

@@ -8,31 +8,38 @@ use crate::testing::SyntheticRecording;
 const MS: f64 = 1e6;
 const S: i64 = 1_000_000_000;
 
-/// Requests per second, and seconds.
-pub(crate) const RATE: i64 = 40;
-pub(crate) const SECONDS: i64 = 20;
+/// Requests per second.
+pub const RATE: i64 = 40;
+/// Seconds.
+pub const SECONDS: i64 = 20;
 /// Nothing is injected before this second.
-pub(crate) const CALM_S: i64 = 8;
+pub const CALM_S: i64 = 8;
 
 /// The waits of each request, milliseconds, on top of its usual time.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Injected {
+pub struct Injected {
+    /// For a connection of the pool.
     pub pool: f64,
+    /// For another service.
     pub downstream: f64,
     /// Between app and database, both ways together.
     pub database_network: f64,
+    /// In front of execution, in the database.
     pub admission: f64,
+    /// For a lock.
     pub lock: f64,
+    /// While the statement runs.
     pub execution: f64,
     /// Between client and app.
     pub network: f64,
+    /// In the app itself.
     pub app: f64,
     /// Further database calls, each of 1 ms.
     pub calls: i64,
 }
 
 /// Nothing is injected.
-pub(crate) const NONE: Injected = Injected {
+pub const NONE: Injected = Injected {
     pool: 0.0,
     downstream: 0.0,
     database_network: 0.0,
@@ -44,19 +51,23 @@ pub(crate) const NONE: Injected = Injected {
     calls: 0,
 };
 
-/// Who tells.
+/// The sources that report.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ReportingSources {
+pub struct ReportingSources {
+    /// Spans of the app.
     pub spans: bool,
+    /// Single statements of the server.
     pub executions: bool,
     /// Packets of the server's side, and of the client's.
     pub wire: (bool, bool),
+    /// The server's tables of its thread pool.
     pub pool_tables: bool,
     /// Whether statements have their trace id in them.
     pub trace_in_statements: bool,
 }
 
-pub(crate) const ALL: ReportingSources = ReportingSources {
+/// All of them.
+pub const ALL: ReportingSources = ReportingSources {
     spans: true,
     executions: true,
     wire: (true, true),
@@ -64,7 +75,8 @@ pub(crate) const ALL: ReportingSources = ReportingSources {
     trace_in_statements: true,
 };
 
-pub(crate) fn trace(i: i64) -> String {
+/// The trace id of request `i`.
+pub fn trace(i: i64) -> String {
     format!("{:032x}", 0xabc0_0000 + i as u128)
 }
 
@@ -98,7 +110,7 @@ impl Line<'_> {
 }
 
 /// The recording.
-pub(crate) fn made(injected: Injected, told: ReportingSources) -> SyntheticRecording {
+pub fn made(injected: Injected, told: ReportingSources) -> SyntheticRecording {
     let slow = |second: i64| if second >= CALM_S { injected } else { Injected::default() };
     let (mut requests, mut spans, mut statements, mut exchanges, mut sessions) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());

@@ -14,12 +14,12 @@ pub mod account;
 mod by_trace;
 mod calls;
 mod context;
-pub(crate) mod little;
+pub mod little;
 pub mod owner;
 mod sampling;
 mod split;
-#[cfg(test)]
-pub(crate) mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod waits;
 
 use holdup_recording::Recording;
@@ -27,19 +27,19 @@ use holdup_recording::rows::{Request, Span};
 
 pub use account::Account;
 use by_trace::ByTrace;
-pub(crate) use by_trace::trace_number;
-pub(crate) use calls::Calls;
-pub(crate) use context::Context;
+pub use by_trace::trace_number;
+pub use calls::Calls;
+pub use context::Context;
 pub use owner::{Amounts, Owner};
 pub use sampling::TraceSampling;
 use waits::{AppAccount, account_of};
-pub(crate) use waits::{Resource, Wait};
+pub use waits::{Resource, Wait};
 
-use holdup_signals::View;
-use holdup_signals::client::{is_latency, response_ms};
+use crate::View;
+use crate::client::{is_latency, response_ms};
 
 /// Everything that reports single requests, by trace id.
-pub(crate) struct Sources<'a> {
+pub struct Sources<'a> {
     spans: ByTrace<'a, Span>,
     calls: Calls<'a>,
 }
@@ -63,6 +63,7 @@ impl<'a> Sources<'a> {
         account_of(self.spans.get(trace))
     }
 
+    /// Both sides of `request`; only the client's without a trace.
     pub fn account(&self, request: &'a Request, around: &Context) -> Account<'a> {
         let Some(trace) = trace_of(request) else { return account::account(request, None, &[], &[], around) };
         let sessions: Vec<_> = self.calls.sessions_of(trace).collect();
@@ -71,7 +72,7 @@ impl<'a> Sources<'a> {
 }
 
 /// The trace of a request.
-pub(crate) fn trace_of(request: &Request) -> Option<u128> {
+pub fn trace_of(request: &Request) -> Option<u128> {
     request.trace_id.as_deref().and_then(trace_number)
 }
 
@@ -88,7 +89,7 @@ pub struct Accounts<'a> {
 
 impl<'a> Accounts<'a> {
     /// The accounts of `requests` in `view`.
-    pub(crate) fn join(sources: &Sources<'a>, requests: &[&'a Request], view: &View<'_>) -> Self {
+    pub fn join(sources: &Sources<'a>, requests: &[&'a Request], view: &View<'_>) -> Self {
         let around = Context::collect(view);
         let with_time = requests.iter().copied().filter(|r| is_latency(r));
         let all: Vec<Account<'a>> = with_time.map(|request| sources.account(request, &around)).collect();
@@ -134,7 +135,7 @@ impl<'a> Accounts<'a> {
 }
 
 /// From this share (0-1) of joined requests they stand for all.
-pub(crate) const SPEAKS: f64 = 0.5;
+pub const SPEAKS: f64 = 0.5;
 
 /// Requests that `some` stand for as a share of those that `all` stand for.
 fn ratio<'x, 'a: 'x>(some: impl Iterator<Item = &'x Account<'a>>, all: &[Account<'a>]) -> f64 {
@@ -143,10 +144,7 @@ fn ratio<'x, 'a: 'x>(some: impl Iterator<Item = &'x Account<'a>>, all: &[Account
 }
 
 /// Mean of `value` over the requests that `accounts` stand for; 0 without any.
-pub(crate) fn mean<'x, 'a: 'x>(
-    accounts: impl Iterator<Item = &'x Account<'a>>,
-    value: impl Fn(&Account<'a>) -> f64,
-) -> f64 {
+pub fn mean<'x, 'a: 'x>(accounts: impl Iterator<Item = &'x Account<'a>>, value: impl Fn(&Account<'a>) -> f64) -> f64 {
     let (sum, count) = accounts.fold((0.0, 0.0), |(sum, count), a| {
         let n = a.request.count() as f64;
         (sum + value(a) * n, count + n)

@@ -2,14 +2,14 @@
 
 /// A trace id: 32 hex digits as a number. None for anything else, and for the all-zero id, which is
 /// invalid.
-pub(crate) fn trace_number(text: &str) -> Option<u128> {
+pub fn trace_number(text: &str) -> Option<u128> {
     // A sign would be taken for a digit.
     let is_hex = text.len() == 32 && text.bytes().all(|b| b.is_ascii_hexdigit());
     is_hex.then(|| u128::from_str_radix(text, 16).ok()).flatten().filter(|id| *id != 0)
 }
 
 /// Rows with a trace id, by that id; those of one trace in order of `at`.
-pub(crate) struct ByTrace<'a, T> {
+pub struct ByTrace<'a, T> {
     rows: Vec<(u128, i64, &'a T)>,
 }
 
