@@ -1,6 +1,7 @@
 //! A burst has ended: a disk that was fast for a while is back at its baseline.
 
-use super::parts::ceiling::{self, level_evidence};
+use super::parts::ceiling;
+use super::parts::ceiling::level::level_evidence;
 use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, percent};
 use crate::case::Case;
 use crate::resources::volume::level::{self, AtCeiling, at_ceiling, rate};

@@ -204,8 +204,7 @@ impl ThrottledSource<'_> {
 
     /// Share (0-1) of the time it was stopped. The kernel adds up the stops of all run queues.
     fn stopped_share(&self, view: &View<'_>) -> f64 {
-        let queues = self.quota.cpus().ceil().max(1.0);
-        (self.stopped_seconds.delta / queues / view.window.seconds()).min(1.0)
+        (self.stopped_seconds.delta / self.quota.cpus().ceil().max(1.0) / view.window.seconds()).min(1.0)
     }
 
     /// A request that arrives in a stop waits for its end, and for earlier requests: about a stop's

@@ -1,7 +1,8 @@
 //! A disk does all the operations per second that it may: a limit on their number, whatever their
 //! size.
 
-use super::parts::ceiling::{self, level_evidence, weights};
+use super::parts::ceiling::level::level_evidence;
+use super::parts::ceiling::{self, weights};
 use super::parts::cgroup_limit;
 use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, bytes, ms, percent, thousands};
 use crate::case::Case;

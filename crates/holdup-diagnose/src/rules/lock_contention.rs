@@ -58,8 +58,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
     let waiters = locks::waiters(case, &view, &["observed_at", "source", "true_state", "blocked_by", "digest_text"])?;
     let (mean_waiting, instants, own_ratio) = (waiters.mean(), waiters.instants, waiters.own_ratio());
-    let aside = waiters.aside as f64 / instants;
-    let waiting = waiters.own;
+    let (aside, waiting) = (waiters.aside as f64 / instants, waiters.own);
     let completed = case.completed_in(view.window)?.max(1.0);
     // Little's law: waiters = rate x wait.
     let little = mean_waiting / (completed / view.window.seconds()) * 1e3;

@@ -112,6 +112,8 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let ways = ways(&view, completed)?;
     let transfer = transfer(case)?;
     let unsent = unacked(&view);
+    // The queue in front of it ranks first, then its throughput.
+    let rank = |way: &InterfaceDirection| way.queue_ms() + way.level.level / 1e12;
     let Some(fullest) = ways.iter().filter(|w| w.is_full()).max_by(|a, b| rank(a).total_cmp(&rank(b))) else {
         let text = match ways.iter().max_by(|a, b| a.level.level.total_cmp(&b.level.level)) {
             Some(way) => {
@@ -176,11 +178,6 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         ),
         role: Role::Root,
     }))
-}
-
-/// The queue in front of it ranks first, then its throughput.
-fn rank(way: &InterfaceDirection) -> f64 {
-    way.queue_ms() + way.level.level / 1e12
 }
 
 /// Every direction of every interface that carries the requests.

@@ -1,6 +1,7 @@
 //! A disk or volume moves all the bytes that it may, reads and writes together.
 
-use super::parts::ceiling::{self, level_evidence, origin, raise, weights};
+use super::parts::ceiling::level::level_evidence;
+use super::parts::ceiling::{self, origin, raise, weights};
 use super::{Doc, Judge, MATTERS, Outcome, Rule, RuleFinding, ms};
 use crate::case::Case;
 use crate::resources::disk::{what_it_does, who};

@@ -1,9 +1,11 @@
 //! Each change of a row updates many indexes, some of which no statement reads.
 
 mod added;
+mod writes;
 
 use holdup_recording::{Labels, metrics};
 
+use self::writes::writes;
 use super::parts::clearing::or_by_disk;
 use super::parts::identifier;
 use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, bytes, ms, percent, thousands};
@@ -11,7 +13,6 @@ use crate::case::Case;
 use crate::strength::{FAIR, WEAK};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::tables::{POSTGRESQL, TableWrites};
-use holdup_signals::written::{Change, changed};
 use holdup_signals::{Missing, View};
 
 /// The rule.
@@ -172,31 +173,6 @@ fn blocks_read(view: &View<'_>, table: &TableWrites, kind: &str) -> f64 {
     let labels = [("database", table.database.as_str()), ("table", table.table.as_str())];
     let metric = format!("postgresql_statio_tables_{kind}_blks_read");
     view.counter_where(|s| s == table.source, &metric, &labels, "").map_or(0.0, |c| c.delta)
-}
-
-/// Milliseconds of a request that statements writing `table` take longer than in the baseline
-/// window, and the one that takes most.
-fn writes(case: &Case<'_>, table: &TableWrites) -> Result<(f64, Option<Evidence>), Missing> {
-    let each = |view: &View<'_>| -> Result<f64, Missing> {
-        let completed = case.completed_in(view.window)?.max(1.0);
-        let all = view.executed(&["digest_text"])?;
-        let own = all.iter().filter(|of| writes_to(&of.text, &table.table));
-        Ok(own.map(|of| of.seconds).fold(0.0, |sum, s| sum + s) / completed * 1e3)
-    };
-    let view = case.slow();
-    let before = case.calm().and_then(|calm| each(&calm).ok()).unwrap_or(0.0);
-    let now = each(&view)?;
-    let all = view.executed(&["digest_text"])?;
-    let most = all.iter().find(|of| writes_to(&of.text, &table.table)).map(|of| {
-        let text = format!("most of it is: {}", of.text);
-        view.digest_evidence(of, "duration_ns", format!("{:.1} s", of.seconds), "", text)
-    });
-    Ok(((now - before).max(0.0), most))
-}
-
-fn writes_to(text: &str, table: &str) -> bool {
-    use holdup_signals::written::bare;
-    changed(text).is_some_and(|(change, name)| change != Change::Delete && name == bare(table))
 }
 
 #[cfg(test)]

@@ -1,13 +1,15 @@
 //! Nothing is broken; there is more load than before.
 
+mod rise;
+
 use holdup_recording::{Labels, metrics};
 
-use super::{Doc, Judge, Others, Outcome, Role, Rule, RuleFinding, percent, timing};
+use self::rise::{Rise, SPIKE_FACTOR, arrivals};
+use super::{Doc, Judge, Others, Outcome, Role, Rule, RuleFinding, percent};
 use crate::case::Case;
 use crate::resources::cpu;
-use crate::strength::{FAIR, STRONG, Strength, WEAK};
+use crate::strength::{STRONG, WEAK};
 use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::latency::TRANSACTIONS;
 use holdup_signals::{Counter, Missing, View};
 
 /// The rule.
@@ -27,97 +29,6 @@ pub const RULE: Rule = Rule {
     },
     judge: Judge::Beside(judge),
 };
-
-/// Noise and daily drift change a rate by less than this factor.
-const SPIKE_FACTOR: f64 = 1.5;
-
-/// Counts come in bursts: chance moves them by this many times what it would with single events.
-const BURSTS: f64 = 2.0;
-
-/// Share (0-1) of the calls whose statements may have risen less: holdup's own, and jobs.
-const FEWER: f64 = 0.25;
-
-/// More requests or statements per second than in the baseline window.
-struct Rise {
-    /// Rate now and before, per second.
-    now: f64,
-    before: f64,
-    /// The factor that holds in nineteen cases of twenty.
-    least: f64,
-    evidence: Evidence,
-    weight: Strength,
-}
-
-impl Rise {
-    fn new(now: (f64, f64), before: (f64, f64), evidence: Evidence, weight: Strength) -> Self {
-        let error = (BURSTS / now.1.max(1.0) + BURSTS / before.1.max(1.0)).sqrt();
-        let least = now.0 / before.0.max(1e-9) * (-1.645 * error).exp();
-        Self { now: now.0, before: before.0, least, evidence, weight }
-    }
-
-    fn factor(&self) -> f64 {
-        self.now / self.before.max(1e-9)
-    }
-
-    /// Requests that the app served, of all clients.
-    fn by_app(slow: &View<'_>, calm: &View<'_>) -> Result<Self, Missing> {
-        let metric = format!("{}_count", timing::HTTP_SERVER);
-        Self::by_counter(slow, calm, &metric, "requests/s", FAIR)
-    }
-
-    fn by_counter(
-        slow: &View<'_>,
-        calm: &View<'_>,
-        metric: &str,
-        unit: &str,
-        weight: Strength,
-    ) -> Result<Self, Missing> {
-        let of = |view: &View<'_>| view.counter(metric, &[], timing::APP_METRICS);
-        let (now, before) = (of(slow)?, of(calm)?);
-        let text = format!("{:.0} {unit}, against {:.0} in the baseline window", now.rate(), before.rate());
-        let evidence = now.evidence(format!("{:.0}/s", now.rate()), format!("{:.0}/s", before.rate()), text);
-        Ok(Self::new((now.rate(), now.delta), (before.rate(), before.delta), evidence, weight))
-    }
-
-    /// Statements: by how much three quarters of those that ran before run more often. A request that
-    /// reads row by row, or another mix, raises the rate of some statements only.
-    fn by_statements(slow: &View<'_>, calm: &View<'_>) -> Result<Self, Missing> {
-        let mix = slow.mix(&[slow.window], calm, &[calm.window])?;
-        let mut ratios: Vec<(f64, f64)> = mix
-            .statements
-            .iter()
-            .filter(|of| of.calls.1 > 0.0)
-            .map(|of| {
-                let (now, before) = mix.rates(of);
-                (now / before.max(1e-9), of.calls.1)
-            })
-            .collect();
-        ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let least = ratios.iter().map(|(_, calls)| calls).sum::<f64>() * FEWER;
-        let mut below = 0.0;
-        let middle = ratios.iter().find(|(_, calls)| {
-            below += calls;
-            below >= least
-        });
-        let factor = middle.map_or(0.0, |(factor, _)| *factor);
-        let before = mix.rate().1;
-        let text = format!(
-            "three quarters of the calls that were made before are made {factor:.1} times as often or more: {before:.0}/s, now {:.0}/s in all",
-            mix.rate().0
-        );
-        let evidence = mix.evidence(slow.window, None, format!("{factor:.1} times"), "once".to_owned(), text);
-        Ok(Self::new((factor * before, mix.calls.0), (before, mix.calls.1), evidence, FAIR))
-    }
-}
-
-/// Who sends what is best known by the app; the database counts statements of everybody.
-fn arrivals(slow: &View<'_>, calm: &View<'_>) -> Result<Rise, Missing> {
-    Rise::by_app(slow, calm).or_else(|_| Rise::by_statements(slow, calm)).or_else(|_| {
-        // A count of all statements does not tell whether they are the same.
-        let all = |metric: &str| Rise::by_counter(slow, calm, metric, "statements/s", WEAK);
-        all(metrics::mysql::GLOBAL_STATUS_QUESTIONS.name).or_else(|_| all(TRANSACTIONS))
-    })
-}
 
 /// More work per request than this factor means that something became more expensive.
 const SAME_WORK: f64 = 1.5;
@@ -177,13 +88,12 @@ fn scheduled(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
     let own_factor = own.as_ref().map_or(1.0, Rise::factor);
     let beside = calm.filter(|_| !is_searched && own_factor < SPIKE_FACTOR);
     let beside = beside.and_then(|calm| arrivals(&case.view(slow), &calm).ok()).filter(|rise| rise.weight > WEAK);
-    let is_rise = |rise: &Rise| rise.factor() >= SPIKE_FACTOR && rise.least >= SPIKE_FACTOR;
-    if let Some(rise) = own.filter(is_rise)
+    if let Some(rise) = own.filter(Rise::is_clear)
         && let Some(work) = ran_out(case, others)?
     {
         return Ok(Outcome::Found(found(case, rise, Some(work))));
     }
-    if let Some(rise) = beside.filter(is_rise) {
+    if let Some(rise) = beside.filter(Rise::is_clear) {
         return Ok(Outcome::Found(found(case, rise, ran_out_of_any(case, others))));
     }
     let text = format!("the load was the one you asked for ({now:.0}/s), so there was no spike");
@@ -217,12 +127,15 @@ fn ran_out(case: &Case<'_>, others: &Others) -> Result<Option<Evidence>, Missing
         if now > SAME_WORK * before || !is_services_own(rule, &slow, used.delta) {
             continue;
         }
-        let ratio = now / before.max(f64::MIN_POSITIVE);
-        let text =
-            format!("a request used {ratio:.2} times the {what} of the baseline window: no part became more expensive");
-        return Ok(Some(used.evidence(format!("{ratio:.2} times"), "more", text)));
+        return Ok(Some(says_same(&used, now / before.max(f64::MIN_POSITIVE), what)));
     }
     untold.map_or(Ok(None), Err)
+}
+
+fn says_same(used: &Counter, ratio: f64, what: &str) -> Evidence {
+    let text =
+        format!("a request used {ratio:.2} times the {what} of the baseline window: no part became more expensive");
+    used.evidence(format!("{ratio:.2} times"), "more", text)
 }
 
 /// The same, or a number of workers, connections or threads that ran out: for a load of others. The
@@ -243,9 +156,7 @@ fn same_work(case: &Case<'_>, others: &Others, slow: &View<'_>, calm: &View<'_>)
     };
     let ((now, used), (before, _)) = (each(slow)?, each(calm)?);
     let ratio = now / before.max(f64::MIN_POSITIVE);
-    let text =
-        format!("a request used {ratio:.2} times the CPU time of the baseline window: no part became more expensive");
-    (ratio <= SAME_WORK).then(|| used.evidence(format!("{ratio:.2} times"), "more", text))
+    (ratio <= SAME_WORK).then(|| says_same(&used, ratio, "CPU time"))
 }
 
 /// Whether the watched processes use most of the CPU time in use. For disks and network this is

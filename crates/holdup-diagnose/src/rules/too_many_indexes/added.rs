@@ -5,7 +5,7 @@ use holdup_recording::metrics;
 use holdup_signals::View;
 use holdup_signals::evidence::{Evidence, Fix};
 
-use super::writes_to;
+use super::writes::writes_to;
 use crate::case::Case;
 use crate::resources::indexes::{AddedIndexes, added};
 use crate::resources::is_felt;
