@@ -301,8 +301,8 @@ impl<'a> Case<'a> {
 
     /// Requests that ended within `window` after they had reached the service: successful ones, and
     /// given-up ones, which were served for as long. The time that threads and sessions spent is
-    /// shared among them. Without request rows it is the count of the app's metrics, of the proxy's
-    /// requests, of the database's statements, or of its volume's operations.
+    /// shared among them. Without request rows it is the count of the app's metrics, of its server's
+    /// or the proxy's requests, of the database's statements, or of its volume's operations.
     ///
     /// # Errors
     /// If nothing was recorded that counts any of these.
@@ -312,7 +312,7 @@ impl<'a> Case<'a> {
         }
         if self.origin != Origin::Client {
             let view = self.view(window);
-            if matches!(self.origin, Origin::Volume | Origin::Proxy | Origin::DatabaseStatements) {
+            if matches!(self.origin, Origin::Volume | Origin::Proxy | Origin::AppServer | Origin::DatabaseStatements) {
                 let within = self.client.seconds.iter().filter(|s| window.contains(s.window.from));
                 return Ok(within.map(|s| s.offered).sum::<u64>() as f64);
             }

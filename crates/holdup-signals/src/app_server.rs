@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use holdup_recording::{Labels, metrics};
 
 use super::{View, Window};
-use crate::Evidence;
+use crate::{Evidence, timing};
 pub use downstream::DownstreamService;
 pub use outside::Outside;
 
@@ -106,6 +106,12 @@ const TELLERS: &[Teller] = &[
         is_self_reported: false,
     },
 ];
+
+/// Counters of the requests that a server answered: its own, and that of the app's HTTP metrics.
+pub fn request_counters() -> impl Iterator<Item = String> {
+    let own = TELLERS.iter().filter_map(|teller| teller.served).map(str::to_owned);
+    own.chain([format!("{}_count", timing::HTTP_SERVER)])
+}
 
 /// A server's workers by its own figures.
 #[derive(Clone, Debug)]

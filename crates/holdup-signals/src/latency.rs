@@ -1,5 +1,6 @@
 //! Which source measured response time. The client's own requests are best. Where holdup only
-//! watched, the app's HTTP metrics stand for them, or else a proxy in front of it. Without either,
+//! watched, the app's HTTP metrics stand for them, or else a proxy in front of it; beside the former
+//! the requests that the kernel sees in front of the app's server and in it. Without any of these,
 //! the time that the service's statements take does, by the server's counters; and the time that
 //! they wait in the database, by Little's law (sessions waiting = rate x wait), which also has what
 //! the server does not count as their time. Execution is left out there, because a batch job's long
@@ -11,9 +12,10 @@
 //! requests.
 
 mod proxy;
+mod server;
 mod statements;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use holdup_recording::metrics;
 use holdup_recording::rows::Request;
@@ -29,8 +31,12 @@ use crate::timing;
 pub enum Origin {
     /// The client, request by request.
     Client,
-    /// The app's HTTP server metrics.
+    /// The app's HTTP server metrics: a histogram.
     AppMetrics,
+    /// The same without buckets: a mean for each interval.
+    AppMeans,
+    /// The requests that the kernel sees with the app's server, and their rate, by Little's law.
+    AppServer,
     /// A proxy's requests in flight and their rate, by Little's law.
     Proxy,
     /// The database's counters of the statements that it is sent all the time.
@@ -42,11 +48,17 @@ pub enum Origin {
 }
 
 impl Origin {
+    /// Whether it counts requests, and not statements or operations of a volume.
+    pub fn counts_requests(self) -> bool {
+        matches!(self, Self::Client | Self::AppMetrics | Self::AppMeans | Self::AppServer | Self::Proxy)
+    }
+
     /// The source in words.
     pub fn whose(self) -> &'static str {
         match self {
             Self::Client => "as the client measured it",
-            Self::AppMetrics => "by the app's metrics",
+            Self::AppMetrics | Self::AppMeans => "by the app's metrics",
+            Self::AppServer => "by the requests with the app's server",
             Self::Proxy => "by the proxy's requests in flight",
             Self::DatabaseStatements => "by the database's counters of statements",
             Self::DatabaseSessions => "by the database's sessions",
@@ -61,6 +73,10 @@ impl Origin {
         match self {
             Origin::Client => text.to_owned(),
             Origin::AppMetrics => format!("{text}; by the app's own HTTP metrics"),
+            Origin::AppMeans => format!("{text}; a mean, by the app's own HTTP metrics"),
+            Origin::AppServer => {
+                format!("{text}; by the connections that wait for the app's server or an answer of it, by Little's law")
+            }
             Origin::Proxy => format!("{text}; by the proxy in front of the app, by Little's law"),
             Origin::DatabaseStatements => format!("{text}; only a mean statement in the database, by its counters"),
             Origin::DatabaseSessions => {
@@ -74,15 +90,22 @@ impl Origin {
 }
 
 /// The measurements in `whole` that say how requests fared, best first: those of the outermost
-/// boundary that any source measured. Several only where the database is that boundary, since each
-/// of its accounts lacks a part. At least one, which may be empty.
+/// boundary that any source measured. Several where each lacks a part: the app's own timing lacks
+/// what waits in front of it, and each account of the database some of its waits. At least one,
+/// which may be empty.
 pub fn measured(requests: &[&Request], index: &Index, whole: Window) -> Vec<(ClientView, Origin)> {
     if !requests.is_empty() {
         return vec![(ClientView::from_requests(requests.iter().copied()), Origin::Client)];
     }
-    let app = from_histogram(index, whole);
-    if !app.seconds.is_empty() {
-        return vec![(app, Origin::AppMetrics)];
+    let histogram = from_histogram(index, whole);
+    let (app, origin) = match histogram.seconds.is_empty() {
+        true => (from_means(index, whole), Origin::AppMeans),
+        false => (histogram, Origin::AppMetrics),
+    };
+    let mut all = vec![(app, origin), (server::seconds(index, whole), Origin::AppServer)];
+    all.retain(|(view, _)| !view.seconds.is_empty());
+    if all.first().is_some_and(|(_, origin)| *origin != Origin::AppServer) {
+        return all;
     }
     let proxy = proxy::seconds(index, whole);
     if !proxy.seconds.is_empty() {
@@ -90,8 +113,7 @@ pub fn measured(requests: &[&Request], index: &Index, whole: Window) -> Vec<(Cli
     }
     let mysql = from_sessions(index, whole);
     let sessions = if mysql.seconds.is_empty() { from_processes(index, whole) } else { mysql };
-    let mut all =
-        vec![(statements::view(index, whole), Origin::DatabaseStatements), (sessions, Origin::DatabaseSessions)];
+    all.extend([(statements::view(index, whole), Origin::DatabaseStatements), (sessions, Origin::DatabaseSessions)]);
     all.retain(|(view, _)| !view.seconds.is_empty());
     if all.is_empty() {
         let volume = from_volume(index, whole);
@@ -185,6 +207,43 @@ fn from_histogram(index: &Index, whole: Window) -> ClientView {
         })
     });
     ClientView { seconds: seconds.collect() }
+}
+
+/// Intervals between scrapes of the app's HTTP metrics without buckets: the mean of the requests
+/// that ended. Of several apps, which are read at different instants, the one with most requests.
+fn from_means(index: &Index, whole: Window) -> ClientView {
+    let counter = format!("{}_count", timing::HTTP_SERVER);
+    let sources: BTreeSet<&str> = index.series(&counter, &[]).map(|((source, _), _)| source.as_str()).collect();
+    let of_source = |source: &str| {
+        let totals = |metric: &str| {
+            let mut totals: BTreeMap<i64, f64> = BTreeMap::new();
+            for (_, series) in index.series(metric, &[]).filter(|((of, _), _)| of == source) {
+                let within = series.iter().filter(|(at, _)| whole.contains(*at));
+                within.for_each(|&(at, n)| *totals.entry(at).or_default() += n);
+            }
+            totals
+        };
+        let sums = totals(&format!("{}_sum", timing::HTTP_SERVER));
+        let instants: Vec<(i64, f64)> = totals(&counter).into_iter().collect();
+        instants.windows(2).filter_map(|pair| mean_between(&sums, pair[0], pair[1])).collect::<Vec<Second>>()
+    };
+    let all = sources.into_iter().map(of_source);
+    let seconds = all.max_by_key(|seconds| seconds.iter().map(|second| second.offered).sum::<u64>());
+    ClientView { seconds: seconds.unwrap_or_default() }
+}
+
+/// The requests that ended between two scrapes, by the sums of their times and their counts.
+fn mean_between(sums: &BTreeMap<i64, f64>, (from, before): (i64, f64), (to, after): (i64, f64)) -> Option<Second> {
+    let (took_s, ended) = (sums.get(&to)? - sums.get(&from)?, after - before);
+    let offered = ended.round() as u64;
+    // A fall means a restart.
+    (offered > 0 && took_s >= 0.0).then(|| Second {
+        window: Window { from, to },
+        offered,
+        errors: 0,
+        response_ms: Distribution::from_counts([(took_s / ended * 1e3, offered)]),
+        waiting_ms: None,
+    })
 }
 
 /// A bucket's upper bound in seconds as text, in milliseconds.

@@ -6,7 +6,6 @@ use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent, 
 use crate::case::Case;
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_signals::evidence::Fix;
-use holdup_signals::latency::Origin;
 use holdup_signals::mix::{Mix, Statement};
 use holdup_signals::{Missing, Window};
 
@@ -125,7 +124,7 @@ fn compare(case: &Case<'_>) -> Result<Outcome, Missing> {
 /// requests are called more often by that factor, and are not new for it. 1 if only statements are
 /// counted.
 fn times_as_many(case: &Case<'_>, per_second: f64, outside: &[Window]) -> f64 {
-    if !matches!(case.origin, Origin::Client | Origin::AppMetrics | Origin::Proxy) {
+    if !case.origin.counts_requests() {
         return 1.0;
     }
     let before: f64 = outside.iter().filter_map(|window| case.completed_in(*window).ok()).sum();

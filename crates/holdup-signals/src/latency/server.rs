@@ -1,0 +1,115 @@
+//! Response time by the app server as the kernel sees it: connections that wait to be accepted and
+//! those on which an answer is due, over the requests that were answered (Little's law). Unlike the
+//! app's own timing it contains the queue in front of the server.
+
+use std::collections::BTreeMap;
+
+use holdup_recording::metrics;
+
+use super::{ClientView, Distribution, Index, Second, Window};
+use crate::app_server::request_counters;
+
+/// Connections set up and not accepted, and those on which an answer is due.
+const IN_FLIGHT: [&str; 2] = [metrics::tcp::ACCEPT_QUEUE_LENGTH.name, metrics::server::ANSWERING_CONNECTIONS.name];
+
+/// Intervals in which a counter of requests rose, of the watched server with the most requests in
+/// flight. Empty without such a counter, or if holdup did not see the server's connections.
+pub(super) fn seconds(index: &Index, whole: Window) -> ClientView {
+    let sources: Vec<&str> = {
+        let of = index.series(IN_FLIGHT[1], &[]).map(|((source, _), _)| source.as_str());
+        let mut sources: Vec<&str> = of.filter(|source| source.starts_with("server:")).collect();
+        sources.dedup();
+        sources
+    };
+    let in_flight = sources.into_iter().map(|source| levels(index, source, whole));
+    let sum = |levels: &BTreeMap<i64, f64>| levels.values().sum::<f64>();
+    let Some(in_flight) = in_flight.max_by(|a, b| sum(a).total_cmp(&sum(b))) else { return ClientView::default() };
+    let all = request_counters().map(|metric| rises(index, &metric, whole));
+    let count = |rises: &Vec<Rise>| rises.iter().map(|rise| rise.requests).sum::<f64>();
+    let rises = all.max_by(|a, b| count(a).total_cmp(&count(b))).unwrap_or_default();
+    let second = |rise: Rise| {
+        let seen: Vec<f64> = in_flight.range(rise.window.from..=rise.window.to).map(|(_, n)| *n).collect();
+        let mean = (!seen.is_empty()).then(|| seen.iter().sum::<f64>() / seen.len() as f64)?;
+        let ms = mean / (rise.requests / rise.window.seconds()) * 1e3;
+        let offered = rise.requests.round() as u64;
+        let response_ms = Distribution::from_counts([(ms, offered)]);
+        Some(Second { window: rise.window, offered, errors: 0, response_ms, waiting_ms: None })
+    };
+    ClientView { seconds: rises.into_iter().filter_map(second).collect() }
+}
+
+/// Requests in flight at each instant at which both of [`IN_FLIGHT`] were read.
+fn levels(index: &Index, source: &str, whole: Window) -> BTreeMap<i64, f64> {
+    let [waiting, answering] = IN_FLIGHT.map(|metric| {
+        let mut levels: BTreeMap<i64, f64> = BTreeMap::new();
+        for (_, series) in index.series(metric, &[]).filter(|((of, _), _)| of == source) {
+            series.iter().for_each(|&(at, value)| *levels.entry(at).or_default() += value);
+        }
+        levels
+    });
+    let both = answering.into_iter().filter_map(|(at, n)| Some((at, n + waiting.get(&at)?)));
+    both.filter(|(at, _)| whole.contains(*at)).collect()
+}
+
+/// Requests that a server counted between two of its reports.
+struct Rise {
+    window: Window,
+    requests: f64,
+}
+
+/// A server may report less often than it is asked: intervals end where its count rises.
+fn rises(index: &Index, metric: &str, whole: Window) -> Vec<Rise> {
+    let mut totals: BTreeMap<i64, f64> = BTreeMap::new();
+    for (_, series) in index.series(metric, &[]) {
+        series.iter().filter(|(at, _)| whole.contains(*at)).for_each(|&(at, n)| *totals.entry(at).or_default() += n);
+    }
+    let mut rises = Vec::new();
+    let mut last: Option<(i64, f64)> = None;
+    for (at, total) in totals {
+        match last {
+            Some((_, before)) if total == before => continue,
+            // A fall means a restart.
+            Some((from, before)) if total > before => {
+                rises.push(Rise { window: Window { from, to: at }, requests: total - before });
+            }
+            _ => {}
+        }
+        last = Some((at, total));
+    }
+    rises
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Origin, measured};
+    use super::*;
+    use crate::testing::SyntheticRecording;
+
+    #[test]
+    fn the_queue_in_front_of_a_server_belongs_to_its_requests() {
+        let made = SyntheticRecording::new(10)
+            .gauge("server:80", "tcp_accept_queue_length", &[("port", "80")], 6.0)
+            .gauge("server:80", "server_answering_connections", &[], 4.0)
+            .counted("puma:x", "puma_requests_total", &[], |second| 40.0 * (second / 2 * 2) as f64);
+        let seen = made.seen(|view| measured(&[], view.index, Window { from: 0, to: i64::MAX }));
+        let (view, origin) = &seen[0];
+        assert_eq!((view.seconds.len(), *origin), (5, Origin::AppServer), "Puma tells every two seconds");
+        assert_eq!(view.seconds[2].response_ms, Distribution::from_counts([(250.0, 80)]));
+        let uncounted = made.without("puma_requests_total");
+        assert!(uncounted.seen(|view| seconds(view.index, Window { from: 0, to: i64::MAX }).seconds.is_empty()));
+    }
+
+    #[test]
+    fn the_apps_own_time_comes_first_and_may_be_a_mean() {
+        let app = "prometheus:app";
+        let made = SyntheticRecording::new(10)
+            .gauge("server:80", "tcp_accept_queue_length", &[("port", "80")], 6.0)
+            .gauge("server:80", "server_answering_connections", &[], 4.0)
+            .counter(app, "http_server_request_duration_seconds_sum", &[], 2.0)
+            .counter(app, "http_server_request_duration_seconds_count", &[], 50.0);
+        let seen = made.seen(|view| measured(&[], view.index, Window { from: 0, to: i64::MAX }));
+        let means: Vec<_> =
+            seen.iter().map(|(view, origin)| (*origin, view.seconds[3].response_ms.mean().unwrap().round())).collect();
+        assert_eq!(means, [(Origin::AppMeans, 40.0), (Origin::AppServer, 200.0)]);
+    }
+}
