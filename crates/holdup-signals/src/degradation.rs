@@ -110,7 +110,8 @@ impl Degradation {
         let mut degraded: Vec<bool> = seconds.iter().map(|s| is_degraded(s, objectives, reference)).collect();
         let levels = levels(seconds, calm);
         let missed: Vec<&Objective> = objectives.iter().filter(|o| o.missed.is_some()).collect();
-        let is_sustained = objectives.is_empty() && is_sustained(seconds, &degraded);
+        let is_long = objectives.is_empty() && is_sustained(seconds, &degraded);
+        let stalled: Vec<bool> = seconds.iter().map(|s| is_slow(s, reference)).collect();
         let (text, is_slow) = if !missed.is_empty() {
             let texts: Vec<&str> = missed.iter().filter_map(|o| o.missed.as_deref()).collect();
             // A missed rate says nothing about the reason: the seconds do.
@@ -120,12 +121,16 @@ impl Degradation {
                 _ => true,
             };
             (texts.join("; "), missed.iter().any(of_time))
-        } else if is_sustained {
+        } else if is_long {
             what_rose(seconds, reference, operations)
         } else if let Some(worst) = worst(&levels) {
             let within = |s: &Second| levels.iter().any(|e| e.window.contains(s.window.from));
             degraded = seconds.iter().map(within).collect();
             (what_stood(worst, objectives), true)
+        } else if is_sustained(seconds, &stalled) {
+            // Too short for a level, and too short to miss an objective over all of the time.
+            degraded = stalled;
+            what_rose(seconds, reference, operations)
         } else {
             return None;
         };
@@ -160,7 +165,7 @@ impl Degradation {
             slow_mean_ms: slow.mean().unwrap_or(0.0),
             calm_mean_ms: calm.and_then(|(_, seconds)| times(seconds).mean()).unwrap_or(0.0),
             slow_p99_ms: slow.quantile(0.99).unwrap_or(0.0),
-            severity: severity(&seconds[first..=last], !missed.is_empty() || is_sustained, noticed),
+            severity: severity(&seconds[first..=last], !missed.is_empty() || is_long, noticed),
         })
     }
 }

@@ -102,7 +102,7 @@ pub fn measured(requests: &[&Request], index: &Index, whole: Window) -> Vec<(Cli
         true => (from_means(index, whole), Origin::AppMeans),
         false => (histogram, Origin::AppMetrics),
     };
-    let mut all = vec![(app, origin), (server::seconds(index, whole), Origin::AppServer)];
+    let mut all = vec![(app, origin), (server::by_requests(index, whole), Origin::AppServer)];
     all.retain(|(view, _)| !view.seconds.is_empty());
     if all.first().is_some_and(|(_, origin)| *origin != Origin::AppServer) {
         return all;
@@ -114,6 +114,9 @@ pub fn measured(requests: &[&Request], index: &Index, whole: Window) -> Vec<(Cli
     let mysql = from_sessions(index, whole);
     let sessions = if mysql.seconds.is_empty() { from_processes(index, whole) } else { mysql };
     all.extend([(statements::view(index, whole), Origin::DatabaseStatements), (sessions, Origin::DatabaseSessions)]);
+    if all.iter().all(|(_, origin)| *origin != Origin::AppServer) {
+        all.push((server::by_statements(index, whole), Origin::AppServer));
+    }
     all.retain(|(view, _)| !view.seconds.is_empty());
     if all.is_empty() {
         let volume = from_volume(index, whole);

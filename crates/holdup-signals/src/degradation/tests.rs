@@ -104,6 +104,17 @@ fn ten_times_of_little_is_a_complaint_if_it_stays() {
     assert!(met.text.ends_with("(every objective was met)"), "{}", met.text);
 }
 
+#[test]
+fn a_stall_of_two_seconds_is_minor_where_objectives_allow_it() {
+    let stall = |at: i64| if (20..22).contains(&at) { 400.0 } else { 3.0 };
+    let rows = requests(40, 60, stall);
+    let found = find(&rows, Some("p50 < 200ms")).unwrap();
+    assert_eq!((found.slow.from, found.slow.to), (20_000_000_000, 22_000_000_000), "{}", found.text);
+    assert_eq!(found.severity, Severity::Minor);
+    let hiccup = |at: i64| if at == 20 { 400.0 } else { 3.0 };
+    assert!(find(&requests(40, 60, hiccup), Some("p50 < 200ms")).is_none(), "one second");
+}
+
 /// A twentieth of the requests waits for a lock: the middle of the seconds does not move.
 #[test]
 fn a_mean_that_doubles_is_an_episode_and_a_drift_is_none() {

@@ -12,19 +12,28 @@ use crate::app_server::request_counters;
 /// Connections set up and not accepted, and those on which an answer is due.
 const IN_FLIGHT: [&str; 2] = [metrics::tcp::ACCEPT_QUEUE_LENGTH.name, metrics::server::ANSWERING_CONNECTIONS.name];
 
+/// Counters of the database's statements or transactions.
+const STATEMENTS: [&str; 2] = [metrics::mysql::GLOBAL_STATUS_QUESTIONS.name, super::TRANSACTIONS];
+
 /// Intervals in which a counter of requests rose, of the watched server with the most requests in
 /// flight. Empty without such a counter, or if holdup did not see the server's connections.
-pub(super) fn seconds(index: &Index, whole: Window) -> ClientView {
-    let sources: Vec<&str> = {
-        let of = index.series(IN_FLIGHT[1], &[]).map(|((source, _), _)| source.as_str());
-        let mut sources: Vec<&str> = of.filter(|source| source.starts_with("server:")).collect();
-        sources.dedup();
-        sources
-    };
+pub(super) fn by_requests(index: &Index, whole: Window) -> ClientView {
+    seconds(index, whole, request_counters())
+}
+
+/// The same where no source counts requests, for each statement of the database that they sent.
+pub(super) fn by_statements(index: &Index, whole: Window) -> ClientView {
+    seconds(index, whole, STATEMENTS.into_iter().map(str::to_owned))
+}
+
+fn seconds(index: &Index, whole: Window, counters: impl Iterator<Item = String>) -> ClientView {
+    let mut sources: Vec<&str> = index.series(IN_FLIGHT[1], &[]).map(|((source, _), _)| source.as_str()).collect();
+    sources.retain(|source| source.starts_with("server:"));
+    sources.dedup();
     let in_flight = sources.into_iter().map(|source| levels(index, source, whole));
     let sum = |levels: &BTreeMap<i64, f64>| levels.values().sum::<f64>();
     let Some(in_flight) = in_flight.max_by(|a, b| sum(a).total_cmp(&sum(b))) else { return ClientView::default() };
-    let all = request_counters().map(|metric| rises(index, &metric, whole));
+    let all = counters.map(|metric| rises(index, &metric, whole));
     let count = |rises: &Vec<Rise>| rises.iter().map(|rise| rise.requests).sum::<f64>();
     let rises = all.max_by(|a, b| count(a).total_cmp(&count(b))).unwrap_or_default();
     let second = |rise: Rise| {
@@ -96,7 +105,15 @@ mod tests {
         assert_eq!((view.seconds.len(), *origin), (5, Origin::AppServer), "Puma tells every two seconds");
         assert_eq!(view.seconds[2].response_ms, Distribution::from_counts([(250.0, 80)]));
         let uncounted = made.without("puma_requests_total");
-        assert!(uncounted.seen(|view| seconds(view.index, Window { from: 0, to: i64::MAX }).seconds.is_empty()));
+        let by_statements = uncounted.clone().counter("mysql:x", "mysql_global_status_questions", &[], 50.0);
+        let seen = by_statements.seen(|view| measured(&[], view.index, Window { from: 0, to: i64::MAX }));
+        let (view, origin) = seen.last().unwrap();
+        let each = Distribution::from_counts([(200.0, 50)]);
+        assert_eq!((&view.seconds[2].response_ms, *origin), (&each, Origin::AppServer), "of a statement");
+        assert!(uncounted.seen(|view| {
+            let all = measured(&[], view.index, Window { from: 0, to: i64::MAX });
+            all.iter().all(|(view, _)| view.seconds.is_empty())
+        }));
     }
 
     #[test]
