@@ -10,11 +10,15 @@ use crate::case::Case;
 /// A smaller share (0-1) of failed requests is usual, and not what has to be explained.
 const FAILURES_MATTER: f64 = 0.01;
 
+/// What is missing where a limit was reached, a process was killed or a connection was refused, and
+/// no source counted the requests that failed of it. It happened all the same.
+pub const UNCOUNTED: &str = "how many requests failed of it";
+
 /// The share (0-1) of the episode's failed requests that were in flight in one of `windows`; 0 if
 /// hardly any failed.
 ///
 /// # Errors
-/// If requests were not recorded. If requests were not recorded.
+/// If requests were not recorded.
 pub fn failed_share(case: &Case<'_>, windows: &[Window]) -> Result<f64, Missing> {
     share_of_failed(case, windows, |_| true)
 }
@@ -29,7 +33,8 @@ pub fn unanswered_share(case: &Case<'_>, windows: &[Window]) -> Result<f64, Miss
 }
 
 fn share_of_failed(case: &Case<'_>, windows: &[Window], is_meant: impl Fn(&Request) -> bool) -> Result<f64, Missing> {
-    let rows = case.slow_requests()?;
+    let uncounted = |missing: Missing| Missing { what: UNCOUNTED.to_owned(), ..missing };
+    let rows = case.slow_requests().map_err(uncounted)?;
     let count = |wanted: &dyn Fn(&Request) -> bool| rows.iter().filter(|r| wanted(r)).map(|r| r.count()).sum::<u64>();
     let (all, bad) = (count(&|_| true), count(&|r| failed(r)));
     if case.degradation.is_none() || (bad as f64) < FAILURES_MATTER * all as f64 || bad == 0 {

@@ -2,12 +2,13 @@
 //! only if the evidence suffices.
 
 mod sentences;
+mod standing;
 
 use std::collections::BTreeMap;
 
 use holdup_recording::{Recording, clock};
 
-use self::sentences::{answer, by_counters, left_out, of_search};
+use self::sentences::{answer, by_counters, is_good_enough, left_out, of_search};
 use crate::case::{Case, Incomparable, SPOILED};
 use crate::counters::CounterJudgement;
 use crate::ledger::{self, ledger};
@@ -55,23 +56,31 @@ pub fn diagnose_against(
 
 fn judged(case: Case<'_>) -> Diagnosis {
     let mut diagnosis = Outcomes::judge(&case).answer(&case);
-    if diagnosis.verdict != Answer::Undecided {
-        diagnosis.next = next(case, &diagnosis.findings);
+    if diagnosis.verdict == Answer::Undecided {
+        return diagnosis;
     }
+    let is_quiet = case.degradation.is_none() && case.recording.manifest.load.is_none() && !is_good_enough(&case);
+    let Some(mut open) = case.laid_open() else { return diagnosis };
+    let findings = Outcomes::judge(&open).rank(&open);
+    let line = standing::line(&open, &findings).filter(|_| is_quiet);
+    if let Some((slow, text)) = open.degradation.as_mut().zip(line) {
+        (slow.text, slow.severity) = (text, Severity::Major);
+        return Outcomes::judge(&open).answer(&open);
+    }
+    diagnosis.next = next(&open, findings, &diagnosis.findings);
     diagnosis
 }
 
-/// What makes up most of the remaining time, by a second pass that has to explain all of it.
-/// Findings of the first pass, outside causes and mere consequences are not next.
-fn next(case: Case<'_>, known: &[Finding]) -> Option<Finding> {
-    let case = case.laid_open()?;
-    let findings = Outcomes::judge(&case).rank(&case).into_iter();
-    let open = findings.filter(|f| f.role != Role::Symptom && !chain::is_outside(&f.cause));
-    let mut next = open
+/// What makes up most of the remaining time, by a second pass that has to explain all of it:
+/// `findings` of the case `open`. Those of the first pass, outside causes and mere consequences are
+/// not next.
+fn next(open: &Case<'_>, findings: Vec<Finding>, known: &[Finding]) -> Option<Finding> {
+    let of_service = findings.into_iter().filter(|f| f.role != Role::Symptom && !chain::is_outside(&f.cause));
+    let mut next = of_service
         .filter(|f| f.explains_ratio >= rules::MATTERS && !known.iter().any(|k| k.cause == f.cause))
         .max_by(|a, b| a.explains_ms.total_cmp(&b.explains_ms))?;
     next.role = Role::Next;
-    place(&mut next.evidence, &case);
+    place(&mut next.evidence, open);
     Some(next)
 }
 
@@ -215,11 +224,19 @@ impl Outcomes {
         let culprit = root.map(|i| &findings[i]).filter(|_| tied.is_none());
         let disturbance = Disturbance::find(&case.view(case.whole()));
         let search = search::report(case.recording);
-        let (verdict, mut headline) = match &search {
+        let (mut verdict, mut headline) = match &search {
             _ if !is_measured => by_counters(case, counted.as_ref(), culprit),
             Some(report) => of_search(report, case, culprit, &disturbance),
             None => answer(case, culprit, tied.as_deref(), &disturbance),
         };
+        if verdict == Answer::Healthy
+            && case.recording.manifest.load.is_none()
+            && let Some(alarms) = standing::alarms(&self.not_judged)
+        {
+            verdict = Answer::Undecided;
+            headline =
+                format!("No slow request was seen, but {alarms}. No source counts the requests that failed of it.");
+        }
         if verdict == Answer::Undecided && is_measured && search.is_none() && root.is_none() {
             headline += &links::symptom_of_nothing(&findings).unwrap_or_default();
         }

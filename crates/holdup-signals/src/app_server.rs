@@ -107,10 +107,11 @@ const TELLERS: &[Teller] = &[
     },
 ];
 
-/// Counters of the requests that a server answered: its own, and that of the app's HTTP metrics.
-pub fn request_counters() -> impl Iterator<Item = String> {
-    let own = TELLERS.iter().filter_map(|teller| teller.served).map(str::to_owned);
-    own.chain([format!("{}_count", timing::HTTP_SERVER)])
+/// Counters of the requests that a server answered, its own and that of the app's HTTP metrics, and
+/// whether they are seconds old while workers are busy.
+pub fn request_counters() -> impl Iterator<Item = (String, bool)> {
+    let own = TELLERS.iter().filter_map(|teller| Some((teller.served?.to_owned(), teller.is_self_reported)));
+    own.chain([(format!("{}_count", timing::HTTP_SERVER), false)])
 }
 
 /// A server's workers by its own figures.

@@ -132,6 +132,8 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         magnitude: |storm, case| (!checkpoints::are_forced(case)).then_some(storm.explains_ms),
         is_added: false,
     },
+    // More statements at a time keep more tables open; a cache that was as small before did not change.
+    Mechanism { consequence: "table_cache_small", causes: &[LOAD], magnitude: its_own, is_added: false },
     // Threads of a group that has used up its quota stand in the run queue until its next period.
     // Opening and closing tables is CPU work, so are statements that run once for each row, and the
     // dump of a backup: where CPUs mostly do that, it explains most of the CPU shortage.

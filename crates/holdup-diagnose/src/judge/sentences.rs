@@ -57,7 +57,7 @@ pub(super) fn of_search(
 
 /// Whether objectives say that response time is good enough. One that could not be judged says
 /// nothing.
-fn is_good_enough(case: &Case<'_>) -> bool {
+pub(super) fn is_good_enough(case: &Case<'_>) -> bool {
     let state = |of: &Objective| of.judgement.state;
     !case.objectives.is_empty() && case.objectives.iter().all(|of| state(of) == State::Met)
 }

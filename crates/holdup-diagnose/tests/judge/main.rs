@@ -15,3 +15,4 @@ mod removal;
 mod sources;
 mod truth;
 mod validity;
+mod watched;

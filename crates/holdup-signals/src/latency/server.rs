@@ -23,17 +23,20 @@ pub(super) fn by_requests(index: &Index, whole: Window) -> ClientView {
 
 /// The same where no source counts requests, for each statement of the database that they sent.
 pub(super) fn by_statements(index: &Index, whole: Window) -> ClientView {
-    seconds(index, whole, STATEMENTS.into_iter().map(str::to_owned))
+    seconds(index, whole, STATEMENTS.into_iter().map(|metric| (metric.to_owned(), false)))
 }
 
-fn seconds(index: &Index, whole: Window, counters: impl Iterator<Item = String>) -> ClientView {
+fn seconds(index: &Index, whole: Window, counters: impl Iterator<Item = (String, bool)>) -> ClientView {
     let mut sources: Vec<&str> = index.series(IN_FLIGHT[1], &[]).map(|((source, _), _)| source.as_str()).collect();
     sources.retain(|source| source.starts_with("server:"));
     sources.dedup();
     let in_flight = sources.into_iter().map(|source| levels(index, source, whole));
     let sum = |levels: &BTreeMap<i64, f64>| levels.values().sum::<f64>();
     let Some(in_flight) = in_flight.max_by(|a, b| sum(a).total_cmp(&sum(b))) else { return ClientView::default() };
-    let all = counters.map(|metric| rises(index, &metric, whole));
+    let all = counters.map(|(metric, is_late)| {
+        let rises = rises(index, &metric, whole);
+        if is_late { evenly(&rises, &in_flight) } else { rises }
+    });
     let count = |rises: &Vec<Rise>| rises.iter().map(|rise| rise.requests).sum::<f64>();
     let rises = all.max_by(|a, b| count(a).total_cmp(&count(b))).unwrap_or_default();
     let second = |rise: Rise| {
@@ -88,6 +91,17 @@ fn rises(index: &Index, metric: &str, whole: Window) -> Vec<Rise> {
     rises
 }
 
+/// The same requests at their mean rate, between the instants of `levels`: a count that is seconds
+/// old does not show when they ended.
+fn evenly(rises: &[Rise], levels: &BTreeMap<i64, f64>) -> Vec<Rise> {
+    let (Some(first), Some(last)) = (rises.first(), rises.last()) else { return Vec::new() };
+    let all = Window { from: first.window.from, to: last.window.to };
+    let per_second = rises.iter().map(|rise| rise.requests).sum::<f64>() / all.seconds();
+    let instants: Vec<i64> = levels.keys().copied().collect();
+    let window = |pair: &[i64]| Window { from: pair[0], to: pair[1] };
+    instants.windows(2).map(window).map(|window| Rise { window, requests: per_second * window.seconds() }).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::{Origin, measured};
@@ -99,12 +113,19 @@ mod tests {
         let made = SyntheticRecording::new(10)
             .gauge("server:80", "tcp_accept_queue_length", &[("port", "80")], 6.0)
             .gauge("server:80", "server_answering_connections", &[], 4.0)
-            .counted("puma:x", "puma_requests_total", &[], |second| 40.0 * (second / 2 * 2) as f64);
+            .counted("uwsgi:x", "uwsgi_requests_total", &[], |second| 40.0 * (second / 2 * 2) as f64);
         let seen = made.seen(|view| measured(&[], view.index, Window { from: 0, to: i64::MAX }));
         let (view, origin) = &seen[0];
-        assert_eq!((view.seconds.len(), *origin), (5, Origin::AppServer), "Puma tells every two seconds");
+        assert_eq!((view.seconds.len(), *origin), (5, Origin::AppServer), "it counts every two seconds");
         assert_eq!(view.seconds[2].response_ms, Distribution::from_counts([(250.0, 80)]));
-        let uncounted = made.without("puma_requests_total");
+        let uncounted = made.without("uwsgi_requests_total");
+        // Puma's workers report when they get to it.
+        let late = uncounted.clone().counted("puma:x", "puma_requests_total", &[], |second| {
+            if (3..8).contains(&second) { 80.0 } else { 40.0 * second as f64 }
+        });
+        let seen = late.seen(|view| measured(&[], view.index, Window { from: 0, to: i64::MAX }));
+        assert_eq!(seen[0].0.seconds.len(), 10);
+        assert_eq!(seen[0].0.seconds[5].response_ms, Distribution::from_counts([(250.0, 40)]));
         let by_statements = uncounted.clone().counter("mysql:x", "mysql_global_status_questions", &[], 50.0);
         let seen = by_statements.seen(|view| measured(&[], view.index, Window { from: 0, to: i64::MAX }));
         let (view, origin) = seen.last().unwrap();
