@@ -2,6 +2,7 @@
 //! much of that is database calls.
 
 mod names;
+mod unreported;
 
 use holdup_recording::words::ms;
 use holdup_signals::evidence::Evidence;
@@ -10,6 +11,7 @@ use holdup_signals::yardstick::MATTERS;
 use holdup_signals::{Gauge, Mean, Missing, View};
 
 pub use names::{NAMES, Names};
+pub use unreported::UnreportedPool;
 
 use super::{pooler, statements};
 use crate::case::Case;
@@ -201,6 +203,7 @@ pub fn to_explain_ms(case: &Case<'_>) -> Option<f64> {
     by_metrics
         .map(|hold| hold.to_explain_ms())
         .or_else(|| statements::database_by_spans(case).map(|(ms, ..)| ms))
+        .or_else(|| UnreportedPool::for_case(case).ok()?.to_explain_ms())
         .or_else(|| Some(pooler::held_ms(&case.slow())? * pooler::Pooler::for_case(case).ok()?.statements))
 }
 
@@ -232,7 +235,12 @@ pub fn waited_for(case: &Case<'_>) -> Option<f64> {
         };
         let hold = NAMES.iter().find(waits).and_then(|names| ConnectionHold::measure(case, names).ok());
         let hold = hold.filter(|hold| hold.before.is_some());
-        Ok::<_, Missing>(QueuedHold(hold.map(|hold| hold.to_explain_ms())))
+        let unreported = || {
+            let is_reported = NAMES.iter().any(|names| view.mean(names.wait, &[], APP_METRICS).is_ok());
+            let pool = UnreportedPool::for_case(case).ok().filter(|_| !is_reported)?;
+            pool.to_explain_ms().filter(|_| pool.queued_ms() >= least_ms)
+        };
+        Ok::<_, Missing>(QueuedHold(hold.map(|hold| hold.to_explain_ms()).or_else(unreported)))
     };
     case.measured(measure).ok()?.0
 }

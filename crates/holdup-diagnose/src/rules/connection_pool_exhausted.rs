@@ -4,6 +4,7 @@ mod advice;
 mod between;
 #[cfg(test)]
 mod tests;
+mod unreported;
 
 use holdup_recording::Labels;
 
@@ -24,7 +25,7 @@ pub const RULE: Rule = Rule {
         title: "The connection pool is exhausted",
         what: "Every connection of the app's database pool, or of a pool between app and database (PgBouncer), is in use, and requests queue for one. With N connections that are each held for H seconds the app can't run more than N / H units of work per second.",
         hurts: "Requests wait inside the app; the database is idle and its own metrics look perfect.",
-        needs: "The app's pool metrics: connections used and allowed, requests pending, time waited and held. OpenTelemetry's db.client.connection.* over Prometheus, or HikariCP's (hikaricp_connections_*). Or its spans of waits for a connection. For a pool in between: PgBouncer's console (--watch pgbouncer:).",
+        needs: "The app's pool metrics: connections used and allowed, requests pending, time waited and held. OpenTelemetry's db.client.connection.* over Prometheus, or HikariCP's (hikaricp_connections_*). Or its spans of waits for a connection, or its connections as the kernel sees them (--watch server:PORT), which show a queue and clear nothing. For a pool in between: PgBouncer's console (--watch pgbouncer:).",
         predicts: "Connections in use stand at their maximum, requests are pending, and the wait for a connection is most of the excess.",
         clears: "No request is pending and connections are free (a wait is then for a new connection), or the wait for a connection is a small share of the delay.",
         looks_like: "A slow database or saturated CPUs: connections are held longer, so the pool runs dry as a consequence. Most of the time a connection is held is then spent in the slow part, and the pool is a symptom. It is a symptom even if the slow part is not visible, provided that the hold time of the baseline window would have sufficed. It is the root if the app itself keeps connections: those in use await no answer, and the longer hold is not in database calls.",
@@ -45,6 +46,7 @@ const POOL_RISK: &str =
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let [stable, hikari] = NAMES.each_ref().map(|names| by_metrics(case, names));
     let of_app = stable.or_else(|missing| hikari.map_err(|_| missing)).or_else(|missing| by_spans(case).ok_or(missing));
+    let of_app = of_app.or_else(|missing| unreported::judge(case).ok_or(missing));
     join(of_app, between::judge(case))
 }
 
