@@ -33,6 +33,13 @@ pub(super) struct Basis<'c, 'a> {
     pub healthy: Option<(&'c Baseline, Origin)>,
 }
 
+/// The episode with the time before it in which no request ended: those that ended late in it were
+/// in flight then, and came at their usual rate.
+fn with_stall(slow: Window, client: &ClientView) -> Window {
+    let before = client.seconds.iter().map(|second| second.window.to).filter(|to| *to <= slow.from).max();
+    Window { from: before.unwrap_or(slow.from), ..slow }
+}
+
 impl Basis<'_, '_> {
     /// The account to go by, and the symptom in it: the best one, unless only another shows one. A
     /// baseline recording has to be measured in the same way.
@@ -88,7 +95,8 @@ impl Basis<'_, '_> {
             let limited = search::limited(self.recording).filter(|_| self.window.is_none())?;
             Degradation::of_generator(client, limited)
         })?;
-        Some(Degradation { text: of.origin.qualify(&degradation.text), ..degradation })
+        let slow = if of.origin == Origin::Client { degradation.slow } else { with_stall(degradation.slow, client) };
+        Some(Degradation { text: of.origin.qualify(&degradation.text), slow, ..degradation })
     }
 
     /// The symptom without the seconds that the generator spoiled, the share (0-1) of it or of
@@ -115,5 +123,27 @@ impl Basis<'_, '_> {
             // The generator causes the whole symptom.
             None => (found, 1.0, Vec::new()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdup_signals::Distribution;
+    use holdup_signals::client::Second;
+
+    #[test]
+    fn the_stall_before_late_answers_belongs_to_their_episode() {
+        let second = |from: i64, to: i64| Second {
+            window: Window { from, to },
+            offered: 1,
+            errors: 0,
+            response_ms: Distribution::from_counts([(1.0, 1)]),
+            waiting_ms: None,
+        };
+        let client = ClientView { seconds: vec![second(0, 1), second(1, 2), second(7, 8), second(8, 9)] };
+        assert_eq!(with_stall(Window { from: 7, to: 9 }, &client), Window { from: 2, to: 9 });
+        assert_eq!(with_stall(Window { from: 8, to: 9 }, &client), Window { from: 8, to: 9 });
+        assert_eq!(with_stall(Window { from: 0, to: 9 }, &client), Window { from: 0, to: 9 });
     }
 }
