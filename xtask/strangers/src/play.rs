@@ -20,7 +20,7 @@ use crate::env::database::{self, Database};
 use crate::env::disk::{Limits, SMALL_VOLUME};
 use crate::env::link::Link;
 use crate::env::{Env, Running, process};
-use crate::faults::Setup;
+use crate::faults::{Fault, Setup};
 use crate::scenario::{self, Target};
 use crate::symptom::Symptom;
 use crate::topology::{Between, Data, Engine, Instruments, Storage};
@@ -148,6 +148,9 @@ impl<'a> Stage<'a> {
 
     /// Load, watchers and fault. When the fault began and ended.
     fn play(&self, recording: &Path) -> Result<(i64, i64)> {
+        for (dose, fault) in self.faults()? {
+            (fault.stage)(&self.env(), &Dose::values(dose)).with_context(|| format!("{} is not staged", dose.fault))?;
+        }
         let mut holdup = self.record(recording)?;
         let result = self.bring_about(recording);
         let ended = wait(&mut holdup, END_WITHIN);
@@ -220,8 +223,7 @@ impl<'a> Stage<'a> {
         sleep_until(at(self.draw.onset_s));
         let onset_at = wall_ns();
         let mut running = Running::nothing();
-        for dose in &self.draw.doses {
-            let Some(fault) = dose.fault() else { bail!("this bench has no fault {}", dose.fault) };
+        for (dose, fault) in self.faults()? {
             let begun = (fault.start)(&self.env(), &Dose::values(dose));
             running = running.and(begun.with_context(|| format!("{} does not begin", dose.fault))?);
         }
@@ -229,6 +231,14 @@ impl<'a> Stage<'a> {
         let end_at = wall_ns();
         running.stop().context("the fault is not taken back")?;
         Ok((onset_at, end_at))
+    }
+
+    fn faults(&self) -> Result<Vec<(&Dose, &'static Fault)>> {
+        let known = |dose: &'a Dose| match dose.fault() {
+            Some(fault) => Ok((dose, fault)),
+            None => bail!("this bench has no fault {}", dose.fault),
+        };
+        self.draw.doses.iter().map(known).collect()
     }
 
     fn env(&self) -> Env<'_> {

@@ -12,5 +12,6 @@ pub const FAULT: Fault = Fault {
     parameters: &[Parameter::new("cpus", 0.35, 0.06)],
     fits: |topology| topology.app != App::None,
     prepare: |setup, _| setup.load.at_least(60.0),
+    stage: |_, _| Ok(()),
     start: |env, values| quota::until(env.app()?.group.as_ref(), values.get("cpus")),
 };

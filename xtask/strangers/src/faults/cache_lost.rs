@@ -16,5 +16,6 @@ pub const FAULT: Fault = Fault {
         setup.load.at_least(100.0);
         setup.knobs.push(("cached_ratio", values.get("cached_ratio")));
     },
+    stage: |_, _| Ok(()),
     start: |env, values| env.app()?.set_until("cached_ratio", 0.0, values.get("cached_ratio")),
 };

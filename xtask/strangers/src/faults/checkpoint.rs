@@ -16,6 +16,7 @@ pub const FAULT: Fault = Fault {
         setup.load.ensure(Operation::Order, 0.3);
         setup.postgresql.push(("synchronous_commit", "on".to_owned()));
     },
+    stage: |_, _| Ok(()),
     start: |env, values| {
         let checkpoints = sessions::repeat(env.database, 1.0, values.get("pause_ms"), "CHECKPOINT")?;
         let write = "UPDATE item SET stock = stock - 1 WHERE id % 50 = 7";

@@ -17,6 +17,7 @@ pub const FAULT: Fault = Fault {
         setup.knobs.push(("reconnect", 1.0));
         setup.knobs.push(("hold_ms", 60.0));
     },
+    stage: |_, _| Ok(()),
     start: |env, values| {
         let left = values.get("left").round();
         let idle = sessions::repeat(env.database, 30.0, 1_000.0, "SELECT 1")?;

@@ -11,5 +11,6 @@ pub const FAULT: Fault = Fault {
     parameters: &[Parameter::new("hold_ms", 80.0, 500.0)],
     fits: |topology| topology.app == App::Python,
     prepare: |setup, _| setup.load.at_least(50.0),
+    stage: |_, _| Ok(()),
     start: |env, values| env.app()?.set_until("hold_ms", values.get("hold_ms"), 0.0),
 };

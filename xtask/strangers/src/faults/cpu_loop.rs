@@ -11,5 +11,6 @@ pub const FAULT: Fault = Fault {
     parameters: &[Parameter::new("cpu_ms", 3.0, 25.0)],
     fits: |topology| topology.app == App::Python,
     prepare: |setup, _| setup.load.at_least(40.0),
+    stage: |_, _| Ok(()),
     start: |env, values| env.app()?.set_until("cpu_ms", values.get("cpu_ms"), 0.0),
 };

@@ -19,6 +19,7 @@ pub const FAULT: Fault = Fault {
         setup.load.connections = setup.load.connections.min(20);
         setup.load.ensure(Operation::Document, 0.4);
     },
+    stage: |_, _| Ok(()),
     start: |env, values| {
         let group = env.database.group.clone().context("no cgroup holds the database here")?;
         group.squeeze((values.get("megabytes") * 1e6) as u64)?;

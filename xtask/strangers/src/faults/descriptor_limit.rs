@@ -19,6 +19,7 @@ pub const FAULT: Fault = Fault {
         setup.load.at_least(60.0);
         setup.load_factor = Some(3.0);
     },
+    stage: |_, _| Ok(()),
     start: |env, values| {
         let pid = env.app()?.pid;
         let folder = format!("/proc/{pid}/fd");

@@ -17,6 +17,7 @@ pub const FAULT: Fault = Fault {
         setup.load.at_most(150.0);
         setup.load.ensure(Operation::Document, 0.4);
     },
+    stage: |_, _| Ok(()),
     start: |env, values| {
         let slow = Limits { megabytes: None, operations: Some(values.get("operations_per_second")) };
         env.disk.limit_until(slow, env.disk_limits)

@@ -17,6 +17,7 @@ pub const FAULT: Fault = Fault {
         setup.load.at_most(300.0);
         setup.load.ensure(Operation::Document, 0.5);
     },
+    stage: |_, _| Ok(()),
     start: |env, values| {
         let slow = Limits { megabytes: Some(values.get("megabytes_per_second")), operations: None };
         env.disk.limit_until(slow, env.disk_limits)

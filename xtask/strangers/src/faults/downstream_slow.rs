@@ -15,5 +15,6 @@ pub const FAULT: Fault = Fault {
         setup.load.ensure(Operation::Order, 0.2);
         setup.load.ensure(Operation::History, 0.2);
     },
+    stage: |_, _| Ok(()),
     start: |env, values| Ok(env.downstream.delay_until(values.get("delay_ms"))),
 };

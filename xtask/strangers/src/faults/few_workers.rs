@@ -14,5 +14,6 @@ pub const FAULT: Fault = Fault {
         setup.load.at_least(60.0);
         setup.knobs.push(("sleep_ms", 12.0));
     },
+    stage: |_, _| Ok(()),
     start: |env, values| env.app()?.set_until("workers", values.get("workers").round(), 24.0),
 };

@@ -12,6 +12,7 @@ pub const FAULT: Fault = Fault {
     parameters: &[Parameter::new("held_ms", 80.0, 2500.0)],
     fits: |topology| topology.engine.is_mysql(),
     prepare: |setup, _| setup.load.ensure(Operation::Order, 0.25),
+    stage: |_, _| Ok(()),
     start: |env, values| {
         let held = values.get("held_ms");
         sessions::hold(env.database, "FLUSH TABLES WITH READ LOCK", held, "UNLOCK TABLES", held * 1.3 + 500.0)

@@ -16,6 +16,7 @@ pub const FAULT: Fault = Fault {
         setup.load.ensure(Operation::Order, 0.3);
         setup.postgresql.push(("synchronous_commit", "on".to_owned()));
     },
+    stage: |_, _| Ok(()),
     start: |env, values| {
         let sort = "SET work_mem = '64kB'; SELECT COUNT(*) FROM (SELECT note FROM orders ORDER BY note DESC) t";
         sessions::repeat(env.database, values.get("sessions"), 50.0, sort)

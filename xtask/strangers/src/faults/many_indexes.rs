@@ -16,6 +16,7 @@ pub const FAULT: Fault = Fault {
         setup.load.at_least(100.0);
         setup.load.ensure(Operation::Order, 0.6);
     },
+    stage: |_, _| Ok(()),
     start: |env, values| {
         let count = values.get("indexes").round() as u32;
         let columns = ["note", "item", "quantity", "customer, item", "note, item", "item, quantity", "quantity, note", "customer, note"];

@@ -87,6 +87,8 @@ pub struct Fault {
     pub fits: fn(&Topology) -> bool,
     /// What it needs in the baseline already.
     pub prepare: fn(&mut Setup, &Values),
+    /// What it leaves in the servers before the recording begins.
+    pub stage: fn(&Env<'_>, &Values) -> Result<()>,
     /// Brings it about.
     pub start: fn(&Env<'_>, &Values) -> Result<Running>,
 }
@@ -101,6 +103,7 @@ impl Fault {
         parameters: &[],
         fits: |_| true,
         prepare: |_, _| {},
+        stage: |_, _| Ok(()),
         start: |_, _| Ok(Running::nothing()),
     };
 

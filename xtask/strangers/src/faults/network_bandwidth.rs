@@ -12,5 +12,6 @@ pub const FAULT: Fault = Fault {
     parameters: &[Parameter::new("megabits", 1.2, 0.15)],
     fits: |topology| topology.between == Between::Link,
     prepare: |setup, _| setup.load.at_least(60.0),
+    stage: |_, _| Ok(()),
     start: |env, values| Ok(env.link()?.set_until(Quality { megabits: values.get("megabits"), ..Quality::default() })),
 };

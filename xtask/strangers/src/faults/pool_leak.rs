@@ -11,5 +11,6 @@ pub const FAULT: Fault = Fault {
     parameters: &[Parameter::new("leak_every", 80.0, 15.0)],
     fits: |topology| topology.app == App::Python,
     prepare: |setup, _| setup.load.at_least(60.0),
+    stage: |_, _| Ok(()),
     start: |env, values| env.app()?.set_until("leak_every", values.get("leak_every").round(), 0.0),
 };

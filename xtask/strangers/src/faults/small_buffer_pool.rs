@@ -16,5 +16,6 @@ pub const FAULT: Fault = Fault {
         setup.load.ensure(Operation::Document, values.get("document_ratio"));
         setup.mysql.push(("innodb_buffer_pool_size", "268435456".to_owned()));
     },
+    stage: |_, _| Ok(()),
     start: |env, _| env.database.set_global("innodb_buffer_pool_size", "8388608"),
 };

@@ -14,5 +14,6 @@ pub const FAULT: Fault = Fault {
         setup.load.at_least(60.0);
         setup.knobs.push(("hold_ms", 25.0));
     },
+    stage: |_, _| Ok(()),
     start: |env, values| env.app()?.set_until("pool", values.get("connections").round(), 16.0),
 };

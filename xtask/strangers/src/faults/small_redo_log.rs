@@ -15,6 +15,7 @@ pub const FAULT: Fault = Fault {
         setup.load.ensure(Operation::Order, 0.3);
         setup.mysql.push(("innodb_log_file_size", "4194304".to_owned()));
     },
+    stage: |_, _| Ok(()),
     start: |env, values| {
         let rows = values.get("rows");
         let write = format!(

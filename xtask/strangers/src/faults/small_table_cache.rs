@@ -14,6 +14,7 @@ pub const FAULT: Fault = Fault {
     parameters: &[Parameter::new("sessions", 4.0, 40.0)],
     fits: |topology| topology.engine.is_mariadb(),
     prepare: |setup, _| setup.load.at_least(150.0),
+    stage: |_, _| Ok(()),
     start: |env, values| {
         let tables: Vec<String> = (0..300).map(|n| format!("CREATE TABLE IF NOT EXISTS small_{n} (id INT PRIMARY KEY)")).collect();
         env.database.execute(&tables)?;

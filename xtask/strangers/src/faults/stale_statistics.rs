@@ -16,6 +16,7 @@ pub const FAULT: Fault = Fault {
         setup.load.ensure(Operation::History, values.get("share_ratio"));
         setup.load.ensure(Operation::Report, values.get("share_ratio") * 0.3);
     },
+    stage: |_, _| Ok(()),
     start: |env, _| {
         let lie = "ALTER TABLE orders ALTER customer SET (n_distinct = 1), ALTER customer SET STATISTICS 1; ANALYZE orders (customer)";
         let truth = "ALTER TABLE orders ALTER customer RESET (n_distinct), ALTER customer SET STATISTICS -1; \

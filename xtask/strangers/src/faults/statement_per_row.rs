@@ -15,5 +15,6 @@ pub const FAULT: Fault = Fault {
         setup.load.at_most(60.0);
         setup.load.ensure(Operation::Category, 0.3);
     },
+    stage: |_, _| Ok(()),
     start: |env, values| env.app()?.set_until("n_plus_one", values.get("statements").round(), 0.0),
 };

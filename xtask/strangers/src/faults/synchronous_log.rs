@@ -12,6 +12,7 @@ pub const FAULT: Fault = Fault {
     parameters: &[Parameter::new("operations_per_second", 400.0, 40.0)],
     fits: |topology| topology.app == App::Python,
     prepare: |setup, _| setup.load.at_least(40.0),
+    stage: |_, _| Ok(()),
     start: |env, values| {
         let slow = Limits { megabytes: Some(20.0), operations: Some(values.get("operations_per_second")) };
         let disk = env.disk.limit_until(slow, env.disk_limits)?;

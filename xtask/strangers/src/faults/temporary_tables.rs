@@ -18,6 +18,7 @@ pub const FAULT: Fault = Fault {
         setup.postgresql.push(("synchronous_commit", "on".to_owned()));
         setup.postgresql.push(("work_mem", "'64kB'".to_owned()));
     },
+    stage: |_, _| Ok(()),
     start: |env, values| {
         let group = "SELECT COUNT(*) FROM (SELECT body, COUNT(*) c FROM document WHERE id < 6000 GROUP BY body \
                      ORDER BY body) t";
