@@ -8,6 +8,7 @@ mod unreported;
 
 use holdup_recording::Labels;
 
+use self::advice::POOL_RISK;
 use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent, timing};
 use crate::case::Case;
 use crate::resources::connections::{ConnectionHold, ENOUGH, NAMES, Names};
@@ -39,14 +40,10 @@ pub const RULE: Rule = Rule {
 /// Requests wait for a connection only by chance below this share (0-1) of instants.
 const NOW_AND_THEN: f64 = 0.1;
 
-/// The risk of a larger pool.
-const POOL_RISK: &str =
-    "Each instance of the app then opens that many; check the sum against the database's max_connections.";
-
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let [stable, hikari] = NAMES.each_ref().map(|names| by_metrics(case, names));
-    let of_app = stable.or_else(|missing| hikari.map_err(|_| missing)).or_else(|missing| by_spans(case).ok_or(missing));
-    let of_app = of_app.or_else(|missing| unreported::judge(case).ok_or(missing));
+    let metrics = stable.or_else(|missing| hikari.map_err(|_| missing));
+    let of_app = metrics.or_else(|missing| by_spans(case).or_else(|| unreported::judge(case)).ok_or(missing));
     join(of_app, between::judge(case))
 }
 

@@ -1,10 +1,13 @@
 //! How large a pool of connections has to be, or what else to do if it is large enough.
 
-use super::POOL_RISK;
 use crate::change::{Bounds, Direction, SettingChange, Unit, cut};
 use crate::resources::statements;
 use holdup_signals::View;
 use holdup_signals::evidence::Fix;
+
+/// The risk of a larger pool.
+pub(super) const POOL_RISK: &str =
+    "Each instance of the app then opens that many; check the sum against the database's max_connections.";
 
 /// No single instance has more connections than this.
 const POOL_MOST: f64 = 10_000.0;

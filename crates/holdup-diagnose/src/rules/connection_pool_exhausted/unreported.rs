@@ -3,7 +3,7 @@
 use holdup_signals::evidence::Fix;
 use holdup_signals::yardstick::MATTERS;
 
-use super::POOL_RISK;
+use super::advice::POOL_RISK;
 use crate::case::Case;
 use crate::resources::connections::UnreportedPool;
 use crate::rules::{Outcome, Role, RuleFinding};
