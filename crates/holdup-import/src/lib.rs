@@ -1,10 +1,12 @@
 //! Converts other tools' files. JMeter's plans, browsers' HAR files and OpenAPI descriptions become
-//! scenarios; the output of Amazon's command line becomes series ([`aws`]). Pure: it opens no file
+//! scenarios; the output of Amazon's command line becomes series ([`aws`]), and so do access logs
+//! ([`access`]) and traces in files ([`traces`]). Pure: it opens no file
 //! and resolves no name. Input are bytes; output are the text of a scenario and a list of
 //! everything that it does not contain. Nothing is dropped silently: each loss is a [`Note`].
 
 #![forbid(unsafe_code)]
 
+pub mod access;
 pub mod aws;
 mod content;
 mod detect;
@@ -22,6 +24,7 @@ mod scenario;
 mod secret;
 mod target;
 mod template;
+pub mod traces;
 mod write;
 mod xml;
 mod yaml;

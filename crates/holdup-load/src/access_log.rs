@@ -5,11 +5,9 @@
 mod combined;
 mod distinct;
 mod json;
-mod lines;
 mod request;
 #[cfg(test)]
 mod tests;
-pub mod time;
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader};
@@ -17,8 +15,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use distinct::Distinct;
+use holdup_import::access::lines::{Line, Lines, MAX_LINE};
+use holdup_import::access::time;
 use holdup_recording::files;
-use lines::{Line, Lines, MAX_LINE};
 use request::Request;
 
 pub use request::METHODS;
@@ -274,7 +273,7 @@ fn read_from(reader: impl BufRead, file: &str, options: &Options) -> Result<Log,
     let mut reading = Reading::default();
     loop {
         let number = lines.number + 1;
-        match lines.next() {
+        match lines.next_line() {
             Ok(Some(line)) => reading.line(line, number, options),
             Ok(None) => break,
             Err(why) => return Err(LogError::Io { file: file.to_owned(), why }),

@@ -255,6 +255,7 @@ sources! {
     tracepoints: "The kernel's trace points: `traced_*`.";
     otlp: "The receiver of OpenTelemetry's protocol: `otlp_*`.";
     log: "A followed log: `log_*`.";
+    access_log: "An imported access log: `access_log_*`.";
     wire: "Captured packets: `wire_*`.";
     probe: "Liveness probes: `probe_*`.";
     kubernetes: "Containers of a pod: `container_*`.";

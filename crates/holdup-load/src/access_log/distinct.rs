@@ -4,7 +4,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::request::{METHODS, Request, pattern};
+use holdup_import::access::pattern;
+
+use super::request::{METHODS, Request};
 use crate::scenario::Operation;
 use crate::schedule::ReplayedRequest;
 

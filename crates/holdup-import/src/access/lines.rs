@@ -7,7 +7,7 @@ use std::io::{self, BufRead};
 pub const MAX_LINE: usize = 256 * 1024;
 
 /// Reads one line after another into the same buffer.
-pub(super) struct Lines<R> {
+pub struct Lines<R> {
     reader: R,
     buffer: Vec<u8>,
     /// Number of the last line, from 1.
@@ -15,7 +15,7 @@ pub(super) struct Lines<R> {
 }
 
 /// One line.
-pub(super) enum Line<'a> {
+pub enum Line<'a> {
     /// Its bytes without the line break.
     Whole(&'a [u8]),
     /// Longer than [`MAX_LINE`].
@@ -23,12 +23,13 @@ pub(super) enum Line<'a> {
 }
 
 impl<R: BufRead> Lines<R> {
+    /// Before the first line of `reader`.
     pub fn new(reader: R) -> Self {
         Self { reader, buffer: Vec::new(), number: 0 }
     }
 
     /// The next line; none at the end.
-    pub fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+    pub fn next_line(&mut self) -> io::Result<Option<Line<'_>>> {
         self.buffer.clear();
         let (mut any, mut too_long) = (false, false);
         loop {
@@ -80,7 +81,7 @@ mod tests {
     fn lines_end_in_any_way() {
         let mut lines = Lines::new(&b"\xef\xbb\xbfa\r\n\nb"[..]);
         let mut seen = Vec::new();
-        while let Some(line) = lines.next().unwrap() {
+        while let Some(line) = lines.next_line().unwrap() {
             seen.push(match line {
                 Line::Whole(line) => line.to_vec(),
                 Line::TooLong => b"too long".to_vec(),
@@ -93,9 +94,9 @@ mod tests {
     fn a_line_without_end_takes_no_memory() {
         let endless = BufReader::new(repeat(b'x').take(30_000_000).chain(&b"\nnext\n"[..]));
         let mut lines = Lines::new(endless);
-        assert!(matches!(lines.next().unwrap(), Some(Line::TooLong)));
+        assert!(matches!(lines.next_line().unwrap(), Some(Line::TooLong)));
         assert!(lines.buffer.capacity() <= 2 * MAX_LINE);
-        assert!(matches!(lines.next().unwrap(), Some(Line::Whole(b"next"))));
-        assert!(lines.next().unwrap().is_none());
+        assert!(matches!(lines.next_line().unwrap(), Some(Line::Whole(b"next"))));
+        assert!(lines.next_line().unwrap().is_none());
     }
 }
