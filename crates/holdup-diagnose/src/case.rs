@@ -312,7 +312,10 @@ impl<'a> Case<'a> {
         }
         if self.origin != Origin::Client {
             let view = self.view(window);
-            if matches!(self.origin, Origin::Volume | Origin::Proxy | Origin::AppServer | Origin::DatabaseStatements) {
+            if matches!(
+                self.origin,
+                Origin::Volume | Origin::Proxy | Origin::AccessLog | Origin::AppServer | Origin::DatabaseStatements
+            ) {
                 let within = self.client.seconds.iter().filter(|s| window.contains(s.window.from));
                 return Ok(within.map(|s| s.offered).sum::<u64>() as f64);
             }

@@ -1,6 +1,7 @@
 //! Which source measured response time. The client's own requests are best. Where holdup only
-//! watched, the app's HTTP metrics stand for them, or else a proxy in front of it; beside the former
-//! the requests that the kernel sees in front of the app's server and in it. Without any of these,
+//! watched, an imported access log stands for them, or the app's HTTP metrics, or else a proxy in
+//! front of it; beside the app's the requests that the kernel sees in front of the app's server and in
+//! it. Without any of these,
 //! the time that the service's statements take does, by the server's counters; and the time that
 //! they wait in the database, by Little's law (sessions waiting = rate x wait), which also has what
 //! the server does not count as their time. Execution is left out there, because a batch job's long
@@ -33,6 +34,8 @@ pub enum Origin {
     Client,
     /// The app's HTTP server metrics: a histogram.
     AppMetrics,
+    /// An imported access log.
+    AccessLog,
     /// The same without buckets: a mean for each interval.
     AppMeans,
     /// The requests that the kernel sees with the app's server, and their rate, by Little's law.
@@ -50,7 +53,10 @@ pub enum Origin {
 impl Origin {
     /// Whether it counts requests, and not statements or operations of a volume.
     pub fn counts_requests(self) -> bool {
-        matches!(self, Self::Client | Self::AppMetrics | Self::AppMeans | Self::AppServer | Self::Proxy)
+        matches!(
+            self,
+            Self::Client | Self::AppMetrics | Self::AccessLog | Self::AppMeans | Self::AppServer | Self::Proxy
+        )
     }
 
     /// The source in words.
@@ -59,6 +65,7 @@ impl Origin {
             Self::Client => "as the client measured it",
             Self::AppMetrics | Self::AppMeans => "by the app's metrics",
             Self::AppServer => "by the requests with the app's server",
+            Self::AccessLog => "by the access log",
             Self::Proxy => "by the proxy's requests in flight",
             Self::DatabaseStatements => "by the database's counters of statements",
             Self::DatabaseSessions => "by the database's sessions",
@@ -73,6 +80,7 @@ impl Origin {
         match self {
             Origin::Client => text.to_owned(),
             Origin::AppMetrics => format!("{text}; by the app's own HTTP metrics"),
+            Origin::AccessLog => format!("{text}; by the access log"),
             Origin::AppMeans => format!("{text}; a mean, by the app's own HTTP metrics"),
             Origin::AppServer => {
                 format!("{text}; by the connections that wait for the app's server or an answer of it, by Little's law")
@@ -97,7 +105,11 @@ pub fn measured(requests: &[&Request], index: &Index, whole: Window) -> Vec<(Cli
     if !requests.is_empty() {
         return vec![(ClientView::from_requests(requests.iter().copied()), Origin::Client)];
     }
-    let histogram = from_histogram(index, whole);
+    let log = from_histogram(index, whole, is_access_log);
+    if !log.seconds.is_empty() {
+        return vec![(log, Origin::AccessLog)];
+    }
+    let histogram = from_histogram(index, whole, |source| !is_access_log(source));
     let (app, origin) = match histogram.seconds.is_empty() {
         true => (from_means(index, whole), Origin::AppMeans),
         false => (histogram, Origin::AppMetrics),
@@ -175,10 +187,13 @@ fn from_volume(index: &Index, whole: Window) -> ClientView {
 
 /// Intervals between scrapes of the app's HTTP histogram. A bucket's requests are put at the geometric middle
 /// of its bounds, which is off by at most the square root of their ratio.
-fn from_histogram(index: &Index, whole: Window) -> ClientView {
+fn from_histogram(index: &Index, whole: Window, of: impl Fn(&str) -> bool) -> ClientView {
     let metric = format!("{}_bucket", timing::HTTP_SERVER);
     let mut totals: BTreeMap<i64, BTreeMap<u64, f64>> = BTreeMap::new();
-    for ((_, labels), series) in index.series(&metric, &[]) {
+    for ((source, labels), series) in index.series(&metric, &[]) {
+        if !of(source) {
+            continue;
+        }
         let Some(bound) = labels.get("le").and_then(bound_ms) else { continue };
         for &(at, value) in series.iter().filter(|(at, _)| whole.contains(*at)) {
             *totals.entry(at).or_default().entry(bound.to_bits()).or_default() += value;
@@ -247,6 +262,12 @@ fn mean_between(sums: &BTreeMap<i64, f64>, (from, before): (i64, f64), (to, afte
         response_ms: Distribution::from_counts([(took_s / ended * 1e3, offered)]),
         waiting_ms: None,
     })
+}
+
+/// Whether a source is an imported access log. Its server is in front of the app, so its account is
+/// the outer one of the two.
+fn is_access_log(source: &str) -> bool {
+    source.starts_with("access_log:")
 }
 
 /// A bucket's upper bound in seconds as text, in milliseconds.
@@ -355,6 +376,27 @@ mod tests {
         assert_eq!((view.seconds.len(), view.seconds[0].offered, origin), (2, 100, Origin::AppMetrics));
         let (p50, p99) = (view.seconds[1].quantile(0.5).unwrap(), view.seconds[1].quantile(0.99).unwrap());
         assert!(p50 < 100.0 && p99 > 300.0 && p99 <= 1_000.0, "{p50} {p99}");
+    }
+
+    #[test]
+    fn an_access_log_goes_before_the_metrics_of_the_app_behind_it() {
+        let metric = "http_server_request_duration_seconds_bucket";
+        let mut rows = Vec::new();
+        for at in 0..3 {
+            let all = 10.0 * at as f64;
+            // The app was read between the seconds of the log.
+            for (shift, source, bound, count) in
+                [(0, "access_log:web.log", "0.4", all), (500_000_000, "prometheus:app", "0.1", 7.0 * all)]
+            {
+                for le in [bound, "+Inf"] {
+                    let row = sample(at, metric, &[("le", le)], count);
+                    rows.push(Sample { source: source.into(), observed_at: row.observed_at + shift, ..row });
+                }
+            }
+        }
+        let (view, origin) = measured(&[], &Index::from_samples(&rows), Window { from: 0, to: i64::MAX }).remove(0);
+        assert_eq!((view.seconds.len(), view.seconds[0].offered, origin), (2, 10, Origin::AccessLog));
+        assert!(view.seconds[0].quantile(0.5).unwrap() > 250.0);
     }
 
     #[test]

@@ -91,7 +91,7 @@ pub fn is_of_requests(case: &Case<'_>, view: &View<'_>, of: &DigestUse, complete
                 count > 0.0 && of.calls >= PER_REQUEST * count && sum_ms / count >= 0.5 * each_ms
             })
         }
-        Origin::AppMetrics | Origin::AppMeans | Origin::AppServer | Origin::Proxy => {
+        Origin::AppMetrics | Origin::AccessLog | Origin::AppMeans | Origin::AppServer | Origin::Proxy => {
             of.calls >= PER_REQUEST * completed
         }
         Origin::DatabaseStatements | Origin::DatabaseSessions | Origin::Volume => {
