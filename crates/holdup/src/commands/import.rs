@@ -1,15 +1,18 @@
 //! `holdup import`: turns other tools' files into recordings and scenarios.
 
+mod access;
 mod aws;
 mod capture_summary;
 mod kubernetes;
 mod pace;
 mod packets;
+mod traces;
 
 use std::fs;
 use std::io::{Read, Write as _};
 use std::path::{Path, PathBuf};
 
+use holdup_import::traces::Columns;
 use holdup_import::{Imported, Kind, LARGEST_BYTES, Options, Source, import};
 use holdup_protocol::packets::Protocol;
 use holdup_protocol::packets::file::is_capture;
@@ -18,7 +21,12 @@ use holdup_recording::files;
 use super::print_json;
 use crate::failure::Failure;
 
-/// Import packets, cloud figures, and other tools' scenarios
+/// Import logs, traces, packets, cloud figures, and other tools' scenarios
+///
+/// An access log becomes a recording of response times: nginx and Apache with any format
+/// (--log-format), HAProxy, Envoy, Amazon's load balancers, CloudFront, IIS, Heroku's router, JSON
+/// lines. So do traces in files: OTLP, Jaeger's and Zipkin's JSON, CSV (--columns). Several files of
+/// one format make one recording.
 ///
 /// A capture of packets (pcap, pcapng) becomes a recording of the databases' requests and answers
 /// on each connection. JSON that aws prints of RDS also becomes a recording: CloudWatch, enhanced
@@ -38,12 +46,18 @@ Examples:
   holdup import data.json queries.json db.json -o recordings/orders-db
   kubectl get pods -n shop -o json > pods.json; kubectl get events -n shop -o json > events.json
   holdup import pods.json events.json -o recordings/shop
+  holdup import access.log -o recordings/web; holdup diagnose recordings/web
+  zcat -f access.log* | holdup import - -o recordings/web
+  holdup import access.log --log-format '$remote_addr [$time_local] \"$request\" $status $request_time'
+  holdup import access.log --log-format '%h %l %u %t \"%r\" %>s %b %D'
+  holdup import traces.json -o recordings/shop
+  holdup import spans.csv --columns 'trace=trace_id,span=id,parent=parent,start=began_at,duration=took_ms'
   holdup import scenario plan.jmx -o scenario.yaml")]
 pub struct Args {
     #[command(subcommand)]
     what: Option<ImportCommand>,
 
-    /// Capture file, or files that aws or kubectl printed; - is standard input
+    /// Access log, traces, capture, or files that aws or kubectl printed; - is standard input
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
 
@@ -58,6 +72,14 @@ pub struct Args {
     /// Instance of the figures, if the files of aws do not name it
     #[arg(long, value_name = "NAME")]
     db_instance: Option<String>,
+
+    /// Format of an access log: nginx' log_format, Apache's LogFormat or Envoy's format
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<String>,
+
+    /// Columns of a CSV file of spans, e.g. trace=trace_id,span=id,start=began_at
+    #[arg(long, value_name = "MAP", value_parser = Columns::parse)]
+    columns: Option<Columns>,
 
     /// Print the summary as JSON
     #[arg(long)]
@@ -140,9 +162,17 @@ pub fn run(args: Args) -> Result<(), Failure> {
     if captures > 0 && files.len() > 1 {
         return Err(Failure::Unusable("import captures of packets one at a time".to_owned()));
     }
-    let of_kubernetes = files.iter().filter(|file| kubernetes::is_one(&file.head)).count();
+    let columns = args.columns.as_ref();
+    if captures == 0 && files.iter().any(|file| traces::kind(&file.head, columns).is_some()) {
+        return traces::import(traces::ImportRequest { files, dir, columns, json });
+    }
+    let log_format = args.log_format.as_deref();
+    if captures == 0 && (log_format.is_some() || files.iter().any(|file| access::is_one(&file.head))) {
+        return access::import(access::ImportRequest { files, dir, log_format, json });
+    }
+    let of_kubernetes = files.iter().filter(|file| kubernetes::is_one(file.start())).count();
     if of_kubernetes > 0 {
-        if let Some(other) = files.iter().find(|file| !kubernetes::is_one(&file.head)) {
+        if let Some(other) = files.iter().find(|file| !kubernetes::is_one(file.start())) {
             let why = "not an output of kubectl; import files of kubectl separately";
             return Err(Failure::Unusable(format!("{}: {why}", other.shown)));
         }
@@ -170,7 +200,16 @@ struct InputFile {
     rest: Box<dyn Read>,
 }
 
+/// Bytes that show the kind of a file: some lines of a log.
+const HEAD_BYTES: u64 = 32 << 10;
+/// Bytes that show the kind of a JSON document, whose later keys may be any.
+const START_BYTES: usize = 64;
+
 impl InputFile {
+    fn start(&self) -> &[u8] {
+        &self.head[..self.head.len().min(START_BYTES)]
+    }
+
     fn new(path: &Path) -> Result<Self, Failure> {
         let is_stream = is_stream(path);
         let name = match path.file_name() {
@@ -182,7 +221,7 @@ impl InputFile {
         let mut rest: Box<dyn Read> =
             if is_stream { Box::new(std::io::stdin()) } else { Box::new(files::open(path).map_err(unreadable)?) };
         let mut head = Vec::new();
-        rest.by_ref().take(64).read_to_end(&mut head).map_err(unreadable)?;
+        rest.by_ref().take(HEAD_BYTES).read_to_end(&mut head).map_err(unreadable)?;
         Ok(Self { name, shown, head, rest })
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! A test that lacks what it needs (MariaDB, the Python of `cargo xtask setup`) says so and passes, unless `CI` is set.
 
+mod access_log;
 mod advise;
 mod answers;
 mod aws;

@@ -1,0 +1,247 @@
+//! `holdup import TRACES.json ...`: turns traces in files into a recording: their spans, and the
+//! response times of the service at their roots as counters by second.
+
+use std::collections::HashMap;
+use std::io::Read;
+use std::path::Path;
+
+use holdup_import::access::{Family, Pairs, Timeline, pattern};
+use holdup_import::traces::{Columns, TraceKind, read};
+use holdup_otlp::{Bounds, Encoding, Intake, Signal};
+use holdup_recording::manifest::{Host, Manifest, RunState};
+use holdup_recording::rows::Span;
+use holdup_recording::words::ms;
+use holdup_recording::writer::{Recorder, RowSink};
+use holdup_recording::{Batch, Coverage, CoverageState, clock};
+
+use super::InputFile;
+use super::pace::Pace;
+use crate::commands::print_json;
+use crate::failure::Failure;
+use crate::session::default_dir;
+
+/// Rows that may wait to be written.
+const ROWS_WAITING: usize = 200_000;
+/// Services whose response times are kept until it is known which one is at the roots.
+const SERVICES_MAX: usize = 20;
+/// Largest body: a line of a collector's file.
+const BODY_BYTES_MAX: usize = 256 << 20;
+
+/// The arguments of an import.
+pub(super) struct ImportRequest<'a> {
+    pub files: Vec<InputFile>,
+    pub dir: Option<&'a Path>,
+    pub columns: Option<&'a Columns>,
+    pub json: bool,
+}
+
+/// The kind of traces in a file that begins like this; with a map of columns, any other file is CSV.
+pub(super) fn kind(head: &[u8], columns: Option<&Columns>) -> Option<TraceKind> {
+    TraceKind::detect(&String::from_utf8_lossy(head)).or_else(|| columns.map(|_| TraceKind::Csv))
+}
+
+/// Reads traces into a recording, and prints what they contain.
+pub(super) fn import(given: ImportRequest<'_>) -> Result<(), Failure> {
+    let ImportRequest { files, dir, columns, json } = given;
+    let names: Vec<String> = files.iter().map(|file| file.name.clone()).collect();
+    let name = names.first().map_or("traces", |name| name.split('.').next().unwrap_or(name));
+    let dir = dir.map_or_else(|| default_dir(name), Path::to_owned);
+    let mut work = TraceImport::new(&names, &dir);
+    for file in files {
+        work.read(file, columns)?;
+    }
+    let summary = work.finish()?;
+    if json {
+        return print_json(&summary);
+    }
+    crate::terminal::print(&text(&summary));
+    errln!("wrote {}/spans.parquet; next: holdup diagnose {0}", dir.display());
+    Ok(())
+}
+
+struct TraceImport<'a> {
+    source: String,
+    title: String,
+    dir: &'a Path,
+    intake: Intake,
+    kinds: Vec<&'static str>,
+    recorder: Option<Recorder>,
+    pace: Pace,
+    by_service: HashMap<String, Service>,
+    spans: u64,
+    rejected: u64,
+    why: &'static str,
+    from: i64,
+}
+
+/// The counters of one service.
+#[derive(Default)]
+struct Service {
+    roots: u64,
+    timeline: Timeline,
+}
+
+impl<'a> TraceImport<'a> {
+    fn new(names: &[String], dir: &'a Path) -> Self {
+        let source = format!("otlp:{}", names.first().map_or("", String::as_str));
+        let most = Bounds { body_bytes_max: BODY_BYTES_MAX, ..Bounds::default() };
+        let bounds = Bounds { rows_bytes_max: 2 * BODY_BYTES_MAX, queue_bytes_max: 4 * BODY_BYTES_MAX, ..most };
+        Self {
+            intake: Intake::new(&source, bounds),
+            source,
+            title: names.join(", "),
+            dir,
+            kinds: Vec::new(),
+            recorder: None,
+            pace: Pace::new("spans", ROWS_WAITING),
+            by_service: HashMap::new(),
+            spans: 0,
+            rejected: 0,
+            why: "",
+            from: i64::MAX,
+        }
+    }
+
+    fn read(&mut self, file: InputFile, columns: Option<&Columns>) -> Result<(), Failure> {
+        let InputFile { shown, head, rest, .. } = file;
+        let kind = kind(&head, columns).ok_or_else(|| {
+            Failure::Unusable(format!("{shown}: no traces as in the other files; import it separately"))
+        })?;
+        self.kinds.push(kind.words());
+        let mut failed = None;
+        read(kind, head.chain(rest), &shown, columns, &mut |body| {
+            if failed.is_none() {
+                failed = self.take(body).err();
+            }
+        })
+        .map_err(Failure::unusable)?;
+        match failed {
+            Some(Stopped::Refused(why)) => Err(Failure::Unusable(format!("{shown}: {why}"))),
+            Some(Stopped::Failed(failure)) => Err(failure),
+            None => Ok(()),
+        }
+    }
+
+    fn take(&mut self, body: &[u8]) -> Result<(), Stopped> {
+        let taken = self.intake.take(Signal::Traces, Encoding::Json, false, body);
+        let result = taken.map_err(|refusal| Stopped::Refused(refusal.to_string()))?;
+        self.rejected += result.rejected;
+        if result.rejected > 0 {
+            self.why = result.why;
+        }
+        let spans = self.intake.drain().spans;
+        if spans.is_empty() {
+            return Ok(());
+        }
+        self.spans += spans.len() as u64;
+        for span in &spans {
+            self.from = self.from.min(span.started_at);
+            self.count(span);
+        }
+        if self.recorder.is_none() {
+            let manifest = Manifest::starting(&self.title, self.from, Host::default());
+            self.recorder =
+                Some(Recorder::create(self.dir, &manifest).map_err(|e| Stopped::Failed(Failure::unusable(e)))?);
+        }
+        if let Some(recorder) = &self.recorder {
+            self.pace.push(&recorder.sink(), Batch { spans, ..Batch::default() }, self.dir);
+        }
+        Ok(())
+    }
+
+    /// Counts a span in the series of its service: a request at the root of its trace, or a wait.
+    fn count(&mut self, span: &Span) {
+        if !self.by_service.contains_key(&span.service) && self.by_service.len() >= SERVICES_MAX {
+            return;
+        }
+        let service = self.by_service.entry(span.service.clone()).or_default();
+        let is_root = span.resource == "request" && span.parent_id.is_none();
+        service.roots += u64::from(is_root);
+        let (family, label, value) = match span.resource.as_str() {
+            "request" => (Family::Server, "http_route", pattern(&span.name)),
+            "http" => {
+                let name = span.system.as_ref().or(span.peer.as_ref()).unwrap_or(&span.name);
+                (Family::Client, "server_address", name.clone())
+            }
+            "database" => (Family::Database, "db_system_name", span.system.clone().unwrap_or_default()),
+            "pool" => (Family::Pool, "db_client_connection_pool_name", span.system.clone().unwrap_or_default()),
+            _ => return,
+        };
+        let other = || vec![(label, "other".to_owned())];
+        let labels: Pairs = vec![(label, value)];
+        let id = service.timeline.series(family, &labels, other);
+        service.timeline.add(span.started_at, id, span.duration_ns);
+    }
+
+    fn finish(mut self) -> Result<serde_json::Value, Failure> {
+        let Some(recorder) = self.recorder.take() else {
+            let why = if self.why.is_empty() { "no spans" } else { self.why };
+            return Err(Failure::Unusable(format!("{}: {why}", self.title)));
+        };
+        let best = self.by_service.iter().max_by_key(|(name, service)| (service.roots, std::cmp::Reverse(*name)));
+        let (name, timeline) = best.map(|(name, service)| (name.as_str(), &service.timeline)).unzip();
+        if let Some(timeline) = timeline {
+            self.write_samples(timeline, &recorder.sink());
+        }
+        let mut manifest = Manifest::starting(&self.title, self.from, Host::default());
+        manifest.coverage = vec![self.coverage()];
+        let mut manifest = recorder.finish(manifest, RunState::Complete).map_err(Failure::unusable)?;
+        let ends = self.by_service.values().filter_map(|service| service.timeline.span());
+        let to = ends.map(|(_, to)| to).max();
+        manifest.ended_at = to;
+        manifest.write(self.dir).map_err(|e| Failure::Unusable(format!("{}: {e}", self.dir.display())))?;
+        let response = timeline.and_then(|timeline| timeline.mean_ms(Family::Server));
+        Ok(serde_json::json!({
+            "recording": self.dir.display().to_string(),
+            "formats": self.kinds,
+            "spans": self.spans,
+            "rejected": self.rejected,
+            "rejected_because": self.why,
+            "from": clock::rfc3339(self.from),
+            "to": to.map(clock::rfc3339),
+            "service": name,
+            "requests": response.map(|(_, count)| count),
+            "response_mean_ms": response.map(|(mean, _)| mean),
+        }))
+    }
+
+    fn write_samples(&self, timeline: &Timeline, sink: &RowSink) {
+        let mut rows = Vec::new();
+        timeline.samples(&self.source, &mut |sample| rows.push(sample));
+        sink.push(Batch { samples: rows, ..Batch::default() });
+    }
+
+    fn coverage(&self) -> Coverage {
+        Coverage {
+            source: self.source.clone(),
+            state: if self.rejected == 0 { CoverageState::Complete } else { CoverageState::Partial },
+            why: (self.rejected > 0).then(|| format!("{} spans left out: {}", self.rejected, self.why)),
+            enable: None,
+            cpu_ratio: None,
+            reads_total: self.spans + self.rejected,
+            gaps_total: self.rejected,
+        }
+    }
+}
+
+enum Stopped {
+    Refused(String),
+    Failed(Failure),
+}
+
+fn text(summary: &serde_json::Value) -> String {
+    let word = |key: &str| summary[key].as_str().unwrap_or("-").to_owned();
+    let kinds = summary["formats"].as_array().into_iter().flatten().filter_map(|kind| kind.as_str());
+    let mut kinds: Vec<&str> = kinds.collect();
+    kinds.dedup();
+    let mut text = format!("{} spans, taken for: {}\n", summary["spans"], kinds.join(", "));
+    text += &format!("from {} to {} -> {}\n", word("from"), word("to"), word("recording"));
+    if let (Some(count), Some(mean)) = (summary["requests"].as_u64(), summary["response_mean_ms"].as_f64()) {
+        text += &format!("requests of {}: mean {} of {count}\n", word("service"), ms(mean));
+    }
+    if summary["rejected"].as_u64() > Some(0) {
+        text +=
+            &format!("note: {} spans left out, the last because {}\n", summary["rejected"], word("rejected_because"));
+    }
+    text
+}
