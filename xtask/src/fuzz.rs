@@ -18,7 +18,8 @@ use crate::steps::{ask, command, run as run_command};
 
 /// Each a binary of `fuzz/`, with seeds of its name, and how many times [`SECONDS`] it is run: what users write, in languages
 /// of their own, has more ways to be odd than what servers say.
-pub const TARGETS: [(&str, u32); 17] = [
+pub const TARGETS: [(&str, u32); 18] = [
+    ("access", 3),
     ("template", 3),
     ("scenario", 3),
     ("import", 3),

@@ -40,6 +40,7 @@ macro_rules! targets {
 }
 
 targets! {
+    access: "../../../../fuzz/fuzz_targets/access.rs",
     app_servers: "../../../../fuzz/fuzz_targets/app_servers.rs",
     capture: "../../../../fuzz/fuzz_targets/capture.rs",
     growing: "../../../../fuzz/fuzz_targets/growing.rs",
