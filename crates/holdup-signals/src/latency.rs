@@ -1,11 +1,10 @@
 //! Which source measured response time. The client's own requests are best. Where holdup only
 //! watched, an imported access log stands for them, or the app's HTTP metrics, or else a proxy in
-//! front of it; beside the app's the requests that the kernel sees in front of the app's server and in
-//! it. Without any of these,
-//! the time that the service's statements take does, by the server's counters; and the time that
-//! they wait in the database, by Little's law (sessions waiting = rate x wait), which also has what
-//! the server does not count as their time. Execution is left out there, because a batch job's long
-//! statements would count as a delay of all others.
+//! front of it; beside the app's the requests that the kernel sees in front of the app's server and
+//! in it. Without any of these, the time that the service's statements take does, by the server's
+//! counters; and the time that they wait in the database, by Little's law (sessions waiting = rate x
+//! wait), which also has what the server does not count as their time. Execution is left out there,
+//! because a batch job's long statements would count as a delay of all others.
 //!
 //! For PostgreSQL these are the active client sessions that wait for a disk, a lock or another
 //! process, and its transactions. If there are only a cloud's figures of a database, the response
@@ -32,10 +31,10 @@ use crate::timing;
 pub enum Origin {
     /// The client, request by request.
     Client,
-    /// The app's HTTP server metrics: a histogram.
-    AppMetrics,
     /// An imported access log.
     AccessLog,
+    /// The app's HTTP server metrics: a histogram.
+    AppMetrics,
     /// The same without buckets: a mean for each interval.
     AppMeans,
     /// The requests that the kernel sees with the app's server, and their rate, by Little's law.

@@ -91,10 +91,8 @@ pub fn is_of_requests(case: &Case<'_>, view: &View<'_>, of: &DigestUse, complete
                 count > 0.0 && of.calls >= PER_REQUEST * count && sum_ms / count >= 0.5 * each_ms
             })
         }
-        Origin::AppMetrics | Origin::AccessLog | Origin::AppMeans | Origin::AppServer | Origin::Proxy => {
-            of.calls >= PER_REQUEST * completed
-        }
-        Origin::DatabaseStatements | Origin::DatabaseSessions | Origin::Volume => {
+        origin if origin.counts_requests() => of.calls >= PER_REQUEST * completed,
+        _ => {
             let all = view
                 .status(metrics::mysql::GLOBAL_STATUS_QUESTIONS)
                 .or_else(|_| view.counter(TRANSACTIONS, &[], PLANS));
