@@ -1,8 +1,9 @@
 //! Converts other tools' files. JMeter's plans, browsers' HAR files and OpenAPI descriptions become
-//! scenarios; the output of Amazon's command line becomes series ([`aws`]), and so do access logs
-//! ([`access`]) and traces in files ([`traces`]). Pure: it opens no file
-//! and resolves no name. Input are bytes; output are the text of a scenario and a list of
-//! everything that it does not contain. Nothing is dropped silently: each loss is a [`Note`].
+//! scenarios. The output of Amazon's command line becomes series ([`aws`]), and so do access logs
+//! ([`access`]) and traces in files ([`traces`]). Outputs of other tools, as people paste them,
+//! become rows of a recording ([`text`]). Pure: it opens no file and resolves no name. Input are
+//! bytes; output are the text of a scenario and a list of everything that it does not contain.
+//! Nothing is dropped silently: each loss is a [`Note`].
 
 #![forbid(unsafe_code)]
 
@@ -24,6 +25,7 @@ mod scenario;
 mod secret;
 mod target;
 mod template;
+pub mod text;
 pub mod traces;
 mod write;
 mod xml;

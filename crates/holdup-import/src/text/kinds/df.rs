@@ -1,0 +1,70 @@
+//! `df`: size, free bytes and device of each mount, in the unit that its header shows. Inodes
+//! (`-i`) are left out, because no rule knows them.
+
+use super::super::context::Context;
+use super::super::number::size;
+use super::super::out::HOST;
+use super::super::paste::Line;
+use super::{Kind, text};
+
+pub(super) const KIND: Kind = Kind { name: "df", recognises, read };
+
+fn recognises(lines: &[Line]) -> bool {
+    let words: Vec<&str> = text(lines, 0).split_whitespace().collect();
+    let is_known = words.iter().any(|word| block_bytes(word).is_some() || *word == "Inodes");
+    words.len() >= 5
+        && is_known
+        && text(lines, 1).contains('%') | text(lines, 2).contains('%')
+        && !words.contains(&"PID")
+        && words.iter().any(|word| word.ends_with('%'))
+}
+
+/// Bytes of the unit in the header, in any language.
+fn block_bytes(word: &str) -> Option<f64> {
+    match word {
+        "Size" | "Größe" | "Taille" | "Tamaño" | "1B-blocks" => Some(1.0),
+        "1K-blocks" | "1024-blocks" => Some(1024.0),
+        "1M-blocks" => Some(1_048_576.0),
+        "1G-blocks" => Some(1_073_741_824.0),
+        "512-blocks" => Some(512.0),
+        // `1K-Blöcke`, `blocs de 1K`, `bloques de 1K`.
+        _ if word.starts_with("1K") => Some(1024.0),
+        _ => None,
+    }
+}
+
+fn read(lines: &[Line], context: &mut Context) -> usize {
+    let at = context.instant();
+    let unit = text(lines, 0).split_whitespace().find_map(block_bytes);
+    let base = if context.has_flag('H') { 1000.0 } else { 1024.0 };
+    let (mut used, mut name) = (1, String::new());
+    for (place, line) in lines.iter().enumerate().skip(1) {
+        if line.is_blank() {
+            break;
+        }
+        // A long device stands on a line of its own.
+        let whole = format!("{name} {}", line.text);
+        let words: Vec<&str> = whole.split_whitespace().collect();
+        let percent = words.iter().rposition(|word| word.ends_with('%') && word.len() <= 4 || *word == "-");
+        let Some(percent) = percent.filter(|percent| *percent >= 4) else {
+            if words.len() == 1 {
+                name.clone_from(&line.text);
+                used = place + 1;
+                continue;
+            }
+            break;
+        };
+        used = place + 1;
+        name.clear();
+        let mount = words.get(percent + 1..).unwrap_or_default().join(" ");
+        let value = |back: usize| size(words.get(percent - back)?, unit?, base);
+        let Some((total, free)) = value(3).zip(value(1)).filter(|_| mount.starts_with('/')) else { continue };
+        let device = words.first().copied().unwrap_or_default().trim_start_matches("/dev/");
+        for (fact, value) in
+            [("size_bytes", total.to_string()), ("free_bytes", free.to_string()), ("device", device.to_owned())]
+        {
+            context.out.setting(at, HOST, format!("mount[{mount}].{fact}"), value);
+        }
+    }
+    used
+}

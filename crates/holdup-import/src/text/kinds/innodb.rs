@@ -1,0 +1,53 @@
+//! `SHOW ENGINE INNODB STATUS`: undo logs not purged, the age of the checkpoint, row locks waited
+//! for. Statements in it are not read.
+
+use holdup_recording::{Labels, metrics};
+
+use super::super::context::Context;
+use super::super::number::number;
+use super::super::paste::Line;
+use super::processlist::SOURCE;
+use super::{Kind, text};
+
+pub(super) const KIND: Kind = Kind { name: "SHOW ENGINE INNODB STATUS", recognises, read };
+
+fn recognises(lines: &[Line]) -> bool {
+    lines.iter().take(8).any(|line| line.text.contains("INNODB MONITOR OUTPUT"))
+        && !text(lines, 0).starts_with("END OF")
+}
+
+/// The number after `words` in a line.
+fn after(line: &str, words: &str) -> Option<f64> {
+    number(line.trim_start().strip_prefix(words)?.split_whitespace().next()?)
+}
+
+fn read(lines: &[Line], context: &mut Context) -> usize {
+    let end = lines.iter().position(|line| line.text.starts_with("END OF INNODB MONITOR OUTPUT"));
+    let mut used = end.map_or(lines.len(), |end| end + 1);
+    if text(lines, used).starts_with("====") {
+        used += 1;
+    }
+    let own = lines.get(..used).unwrap_or_default();
+    if let Some(stamp) = own.iter().take(8).find_map(|line| line.stamp) {
+        context.set_time(stamp);
+    }
+    let at = context.instant();
+    let find = |words: &str| own.iter().find_map(|line| after(&line.text, words));
+    let mut put = |metric: &str, value: Option<f64>| {
+        if let Some(value) = value {
+            context.out.gauge(at, SOURCE, metric, Labels::none(), value);
+        }
+    };
+    put(metrics::mysql::INNODB_HISTORY_LIST_LENGTH.name, find("History list length"));
+    let positions = find("Log sequence number").zip(find("Last checkpoint at"));
+    let age = positions.map(|(now, checkpoint)| (now - checkpoint).max(0.0));
+    put(metrics::mysql::INNODB_CHECKPOINT_AGE_BYTES.name, age);
+    // The section on the latest deadlock shows locks of the past.
+    let from = own.iter().position(|line| line.text.trim() == "TRANSACTIONS");
+    if let Some(from) = from {
+        let now = own.iter().skip(from);
+        let waits = now.filter(|line| line.text.contains("TRX HAS BEEN WAITING")).count();
+        put(metrics::mysql::GLOBAL_STATUS_INNODB_ROW_LOCK_CURRENT_WAITS.name, Some(waits as f64));
+    }
+    used
+}

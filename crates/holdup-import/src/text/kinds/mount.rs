@@ -1,0 +1,103 @@
+//! `mount`, `/proc/mounts` and `/etc/fstab`: file system, device and options of each mount, named
+//! and sorted as the collector does. Options that may hold a secret are left out.
+
+use super::super::context::Context;
+use super::super::out::HOST;
+use super::super::paste::Line;
+use super::{Kind, text};
+
+pub(super) const KIND: Kind = Kind {
+    name: "mount",
+    recognises: |lines| mounted(text(lines, 0)).is_some(),
+    read: |lines, context| read(lines, context, mounted),
+};
+
+pub(super) const FSTAB: Kind = Kind {
+    name: "/proc/mounts or fstab",
+    recognises: |lines| listed(text(lines, 0)).is_some(),
+    read: |lines, context| read(lines, context, listed),
+};
+
+/// File systems of the kernel's own, which hold no data.
+const KERNEL: [&str; 14] = [
+    "proc",
+    "sysfs",
+    "devpts",
+    "cgroup",
+    "cgroup2",
+    "securityfs",
+    "debugfs",
+    "tracefs",
+    "pstore",
+    "bpf",
+    "mqueue",
+    "hugetlbfs",
+    "configfs",
+    "fusectl",
+];
+
+/// Options whose values are secrets or names of accounts.
+const SECRET: [&str; 5] = ["password", "pass", "user", "username", "credentials"];
+
+struct Mount<'t> {
+    device: &'t str,
+    path: String,
+    kind: &'t str,
+    options: &'t str,
+}
+
+/// `/dev/sda1 on / type ext4 (rw,relatime)`
+fn mounted(line: &str) -> Option<Mount<'_>> {
+    let (device, rest) = line.split_once(" on ")?;
+    let (path, rest) = rest.split_once(" type ")?;
+    let (kind, options) = rest.split_once(" (")?;
+    let options = options.split(')').next()?;
+    let is_whole = path.starts_with('/') && !kind.contains(' ') && !device.contains(' ');
+    is_whole.then(|| Mount { device, path: path.to_owned(), kind, options })
+}
+
+/// `/dev/sda1 / ext4 rw,relatime 0 0`
+fn listed(line: &str) -> Option<Mount<'_>> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let (device, path, kind, options, numbers) = match words.as_slice() {
+        [device, path, kind, options, numbers @ ..] if numbers.len() <= 2 => (*device, *path, *kind, *options, numbers),
+        _ => return None,
+    };
+    let is_option = |option: &str| {
+        option.split('=').next().is_some_and(|name| {
+            !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b))
+        })
+    };
+    let is_whole = (path.starts_with('/') || path == "none" && kind == "swap")
+        && kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'.')
+        && kind.starts_with(|c: char| c.is_ascii_lowercase())
+        && (numbers.len() == 2 || device.starts_with("UUID=") || device.starts_with("/dev/"))
+        && numbers.iter().all(|number| number.len() == 1 && number.parse::<u8>().is_ok())
+        && options.split(',').all(is_option);
+    is_whole.then(|| Mount { device, path: path.replace("\\040", " "), kind, options })
+}
+
+fn read(lines: &[Line], context: &mut Context, parse: fn(&str) -> Option<Mount<'_>>) -> usize {
+    let at = context.instant();
+    let mut used = 0;
+    for line in lines {
+        if line.text.starts_with('#') {
+            used += 1;
+            continue;
+        }
+        let Some(mount) = parse(&line.text) else { break };
+        used += 1;
+        if KERNEL.contains(&mount.kind) || !mount.path.starts_with('/') {
+            continue;
+        }
+        let is_shown = |option: &&str| !SECRET.contains(&option.split('=').next().unwrap_or_default());
+        let mut options: Vec<&str> = mount.options.split(',').filter(is_shown).collect();
+        options.sort_unstable();
+        // Credentials may precede a share's host.
+        let device = mount.device.rsplit('@').next().unwrap_or_default().trim_start_matches("/dev/");
+        for (fact, value) in [("fstype", mount.kind), ("device", device), ("options", &options.join(","))] {
+            context.out.setting(at, HOST, format!("mount[{}].{fact}", mount.path), value);
+        }
+    }
+    used
+}

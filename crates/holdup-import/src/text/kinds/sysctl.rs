@@ -1,0 +1,26 @@
+//! `sysctl`: kernel settings, `name = value`.
+
+use super::super::out::HOST;
+use super::{Kind, text};
+
+pub(super) const KIND: Kind = Kind {
+    name: "sysctl",
+    recognises: |lines| entry(text(lines, 0)).is_some(),
+    read: |lines, context| {
+        let at = context.instant();
+        let entries: Vec<(&str, &str)> = lines.iter().map_while(|line| entry(&line.text)).collect();
+        for (name, value) in &entries {
+            let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
+            context.out.setting(at, HOST, *name, value);
+        }
+        entries.len()
+    },
+};
+
+fn entry(line: &str) -> Option<(&str, &str)> {
+    let (name, value) = line.split_once('=')?;
+    let name = name.trim();
+    let is_known = ["vm.", "net.", "fs.", "kernel."].iter().any(|prefix| name.starts_with(prefix));
+    let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte));
+    (is_known && is_name).then_some((name, value.trim()))
+}

@@ -1,0 +1,235 @@
+//! `top`, in batch mode or copied from the screen: load average, CPU shares, memory, and threads by
+//! state if it lists threads (`-H`). A list of processes hides the other threads of each, so it
+//! gives no count of threads.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use regex::Regex;
+
+use super::super::columns::Columns;
+use super::super::context::Context;
+use super::super::number::{number, size};
+use super::super::out::Report;
+use super::super::paste::Line;
+use super::ps::{Row, put_threads};
+use super::{Kind, memory, text, uptime};
+
+pub(super) const KIND: Kind = Kind { name: "top", recognises, read };
+
+/// Seconds between screens, unless `-d` says otherwise.
+const DELAY_S: f64 = 3.0;
+
+/// Shares (percent) of CPU or memory from which a process is named in the recording.
+const NAMED_PERCENT: f64 = 1.0;
+
+fn recognises(lines: &[Line]) -> bool {
+    let is_heading = |at: usize| text(lines, at).starts_with("top - ") && uptime::averages(text(lines, at)).is_some();
+    is_heading(0) || is_cpu(text(lines, 0)) || is_tasks(text(lines, 0))
+}
+
+fn is_cpu(line: &str) -> bool {
+    line.trim_start().trim_start_matches('%').starts_with("Cpu") && !pairs(cpu_words(), line).is_empty()
+}
+
+fn is_tasks(line: &str) -> bool {
+    (line.starts_with("Tasks:") || line.starts_with("Threads:")) && !pairs(task_words(), line).is_empty()
+}
+
+fn is_list(line: &str) -> bool {
+    let columns = Columns::new(line);
+    ["PID", "S", "COMMAND"].iter().all(|name| columns.place(&[name]).is_some())
+}
+
+/// Numbers and the words behind them.
+fn pairs<'t>(pattern: Option<&Regex>, line: &'t str) -> Vec<(&'t str, f64, &'t str)> {
+    let found = pattern.into_iter().flat_map(|pattern| pattern.captures_iter(line));
+    found
+        .filter_map(|found| Some((found.get(2)?.as_str(), number(found.get(1)?.as_str())?, found.get(0)?.as_str())))
+        .collect()
+}
+
+fn cpu_words() -> Option<&'static Regex> {
+    static WORDS: OnceLock<Option<Regex>> = OnceLock::new();
+    WORDS.get_or_init(|| Regex::new(r"(\d+(?:[.,]\d+)?)[ %]*(us|sy|ni|id|wa|hi|si|st)\b").ok()).as_ref()
+}
+
+fn task_words() -> Option<&'static Regex> {
+    static WORDS: OnceLock<Option<Regex>> = OnceLock::new();
+    WORDS.get_or_init(|| Regex::new(r"(\d+)\s*(total|running|sleeping|stopped|zombie)").ok()).as_ref()
+}
+
+fn memory_words() -> Option<&'static Regex> {
+    static WORDS: OnceLock<Option<Regex>> = OnceLock::new();
+    let make =
+        || Regex::new(r"(\d+(?:[.,]\d+)?)[kmgtKMGT]?\+?\s*(total|free|used|buff/cache|buffers|cached|avail)").ok();
+    WORDS.get_or_init(make).as_ref()
+}
+
+/// The head of one screen.
+#[derive(Default)]
+struct Head {
+    averages: Option<[f64; 3]>,
+    /// CPU shares by mode, summed over the lines; and the number of CPUs that have a line.
+    shares: BTreeMap<&'static str, f64>,
+    cpu_lines: f64,
+    tasks: BTreeMap<String, f64>,
+    is_threads: bool,
+    memory: BTreeMap<String, f64>,
+    swap: BTreeMap<String, f64>,
+}
+
+impl Head {
+    /// Takes a line of the head; false if it is another line.
+    fn take(&mut self, line: &str) -> bool {
+        if is_cpu(line) {
+            for (name, value, _) in pairs(cpu_words(), line) {
+                *self.shares.entry(mode(name)).or_default() += value;
+                self.cpu_lines += f64::from(u8::from(name == "us"));
+            }
+            return true;
+        }
+        if is_tasks(line) {
+            self.is_threads = line.starts_with("Threads:");
+            self.tasks = pairs(task_words(), line).into_iter().map(|(name, n, _)| (name.to_owned(), n)).collect();
+            return true;
+        }
+        let Some((name, values)) = line.split_once(':') else { return false };
+        let unit = match name.split_whitespace().next() {
+            Some("MiB") => 1_048_576.0,
+            Some("GiB") => 1_073_741_824.0,
+            Some("TiB") => 1_099_511_627_776.0,
+            _ => 1024.0,
+        };
+        let into = match name.split_whitespace().last() {
+            Some("Mem") => &mut self.memory,
+            Some("Swap") => &mut self.swap,
+            _ => return false,
+        };
+        for (name, _, whole) in pairs(memory_words(), values) {
+            let value = whole.trim_end_matches(|c: char| c != '+' && !c.is_ascii_digit() && !"kmgtKMGT".contains(c));
+            let digits = whole.find(|c: char| !c.is_ascii_digit() && c != '.' && c != ',').unwrap_or(whole.len());
+            let suffix = whole.get(digits..=digits).filter(|suffix| "kmgtKMGT".contains(suffix)).unwrap_or("");
+            let is_suffix = value.len() > digits
+                && whole.get(digits + 1..).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric));
+            let number = whole.get(..digits).unwrap_or_default();
+            let text = if is_suffix { format!("{number}{suffix}") } else { number.to_owned() };
+            if let Some(bytes) = size(&text, unit, 1024.0) {
+                into.insert(name.to_owned(), bytes);
+            }
+        }
+        true
+    }
+
+    fn put(&self, report: Report, context: &mut Context) {
+        if let Some(averages) = self.averages {
+            uptime::put(averages, report.at, context);
+        }
+        if self.cpu_lines >= 1.0 {
+            let shares: Vec<(&str, f64)> =
+                self.shares.iter().map(|(mode, sum)| (*mode, sum / self.cpu_lines)).collect();
+            context.out.cpu("top", report, &shares);
+            if self.cpu_lines > 1.0 {
+                context.out.learn_cpus(self.cpu_lines);
+            }
+        }
+        let of = |name: &str| self.memory.get(name).copied();
+        // Before procps 3.3 the page cache is shown at the end of the line on swap.
+        let cached = of("buff/cache").or_else(|| self.swap.get("cached").copied()).or_else(|| of("cached"));
+        let usage = memory::Usage {
+            total: of("total"),
+            free: of("free"),
+            buffers: of("buffers"),
+            cached,
+            available: of("avail").or_else(|| self.swap.get("avail").copied()),
+            swap_total: self.swap.get("total").copied(),
+            swap_free: self.swap.get("free").copied(),
+        };
+        usage.put(report.at, context);
+    }
+}
+
+fn mode(name: &str) -> &'static str {
+    match name {
+        "us" => "user",
+        "ni" => "nice",
+        "sy" => "system",
+        "id" => "idle",
+        "wa" => "iowait",
+        "hi" => "interrupt",
+        "si" => "softirq",
+        _ => "steal",
+    }
+}
+
+/// Reads one screen.
+fn read(lines: &[Line], context: &mut Context) -> usize {
+    let mut head = Head::default();
+    let mut used = 0;
+    if text(lines, 0).starts_with("top - ") {
+        head.averages = uptime::averages(text(lines, 0));
+        if let Some(time) = uptime::time(text(lines, 0)) {
+            context.set_time_of_day(time);
+        }
+        used = 1;
+    }
+    while head.take(text(lines, used)) {
+        used += 1;
+    }
+    if context.reports("top") == 0 && context.has_flag('b') {
+        context.out.note("top: before procps 3.3 the first screen of top -b shows CPU shares since boot; use -n 2");
+    }
+    let report = context.report("top", DELAY_S);
+    head.put(report, context);
+    let blanks = lines.iter().skip(used).take_while(|line| line.is_blank()).count();
+    if !is_list(text(lines, used + blanks)) {
+        return used;
+    }
+    used += blanks;
+    let columns = Columns::new(text(lines, used)).with_words(&["COMMAND"]);
+    used += 1;
+    let mut rows = Vec::new();
+    for (place, line) in lines.iter().enumerate().skip(used) {
+        if line.is_blank() || line.text.starts_with("top - ") {
+            break;
+        }
+        let values = columns.row(&line.text);
+        let (Some(pid), Some(state)) = (values.number(&["PID"]), values.text(&["S"])) else {
+            context.unread.push(place);
+            used = place + 1;
+            continue;
+        };
+        let shares = [values.number(&["%CPU"]), values.number(&["%MEM"])];
+        let command = values.text(&["COMMAND"]).unwrap_or_default().trim_start_matches(['`', '-', '|', '+', ' ']);
+        let is_large = shares.iter().flatten().any(|share| *share >= NAMED_PERCENT);
+        if is_large && !head.is_threads && !command.is_empty() {
+            context.out.setting(report.at, &format!("pid:{pid}"), "comm", command);
+        }
+        rows.push(Row { pid: pid as i64, tid: pid as i64, name: command, state, wchan: None });
+        used = place + 1;
+    }
+    put_list(&head, &rows, report.at, context);
+    used
+}
+
+fn put_list(head: &Head, rows: &[Row<'_>], at: i64, context: &mut Context) {
+    if !head.is_threads {
+        context.out.note("top: it lists processes, so threads by state are unknown: add -H, or paste ps -eLo");
+        return;
+    }
+    let of = |name: &str| head.tasks.get(name).copied().unwrap_or(0.0);
+    if of("total") > rows.len() as f64 {
+        let shown = rows.len();
+        context.out.note(format!("top: the screen shows {shown} of {} threads; others may be in state D", of("total")));
+    }
+    put_threads(rows, at, context, false);
+    let blocked = rows.iter().filter(|row| row.state.starts_with('D')).count() as f64;
+    let states = [
+        ('R', of("running")),
+        ('S', (of("sleeping") - blocked).max(0.0)),
+        ('D', blocked),
+        ('T', of("stopped")),
+        ('Z', of("zombie")),
+    ];
+    context.threads(at, &states);
+}

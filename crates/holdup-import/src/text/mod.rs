@@ -1,0 +1,207 @@
+//! What people paste in an incident: outputs of standard tools as text, several in one paste, in
+//! any order, with prompts, colours and cut columns. They become the rows that collectors write, so
+//! that rules judge them unchanged. Each kind of output is one file in `kinds`. This module finds
+//! them; lines that no kind reads are kept and counted. Pure: bytes in, rows out.
+
+mod clock;
+mod columns;
+mod context;
+mod kinds;
+mod number;
+mod out;
+mod paste;
+mod result_set;
+
+use holdup_recording::Batch;
+
+use context::Context;
+use kinds::KINDS;
+use paste::Line;
+
+/// Lines kept of those that were not understood.
+const UNREAD_KEPT: usize = 1_000;
+
+/// Characters kept of such a line.
+const UNREAD_CHARS: usize = 160;
+
+/// Lines at the beginning of a file in which a kind must be recognised.
+const HEAD_LINES: usize = 400;
+
+/// An output that was understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The file that it is in.
+    pub file: String,
+    /// The kind, e.g. `iostat`.
+    pub kind: &'static str,
+    /// Its first line, from 1.
+    pub first_line: usize,
+    /// Its last line.
+    pub last_line: usize,
+    /// Times of its first and last rows, nanoseconds since the epoch; none if it gave none.
+    pub span: Option<(i64, i64)>,
+    /// Number of rows.
+    pub rows: usize,
+}
+
+/// A line that no reader understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unread {
+    /// The file that it is in.
+    pub file: String,
+    /// Its number, from 1.
+    pub line: usize,
+    /// Its beginning.
+    pub text: String,
+}
+
+/// All that pasted outputs say.
+#[derive(Clone, Debug, Default)]
+pub struct Understood {
+    /// Rows for a recording.
+    pub batch: Batch,
+    /// The outputs found, in order.
+    pub parts: Vec<Part>,
+    /// The first lines that were not understood.
+    pub unread: Vec<Unread>,
+    /// The number of all such lines.
+    pub unread_total: usize,
+    /// Assumptions and omissions.
+    pub notes: Vec<String>,
+    /// Times of the first and the last row.
+    pub span: Option<(i64, i64)>,
+}
+
+/// Reads pasted outputs, file by file.
+#[derive(Default)]
+pub struct Pasted {
+    context: Context,
+    parts: Vec<Part>,
+    unread: Vec<Unread>,
+    unread_total: usize,
+}
+
+/// Whether the beginning of a file holds an output that is understood here.
+pub fn recognises(head: &[u8]) -> bool {
+    let lines = paste::lines(head);
+    let lines = lines.get(..HEAD_LINES).unwrap_or(&lines);
+    (0..lines.len()).any(|at| {
+        let block = block(lines, at);
+        !block.is_empty() && KINDS.iter().any(|kind| (kind.recognises)(block))
+    })
+}
+
+/// The lines from `at` up to the next command.
+fn block(lines: &[Line], at: usize) -> &[Line] {
+    let rest = lines.get(at..).unwrap_or_default();
+    let end = rest.iter().position(|line| line.is_command).unwrap_or(rest.len());
+    rest.get(..end).unwrap_or_default()
+}
+
+impl Pasted {
+    /// A reader of outputs of a host with `cpus` CPUs, if that is known.
+    pub fn new(cpus: Option<u32>) -> Self {
+        let mut pasted = Self::default();
+        pasted.context.out.cpus = cpus.map(f64::from);
+        pasted
+    }
+
+    /// Reads a file. `at` is the time of outputs without a time stamp, nanoseconds since the epoch.
+    pub fn read(&mut self, file: &str, bytes: &[u8], at: i64) {
+        let lines = paste::lines(bytes);
+        self.context.begin_file(file, at);
+        let (mut next, mut block_end) = (0, 0);
+        while let Some(line) = lines.get(next) {
+            if let Some(stamp) = line.stamp {
+                self.context.set_time(stamp);
+            }
+            if line.is_command {
+                self.context.begin_command(&line.text);
+                next += 1;
+                continue;
+            }
+            if line.is_blank() {
+                next += 1;
+                continue;
+            }
+            if block_end <= next {
+                block_end = next + block(&lines, next).len();
+            }
+            let rest = lines.get(next..block_end).unwrap_or_default();
+            next += self.read_block(file, rest).max(1);
+        }
+    }
+
+    /// Reads the output that begins with the first line; returns the number of lines read.
+    fn read_block(&mut self, file: &str, lines: &[Line]) -> usize {
+        let Some(first) = lines.first() else { return 1 };
+        if self.context.takes_answer(&first.text) {
+            self.push(file, "answer to a command", lines.get(..1).unwrap_or_default(), 1, None);
+            return 1;
+        }
+        let Some(kind) = KINDS.iter().find(|kind| (kind.recognises)(lines)) else {
+            if !self.context.takes_time(&first.text) {
+                self.keep_unread(file, first);
+            }
+            return 1;
+        };
+        let before = self.context.mark();
+        let read = (kind.read)(lines, &mut self.context);
+        let used = read.clamp(1, lines.len());
+        let (rows, span) = self.context.since(before);
+        for line in std::mem::take(&mut self.context.unread) {
+            if let Some(line) = lines.get(line) {
+                self.keep_unread(file, line);
+            }
+        }
+        self.push(file, kind.name, lines.get(..used).unwrap_or_default(), rows, span);
+        used
+    }
+
+    fn keep_unread(&mut self, file: &str, line: &Line) {
+        self.unread_total += 1;
+        if self.unread.len() < UNREAD_KEPT {
+            let text = line.text.chars().take(UNREAD_CHARS).collect();
+            self.unread.push(Unread { file: file.to_owned(), line: line.number, text });
+        }
+    }
+
+    /// Adds a part, or extends the one before if that is of the same kind.
+    fn push(&mut self, file: &str, kind: &'static str, lines: &[Line], rows: usize, span: Option<(i64, i64)>) {
+        let (Some(first), Some(last)) = (lines.first(), lines.iter().rfind(|line| !line.is_blank())) else { return };
+        let join = |a: Option<(i64, i64)>, b: Option<(i64, i64)>| match (a, b) {
+            (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+            (a, b) => a.or(b),
+        };
+        match self.parts.last_mut().filter(|part| part.kind == kind && part.file == file) {
+            Some(part) => {
+                part.last_line = last.number;
+                part.rows += rows;
+                part.span = join(part.span, span);
+            }
+            None => self.parts.push(Part {
+                file: file.to_owned(),
+                kind,
+                first_line: first.number,
+                last_line: last.number,
+                span,
+                rows,
+            }),
+        }
+    }
+
+    /// Everything that was read.
+    pub fn finish(self) -> Understood {
+        let Self { context, parts, unread, unread_total } = self;
+        let (batch, notes) = context.out.finish();
+        let times = batch.samples.iter().map(|row| row.observed_at);
+        let times = times.chain(batch.sessions.iter().map(|row| row.observed_at));
+        let times = times.chain(batch.threads.iter().map(|row| row.observed_at));
+        let times = times.chain(batch.settings.iter().map(|row| row.observed_at));
+        let times = times.chain(batch.events.iter().map(|row| row.observed_at));
+        let span = times.fold(None, |span: Option<(i64, i64)>, at| {
+            Some(span.map_or((at, at), |(first, last)| (first.min(at), last.max(at))))
+        });
+        Understood { batch, parts, unread, unread_total, notes: notes.into_iter().collect(), span }
+    }
+}

@@ -1,0 +1,145 @@
+//! The lines of a paste without colours, control characters and prompts. A prompt's command is
+//! kept: it tells the interval and the units of the output below it.
+
+use regex::Regex;
+use std::sync::OnceLock;
+
+use super::clock;
+
+/// Bytes of a line that are read; the rest of a longer one is left out.
+const LINE_BYTES: usize = 64 << 10;
+
+/// One line of a paste.
+pub(super) struct Line {
+    /// Its number in the file, from 1.
+    pub(super) number: usize,
+    /// Its text without colours, prompt and leading time stamp.
+    pub(super) text: String,
+    /// Whether the text is a command after a prompt.
+    pub(super) is_command: bool,
+    /// Its leading time stamp, nanoseconds.
+    pub(super) stamp: Option<i64>,
+}
+
+impl Line {
+    /// Whether the line ends a table: it is empty.
+    pub(super) fn is_blank(&self) -> bool {
+        self.text.trim().is_empty()
+    }
+}
+
+/// Cuts `bytes` into clean lines.
+pub(super) fn lines(bytes: &[u8]) -> Vec<Line> {
+    let mut all = Vec::new();
+    let mut number = 1;
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let end = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(rest.len());
+        let (line, after) = rest.split_at(end);
+        for part in clean(line.get(..LINE_BYTES).unwrap_or(line)).split('\n') {
+            all.push(understood(number, part));
+        }
+        number += 1;
+        rest = after.strip_prefix(b"\r\n").or_else(|| after.get(1..)).unwrap_or_default();
+    }
+    all
+}
+
+/// The line without escape sequences; where one moves the cursor, a new line begins.
+fn clean(line: &[u8]) -> String {
+    let text = String::from_utf8_lossy(line);
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\u{1b}' => match chars.next() {
+                Some('[') => {
+                    let end = chars.find(|c| ('\u{40}'..='\u{7e}').contains(c));
+                    if matches!(end, Some('H' | 'f')) && !out.is_empty() {
+                        out.push('\n');
+                    }
+                }
+                // A title, up to its end.
+                Some(']') => {
+                    let _ = chars.find(|c| matches!(c, '\u{7}' | '\\'));
+                }
+                Some('(' | ')') => {
+                    chars.next();
+                }
+                _ => {}
+            },
+            '\u{a0}' | '\u{202f}' => out.push(' '),
+            '\t' => out.push('\t'),
+            '\u{feff}' => {}
+            c if c.is_control() => {}
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn understood(number: usize, text: &str) -> Line {
+    let text = text.trim_end_matches(' ');
+    if let Some(command) = command(text) {
+        return Line { number, text: command.to_owned(), is_command: true, stamp: None };
+    }
+    let (stamp, text) = clock::leading(text);
+    Line { number, text: text.to_owned(), is_command: false, stamp }
+}
+
+/// The command after a prompt of a shell, `mysql` or `psql`.
+fn command(text: &str) -> Option<&str> {
+    if !text.contains(['$', '#', '%', '>', '*']) {
+        return None;
+    }
+    static PROMPT: OnceLock<Option<Regex>> = OnceLock::new();
+    // Without bounds on repeats, which would make the pattern large.
+    let prompt = PROMPT.get_or_init(|| {
+        let place = r"\[[^\]|]+\]|\([\w.-]+\) ?|[\w.-]+@[\w.-]+(?:[: ][^\s|]*)?";
+        let client = r"(?:mysql|MariaDB \[[^\]]*\])> |[\w-]+[=-][#>*] ?|redis [\w.:-]+> ";
+        Regex::new(&format!(r"^ ?(?:(?:{place})?\s?[$#%](?:\s+|$)|{client}|\s*-> )")).ok()
+    });
+    let found = prompt.as_ref()?.find(text)?;
+    // A lone sign may be a comment, but a command has a word.
+    text.get(found.end()..).map(str::trim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(bytes: &[u8]) -> Vec<String> {
+        lines(bytes).into_iter().map(|line| line.text).collect()
+    }
+
+    #[test]
+    fn colours_line_ends_and_screens() {
+        let text = b"\x1b[H\x1b[2Jtop\x1b(B\x1b[m - 1\x1b[K\r\nb\x1b[7ma\x00r\x1b[0m\rc\n\nd\x1b[1;1Hnext";
+        assert_eq!(texts(text), ["top - 1", "bar", "c", "", "d", "next"]);
+        assert_eq!(lines(b"a\r\nb\rc")[2].number, 3);
+    }
+
+    #[test]
+    fn prompts_are_told_from_data() {
+        for (text, expected) in [
+            ("[root@db1 ~]# iostat -x 5", Some("iostat -x 5")),
+            ("ann@db1:~/x$ vmstat 1", Some("vmstat 1")),
+            ("$ uptime", Some("uptime")),
+            ("mysql> SHOW PROCESSLIST;", Some("SHOW PROCESSLIST;")),
+            ("MariaDB [(none)]> show status;", Some("show status;")),
+            ("shop=# SELECT 1;", Some("SELECT 1;")),
+            ("%Cpu(s):  1.0 us", None),
+            ("| 7 | root | $ x |", None),
+            ("  4711 mysql     20   0", None),
+            ("sda   1,0", None),
+        ] {
+            assert_eq!(command(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_long_line_is_cut() {
+        let all = lines(&vec![b'x'; 1 << 20]);
+        assert_eq!((all.len(), all[0].text.len()), (1, LINE_BYTES));
+    }
+}
