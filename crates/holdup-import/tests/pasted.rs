@@ -290,6 +290,27 @@ fn postgresql_in_forms_of_psql() {
 }
 
 #[test]
+fn outputs_of_a_loop_are_apart() {
+    let status = "| Variable_name | Value |\n| Questions | 100 |\n\n| Variable_name | Value |\n| Questions | 900 |\n";
+    assert_eq!(series(&read(status), "mysql_global_status_questions", &[]), [(0.0, 100.0), (1.0, 900.0)]);
+    let told = read(&format!("$ mysqladmin ext -i10\n{status}"));
+    assert_eq!(series(&told, "mysql_global_status_questions", &[]), [(0.0, 100.0), (10.0, 900.0)]);
+    let stamped = read(
+        "TS 1795651205.000 x\n| Variable_name | Value |\n| Questions | 100 |\nTS 1795651209.000 x\n| Variable_name | Value |\n| Questions | 900 |\n",
+    );
+    assert_eq!(series(&stamped, "mysql_global_status_questions", &[]), [(5.0, 100.0), (9.0, 900.0)]);
+}
+
+#[test]
+fn a_file_that_a_tool_wrote_begins_with_the_time_since_boot() {
+    let rows = " r b swpd free buff cache si so bi bo in cs us sy id wa st\n 1 0 1 2 3 4 0 0 0 0 0 0 90 9 1 0 0\n 1 0 1 2 3 4 0 0 0 0 0 0 40 10 50 0 0\n";
+    let mut pasted = Pasted::new(Some(1));
+    pasted.read_output("1-vmstat", rows.as_bytes(), DAY);
+    let found = pasted.finish();
+    assert_eq!(series(&found, "system_cpu_time_seconds_total", &[("cpu_mode", "user")]), [(0.0, 0.0), (1.0, 0.4)]);
+}
+
+#[test]
 fn the_thread_pool() {
     let found = read(
         "GROUP_ID\tCONNECTIONS\tTHREADS\tACTIVE_THREADS\tSTANDBY_THREADS\tQUEUE_LENGTH\tHAS_LISTENER\tIS_STALLED\n0\t120\t3\t2\t1\t17\t1\t0\n1\t121\t4\t2\t1\t5\t0\t1\n\nGROUP_ID\tPOSITION\tPRIORITY\tCONNECTION_ID\tQUEUEING_TIME_MICROSECONDS\n0\t0\t1\t70\t1500000\n0\t1\t1\tNULL\t200\n",

@@ -1,6 +1,8 @@
 //! What readers share: the time of the present output, the command that made it, and the reports of
 //! the tool that runs.
 
+use std::collections::BTreeSet;
+
 use holdup_recording::Labels;
 use holdup_recording::metrics;
 
@@ -29,6 +31,8 @@ pub(super) struct Context {
     stamp: Option<i64>,
     command: String,
     run: Option<Run>,
+    /// The kinds that already gave rows of this instant.
+    instants: BTreeSet<&'static str>,
     /// Whether a header that tools print before their report since boot was just read.
     is_since_boot: bool,
 }
@@ -42,10 +46,17 @@ impl Context {
         self.run = None;
         self.is_since_boot = false;
         self.command.clear();
+        self.instants.clear();
+    }
+
+    /// Takes the present file for the whole output of a tool, from its start.
+    pub(super) fn begin_output(&mut self) {
+        self.is_since_boot = true;
     }
 
     pub(super) fn begin_command(&mut self, command: &str) {
         command.clone_into(&mut self.command);
+        self.instants.clear();
         self.run = None;
         self.is_since_boot = false;
     }
@@ -54,6 +65,7 @@ impl Context {
     pub(super) fn set_time(&mut self, at: i64) {
         self.now = at;
         self.stamp = Some(at);
+        self.instants.clear();
     }
 
     /// Takes a time of day, on the day of the present output or the next.
@@ -136,6 +148,7 @@ impl Context {
             self.say_assumed_time();
         }
         self.run = Some(Run { kind, count: count + 1, at });
+        self.is_since_boot = false;
         self.now = at;
         Report { at, interval_ns }
     }
@@ -149,6 +162,20 @@ impl Context {
                 self.now
             }
         }
+    }
+
+    /// The time of an output that may be repeated without time stamps, e.g. in a loop: each one is
+    /// a second later, or as much as `-i` says.
+    pub(super) fn instant_of(&mut self, kind: &'static str) -> i64 {
+        if !self.instants.insert(kind) {
+            let said = self.words().find_map(|word| number(word.strip_prefix("-i")?));
+            let step_s = said.filter(|seconds| *seconds > 0.0 && *seconds < 1e6).unwrap_or(1.0);
+            self.now = self.now.saturating_add((step_s * 1e9) as i64);
+            self.stamp = self.stamp.map(|_| self.now);
+            self.instants = BTreeSet::from([kind]);
+            self.out.note(format!("{kind}: outputs without time stamps were taken to be {step_s} s apart"));
+        }
+        self.instant()
     }
 
     fn say_assumed_time(&mut self) {
@@ -182,7 +209,7 @@ impl Context {
         let text = text.trim();
         let (last, command) = (self.command.split_whitespace().last().unwrap_or_default(), self.command.as_str());
         let at = self.now;
-        if command.starts_with("nproc") || command.contains("_NPROCESSORS_ONLN") {
+        if self.words().any(|word| word == "nproc") || command.contains("_NPROCESSORS_ONLN") {
             return number(text).is_some_and(|cpus| {
                 self.out.learn_cpus(cpus);
                 true

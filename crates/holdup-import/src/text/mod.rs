@@ -108,8 +108,19 @@ impl Pasted {
 
     /// Reads a file. `at` is the time of outputs without a time stamp, nanoseconds since the epoch.
     pub fn read(&mut self, file: &str, bytes: &[u8], at: i64) {
-        let lines = paste::lines(bytes);
         self.context.begin_file(file, at);
+        self.read_lines(file, bytes);
+    }
+
+    /// Reads a file that a collecting tool wrote: all that one tool printed, from its start.
+    pub fn read_output(&mut self, file: &str, bytes: &[u8], at: i64) {
+        self.context.begin_file(file, at);
+        self.context.begin_output();
+        self.read_lines(file, bytes);
+    }
+
+    fn read_lines(&mut self, file: &str, bytes: &[u8]) {
+        let lines = paste::lines(bytes);
         let (mut next, mut block_end) = (0, 0);
         while let Some(line) = lines.get(next) {
             if let Some(stamp) = line.stamp {

@@ -12,8 +12,14 @@ use super::{Kind, text};
 pub(super) const KIND: Kind = Kind { name: "SHOW ENGINE INNODB STATUS", recognises, read };
 
 fn recognises(lines: &[Line]) -> bool {
-    lines.iter().take(8).any(|line| line.text.contains("INNODB MONITOR OUTPUT"))
-        && !text(lines, 0).starts_with("END OF")
+    let is_title = |at: usize| text(lines, at).contains("INNODB MONITOR OUTPUT");
+    let first = text(lines, 0);
+    match first {
+        _ if first.starts_with("====") => is_title(1),
+        // The vertical form: row, type, name, status.
+        _ if first.starts_with("***") => text(lines, 1).contains("InnoDB") && (2..7).any(is_title),
+        _ => is_title(0) && !first.starts_with("END OF"),
+    }
 }
 
 /// The number after `words` in a line.

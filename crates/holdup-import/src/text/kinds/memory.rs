@@ -98,7 +98,7 @@ fn read_free(lines: &[Line], context: &mut Context) -> usize {
         }
         used += 1;
     }
-    let at = context.instant();
+    let at = context.instant_of("free");
     usage.put(at, context);
     used
 }
@@ -132,7 +132,7 @@ fn read_meminfo(lines: &[Line], context: &mut Context) -> usize {
     let entries: BTreeMap<&str, f64> = lines.iter().map_while(|line| entry(&line.text)).collect();
     let used = lines.iter().take_while(|line| entry(&line.text).is_some()).count();
     let of = |name: &str| entries.get(name).copied();
-    let at = context.instant();
+    let at = context.instant_of("/proc/meminfo");
     let cached = of("Cached").map(|cached| cached + of("SReclaimable").unwrap_or(0.0));
     let usage = Usage {
         total: of("MemTotal"),

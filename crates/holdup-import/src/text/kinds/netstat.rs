@@ -40,7 +40,7 @@ fn counter(line: &str) -> Option<(Metric, f64)> {
 }
 
 fn read(lines: &[Line], context: &mut Context) -> usize {
-    let at = context.instant();
+    let at = context.instant_of("netstat -s");
     let is_nstat =
         text(lines, 0).starts_with("#kernel") || text(lines, 0).starts_with("Tcp") && !text(lines, 0).contains(':');
     let mut used = 0;

@@ -38,7 +38,7 @@ fn has(lines: &[Line], names: &[&str]) -> bool {
 
 fn read_activity(lines: &[Line], context: &mut Context) -> usize {
     let Some(set) = result_set::read(lines) else { return 1 };
-    let at = context.instant();
+    let at = context.instant_of("pg_stat_activity");
     let mut sessions: BTreeMap<(String, &'static str), f64> = BTreeMap::new();
     let mut activity: BTreeMap<[String; 4], f64> = BTreeMap::new();
     for row in &set.rows {

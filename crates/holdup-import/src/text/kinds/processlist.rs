@@ -64,7 +64,7 @@ fn true_state(command: &str, state: Option<&str>) -> &'static str {
 
 fn read(lines: &[Line], context: &mut Context) -> usize {
     let Some(set) = result_set::read(lines) else { return 1 };
-    let at = context.instant();
+    let at = context.instant_of("SHOW PROCESSLIST");
     let mut counts: BTreeMap<(String, &'static str), f64> = BTreeMap::new();
     for row in &set.rows {
         if let Some(session) = session(&set, row, at) {
@@ -125,7 +125,7 @@ fn put_counts(mut counts: BTreeMap<(String, &'static str), f64>, at: i64, contex
 /// Reads counts; each count becomes as many sessions without a number of their own.
 fn read_grouped(lines: &[Line], context: &mut Context) -> usize {
     let Some(set) = result_set::read(lines) else { return 1 };
-    let at = context.instant();
+    let at = context.instant_of("counts of sessions");
     let place = set.columns.iter().position(|name| is_count(name));
     let mut counts: BTreeMap<(String, &'static str), f64> = BTreeMap::new();
     let mut id = 0_i64;

@@ -37,7 +37,7 @@ fn recognises(lines: &[Line]) -> bool {
 }
 
 fn read(lines: &[Line], context: &mut Context) -> usize {
-    let at = context.instant();
+    let at = context.instant_of("ps");
     let columns = Columns::new(text(lines, 0)).with_words(&COMMANDS);
     let mut rows = Vec::new();
     let mut used = 1;

@@ -19,7 +19,7 @@ fn recognises(lines: &[Line]) -> bool {
 }
 
 fn read(lines: &[Line], context: &mut Context) -> usize {
-    let at = context.instant();
+    let at = context.instant_of("ss -ltn");
     let mut ports: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
     let mut used = 1;
     for line in lines.iter().skip(1).take_while(|line| !line.is_blank()) {

@@ -42,7 +42,7 @@ fn recognises(lines: &[Line]) -> bool {
 
 fn read_queues(lines: &[Line], context: &mut Context) -> usize {
     let Some(set) = result_set::read(lines) else { return 1 };
-    let at = context.instant();
+    let at = context.instant_of("THREAD_POOL_QUEUES");
     let waits = set.rows.iter().filter_map(|row| number(set.cell(row, &[QUEUEING_TIME])?));
     let longest_us = waits.fold(0.0, f64::max);
     let unknown = set.rows.iter().filter(|row| set.cell(row, &["CONNECTION_ID"]).is_none()).count();
@@ -58,7 +58,7 @@ fn read_queues(lines: &[Line], context: &mut Context) -> usize {
 
 fn read(lines: &[Line], context: &mut Context) -> usize {
     let Some(set) = result_set::read(lines) else { return 1 };
-    let at = context.instant();
+    let at = context.instant_of("THREAD_POOL_GROUPS");
     let (mut threads, mut queued) = (0.0, 0.0);
     for row in &set.rows {
         let Some(group) = set.cell(row, &["GROUP_ID"]) else { continue };

@@ -41,7 +41,7 @@ fn recognises(lines: &[Line]) -> bool {
 
 fn read(lines: &[Line], context: &mut Context) -> usize {
     let Some(set) = result_set::read(lines) else { return 1 };
-    let at = context.instant();
+    let at = context.instant_of("SHOW STATUS or VARIABLES");
     let has_status = context.words().any(|word| word.to_ascii_lowercase().starts_with("status"));
     for row in &set.rows {
         let Some(Some(name)) = row.first() else { continue };
