@@ -6,6 +6,7 @@ mod capture_summary;
 mod kubernetes;
 mod pace;
 mod packets;
+mod text;
 mod traces;
 
 use std::fs;
@@ -32,6 +33,8 @@ use crate::failure::Failure;
 /// on each connection. JSON that aws prints of RDS also becomes a recording: CloudWatch, enhanced
 /// monitoring, Performance Insights, and descriptions of instances and volumes; several files make
 /// one recording. So does the output of kubectl get pods -o json and kubectl get events -o json.
+/// Pasted text of standard tools (uptime, top, vmstat, iostat, ps, SHOW PROCESSLIST and others)
+/// becomes a recording, too: several outputs in any order, files, a folder, or standard input.
 /// Files of other load tools become a scenario: holdup import scenario.
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true, args_conflicts_with_subcommands = true)]
@@ -46,6 +49,10 @@ Examples:
   holdup import data.json queries.json db.json -o recordings/orders-db
   kubectl get pods -n shop -o json > pods.json; kubectl get events -n shop -o json > events.json
   holdup import pods.json events.json -o recordings/shop
+  (date; uptime; top -b -n 1 -H; ps -eTo ppid,pid,user,stat,pcpu,comm,wchan:32; iostat -xt 5 3) > paste.txt
+  holdup import paste.txt -o recordings/incident; holdup diagnose recordings/incident
+  holdup import - --at 2026-11-26T10:11:12Z --cpus 8        paste, then Ctrl-D
+  holdup import collected/                                  a folder, e.g. of pt-stalk
   holdup import access.log -o recordings/web; holdup diagnose recordings/web
   zcat -f access.log* | holdup import - -o recordings/web
   holdup import access.log --log-format '$remote_addr [$time_local] \"$request\" $status $request_time'
@@ -57,7 +64,7 @@ pub struct Args {
     #[command(subcommand)]
     what: Option<ImportCommand>,
 
-    /// Access log, traces, capture, or files that aws or kubectl printed; - is standard input
+    /// Pasted text, access log, traces, capture, or JSON of aws or kubectl; - is standard input
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
 
@@ -80,6 +87,13 @@ pub struct Args {
     /// Columns of a CSV file of spans, e.g. trace=trace_id,span=id,start=began_at
     #[arg(long, value_name = "MAP", value_parser = Columns::parse)]
     columns: Option<Columns>,
+    /// Time of pasted text without a time stamp, RFC 3339 [default: the file's]
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    at: Option<i64>,
+
+    /// CPUs of the host, if pasted text does not show them
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    cpus: Option<u32>,
 
     /// Print the summary as JSON
     #[arg(long)]
@@ -157,17 +171,23 @@ pub fn run(args: Args) -> Result<(), Failure> {
     if args.files.iter().filter(|path| is_stream(path)).count() > 1 {
         return Err(Failure::Unusable("give - only once: standard input can be read once".to_owned()));
     }
-    let mut files = args.files.iter().map(|path| InputFile::new(path)).collect::<Result<Vec<InputFile>, Failure>>()?;
+    let paths = text::with_folders(&args.files)?;
+    let open = |(path, is_listed): &(PathBuf, bool)| InputFile::new(path, *is_listed);
+    let mut files = paths.iter().map(open).collect::<Result<Vec<InputFile>, Failure>>()?;
+    let (columns, log_format) = (args.columns.as_ref(), args.log_format.as_deref());
+    let is_log = |file: &InputFile| log_format.is_some() || access::is_one(&file.head);
+    let is_apart = |file: &InputFile| !file.is_listed && (is_log(file) || traces::kind(&file.head, columns).is_some());
+    if !files.iter().any(is_apart) && is_text(&mut files)? {
+        return text::import(text::ImportRequest { files, dir, at: args.at, cpus: args.cpus, json });
+    }
     let captures = files.iter().filter(|file| is_capture(&file.head)).count();
     if captures > 0 && files.len() > 1 {
         return Err(Failure::Unusable("import captures of packets one at a time".to_owned()));
     }
-    let columns = args.columns.as_ref();
     if captures == 0 && files.iter().any(|file| traces::kind(&file.head, columns).is_some()) {
         return traces::import(traces::ImportRequest { files, dir, columns, json });
     }
-    let log_format = args.log_format.as_deref();
-    if captures == 0 && (log_format.is_some() || files.iter().any(|file| access::is_one(&file.head))) {
+    if captures == 0 && files.iter().any(is_log) {
         return access::import(access::ImportRequest { files, dir, log_format, json });
     }
     let of_kubernetes = files.iter().filter(|file| kubernetes::is_one(file.start())).count();
@@ -198,6 +218,21 @@ struct InputFile {
     shown: String,
     head: Vec<u8>,
     rest: Box<dyn Read>,
+    /// Whether it was found in a folder.
+    is_listed: bool,
+    /// When it was changed last, nanoseconds since the epoch.
+    modified_at: Option<i64>,
+}
+
+/// Whether the files are text that people pasted: one of a folder, or one that holds an output that
+/// is known. A prompt may begin as JSON does.
+fn is_text(files: &mut [InputFile]) -> Result<bool, Failure> {
+    let mut found = false;
+    for file in files {
+        let is_other = is_capture(&file.head);
+        found |= file.is_listed || !is_other && text::is_one(file)?;
+    }
+    Ok(found)
 }
 
 /// Bytes that show the kind of a file: some lines of a log.
@@ -210,7 +245,7 @@ impl InputFile {
         &self.head[..self.head.len().min(START_BYTES)]
     }
 
-    fn new(path: &Path) -> Result<Self, Failure> {
+    fn new(path: &Path, is_listed: bool) -> Result<Self, Failure> {
         let is_stream = is_stream(path);
         let name = match path.file_name() {
             Some(name) if !is_stream => name.to_string_lossy().into_owned(),
@@ -222,13 +257,19 @@ impl InputFile {
             if is_stream { Box::new(std::io::stdin()) } else { Box::new(files::open(path).map_err(unreadable)?) };
         let mut head = Vec::new();
         rest.by_ref().take(HEAD_BYTES).read_to_end(&mut head).map_err(unreadable)?;
-        Ok(Self { name, shown, head, rest })
+        let modified_at = if is_stream { None } else { text::modified_at(path) };
+        Ok(Self { name, shown, head, rest, is_listed, modified_at })
     }
 }
 
 pub(super) fn port(text: &str) -> Result<(u16, Protocol), String> {
     let known = text.split_once('=').and_then(|(port, name)| Some((port.parse().ok()?, Protocol::by_name(name)?)));
     known.ok_or_else(|| "expected PORT=PROTOCOL, e.g. 6033=mysql or 6432=postgresql".to_owned())
+}
+
+fn instant(text: &str) -> Result<i64, String> {
+    holdup_recording::clock::parse_rfc3339(text)
+        .ok_or_else(|| "expected a time such as 2026-11-26T10:11:12Z".to_owned())
 }
 
 fn kind(name: &str) -> Result<Source, String> {

@@ -55,3 +55,36 @@ fn what_can_be_done_with_it_is_said() {
     assert!(done.stderr.contains("db/exchanges.parquet") && dir.path().join("db/exchanges.parquet").exists());
     assert!(!done.stderr.contains("holdup diagnose"), "it finds no requests in it: {}", done.stderr);
 }
+
+#[test]
+fn a_paste_from_standard_input_is_diagnosed() {
+    let dir = tempfile::tempdir().unwrap();
+    let paste = include_str!("../../../holdup-import/tests/pastes/readahead.txt");
+    let mut command = holdup(["import", "-", "-o", "incident", "--json"]);
+    let mut child = command.current_dir(dir.path()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(paste.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["not_understood_lines"], 0, "{found}");
+    assert!(found["understood"].as_array().unwrap().iter().any(|part| part["kind"] == "iostat"), "{found}");
+    let done = finish(holdup(["diagnose", "incident", "--verbose"]).current_dir(dir.path()), 60);
+    assert_eq!(done.code(), Some(0), "{}{}", done.stdout, done.stderr);
+    assert!(done.stdout.contains("load average up to 7.6 per CPU"), "{}", done.stdout);
+}
+
+#[test]
+fn a_folder_of_text_becomes_one_recording_and_says_what_it_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("collected");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("1-uptime"), " 10:11:12 up 1 day, 1 user, load average: 9.00, 5.00, 2.00\nodd\n")
+        .unwrap();
+    std::fs::write(folder.join("2-notes"), "nothing of a tool\n").unwrap();
+    let done = finish(holdup(["import", "collected", "-o", "r"]).current_dir(dir.path()), 60);
+    assert_eq!(done.code(), Some(0), "{}", done.stderr);
+    for part in ["uptime", "not understood: 1 lines", "1-uptime:2: odd", "left out: 1 files", "2-notes"] {
+        assert!(done.stdout.contains(part), "{part}: {}", done.stdout);
+    }
+    assert!(done.stderr.contains("next: holdup diagnose r"), "{}", done.stderr);
+}

@@ -42,7 +42,7 @@ pub(super) fn import(given: ImportRequest<'_>) -> Result<(), Failure> {
     let mut aws = Aws::default();
     let mut names = Vec::new();
     for file in files {
-        let InputFile { name, shown, head, rest } = file;
+        let InputFile { name, shown, head, rest, .. } = file;
         aws.read(std::io::Read::chain(head.as_slice(), rest), &name).map_err(|mut e| {
             e.file.clone_from(&shown);
             Failure::Unusable(format!("{e}; of a HAR or OpenAPI file: holdup import scenario {shown}"))

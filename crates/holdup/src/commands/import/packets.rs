@@ -39,7 +39,7 @@ pub(super) struct ImportRequest<'a> {
 
 /// Reads a capture file into a recording, and prints what it contains.
 pub(super) fn import(given: ImportRequest<'_>) -> Result<(), Failure> {
-    let InputFile { name, shown, head, rest: file } = given.file;
+    let InputFile { name, shown, head, rest: file, .. } = given.file;
     let unreadable = |e: std::io::Error| Failure::Unusable(format!("{shown}: {e}"));
     if !is_capture(&head) {
         let why =

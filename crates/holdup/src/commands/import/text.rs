@@ -1,0 +1,224 @@
+//! `holdup import FILE…`, `holdup import -`: turns pasted outputs of standard tools into one
+//! recording. A folder is read one level deep.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use holdup_import::LARGEST_BYTES;
+use holdup_import::text::{Pasted, Understood, recognises};
+use holdup_recording::manifest::{Host, Manifest, RunState};
+use holdup_recording::writer::Recorder;
+use holdup_recording::{Coverage, CoverageState, clock};
+
+use super::InputFile;
+use crate::commands::print_json;
+use crate::failure::Failure;
+use crate::session::default_dir;
+
+/// Lines that were not understood, as far as they are printed.
+const SHOWN: usize = 8;
+
+/// Most files of a folder.
+const FILES_MAX: usize = 2_000;
+
+/// Bytes at the beginning of a file that show its kind.
+const HEAD_BYTES: usize = 256 << 10;
+
+/// The arguments of an import.
+pub(super) struct ImportRequest<'a> {
+    pub files: Vec<InputFile>,
+    pub dir: Option<&'a Path>,
+    /// The time of outputs without a time stamp, nanoseconds since the epoch.
+    pub at: Option<i64>,
+    pub cpus: Option<u32>,
+    pub json: bool,
+}
+
+/// Replaces each folder by its files, sorted by name. Folders in it are left out.
+pub(super) fn with_folders(paths: &[PathBuf]) -> Result<Vec<(PathBuf, bool)>, Failure> {
+    let mut all = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            all.push((path.clone(), false));
+            continue;
+        }
+        let unreadable = |e: std::io::Error| Failure::Unusable(format!("{}: {e}", path.display()));
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(path).map_err(unreadable)? {
+            let file = entry.map_err(unreadable)?.path();
+            if file.is_file() {
+                files.push((file, true));
+            }
+        }
+        if files.len() > FILES_MAX {
+            let why = format!("{} files; at most {FILES_MAX} are read", files.len());
+            return Err(Failure::Unusable(format!("{}: {why}; name those that matter", path.display())));
+        }
+        files.sort();
+        all.append(&mut files);
+    }
+    Ok(all)
+}
+
+/// Whether a file's beginning holds an output that can be read; reads on in it for that.
+pub(super) fn is_one(file: &mut InputFile) -> Result<bool, Failure> {
+    if file.head.len() < HEAD_BYTES {
+        let more = (HEAD_BYTES - file.head.len()) as u64;
+        let InputFile { rest, head, shown, .. } = file;
+        rest.take(more).read_to_end(head).map_err(|e| Failure::Unusable(format!("{shown}: {e}")))?;
+    }
+    Ok(recognises(&file.head))
+}
+
+/// Reads outputs into one recording, and prints what they contain.
+pub(super) fn import(given: ImportRequest<'_>) -> Result<(), Failure> {
+    let ImportRequest { files, dir, at, cpus, json } = given;
+    let mut pasted = Pasted::new(cpus);
+    let (mut names, mut left_out) = (Vec::new(), Vec::new());
+    for mut file in files {
+        if file.is_listed && !is_one(&mut file)? {
+            left_out.push(file.name);
+            continue;
+        }
+        let InputFile { name, shown, head, rest, modified_at, is_listed } = file;
+        let mut bytes = head;
+        let limit = (LARGEST_BYTES + 1).saturating_sub(bytes.len()) as u64;
+        rest.take(limit).read_to_end(&mut bytes).map_err(|e| Failure::Unusable(format!("{shown}: {e}")))?;
+        if bytes.len() > LARGEST_BYTES {
+            let why = format!("more than {LARGEST_BYTES} bytes; cut it to the minutes that matter");
+            return Err(Failure::Unusable(format!("{shown}: {why}")));
+        }
+        let at = at.or(modified_at).unwrap_or_else(clock::now_ns);
+        match is_listed {
+            true => pasted.read_output(&name, &bytes, at),
+            false => pasted.read(&name, &bytes, at),
+        }
+        names.push(name);
+    }
+    let found = pasted.finish();
+    let Some(span) = found.span else {
+        return Err(Failure::Unusable(nothing(&names, &found)));
+    };
+    let name = names.first().map_or("paste", |name| name.split('.').next().unwrap_or(name));
+    let dir = dir.map_or_else(|| default_dir(name), Path::to_owned);
+    let (text, answer) = (summary(&found, &left_out, &dir), answer(&found, &left_out, &dir));
+    record(found, span, &names.join(", "), &dir)?;
+    if json {
+        return print_json(&answer);
+    }
+    crate::terminal::print(&text);
+    errln!("next: holdup diagnose {}", dir.display());
+    Ok(())
+}
+
+fn nothing(names: &[String], found: &Understood) -> String {
+    let first =
+        found.unread.first().map_or_else(String::new, |line| format!(", e.g. line {}: {}", line.line, line.text));
+    format!(
+        "{}: no output of a known tool in it{first}; paste it with its header, e.g. from top -b -n 1, iostat -x 5 2, \
+         SHOW FULL PROCESSLIST",
+        names.join(", ")
+    )
+}
+
+/// When a file was changed last.
+pub(super) fn modified_at(path: &Path) -> Option<i64> {
+    let modified = std::fs::metadata(path).ok()?.modified().ok()?;
+    i64::try_from(modified.duration_since(UNIX_EPOCH).ok()?.as_nanos()).ok()
+}
+
+fn record(found: Understood, span: (i64, i64), title: &str, dir: &Path) -> Result<(), Failure> {
+    let mut rows: BTreeMap<String, u64> = BTreeMap::new();
+    let batch = &found.batch;
+    let sources = batch.samples.iter().map(|row| row.source.as_str());
+    let sources = sources.chain(batch.sessions.iter().map(|row| row.source.as_ref()));
+    let sources = sources.chain(batch.threads.iter().map(|row| row.source.as_str()));
+    for source in sources.chain(batch.settings.iter().map(|row| row.source.as_str())) {
+        *rows.entry(source.to_owned()).or_default() += 1;
+    }
+    let mut manifest = Manifest::starting(title, span.0, Host::default());
+    let entry = |(source, reads_total): (String, u64)| Coverage {
+        source,
+        state: CoverageState::Partial,
+        why: Some("only what was pasted".to_owned()),
+        enable: None,
+        cpu_ratio: None,
+        reads_total,
+        gaps_total: 0,
+    };
+    manifest.coverage = rows.into_iter().map(entry).collect();
+    let recorder = Recorder::create(dir, &manifest).map_err(Failure::unusable)?;
+    recorder.sink().push(found.batch);
+    let mut manifest = recorder.finish(manifest, RunState::Complete).map_err(Failure::unusable)?;
+    // The recording ends just after its last row, not now.
+    manifest.ended_at = Some(span.1.saturating_add(1));
+    manifest.write(dir).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))
+}
+
+/// A time without its fraction.
+fn short(at: i64) -> String {
+    clock::rfc3339(at - at.rem_euclid(1_000_000_000))
+}
+
+fn summary(found: &Understood, left_out: &[String], dir: &Path) -> String {
+    let (from, to) = found.span.unwrap_or_default();
+    let mut text = format!(
+        "{} outputs, {} rows from {} to {} -> {}\n",
+        found.parts.len(),
+        found.batch.len(),
+        short(from),
+        short(to),
+        dir.display()
+    );
+    for part in &found.parts {
+        let lines = format!("{}:{}-{}", part.file, part.first_line, part.last_line);
+        let span = part.span.map_or_else(String::new, |(from, to)| match to - from {
+            0 => short(from),
+            _ => format!("{} to {}", short(from), short(to)),
+        });
+        text += format!("  {lines:<24} {:<26} {:>5} facts  {span}", part.kind, part.rows).trim_end();
+        text.push('\n');
+    }
+    for note in &found.notes {
+        text += &format!("note: {note}\n");
+    }
+    if !left_out.is_empty() {
+        text += &format!("left out: {} files without a known output: {}\n", left_out.len(), left_out.join(", "));
+    }
+    if found.unread_total > 0 {
+        text += &format!("not understood: {} lines\n", found.unread_total);
+        for line in found.unread.iter().take(SHOWN) {
+            text += &format!("  {}:{}: {}\n", line.file, line.line, line.text);
+        }
+        if found.unread_total > SHOWN {
+            text += &format!("  and {} more: --json has up to 1,000\n", found.unread_total - SHOWN);
+        }
+    }
+    text
+}
+
+fn answer(found: &Understood, left_out: &[String], dir: &Path) -> serde_json::Value {
+    let parts = found.parts.iter().map(|part| {
+        serde_json::json!({
+            "file": part.file, "kind": part.kind, "first_line": part.first_line, "last_line": part.last_line,
+            "facts": part.rows,
+            "from": part.span.map(|(from, _)| clock::rfc3339(from)),
+            "to": part.span.map(|(_, to)| clock::rfc3339(to)),
+        })
+    });
+    let unread =
+        found.unread.iter().map(|line| serde_json::json!({ "file": line.file, "line": line.line, "text": line.text }));
+    serde_json::json!({
+        "recording": dir.display().to_string(),
+        "rows": found.batch.len(),
+        "from": found.span.map(|(from, _)| clock::rfc3339(from)),
+        "to": found.span.map(|(_, to)| clock::rfc3339(to)),
+        "understood": parts.collect::<Vec<_>>(),
+        "notes": found.notes,
+        "left_out_files": left_out,
+        "not_understood_lines": found.unread_total,
+        "not_understood": unread.collect::<Vec<_>>(),
+    })
+}
