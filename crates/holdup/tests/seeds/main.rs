@@ -53,6 +53,7 @@ targets! {
     logs: "../../../../fuzz/fuzz_targets/logs.rs",
     otlp: "../../../../fuzz/fuzz_targets/otlp.rs",
     packets: "../../../../fuzz/fuzz_targets/packets.rs",
+    pasted: "../../../../fuzz/fuzz_targets/pasted.rs",
     recording: "../../../../fuzz/fuzz_targets/recording.rs",
     scenario: "../../../../fuzz/fuzz_targets/scenario.rs",
     statement: "../../../../fuzz/fuzz_targets/statement.rs",
