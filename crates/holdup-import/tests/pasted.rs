@@ -126,9 +126,9 @@ fn vmstat_leaves_out_the_line_since_boot() {
     assert_eq!(last(&found, "system_memory_usage_bytes", &[("state", "free")]), Some(2_097_152.0));
     let runnable: Vec<f64> = series(&found, "system_processes_runnable", &[]).iter().map(|(_, v)| *v).collect();
     assert_eq!(runnable, [1.0, 5.0, 7.0]);
-    // Without a prompt the first line is a report like the others, and the interval is assumed.
+    // Without a prompt the interval is assumed.
     let found = read(&format!("{head}{rows}"));
-    assert_eq!(series(&found, "system_cpu_time_seconds_total", &[("cpu_mode", "user")]).len(), 3);
+    assert_eq!(series(&found, "system_cpu_time_seconds_total", &[("cpu_mode", "user")]), [(0.0, 0.0), (1.0, 0.5)]);
     assert!(found.notes.iter().any(|note| note.contains("1 s apart")), "{:?}", found.notes);
     // In MiB, with the time at the end of each row.
     let found = read(
@@ -308,6 +308,33 @@ fn a_file_that_a_tool_wrote_begins_with_the_time_since_boot() {
     pasted.read_output("1-vmstat", rows.as_bytes(), DAY);
     let found = pasted.finish();
     assert_eq!(series(&found, "system_cpu_time_seconds_total", &[("cpu_mode", "user")]), [(0.0, 0.0), (1.0, 0.4)]);
+}
+
+#[test]
+fn outputs_without_anything_between_them() {
+    let found = read(
+        " 10:11:12 up 1 day, 1 user, load average: 9.00, 5.00, 2.00\nUSER TTY FROM LOGIN@ IDLE WHAT\nann pts/0 - 10:11 1.00s w\n\
+        USER PID %CPU %MEM VSZ RSS TTY STAT START TIME COMMAND\nmysql 7 0.0 1 1 1 ? D 1 1 /usr/sbin/mysqld --x\n\
+        Filesystem 1K-blocks Used Available Use% Mounted on\n/dev/sda1 1000 400 600 40% /\n\
+        State Recv-Q Send-Q Local Address:Port Peer Address:Port\nLISTEN 1 128 0.0.0.0:80 0.0.0.0:*\n\
+        total used free shared buff/cache available\nMem: 4Gi 2Gi 1Gi 0 1Gi 2Gi\n/dev/sda1 on / type ext4 (rw)\n\
+        vm.swappiness = 1\n 10:11:13 up 1 day, 1 user, load average: 9.00, 5.00, 2.00\n",
+    );
+    assert_eq!(kinds(&found), ["uptime", "ps", "df", "ss -ltn", "free", "mount", "sysctl", "uptime"]);
+    assert_eq!((found.unread, found.batch.threads[0].process.as_str()), (vec![], "mysqld"));
+}
+
+#[test]
+fn a_table_ends_at_the_header_of_the_next() {
+    let found = read(
+        "PID STAT COMMAND\n7 D a\nPID SPID STAT COMMAND WCHAN\n7 8 D b io_schedule\n\
+        Filesystem 1K-blocks Used Available Use% Mounted on\n/dev/sda1 1000 400 600 40% /\n\
+        Filesystem Inodes IUsed IFree IUse% Mounted on\n/dev/sda1 90 50 40 60% /\n",
+    );
+    assert_eq!((found.unread.as_slice(), found.batch.threads.len()), (&[][..], 2));
+    assert_eq!(last(&found, "system_threads", &[("state", "D")]), Some(1.0));
+    let free = found.batch.settings.iter().filter(|row| row.name == "mount[/].free_bytes");
+    assert_eq!(free.map(|row| row.value.as_str()).collect::<Vec<_>>(), ["614400"]);
 }
 
 #[test]

@@ -204,7 +204,7 @@ impl Context {
         self.reports(kind) == 0 && (self.is_since_boot || is_own) && !self.has_flag('y')
     }
 
-    /// Takes a one-line answer whose command alone tells what it is.
+    /// Takes an answer of one line that only its command explains.
     pub(super) fn takes_answer(&mut self, text: &str) -> bool {
         let text = text.trim();
         let (last, command) = (self.command.split_whitespace().last().unwrap_or_default(), self.command.as_str());

@@ -15,7 +15,7 @@ mod result_set;
 use holdup_recording::Batch;
 
 use context::Context;
-use kinds::KINDS;
+use kinds::{KINDS, Kind};
 use paste::Line;
 
 /// Lines kept of those that were not understood.
@@ -91,6 +91,39 @@ pub fn recognises(head: &[u8]) -> bool {
     })
 }
 
+/// What begins at a line, and where that must end: at a command or at an output of another kind.
+struct Place {
+    kind: Option<&'static Kind>,
+    end: usize,
+}
+
+/// The places of all lines. Outputs may follow each other without an empty line.
+fn outline(lines: &[Line]) -> Vec<Place> {
+    let mut places: Vec<Place> = Vec::with_capacity(lines.len());
+    let mut block_end = lines.len();
+    // The next output: its first line, its kind, its end.
+    let mut next: Option<(usize, &'static Kind, usize)> = None;
+    for (at, line) in lines.iter().enumerate().rev() {
+        if line.is_command {
+            (block_end, next) = (at, None);
+        }
+        let rest = lines.get(at..block_end).unwrap_or_default();
+        let kind = if line.is_blank() { None } else { KINDS.iter().find(|kind| (kind.recognises)(rest)) };
+        let mut end = at + 1;
+        if let Some(kind) = kind {
+            end = match next {
+                Some((first, other, _)) if other.name != kind.name => first,
+                Some((_, _, end)) => end,
+                None => block_end,
+            };
+            next = Some((at, kind, end));
+        }
+        places.push(Place { kind, end });
+    }
+    places.reverse();
+    places
+}
+
 /// The lines from `at` up to the next command.
 fn block(lines: &[Line], at: usize) -> &[Line] {
     let rest = lines.get(at..).unwrap_or_default();
@@ -121,51 +154,47 @@ impl Pasted {
 
     fn read_lines(&mut self, file: &str, bytes: &[u8]) {
         let lines = paste::lines(bytes);
-        let (mut next, mut block_end) = (0, 0);
-        while let Some(line) = lines.get(next) {
+        let outline = outline(&lines);
+        let mut next = 0;
+        while let (Some(line), Some(place)) = (lines.get(next), outline.get(next)) {
             if let Some(stamp) = line.stamp {
                 self.context.set_time(stamp);
             }
             if line.is_command {
                 self.context.begin_command(&line.text);
+            }
+            if line.is_command || line.is_blank() {
                 next += 1;
                 continue;
             }
-            if line.is_blank() {
-                next += 1;
-                continue;
-            }
-            if block_end <= next {
-                block_end = next + block(&lines, next).len();
-            }
-            let rest = lines.get(next..block_end).unwrap_or_default();
-            next += self.read_block(file, rest).max(1);
+            let own = lines.get(next..place.end).unwrap_or_default();
+            next += match place.kind {
+                _ if self.context.takes_answer(&line.text) => {
+                    self.push(file, "answer to a command", own.get(..1).unwrap_or_default(), 1, None);
+                    1
+                }
+                Some(kind) => self.read_output_of(kind, file, own).max(1),
+                None => {
+                    if !self.context.takes_time(&line.text) {
+                        self.keep_unread(file, line);
+                    }
+                    1
+                }
+            };
         }
     }
 
-    /// Reads the output that begins with the first line; returns the number of lines read.
-    fn read_block(&mut self, file: &str, lines: &[Line]) -> usize {
-        let Some(first) = lines.first() else { return 1 };
-        if self.context.takes_answer(&first.text) {
-            self.push(file, "answer to a command", lines.get(..1).unwrap_or_default(), 1, None);
-            return 1;
-        }
-        let Some(kind) = KINDS.iter().find(|kind| (kind.recognises)(lines)) else {
-            if !self.context.takes_time(&first.text) {
-                self.keep_unread(file, first);
-            }
-            return 1;
-        };
+    /// Reads the output of a kind; returns the number of lines read.
+    fn read_output_of(&mut self, kind: &Kind, file: &str, lines: &[Line]) -> usize {
         let before = self.context.mark();
-        let read = (kind.read)(lines, &mut self.context);
-        let used = read.clamp(1, lines.len());
+        let used = (kind.read)(lines, &mut self.context).min(lines.len());
         let (rows, span) = self.context.since(before);
-        for line in std::mem::take(&mut self.context.unread) {
-            if let Some(line) = lines.get(line) {
+        for place in std::mem::take(&mut self.context.unread) {
+            if let Some(line) = lines.get(place) {
                 self.keep_unread(file, line);
             }
         }
-        self.push(file, kind.name, lines.get(..used).unwrap_or_default(), rows, span);
+        self.push(file, kind.name, lines.get(..used.max(1)).unwrap_or_default(), rows, span);
         used
     }
 
@@ -177,7 +206,7 @@ impl Pasted {
         }
     }
 
-    /// Adds a part, or extends the one before if that is of the same kind.
+    /// Adds a part, or extends the one before if that has the same kind.
     fn push(&mut self, file: &str, kind: &'static str, lines: &[Line], rows: usize, span: Option<(i64, i64)>) {
         let (Some(first), Some(last)) = (lines.first(), lines.iter().rfind(|line| !line.is_blank())) else { return };
         let join = |a: Option<(i64, i64)>, b: Option<(i64, i64)>| match (a, b) {

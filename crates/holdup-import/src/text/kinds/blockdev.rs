@@ -4,7 +4,7 @@ use super::super::columns::Columns;
 use super::super::context::Context;
 use super::super::out::HOST;
 use super::super::paste::Line;
-use super::{Kind, text};
+use super::{Kind, rows, text};
 
 pub(super) const KIND: Kind = Kind { name: "blockdev --report", recognises, read };
 
@@ -17,7 +17,7 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
     let at = context.instant();
     let columns = Columns::new(text(lines, 0));
     let mut used = 1;
-    for line in lines.iter().skip(1) {
+    for line in rows(lines, recognises) {
         let row = columns.row(&line.text);
         let Some((sectors, device)) = row.number(&["RA"]).zip(row.text(&["Device"])) else { break };
         let device = device.trim_start_matches("/dev/");

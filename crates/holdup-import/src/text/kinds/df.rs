@@ -5,7 +5,7 @@ use super::super::context::Context;
 use super::super::number::size;
 use super::super::out::HOST;
 use super::super::paste::Line;
-use super::{Kind, text};
+use super::{Kind, rows, text};
 
 pub(super) const KIND: Kind = Kind { name: "df", recognises, read };
 
@@ -38,10 +38,7 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
     let unit = text(lines, 0).split_whitespace().find_map(block_bytes);
     let base = if context.has_flag('H') { 1000.0 } else { 1024.0 };
     let (mut used, mut name) = (1, String::new());
-    for (place, line) in lines.iter().enumerate().skip(1) {
-        if line.is_blank() {
-            break;
-        }
+    for (place, line) in (1..).zip(rows(lines, recognises)) {
         // A long device stands on a line of its own.
         let whole = format!("{name} {}", line.text);
         let words: Vec<&str> = whole.split_whitespace().collect();

@@ -70,6 +70,14 @@ fn text(lines: &[Line], at: usize) -> &str {
     lines.get(at).map_or("", |line| line.text.as_str())
 }
 
+/// The rows below the first line of `lines`, up to an empty line or the header of another table.
+fn rows(lines: &[Line], is_header: fn(&[Line]) -> bool) -> &[Line] {
+    let below = lines.get(1..).unwrap_or_default();
+    let is_end = |at: &usize| below.get(*at).is_some_and(Line::is_blank) || below.get(*at..).is_some_and(is_header);
+    let end = (0..below.len()).find(is_end).unwrap_or(below.len());
+    below.get(..end).unwrap_or_default()
+}
+
 /// Number of lines up to the next empty one.
 fn until_blank(lines: &[Line]) -> usize {
     lines.iter().position(Line::is_blank).unwrap_or(lines.len())

@@ -10,7 +10,7 @@ use super::super::columns::Columns;
 use super::super::context::Context;
 use super::super::out::HOST;
 use super::super::paste::Line;
-use super::{Kind, text};
+use super::{Kind, rows as table_rows, text};
 
 pub(super) const KIND: Kind = Kind { name: "ps", recognises, read };
 
@@ -42,10 +42,7 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
     let mut rows = Vec::new();
     let mut used = 1;
     let mut fallback = BTreeMap::new();
-    for (place, line) in lines.iter().enumerate().skip(1) {
-        if line.is_blank() {
-            break;
-        }
+    for (place, line) in (1..).zip(table_rows(lines, recognises)) {
         used = place + 1;
         let values = columns.row(&line.text);
         // With `-m` a process has a line of its own, and its threads have no pid.

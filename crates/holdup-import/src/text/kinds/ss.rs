@@ -9,7 +9,7 @@ use super::super::context::Context;
 use super::super::number::number;
 use super::super::out::HOST;
 use super::super::paste::Line;
-use super::{Kind, text};
+use super::{Kind, rows, text};
 
 pub(super) const KIND: Kind = Kind { name: "ss -ltn", recognises, read };
 
@@ -22,7 +22,7 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
     let at = context.instant_of("ss -ltn");
     let mut ports: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
     let mut used = 1;
-    for line in lines.iter().skip(1).take_while(|line| !line.is_blank()) {
+    for line in rows(lines, recognises) {
         used += 1;
         let words: Vec<&str> = line.text.split_whitespace().collect();
         let Some(state) = words.iter().position(|word| *word == "LISTEN").filter(|place| *place <= 1) else { continue };

@@ -25,7 +25,8 @@ const NAMED_PERCENT: f64 = 1.0;
 
 fn recognises(lines: &[Line]) -> bool {
     let is_heading = |at: usize| text(lines, at).starts_with("top - ") && uptime::averages(text(lines, at)).is_some();
-    is_heading(0) || is_cpu(text(lines, 0)) || is_tasks(text(lines, 0))
+    let first = text(lines, 0);
+    is_heading(0) || is_cpu(first) || is_tasks(first) || is_list(first)
 }
 
 fn is_cpu(line: &str) -> bool {
@@ -38,7 +39,8 @@ fn is_tasks(line: &str) -> bool {
 
 fn is_list(line: &str) -> bool {
     let columns = Columns::new(line);
-    ["PID", "S", "COMMAND"].iter().all(|name| columns.place(&[name]).is_some())
+    // `ps` can print the other columns, too.
+    ["PID", "VIRT", "S", "COMMAND"].iter().all(|name| columns.place(&[name]).is_some())
 }
 
 /// Numbers and the words behind them.

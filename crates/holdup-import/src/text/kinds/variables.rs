@@ -1,6 +1,6 @@
 //! `SHOW GLOBAL STATUS` and `SHOW GLOBAL VARIABLES`, in every form that clients print. The server
-//! writes status variables with a capital, settings in lower case; those of Galera are told apart
-//! by the command.
+//! writes status variables with a capital, settings in lower case. Names of Galera occur in both:
+//! for them the command decides.
 
 use holdup_recording::{Labels, metrics};
 

@@ -42,7 +42,9 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
                 break;
             }
             take_time(line, columns.len(), context);
-            put(&row, context);
+            // Nothing else tells: a run's first line is followed by others, a single one may be cut out.
+            let is_first = context.reports("vmstat") == 0 && lines.len() > used + 1;
+            put(&row, is_first, context);
         }
         used += 1;
     }
@@ -59,8 +61,8 @@ fn take_time(line: &Line, columns: usize, context: &mut Context) {
     }
 }
 
-fn put(row: &Values<'_, '_>, context: &mut Context) {
-    let is_since_boot = context.is_since_boot("vmstat");
+fn put(row: &Values<'_, '_>, is_first: bool, context: &mut Context) {
+    let is_since_boot = context.is_since_boot("vmstat") || is_first;
     let report = context.report("vmstat", 1.0);
     instant(row, report.at, context);
     if is_since_boot {
