@@ -174,21 +174,21 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let paths = text::with_folders(&args.files)?;
     let open = |(path, is_listed): &(PathBuf, bool)| InputFile::new(path, *is_listed);
     let mut files = paths.iter().map(open).collect::<Result<Vec<InputFile>, Failure>>()?;
-    let (columns, log_format) = (args.columns.as_ref(), args.log_format.as_deref());
-    let is_log = |file: &InputFile| log_format.is_some() || access::is_one(&file.head);
-    let is_apart = |file: &InputFile| !file.is_listed && (is_log(file) || traces::kind(&file.head, columns).is_some());
-    if !files.iter().any(is_apart) && is_text(&mut files)? {
-        return text::import(text::ImportRequest { files, dir, at: args.at, cpus: args.cpus, json });
-    }
-    let captures = files.iter().filter(|file| is_capture(&file.head)).count();
+    let captures = files.iter().filter(|file| !file.is_listed && is_capture(&file.head)).count();
     if captures > 0 && files.len() > 1 {
         return Err(Failure::Unusable("import captures of packets one at a time".to_owned()));
     }
-    if captures == 0 && files.iter().any(|file| traces::kind(&file.head, columns).is_some()) {
+    let (columns, log_format) = (args.columns.as_ref(), args.log_format.as_deref());
+    let is_log = |file: &InputFile| !file.is_listed && (log_format.is_some() || access::is_one(&file.head));
+    let are_traces = |file: &InputFile| !file.is_listed && traces::kind(&file.head, columns).is_some();
+    if captures == 0 && files.iter().any(are_traces) {
         return traces::import(traces::ImportRequest { files, dir, columns, json });
     }
     if captures == 0 && files.iter().any(is_log) {
         return access::import(access::ImportRequest { files, dir, log_format, json });
+    }
+    if is_text(&mut files)? {
+        return text::import(text::ImportRequest { files, dir, at: args.at, cpus: args.cpus, json });
     }
     let of_kubernetes = files.iter().filter(|file| kubernetes::is_one(file.start())).count();
     if of_kubernetes > 0 {

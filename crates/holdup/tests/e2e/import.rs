@@ -88,3 +88,29 @@ fn a_folder_of_text_becomes_one_recording_and_says_what_it_left_out() {
     }
     assert!(done.stderr.contains("next: holdup diagnose r"), "{}", done.stderr);
 }
+
+#[test]
+fn a_folder_of_pt_stalk_has_its_time_in_its_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("pt");
+    std::fs::create_dir(&folder).unwrap();
+    let write =
+        |name: &str, text: &str| std::fs::write(folder.join(format!("2026_11_26_10_11_12-{name}")), text).unwrap();
+    let row = " 1 0 1 2 3 4 0 0 0 0 0 0 40 10 50 0 0\n";
+    write("vmstat", &format!("r b swpd free buff cache si so bi bo in cs us sy id wa st\n{row}{row}{row}"));
+    write(
+        "df",
+        "TS 1795687873.001 2026-11-26 10:11:13\nFilesystem 1K-blocks Used Available Use% Mounted on\n/dev/sda1 1000 400 600 40% /\n",
+    );
+    let pair = |value: u32| format!("| Variable_name | Value |\n| Questions | {value} |\n\n");
+    write("mysqladmin", &(pair(100) + &pair(250)));
+    write("trigger", "watched: Threads_running=30\n");
+    let done = finish(holdup(["import", "pt", "-o", "r", "--json"]).current_dir(dir.path()), 60);
+    assert_eq!(done.code(), Some(0), "{}", done.stderr);
+    let found: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!(found["left_out_files"][0], "2026_11_26_10_11_12-trigger", "{found}");
+    assert_eq!(
+        (found["from"].as_str(), found["to"].as_str()),
+        (Some("2026-11-26T10:11:12.000Z"), Some("2026-11-26T10:11:14.000Z"))
+    );
+}

@@ -20,6 +20,9 @@ use crate::session::default_dir;
 /// Number of kinds of events, and of settings, that are printed.
 const SHOWN: usize = 40;
 
+/// Bytes at the beginning of a document that name its kind; further on, any JSON may say `kind`.
+const START_BYTES: usize = 64;
+
 /// The arguments of an import.
 pub(super) struct ImportRequest<'a> {
     pub files: Vec<InputFile>,
@@ -30,7 +33,7 @@ pub(super) struct ImportRequest<'a> {
 /// Whether a file that begins like this comes from Kubernetes: `kubectl` sorts keys, and the API
 /// begins with the kind.
 pub(super) fn is_one(head: &[u8]) -> bool {
-    let head = String::from_utf8_lossy(head);
+    let head = String::from_utf8_lossy(head.get(..START_BYTES).unwrap_or(head));
     super::aws::is_json(head.as_bytes()) && (head.contains("\"apiVersion\"") || head.contains("\"kind\""))
 }
 

@@ -20,8 +20,8 @@ use crate::session::default_dir;
 /// Lines that were not understood, as far as they are printed.
 const SHOWN: usize = 8;
 
-/// Most files of a folder.
-const FILES_MAX: usize = 2_000;
+/// Most files of a folder: all of them are open at once.
+const FILES_MAX: usize = 500;
 
 /// Bytes at the beginning of a file that show its kind.
 const HEAD_BYTES: usize = 256 << 10;
@@ -90,7 +90,7 @@ pub(super) fn import(given: ImportRequest<'_>) -> Result<(), Failure> {
             let why = format!("more than {LARGEST_BYTES} bytes; cut it to the minutes that matter");
             return Err(Failure::Unusable(format!("{shown}: {why}")));
         }
-        let at = at.or(modified_at).unwrap_or_else(clock::now_ns);
+        let at = at.or_else(|| named_at(&name)).or(modified_at).unwrap_or_else(clock::now_ns);
         match is_listed {
             true => pasted.read_output(&name, &bytes, at),
             false => pasted.read(&name, &bytes, at),
@@ -121,6 +121,13 @@ fn nothing(names: &[String], found: &Understood) -> String {
          SHOW FULL PROCESSLIST",
         names.join(", ")
     )
+}
+
+/// The time in a name such as `2026_11_26_10_11_12-vmstat`, as pt-stalk makes it, read as UTC.
+fn named_at(name: &str) -> Option<i64> {
+    let parts: Vec<&str> = name.get(..19)?.split('_').collect();
+    let [year, month, day, hour, minute, second] = parts.as_slice() else { return None };
+    clock::parse_rfc3339(&format!("{year}-{month}-{day}T{hour}:{minute}:{second}Z"))
 }
 
 /// When a file was changed last.
