@@ -338,6 +338,37 @@ fn a_table_ends_at_the_header_of_the_next() {
 }
 
 #[test]
+fn partitions_lie_on_disks() {
+    let found = read(
+        "NAME MAJ:MIN RM SIZE RO TYPE MOUNTPOINTS\nsda 8:0 0 100G 0 disk\n├─sda1 8:1 0 1G 0 part /boot\n\
+        └─sda2 8:2 0 99G 0 part\n  └─vg-data 253:0 0 99G 0 lvm /data\nnvme0n1 259:0 0 9G 0 disk\n\
+        `-nvme0n1p1 259:1 0 9G 0 part /x\n",
+    );
+    let parents = ["sda2", "nvme0n1p1", "vg-data"].map(|name| setting(&found, &format!("block.{name}.parent")));
+    assert_eq!((parents, found.unread_total), ([Some("sda"), Some("nvme0n1"), None], 0));
+}
+
+#[test]
+fn odd_times_do_not_overflow() {
+    let row = " 1 0 1 2 3 4 0 0 0 0 0 0 40 10 50 0 0\n";
+    let head = "r b swpd free buff cache si so bi bo in cs us sy id wa st\n";
+    for start in ["9999-12-31 23:59:59", "2199-12-31 23:59:59", "TS 9223372036.0", "0001-01-01 00:00:00"] {
+        let text = format!("{start}\n$ vmstat 999999\n{head}{}23:59:59\n00:00:01\n", row.repeat(3_000));
+        assert_eq!(read(&text).parts[0].kind, "vmstat", "{start}");
+    }
+    let mut pasted = Pasted::new(None);
+    pasted.read("late", b"00:00:01 up 1 day, 1 user, load average: 1.00, 1.00, 1.00\n", i64::MAX);
+    pasted.read("early", b"23:00:01 up 1 day, 1 user, load average: 1.00, 1.00, 1.00\n", i64::MIN);
+    assert_eq!(pasted.finish().parts.len(), 2);
+    // Two files of one name are two outputs.
+    let mut pasted = Pasted::new(None);
+    pasted.read("a", b"\n\n 1.00 1.00 1.00 1/2 3\n", DAY);
+    pasted.read("a", b"1.00 1.00 1.00 1/2 3\n", DAY);
+    let lines: Vec<usize> = pasted.finish().parts.iter().map(|part| part.last_line).collect();
+    assert_eq!(lines, [3, 1]);
+}
+
+#[test]
 fn the_thread_pool() {
     let found = read(
         "GROUP_ID\tCONNECTIONS\tTHREADS\tACTIVE_THREADS\tSTANDBY_THREADS\tQUEUE_LENGTH\tHAS_LISTENER\tIS_STALLED\n0\t120\t3\t2\t1\t17\t1\t0\n1\t121\t4\t2\t1\t5\t0\t1\n\nGROUP_ID\tPOSITION\tPRIORITY\tCONNECTION_ID\tQUEUEING_TIME_MICROSECONDS\n0\t0\t1\t70\t1500000\n0\t1\t1\tNULL\t200\n",

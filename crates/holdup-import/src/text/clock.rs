@@ -98,7 +98,9 @@ pub(super) fn date(year: i64, month: i64, day: i64) -> Option<Date> {
 /// The first nanosecond of a date.
 pub(super) fn midnight(date: Date) -> Option<i64> {
     let at = Offset::UTC.to_timestamp(DateTime::from_parts(date, Time::midnight())).ok()?;
-    i64::try_from(at.as_nanosecond()).ok()
+    // Others are digits that look like a date.
+    let is_usual = (1990..2200).contains(&date.year());
+    i64::try_from(at.as_nanosecond()).ok().filter(|_| is_usual)
 }
 
 fn moment(date: Date, found: &Captures<'_>) -> Option<i64> {

@@ -70,14 +70,14 @@ impl Context {
 
     /// Takes a time of day, on the day of the present output or the next.
     pub(super) fn set_time_of_day(&mut self, since_midnight: i64) {
-        let mut at = self.now - self.now.rem_euclid(DAY_NS) + since_midnight;
+        let mut at = self.midnight().saturating_add(since_midnight);
         // A file's own time is later than its output; a step over midnight is a new day.
         if self.stamp.is_some() || self.run.is_some() {
-            while at < self.now - DAY_NS / 2 {
-                at += DAY_NS;
+            if at < self.now.saturating_sub(DAY_NS / 2) {
+                at = at.saturating_add(DAY_NS);
             }
-        } else if at > self.now + DAY_NS / 2 {
-            at -= DAY_NS;
+        } else if at > self.now.saturating_add(DAY_NS / 2) {
+            at = at.saturating_sub(DAY_NS);
         }
         self.out.note("times without a zone were read as UTC");
         self.set_time(at);
@@ -85,13 +85,17 @@ impl Context {
 
     /// Takes the day of a banner.
     pub(super) fn set_day(&mut self, midnight: i64) {
-        self.now = midnight + self.now.rem_euclid(DAY_NS);
+        self.now = midnight.saturating_add(self.now.rem_euclid(DAY_NS));
         self.day = Some(midnight);
     }
 
     /// Midnight of the last banner's day, or of the present output's.
     pub(super) fn day(&self) -> i64 {
-        self.day.unwrap_or(self.now - self.now.rem_euclid(DAY_NS))
+        self.day.unwrap_or_else(|| self.midnight())
+    }
+
+    fn midnight(&self) -> i64 {
+        self.now.saturating_sub(self.now.rem_euclid(DAY_NS))
     }
 
     /// Takes a line that is a time of day alone.
@@ -134,13 +138,13 @@ impl Context {
         let stamp = self.stamp.take();
         let before = self.run.as_ref().filter(|run| run.kind == kind).map(|run| (run.count, run.at));
         let (count, at, interval_ns) = match (before, stamp) {
-            (Some((count, last)), Some(at)) if at > last => (count, at, at - last),
+            (Some((count, last)), Some(at)) if at > last => (count, at, at.saturating_sub(last)),
             (Some((count, last)), _) => {
                 if said.is_none() && kind != "top" {
                     let steps = "reports without time stamps were taken to be";
                     self.out.note(format!("{kind}: {steps} {default_s} s apart, since no prompt shows the interval"));
                 }
-                (count, last + interval_ns, interval_ns)
+                (count, last.saturating_add(interval_ns), interval_ns)
             }
             (None, stamp) => (0, stamp.unwrap_or(self.now), interval_ns),
         };

@@ -77,6 +77,8 @@ pub struct Understood {
 pub struct Pasted {
     context: Context,
     parts: Vec<Part>,
+    /// Number of parts before the present file, whose name another file may share.
+    parts_before: usize,
     unread: Vec<Unread>,
     unread_total: usize,
 }
@@ -153,6 +155,7 @@ impl Pasted {
     }
 
     fn read_lines(&mut self, file: &str, bytes: &[u8]) {
+        self.parts_before = self.parts.len();
         let lines = paste::lines(bytes);
         let outline = outline(&lines);
         let mut next = 0;
@@ -213,7 +216,12 @@ impl Pasted {
             (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
             (a, b) => a.or(b),
         };
-        match self.parts.last_mut().filter(|part| part.kind == kind && part.file == file) {
+        match self
+            .parts
+            .get_mut(self.parts_before..)
+            .and_then(|parts| parts.last_mut())
+            .filter(|part| part.kind == kind)
+        {
             Some(part) => {
                 part.last_line = last.number;
                 part.rows += rows;
@@ -232,7 +240,7 @@ impl Pasted {
 
     /// Everything that was read.
     pub fn finish(self) -> Understood {
-        let Self { context, parts, unread, unread_total } = self;
+        let Self { context, parts, unread, unread_total, .. } = self;
         let (batch, notes) = context.out.finish();
         let times = batch.samples.iter().map(|row| row.observed_at);
         let times = times.chain(batch.sessions.iter().map(|row| row.observed_at));

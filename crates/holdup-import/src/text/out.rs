@@ -172,7 +172,7 @@ fn counter(mut rates: Vec<Rate>) -> Vec<(i64, f64)> {
         if points.last().is_none_or(|(at, _)| *at < rate.from) {
             points.push((rate.from, value));
         }
-        value += rate.per_second * (rate.to - rate.from) as f64 / 1e9;
+        value += rate.per_second * rate.to.saturating_sub(rate.from) as f64 / 1e9;
         points.push((rate.to, value));
     }
     points

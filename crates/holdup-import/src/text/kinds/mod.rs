@@ -6,6 +6,7 @@ mod cpu_table;
 mod df;
 mod innodb;
 mod iostat;
+mod lsblk;
 mod memory;
 mod mount;
 mod mpstat;
@@ -52,6 +53,7 @@ pub(super) const KINDS: &[Kind] = &[
     mount::KIND,
     mount::FSTAB,
     blockdev::KIND,
+    lsblk::KIND,
     innodb::KIND,
     processlist::KIND,
     thread_pool::KIND,

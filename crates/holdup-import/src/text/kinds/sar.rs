@@ -33,19 +33,19 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
     let Some((start, names)) = header(text(lines, 0)) else { return 1 };
     let columns = Columns::new(names);
     let day = context.day();
-    let mut report = Report { at: day + start, interval_ns: 0 };
+    let mut report = Report { at: day.saturating_add(start), interval_ns: 0 };
     let mut used = 1;
     for line in lines.iter().skip(1) {
         let Some((time, rest)) = timed(&line.text).filter(|_| header(&line.text).is_none()) else { break };
         used += 1;
         let Some(time) = time.filter(|_| !rest.contains("RESTART")) else { continue };
-        let mut at = day + time;
+        let mut at = day.saturating_add(time);
         // A section ends after midnight.
         if at < report.at {
-            at += DAY_NS;
+            at = at.saturating_add(DAY_NS);
         }
         if at > report.at {
-            report = Report { at, interval_ns: at - report.at };
+            report = Report { at, interval_ns: at.saturating_sub(report.at) };
         }
         put(&columns.row(rest), report, context);
     }
