@@ -190,7 +190,13 @@ mod tests {
 
     #[test]
     fn rates_become_one_counter() {
-        let rates = vec![rate("a", 0, 5, 2.0), rate("b", 3, 6, 9.0), rate("a", 5, 10, 4.0), rate("a", 20, 21, 1.0)];
+        let rates = vec![
+            rate("a", 0, 5, 2.0),
+            rate("b", 3, 6, 9.0),
+            rate("b", 7, 12, 9.0),
+            rate("a", 5, 10, 4.0),
+            rate("a", 20, 21, 1.0),
+        ];
         let points = [(0, 0.0), (5 * S, 10.0), (10 * S, 30.0), (20 * S, 30.0), (21 * S, 31.0)];
         assert_eq!(counter(rates), points);
     }
