@@ -1,6 +1,7 @@
 //! From rules' outcomes to one answer: ranked by explained milliseconds and linked, with a culprit
 //! only if the evidence suffices.
 
+mod conspicuous;
 mod sentences;
 mod standing;
 

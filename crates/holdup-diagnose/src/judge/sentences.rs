@@ -95,7 +95,11 @@ pub(super) fn by_counters(
         (Some(counted), None) => {
             (Answer::Undecided, format!("{} {}.", figures::headline(case), capital(&counted.text(case))))
         }
-        (None, _) => (Answer::Undecided, figures::headline(case)),
+        (None, _) => {
+            let said = |text: String| format!("No source measures response time, but this stands out: {text}.");
+            let headline = super::conspicuous::text(case).map(said);
+            (Answer::Undecided, headline.unwrap_or_else(|| figures::headline(case)))
+        }
     }
 }
 

@@ -98,8 +98,10 @@ fn sentence(out: &mut String, d: &Diagnosis, root: Option<&Finding>) {
         (None, None) => None,
     };
     let all: Vec<String> = std::iter::once(cost.unwrap_or_else(|| d.headline.clone())).chain(suffered).collect();
+    // A sentence that stands alone has the room of the second.
+    let most = if all.len() == 1 { 2 * LINES_EACH + 1 } else { LINES_EACH + 1 };
     for text in all {
-        lines(out, "", &text, LINES_EACH + 1);
+        lines(out, "", &text, most);
     }
 }
 
