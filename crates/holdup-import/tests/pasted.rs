@@ -251,6 +251,12 @@ fn disks_and_kernel_settings() {
         read("# mounts\nUUID=9f-a / ext4 defaults,noatime 0 1\n//srv/s /mnt cifs username=a,password=hush,rw 0 0\n");
     assert_eq!(setting(&fstab, "mount[/].options"), Some("defaults,noatime"));
     assert!(!format!("{:?}", fstab.batch).contains("hush"));
+    let keys = read(
+        "10.0.0.1:/ on /srv type ceph (rw,name=admin,secret=hush,acl)\n\nvm.swappiness = 60\nnet.ipv4.tcp_fastopen_key = hush\n",
+    );
+    assert_eq!(setting(&keys, "mount[/srv].options"), Some("acl,name=admin,rw,secret=***"));
+    assert_eq!((setting(&keys, "vm.swappiness"), setting(&keys, "net.ipv4.tcp_fastopen_key")), (Some("60"), None));
+    assert!(!format!("{:?}", keys.batch).contains("hush"));
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Finds secrets in texts: in addresses, behind telling names, and in the notations of JSON, forms,
 //! markup and header fields. It may find too many, but never too few. It does not resolve names.
 
+pub mod settings;
+
 use std::ops::Range;
 
 /// The text that replaces a secret.

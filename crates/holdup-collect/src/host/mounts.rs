@@ -9,6 +9,8 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use holdup_recording::secret::settings::mount_option;
+
 use crate::proc::devices::Devices;
 use crate::proc::mountinfo::{Mount, visible};
 use crate::proc::{Proc, Tree};
@@ -61,9 +63,6 @@ const PSEUDO: [&str; 27] = [
 
 /// The kinds of [`PSEUDO`] whose folders may lead to another program or machine.
 const LEADS_AWAY: [&str; 4] = ["autofs", "fuse.gvfsd-fuse", "fuse.lxcfs", "fuse.portal"];
-
-/// Words in an option's name that mark its value as a secret.
-const SECRET: [&str; 5] = ["pass", "secret", "key", "token", "cred"];
 
 /// Names and values of the mounts visible to process `who` (a number, or `self`); empty if they may
 /// not be read.
@@ -123,14 +122,9 @@ fn options(mount: &Mount) -> String {
 }
 
 fn option(option: &str) -> Option<String> {
-    let Some((name, value)) = option.split_once('=') else {
-        return (!option.is_empty() && option.len() <= OPTION_BYTES_MAX).then(|| option.to_owned());
-    };
-    let lower = name.to_ascii_lowercase();
-    if SECRET.iter().any(|word| lower.contains(word)) {
-        return Some(format!("{name}=***"));
-    }
-    (value.len() <= OPTION_BYTES_MAX).then(|| option.to_owned())
+    let shown = mount_option(option);
+    let value = shown.split_once('=').map_or(shown.as_str(), |(_, value)| value);
+    (!shown.is_empty() && value.len() <= OPTION_BYTES_MAX).then_some(shown)
 }
 
 /// The device's name; without a device, the mounted source or the kind of file system.

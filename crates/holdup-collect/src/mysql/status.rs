@@ -5,27 +5,12 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use holdup_recording::rows::{Event, Setting};
+use holdup_recording::secret::settings::is_secret_in_mysql;
 use holdup_recording::{Batch, Labels, clock, metrics};
 
 use super::ReadWindow;
 use super::server::{Columns, Failure, Server};
 use super::versions::Topic;
-
-/// Parts of variable names that mark a secret.
-const SECRET: &[&str] = &[
-    "password",
-    "passwd",
-    "secret",
-    "token",
-    "filekey",
-    "key_management",
-    "sst_auth",
-    "private_key",
-    "provider_options",
-];
-
-/// Variables that contain the user's SQL, with literals.
-const SQL_TEXT: &[&str] = &["init_connect", "init_slave", "init_replica"];
 
 /// The statement for the counters; its shape in the server's records is distinct from that of other
 /// clients.
@@ -90,36 +75,9 @@ pub(super) fn settings(server: &Server, source: &str, batch: &mut Batch) -> Resu
     let at = clock::now_ns();
     for row in server.rows(VARIABLES)? {
         let (Some(name), Some(value)) = (row.text(0), row.text(1)) else { continue };
-        if !may_be_secret(&name) {
+        if !is_secret_in_mysql(&name) {
             batch.settings.push(Setting { observed_at: at, source: source.to_owned(), name, value });
         }
     }
     Ok(())
-}
-
-fn may_be_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    SECRET.iter().any(|part| name.contains(part)) || SQL_TEXT.contains(&name.as_str())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn secrets_are_left_out_and_the_rest_is_not() {
-        for name in [
-            "report_password",
-            "wsrep_sst_auth",
-            "file_key_management_filekey",
-            "init_connect",
-            "hashicorp_key_management_token",
-        ] {
-            assert!(may_be_secret(name), "{name}");
-        }
-        for name in ["thread_pool_size", "key_buffer_size", "foreign_key_checks", "innodb_buffer_pool_size", "datadir"]
-        {
-            assert!(!may_be_secret(name), "{name}");
-        }
-    }
 }

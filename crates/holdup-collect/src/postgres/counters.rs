@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use holdup_recording::metrics::Member;
 use holdup_recording::rows::{Event, Setting};
+use holdup_recording::secret::settings::is_secret_in_postgresql;
 use holdup_recording::{Batch, Labels, clock};
 
 use super::ReadWindow;
@@ -21,15 +22,6 @@ const SLOW: Duration = Duration::from_secs(10);
 
 /// Largest number of tables whose options are recorded.
 const OPTIONS: usize = 2_000;
-
-/// Parts of setting names that mark a secret, or a command that may contain one.
-const SECRET: &[&str] =
-    &["password", "passphrase", "secret", "token", "conninfo", "_command", "private_key", "access_key"];
-
-/// Extensions whose dotted settings are kept; other dotted settings can be arbitrary data of an
-/// application. The last three show which cloud runs the server.
-const EXTENSIONS: &[&str] =
-    &["auto_explain.", "pg_stat_statements.", "pg_prewarm.", "plpgsql.", "rds.", "cloudsql.", "azure."];
 
 /// Not permitted; no such function, table or column; not supported. Some cloud servers answer so
 /// whatever their version.
@@ -182,7 +174,7 @@ pub(super) fn settings(server: &Server, source: &str, batch: &mut Batch) -> Resu
         let is_ours = OURS.contains(&name)
             || name.starts_with("application_name")
             || matches!(name, "transaction_read_only" | "client_encoding");
-        if !is_ours && !may_be_secret(name) {
+        if !is_ours && !is_secret_in_postgresql(name) {
             let (name, value) = (name.to_owned(), value.to_owned());
             batch.settings.push(Setting { observed_at: at, source: source.to_owned(), name, value });
         }
@@ -206,39 +198,4 @@ pub(super) fn options(server: &Server, source: &str, batch: &mut Batch) -> Resul
         }
     }
     Ok(())
-}
-
-fn may_be_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    let foreign = name.contains('.') && !EXTENSIONS.iter().any(|prefix| name.starts_with(prefix));
-    foreign || name != "password_encryption" && SECRET.iter().any(|part| name.contains(part))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn secrets_are_left_out_and_the_rest_is_not() {
-        for name in [
-            "primary_conninfo",
-            "ssl_passphrase_command",
-            "archive_command",
-            "app.jwt",
-            "my.setting",
-            "x.token",
-            "rds.restrict_password_commands",
-        ] {
-            assert!(may_be_secret(name), "{name}");
-        }
-        for name in [
-            "shared_buffers",
-            "password_encryption",
-            "auto_explain.log_min_duration",
-            "log_line_prefix",
-            "rds.extensions",
-        ] {
-            assert!(!may_be_secret(name), "{name}");
-        }
-    }
 }

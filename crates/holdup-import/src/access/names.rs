@@ -29,9 +29,22 @@ const MOMENTS: [&str; 15] = [
 /// How many of them are a start.
 const STARTS: usize = 3;
 
-const METHODS: [&str; 6] = ["method", "requestmethod", "httpmethod", "httprequestmethod", "reqmethod", "verb"];
-const TARGETS: [&str; 10] =
-    ["requesturi", "uri", "url", "original", "path", "requestpath", "urlpath", "requesturl", "target", "originalurl"];
+/// Names of the method.
+pub const METHOD_NAMES: [&str; 6] = ["method", "requestmethod", "httpmethod", "httprequestmethod", "reqmethod", "verb"];
+/// Names of the path or the address, the best first.
+pub const TARGET_NAMES: [&str; 11] = [
+    "requesturi",
+    "uri",
+    "url",
+    "original",
+    "urloriginal",
+    "path",
+    "requestpath",
+    "urlpath",
+    "requesturl",
+    "target",
+    "originalurl",
+];
 const STATUSES: [&str; 9] = [
     "status",
     "statuscode",
@@ -184,9 +197,9 @@ impl Found<'_> {
                 return Ok(());
             }
         }
-        if is(&METHODS) {
+        if is(&METHOD_NAMES) {
             self.entry.method = Cow::Owned(text.to_owned());
-        } else if let Some(rank) = TARGETS.iter().position(|n| *n == name) {
+        } else if let Some(rank) = TARGET_NAMES.iter().position(|n| *n == name) {
             if self.target.is_none_or(|best| rank < best) {
                 self.target = Some(rank);
                 self.entry.target = Cow::Owned(text.to_owned());

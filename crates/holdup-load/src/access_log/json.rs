@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use holdup_import::access::{METHOD_NAMES, TARGET_NAMES};
+
 use super::request::{self, Request};
 use super::{LogEntry, time};
 
@@ -27,23 +29,6 @@ const TIME: [&str; 13] = [
 
 /// Keys of the whole request line.
 const LINE: [&str; 2] = ["request", "requestline"];
-
-const METHOD: [&str; 6] = ["method", "requestmethod", "httpmethod", "httprequestmethod", "reqmethod", "verb"];
-
-/// Keys of the path; the first one present is taken.
-const TARGET: [&str; 11] = [
-    "requesturi",
-    "uri",
-    "url",
-    "original",
-    "urloriginal",
-    "path",
-    "requestpath",
-    "urlpath",
-    "requesturl",
-    "target",
-    "originalurl",
-];
 
 const QUERY: [&str; 3] = ["querystring", "query", "args"];
 
@@ -115,8 +100,8 @@ impl Key {
         Self {
             time: rank(&TIME),
             line: rank(&LINE).is_some(),
-            method: rank(&METHOD).is_some(),
-            target: rank(&TARGET),
+            method: rank(&METHOD_NAMES).is_some(),
+            target: rank(&TARGET_NAMES),
             query: rank(&QUERY).is_some(),
             nested: rank(&NESTED).is_some(),
         }

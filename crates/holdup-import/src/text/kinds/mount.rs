@@ -1,5 +1,7 @@
 //! `mount`, `/proc/mounts` and `/etc/fstab`: file system, device and options of each mount, named
-//! and sorted as the collector does. Options that may hold a secret are left out.
+//! and sorted as the collector does. Values that may be secrets are replaced.
+
+use holdup_recording::secret::settings::mount_option;
 
 use super::super::context::Context;
 use super::super::out::HOST;
@@ -35,9 +37,6 @@ const KERNEL: [&str; 14] = [
     "configfs",
     "fusectl",
 ];
-
-/// Options whose values are secrets or names of accounts.
-const SECRET: [&str; 5] = ["password", "pass", "user", "username", "credentials"];
 
 struct Mount<'t> {
     device: &'t str,
@@ -90,8 +89,7 @@ fn read(lines: &[Line], context: &mut Context, parse: fn(&str) -> Option<Mount<'
         if KERNEL.contains(&mount.kind) || !mount.path.starts_with('/') {
             continue;
         }
-        let is_shown = |option: &&str| !SECRET.contains(&option.split('=').next().unwrap_or_default());
-        let mut options: Vec<&str> = mount.options.split(',').filter(is_shown).collect();
+        let mut options: Vec<String> = mount.options.split(',').map(mount_option).collect();
         options.sort_unstable();
         // Credentials may precede a share's host.
         let device = mount.device.rsplit('@').next().unwrap_or_default().trim_start_matches("/dev/");

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use holdup_recording::rows::Session;
+use holdup_recording::secret::settings::is_secret_in_postgresql;
 use holdup_recording::{Labels, Text, metrics};
 use holdup_sql::{Dialect, digest_of_text, digest_text, trace_id};
 
@@ -22,10 +23,6 @@ pub(super) const ACTIVITY: Kind =
 
 pub(super) const SETTINGS: Kind =
     Kind { name: "pg_settings", recognises: |lines| has(lines, &["name", "setting"]), read: read_settings };
-
-/// Parts of names that mark a secret.
-const SECRET: [&str; 8] =
-    ["password", "passphrase", "secret", "token", "conninfo", "_command", "private_key", "access_key"];
 
 /// Units in which `pg_settings` counts memory, bytes.
 const MEMORY_UNITS: [(&str, f64); 5] =
@@ -112,9 +109,7 @@ fn read_settings(lines: &[Line], context: &mut Context) -> usize {
     let at = context.instant();
     for row in &set.rows {
         let Some(name) = set.cell(row, &["name"]) else { continue };
-        let lower = name.to_ascii_lowercase();
-        let is_secret = lower != "password_encryption" && SECRET.iter().any(|part| lower.contains(part));
-        if !is_secret && !name.contains('.') {
+        if !is_secret_in_postgresql(name) {
             let setting = set.cell(row, &["setting"]).unwrap_or_default();
             context.out.setting(at, SOURCE, name, notation(setting, set.cell(row, &["unit"])));
         }

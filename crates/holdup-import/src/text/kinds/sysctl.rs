@@ -1,5 +1,7 @@
 //! `sysctl`: kernel settings, `name = value`.
 
+use holdup_recording::secret::is_secret_name;
+
 use super::super::out::HOST;
 use super::{Kind, text};
 
@@ -9,7 +11,8 @@ pub(super) const KIND: Kind = Kind {
     read: |lines, context| {
         let at = context.instant();
         let entries: Vec<(&str, &str)> = lines.iter().map_while(|line| entry(&line.text)).collect();
-        for (name, value) in &entries {
+        // `sysctl -a` of root prints keys of the network stack.
+        for (name, value) in entries.iter().filter(|(name, _)| !is_secret_name(name)) {
             let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
             context.out.setting(at, HOST, *name, value);
         }

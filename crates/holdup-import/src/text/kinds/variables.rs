@@ -2,6 +2,7 @@
 //! writes status variables with a capital, settings in lower case. Names of Galera occur in both:
 //! for them the command decides.
 
+use holdup_recording::secret::settings::is_secret_in_mysql;
 use holdup_recording::{Labels, metrics};
 
 use super::super::context::Context;
@@ -12,23 +13,6 @@ use super::Kind;
 use super::processlist::SOURCE;
 
 pub(super) const KIND: Kind = Kind { name: "SHOW STATUS or VARIABLES", recognises, read };
-
-/// Parts of names that mark a secret, and names whose values hold the user's SQL.
-const SECRET: [&str; 13] = [
-    "password",
-    "passwd",
-    "secret",
-    "token",
-    "filekey",
-    "key_management",
-    "sst_auth",
-    "private_key",
-    "provider_options",
-    "init_connect",
-    "init_slave",
-    "init_replica",
-    "credential",
-];
 
 fn recognises(lines: &[Line]) -> bool {
     result_set::header(lines).is_some_and(|columns| {
@@ -53,7 +37,7 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
                 let metric = metrics::mysql::GLOBAL_STATUS.member(&name);
                 context.out.gauge(at, SOURCE, metric.as_str(), Labels::none(), value);
             }
-        } else if !SECRET.iter().any(|part| name.contains(part)) {
+        } else if !is_secret_in_mysql(&name) {
             context.out.setting(at, SOURCE, name, value);
         }
     }
