@@ -12,9 +12,6 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::program::{finish, free_port, holdup, skip};
 
-/// A loopback address of its own: what other tests send to a port that they had before is not in this log.
-const HOST: &str = "127.83.0.1";
-
 const FAST: Duration = Duration::from_millis(20);
 const SLOW: Duration = Duration::from_millis(400);
 
@@ -58,15 +55,17 @@ impl Drop for Nginx {
 }
 
 /// nginx in `folder` on `port`, before the backend on another, with its times at the end of each line.
+/// It logs the requests of this test alone: holdup of other tests asks every port of the machine for /metrics.
 fn nginx(folder: &Path, port: u16, backend: u16) -> Nginx {
     let options = format!(
         "worker_processes 1; daemon off; master_process off; pid nginx.pid; error_log error.log;
          events {{ worker_connections 512; }}
          http {{
            log_format timed '$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent \"$http_referer\" \"$http_user_agent\" $request_time $upstream_response_time';
-           access_log access.log timed;
+           map $uri $is_ours {{ ~^/cart/ 1; default 0; }}
+           access_log access.log timed if=$is_ours;
            client_body_temp_path t1; proxy_temp_path t2; fastcgi_temp_path t3; uwsgi_temp_path t4; scgi_temp_path t5;
-           server {{ listen {HOST}:{port}; location / {{ proxy_pass http://127.0.0.1:{backend}; }} }}
+           server {{ listen 127.0.0.1:{port}; location / {{ proxy_pass http://127.0.0.1:{backend}; }} }}
          }}"
     );
     std::fs::write(folder.join("options"), options).unwrap();
@@ -75,7 +74,7 @@ fn nginx(folder: &Path, port: u16, backend: u16) -> Nginx {
     command.args(["-e", "error.log", "-c", "options", "-p", &prefix]).current_dir(folder).stdin(Stdio::null());
     let nginx = Nginx(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     let deadline = Instant::now() + Duration::from_secs(60);
-    while TcpStream::connect((HOST, port)).is_err() {
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
         assert!(Instant::now() < deadline, "nginx does not listen");
         sleep(Duration::from_millis(20));
     }
@@ -85,7 +84,7 @@ fn nginx(folder: &Path, port: u16, backend: u16) -> Nginx {
 /// Milliseconds of one request.
 fn asked(port: u16, number: usize) -> f64 {
     let begun = Instant::now();
-    let mut line = TcpStream::connect((HOST, port)).unwrap();
+    let mut line = TcpStream::connect(("127.0.0.1", port)).unwrap();
     write!(line, "GET /cart/{number} HTTP/1.0\r\n\r\n").unwrap();
     let mut answer = String::new();
     line.read_to_string(&mut answer).unwrap();
