@@ -104,7 +104,7 @@ mod tests {
         for (option, shown) in [
             ("secret=AQ==", "secret=***"),
             ("password2=hush", "password2=***"),
-            ("credentials=/root/c", "credentials=***"),
+            ("credentials=/etc/share", "credentials=***"),
             ("uid=1000", "uid=1000"),
             ("noatime", "noatime"),
         ] {

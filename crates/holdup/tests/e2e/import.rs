@@ -1,4 +1,4 @@
-//! A capture of packets as a person imports it: from a pipe, with a way on that is true.
+//! Captures of packets and pasted text as a person imports them: from a pipe or a folder, with a way on that is true.
 
 use std::io::Write as _;
 use std::process::Stdio;
@@ -71,6 +71,8 @@ fn a_paste_from_standard_input_is_diagnosed() {
     let done = finish(holdup(["diagnose", "incident", "--verbose"]).current_dir(dir.path()), 60);
     assert_eq!(done.code(), Some(0), "{}{}", done.stdout, done.stderr);
     assert!(done.stdout.contains("load average up to 7.6 per CPU"), "{}", done.stdout);
+    let brief = finish(holdup(["diagnose", "incident"]).current_dir(dir.path()), 60);
+    assert!(brief.stdout.contains("but this stands out: load average"), "{}", brief.stdout);
 }
 
 #[test]
@@ -87,6 +89,10 @@ fn a_folder_of_text_becomes_one_recording_and_says_what_it_left_out() {
         assert!(done.stdout.contains(part), "{part}: {}", done.stdout);
     }
     assert!(done.stderr.contains("next: holdup diagnose r"), "{}", done.stderr);
+    std::fs::remove_file(folder.join("1-uptime")).unwrap();
+    let done = finish(holdup(["import", "collected"]).current_dir(dir.path()), 60);
+    assert_eq!(done.code(), Some(2), "{}", done.stdout);
+    assert!(done.stderr.contains("2-notes: no output of a known tool in it"), "{}", done.stderr);
 }
 
 #[test]

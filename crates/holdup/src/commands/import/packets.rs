@@ -45,8 +45,8 @@ pub(super) fn import(given: ImportRequest<'_>) -> Result<(), Failure> {
         let why =
             Reader::new().feed(&head, &mut |_| ()).err().map_or_else(|| "too short".to_owned(), |e| e.to_string());
         return Err(Failure::Unusable(format!(
-            "{shown}: {why}; nor does it hold output of a known tool with its header (top, iostat -x, SHOW PROCESSLIST, …); \
-             for a JMeter plan, HAR or OpenAPI file: holdup import scenario {shown}"
+            "{shown}: {why}; nor does it hold output of a known tool with its header (top, iostat -x, SHOW PROCESSLIST, …) \
+             or lines of an access log (with a format of its own: --log-format); for a JMeter plan, HAR or OpenAPI file: holdup import scenario {shown}"
         )));
     }
     let dir = given.dir.map_or_else(|| default_dir(name.split('.').next().unwrap_or("capture")), Path::to_owned);

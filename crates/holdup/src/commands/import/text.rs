@@ -99,7 +99,7 @@ pub(super) fn import(given: ImportRequest<'_>) -> Result<(), Failure> {
     }
     let found = pasted.finish();
     let Some(span) = found.span else {
-        return Err(Failure::Unusable(nothing(&names, &found)));
+        return Err(Failure::Unusable(nothing(&names, &left_out, &found)));
     };
     let name = names.first().map_or("paste", |name| name.split('.').next().unwrap_or(name));
     let dir = dir.map_or_else(|| default_dir(name), Path::to_owned);
@@ -113,13 +113,13 @@ pub(super) fn import(given: ImportRequest<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn nothing(names: &[String], found: &Understood) -> String {
+fn nothing(names: &[String], left_out: &[String], found: &Understood) -> String {
+    let shown = if names.is_empty() { left_out.join(", ") } else { names.join(", ") };
     let first =
         found.unread.first().map_or_else(String::new, |line| format!(", e.g. line {}: {}", line.line, line.text));
     format!(
-        "{}: no output of a known tool in it{first}; paste it with its header, e.g. from top -b -n 1, iostat -x 5 2, \
-         SHOW FULL PROCESSLIST",
-        names.join(", ")
+        "{shown}: no output of a known tool in it{first}; paste it with its header, e.g. from top -b -n 1, iostat -x 5 2, \
+         SHOW FULL PROCESSLIST"
     )
 }
 
