@@ -293,7 +293,9 @@ fn a_thread_that_waits_for_its_vfork_is_in_d() {
     let mut host = Host::new(Proc::system());
     let mut seen = Vec::new();
     for _ in 0..6_000 {
-        let find = |batch: Batch| batch.threads.into_iter().find(|row| row.thread == "vforking" && row.state == "D");
+        // On its way there it may be seen in D for a lock on the process's memory too.
+        let waits = |row: &Thread| row.thread == "vforking" && row.state == "D" && row.syscall == Some(libc::SYS_clone);
+        let find = |batch: Batch| batch.threads.into_iter().find(waits);
         seen =
             [&mut process as &mut dyn Collector, &mut host].into_iter().filter_map(|it| find(sample(it).0)).collect();
         if seen.len() == 2 {
@@ -305,7 +307,7 @@ fn a_thread_that_waits_for_its_vfork_is_in_d() {
     waiter.join().unwrap();
     assert_eq!(seen.len(), 2, "{seen:?}");
     for row in seen {
-        assert_eq!((row.count, row.syscall), (1, Some(libc::SYS_clone)), "{row:?}");
+        assert_eq!(row.count, 1, "{row:?}");
         // Its call is about no file.
         assert_eq!(row.path, None);
         if std::fs::read("/proc/self/stack").is_ok() {

@@ -5,17 +5,19 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Fills the folder `data`, which is not there yet: with a copy, or with what `make` puts there, of which a copy is kept.
-/// Processes that do this at the same time each make their own, and the first one's is kept.
+/// Tests that do this at the same time, in one process or several, each make their own, and the first one's is kept.
 pub fn fill(data: &Path, program: &Path, make: impl FnOnce()) {
+    static MADE: AtomicU32 = AtomicU32::new(0);
     let kept = kept(program);
     if kept.exists() {
         copy(&kept, data);
         return;
     }
     make();
-    let own = kept.with_extension(std::process::id().to_string());
+    let own = kept.with_extension(format!("{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed)));
     fs::create_dir_all(own.parent().expect("a folder")).expect("a folder for copies");
     copy(data, &own);
     // Whole or not at all. It fails where another process was first.
