@@ -24,7 +24,7 @@ pub fn run(root: &Path) -> Result<()> {
     })?;
     step("examples in comments", "run: cargo test --doc", || build::examples(root))?;
     let pass = step("tests", "run the one that failed: cargo xtask test NAME", || tests::all(root, &tools))?;
-    step("tidy: what tests cost", "mend what it says above", || tidy::pace(root, pass.seconds))?;
+    step("tidy: what tests cost", "mend what it says above", || tidy::pace(root, pass.cost))?;
     // Last, where it is read.
     println!("== all fine, {:.0} s", begun.elapsed().as_secs_f64());
     println!("{}", pass.line());

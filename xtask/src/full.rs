@@ -103,7 +103,7 @@ pub fn run(root: &Path, slice: &Slice) -> Result<()> {
         let test = item.run(root, &tools)?;
         record.tests.retain(|test| test.name != name);
         record.tests.push(test);
-        record.seconds = record.tests.iter().map(|test| test.seconds).sum();
+        record.cost.seconds = record.tests.iter().map(|test| test.seconds).sum();
         record.save(&path)?;
     }
     settle(&items, &record)

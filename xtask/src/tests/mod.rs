@@ -1,15 +1,16 @@
 //! The workspace's tests, run by nextest, and what came of them: a record by commit, and whether that is green. What is green
 //! stands in `pass.rs`. No test is run again here: nextest's configuration (`.config/nextest.toml`) says which may be, if any.
 
+pub mod cost;
 mod junit;
 mod pass;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
 
+use cost::Begun;
 pub use pass::{Outcome, Pass, Test};
 
 use crate::build::linted;
@@ -54,14 +55,14 @@ pub fn run(root: &Path, tools: &Tools, profile: &str, filters: &[&str]) -> Resul
         nextest.env("CI", "1");
     }
     nextest.env("CARGO_TERM_COLOR", "never");
-    let begun = Instant::now();
+    let begun = Begun::now();
     let status = nextest.status().with_context(|| format!("could not start {nextest:?}"))?;
     if !status.success() && status.code() != Some(TESTS_FAILED) {
         bail!("nextest ended with {status}");
     }
-    let cases = junit::read(&report)?;
-    let tests = cases.into_iter().map(Test::from_case).collect();
-    Ok(Pass { commit: commit(root), seconds: begun.elapsed().as_secs_f64(), tests })
+    let cost = begun.cost();
+    let tests = junit::read(&report)?.into_iter().map(Test::from_case).collect();
+    Ok(Pass { commit: commit(root), cost, tests })
 }
 
 /// `cargo xtask test`: nextest as the pass runs it, with its own arguments.

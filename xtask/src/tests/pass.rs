@@ -9,6 +9,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
+use super::cost::Cost;
 use super::junit::Case;
 
 /// So many undecided tests are a machine's bad moment; more are no evidence for anything.
@@ -46,8 +47,8 @@ pub struct Test {
 #[derive(Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Pass {
     pub commit: String,
-    /// From the first test's start to the last one's end.
-    pub seconds: f64,
+    #[serde(flatten)]
+    pub cost: Cost,
     pub tests: Vec<Test>,
 }
 
@@ -128,7 +129,12 @@ impl Pass {
         }
         let total: f64 = self.tests.iter().map(|test| test.seconds).sum();
         let undecided = self.count(Outcome::Undecided);
-        let _ = writeln!(text, "   {total:.0} s of tests in {:.0} s; {undecided} undecided", self.seconds);
+        let Cost { seconds, cpu_seconds, others_ratio } = self.cost;
+        let _ = writeln!(
+            text,
+            "   {total:.0} s of tests in {seconds:.0} s, {cpu_seconds:.0} s of CPU time, {:.0} % of the CPUs used by others; {undecided} undecided",
+            100.0 * others_ratio
+        );
         text
     }
 

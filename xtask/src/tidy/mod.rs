@@ -15,6 +15,8 @@ use anyhow::{Context as _, Result, anyhow, bail};
 
 use ratchet::Ratchet;
 
+use crate::tests::cost::Cost;
+
 /// Where the ratchet is kept.
 const RATCHET: &str = "xtask/ratchet.txt";
 
@@ -54,7 +56,7 @@ fn problems(sources: &[Source], kept: &Ratchet) -> (Vec<String>, Ratchet) {
     problems.extend(house::problems(sources));
     problems.extend(rooms::knots(sources));
     problems.extend(metrics::problems(sources));
-    let counts = Ratchet::count(sources).with_seconds_of(kept);
+    let counts = Ratchet::count(sources).with_costs_of(kept);
     problems.extend(counts.risen(kept));
     (problems, counts)
 }
@@ -93,10 +95,10 @@ fn unsafe_left_open(sources: &[Source]) -> Vec<String> {
 /// Holds what the tests took against what the ratchet allows.
 ///
 /// # Errors
-/// If they took [`ratchet::HEADROOM`] times as long.
-pub fn pace(root: &Path, seconds: f64) -> Result<()> {
+/// If they took [`ratchet::HEADROOM`] times as much.
+pub fn pace(root: &Path, cost: Cost) -> Result<()> {
     let kept = Ratchet::parse(&fs::read_to_string(root.join(RATCHET)).unwrap_or_default())?;
-    kept.pace(seconds).map_err(|problem| anyhow!(problem))
+    kept.pace(cost).map_err(|problem| anyhow!(problem))
 }
 
 /// Every text file of ours.

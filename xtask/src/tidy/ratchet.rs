@@ -7,6 +7,7 @@ use std::fmt;
 use anyhow::{Context as _, Result};
 
 use super::{Source, checks, prose, rooms};
+use crate::tests::cost::Cost;
 
 /// Lines of a file that is not Rust of the product, such as a test: from here on it most likely has a second idea in it.
 const LINES: usize = 500;
@@ -18,16 +19,23 @@ const HEAD: &str = "\
 # retries PATH N: tests that are run again if they fail. room PATH N: lines, without tests, of a rule (200), a resource (300) or
 # another file (450) that is too large. functions PATH N: functions over 70 lines. circles CRATE N: modules that import one
 # another in a circle. wrong PATH N: verdicts that are known to be wrong. prose AREA N: phrases and long
-# sentences that readers stumble over. seconds tests N: what all tests of a pass may take; lowered by hand.
+# sentences that readers stumble over. seconds tests N and cpu tests N: the seconds, and the seconds of CPU time, that all
+# tests of a pass may take; lowered by hand.
 ";
 
-/// So many times the seconds of the ratchet a pass may take: machines differ, and another program may run beside it.
+/// So many times the seconds of the ratchet a pass may take: machines differ.
 pub const HEADROOM: f64 = 2.0;
 
-/// The key of the seconds that all tests take.
+/// The time until all tests are over says something as long as others have at most this share (0-1) of the machine.
+const ALONE: f64 = 0.1;
+
+/// The key of the seconds until all tests are over.
 const SECONDS: (&str, &str) = ("seconds", "tests");
 
-const KINDS: [&str; 11] = [
+/// The key of the CPU time of all tests, in seconds.
+const CPU: (&str, &str) = ("cpu", "tests");
+
+const KINDS: [&str; 12] = [
     "lines",
     "room",
     "functions",
@@ -39,6 +47,7 @@ const KINDS: [&str; 11] = [
     "witnesses",
     "retries",
     SECONDS.0,
+    CPU.0,
 ];
 
 /// Counts by kind and path.
@@ -93,21 +102,30 @@ impl Ratchet {
     }
 
     /// With the seconds that `kept` allows: they are no property of the sources.
-    pub fn with_seconds_of(mut self, kept: &Self) -> Self {
-        let key = (SECONDS.0.to_owned(), SECONDS.1.to_owned());
-        self.counts.extend(kept.counts.get(&key).map(|&seconds| (key, seconds)));
+    pub fn with_costs_of(mut self, kept: &Self) -> Self {
+        for (kind, path) in [SECONDS, CPU] {
+            let key = (kind.to_owned(), path.to_owned());
+            self.counts.extend(kept.counts.get(&key).map(|&seconds| (key, seconds)));
+        }
         self
     }
 
-    /// What is wrong with tests that took so many seconds.
-    pub fn pace(&self, seconds: f64) -> Result<(), String> {
-        let key = (SECONDS.0.to_owned(), SECONDS.1.to_owned());
-        match self.counts.get(&key) {
-            Some(&allowed) if seconds > HEADROOM * allowed as f64 => Err(format!(
-                "the tests took {seconds:.0} s, {HEADROOM} times the {allowed} s of the ratchet: see the slowest above"
-            )),
-            _ => Ok(()),
+    /// What is wrong with what a pass took.
+    pub fn pace(&self, cost: Cost) -> Result<(), String> {
+        let judged = [
+            (CPU, cost.cpu_seconds, "s of CPU time"),
+            (SECONDS, if cost.others_ratio <= ALONE { cost.seconds } else { 0.0 }, "s"),
+        ];
+        for ((kind, path), took, unit) in judged {
+            if let Some(&allowed) = self.counts.get(&(kind.to_owned(), path.to_owned()))
+                && took > HEADROOM * allowed as f64
+            {
+                return Err(format!(
+                    "the tests took {took:.0} {unit}, {HEADROOM} times the {allowed} of the ratchet: see the slowest above"
+                ));
+            }
         }
+        Ok(())
     }
 
     /// What is higher here than in `kept`.
@@ -166,16 +184,20 @@ mod tests {
 
     #[test]
     fn what_tests_cost_turns_one_way_as_well() {
-        let kept = Ratchet::parse("ignored t.rs 1\nseconds tests 100\n").unwrap();
+        let kept = Ratchet::parse("ignored t.rs 1\nseconds tests 100\ncpu tests 50\n").unwrap();
         let now = |text: &str| {
             let source = Source { path: "t.rs".to_owned(), text: text.to_owned() };
-            Ratchet::count(&[source]).with_seconds_of(&kept).risen(&kept)
+            Ratchet::count(&[source]).with_costs_of(&kept).risen(&kept)
         };
         let ignored = concat!("#[ig", "nore = \"full: a\"]\n");
         assert!(now(ignored).is_empty());
         assert_eq!(now(&ignored.repeat(2)), ["t.rs: 2 ignored, allowed are 1"]);
         assert_eq!(now(concat!("#[holdup_witness::jud", "ged]\n")), ["t.rs: 1 witnesses, allowed are 0"]);
-        assert!(kept.pace(199.0).is_ok() && kept.pace(201.0).is_err());
+        let is_paced = |seconds: f64, cpu_seconds: f64, others_ratio: f64| {
+            kept.pace(Cost { seconds, cpu_seconds, others_ratio }).is_ok()
+        };
+        assert!(is_paced(199.0, 99.0, 0.0) && !is_paced(199.0, 101.0, 0.0));
+        assert!(!is_paced(201.0, 99.0, 0.0) && is_paced(201.0, 99.0, 0.5), "others had half of the machine");
     }
 
     #[test]
