@@ -110,24 +110,27 @@ fn a_path_that_came_too_late_is_asked_for_again() {
     assert!(found, "its path stays unknown");
 }
 
-/// Of a pile-up so many places are read as the budget allows, but all of it is counted; and those that stay where they are
-/// are all known in the end.
+/// Of a pile-up at most 64 places are read in a sample, fewer if the time for it is over, but all of it is counted; and
+/// those that stay where they are are all known in the end.
 #[test]
 fn a_pile_up_is_counted_whole() {
+    const A_SAMPLE: i64 = 64;
     let tree = Tree::of(71..371, 'D');
     for source in [&mut Process::new(tree.proc.clone(), PID) as &mut dyn Collector, &mut Host::new(tree.proc.clone())] {
-        let mut deep = Vec::new();
-        for _ in 0..6 {
+        let mut deep = vec![0];
+        while deep.last() != Some(&300) {
             let (batch, result) = sample(source);
             assert_eq!(result, Ok(()));
             assert_eq!(counts(&batch, |row| row.state == "D"), 300);
             assert_eq!(counts(&batch, |row| row.wchan.as_deref() == Some("do_unlinkat")), 300);
             deep.push(counts(&batch, |row| row.stack.is_some()));
+            assert!(deep.len() < 100, "not all are known in the end: {deep:?}");
         }
-        assert_eq!(deep, [64, 128, 192, 256, 300, 300]);
-        // One that has run since is read again.
+        assert!(deep.windows(2).all(|pair| (0..=A_SAMPLE).contains(&(pair[1] - pair[0]))), "{deep:?}");
+        // Those that have run since are read again.
         (71..371).for_each(|tid| tree.thread(tid, 'D', 2_000_000_000 + u64::try_from(deep.len()).unwrap()));
-        assert_eq!(counts(&sample(source).0, |row| row.stack.is_some()), 64);
+        let again = counts(&sample(source).0, |row| row.stack.is_some());
+        assert!((0..=A_SAMPLE).contains(&again), "{again}");
         (71..371).for_each(|tid| tree.thread(tid, 'D', 1_000_000_000));
     }
 }
