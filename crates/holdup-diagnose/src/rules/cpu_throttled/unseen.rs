@@ -2,7 +2,8 @@
 //! group is not watched.
 
 use holdup_recording::metrics;
-use holdup_signals::{Missing, View};
+use holdup_recording::quota::CpuQuota;
+use holdup_signals::{Counter, Missing, View};
 
 use super::ENABLE;
 use crate::case::Case;
@@ -12,6 +13,22 @@ use crate::rules::MATTERS;
 
 /// Names of databases' processes (15 bytes at most).
 const DATABASES: &[&str] = &["postgres", "mysqld", "mariadbd"];
+
+/// Stopped in a smaller share (0-1) of its periods than this, a group hardly feels its quota.
+const AT_ALL: f64 = 0.05;
+
+/// Length of a quota's period unless set, microseconds (Documentation/scheduler/sched-bwc.rst).
+const PERIOD_MICROS: f64 = 100_000.0;
+
+/// Most that a quota can be that was not recorded, or was set only after settings were read: in each
+/// of its `periods` in which a group was stopped it used all of its quota, so the quota is at most
+/// its total use divided by their share. What follows from a smaller quota is then a lower bound.
+/// None for a group that was hardly ever stopped.
+pub(super) fn quota_by_use(used: f64, periods: &Counter, stopped: &Counter) -> Option<CpuQuota> {
+    let share = stopped.delta / periods.delta.max(1.0);
+    let cpus = used / periods.seconds.max(1e-9) / share;
+    (share >= AT_ALL && cpus > 0.0).then_some(CpuQuota { us: cpus * PERIOD_MICROS, period_us: PERIOD_MICROS })
+}
 
 /// Missing if none of the database's processes is watched, and more of its sessions ran or could run
 /// than the host's CPUs did: a quota, or anything else that keeps it from running, does that.
