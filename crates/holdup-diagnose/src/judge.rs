@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use holdup_recording::{Recording, clock};
 
 use self::sentences::{answer, by_counters, is_good_enough, left_out, of_search};
-use crate::case::{Case, Incomparable, SPOILED};
+use crate::case::{Case, Incomparable};
 use crate::counters::CounterJudgement;
 use crate::ledger::{self, ledger};
 use crate::load::{self, LoadReport};
@@ -243,7 +243,7 @@ impl Outcomes {
         }
         // A search overloads on purpose: if it has an answer, that is not a symptom.
         let is_fit =
-            case.limited_ratio < SPOILED && case.degradation.as_ref().is_none_or(|c| !disturbance.spoils(c.slow));
+            !sentences::is_spoiled(case) && case.degradation.as_ref().is_none_or(|c| !disturbance.spoils(c.slow));
         let ledger = ledger(case);
         let split = match (verdict, root.map(|i| &findings[i])) {
             (Answer::Healthy, _) => None,

@@ -1,15 +1,18 @@
 //! The kind of answer and its sentence.
 
 use holdup_recording::objective::{Judgement, State, Unit};
+use holdup_signals::client::{mean_over, send_lag_ms};
 use holdup_signals::degradation::{EVERY_MET, Severity};
 use holdup_signals::disturbance::Disturbance;
 use holdup_signals::objectives::Objective;
+use holdup_signals::validity::Limit;
 use holdup_signals::validity::{self, Label};
 use holdup_signals::{Degradation, Window};
 
 use super::CULPRIT_RATIO;
 use crate::case::{Case, SPOILED};
 use crate::counters::CounterJudgement;
+use crate::resources::cpu::CpuUse;
 use crate::rules::{self, capital};
 use crate::search::{self, SearchReport};
 use crate::verdict::{Answer, Finding, NAMED};
@@ -112,7 +115,7 @@ pub(super) fn answer(
 ) -> (Answer, String) {
     let disturbed = case.degradation.as_ref().and_then(|c| disturbance.spoiled_text(c.slow));
     let is_generator = culprit.is_some_and(|f| f.cause == rules::load_generator_limit::RULE.cause);
-    let is_spoiled = case.limited_ratio >= SPOILED && !is_generator;
+    let is_spoiled = is_spoiled(case) && !is_generator;
     if let Some(c) = case.degradation.as_ref().filter(|_| disturbed.is_none() && !is_spoiled)
         && let Some(text) = minor(case, c, culprit)
     {
@@ -165,6 +168,24 @@ pub(super) fn answer(
             (Answer::Undecided, format!("{what}, and none of the judged causes explains it.{between}"))
         }
     }
+}
+
+/// Whether the generator was the limit for most of the episode, so that what it measured is not the
+/// service's. If only a CPU was missing, on a machine whose CPUs are seen to be full, its loop handles
+/// responses as late as it sends requests: twice its send lag is its own delay, and what exceeds that
+/// is the service's.
+pub(super) fn is_spoiled(case: &Case<'_>) -> bool {
+    let waits_only = || {
+        let limits = case.validity.limits();
+        limits.iter().all(|(_, reason)| matches!(reason.limit, Limit::RunQueue | Limit::SendLag))
+            && CpuUse::measure(&case.slow()).is_ok_and(|cpus| cpus.is_short())
+    };
+    let own_ms = || {
+        let requests = case.slow_requests().ok()?;
+        Some(2.0 * mean_over(requests.iter().copied(), send_lag_ms)?)
+    };
+    case.limited_ratio >= SPOILED
+        && !(waits_only() && own_ms().is_some_and(|own_ms| own_ms < SPOILED * case.excess_ms()))
 }
 
 /// The sentence of a minor episode that leaves the verdict healthy. Objectives say what is too slow;

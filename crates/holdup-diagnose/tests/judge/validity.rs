@@ -6,7 +6,7 @@ use holdup_diagnose::verdict::Answer;
 use holdup_diagnose::{Diagnosis, diagnose};
 use holdup_recording::manifest::Model;
 use holdup_recording::rows::Sample;
-use holdup_recording::{Labels, Recording};
+use holdup_recording::{Labels, Recording, metrics};
 use holdup_signals::validity::{Label, Limit};
 
 const S: i64 = 1_000_000_000;
@@ -77,6 +77,41 @@ fn a_generator_without_room_names_no_culprit_of_the_service() {
     assert_eq!((limits(&d), d.load.generator_limited), (vec![Limit::Busy], true));
     assert!(d.load.validity.fixes.iter().any(|f| f.command.as_ref().is_some_and(|c| c.contains("--loops"))));
     assert!(d.load.validity.fixes.iter().any(|f| f.command.as_ref().is_some_and(|c| c.contains("--shard"))));
+}
+
+#[test]
+fn a_generator_that_shares_full_cpus_shows_a_service_that_is_slower_than_its_own_delay() {
+    // It waits for a CPU, and sends each request late by this share (0-1) of its response time, while all time of the
+    // CPUs is of one kind.
+    let made = |late: f64, cpu_mode: &str| {
+        let mut recording =
+            with("demo-faulty", |_| [second(180.0, 180.0, 0.3, 0.0), vec![("run_queue_seconds_total", 0.4)]].concat());
+        for row in &mut recording.tables.requests.rows {
+            let ready = row.ready_at.unwrap_or(row.intended_at);
+            row.sent_at = row.sent_at.map(|_| ready + (late * (row.done_at - ready) as f64) as i64);
+        }
+        recording.tables.samples.rows.retain(|row| row.metric != metrics::host::CPU_TIME.name);
+        let started = recording.manifest.phases[0].from;
+        let readings = (0..60).flat_map(|half| ["idle", "user"].map(|mode| (half, mode)));
+        recording.tables.samples.rows.extend(readings.map(|(half, mode)| Sample {
+            observed_at: started - 5 * S + half * S / 2,
+            source: "host".into(),
+            metric: metrics::host::CPU_TIME.name.into(),
+            labels: Labels::new([("cpu_mode", mode)]),
+            value: if mode == cpu_mode { half as f64 } else { 0.0 },
+            ..Sample::default()
+        }));
+        diagnose(&recording, None)
+    };
+    let idle = made(0.2, "idle");
+    assert_eq!(idle.verdict, Answer::Undecided, "{}", idle.headline);
+    assert!(idle.headline.starts_with("The load generator could not keep up"), "{}", idle.headline);
+    let full = made(0.2, "user");
+    assert_eq!((full.verdict, full.load.generator_limited), (Answer::Found, true), "{}", full.headline);
+    assert_ne!(full.culprit.as_deref(), Some("load_generator_limit"));
+    // Late by most of what a request takes, it shows itself.
+    let late = made(0.8, "user");
+    assert!(late.culprit.as_deref().is_none_or(|cause| cause == "load_generator_limit"), "{}", late.headline);
 }
 
 #[test]
