@@ -27,6 +27,12 @@ use holdup_signals::{ClientView, Degradation, Distribution, Missing, Validity, V
 /// Smallest excess that counts: less is a matter of where a process happened to run.
 const LEAST_EXCESS_MS: f64 = 0.2;
 
+/// Time between an episode and [`Case::well_before`], at most.
+const MARGIN_NS: i64 = 3_000_000_000;
+
+/// The margin is at most this part of the baseline window: a third.
+const MARGIN_OF: i64 = 3;
+
 /// If the generator was the limit for this share (0-1) of the episode or more, the measurements
 /// show the generator rather than the service.
 pub(crate) const SPOILED: f64 = 0.5;
@@ -192,6 +198,20 @@ impl<'a> Case<'a> {
     /// The baseline window, if there is one.
     pub fn calm(&self) -> Option<View<'_>> {
         self.degradation.as_ref().and_then(|c| c.calm).map(|w| self.view(w))
+    }
+
+    /// The baseline window without what lies next to the episode: what makes requests slow may begin
+    /// before they are, and last beyond.
+    pub fn well_before(&self) -> Option<View<'_>> {
+        let (calm, slow) = (self.calm()?, self.degradation.as_ref()?.slow);
+        let Window { from, to } = calm.window;
+        let margin = MARGIN_NS.min((to - from) / MARGIN_OF);
+        let window = match () {
+            () if self.is_of_other(calm.window) => calm.window,
+            () if to <= slow.from => Window { from, to: to - margin },
+            () => Window { from: from + margin, to },
+        };
+        Some(self.view(window))
     }
 
     /// All episodes, in time order; empty if nothing is degraded.
@@ -418,6 +438,19 @@ mod tests {
             }
         });
         made.with(|case| case.share_inside(50.0) / case.share(50.0))
+    }
+
+    #[test]
+    fn well_before_an_episode_is_apart_from_it() {
+        let seconds = |calm: i64| {
+            let made = SyntheticRecording::new(40).requests(100, 900).each_request(move |n, r| {
+                if n / 100 < calm {
+                    r.done_at = r.intended_at + 10_000_000;
+                }
+            });
+            made.with(|case| (case.calm().unwrap().window.seconds(), case.well_before().unwrap().window.seconds()))
+        };
+        assert_eq!((seconds(20), seconds(6)), ((20.0, 17.0), (6.0, 4.0)));
     }
 
     #[test]

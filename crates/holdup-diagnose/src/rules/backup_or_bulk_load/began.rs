@@ -44,7 +44,7 @@ pub(super) fn by_changes(case: &Case<'_>) -> Option<Outcome> {
 /// Copies that run most of the time, while the disk moves more than in the baseline window and the
 /// requests' own statements take longer: where no source shows how long requests wait for the disk.
 pub(super) fn by_statements(case: &Case<'_>) -> Option<Outcome> {
-    let (slow, calm) = (case.slow(), case.calm()?);
+    let (slow, calm) = (case.slow(), case.well_before()?);
     let ran = |copies: Vec<Copying>| {
         copies.into_iter().filter(|of| !of.is_program).max_by(|a, b| a.seen_ratio.total_cmp(&b.seen_ratio))
     };
@@ -83,7 +83,7 @@ pub(super) fn by_statements(case: &Case<'_>) -> Option<Outcome> {
 
 /// How much of what the disk moves is new since the baseline window (0-1); none if it did not grow.
 fn moving(case: &Case<'_>) -> Option<(f64, Evidence)> {
-    let (slow, calm) = (case.slow(), case.calm()?);
+    let (slow, calm) = (case.slow(), case.well_before()?);
     let demand = demand(case).ok()?;
     let before = demand.flow.mean(Unit::Bytes, calm.window)?;
     let grown = grew(demand.moved, before)?;
@@ -102,7 +102,7 @@ fn grew(now: f64, before: f64) -> Option<f64> {
 fn writing(case: &Case<'_>) -> Option<(f64, Evidence)> {
     const LOG: [&str; 2] =
         [metrics::mysql::GLOBAL_STATUS_INNODB_OS_LOG_WRITTEN.name, metrics::postgresql::WAL_POSITION_BYTES.name];
-    let (slow, calm) = (case.slow(), case.calm()?);
+    let (slow, calm) = (case.slow(), case.well_before()?);
     let log = LOG.iter().find_map(|metric| {
         let (now, before) = (slow.counter(metric, &[], "").ok()?, calm.counter(metric, &[], "").ok()?);
         let grown = grew(now.rate(), before.rate())?;
