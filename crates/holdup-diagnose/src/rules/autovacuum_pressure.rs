@@ -7,6 +7,7 @@ use crate::case::Case;
 use crate::change::database::{Server, milliseconds};
 use crate::change::parameters::{Engine, VACUUM_DELAY};
 use crate::change::{Direction, SettingChange};
+use crate::resources::is_felt;
 use crate::resources::volume::demand::{Demand, demand, share_text, vacuum_bytes};
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_recording::metrics;
@@ -76,7 +77,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let mut evidence: Vec<Evidence> = under_way.into_iter().chain(taken).collect();
     // Its share of the bytes matters only if the wait for them does: what queues in front of the
     // service comes on top of both.
-    if share < MATTERS || case.share_inside(waited) < MATTERS {
+    if share < MATTERS || !is_felt(case, waited) {
         return Ok(Outcome::Cleared(evidence));
     }
     let made: f64 = tables.iter().map(TableWrites::dead_per_second).sum();

@@ -7,6 +7,7 @@ use super::parts::clearing::or_by_disk;
 use super::{Doc, Judge, MATTERS, Others, Outcome, Role, Rule, RuleFinding, bytes_per_second, ms, percent};
 use crate::case::Case;
 use crate::resources::copies::{Copying, THREADS, copying};
+use crate::resources::is_felt;
 use crate::resources::volume::demand::{demand, share_text};
 use crate::strength::{STRONG, WEAK};
 use holdup_recording::metrics;
@@ -101,7 +102,7 @@ fn from_records(case: &Case<'_>) -> Result<Outcome, Missing> {
         let what = format!("how much {} reads, compared with the service's own processes", most.name);
         return Err(Missing::new(what, "--watch host, and pid:N for the app and the database"));
     }
-    if share(most) < MATTERS || case.share_inside(waited) < MATTERS {
+    if share(most) < MATTERS || !is_felt(case, waited) {
         return Ok(Outcome::Cleared(vec![told]));
     }
     // A copy that ran in the same way in the baseline window is not the reason.

@@ -2,8 +2,9 @@
 
 use super::parts::ceiling;
 use super::parts::ceiling::level::level_evidence;
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, percent};
+use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, percent};
 use crate::case::Case;
+use crate::resources::is_felt;
 use crate::resources::volume::level::{self, AtCeiling, at_ceiling, rate};
 use crate::strength::{CERTAIN, FAIR, STRONG, WEAK};
 use holdup_recording::metrics;
@@ -72,7 +73,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         last.text = format!("{}; that was {since:.1} s into the recording", last.text);
     }
     evidence.extend(balances.iter().map(|(name, balance)| balance_evidence(name, balance)));
-    if case.share_inside(explains_ms) < MATTERS {
+    if !is_felt(case, explains_ms) {
         return Ok(Outcome::Cleared(evidence));
     }
     // A level of the burst itself is a limit; a higher rate before may also mean that the limit was

@@ -74,7 +74,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     // Little's law: sessions in commit = rate x time in it.
     let explains_ms = mean / (completed / view.window.seconds()) * 1e3;
     let counted = seen(&view, &committing, mean, explains_ms)?;
-    if case.share_inside(explains_ms) < MATTERS {
+    if !crate::resources::is_felt(case, explains_ms) {
         return Ok(Outcome::Cleared(vec![counted]));
     }
     let durable = durability(&view)?;

@@ -4,7 +4,7 @@ use super::parts::cgroup_limit;
 use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, bytes_per_second, ms, percent};
 use crate::case::Case;
 use crate::resources::disk::{what_it_does, who};
-use crate::resources::volume;
+use crate::resources::{is_felt, volume};
 use crate::strength::{CERTAIN, STRONG, WEAK};
 use holdup_recording::metrics;
 use holdup_signals::disk_waits::{DiskWaits, Wait};
@@ -56,7 +56,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         format!("all I/O of this machine together took {} per request", ms(waits.io_ms())),
     );
     let asleep = asleep_evidence(&waits);
-    if case.share_inside(explains_ms) < MATTERS {
+    if !is_felt(case, explains_ms) {
         if case.share_inside(waits.asleep_ms()) >= MATTERS
             && waits.mean_of(&[Wait::Unknown]) > 0.0
             && !view.knows_throttles()
@@ -132,7 +132,7 @@ fn throttled(
     let explains_ms = volume::of_requests(waits, case, waits.disks_ms(0.0))?;
     let asleep = asleep_evidence(waits);
     let limit = throttle.evidence(view, limit_text(throttle));
-    if case.share_inside(explains_ms) < MATTERS {
+    if !is_felt(case, explains_ms) {
         return Ok(Outcome::Cleared(vec![asleep, limit]));
     }
     let setting = view.setting_evidence(

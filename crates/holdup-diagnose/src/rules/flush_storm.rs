@@ -4,7 +4,7 @@ mod advice;
 mod checkpoints;
 
 use super::parts::clearing;
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, bytes, ms, percent, thousands};
+use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, bytes, ms, percent, thousands};
 use crate::case::Case;
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_recording::metrics;
@@ -107,7 +107,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     // Little's law: sessions that stand still = rate x time that they stand still.
     let explains_ms = sessions.more * sessions.ratio / (completed / view.window.seconds()) * 1e3;
     let piled = sessions.evidence(&view, explains_ms);
-    if case.share_inside(explains_ms) < MATTERS {
+    if !crate::resources::is_felt(case, explains_ms) {
         return Ok(Outcome::Cleared(vec![filled, free].into_iter().chain(piled).collect()));
     }
     let mut evidence = vec![filled, free];

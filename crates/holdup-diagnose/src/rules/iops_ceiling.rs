@@ -4,11 +4,11 @@
 use super::parts::ceiling::level::level_evidence;
 use super::parts::ceiling::{self, weights};
 use super::parts::cgroup_limit;
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, bytes, ms, percent, thousands};
+use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, bytes, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::disk::{what_it_does, who};
-use crate::resources::volume;
 use crate::resources::volume::level::{AtCeiling, at_ceiling};
+use crate::resources::{is_felt, volume};
 use crate::strength::{CERTAIN, STRONG};
 use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
@@ -60,7 +60,7 @@ fn host(case: &Case<'_>) -> Result<Outcome, Missing> {
         "several, if the disk were the cause",
         format!("waits for disks are at most {} of a request", ms(asleep_ms)),
     );
-    if case.share_inside(asleep_ms) < MATTERS {
+    if !is_felt(case, asleep_ms) {
         return Ok(Outcome::Cleared(vec![asleep]));
     }
     let who = who(&view, disk);

@@ -9,7 +9,7 @@ use holdup_recording::{Labels, metrics};
 
 use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent, timing};
 use crate::case::Case;
-use crate::resources::locks;
+use crate::resources::{is_felt, locks};
 use crate::strength::{CERTAIN, FAIR, STRONG};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Blockers, Holder, Missing, View};
@@ -105,7 +105,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
             ),
         );
     }
-    if case.share_inside(explains_ms) < MATTERS {
+    if !is_felt(case, explains_ms) {
         return Ok(Outcome::Cleared(evidence));
     }
     let mut weights = vec![CERTAIN];
@@ -234,6 +234,40 @@ mod tests {
             &[],
             20.0,
         )
+    }
+
+    #[test]
+    fn a_short_wait_counts_where_it_is_why_connections_ran_out() {
+        // From 6 s on a request waits 870 ms for one of the pool's connections, each held for 26 ms instead of 2:
+        // 20 ms of that, one waiter at 50 a second, are the lock's.
+        let from_then = |calm: f64, slow: f64| move |s: i64| calm * s.min(6) as f64 + slow * (s - 6).max(0) as f64;
+        let waiters: Vec<Session> = (6..=12)
+            .flat_map(|s| {
+                [session("mysql://db", s, 7, "executing", None), session("mysql://db", s, 8, "lock_wait", Some(7))]
+            })
+            .collect();
+        let made = SyntheticRecording::new(12)
+            .requests(50, 900)
+            .each_request(|n, r| {
+                if n / 50 < 6 {
+                    r.done_at = r.intended_at + 10_000_000;
+                }
+            })
+            .session_rows(waiters)
+            .gauge("mysql://db", "mysql_global_status_threads_connected", &[], 20.0);
+        assert_eq!(made.explains(&RULE), Some(0.0), "two hundredths of the delay");
+        let app = "prometheus:http://app";
+        let pooled =
+            [("acquire", 0.0, 43.5), ("usage", 0.1, 1.3)].into_iter().fold(made, |made, (what, calm, slow)| {
+                let metric = |kind: &str| format!("hikaricp_connections_{what}_seconds_{kind}");
+                made.counted(app, &metric("sum"), &[], from_then(calm, slow)).counter(app, &metric("count"), &[], 50.0)
+            });
+        let pooled = pooled
+            .counted(app, "hikaricp_connections_active", &[], |s| if s < 6 { 0.1 } else { 2.0 })
+            .gauge(app, "hikaricp_connections_max", &[], 2.0)
+            .gauge(app, "hikaricp_connections_pending", &[], 40.0);
+        let explains = pooled.explains(&RULE).unwrap();
+        assert!((explains - 20.0).abs() < 4.0, "{explains}");
     }
 
     #[test]

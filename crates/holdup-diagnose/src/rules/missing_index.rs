@@ -1,9 +1,9 @@
 //! A statement of the requests reads many rows for each one that it needs, without an index.
 
 use super::parts::clearing;
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
+use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
 use crate::case::Case;
-use crate::resources::statements;
+use crate::resources::{is_felt, statements};
 use crate::strength::{FAIR, STRONG};
 use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
@@ -116,7 +116,7 @@ fn by_counters(case: &Case<'_>, view: &View<'_>, executed: &[&DigestUse], comple
             ms(explains_ms)
         ),
     );
-    if case.share_inside(explains_ms) < MATTERS {
+    if !is_felt(case, explains_ms) {
         return Ok(Outcome::Cleared(vec![took, seen]));
     }
     let mut evidence = vec![seen, took];

@@ -2,8 +2,9 @@
 //! time.
 
 use super::parts::clearing;
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
+use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
 use crate::case::Case;
+use crate::resources::is_felt;
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_signals::evidence::Fix;
 use holdup_signals::mix::{Mix, Statement};
@@ -98,7 +99,7 @@ fn compare(case: &Case<'_>) -> Result<Outcome, Missing> {
         text,
     );
     let is_another = mix.distance > mix.by_chance.1 && (mix.distance >= PART || is_new);
-    if case.share_inside(explains_ms) < MATTERS || !is_another {
+    if !is_felt(case, explains_ms) || !is_another {
         return Ok(Outcome::Cleared(vec![told, whole]));
     }
     Ok(Outcome::Found(RuleFinding {

@@ -2,11 +2,11 @@
 
 use super::parts::ceiling::level::level_evidence;
 use super::parts::ceiling::{self, origin, raise, weights};
-use super::{Doc, Judge, MATTERS, Outcome, Rule, RuleFinding, ms};
+use super::{Doc, Judge, Outcome, Rule, RuleFinding, ms};
 use crate::case::Case;
 use crate::resources::disk::{what_it_does, who};
-use crate::resources::volume;
 use crate::resources::volume::level::{at_ceiling, rate};
+use crate::resources::{is_felt, volume};
 use crate::rules::Role;
 use holdup_signals::Missing;
 use holdup_signals::flows::FlowSource;
@@ -59,7 +59,7 @@ fn host(case: &Case<'_>) -> Result<Outcome, Missing> {
     );
     let mut evidence = level_evidence(&at);
     evidence.push(asleep);
-    if case.share_inside(explains_ms) < MATTERS {
+    if !is_felt(case, explains_ms) {
         return Ok(Outcome::Cleared(evidence));
     }
     evidence.extend(ceiling::other_unit(case, &at.flow, Unit::Operations));

@@ -3,8 +3,9 @@
 
 use super::parts::clearing::or_by_disk;
 use super::parts::vacuum_advice;
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, bytes, bytes_per_second, ms, percent, thousands};
+use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, bytes, bytes_per_second, ms, percent, thousands};
 use crate::case::Case;
+use crate::resources::is_felt;
 use crate::resources::volume::demand::{demand, is_negligible, is_rewritten, rewritten_bytes, share_text};
 use crate::strength::{STRONG, WEAK};
 use holdup_recording::metrics;
@@ -72,7 +73,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     );
     // Its share of the bytes matters only if the wait for them does: what queues in front of the
     // service comes on top of both.
-    if case.share_inside(waited) < MATTERS {
+    if !is_felt(case, waited) {
         return Ok(Outcome::Cleared(vec![ratio, written, waits]));
     }
     let statements = statements(&view, most);

@@ -8,8 +8,9 @@ use holdup_recording::{Labels, metrics};
 use self::writes::writes;
 use super::parts::clearing::or_by_disk;
 use super::parts::identifier;
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, bytes, ms, percent, thousands};
+use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, bytes, ms, percent, thousands};
 use crate::case::Case;
+use crate::resources::is_felt;
 use crate::strength::{FAIR, WEAK};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::tables::{POSTGRESQL, TableWrites};
@@ -117,7 +118,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
             ms(explains_ms)
         ),
     );
-    if case.share_inside(explains_ms) < MATTERS {
+    if !is_felt(case, explains_ms) {
         return Ok(Outcome::Cleared(vec![seen, read]));
     }
     let all: f64 = unread.iter().map(|i| i.bytes).sum();

@@ -7,7 +7,7 @@ mod postgresql;
 use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, bytes, ms, percent};
 use crate::case::Case;
 use crate::resources::disk::{is_oversized, read_device, what_it_does};
-use crate::resources::volume;
+use crate::resources::{is_felt, volume};
 use crate::strength::{FAIR, STRONG, Strength};
 use holdup_recording::metrics;
 use holdup_signals::disk_waits::DiskWaits;
@@ -67,7 +67,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         },
     };
     let explains_ms = reading_ms * full.share;
-    if case.share_inside(explains_ms) < MATTERS {
+    if !is_felt(case, explains_ms) {
         return Ok(Outcome::Cleared(full.evidence));
     }
     let mut evidence = full.evidence;

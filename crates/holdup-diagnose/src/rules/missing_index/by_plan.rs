@@ -5,9 +5,9 @@ use holdup_recording::plan::Node;
 
 use super::{EXAMINED_PER_USED, INDEX_COST, ROSE, ROW_MS, ROWS, columns};
 use crate::case::Case;
-use crate::resources::statements;
+use crate::resources::{is_felt, statements};
 use crate::rules::parts::identifier;
-use crate::rules::{MATTERS, Outcome, Role, RuleFinding, ms, percent, thousands};
+use crate::rules::{Outcome, Role, RuleFinding, ms, percent, thousands};
 use crate::strength::{FAIR, STRONG};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::plans::{PLANS, Shape, shapes};
@@ -168,7 +168,7 @@ fn told(case: &Case<'_>, view: &View<'_>, of: &DigestUse, shape: &Shape<'_>, sca
             ),
         ),
     ];
-    if case.share_inside(explains_ms) < MATTERS {
+    if !is_felt(case, explains_ms) {
         return Outcome::Cleared(evidence);
     }
     let mut weights = vec![STRONG, FAIR];
