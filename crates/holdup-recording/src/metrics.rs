@@ -251,6 +251,8 @@ sources! {
     nginx: "nginx' `stub_status` page: `nginx_*`.";
     mysql: "MariaDB and MySQL: `mysql_*`.";
     postgresql: "PostgreSQL: `postgresql_*`.";
+    mongodb: "MongoDB, from pasted outputs: `mongodb_*`.";
+    redis: "Redis, from pasted outputs: `redis_*`.";
     pgbouncer: "PgBouncer, a pool in front of PostgreSQL: `pgbouncer_*`.";
     tracepoints: "The kernel's trace points: `traced_*`.";
     otlp: "The receiver of OpenTelemetry's protocol: `otlp_*`.";

@@ -25,7 +25,7 @@ fn patterns() -> Option<&'static Patterns> {
     let make = || {
         let time = r"(?P<h>\d{1,2}):(?P<m>\d{2}):(?P<s>\d{2})(?:[.,](?P<f>\d{1,9}))?(?P<p> ?[AaPp][Mm])?";
         let iso = format!(
-            r"^\[?(?P<y>\d{{4}})[-/](?P<mo>\d{{2}})[-/](?P<d>\d{{2}})[T ]{time}\s?(?P<z>Z|UTC|[+-]\d{{2}}:?\d{{2}})?\]?(?:\s+|$)"
+            r"^\[?(?P<y>\d{{4}})[-/](?P<mo>\d{{2}})[-/](?P<d>\d{{2}})[T ]{time}\s?(?P<z>Z|UTC|[+-]\d{{2}}(?::?\d{{2}})?)?\]?(?:\s+|$)"
         );
         let slashes = format!(r"^(?P<a>\d{{2}})(?P<sep>[/.])(?P<b>\d{{2}})[/.](?P<y>\d{{2,4}}) {time}$");
         let date = format!(
@@ -82,6 +82,20 @@ fn find(text: &str) -> Option<(i64, &str)> {
     Some((seconds.checked_mul(SECOND_NS)?.checked_add(fraction_ns(&found))?, ""))
 }
 
+/// The latest time at or before a day after `now` that is on this day, given without its year.
+pub(super) fn without_year(month: &str, day: &str, time: &str, now: i64) -> Option<i64> {
+    let month = 1 + i64::try_from(MONTHS.iter().position(|known| month.eq_ignore_ascii_case(known))?).ok()?;
+    let day = day.parse().ok()?;
+    let (whole, fraction) = time.split_once('.').unwrap_or((time, ""));
+    let fraction_ns = if fraction.is_empty() { 0 } else { format!("{fraction:0<9}").get(..9)?.parse().ok()? };
+    let of_day = time_of_day(whole, None)?.checked_add(fraction_ns)?;
+    let year = i64::from(Offset::UTC.to_datetime(jiff::Timestamp::from_nanosecond(now.into()).ok()?).year());
+    let at = |year: i64| midnight(date(year, month, day)?)?.checked_add(of_day);
+    // A log may have a day that the year before had not.
+    let candidates = [year + 1, year, year - 1].into_iter().filter_map(at);
+    candidates.into_iter().find(|at| *at <= now.saturating_add(DAY_NS))
+}
+
 fn part(found: &Captures<'_>, name: &str) -> Option<i64> {
     found.name(name)?.as_str().parse().ok()
 }
@@ -119,7 +133,8 @@ fn of_twelve(hour: i64, half: &str) -> i64 {
 fn offset_ns(zone: Option<&str>) -> i64 {
     let Some((sign, digits)) = zone.and_then(|zone| zone.split_at_checked(1)) else { return 0 };
     let digits: String = digits.chars().filter(char::is_ascii_digit).collect();
-    let (Some(hours), Some(minutes)) = (digits.get(..2), digits.get(2..4)) else { return 0 };
+    // PostgreSQL leaves minutes out.
+    let Some((hours, minutes)) = digits.split_at_checked(2) else { return 0 };
     let minutes = hours.parse::<i64>().unwrap_or(0) * 60 + minutes.parse::<i64>().unwrap_or(0);
     minutes * 60 * SECOND_NS * if sign == "-" { -1 } else { 1 }
 }
@@ -160,6 +175,7 @@ mod tests {
             "2026-11-26 10:11:12",
             "[2026-11-26 12:11:12+02:00]",
             "2026-11-26T05:11:12-0500",
+            "2026-11-26 15:11:12+05",
             "11/26/2026 10:11:12 AM",
             "26/11/2026 10:11:12",
             "26.11.2026 10:11:12",

@@ -15,6 +15,7 @@ struct Run {
     kind: &'static str,
     count: usize,
     at: i64,
+    interval_ns: i64,
 }
 
 /// The state of reading.
@@ -30,6 +31,10 @@ pub(super) struct Context {
     /// A time stamp that no report has used yet.
     stamp: Option<i64>,
     command: String,
+    /// Ports on which the host listens, as far as outputs show.
+    pub(super) listening: BTreeSet<u16>,
+    /// When the host booted, if an output shows it.
+    pub(super) boot: Option<i64>,
     run: Option<Run>,
     /// The kinds that already gave rows of this instant.
     instants: BTreeSet<&'static str>,
@@ -151,10 +156,33 @@ impl Context {
         if stamp.is_none() && before.is_none() {
             self.say_assumed_time();
         }
-        self.run = Some(Run { kind, count: count + 1, at });
+        self.run = Some(Run { kind, count: count + 1, at, interval_ns });
         self.is_since_boot = false;
         self.now = at;
         Report { at, interval_ns }
+    }
+
+    /// The last report of this tool once more: several tables may show one interval.
+    pub(super) fn again(&mut self, kind: &'static str) -> Report {
+        match self.run.as_ref().filter(|run| run.kind == kind) {
+            Some(run) => Report { at: run.at, interval_ns: run.interval_ns },
+            None => self.report(kind, 1.0),
+        }
+    }
+
+    /// The time of the present output, or the file's.
+    pub(super) fn now(&self) -> i64 {
+        self.now
+    }
+
+    /// Whether a time stamp or a report gave the present time.
+    pub(super) fn is_stamped(&self) -> bool {
+        self.stamp.is_some() || self.run.is_some()
+    }
+
+    /// The time of the last time stamp, if there was one.
+    pub(super) fn instant_if_stamped(&self) -> Option<i64> {
+        self.is_stamped().then_some(self.now)
     }
 
     /// The time of an output that is read once.

@@ -6,6 +6,7 @@
 mod clock;
 mod columns;
 mod context;
+mod json;
 mod kinds;
 mod number;
 mod out;
@@ -114,6 +115,8 @@ fn outline(lines: &[Line]) -> Vec<Place> {
         let mut end = at + 1;
         if let Some(kind) = kind {
             end = match next {
+                // Lines within a document may look like other outputs.
+                _ if kind.is_document() => at + json::read(rest).map_or(1, |document| document.used),
                 Some((first, other, _)) if other.name != kind.name => first,
                 Some((_, _, end)) => end,
                 None => block_end,

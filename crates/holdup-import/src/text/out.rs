@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdup_recording::metrics::{self, Metric};
-use holdup_recording::rows::{Sample, Setting};
+use holdup_recording::rows::{Event, Sample, Setting};
 use holdup_recording::{Batch, Labels};
 
 /// The source of the host's rows.
@@ -39,6 +39,8 @@ pub(super) struct Out {
     pub(super) cpus: Option<f64>,
     rates: BTreeMap<(String, &'static str, Labels), Vec<Rate>>,
     settings: BTreeSet<(String, String, i64)>,
+    /// Names of processes, as the last output showed them.
+    names: BTreeMap<i64, String>,
     reported: usize,
 }
 
@@ -95,6 +97,19 @@ impl Out {
         if self.settings.insert((source.to_owned(), name.clone(), at)) {
             self.batch.settings.push(Setting { observed_at: at, source: source.to_owned(), name, value });
         }
+    }
+
+    /// Adds the name of a process, if it is new.
+    pub(super) fn name_process(&mut self, at: i64, pid: i64, name: &str) {
+        if !name.is_empty() && self.names.get(&pid).is_none_or(|known| known != name) {
+            self.names.insert(pid, name.to_owned());
+            self.setting(at, &format!("pid:{pid}"), "comm", name);
+        }
+    }
+
+    /// Adds an event of the host.
+    pub(super) fn event(&mut self, at: i64, kind: &str, text: String, labels: Labels) {
+        self.batch.events.push(Event { observed_at: at, source: HOST.to_owned(), kind: kind.to_owned(), text, labels });
     }
 
     /// Number of rows and rates so far.

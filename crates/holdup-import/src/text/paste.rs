@@ -4,10 +4,13 @@
 use regex::Regex;
 use std::sync::OnceLock;
 
-use super::clock;
+use super::{clock, kinds};
 
 /// Bytes of a line that are read; the rest of a longer one is left out.
 const LINE_BYTES: usize = 64 << 10;
+
+/// The same, of a line that may be a whole JSON document.
+const DOCUMENT_BYTES: usize = 32 << 20;
 
 /// One line of a paste.
 pub(super) struct Line {
@@ -36,7 +39,8 @@ pub(super) fn lines(bytes: &[u8]) -> Vec<Line> {
     while !rest.is_empty() {
         let end = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(rest.len());
         let (line, after) = rest.split_at(end);
-        for part in clean(line.get(..LINE_BYTES).unwrap_or(line)).split('\n') {
+        let most = if line.starts_with(b"{") || line.starts_with(b"[") { DOCUMENT_BYTES } else { LINE_BYTES };
+        for part in clean(line.get(..most).unwrap_or(line)).split('\n') {
             all.push(understood(number, part));
         }
         number += 1;
@@ -70,6 +74,10 @@ fn clean(line: &[u8]) -> String {
             },
             '\u{a0}' | '\u{202f}' => out.push(' '),
             '\t' => out.push('\t'),
+            // Lines that psql and others draw.
+            '\u{2502}' => out.push('|'),
+            '\u{2500}' => out.push('-'),
+            '\u{253c}' => out.push('+'),
             '\u{feff}' => {}
             c if c.is_control() => {}
             c => out.push(c),
@@ -87,6 +95,12 @@ fn understood(number: usize, text: &str) -> Line {
     Line { number, text: text.to_owned(), is_command: false, stamp }
 }
 
+/// Whether a line that begins as a prompt of root does is a heading: of `pidstat -h`, or of a
+/// section of Redis' `INFO`.
+fn is_heading(text: &str) -> bool {
+    text.starts_with('#') && (kinds::is_pidstat_header(text) || kinds::is_redis_section(text))
+}
+
 /// The command after a prompt of a shell, `mysql` or `psql`.
 fn command(text: &str) -> Option<&str> {
     if !text.contains(['$', '#', '%', '>', '*']) {
@@ -96,10 +110,11 @@ fn command(text: &str) -> Option<&str> {
     // Without bounds on repeats, which would make the pattern large.
     let prompt = PROMPT.get_or_init(|| {
         let place = r"\[[^\]|]+\]|\([\w.-]+\) ?|[\w.-]+@[\w.-]+(?:[: ][^\s|]*)?";
-        let client = r"(?:mysql|MariaDB \[[^\]]*\])> |[\w-]+[=-][#>*] ?|redis [\w.:-]+> ";
+        let client = r"(?:mysql|MariaDB \[[^\]]*\])> |[\w-]+[=-][#>*] ?|redis [\w.:-]+> |[\w.-]+:\d+(?:\[\d+\])?> ";
+        let client = format!(r"{client}|(?:[\w:.-]+ )?(?:\[[^\]]*\] )?[\w.:-]+> (?:db|rs|sh|use|show)\b");
         Regex::new(&format!(r"^ ?(?:(?:{place})?\s?[$#%](?:\s+|$)|{client}|\s*-> )")).ok()
     });
-    let found = prompt.as_ref()?.find(text)?;
+    let found = prompt.as_ref()?.find(text).filter(|_| !is_heading(text))?;
     // A lone sign may be a comment, but a command has a word.
     text.get(found.end()..).map(str::trim)
 }

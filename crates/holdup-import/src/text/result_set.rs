@@ -26,6 +26,8 @@ enum Shape {
     Aligned,
     Expanded,
     Tabs,
+    /// `psql -A`.
+    Unaligned,
     Csv,
 }
 
@@ -50,7 +52,11 @@ fn shape(lines: &[Line]) -> Option<(Shape, Vec<String>)> {
     if first.contains('|') && is_rule(text(1)) || is_rule(text(1)) && !first.trim().is_empty() {
         return Some((Shape::Aligned, first.split('|').map(|name| name.trim().to_owned()).take(COLUMNS).collect()));
     }
-    let (separator, shape) = if first.contains('\t') { ('\t', Shape::Tabs) } else { (',', Shape::Csv) };
+    let (separator, shape) = match first {
+        _ if first.contains('\t') => ('\t', Shape::Tabs),
+        _ if first.contains('|') => ('|', Shape::Unaligned),
+        _ => (',', Shape::Csv),
+    };
     let names: Vec<String> = first.split(separator).map(|name| name.trim().to_owned()).take(COLUMNS).collect();
     let is_name = |name: &String| {
         !name.is_empty() && name.len() <= 64 && name.chars().all(|c| c.is_ascii_alphanumeric() || "_()*.".contains(c))
@@ -92,6 +98,10 @@ pub(super) fn read(lines: &[Line]) -> Option<ResultSet> {
         Shape::Aligned => set.read_aligned(lines),
         Shape::Tabs => {
             set.read_separated(lines, |text| text.split('\t').map(|cell| cell.replace("\\n", " ")).collect())
+        }
+        Shape::Unaligned => {
+            let columns = set.columns.len();
+            set.read_separated(lines, |text| text.splitn(columns, '|').map(str::to_owned).collect())
         }
         Shape::Csv => set.read_separated(lines, csv),
     }
@@ -290,7 +300,7 @@ fn csv(text: &str) -> Vec<String> {
 }
 
 /// `3 rows in set (0.00 sec)`, `(3 rows)`
-fn footer_line(text: &str) -> bool {
+pub(super) fn footer_line(text: &str) -> bool {
     let text = text.trim();
     let number = text.trim_start_matches('(').split_whitespace().next();
     let is_counted = number.is_some_and(|word| word.parse::<u64>().is_ok());

@@ -7,6 +7,7 @@ metrics! {
     Gauge MEMORY_USAGE_BYTES: Bytes = "process_memory_usage_bytes", "Resident memory";
     Counter MAJOR_FAULTS: Count = "process_major_faults_total", "Page faults that read from a disk";
     Counter MINOR_FAULTS: Count = "process_minor_faults_total", "Page faults that read from no disk";
+    Counter CONTEXT_SWITCHES: Count = "process_context_switches_total", "Context switches by `type`: voluntary (it waited) or involuntary; pasted outputs have them";
     Gauge OPEN_FILE_DESCRIPTORS: Count = "process_open_file_descriptors", "Open file descriptors";
     Counter DISK_IO_BYTES: Bytes = "process_disk_io_bytes_total", "Bytes it had read from or written to disks, by `direction`";
     Counter IO_CALLS_BYTES: Bytes = "process_io_calls_bytes_total", "Bytes of its read and write calls, cached or not, by `direction`";

@@ -30,5 +30,6 @@ metrics! {
     Gauge UNREAD_BYTES: Bytes = "tcp_unread_bytes", "Bytes received and not read yet, by `port` and `side`";
     Gauge UNACKED_SEGMENTS: Count = "tcp_unacked_segments", "Segments sent and not acknowledged, by `port` and `side`";
     Gauge CONNECTIONS_RETRANSMITS: Count = "tcp_connections_retransmits", "Segments that the open connections have sent again, by `port` and `side`";
+    Gauge CONGESTION_WINDOW_SEGMENTS: Count = "tcp_congestion_window_segments", "Segments that a connection may have in flight, by `port`, `side` and `stat` (min, mean, max); pasted outputs have it";
     Gauge ROUND_TRIP: Seconds = "tcp_round_trip_seconds", "The kernel's estimate of the round trip, by `port`, `side` and `stat` (min, mean, max)";
 }

@@ -16,7 +16,7 @@ fn recognises(lines: &[Line]) -> bool {
         && is_known
         && text(lines, 1).contains('%') | text(lines, 2).contains('%')
         && !words.contains(&"PID")
-        && words.iter().any(|word| word.ends_with('%'))
+        && words.iter().any(|word| word.ends_with('%') || matches!(*word, "Capacity" | "Kapazität" | "Capacité"))
 }
 
 /// Bytes of the unit in the header, in any language.

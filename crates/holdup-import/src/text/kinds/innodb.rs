@@ -6,6 +6,7 @@ use holdup_recording::{Labels, metrics};
 use super::super::context::Context;
 use super::super::number::number;
 use super::super::paste::Line;
+use super::super::result_set::footer_line;
 use super::processlist::SOURCE;
 use super::{Kind, text};
 
@@ -22,9 +23,14 @@ fn recognises(lines: &[Line]) -> bool {
     }
 }
 
-/// The number after `words` in a line.
+/// The number after `words` in a line. Before 5.1 a position is two numbers of 32 bits.
 fn after(line: &str, words: &str) -> Option<f64> {
-    number(line.trim_start().strip_prefix(words)?.split_whitespace().next()?)
+    let mut numbers = line.trim_start().strip_prefix(words)?.split_whitespace().map(number);
+    let first = numbers.next()??;
+    match numbers.next() {
+        Some(low) if numbers.next().is_none() => Some(first * 4_294_967_296.0 + low?),
+        _ => Some(first),
+    }
 }
 
 fn read(lines: &[Line], context: &mut Context) -> usize {
@@ -32,6 +38,10 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
     let mut used = end.map_or(lines.len(), |end| end + 1);
     if text(lines, used).starts_with("====") {
         used += 1;
+    }
+    let blanks = lines.iter().skip(used).take_while(|line| line.is_blank()).count();
+    if footer_line(text(lines, used + blanks)) {
+        used += blanks + 1;
     }
     let own = lines.get(..used).unwrap_or_default();
     if let Some(stamp) = own.iter().take(8).find_map(|line| line.stamp) {

@@ -63,15 +63,33 @@ impl Usage {
 }
 
 fn is_free(lines: &[Line]) -> bool {
-    let columns = Columns::new(text(lines, 0));
-    ["total", "used", "free", "shared"].iter().all(|name| columns.place(&[name]).is_some())
-        && text(lines, 1).split_whitespace().next().is_some_and(|word| word.ends_with(':'))
+    names(lines).is_some()
+}
+
+/// The header in English. In other languages the same columns stand at the same places: six names,
+/// six sizes, three sizes.
+fn names(lines: &[Line]) -> Option<&str> {
+    let first = text(lines, 0);
+    let columns = Columns::new(first);
+    let is_labelled = |line: &str| line.split_whitespace().next().is_some_and(|word| word.ends_with(':'));
+    let is_english = ["total", "used", "free", "shared"].iter().all(|name| columns.place(&[name]).is_some());
+    if is_english && is_labelled(text(lines, 1)) {
+        return Some(first);
+    }
+    let sizes = |line: &str, count: usize| {
+        let words: Vec<&str> = line.split_whitespace().skip(1).collect();
+        is_labelled(line) && words.len() == count && words.iter().all(|word| size(word, 1.0, 1024.0).is_some())
+    };
+    let is_other = columns.len() == 6 && first.starts_with("    ") && !first.contains(|c: char| c.is_ascii_digit());
+    (is_other && sizes(text(lines, 1), 6) && sizes(text(lines, 2), 3))
+        .then_some("total used free shared buff/cache available")
 }
 
 fn read_free(lines: &[Line], context: &mut Context) -> usize {
-    let header = format!("name {}", text(lines, 0));
+    let header = format!("name {}", names(lines).unwrap_or_default());
     let columns = Columns::new(&header);
     let unit = unit_bytes(lines, context);
+    let base = if context.words().any(|word| word == "--si") { 1000.0 } else { 1024.0 };
     let mut usage = Usage::default();
     let mut used = 1;
     for line in lines.iter().skip(1) {
@@ -79,7 +97,7 @@ fn read_free(lines: &[Line], context: &mut Context) -> usize {
         let Some(name) = row.text(&["name"]).filter(|name| name.ends_with(':') || name.starts_with("-/+")) else {
             break;
         };
-        let bytes = |aliases: &[&str]| size(row.text(aliases)?, unit, 1024.0);
+        let bytes = |aliases: &[&str]| size(row.text(aliases)?, unit, base);
         match name {
             // Old versions print a line without caches, and its label has two words.
             _ if name.starts_with("-/+") => {}
@@ -108,6 +126,18 @@ fn unit_bytes(lines: &[Line], context: &mut Context) -> f64 {
     let units = [('b', 1.0), ('k', 1024.0), ('m', 1_048_576.0), ('g', 1_073_741_824.0)];
     let is_own = context.words().any(|word| word.rsplit('/').next() == Some("free"));
     if is_own {
+        let long = [
+            ("--bytes", 1.0),
+            ("--kibi", 1024.0),
+            ("--mebi", 1_048_576.0),
+            ("--gibi", 1_073_741_824.0),
+            ("--kilo", 1e3),
+            ("--mega", 1e6),
+            ("--giga", 1e9),
+        ];
+        if let Some((_, bytes)) = long.into_iter().find(|(flag, _)| context.words().any(|word| word == *flag)) {
+            return bytes;
+        }
         let said = units.into_iter().find(|(flag, _)| context.has_flag(*flag));
         return said.map_or(1024.0, |(_, bytes)| bytes);
     }

@@ -2,18 +2,30 @@
 //! add a tool, write a file with a `KIND` and add a line to [`KINDS`].
 
 mod blockdev;
+mod connections;
 mod cpu_table;
 mod df;
 mod innodb;
 mod iostat;
+mod kernel_events;
+mod kernel_log;
 mod lsblk;
+mod lscpu;
 mod memory;
+mod mongodb;
+mod mongodb_shape;
 mod mount;
 mod mpstat;
 mod netstat;
+mod pg_statements;
+mod pg_units;
+mod pg_views;
+mod pidstat;
 mod postgresql;
 mod processlist;
 mod ps;
+mod redis;
+mod sadf;
 mod sar;
 mod ss;
 mod sysctl;
@@ -26,6 +38,9 @@ mod vmstat;
 use super::context::Context;
 use super::paste::Line;
 
+pub(super) use pidstat::is_header as is_pidstat_header;
+pub(super) use redis::is_section as is_redis_section;
+
 /// A kind of output.
 pub(super) struct Kind {
     /// Its name, as the user knows the tool.
@@ -34,6 +49,16 @@ pub(super) struct Kind {
     pub(super) recognises: fn(&[Line]) -> bool,
     /// Reads it from the first line on; returns the number of lines read.
     pub(super) read: fn(&[Line], &mut Context) -> usize,
+}
+
+/// Kinds that are JSON documents.
+const DOCUMENTS: [&str; 4] = [sadf::NAME, mongodb::STATUS, mongodb::OPERATIONS, mongodb::DATABASE];
+
+impl Kind {
+    /// Whether an output is a JSON document, which ends at its last bracket.
+    pub(super) fn is_document(&self) -> bool {
+        DOCUMENTS.contains(&self.name)
+    }
 }
 
 /// All kinds. The first that recognises a line reads it.
@@ -46,6 +71,7 @@ pub(super) const KINDS: &[Kind] = &[
     iostat::KIND,
     mpstat::KIND,
     sar::KIND,
+    pidstat::KIND,
     ps::KIND,
     memory::FREE,
     memory::MEMINFO,
@@ -54,17 +80,29 @@ pub(super) const KINDS: &[Kind] = &[
     mount::FSTAB,
     blockdev::KIND,
     lsblk::KIND,
+    lscpu::KIND,
     innodb::KIND,
     processlist::KIND,
     thread_pool::KIND,
     thread_pool::QUEUES,
+    postgresql::COUNTS,
     processlist::GROUPED,
     variables::KIND,
+    pg_views::REPLICATION,
     postgresql::ACTIVITY,
     postgresql::SETTINGS,
+    pg_statements::KIND,
+    pg_views::LOCKS,
+    pg_views::KIND,
     ss::KIND,
     netstat::KIND,
     sysctl::KIND,
+    redis::KIND,
+    sadf::KIND,
+    mongodb::STATUS_KIND,
+    mongodb::OPERATIONS_KIND,
+    mongodb::DATABASE_KIND,
+    kernel_log::KIND,
 ];
 
 /// The text of a line, or nothing behind the last one.

@@ -1,21 +1,28 @@
-//! `mpstat`: CPU shares, of all CPUs together; the rows of single CPUs give their number.
+//! `mpstat`: CPU shares, of all CPUs together; the rows of single CPUs give their number. A header
+//! has the time at which its first interval begins; if a row has the same, it covers the time since
+//! boot and is left out.
 
-use super::super::clock::{is_half, time_of_day};
+use super::super::clock::{DAY_NS, is_half, time_of_day};
 use super::super::columns::Columns;
 use super::super::context::Context;
+use super::super::out::Report;
 use super::super::paste::Line;
 use super::{Kind, cpu_table, text};
 
 pub(super) const KIND: Kind = Kind { name: "mpstat", recognises, read };
 
+const SINCE_BOOT: &str = "mpstat: a report without an interval covers the time since boot; it was left out";
+
 /// Time of day, nanoseconds, and the rest of a line of sysstat; `Average:` has no time.
 pub(super) fn timed(line: &str) -> Option<(Option<i64>, &str)> {
     let line = line.trim_start();
     let (first, rest) = line.split_once(char::is_whitespace)?;
-    if first.starts_with(|c: char| c.is_alphabetic()) && first.ends_with(':') {
+    let rest = rest.trim_start();
+    // `Average:`, in French with a space before the colon.
+    let colon = if first.ends_with(':') { Some(rest) } else { rest.strip_prefix(':') };
+    if let Some(rest) = colon.filter(|_| first.starts_with(char::is_alphabetic)) {
         return Some((None, rest));
     }
-    let rest = rest.trim_start();
     let (second, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     let half = is_half(second);
     if first.matches(':').count() != 2 {
@@ -25,11 +32,13 @@ pub(super) fn timed(line: &str) -> Option<(Option<i64>, &str)> {
     Some((Some(time), if half { after } else { rest }))
 }
 
-fn header(line: &str) -> Option<&str> {
+fn header(line: &str) -> Option<(i64, &str)> {
     let (time, rest) = timed(line)?;
     let columns = Columns::new(rest);
-    let is_own = columns.place(&["CPU"]) == Some(0) && columns.place(&["%idle"]).is_some();
-    (time.is_some() && is_own && columns.place(&["%usr"]).is_some()).then_some(rest)
+    let has = |name: &str| columns.place(&[name]).is_some();
+    // `sar -u ALL` has the same columns in another order.
+    let is_own = columns.place(&["CPU"]) == Some(0) && columns.place(&["%irq"]) < columns.place(&["%steal"]);
+    (is_own && has("%idle") && has("%usr")).then_some((time?, rest))
 }
 
 fn recognises(lines: &[Line]) -> bool {
@@ -37,7 +46,8 @@ fn recognises(lines: &[Line]) -> bool {
 }
 
 fn read(lines: &[Line], context: &mut Context) -> usize {
-    let columns = Columns::new(header(text(lines, 0)).unwrap_or_default());
+    let Some((mut before, names)) = header(text(lines, 0)) else { return 1 };
+    let columns = Columns::new(names);
     let mut used = 1;
     let mut last_cpu = None;
     for line in lines.iter().skip(1) {
@@ -49,8 +59,13 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
             Some("all") => {
                 if let Some(time) = time {
                     context.set_time_of_day(time);
-                    let report = context.report("mpstat", 1.0);
+                    let at = context.report("mpstat", 1.0).at;
+                    let report = Report { at, interval_ns: (time - before).rem_euclid(DAY_NS) };
+                    before = time;
                     context.out.cpu("mpstat", report, &shares);
+                    if report.interval_ns == 0 {
+                        context.out.note(SINCE_BOOT);
+                    }
                 }
             }
             _ => last_cpu = row.number(&["CPU"]).or(last_cpu),

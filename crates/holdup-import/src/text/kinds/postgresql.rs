@@ -14,15 +14,28 @@ use super::super::number::number;
 use super::super::paste::Line;
 use super::super::result_set::{self, ResultSet};
 use super::Kind;
+use super::pg_units::interval_s;
 
 /// The source of what PostgreSQL says.
-const SOURCE: &str = "postgresql://pasted";
+pub(super) const SOURCE: &str = "postgresql://pasted";
+
+/// States of sessions.
+const STATES: [&str; 6] =
+    ["active", "idle", "idle in transaction", "idle in transaction (aborted)", "fastpath function call", "disabled"];
+
+/// Columns with the time since a statement began, as people name them.
+const AGES: [&str; 7] = ["age", "duration", "runtime", "running_for", "query_age", "query_duration", "query_time"];
+
+/// Sessions that one table of counts may stand for.
+const COUNTED_MAX: f64 = 100_000.0;
 
 pub(super) const ACTIVITY: Kind =
     Kind { name: "pg_stat_activity", recognises: |lines| has(lines, &["pid", "state"]), read: read_activity };
 
 pub(super) const SETTINGS: Kind =
     Kind { name: "pg_settings", recognises: |lines| has(lines, &["name", "setting"]), read: read_settings };
+
+pub(super) const COUNTS: Kind = Kind { name: "counts of pg_stat_activity", recognises: is_counts, read: read_counts };
 
 /// Units in which `pg_settings` counts memory, bytes.
 const MEMORY_UNITS: [(&str, f64); 5] =
@@ -31,6 +44,52 @@ const MEMORY_UNITS: [(&str, f64); 5] =
 fn has(lines: &[Line], names: &[&str]) -> bool {
     result_set::header(lines)
         .is_some_and(|columns| names.iter().all(|name| columns.iter().any(|column| column == name)))
+}
+
+/// Counts by state: MySQL's sessions have other states.
+fn is_counts(lines: &[Line]) -> bool {
+    let Some(columns) = result_set::header(lines) else { return false };
+    let has = |name: &str| columns.iter().any(|column| column == name);
+    if columns.len() > 6 || !has("count") || has("pid") || !(has("state") || has("wait_event_type")) {
+        return false;
+    }
+    if has("wait_event_type") {
+        return true;
+    }
+    let Some(set) = result_set::read(lines.get(..40).unwrap_or(lines)) else { return false };
+    let mut states = set.rows.iter().filter_map(|row| set.cell(row, &["state"])).peekable();
+    states.peek().is_some() && states.all(|state| STATES.contains(&state))
+}
+
+/// Reads counts; each becomes as many sessions without a number of their own.
+fn read_counts(lines: &[Line], context: &mut Context) -> usize {
+    let Some(set) = result_set::read(lines) else { return 1 };
+    let at = context.instant_of("counts of pg_stat_activity");
+    let mut sessions: BTreeMap<(String, &'static str), f64> = BTreeMap::new();
+    let mut id = 0_i64;
+    for row in &set.rows {
+        let count = set.cell(row, &["count"]).and_then(number);
+        let Some(count) = count.filter(|count| *count >= 0.0 && *count - id as f64 <= COUNTED_MAX) else { continue };
+        // Without a state it is one of the server's own processes.
+        let Some(state) = set.cell(row, &["state"]) else { continue };
+        let true_state = true_state(&set, row);
+        *sessions.entry((state.to_owned(), true_state)).or_default() += count;
+        for _ in 0..count as usize {
+            id -= 1;
+            context.out.batch.sessions.push(session(&set, row, id, at));
+        }
+    }
+    put_sessions(sessions, at, context);
+    set.used
+}
+
+fn put_sessions(mut sessions: BTreeMap<(String, &'static str), f64>, at: i64, context: &mut Context) {
+    // A list without sessions is known to have none.
+    sessions.entry(("idle".to_owned(), "idle")).or_default();
+    for ((state, true_state), count) in sessions {
+        let labels = Labels::new([("state", state.as_str()), ("true_state", true_state)]);
+        context.out.gauge(at, SOURCE, metrics::postgresql::SESSIONS.name, labels, count);
+    }
 }
 
 fn read_activity(lines: &[Line], context: &mut Context) -> usize {
@@ -53,11 +112,7 @@ fn read_activity(lines: &[Line], context: &mut Context) -> usize {
             context.out.batch.sessions.push(session);
         }
     }
-    sessions.entry(("idle".to_owned(), "idle")).or_default();
-    for ((state, true_state), count) in sessions {
-        let labels = Labels::new([("state", state.as_str()), ("true_state", true_state)]);
-        context.out.gauge(at, SOURCE, metrics::postgresql::SESSIONS.name, labels, count);
-    }
+    put_sessions(sessions, at, context);
     for ([state, wait_type, wait, kind], count) in activity {
         let names = [("state", state), ("wait_event_type", wait_type), ("wait_event", wait), ("backend_type", kind)];
         context.out.gauge(at, SOURCE, metrics::postgresql::ACTIVITY_SESSIONS.name, Labels::new(names), count);
@@ -84,6 +139,8 @@ fn session(set: &ResultSet, row: &[Option<String>], pid: i64, at: i64) -> Sessio
     let wait = cell("wait_event_type").zip(cell("wait_event")).map(|(kind, event)| format!("{kind}:{event}"));
     let client = cell("client_addr").zip(cell("client_port")).map(|(address, port)| format!("{address}:{port}"));
     let began = cell("query_start").or(cell("state_change")).and_then(|time| clock::leading(time).0);
+    let shown = AGES.iter().find_map(|name| interval_s(cell(name)?)).filter(|age_s| (0.0..1e9).contains(age_s));
+    let age_ns = began.map(|began| at.saturating_sub(began)).filter(|age| *age >= 0);
     let blocked = cell("pg_blocking_pids").and_then(|pids| number(pids.trim_matches(['{', '}']).split(',').next()?));
     Session {
         observed_at: at,
@@ -95,7 +152,7 @@ fn session(set: &ResultSet, row: &[Option<String>], pid: i64, at: i64) -> Sessio
         command: cell("state").or(cell("backend_type")).unwrap_or("active").into(),
         state: wait.map(Text::from),
         true_state: true_state.into(),
-        age_ns: began.map(|began| at.saturating_sub(began)).filter(|age| *age >= 0),
+        age_ns: shown.map(|age_s| (age_s * 1e9) as i64).or(age_ns),
         blocked_by: blocked.map(|pid| pid as i64),
         digest: text.as_deref().map(|text| digest_of_text(text).into()),
         digest_text: text.map(Text::from),

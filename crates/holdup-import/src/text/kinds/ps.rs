@@ -18,6 +18,9 @@ const STATES: [&str; 3] = ["STAT", "S", "STATE"];
 const COMMANDS: [&str; 4] = ["COMMAND", "CMD", "COMM", "ARGS"];
 const THREADS: [&str; 3] = ["LWP", "SPID", "TID"];
 
+/// Bytes of a name in the kernel.
+const COMM_BYTES: usize = 15;
+
 /// Process, name, state and kernel function.
 type Place<'t> = (i64, &'t str, char, Option<&'t str>);
 
@@ -96,6 +99,13 @@ fn program(command: &str) -> &str {
     let first = command.split_whitespace().next().unwrap_or_default();
     let name = first.rsplit('/').next().unwrap_or(first);
     name.trim_end_matches(':')
+}
+
+/// A process' name as a tool shows it. Longer texts and those with options are command lines: of
+/// them only the program is kept.
+pub(super) fn comm(shown: &str) -> &str {
+    let shown = shown.trim_start_matches("|__").trim();
+    if shown.len() > COMM_BYTES || shown.starts_with('/') || shown.contains(" -") { program(shown) } else { shown }
 }
 
 /// Adds rows for running threads and those in uninterruptible sleep, and all counts by state if

@@ -1,7 +1,8 @@
 //! `sar` as text: CPU (`-u`), load (`-q`), memory (`-r`), swapping (`-W`), context switches (`-w`),
-//! devices (`-d`). A section's header has the time at which its first interval begins.
+//! devices (`-d`), interfaces (`-n DEV`, `-n EDEV`), page faults (`-B`). A section's header has the time at which its first interval begins.
 
-use holdup_recording::{Labels, metrics};
+use holdup_recording::Labels;
+use holdup_recording::metrics::{self, Metric};
 
 use super::super::clock::DAY_NS;
 use super::super::columns::{Columns, Values};
@@ -17,12 +18,29 @@ pub(super) const KIND: Kind = Kind { name: "sar", recognises, read };
 const PAGE_BYTES: f64 = 4096.0;
 
 /// Sections, by a column that only they have.
-const SECTIONS: [&str; 6] = ["%user", "ldavg-1", "kbmemfree", "pswpin/s", "cswch/s", "DEV"];
+const SECTIONS: [&str; 10] =
+    ["%user", "%usr", "ldavg-1", "kbmemfree", "pswpin/s", "cswch/s", "majflt/s", "DEV", "rxpck/s", "rxerr/s"];
+
+/// Rates of an interface: column, factor, metric, direction.
+const OF_INTERFACE: [(&str, f64, Metric, &str); 10] = [
+    ("rxpck/s", 1.0, metrics::host::NETWORK_PACKETS, "receive"),
+    ("txpck/s", 1.0, metrics::host::NETWORK_PACKETS, "transmit"),
+    ("rxkB/s", 1024.0, metrics::host::NETWORK_IO_BYTES, "receive"),
+    ("txkB/s", 1024.0, metrics::host::NETWORK_IO_BYTES, "transmit"),
+    ("rxbyt/s", 1.0, metrics::host::NETWORK_IO_BYTES, "receive"),
+    ("txbyt/s", 1.0, metrics::host::NETWORK_IO_BYTES, "transmit"),
+    ("rxerr/s", 1.0, metrics::host::NETWORK_ERRORS, "receive"),
+    ("txerr/s", 1.0, metrics::host::NETWORK_ERRORS, "transmit"),
+    ("rxdrop/s", 1.0, metrics::host::NETWORK_DROPPED, "receive"),
+    ("txdrop/s", 1.0, metrics::host::NETWORK_DROPPED, "transmit"),
+];
 
 fn header(line: &str) -> Option<(i64, &str)> {
     let (time, rest) = timed(line)?;
     let columns = Columns::new(rest);
-    SECTIONS.iter().any(|name| columns.place(&[name]).is_some()).then_some((time?, rest))
+    // `pidstat` has columns of the same names.
+    let is_own = columns.place(&["Command"]).is_none();
+    SECTIONS.iter().filter(|_| is_own).any(|name| columns.place(&[name]).is_some()).then_some((time?, rest))
 }
 
 fn recognises(lines: &[Line]) -> bool {
@@ -64,6 +82,15 @@ fn put(row: &Values<'_, '_>, report: Report, context: &mut Context) {
     if let Some(device) = row.text(&["DEV"]) {
         return put_device(device, row, report, context);
     }
+    if let Some(device) = row.text(&["IFACE"]) {
+        for (column, factor, metric, direction) in OF_INTERFACE {
+            if let Some(value) = row.number(&[column]) {
+                let labels = Labels::new([("device", device), ("direction", direction)]);
+                context.out.rate("sar", report, HOST, (metric, labels), value * factor);
+            }
+        }
+        return;
+    }
     let averages = ["ldavg-1", "ldavg-5", "ldavg-15"].map(|name| row.number(&[name]));
     if let [Some(one), Some(five), Some(fifteen)] = averages {
         uptime::put([one, five, fifteen], report.at, context);
@@ -84,6 +111,7 @@ fn put(row: &Values<'_, '_>, report: Report, context: &mut Context) {
     let rates = [
         ("pswpin/s", metrics::host::PAGING_OPERATIONS, Some(("direction", "in"))),
         ("pswpout/s", metrics::host::PAGING_OPERATIONS, Some(("direction", "out"))),
+        ("majflt/s", metrics::host::PAGING_FAULTS, Some(("type", "major"))),
         ("cswch/s", metrics::host::CONTEXT_SWITCHES, None),
         ("proc/s", metrics::host::PROCESS_CREATED, None),
     ];

@@ -1,7 +1,8 @@
-//! `ss -ltn`: length and limit of the accept queue of each listening port. For a listening socket
-//! the column Recv-Q is its queue, Send-Q its limit.
+//! `ss`: the accept queue of each listening port (`-l`), and the open connections (`-t`, `-ti`),
+//! summed by the server's port and by which side is local, as the collector does. For a listening
+//! socket the column Recv-Q is its queue and Send-Q its limit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use holdup_recording::{Labels, metrics};
 
@@ -9,35 +10,153 @@ use super::super::context::Context;
 use super::super::number::number;
 use super::super::out::HOST;
 use super::super::paste::Line;
+use super::connections::{self, Connection};
 use super::{Kind, rows, text};
 
-pub(super) const KIND: Kind = Kind { name: "ss -ltn", recognises, read };
+pub(super) const KIND: Kind = Kind { name: "ss", recognises, read };
+
+/// States of TCP as `ss` writes them.
+const STATES: [&str; 12] = [
+    "ESTAB",
+    "LISTEN",
+    "CLOSE-WAIT",
+    "TIME-WAIT",
+    "SYN-SENT",
+    "SYN-RECV",
+    "FIN-WAIT-1",
+    "FIN-WAIT-2",
+    "LAST-ACK",
+    "CLOSING",
+    "UNCONN",
+    "CLOSED",
+];
+
+/// Services that `ss` without `-n` names, and their ports.
+const SERVICES: [(&str, u16); 12] = [
+    ("ssh", 22),
+    ("smtp", 25),
+    ("domain", 53),
+    ("http", 80),
+    ("https", 443),
+    ("mysql", 3306),
+    ("postgresql", 5432),
+    ("amqp", 5672),
+    ("redis", 6379),
+    ("http-alt", 8080),
+    ("webcache", 8080),
+    ("memcache", 11211),
+];
 
 fn recognises(lines: &[Line]) -> bool {
     let first = text(lines, 0);
-    first.contains("State") && first.contains("Recv-Q") && first.contains("Send-Q")
+    first.contains("Recv-Q") && first.contains("Send-Q") && (first.contains("State") || first.contains("Address"))
+}
+
+fn port(address: &str) -> Option<u16> {
+    let port = address.rsplit(':').next()?;
+    port.parse().ok().or_else(|| SERVICES.iter().find(|(name, _)| *name == port).map(|(_, port)| *port))
+}
+
+/// One socket.
+struct Socket<'t> {
+    state: &'t str,
+    receive: f64,
+    send: f64,
+    local: &'t str,
+    peer: &'t str,
+    is_tcp: bool,
+    /// What follows on the same line.
+    rest: Vec<&'t str>,
+}
+
+/// Reads a socket's line; `known` is the state if there is no column for it.
+fn socket<'t>(line: &'t str, known: Option<&'t str>) -> Option<Socket<'t>> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let (state, place) = match known {
+        Some(state) => (state, 0),
+        None => {
+            let place = words.iter().take(2).position(|word| STATES.contains(word))?;
+            (*words.get(place)?, place + 1)
+        }
+    };
+    Some(Socket {
+        state,
+        receive: number(words.get(place)?)?,
+        send: number(words.get(place + 1)?)?,
+        local: words.get(place + 2)?,
+        peer: words.get(place + 3).copied().unwrap_or_default(),
+        is_tcp: known.is_some() || place == 1 || words.first().is_some_and(|kind| *kind == "tcp"),
+        rest: words.get(place + 4..).unwrap_or_default().to_vec(),
+    })
+}
+
+/// The state of all rows of a list without a column for it, by its command.
+fn only_state(header: &str, context: &Context) -> Option<&'static str> {
+    let is = |state: &str| context.words().any(|word| word.trim_start_matches('-') == state);
+    match () {
+        () if header.contains("State") => None,
+        () if is("listening") || is("listen") => Some("LISTEN"),
+        () if is("close-wait") => Some("CLOSE-WAIT"),
+        () if is("established") || !is("state") => Some("ESTAB"),
+        () => Some("OTHER"),
+    }
 }
 
 fn read(lines: &[Line], context: &mut Context) -> usize {
-    let at = context.instant_of("ss -ltn");
-    let mut ports: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+    let at = context.instant_of("ss");
+    let only = only_state(text(lines, 0), context);
+    let mut listening: BTreeMap<u16, (f64, f64)> = BTreeMap::new();
+    let mut open: Vec<Connection> = Vec::new();
+    let mut closing: BTreeMap<u16, f64> = BTreeMap::new();
     let mut used = 1;
-    for line in rows(lines, recognises) {
-        used += 1;
-        let words: Vec<&str> = line.text.split_whitespace().collect();
-        let Some(state) = words.iter().position(|word| *word == "LISTEN").filter(|place| *place <= 1) else { continue };
-        let value = |after: usize| words.get(state + after).and_then(|word| number(word));
-        let port = words.get(state + 3).and_then(|address| address.rsplit(':').next());
-        let port = port.filter(|port| port.parse::<u16>().is_ok());
-        if let (Some(queue), Some(limit), Some(port)) = (value(1), value(2), port) {
-            let of_port = ports.entry(port).or_insert((0.0, 0.0));
-            *of_port = (of_port.0 + queue, of_port.1 + limit);
+    // Whether facts on the next line belong to the last connection.
+    let mut is_open = false;
+    for (place, line) in (1..).zip(rows(lines, recognises)) {
+        used = place + 1;
+        if line.text.starts_with([' ', '\t']) && socket(&line.text, None).is_none() {
+            if let Some(last) = open.last_mut().filter(|_| is_open) {
+                last.learn(line.text.split_whitespace());
+            }
+            continue;
+        }
+        is_open = false;
+        let Some(socket) = socket(&line.text, only) else {
+            // Sockets of other kinds have other columns.
+            if !line.text.contains('*') {
+                context.unread.push(place);
+            }
+            continue;
+        };
+        let local = port(socket.local).filter(|_| socket.is_tcp);
+        match (socket.state, local) {
+            (_, None) if !socket.is_tcp => {}
+            ("LISTEN", Some(port)) => {
+                let of = listening.entry(port).or_insert((0.0, 0.0));
+                *of = (of.0 + socket.receive, of.1 + socket.send);
+            }
+            ("CLOSE-WAIT", Some(port)) => *closing.entry(port).or_default() += 1.0,
+            ("ESTAB", Some(port)) => {
+                let Some(peer) = self::port(socket.peer) else {
+                    context.unread.push(place);
+                    continue;
+                };
+                let mut connection = Connection::new(port, peer, socket.receive);
+                connection.learn(socket.rest.iter().copied());
+                open.push(connection);
+                is_open = true;
+            }
+            ("ESTAB" | "LISTEN" | "CLOSE-WAIT", None) => context.unread.push(place),
+            _ => {}
         }
     }
-    for (port, (queue, limit)) in ports {
-        let labels = Labels::new([("port", port)]);
+    let mut ports: BTreeSet<u16> = listening.keys().copied().collect();
+    ports.extend(&context.listening);
+    context.listening.clone_from(&ports);
+    for (port, (queue, limit)) in listening {
+        let labels = Labels::new([("port", port.to_string())]);
         context.out.gauge(at, HOST, metrics::tcp::ACCEPT_QUEUE_LENGTH.name, labels.clone(), queue);
         context.out.gauge(at, HOST, metrics::tcp::ACCEPT_QUEUE_LIMIT.name, labels, limit);
     }
+    connections::put(&open, &closing, &ports, at, context);
     used
 }

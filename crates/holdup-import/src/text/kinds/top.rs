@@ -12,7 +12,7 @@ use super::super::context::Context;
 use super::super::number::{number, size};
 use super::super::out::Report;
 use super::super::paste::Line;
-use super::ps::{Row, put_threads};
+use super::ps::{Row, comm, put_threads};
 use super::{Kind, memory, text, uptime};
 
 pub(super) const KIND: Kind = Kind { name: "top", recognises, read };
@@ -203,6 +203,8 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
         };
         let shares = [values.number(&["%CPU"]), values.number(&["%MEM"])];
         let command = values.text(&["COMMAND"]).unwrap_or_default().trim_start_matches(['`', '-', '|', '+', ' ']);
+        // With -c it shows arguments, which may hold secrets.
+        let command = comm(command);
         let is_large = shares.iter().flatten().any(|share| *share >= NAMED_PERCENT);
         if is_large && !head.is_threads && !command.is_empty() {
             context.out.setting(report.at, &format!("pid:{pid}"), "comm", command);

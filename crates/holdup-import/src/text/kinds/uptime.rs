@@ -48,6 +48,23 @@ pub(super) fn time(line: &str) -> Option<i64> {
     time_of_day(first, words.next().filter(|word| is_half(word)))
 }
 
+/// Time since boot: `up 12 days,  3:04`, `up 5 min`.
+fn up_ns(line: &str) -> Option<i64> {
+    let (_, rest) = line.split_once(" up ")?;
+    let mut parts = rest.split(',').map(str::trim);
+    let first = parts.next()?;
+    let days = first.split_once(" day").and_then(|(days, _)| days.parse::<i64>().ok());
+    let time = if days.is_some() { parts.next()? } else { first };
+    let minutes = match time.split_once(" min") {
+        Some((minutes, _)) => minutes.parse().ok()?,
+        None => {
+            let (hours, minutes) = time.split_once(':')?;
+            hours.parse::<i64>().ok()?.checked_mul(60)?.checked_add(minutes.parse().ok()?)?
+        }
+    };
+    days.unwrap_or(0).checked_mul(1440)?.checked_add(minutes)?.checked_mul(60_000_000_000)
+}
+
 /// Adds load averages.
 pub(super) fn put(averages: [f64; 3], at: i64, context: &mut Context) {
     let names = [metrics::host::LOAD_AVERAGE_1M, metrics::host::LOAD_AVERAGE_5M, metrics::host::LOAD_AVERAGE_15M];
@@ -64,6 +81,7 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
     if let Some(averages) = averages(line) {
         let at = context.instant();
         put(averages, at, context);
+        context.boot = up_ns(line).map(|up| at.saturating_sub(up)).or(context.boot);
     }
     // Below `w`'s header are the users.
     if text(lines, 1).starts_with("USER ") { until_blank(lines) } else { 1 }

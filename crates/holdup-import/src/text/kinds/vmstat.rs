@@ -23,9 +23,15 @@ fn is_header(line: &str) -> bool {
     ["r", "b", "si", "so", "us", "id"].iter().all(|name| columns.place(&[name]).is_some())
 }
 
+/// `procs ---memory---`, wide `--procs-- ---memory---`
+fn is_banner(line: &str) -> bool {
+    let line = line.trim_start();
+    line.starts_with("procs ") || line.starts_with("--procs-")
+}
+
 fn recognises(lines: &[Line]) -> bool {
     let first = text(lines, 0);
-    first.starts_with("procs ") && is_header(text(lines, 1)) || is_header(first)
+    is_banner(first) && is_header(text(lines, 1)) || is_header(first)
 }
 
 fn read(lines: &[Line], context: &mut Context) -> usize {
@@ -35,7 +41,7 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
         let line_text = line.text.as_str();
         if is_header(line_text) {
             columns = Columns::new(line_text);
-        } else if !line_text.trim_start().starts_with("procs ") {
+        } else if !is_banner(line_text) {
             let row = columns.row(line_text);
             let is_row = row.number(&["r"]).is_some() && row.number(&["b"]).is_some();
             if !is_row || line.is_blank() {

@@ -1,0 +1,163 @@
+//! Messages of the kernel that name a cause: parsed to an event with its facts. The sentence is
+//! holdup's own; names of processes, devices and ports are kept as labels.
+
+use std::sync::OnceLock;
+
+use regex::{Captures, Regex};
+
+/// What one message says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct KernelEvent {
+    pub(super) kind: &'static str,
+    pub(super) text: String,
+    pub(super) labels: Vec<(&'static str, String)>,
+    /// Whether a stack follows that shows where a thread hangs.
+    pub(super) is_hung: bool,
+}
+
+impl KernelEvent {
+    /// The kernel killed a process for lack of memory.
+    pub(super) const KILL: &'static str = "out_of_memory_kill";
+
+    /// The same kill, for the limit of a group or of the host.
+    pub(super) fn in_group(mut self, is_group: bool) -> Self {
+        let scope = if is_group { "cgroup" } else { "host" };
+        self.labels.push(("scope", scope.to_owned()));
+        self
+    }
+}
+
+/// Makes an event of a message that matched.
+type Make = fn(&Captures<'_>) -> Option<KernelEvent>;
+
+/// Words that a message must hold, its pattern, and the event.
+const PATTERNS: [(&str, &str, Make); 13] = [
+    ("blocked", r"task (?P<process>.{1,64}):(?P<pid>\d+) blocked .{0,80}more than (?P<seconds>\d+) seconds", hung),
+    (
+        "soft lockup",
+        r"soft lockup - CPU#(?P<cpu>\d+) stuck for (?P<seconds>\d+)s! \[(?P<process>[^\]]{1,64}):(?P<pid>\d+)\]",
+        lockup,
+    ),
+    (
+        "Killed process",
+        r"Killed process (?P<pid>\d+),? (?:UID \d+,? )?\((?P<process>[^)]{1,64})\)(?:.*anon-rss:(?P<kb>\d+)kB)?",
+        kill,
+    ),
+    ("I/O error, dev", r"I/O error, dev (?P<device>[\w-]+), sector \d+(?: op \S+:\((?P<op>[A-Z_]+)\))?", disk_error),
+    ("Buffer I/O error", r"Buffer I/O error on dev(?:ice)? (?P<device>[\w-]+)", disk_error),
+    ("timeout", r"^nvme (?P<device>nvme\d+): I/O .*timeout", disk_timeout),
+    ("-fs error", r"-fs error \(device (?P<device>[\w-]+)\)", file_system),
+    ("emounting filesystem read-only", r"(?:\((?P<device>[\w-]+)\): )?[Rr]emounting filesystem read-only", file_system),
+    (
+        "ossible SYN flooding",
+        r"ossible SYN flooding on port (?:\S*:)?(?P<port>\d+)\.(?: (?P<what>Sending cookies|Dropping request))?",
+        flooding,
+    ),
+    ("conntrack: table full", r"conntrack: table full, dropping packet", conntrack),
+    ("table overflow", r"[Nn]eighbou?r table overflow", neighbours),
+    ("not responding", r"nfs: server (?P<server>\S{1,255}) not responding", nfs),
+    ("allocation failure", r"(?P<process>[^\s:]{1,64}): page allocation failure[:.] order:(?P<order>\d+)", allocation),
+];
+
+fn patterns() -> &'static [Option<Regex>] {
+    static ALL: OnceLock<Vec<Option<Regex>>> = OnceLock::new();
+    ALL.get_or_init(|| PATTERNS.iter().map(|(_, pattern, _)| Regex::new(pattern).ok()).collect())
+}
+
+/// The event of a message, if it is a known one.
+pub(super) fn parse(message: &str) -> Option<KernelEvent> {
+    let candidates = PATTERNS.iter().zip(patterns()).filter(|((words, ..), _)| message.contains(words));
+    candidates.filter_map(|((_, _, make), pattern)| make(&pattern.as_ref()?.captures(message)?)).next()
+}
+
+/// Whether a message says that the limit of a group was reached.
+pub(super) fn is_group_kill(message: &str) -> bool {
+    message.contains("emory cgroup out of memory") || message.contains("constraint=CONSTRAINT_MEMCG")
+}
+
+/// The function of a line of a stack: `io_schedule+0x46/0x70`. Unsure frames (`? `) are left out.
+pub(super) fn frame(message: &str) -> Option<&str> {
+    let message = message.trim();
+    let message = message.strip_prefix("[<").and_then(|rest| rest.split_once(">] ")).map_or(message, |(_, rest)| rest);
+    let word = message.split_whitespace().next()?;
+    let (name, place) = word.split_once("+0x")?;
+    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.".contains(&byte));
+    (is_name && place.contains("/0x")).then_some(name)
+}
+
+fn event(kind: &'static str, text: String, labels: &[(&'static str, Option<&str>)]) -> KernelEvent {
+    let known = labels.iter().filter_map(|(name, value)| Some((*name, (*value)?.to_owned())));
+    KernelEvent { kind, text, labels: known.collect(), is_hung: false }
+}
+
+fn part<'t>(found: &Captures<'t>, name: &str) -> Option<&'t str> {
+    found.name(name).map(|part| part.as_str())
+}
+
+fn hung(found: &Captures<'_>) -> Option<KernelEvent> {
+    let (process, pid, seconds) = (part(found, "process")?, part(found, "pid")?, part(found, "seconds")?);
+    let text = format!("{process} (thread {pid}) was in uninterruptible sleep for more than {seconds} s");
+    let labels = [("process", Some(process)), ("pid", Some(pid)), ("seconds", Some(seconds))];
+    Some(KernelEvent { is_hung: true, ..event("hung_task", text, &labels) })
+}
+
+fn lockup(found: &Captures<'_>) -> Option<KernelEvent> {
+    let (process, pid, seconds) = (part(found, "process")?, part(found, "pid")?, part(found, "seconds")?);
+    let text = format!("{process} kept a CPU in the kernel for {seconds} s");
+    let labels =
+        [("process", Some(process)), ("pid", Some(pid)), ("cpu", part(found, "cpu")), ("seconds", Some(seconds))];
+    Some(event("soft_lockup", text, &labels))
+}
+
+fn kill(found: &Captures<'_>) -> Option<KernelEvent> {
+    let (process, pid) = (part(found, "process")?, part(found, "pid")?);
+    let bytes =
+        part(found, "kb").and_then(|kb| kb.parse::<u64>().ok()?.checked_mul(1024)).map(|bytes| bytes.to_string());
+    let text = format!("the kernel killed {process} (process {pid}) for lack of memory");
+    let labels = [("process", Some(process)), ("pid", Some(pid)), ("anonymous_bytes", bytes.as_deref())];
+    Some(event(KernelEvent::KILL, text, &labels))
+}
+
+fn disk_error(found: &Captures<'_>) -> Option<KernelEvent> {
+    let device = part(found, "device")?;
+    let operation = part(found, "op").map(str::to_ascii_lowercase);
+    let text = format!("device {device} returned an I/O error");
+    Some(event("io_error", text, &[("device", Some(device)), ("operation", operation.as_deref())]))
+}
+
+fn disk_timeout(found: &Captures<'_>) -> Option<KernelEvent> {
+    let device = part(found, "device")?;
+    Some(event("io_timeout", format!("a request to {device} timed out"), &[("device", Some(device))]))
+}
+
+fn file_system(found: &Captures<'_>) -> Option<KernelEvent> {
+    let device = part(found, "device");
+    let of = device.map_or_else(String::new, |device| format!(" on {device}"));
+    Some(event("file_system_error", format!("the file system{of} has an error"), &[("device", device)]))
+}
+
+fn flooding(found: &Captures<'_>) -> Option<KernelEvent> {
+    let port = part(found, "port")?;
+    let action = part(found, "what").map(|what| if what.starts_with('D') { "dropped" } else { "cookies" });
+    let text = format!("the queue of new connections to port {port} was full");
+    Some(event("syn_flooding", text, &[("port", Some(port)), ("action", action)]))
+}
+
+fn conntrack(_: &Captures<'_>) -> Option<KernelEvent> {
+    Some(event("conntrack_full", "the table of tracked connections was full: packets were dropped".to_owned(), &[]))
+}
+
+fn neighbours(_: &Captures<'_>) -> Option<KernelEvent> {
+    Some(event("neighbor_table_full", "the table of neighbours (ARP) was full".to_owned(), &[]))
+}
+
+fn nfs(found: &Captures<'_>) -> Option<KernelEvent> {
+    let server = part(found, "server")?;
+    Some(event("nfs_not_responding", format!("the NFS server {server} did not respond"), &[("server", Some(server))]))
+}
+
+fn allocation(found: &Captures<'_>) -> Option<KernelEvent> {
+    let (process, order) = (part(found, "process")?, part(found, "order")?);
+    let text = format!("{process} got no contiguous memory of order {order}");
+    Some(event("page_allocation_failure", text, &[("process", Some(process)), ("order", Some(order))]))
+}

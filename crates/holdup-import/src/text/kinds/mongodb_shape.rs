@@ -1,0 +1,60 @@
+//! The shape of an operation of MongoDB: its name, its collection and the names of the fields it
+//! asks for. Every value is replaced by `?`.
+
+use super::super::json::Value;
+
+/// Bytes of a shape.
+const BYTES_MAX: usize = 2_000;
+
+/// Parts of a command whose field names tell what is asked for.
+const PARTS: [&str; 12] =
+    ["filter", "query", "q", "pipeline", "sort", "projection", "updates", "deletes", "u", "update", "key", "collation"];
+
+/// `find shop.orders filter { status: ?, total: { $gt: ? } }`; none if the command is unknown.
+pub(super) fn shape(operation: &Value, namespace: &str) -> Option<String> {
+    let command = operation.get("command").or_else(|| operation.get("query"))?;
+    let original = operation.at(&["cursor", "originatingCommand"]).filter(|it| !it.entries().is_empty());
+    let (name, _) = command.entries().first()?;
+    let is_name = !name.is_empty() && name.len() <= 40 && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    // The old form of a write has the filter itself here.
+    let is_command = is_name && !PARTS.contains(&name.as_str());
+    let operation_name = operation.get("op").and_then(Value::text).unwrap_or("command");
+    let mut text = format!("{} {namespace}", if is_command { name.as_str() } else { operation_name });
+    for part in PARTS {
+        if let Some(value) = original.unwrap_or(command).get(part) {
+            text.push_str(&format!(" {part} "));
+            put(value, &mut text);
+        }
+    }
+    let end = (0..=BYTES_MAX.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    text.truncate(end);
+    Some(text)
+}
+
+/// The names in a value, in order. Lists of plain values are one `?`.
+fn put(value: &Value, into: &mut String) {
+    if into.len() > BYTES_MAX {
+        return;
+    }
+    match value {
+        Value::Map(entries) if !entries.is_empty() => {
+            into.push_str("{ ");
+            for (place, (name, value)) in entries.iter().enumerate() {
+                into.push_str(if place > 0 { ", " } else { "" });
+                into.push_str(name);
+                into.push_str(": ");
+                put(value, into);
+            }
+            into.push_str(" }");
+        }
+        Value::List(items) if items.iter().any(|item| !item.entries().is_empty()) => {
+            into.push('[');
+            for (place, item) in items.iter().enumerate() {
+                into.push_str(if place > 0 { ", " } else { "" });
+                put(item, into);
+            }
+            into.push(']');
+        }
+        _ => into.push('?'),
+    }
+}

@@ -1,0 +1,41 @@
+//! Metrics of MongoDB, from pasted outputs of its shells. Figures of `serverStatus` are a family;
+//! those that a judge needs first have a constant.
+
+metrics! {
+    "mongodb", "MongoDB (pasted outputs)", "mongodb_";
+
+    Gauge SESSIONS: Count = "mongodb_sessions", "Operations of `currentOp` by `command` and `true_state` (lock_wait, executing, idle)";
+    Counter OPERATIONS: Count = "mongodb_operations_total", "Operations completed, by `kind` (reads, writes, commands, transactions)";
+    Counter OPERATION_TIME: Seconds = "mongodb_operation_time_seconds_total", "Time that completed operations took, summed up, by `kind`";
+    Gauge MEMORY_RESIDENT_BYTES: Bytes = "mongodb_memory_resident_bytes", "Resident memory of the server";
+    Gauge UPTIME: Seconds = "mongodb_uptime_seconds", "Time since the server started";
+    Gauge DATABASE_DATA_BYTES: Bytes = "mongodb_database_data_bytes", "Documents of a `database`, uncompressed";
+    Gauge DATABASE_STORAGE_BYTES: Bytes = "mongodb_database_storage_bytes", "Files of a `database` with documents";
+    Gauge DATABASE_INDEX_BYTES: Bytes = "mongodb_database_index_bytes", "Indexes of a `database`";
+    Gauge DATABASE_OBJECTS: Count = "mongodb_database_objects", "Documents of a `database`";
+
+    Gauge SERVER_STATUS_CONNECTIONS_CURRENT: Count = "mongodb_server_status_connections_current", "Open connections";
+    Gauge SERVER_STATUS_CONNECTIONS_AVAILABLE: Count = "mongodb_server_status_connections_available", "Connections that the server would still accept";
+    Gauge SERVER_STATUS_CONNECTIONS_ACTIVE: Count = "mongodb_server_status_connections_active", "Connections with an operation in progress";
+    Counter SERVER_STATUS_CONNECTIONS_TOTAL_CREATED: Count = "mongodb_server_status_connections_total_created", "Connections that clients opened";
+    Gauge SERVER_STATUS_GLOBAL_LOCK_CURRENT_QUEUE_READERS: Count = "mongodb_server_status_global_lock_current_queue_readers", "Operations that wait to read";
+    Gauge SERVER_STATUS_GLOBAL_LOCK_CURRENT_QUEUE_WRITERS: Count = "mongodb_server_status_global_lock_current_queue_writers", "Operations that wait to write";
+    Gauge SERVER_STATUS_GLOBAL_LOCK_ACTIVE_CLIENTS_READERS: Count = "mongodb_server_status_global_lock_active_clients_readers", "Clients that read";
+    Gauge SERVER_STATUS_GLOBAL_LOCK_ACTIVE_CLIENTS_WRITERS: Count = "mongodb_server_status_global_lock_active_clients_writers", "Clients that write";
+    Gauge SERVER_STATUS_WIRED_TIGER_CONCURRENT_TRANSACTIONS_READ_OUT: Count = "mongodb_server_status_wired_tiger_concurrent_transactions_read_out", "Read tickets in use";
+    Gauge SERVER_STATUS_WIRED_TIGER_CONCURRENT_TRANSACTIONS_READ_AVAILABLE: Count = "mongodb_server_status_wired_tiger_concurrent_transactions_read_available", "Read tickets left";
+    Gauge SERVER_STATUS_WIRED_TIGER_CONCURRENT_TRANSACTIONS_WRITE_OUT: Count = "mongodb_server_status_wired_tiger_concurrent_transactions_write_out", "Write tickets in use";
+    Gauge SERVER_STATUS_WIRED_TIGER_CONCURRENT_TRANSACTIONS_WRITE_AVAILABLE: Count = "mongodb_server_status_wired_tiger_concurrent_transactions_write_available", "Write tickets left";
+    Gauge SERVER_STATUS_WIRED_TIGER_CACHE_BYTES_CURRENTLY_IN_THE_CACHE: Bytes = "mongodb_server_status_wired_tiger_cache_bytes_currently_in_the_cache", "Bytes in the storage engine's cache";
+    Gauge SERVER_STATUS_WIRED_TIGER_CACHE_MAXIMUM_BYTES_CONFIGURED: Bytes = "mongodb_server_status_wired_tiger_cache_maximum_bytes_configured", "Size of that cache";
+    Gauge SERVER_STATUS_WIRED_TIGER_CACHE_TRACKED_DIRTY_BYTES_IN_THE_CACHE: Bytes = "mongodb_server_status_wired_tiger_cache_tracked_dirty_bytes_in_the_cache", "Changed bytes in it that are not on disk yet";
+    Counter SERVER_STATUS_WIRED_TIGER_CACHE_PAGES_READ_INTO_CACHE: Pages = "mongodb_server_status_wired_tiger_cache_pages_read_into_cache", "Pages read into that cache";
+    Counter SERVER_STATUS_WIRED_TIGER_CACHE_PAGES_EVICTED_BY_APPLICATION_THREADS: Pages = "mongodb_server_status_wired_tiger_cache_pages_evicted_by_application_threads", "Pages that operations had to evict themselves";
+    Counter SERVER_STATUS_METRICS_QUERY_EXECUTOR_SCANNED: Count = "mongodb_server_status_metrics_query_executor_scanned", "Index entries scanned";
+    Counter SERVER_STATUS_METRICS_QUERY_EXECUTOR_SCANNED_OBJECTS: Count = "mongodb_server_status_metrics_query_executor_scanned_objects", "Documents scanned";
+    Counter SERVER_STATUS_METRICS_DOCUMENT_RETURNED: Count = "mongodb_server_status_metrics_document_returned", "Documents returned";
+    Counter SERVER_STATUS_NETWORK_BYTES_IN: Bytes = "mongodb_server_status_network_bytes_in", "Bytes received from clients";
+    Counter SERVER_STATUS_NETWORK_BYTES_OUT: Bytes = "mongodb_server_status_network_bytes_out", "Bytes sent to clients";
+
+    @family SERVER_STATUS: "as MongoDB's manual says of the field" = "mongodb_server_status_", "Every other number of `serverStatus`: its path in lower case";
+}
