@@ -3,6 +3,7 @@
 mod access;
 mod aws;
 mod capture_summary;
+mod folder;
 mod kubernetes;
 mod pace;
 mod packets;
@@ -33,8 +34,9 @@ use crate::failure::Failure;
 /// on each connection. JSON that aws prints of RDS also becomes a recording: CloudWatch, enhanced
 /// monitoring, Performance Insights, and descriptions of instances and volumes; several files make
 /// one recording. So does the output of kubectl get pods -o json and kubectl get events -o json.
-/// Pasted text of standard tools (uptime, top, vmstat, iostat, ps, SHOW PROCESSLIST and others)
-/// becomes a recording, too: several outputs in any order, files, a folder, or standard input.
+/// Pasted text of standard tools (uptime, top, vmstat, iostat, ps, dmesg, SHOW PROCESSLIST, pg_stat
+/// views, MongoDB's JSON, Redis' INFO and others) becomes a recording, too: several outputs in any
+/// order, files, a folder, or standard input.
 /// Files of other load tools become a scenario: holdup import scenario.
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true, args_conflicts_with_subcommands = true)]
@@ -52,7 +54,7 @@ Examples:
   (date; uptime; top -b -n 1 -H; ps -eTo ppid,pid,user,stat,pcpu,comm,wchan:32; iostat -xt 5 3) > paste.txt
   holdup import paste.txt -o recordings/incident; holdup diagnose recordings/incident
   holdup import - --at 2026-11-26T10:11:12Z --cpus 8        paste, then Ctrl-D
-  holdup import collected/                                  a folder, e.g. of pt-stalk
+  holdup import collected/                                  a folder, e.g. of pt-stalk or a sosreport
   holdup import access.log -o recordings/web; holdup diagnose recordings/web
   zcat -f access.log* | holdup import - -o recordings/web
   holdup import access.log --log-format '$remote_addr [$time_local] \"$request\" $status $request_time'
@@ -171,9 +173,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
     if args.files.iter().filter(|path| is_stream(path)).count() > 1 {
         return Err(Failure::Unusable("give - only once: standard input can be read once".to_owned()));
     }
-    let paths = text::with_folders(&args.files)?;
-    let open = |(path, is_listed): &(PathBuf, bool)| InputFile::new(path, *is_listed);
-    let mut files = paths.iter().map(open).collect::<Result<Vec<InputFile>, Failure>>()?;
+    let found = folder::with_folders(&args.files)?;
+    let mut files = found.into_iter().map(InputFile::new).collect::<Result<Vec<InputFile>, Failure>>()?;
     let captures = files.iter().filter(|file| !file.is_listed && is_capture(&file.head)).count();
     if captures > 0 && files.len() > 1 {
         return Err(Failure::Unusable("import captures of packets one at a time".to_owned()));
@@ -212,7 +213,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
 
 /// A file whose first bytes have been read, because they show its kind.
 struct InputFile {
-    /// The name without its directory.
+    /// The name without its directory; in a folder, its place there.
     name: String,
     /// The name for messages.
     shown: String,
@@ -245,12 +246,15 @@ impl InputFile {
         &self.head[..self.head.len().min(START_BYTES)]
     }
 
-    fn new(path: &Path, is_listed: bool) -> Result<Self, Failure> {
+    fn new(found: folder::FoundFile) -> Result<Self, Failure> {
+        let folder::FoundFile { path, name } = found;
+        let (path, is_listed) = (path.as_path(), name.is_some());
         let is_stream = is_stream(path);
-        let name = match path.file_name() {
+        let own = match path.file_name() {
             Some(name) if !is_stream => name.to_string_lossy().into_owned(),
             _ => "stdin".to_owned(),
         };
+        let name = name.unwrap_or(own);
         let shown = if is_stream { "standard input".to_owned() } else { path.display().to_string() };
         let unreadable = |e: std::io::Error| Failure::Unusable(format!("{shown}: {e}"));
         let mut rest: Box<dyn Read> =

@@ -120,3 +120,64 @@ fn a_folder_of_pt_stalk_has_its_time_in_its_names() {
         (Some("2026-11-26T10:11:12.000Z"), Some("2026-11-26T10:11:14.000Z"))
     );
 }
+
+#[test]
+fn a_sosreport_gives_its_parts_and_no_link_is_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("sosreport-db1");
+    let write = |name: &str, text: &str| {
+        let path = root.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write("sos_commands/host/uptime", " 10:11:12 up 1 day, 1:00, 1 user, load average: 9.00, 5.00, 2.00\n");
+    write("sos_commands/kernel/dmesg", "[90000.500000] nf_conntrack: table full, dropping packet\n");
+    write("sos_commands/processor/lscpu", "Architecture:        x86_64\nCPU(s):              16\n");
+    write("sos_commands/process/ps_auxwww", "USER PID STAT COMMAND\nmysql 7 D /usr/sbin/mysqld --password=hush\n");
+    write("sos_commands/date/date", "Thu Nov 26 10:11:12 UTC 2026\n");
+    write("proc/meminfo", "MemTotal:       1000 kB\nMemFree:         100 kB\n");
+    write("etc/passwd", "root:x:0:0\n");
+    std::os::unix::fs::symlink(dir.path().join("elsewhere"), root.join("sos_commands/kernel/dmesg_link")).unwrap();
+    std::fs::write(dir.path().join("elsewhere"), "[1.5] nf_conntrack: table full, dropping packet\n").unwrap();
+    let done = finish(holdup(["import", "sosreport-db1", "-o", "r", "--json"]).current_dir(dir.path()), 60);
+    assert_eq!(done.code(), Some(0), "{}", done.stderr);
+    let found: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+    let files: Vec<&str> =
+        found["understood"].as_array().unwrap().iter().map(|part| part["file"].as_str().unwrap()).collect();
+    let expected = [
+        "sos_commands/host/uptime",
+        "proc/meminfo",
+        "sos_commands/kernel/dmesg",
+        "sos_commands/process/ps_auxwww",
+        "sos_commands/processor/lscpu",
+    ];
+    assert_eq!(files, expected, "{found}");
+    assert_eq!((&found["not_understood_lines"], &found["left_out_files"]), (&0.into(), &serde_json::json!([])));
+    assert!(!done.stdout.contains("hush"), "{}", done.stdout);
+}
+
+#[test]
+fn a_folder_of_anything_has_mongodb_redis_and_sadf() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("all/db1");
+    std::fs::create_dir_all(&folder).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    write("status.json", "{ host: 'db1', process: 'mongod', uptime: 5, connections: { current: 7 } }\n");
+    write("info.txt", "# Server\r\nredis_version:7.2.4\r\n\r\n# Clients\r\nconnected_clients:5\r\n");
+    write("notes.txt", "nothing of a tool\u{1b}[31m\n");
+    let done = finish(holdup(["import", "all", "-o", "r"]).current_dir(dir.path()), 60);
+    assert_eq!(done.code(), Some(0), "{}", done.stderr);
+    for part in ["db1/status.json", "db.serverStatus()", "Redis INFO", "left out: 1 files", "db1/notes.txt"] {
+        assert!(done.stdout.contains(part), "{part}: {}", done.stdout);
+    }
+    // Each kind of document is known alone, too.
+    for name in ["status.json", "info.txt"] {
+        let alone = finish(holdup(["import", &format!("all/db1/{name}"), "-o", name]).current_dir(dir.path()), 60);
+        assert_eq!(alone.code(), Some(0), "{name}: {}", alone.stderr);
+    }
+    let hostile =
+        "\u{1b}]0;title\u{7}not a tool \u{9b}31m\n 10:11:12 up 1 day, 1 user, load average: 9.00, 5.00, 2.00\n";
+    std::fs::write(dir.path().join("paste"), hostile).unwrap();
+    let done = finish(holdup(["import", "paste", "-o", "p"]).current_dir(dir.path()), 60);
+    assert!(!done.stdout.contains(['\u{1b}', '\u{7}', '\u{9b}']), "{:?}", done.stdout);
+}

@@ -51,4 +51,5 @@ mod sql;
 mod survive;
 #[path = "../../../holdup-protocol/tests/real/template.rs"]
 mod template;
+mod trace_files;
 mod upgrade;

@@ -1,9 +1,9 @@
 //! `holdup import FILE…`, `holdup import -`: turns pasted outputs of standard tools into one
-//! recording. A folder is read one level deep.
+//! recording.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use holdup_import::LARGEST_BYTES;
@@ -20,8 +20,8 @@ use crate::session::default_dir;
 /// Lines that were not understood, as far as they are printed.
 const SHOWN: usize = 8;
 
-/// Most files of a folder: all of them are open at once.
-const FILES_MAX: usize = 500;
+/// Files without a known output, as far as they are printed.
+const LEFT_OUT_SHOWN: usize = 12;
 
 /// Bytes at the beginning of a file that show its kind.
 const HEAD_BYTES: usize = 256 << 10;
@@ -34,32 +34,6 @@ pub(super) struct ImportRequest<'a> {
     pub at: Option<i64>,
     pub cpus: Option<u32>,
     pub json: bool,
-}
-
-/// Replaces each folder by its files, sorted by name. Folders in it are left out.
-pub(super) fn with_folders(paths: &[PathBuf]) -> Result<Vec<(PathBuf, bool)>, Failure> {
-    let mut all = Vec::new();
-    for path in paths {
-        if !path.is_dir() {
-            all.push((path.clone(), false));
-            continue;
-        }
-        let unreadable = |e: std::io::Error| Failure::Unusable(format!("{}: {e}", path.display()));
-        let mut files = Vec::new();
-        for entry in std::fs::read_dir(path).map_err(unreadable)? {
-            let file = entry.map_err(unreadable)?.path();
-            if file.is_file() {
-                files.push((file, true));
-            }
-        }
-        if files.len() > FILES_MAX {
-            let why = format!("{} files; at most {FILES_MAX} are read", files.len());
-            return Err(Failure::Unusable(format!("{}: {why}; name those that matter", path.display())));
-        }
-        files.sort();
-        all.append(&mut files);
-    }
-    Ok(all)
 }
 
 /// Whether a file's beginning holds an output that can be read; reads on in it for that.
@@ -101,7 +75,9 @@ pub(super) fn import(given: ImportRequest<'_>) -> Result<(), Failure> {
     let Some(span) = found.span else {
         return Err(Failure::Unusable(nothing(&names, &left_out, &found)));
     };
-    let name = names.first().map_or("paste", |name| name.split('.').next().unwrap_or(name));
+    let name = names
+        .first()
+        .map_or("paste", |name| name.rsplit('/').next().and_then(|name| name.split('.').next()).unwrap_or(name));
     let dir = dir.map_or_else(|| default_dir(name), Path::to_owned);
     let (text, answer) = (summary(&found, &left_out, &dir), answer(&found, &left_out, &dir));
     record(found, span, &names.join(", "), &dir)?;
@@ -114,7 +90,8 @@ pub(super) fn import(given: ImportRequest<'_>) -> Result<(), Failure> {
 }
 
 fn nothing(names: &[String], left_out: &[String], found: &Understood) -> String {
-    let shown = if names.is_empty() { left_out.join(", ") } else { names.join(", ") };
+    let all = if names.is_empty() { left_out } else { names };
+    let shown = all.iter().take(LEFT_OUT_SHOWN).cloned().collect::<Vec<_>>().join(", ");
     let first =
         found.unread.first().map_or_else(String::new, |line| format!(", e.g. line {}: {}", line.line, line.text));
     format!(
@@ -125,6 +102,7 @@ fn nothing(names: &[String], left_out: &[String], found: &Understood) -> String 
 
 /// The time in a name such as `2026_11_26_10_11_12-vmstat`, as pt-stalk makes it, read as UTC.
 fn named_at(name: &str) -> Option<i64> {
+    let name = name.rsplit('/').next()?;
     let parts: Vec<&str> = name.get(..19)?.split('_').collect();
     let [year, month, day, hour, minute, second] = parts.as_slice() else { return None };
     clock::parse_rfc3339(&format!("{year}-{month}-{day}T{hour}:{minute}:{second}Z"))
@@ -192,7 +170,10 @@ fn summary(found: &Understood, left_out: &[String], dir: &Path) -> String {
         text += &format!("note: {note}\n");
     }
     if !left_out.is_empty() {
-        text += &format!("left out: {} files without a known output: {}\n", left_out.len(), left_out.join(", "));
+        let shown = left_out.iter().take(LEFT_OUT_SHOWN).cloned().collect::<Vec<_>>().join(", ");
+        let more = left_out.len().saturating_sub(LEFT_OUT_SHOWN);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        text += &format!("left out: {} files without a known output: {shown}{more}\n", left_out.len());
     }
     if found.unread_total > 0 {
         text += &format!("not understood: {} lines\n", found.unread_total);
