@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use holdup_recording::Labels;
 use holdup_recording::metrics;
 
-use super::clock::{DAY_NS, time_of_day};
+use super::clock::{DAY_NS, is_half, time_of_day};
 use super::number::number;
 use super::out::{HOST, Out, Report};
 
@@ -105,9 +105,13 @@ impl Context {
 
     /// Takes a line that is a time of day alone.
     pub(super) fn takes_time(&mut self, text: &str) -> bool {
-        let mut words = text.split_whitespace();
-        let time = words.next().and_then(|word| time_of_day(word, words.next()));
-        if let Some(time) = time.filter(|_| words.next().is_none()) {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let time = match words.as_slice() {
+            [time] => time_of_day(time, None),
+            [time, half] if is_half(half) => time_of_day(time, Some(half)),
+            _ => None,
+        };
+        if let Some(time) = time {
             self.set_time_of_day(time);
         }
         time.is_some()
@@ -234,6 +238,15 @@ impl Context {
         let name = kind.split_whitespace().next().unwrap_or(kind);
         let is_own = self.words().any(|word| word.rsplit('/').next() == Some(name));
         self.reports(kind) == 0 && (self.is_since_boot || is_own) && !self.has_flag('y')
+    }
+
+    /// Takes the answer of `uptime -s`.
+    pub(super) fn takes_boot(&mut self, stamp: i64) -> bool {
+        let is_asked = self.words().any(|word| word == "uptime") && self.has_flag('s');
+        if is_asked {
+            self.boot = Some(stamp);
+        }
+        is_asked
     }
 
     /// Takes an answer of one line that only its command explains.

@@ -163,8 +163,10 @@ impl Pasted {
         let outline = outline(&lines);
         let mut next = 0;
         while let (Some(line), Some(place)) = (lines.get(next), outline.get(next)) {
-            if let Some(stamp) = line.stamp {
-                self.context.set_time(stamp);
+            match line.stamp {
+                Some(stamp) if self.context.takes_boot(stamp) => {}
+                Some(stamp) => self.context.set_time(stamp),
+                None => {}
             }
             if line.is_command {
                 self.context.begin_command(&line.text);

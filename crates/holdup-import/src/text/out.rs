@@ -52,6 +52,10 @@ impl Out {
 
     /// Adds a value at an instant.
     pub(super) fn gauge(&mut self, at: i64, source: &str, metric: &str, labels: Labels, value: f64) {
+        // A product of odd numbers may be out of range.
+        if !value.is_finite() {
+            return;
+        }
         let (source, metric) = (source.to_owned(), metric.to_owned());
         self.batch.samples.push(Sample { observed_at: at, window_ns: 0, source, metric, labels, value });
     }
@@ -71,7 +75,7 @@ impl Out {
         per_second: f64,
     ) {
         let Report { at, interval_ns } = report;
-        if per_second >= 0.0 && interval_ns > 0 {
+        if (0.0..1e18).contains(&per_second) && interval_ns > 0 {
             let rate = Rate { from: at.saturating_sub(interval_ns), to: at, per_second, kind };
             self.reported += 1;
             self.rates.entry((source.to_owned(), metric.name, labels)).or_default().push(rate);

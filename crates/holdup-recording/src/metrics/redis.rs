@@ -14,7 +14,7 @@ metrics! {
     Gauge INFO_BLOCKED_CLIENTS: Count = "redis_info_blocked_clients", "Clients in a blocking call";
     Gauge INFO_USED_MEMORY: Bytes = "redis_info_used_memory", "Memory that the server allocated";
     Gauge INFO_USED_MEMORY_RSS: Bytes = "redis_info_used_memory_rss", "Resident memory";
-    Gauge INFO_MAXMEMORY: Bytes = "redis_info_maxmemory", "Limit of memory; 0 is none";
+    Gauge INFO_MAXMEMORY: Bytes = "redis_info_maxmemory", "Limit of memory; 0 for none";
     Counter INFO_EVICTED_KEYS: Count = "redis_info_evicted_keys", "Keys evicted for lack of memory";
     Counter INFO_KEYSPACE_HITS: Count = "redis_info_keyspace_hits", "Look-ups that found a key";
     Counter INFO_KEYSPACE_MISSES: Count = "redis_info_keyspace_misses", "Look-ups that found no key";

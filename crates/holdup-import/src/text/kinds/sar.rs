@@ -18,8 +18,19 @@ pub(super) const KIND: Kind = Kind { name: "sar", recognises, read };
 const PAGE_BYTES: f64 = 4096.0;
 
 /// Sections, by a column that only they have.
-const SECTIONS: [&str; 10] =
-    ["%user", "%usr", "ldavg-1", "kbmemfree", "pswpin/s", "cswch/s", "majflt/s", "DEV", "rxpck/s", "rxerr/s"];
+const SECTIONS: [&str; 11] = [
+    "kbswpfree",
+    "%user",
+    "%usr",
+    "ldavg-1",
+    "kbmemfree",
+    "pswpin/s",
+    "cswch/s",
+    "majflt/s",
+    "DEV",
+    "rxpck/s",
+    "rxerr/s",
+];
 
 /// Rates of an interface: column, factor, metric, direction.
 const OF_INTERFACE: [(&str, f64, Metric, &str); 10] = [
@@ -107,6 +118,12 @@ fn put(row: &Values<'_, '_>, report: Report, context: &mut Context) {
     }
     if let Some(available) = row.number(&["kbavail"]) {
         context.out.host(report.at, metrics::host::MEMORY_AVAILABLE_BYTES, Labels::none(), available * 1024.0);
+    }
+    for (name, state) in [("kbswpused", "used"), ("kbswpfree", "free")] {
+        if let Some(value) = row.number(&[name]) {
+            let labels = Labels::new([("state", state)]);
+            context.out.host(report.at, metrics::host::PAGING_USAGE_BYTES, labels, value * 1024.0);
+        }
     }
     let rates = [
         ("pswpin/s", metrics::host::PAGING_OPERATIONS, Some(("direction", "in"))),

@@ -1,6 +1,6 @@
 //! `ss`: the accept queue of each listening port (`-l`), and the open connections (`-t`, `-ti`),
 //! summed by the server's port and by which side is local, as the collector does. For a listening
-//! socket the column Recv-Q is its queue and Send-Q its limit.
+//! socket the column Recv-Q is its queue and Send-Q its limit. `netstat -tan` shows no limit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,14 +47,31 @@ const SERVICES: [(&str, u16); 12] = [
     ("memcache", 11211),
 ];
 
+/// The beginning of the line above the header of `netstat`.
+const TITLE: &str = "Active Internet connections";
+
 fn recognises(lines: &[Line]) -> bool {
-    let first = text(lines, 0);
+    let first = text(lines, usize::from(text(lines, 0).starts_with(TITLE)));
     first.contains("Recv-Q") && first.contains("Send-Q") && (first.contains("State") || first.contains("Address"))
 }
 
 fn port(address: &str) -> Option<u16> {
     let port = address.rsplit(':').next()?;
     port.parse().ok().or_else(|| SERVICES.iter().find(|(name, _)| *name == port).map(|(_, port)| *port))
+}
+
+/// A line of `netstat`: `tcp 0 0 10.0.0.5:3306 10.0.0.9:41234 ESTABLISHED`.
+fn of_netstat(line: &str) -> Option<Socket<'_>> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [kind, receive, send, local, peer, rest @ ..] = words.as_slice() else { return None };
+    let state = match rest.first().copied() {
+        Some("ESTABLISHED") => "ESTAB",
+        Some("CLOSE_WAIT") => "CLOSE-WAIT",
+        Some("LISTEN") => "LISTEN",
+        _ => "OTHER",
+    };
+    let (receive, send) = (number(receive)?, number(send)?);
+    Some(Socket { state, receive, send, local, peer, is_tcp: kind.starts_with("tcp"), rest: Vec::new() })
 }
 
 /// One socket.
@@ -69,7 +86,7 @@ struct Socket<'t> {
     rest: Vec<&'t str>,
 }
 
-/// Reads a socket's line; `known` is the state if there is no column for it.
+/// Reads a socket's line; `known` is the state of a list without a column for it.
 fn socket<'t>(line: &'t str, known: Option<&'t str>) -> Option<Socket<'t>> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let (state, place) = match known {
@@ -104,14 +121,19 @@ fn only_state(header: &str, context: &Context) -> Option<&'static str> {
 
 fn read(lines: &[Line], context: &mut Context) -> usize {
     let at = context.instant_of("ss");
-    let only = only_state(text(lines, 0), context);
+    // `netstat` writes a title above its header.
+    let above = usize::from(text(lines, 0).starts_with(TITLE));
+    let head = text(lines, above);
+    let is_netstat = head.trim_start().starts_with("Proto");
+    let only = only_state(head, context);
     let mut listening: BTreeMap<u16, (f64, f64)> = BTreeMap::new();
     let mut open: Vec<Connection> = Vec::new();
     let mut closing: BTreeMap<u16, f64> = BTreeMap::new();
-    let mut used = 1;
+    let mut used = above + 1;
     // Whether facts on the next line belong to the last connection.
     let mut is_open = false;
-    for (place, line) in (1..).zip(rows(lines, recognises)) {
+    let own = lines.get(above..).unwrap_or_default();
+    for (place, line) in (above + 1..).zip(rows(own, recognises)) {
         used = place + 1;
         if line.text.starts_with([' ', '\t']) && socket(&line.text, None).is_none() {
             if let Some(last) = open.last_mut().filter(|_| is_open) {
@@ -120,9 +142,10 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
             continue;
         }
         is_open = false;
-        let Some(socket) = socket(&line.text, only) else {
+        let socket = if is_netstat { of_netstat(&line.text) } else { socket(&line.text, only) };
+        let Some(socket) = socket else {
             // Sockets of other kinds have other columns.
-            if !line.text.contains('*') {
+            if is_netstat || !line.text.contains('*') {
                 context.unread.push(place);
             }
             continue;
@@ -155,7 +178,9 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
     for (port, (queue, limit)) in listening {
         let labels = Labels::new([("port", port.to_string())]);
         context.out.gauge(at, HOST, metrics::tcp::ACCEPT_QUEUE_LENGTH.name, labels.clone(), queue);
-        context.out.gauge(at, HOST, metrics::tcp::ACCEPT_QUEUE_LIMIT.name, labels, limit);
+        if !is_netstat {
+            context.out.gauge(at, HOST, metrics::tcp::ACCEPT_QUEUE_LIMIT.name, labels, limit);
+        }
     }
     connections::put(&open, &closing, &ports, at, context);
     used
