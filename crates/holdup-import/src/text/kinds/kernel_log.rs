@@ -49,10 +49,22 @@ fn stamped(line: &Line, now: i64) -> Option<(Stamp, &str)> {
     if let Some((inner, rest)) = own.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         let stamp = bracket(inner.trim(), now)?;
         let rest = rest.trim_start();
+        if matches!(stamp, Stamp::At(_)) && is_of_apache(rest) {
+            return None;
+        }
         return Some((stamp, without_bracket(of_journal(rest).unwrap_or(rest))));
     }
     let (stamp, rest) = of_syslog(own, now).or_else(|| of_words(own))?;
     Some((stamp, without_bracket(of_journal(rest)?)))
+}
+
+/// Whether a message begins with the module and level of Apache's error log: `[core:error]`.
+fn is_of_apache(message: &str) -> bool {
+    let inner = message.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|(inner, _)| inner);
+    inner.is_some_and(|inner| {
+        let level = inner.rsplit(':').next().unwrap_or_default();
+        matches!(level, "emerg" | "alert" | "crit" | "error" | "warn" | "notice" | "info" | "debug")
+    })
 }
 
 /// `12345.678901`, `Thu Nov 26 10:11:12 2026`, `Nov26 10:11`, `+0.000123`
