@@ -175,6 +175,9 @@ fn a_folder_of_anything_has_mongodb_redis_and_sadf() {
         let alone = finish(holdup(["import", &format!("all/db1/{name}"), "-o", name]).current_dir(dir.path()), 60);
         assert_eq!(alone.code(), Some(0), "{name}: {}", alone.stderr);
     }
+    std::fs::write(dir.path().join("quiet"), "[    1.500000] usb 1-1: new device\n").unwrap();
+    let done = finish(holdup(["import", "quiet", "-o", "q"]).current_dir(dir.path()), 60);
+    assert!(done.code() == Some(2) && done.stderr.contains("quiet: read as kernel log, but"), "{}", done.stderr);
     let hostile =
         "\u{1b}]0;title\u{7}not a tool \u{9b}31m\n 10:11:12 up 1 day, 1 user, load average: 9.00, 5.00, 2.00\n";
     std::fs::write(dir.path().join("paste"), hostile).unwrap();

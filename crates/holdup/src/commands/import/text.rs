@@ -92,6 +92,15 @@ pub(super) fn import(given: ImportRequest<'_>) -> Result<(), Failure> {
 fn nothing(names: &[String], left_out: &[String], found: &Understood) -> String {
     let all = if names.is_empty() { left_out } else { names };
     let shown = all.iter().take(LEFT_OUT_SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    if !found.parts.is_empty() {
+        let mut kinds: Vec<&str> = found.parts.iter().map(|part| part.kind).collect();
+        kinds.dedup();
+        kinds.truncate(LEFT_OUT_SHOWN);
+        return format!(
+            "{shown}: read as {}, but nothing in it is a figure, a setting or a known event",
+            kinds.join(", ")
+        );
+    }
     let first =
         found.unread.first().map_or_else(String::new, |line| format!(", e.g. line {}: {}", line.line, line.text));
     format!(
