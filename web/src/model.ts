@@ -176,8 +176,8 @@ export interface HostLoad {
   load_1m_start: number;
   load_1m_max: number;
   cpus: number;
-  idle_ratio: number;
-  iowait_ratio: number;
+  idle_ratio: number | null;
+  iowait_ratio: number | null;
   runnable: number;
   uninterruptible: number;
   reconstructed_1m: number;

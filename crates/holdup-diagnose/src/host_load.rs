@@ -53,7 +53,7 @@ pub fn explain(case: &Case<'_>) -> Option<HostLoad> {
         if within.is_empty() { 0.0 } else { within.iter().sum::<f64>() / within.len() as f64 }
     };
     let (runnable, uninterruptible) = (mean(&running), mean(&asleep));
-    let (idle_ratio, iowait_ratio) = idle(&view);
+    let idle = idle(&view);
     let parts = parts(&view, runnable, uninterruptible);
     let active = added(&running, &asleep);
     let reconstructed_1m = replay(&kernel, &active).unwrap_or(last.1);
@@ -67,8 +67,8 @@ pub fn explain(case: &Case<'_>) -> Option<HostLoad> {
         cpus,
         per_cpu_max: round(load_1m_max / cpus, 2),
         trend: trend.to_owned(),
-        idle_ratio: round(idle_ratio, 3),
-        iowait_ratio: round(iowait_ratio, 3),
+        idle_ratio: idle.map(|(idle, _)| round(idle, 3)),
+        iowait_ratio: idle.map(|(_, iowait)| round(iowait, 3)),
         runnable: round(runnable, 1),
         uninterruptible: round(uninterruptible, 1),
         reconstructed_1m: round(reconstructed_1m, 2),
@@ -98,12 +98,11 @@ fn added(a: &[(i64, f64)], b: &[(i64, f64)]) -> Vec<(i64, f64)> {
     sum.into_iter().collect()
 }
 
-/// Shares (0-1) of CPU time that was idle, and idle with I/O in flight.
-fn idle(view: &View<'_>) -> (f64, f64) {
-    let time =
-        |labels: &[(&str, &str)]| view.counter(metrics::host::CPU_TIME.name, labels, "").map_or(0.0, |c| c.delta);
-    let all = time(&[]).max(1e-9);
-    (time(&[("cpu_mode", "idle")]) / all, time(&[("cpu_mode", "iowait")]) / all)
+/// Shares (0-1) of CPU time that was idle, and idle with I/O in flight; none if it was not recorded.
+fn idle(view: &View<'_>) -> Option<(f64, f64)> {
+    let time = |labels: &[(&str, &str)]| view.counter(metrics::host::CPU_TIME.name, labels, "").map(|c| c.delta);
+    let all = time(&[]).ok()?.max(1e-9);
+    Some((time(&[("cpu_mode", "idle")]).ok()? / all, time(&[("cpu_mode", "iowait")]).unwrap_or(0.0) / all))
 }
 
 /// The 1-minute figure at the end, starting from the first value of `kernel` and driven by the
@@ -198,12 +197,13 @@ fn innermost(stack: Option<&str>) -> Option<String> {
 
 /// A summary in one sentence. `seen` says whether threads were counted.
 fn sentence(load: &HostLoad, seen: bool) -> String {
-    let HostLoad { cpus, idle_ratio, runnable, uninterruptible, .. } = *load;
+    let HostLoad { cpus, runnable, uninterruptible, .. } = *load;
     let trend = if load.trend == "steady" { String::new() } else { format!(" and {}", load.trend) };
     let head = format!("load average up to {:.1} per CPU{trend}", load.per_cpu_max);
-    let idle = format!("{} of CPU time idle", percent(idle_ratio + load.iowait_ratio));
+    let idle_ratio = load.idle_ratio.zip(load.iowait_ratio).map(|(idle, iowait)| idle + iowait);
+    let idle = idle_ratio.map_or_else(String::new, |ratio| format!(", {} of CPU time idle", percent(ratio)));
     if !seen {
-        return format!("{head}, {idle}; which threads caused it was not recorded");
+        return format!("{head}{idle}; which threads caused it was not recorded");
     }
     let active = runnable + uninterruptible;
     let largest = |state: &str| {
@@ -222,9 +222,9 @@ fn sentence(load: &HostLoad, seen: bool) -> String {
             largest("R").unwrap_or_default()
         )
     };
-    let so = if uninterruptible >= 1.0 && uninterruptible >= runnable && idle_ratio + load.iowait_ratio > 0.1 {
+    let so = if uninterruptible >= 1.0 && uninterruptible >= runnable && idle_ratio.is_some_and(|ratio| ratio > 0.1) {
         "; they do not wait for a CPU"
-    } else if runnable > cpus.max(uninterruptible) && idle_ratio + load.iowait_ratio < 0.1 {
+    } else if runnable > cpus.max(uninterruptible) && idle_ratio.is_some_and(|ratio| ratio < 0.1) {
         "; they wait for a CPU"
     } else {
         ""
@@ -240,7 +240,7 @@ fn sentence(load: &HostLoad, seen: bool) -> String {
     } else {
         String::new()
     };
-    format!("{head}: {what}, {idle}{so}{unseen}")
+    format!("{head}: {what}{idle}{so}{unseen}")
 }
 
 #[cfg(test)]
@@ -306,8 +306,8 @@ mod tests {
             cpus: 2.0,
             per_cpu_max: 64.7,
             trend: "rising".into(),
-            idle_ratio,
-            iowait_ratio: 0.0,
+            idle_ratio: Some(idle_ratio),
+            iowait_ratio: Some(0.0),
             runnable,
             uninterruptible,
             reconstructed_1m: 128.0,
@@ -327,6 +327,8 @@ mod tests {
         // Threads asleep wait for no CPU, however busy the CPUs are.
         let both = sentence(&load(41.0, 547.0, 0.0), true);
         assert!(both.ends_with("0 % of CPU time idle"), "{both}");
+        let unknown = HostLoad { idle_ratio: None, iowait_ratio: None, ..load(41.0, 547.0, 0.0) };
+        assert!(sentence(&unknown, true).ends_with("(mysqld in do_unlinkat)"), "{}", sentence(&unknown, true));
         let elsewhere = HostLoad { reconstructed_1m: 3.0, ..load(2.0, 0.0, 0.9) };
         assert!(sentence(&elsewhere, true).contains("in another container"));
     }

@@ -173,10 +173,11 @@ pub struct HostLoad {
     pub per_cpu_max: f64,
     /// `rising`, `falling` or `steady`.
     pub trend: String,
-    /// Share (0-1) of CPU time that was idle, without waiting for I/O.
-    pub idle_ratio: f64,
-    /// Share (0-1) of CPU time that was idle while a read or write was in flight.
-    pub iowait_ratio: f64,
+    /// Share (0-1) of CPU time that was idle, without waiting for I/O; none if it was not recorded.
+    pub idle_ratio: Option<f64>,
+    /// Share (0-1) of CPU time that was idle while a read or write was in flight; none if it was not
+    /// recorded.
+    pub iowait_ratio: Option<f64>,
     /// Threads running or runnable, on average.
     pub runnable: f64,
     /// Threads in uninterruptible sleep, on average.
