@@ -6,12 +6,20 @@
 //! Pauses of an app's runtime are listed as open. If no source reports a runtime, they lower no
 //! confidence: most services of unknown make have none that pauses for long. The same is so of the
 //! way to the database if no client of it is known to be on another machine.
+//!
+//! Where the time to explain is that of a cloud's volume, only causes that act on disks can have
+//! lengthened it. At a documented limit of the instance or volume, causes that raise the demand do
+//! not compete either: the limit is known to bind, whatever raised the demand.
 
 use holdup_recording::Recording;
 use holdup_recording::manifest::{Coverage, CoverageState};
 
+use holdup_signals::latency::Origin;
+
 use crate::case::Case;
+use crate::chain;
 use crate::resources::database_path;
+use crate::resources::volume::level;
 use crate::verdict::NotJudged;
 
 /// Causes that only MySQL, MariaDB and Percona Server can have.
@@ -65,9 +73,13 @@ fn watched_command(enable: &str, coverage: &[Coverage]) -> Option<String> {
 pub(crate) fn unseen(open: &[NotJudged], case: &Case<'_>) -> Vec<NotJudged> {
     let has_runtime = case.view(case.whole()).has_runtime();
     let has_way = database_path::is_there(case);
+    let is_volume = case.origin == Origin::Volume;
+    let is_at_limit = is_volume && level::is_at_documented(case);
     let is_suspect = |one: &&NotJudged| match one.cause.as_str() {
         OF_RUNTIMES => has_runtime,
         OF_NETWORKS => has_way,
+        cause if is_volume && !chain::acts_on_disks(cause) => false,
+        cause if is_at_limit && chain::is_demand(cause) => false,
         _ => true,
     };
     open.iter().filter(is_suspect).cloned().collect()

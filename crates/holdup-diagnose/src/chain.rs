@@ -44,8 +44,8 @@
 mod mechanisms;
 
 use self::mechanisms::{
-    CEILINGS, CONTRIBUTIONS, Contribution, DISKS, GENERATOR, IN_FRONT, LOAD, MECHANISMS, Mechanism, OUTSIDE, OVERFLOW,
-    QUEUES, SEEN_AS, SIZES, STANDING,
+    BURST, CEILINGS, CONTRIBUTIONS, Contribution, DEMANDS, DISKS, GENERATOR, IN_FRONT, LOAD, MECHANISMS, Mechanism,
+    OUTSIDE, OVERFLOW, QUEUES, SEEN_AS, SIZES, STANDING,
 };
 use crate::case::Case;
 use crate::resources::volume::demand;
@@ -74,6 +74,17 @@ pub(crate) struct Link {
 pub(crate) fn may_bring_about(consequence: &str) -> impl Iterator<Item = &'static str> {
     let of = MECHANISMS.iter().filter(move |m| m.consequence == consequence);
     of.flat_map(|m| m.causes.iter().flat_map(|tier| tier.iter().copied()))
+}
+
+/// Whether `cause` can make a disk's operations take longer: a limit of the disk, or demand on it.
+pub(crate) fn acts_on_disks(cause: &str) -> bool {
+    DISKS.contains(&cause) || cause == BURST || is_demand(cause)
+}
+
+/// Whether `cause` raises the demand on a disk.
+pub(crate) fn is_demand(cause: &str) -> bool {
+    let adds = |c: &Contribution| c.cause == cause && c.adds_to.contains(&CEILINGS);
+    DEMANDS.contains(&cause) || LOAD.contains(&cause) || CONTRIBUTIONS.iter().any(adds)
 }
 
 /// Whether `cause` lies outside of the service.

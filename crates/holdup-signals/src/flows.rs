@@ -51,6 +51,8 @@ pub struct Flow {
     pub operations: Vec<QueuedRate>,
     /// Device or instance as a label; none for several devices.
     label: Option<(&'static str, String)>,
+    /// Metric of the queue.
+    queue: &'static str,
 }
 
 /// The limit that binds.
@@ -171,7 +173,23 @@ impl Flow {
 
     /// Evidence that points at the throughput in `window`.
     pub fn evidence(&self, unit: Unit, window: Window, observed: String, expected: String, text: String) -> Evidence {
-        let mut labels = Labels::new([("metric", self.metric(unit))]);
+        self.evidence_of(self.metric(unit), window, observed, expected, text)
+    }
+
+    /// Evidence that points at the queue in `window`.
+    pub fn queue_evidence(&self, window: Window, observed: String, expected: String, text: String) -> Evidence {
+        self.evidence_of(self.queue, window, observed, expected, text)
+    }
+
+    fn evidence_of(
+        &self,
+        metric: &'static str,
+        window: Window,
+        observed: String,
+        expected: String,
+        text: String,
+    ) -> Evidence {
+        let mut labels = Labels::new([("metric", metric)]);
         if let Some((name, value)) = &self.label {
             labels = labels.with(name, value.clone());
         }
@@ -242,7 +260,8 @@ impl View<'_> {
         let label = (devices.len() == 1).then(|| ("device", name.clone()));
         let of = |metric| growing(&totals(metric), &waited);
         let (bytes, operations) = (of(metrics::host::DISK_IO_BYTES.name), of(metrics::host::DISK_OPERATIONS.name));
-        Flow { name, counted: FlowSource::Host, bytes, operations, label }
+        let queue = metrics::host::DISK_WEIGHTED_IO_TIME.name;
+        Flow { name, counted: FlowSource::Host, bytes, operations, label, queue }
     }
 
     fn cloud_flows(&self) -> Vec<Flow> {
@@ -259,13 +278,15 @@ impl View<'_> {
             metrics::aws::WRITE_THROUGHPUT_BYTES_PER_SECOND.name,
         );
         let operations = both(metrics::aws::READ_IOPS.name, metrics::aws::WRITE_IOPS.name);
-        let mut queue = self.one(metrics::aws::DISK_QUEUE_DEPTH.name, &labels);
-        if queue.is_empty() {
-            queue = self.in_flight_by_latency(&labels);
+        let mut queue = metrics::aws::DISK_QUEUE_DEPTH.name;
+        let mut queued = self.one(queue, &labels);
+        if queued.is_empty() {
+            queue = metrics::aws::READ_LATENCY.name;
+            queued = self.in_flight_by_latency(&labels);
         }
-        let of = |rates: &[(i64, f64)]| standing(rates, &queue);
+        let of = |rates: &[(i64, f64)]| standing(rates, &queued);
         let (bytes, operations) = (of(&bytes), of(&operations));
-        Flow { label: Some((label, name.clone())), name, counted: FlowSource::Cloud, bytes, operations }
+        Flow { label: Some((label, name.clone())), name, counted: FlowSource::Cloud, bytes, operations, queue }
     }
 
     /// Operations in flight by Little's law: operations per second times the seconds that each

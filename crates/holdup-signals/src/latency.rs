@@ -14,6 +14,7 @@
 mod proxy;
 mod server;
 mod statements;
+mod volume;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -130,58 +131,11 @@ pub fn measured(requests: &[&Request], index: &Index, whole: Window) -> Vec<(Cli
     }
     all.retain(|(view, _)| !view.seconds.is_empty());
     if all.is_empty() {
-        let volume = from_volume(index, whole);
+        let volume = volume::seconds(index, whole);
         let origin = if volume.seconds.is_empty() { Origin::DatabaseSessions } else { Origin::Volume };
         all.push((volume, origin));
     }
     all
-}
-
-/// Periods of CloudWatch: the slower of reads and writes, because a commit waits for a write and a
-/// query for a read. With several instances, the first by name.
-fn from_volume(index: &Index, whole: Window) -> ClientView {
-    const LATENCIES: [(&str, &str); 2] = [
-        (metrics::aws::READ_LATENCY.name, metrics::aws::READ_IOPS.name),
-        (metrics::aws::WRITE_LATENCY.name, metrics::aws::WRITE_IOPS.name),
-    ];
-    let names = LATENCIES.iter().flat_map(|(latency, _)| index.series(latency, &[]));
-    let Some(name) = names.filter_map(|((_, labels), _)| labels.get("db_instance")).min() else {
-        return ClientView { seconds: Vec::new() };
-    };
-    // The series without a further label is the mean over the whole instance.
-    let labels = [("db_instance", name)];
-    let one = |metric: &str| {
-        let of_it = index.series(metric, &labels).min_by_key(|((_, labels), _)| labels.iter().count());
-        of_it.map(|(_, series)| series.clone()).unwrap_or_default()
-    };
-    let mut periods: BTreeMap<i64, (f64, f64)> = BTreeMap::new();
-    for (latency, rate) in LATENCIES {
-        let rates = one(rate);
-        for (at, seconds) in one(latency) {
-            let Ok(i) = rates.binary_search_by_key(&at, |(t, _)| *t) else { continue };
-            let slowest = periods.entry(at).or_default();
-            if seconds > slowest.0 && rates[i].1 > 0.0 {
-                *slowest = (seconds, rates[i].1);
-            }
-        }
-    }
-    let instants: Vec<i64> = periods.keys().copied().collect();
-    let mut steps: Vec<i64> = instants.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    steps.sort_unstable();
-    let step = steps.get(steps.len() / 2).copied().unwrap_or(0);
-    let second = |(at, (seconds, rate)): (i64, (f64, f64))| {
-        let window = Window { from: at - step / 2, to: at + step / 2 };
-        let offered = (rate * window.seconds()).round() as u64;
-        let has_requests = offered > 0 && whole.contains(at);
-        has_requests.then(|| Second {
-            window,
-            offered,
-            errors: 0,
-            response_ms: Distribution::from_counts([(seconds * 1e3, offered)]),
-            waiting_ms: None,
-        })
-    };
-    ClientView { seconds: periods.into_iter().filter_map(second).collect() }
 }
 
 /// Intervals between scrapes of the app's HTTP histogram. A bucket's requests are put at the geometric middle

@@ -30,17 +30,35 @@ const DESCRIBED: [(&str, &str, Unit); 4] = [
     ("instance.ebs_burst_iops", "burst", Unit::Operations),
 ];
 
+/// Whose limit it is. Both hold at once, so the smaller one counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The instance's way to all of its volumes.
+    Instance,
+    /// The volume or disk itself.
+    Volume,
+}
+
 /// A limit that a document gives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Documented {
     /// Its subject, e.g. `baseline of db.r5.2xlarge`.
     pub of: String,
+    /// Whose it is.
+    pub place: Place,
     /// What is limited.
     pub unit: Unit,
     /// Per second: bytes or operations.
     pub limit: f64,
     /// The document and its date, or the setting.
     pub source: &'static str,
+}
+
+impl Documented {
+    /// Whether it holds only for a while.
+    pub fn is_burst(&self) -> bool {
+        self.of.starts_with("burst")
+    }
 }
 
 /// What is known about the instance and volume that a database runs on.
@@ -50,16 +68,41 @@ pub struct KnownLimits {
     pub what: Option<String>,
     /// Whether the user said what this host's disk is; otherwise a cloud's figures did.
     pub is_from_user: bool,
+    /// The instance's class, if known.
+    pub class: Option<String>,
     /// Its limits.
     pub limits: Vec<Documented>,
+    /// Limits that the instance has instead if it was started before Amazon raised them; empty if
+    /// it was created later.
+    pub earlier: Vec<Documented>,
 }
 
 impl KnownLimits {
     /// The documented limit that `level` matches, if any.
     pub fn matching(&self, unit: Unit, level: f64) -> Option<&Documented> {
         let off = |d: &Documented| (d.limit - level).abs() / d.limit;
-        let near = self.of_unit(unit).filter(|d| off(d) <= NEAR);
+        let earlier = self.earlier.iter().filter(|d| d.unit == unit);
+        let near = self.of_unit(unit).chain(earlier).filter(|d| off(d) <= NEAR);
         near.min_by(|a, b| off(a).total_cmp(&off(b)))
+    }
+
+    /// The present limit of the same kind that Amazon has raised `earlier` to.
+    pub fn raised(&self, earlier: &Documented) -> Option<&Documented> {
+        let is_earlier = self.earlier.contains(earlier);
+        let same = |d: &&Documented| d.place == Place::Instance && d.is_burst() == earlier.is_burst();
+        self.of_unit(earlier.unit).filter(same).find(|d| is_earlier && d.limit > earlier.limit)
+    }
+
+    /// What may be sustained, and what may be done for a while: in each case the smaller of the
+    /// instance's and the volume's limit.
+    pub fn smallest(&self, unit: Unit) -> (Option<&Documented>, Option<&Documented>) {
+        let of = |place: Place| self.of_unit(unit).filter(move |d| d.place == place);
+        let smaller = |a: &&Documented, b: &&Documented| a.limit.total_cmp(&b.limit);
+        let sustained = |place: Place| of(place).filter(|d| !d.is_burst()).min_by(smaller);
+        // A place without a burst sustains the most it does.
+        let most = |place: Place| of(place).max_by(smaller);
+        let both = [Place::Instance, Place::Volume];
+        (both.into_iter().filter_map(sustained).min_by(smaller), both.into_iter().filter_map(most).min_by(smaller))
     }
 
     /// The limits of that unit.
@@ -87,7 +130,8 @@ fn of_any_volume(kind: &str, size: Option<f64>, iops: Option<f64>, throughput: O
     let given = told.into_iter().filter_map(|(unit, limit)| {
         let is_there = found.iter().any(|d| d.unit == unit && Some(d.limit) == limit);
         let of = format!("provisioned rate of the {kind} volume");
-        limit.filter(|_| !is_there).map(|limit| Documented { of, unit, limit, source: "as it was described" })
+        let described = |limit| Documented { of, place: Place::Volume, unit, limit, source: "as it was described" };
+        limit.filter(|_| !is_there).map(described)
     });
     given.chain(found.iter().cloned()).collect()
 }
@@ -115,7 +159,8 @@ impl View<'_> {
             .iter()
             .filter_map(|(name, which, unit)| {
                 let of = format!("{which} of {}", class.unwrap_or("the instance"));
-                Some(Documented { of, unit: *unit, limit: number(name)?, source: "describe-instance-types" })
+                let (place, source) = (Place::Instance, "describe-instance-types");
+                Some(Documented { of, place, unit: *unit, limit: number(name)?, source })
             })
             .collect();
         // Amazon's own description of the type is newer than any table.
@@ -131,7 +176,11 @@ impl View<'_> {
             )
         }));
         let is_from_user = ["instance.class", "volume.type"].iter().any(|name| of("told", name).is_some());
-        KnownLimits { what: class.or(kind).map(str::to_owned), is_from_user, limits }
+        let created = text("instance.created");
+        let earlier = class.filter(|_| created.is_none_or(amazon::is_before_the_raise));
+        let earlier = earlier.map_or_else(Vec::new, amazon::of_earlier_instance);
+        let what = class.or(kind).map(str::to_owned);
+        KnownLimits { what, is_from_user, class: class.map(str::to_owned), limits, earlier }
     }
 }
 
@@ -167,7 +216,9 @@ mod tests {
         assert_eq!((known.matching(Unit::Bytes, 287.5e6), known.what.as_deref()), (None, None));
         let known = nobody.setting("aws", "instance.class", "db.r5.2xlarge").seen(|view| view.known_limits());
         assert_eq!(known.matching(Unit::Bytes, 280.0e6).unwrap().of, "baseline of db.r5.2xlarge");
-        assert_eq!(known.matching(Unit::Bytes, 213.0e6), None);
+        let earlier = known.matching(Unit::Bytes, 213.0e6).unwrap();
+        assert_eq!(earlier.of, "baseline of a db.r5.2xlarge started before 3 December 2019");
+        assert_eq!(known.raised(earlier).map(|now| now.limit), Some(287.5e6));
         assert_eq!(known.matching(Unit::Operations, 287.5e6), None);
         assert_eq!(known.next_up(Unit::Bytes, 213e6).unwrap().0, "db.r5.2xlarge");
         assert_eq!(known.next_up(Unit::Bytes, 287.5e6).unwrap(), ("db.r5.4xlarge".to_owned(), 593.75e6));
@@ -178,6 +229,26 @@ mod tests {
         );
         let known = described.seen(|view| view.known_limits());
         assert_eq!(known.matching(Unit::Bytes, 310e6).unwrap().source, "describe-instance-types");
+    }
+
+    #[test]
+    fn the_smaller_of_instance_and_volume_counts() {
+        let made = SyntheticRecording::new(3)
+            .setting("aws", "instance.class", "db.r5.2xlarge")
+            .setting("aws", "instance.created", "2023-02-01T10:00:00+00:00")
+            .setting("aws", "volume.type", "io1")
+            .setting("aws", "volume.size_bytes", "107374182400");
+        let of = |iops: &str| made.clone().setting("aws", "volume.iops", iops).seen(|view| view.known_limits());
+        let limits = |known: &KnownLimits, unit| {
+            let (sustained, most) = known.smallest(unit);
+            (sustained.unwrap().limit, most.unwrap().limit)
+        };
+        let known = of("30000");
+        assert_eq!(limits(&known, Unit::Operations), (12_000.0, 18_750.0), "the instance's");
+        assert_eq!(known.matching(Unit::Bytes, 213e6), None, "created after the limits were raised");
+        let known = of("1000");
+        assert_eq!(limits(&known, Unit::Operations), (1_000.0, 1_000.0), "the volume's");
+        assert_eq!(limits(&known, Unit::Bytes), (1_000.0 * 256.0 * 1_024.0, 1_000.0 * 256.0 * 1_024.0));
     }
 
     #[test]

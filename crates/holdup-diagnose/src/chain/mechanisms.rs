@@ -35,6 +35,9 @@ pub(super) const DEMANDS: &[&str] = &[
 /// Limits of a disk that demand can reach.
 pub(super) const CEILINGS: &[&str] = &["throughput_ceiling", "iops_ceiling"];
 
+/// The end of a time in which a disk may do more than its limit.
+pub(super) const BURST: &str = "burst_exhausted";
+
 /// Findings on a disk at full capacity.
 pub(super) const DISKS: &[&str] = &["throughput_ceiling", "iops_ceiling", "disk_saturated"];
 
@@ -159,7 +162,7 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
     Mechanism { consequence: "iops_ceiling", causes: &[DEMANDS, LOAD], magnitude: its_own, is_added: false },
     Mechanism { consequence: "throughput_ceiling", causes: &[DEMANDS, LOAD], magnitude: its_own, is_added: false },
     // The end of a burst explains how the ceiling was reached, not why the demand exceeds it.
-    Mechanism { consequence: "burst_exhausted", causes: &[CEILINGS], magnitude: its_own, is_added: false },
+    Mechanism { consequence: BURST, causes: &[CEILINGS], magnitude: its_own, is_added: false },
     Mechanism {
         consequence: "disk_saturated",
         causes: &[CEILINGS, DEMANDS, LOAD],

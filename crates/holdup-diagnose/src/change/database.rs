@@ -93,8 +93,8 @@ impl<'a> Server<'a> {
         match self.home {
             Home::Own if self.engine == Engine::PostgreSql => self.postgresql(changes),
             Home::Own => self.mysql(changes),
-            Home::Rds => amazon(changes, |parameter| parameter.rds),
-            Home::Aurora => amazon(changes, |parameter| parameter.aurora),
+            Home::Rds => self.amazon(changes, |parameter| parameter.rds),
+            Home::Aurora => self.amazon(changes, |parameter| parameter.aurora),
             Home::CloudSql => in_console(changes, "database flag", "Cloud SQL"),
             Home::Azure => in_console(changes, "server parameter", "Azure"),
         }
@@ -141,6 +141,34 @@ impl<'a> Server<'a> {
             command += " SELECT pg_reload_conf();";
         }
         Steps { command: Some(command), keep: None, effect }
+    }
+
+    /// `aws rds modify-db-parameter-group`, or what to say where a group does not have it.
+    fn amazon(&self, changes: &[(&'static Parameter, &SettingChange)], how: impl Fn(&Parameter) -> Amazon) -> Steps {
+        let ways: Vec<Amazon> = changes.iter().map(|(of, _)| how(of)).collect();
+        if ways.contains(&Amazon::No) {
+            let names = changes.iter().map(|(of, _)| of.name).collect::<Vec<_>>().join(" and ");
+            let keep = format!("only if the parameter group offers {names} as modifiable");
+            return Steps { command: None, keep: Some(keep), effect: String::new() };
+        }
+        let is_cluster = ways.contains(&Amazon::Cluster);
+        let verb = if is_cluster { "modify-db-cluster-parameter-group" } else { "modify-db-parameter-group" };
+        let group = if is_cluster { "--db-cluster-parameter-group-name" } else { "--db-parameter-group-name" };
+        // The name of a default group would only lead to a refusal.
+        let described =
+            self.rows.iter().rev().find(|row| row.source == "aws" && row.name == "instance.parameter_group");
+        let own = described.map(|row| row.value.as_str()).filter(|name| !is_cluster && !name.starts_with("default."));
+        let name = own.unwrap_or("GROUP");
+        let needs_reboot = ways.contains(&Amazon::Reboot);
+        let method = if needs_reboot { "pending-reboot" } else { "immediate" };
+        let values = changes.iter().map(|(of, change)| {
+            let to = if change.unit == Unit::Switch { change.unit.word(change.to) } else { plain(change.to) };
+            format!("\"ParameterName={},ParameterValue={to},ApplyMethod={method}\"", of.name)
+        });
+        let command = format!("aws rds {verb} {group} {name} --parameters {}", values.collect::<Vec<_>>().join(" "));
+        let effect = if needs_reboot { "Takes effect when the instance is rebooted." } else { "Takes effect at once." };
+        let keep = "The parameter group keeps it. A default group cannot be changed: make one of your own first.";
+        Steps { command: Some(command), keep: Some(keep.to_owned()), effect: effect.to_owned() }
     }
 
     /// The statement that ends a session.
@@ -231,29 +259,6 @@ fn home(rows: &[Setting], source: &str) -> Home {
         return Home::Azure;
     }
     Home::Own
-}
-
-/// `aws rds modify-db-parameter-group`, or what to say where a group does not have it.
-fn amazon(changes: &[(&'static Parameter, &SettingChange)], how: impl Fn(&Parameter) -> Amazon) -> Steps {
-    let ways: Vec<Amazon> = changes.iter().map(|(of, _)| how(of)).collect();
-    if ways.contains(&Amazon::No) {
-        let names = changes.iter().map(|(of, _)| of.name).collect::<Vec<_>>().join(" and ");
-        let keep = format!("only if the parameter group offers {names} as modifiable");
-        return Steps { command: None, keep: Some(keep), effect: String::new() };
-    }
-    let is_cluster = ways.contains(&Amazon::Cluster);
-    let verb = if is_cluster { "modify-db-cluster-parameter-group" } else { "modify-db-parameter-group" };
-    let group = if is_cluster { "--db-cluster-parameter-group-name" } else { "--db-parameter-group-name" };
-    let needs_reboot = ways.contains(&Amazon::Reboot);
-    let method = if needs_reboot { "pending-reboot" } else { "immediate" };
-    let values = changes.iter().map(|(of, change)| {
-        let to = if change.unit == Unit::Switch { change.unit.word(change.to) } else { plain(change.to) };
-        format!("\"ParameterName={},ParameterValue={to},ApplyMethod={method}\"", of.name)
-    });
-    let command = format!("aws rds {verb} {group} GROUP --parameters {}", values.collect::<Vec<_>>().join(" "));
-    let effect = if needs_reboot { "Takes effect when the instance is rebooted." } else { "Takes effect at once." };
-    let keep = "The parameter group keeps it. A default group cannot be changed: make one of your own first.";
-    Steps { command: Some(command), keep: Some(keep.to_owned()), effect: effect.to_owned() }
 }
 
 /// A cloud whose command line replaces all values at once, or takes different names for each kind

@@ -92,7 +92,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             text: format!(
                 "Do not count on the burst: plan with {}, or take {}.",
                 rate(at.binding.unit, at.binding.ceiling.level),
-                ceiling::sizing(case, &at.flow, at.binding.unit, at.binding.ceiling.level).0
+                ceiling::sizing(case, &at.flow, at.binding.unit, at.binding.ceiling.level).text
             ),
             command: None,
             keep: None,

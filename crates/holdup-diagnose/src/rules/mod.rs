@@ -131,9 +131,15 @@ impl Rule {
     /// The facts missing to judge it.
     pub fn judge(&self, case: &Case<'_>) -> Result<Outcome, Missing> {
         match self.judge {
-            Judge::Alone(judge) => judge(case),
+            Judge::Alone(_) => self.judge_alone(case),
             Judge::Beside(judge) => judge(case, &alone(case)),
         }
+    }
+
+    /// The outcome by a cloud's figures alone if these clear it, else by everything.
+    fn judge_alone(&self, case: &Case<'_>) -> Result<Outcome, Missing> {
+        let Judge::Alone(judge) = self.judge else { return Err(Missing::new("the outcomes of other rules", "")) };
+        parts::cloud::clear(self.cause, case).map_or_else(|| judge(case), Ok)
     }
 }
 
@@ -151,7 +157,7 @@ pub(crate) fn judge_all(case: &Case<'_>) -> Vec<(&'static Rule, Result<Outcome, 
 
 fn alone(case: &Case<'_>) -> Others {
     let judge = |rule: &&'static Rule| match rule.judge {
-        Judge::Alone(judge) => Some((rule.cause, judge(case))),
+        Judge::Alone(_) => Some((rule.cause, rule.judge_alone(case))),
         Judge::Beside(_) => None,
     };
     ALL.iter().filter_map(judge).collect()

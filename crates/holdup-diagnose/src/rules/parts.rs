@@ -3,6 +3,7 @@
 pub(crate) mod ceiling;
 pub(crate) mod cgroup_limit;
 pub(crate) mod clearing;
+pub(crate) mod cloud;
 pub(crate) mod cpu_work;
 pub(crate) mod identifier;
 pub(crate) mod vacuum_advice;

@@ -56,6 +56,8 @@ pub(super) fn db_instance(aws: &mut Aws, element: &Element) -> Result<(), String
     let all = Value::Object(element.facts.clone());
     let fields = [
         ("instance.class", "/DBInstanceClass", 0.0),
+        ("instance.created", "/InstanceCreateTime", 0.0),
+        ("instance.parameter_group", "/DBParameterGroups/0/DBParameterGroupName", 0.0),
         ("engine", "/Engine", 0.0),
         ("engine_version", "/EngineVersion", 0.0),
         ("volume.type", "/StorageType", 0.0),
@@ -90,6 +92,11 @@ pub(super) fn instance_type(aws: &mut Aws, element: &Element) -> Result<(), Stri
         ("instance.ebs_baseline_iops", "/EbsInfo/EbsOptimizedInfo/BaselineIops", 1.0),
         ("instance.ebs_burst_iops", "/EbsInfo/EbsOptimizedInfo/MaximumIops", 1.0),
         ("instance.network", "/NetworkInfo/NetworkPerformance", 0.0),
+        (
+            "instance.network_baseline_bytes_per_second",
+            "/NetworkInfo/NetworkCards/0/BaselineBandwidthInGbps",
+            1e9 / 8.0,
+        ),
     ];
     keep(&mut aws.described.types, name, facts(&all, &fields))
 }

@@ -81,7 +81,7 @@ mod tests {
             (0..20).map(at).collect()
         };
         let (bytes, operations) = (series(16_384.0), series(1.0));
-        Flow { name: "vda".into(), counted: super::super::FlowSource::Host, bytes, operations, label: None }
+        Flow { name: "vda".into(), counted: super::super::FlowSource::Host, bytes, operations, label: None, queue: "" }
     }
 
     #[test]

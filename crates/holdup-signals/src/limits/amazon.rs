@@ -1,6 +1,9 @@
 //! Amazon's figures: what instances may do with their volumes, and what volumes may do.
 
-use super::{Documented, GIB, MIB};
+mod earlier;
+
+pub(super) use self::earlier::{is_before_the_raise, of_earlier_instance};
+use super::{Documented, GIB, MIB, Place};
 use crate::throttle::Unit;
 
 /// Where instances' figures come from: the command's output for each type, as published in a copy.
@@ -154,11 +157,17 @@ pub(super) fn next_class(class: &str, unit: Unit, baseline: f64) -> Option<(Stri
 pub fn of_instance(class: &str) -> Vec<Documented> {
     let Some((family, size)) = family_and_size(class) else { return Vec::new() };
     let of_class = |row: &&Row| row.0.split_once('.') == Some((family, size));
-    let Some((_, mb, operations, most_mb, most_operations)) = TABLE.iter().find(of_class) else {
-        return Vec::new();
-    };
-    let new =
-        |which: &str, unit, limit| Documented { of: format!("{which} of {class}"), unit, limit, source: INSTANCES };
+    TABLE.iter().find(of_class).map_or_else(Vec::new, |row| limits_of(row, class, INSTANCES))
+}
+
+/// The limits of a row, as those of the instance `named`.
+fn limits_of(
+    (_, mb, operations, most_mb, most_operations): &Row,
+    named: &str,
+    source: &'static str,
+) -> Vec<Documented> {
+    let place = Place::Instance;
+    let new = |which: &str, unit, limit| Documented { of: format!("{which} of {named}"), place, unit, limit, source };
     let mut limits = vec![new("baseline", Unit::Bytes, mb * 1e6), new("baseline", Unit::Operations, *operations)];
     if most_mb > mb {
         limits.push(new("burst", Unit::Bytes, most_mb * 1e6));
@@ -174,6 +183,7 @@ pub fn of_volume(kind: &str, size: Option<f64>, iops: Option<f64>, throughput: O
     let mut add = |which: &str, unit, limit: Option<f64>| {
         limits.extend(limit.map(|limit| Documented {
             of: format!("{which} of the {kind} volume"),
+            place: Place::Volume,
             unit,
             limit,
             source: VOLUMES,
@@ -197,7 +207,7 @@ pub fn of_volume(kind: &str, size: Option<f64>, iops: Option<f64>, throughput: O
             add("baseline", Unit::Bytes, throughput.or(included(125.0 * MIB)));
         }
         "io1" | "io2" => {
-            add("provisioned", Unit::Operations, iops);
+            add("provisioned rate", Unit::Operations, iops);
             // Up to 32,000: 256 KiB each, 500 MiB/s at most; beyond, 16 KiB each.
             let bytes = iops.filter(|iops| *iops <= 64_000.0 && !is_striped).map(|iops| {
                 if iops <= 32_000.0 { (iops * 256.0 * 1024.0).min(500.0 * MIB) } else { iops * 16.0 * 1024.0 }

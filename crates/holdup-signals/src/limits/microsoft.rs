@@ -2,7 +2,7 @@
 //! bytes. They do not include what a virtual machine may do in all: the smaller of the two limits
 //! holds.
 
-use super::{Documented, GIB};
+use super::{Documented, GIB, Place};
 use crate::throttle::Unit;
 
 const SOURCE: &str = "Azure documentation, Premium SSD size, as of 2024";
@@ -38,6 +38,7 @@ pub(super) fn of_disk(kind: &str, size: Option<f64>) -> Vec<Documented> {
     let Some((name, _, operations, megabytes, burst)) = SIZES.iter().find(fits) else { return Vec::new() };
     let new = |which: &str, unit, limit| Documented {
         of: format!("{which} of the {name} disk"),
+        place: Place::Volume,
         unit,
         limit,
         source: SOURCE,

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use holdup_recording::words::{bytes_per_second, thousands};
 use holdup_signals::flows::{Binding, Flow, FlowSource};
 use holdup_signals::latency::Origin;
+use holdup_signals::limits::Documented;
 use holdup_signals::plateau::{Ceiling, Fall, Freer, falls};
 use holdup_signals::throttle::Unit;
 use holdup_signals::{Missing, Window};
@@ -89,6 +90,19 @@ pub fn at_ceiling(case: &Case<'_>, counted: FlowSource) -> Result<(Vec<Flow>, Ve
     let queued = |a: &AtCeiling| a.flow.queued(slow).unwrap_or(0.0);
     found.sort_by(|a, b| queued(b).total_cmp(&queued(a)));
     Ok((flows, found))
+}
+
+/// The documented limit that the level is, if the instance or volume is known. A number alone
+/// matches many limits; the user has to name the type of a host's disk.
+pub fn documented(case: &Case<'_>, at: &AtCeiling) -> Option<Documented> {
+    let known = case.slow().known_limits();
+    let is_known = at.flow.counted == FlowSource::Cloud || known.is_from_user;
+    known.matching(at.binding.unit, at.binding.ceiling.level).filter(|_| is_known).cloned()
+}
+
+/// Whether a cloud's volume stays at a documented limit.
+pub fn is_at_documented(case: &Case<'_>) -> bool {
+    at_ceiling(case, FlowSource::Cloud).is_ok_and(|(_, all)| all.iter().any(|at| documented(case, at).is_some()))
 }
 
 /// Milliseconds that a mean request of the episode waits longer for the volume than one of the

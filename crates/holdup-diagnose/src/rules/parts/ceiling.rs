@@ -1,18 +1,23 @@
 //! What the rules on ceilings share: the flow at a level, the wait for it, and whose limit it is.
 
 pub(crate) mod level;
+mod sizing;
 
 use self::level::level_evidence;
+use self::sizing::restart;
+pub(crate) use self::sizing::{raise, sizing};
 use crate::case::Case;
 use crate::resources::is_too_small;
-use crate::resources::volume::level::{AtCeiling, CLOUD, at_ceiling, backlog, rate, waited_ms};
+use crate::resources::volume::level::{AtCeiling, CLOUD, at_ceiling, documented, rate, waited_ms};
 use crate::rules::Role;
-use crate::rules::{Outcome, RuleFinding, ms, percent};
+use crate::rules::parts::cloud;
+use crate::rules::{Outcome, RuleFinding, ms, thousands};
 use crate::strength::{CERTAIN, FAIR, STRONG, Strength};
-use holdup_recording::metrics;
+use holdup_recording::{Labels, metrics};
 use holdup_signals::Missing;
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::flows::{Flow, FlowSource};
+use holdup_signals::limits::{Documented, KnownLimits, Place};
 use holdup_signals::plateau::{Ceiling, Demand};
 use holdup_signals::throttle::Unit;
 
@@ -28,44 +33,52 @@ pub(crate) fn no_disk_was_asked(case: &Case<'_>) -> Option<Outcome> {
 pub(crate) fn other_unit(case: &Case<'_>, flow: &Flow, unit: Unit) -> Option<Evidence> {
     let slow = case.slow().window;
     let (mean, most) = (flow.mean(unit, slow)?, flow.most(unit));
-    let known = case.slow().known_limits();
-    let limit = known.of_unit(unit).min_by(|a, b| a.limit.total_cmp(&b.limit));
-    let provisioned = known.of_unit(unit).find(|d| d.of.starts_with("provisioned"));
-    let beside = provisioned
-        .or(limit)
-        .map_or_else(String::new, |d| format!("; the limit ({}) is {}", d.of, rate(unit, d.limit)));
     let text = format!(
-        "{} did {} on average and {} at most, without a plateau{beside}",
+        "{} did {} on average and {} at most, without a plateau{}",
         flow.name,
         rate(unit, mean),
-        rate(unit, most)
+        rate(unit, most),
+        limit_text(&case.slow().known_limits(), unit)
     );
     Some(flow.evidence(unit, slow, rate(unit, most), "a level, if it were the limit".into(), text))
 }
 
+/// `; the limit is 18,750 operations/s (burst of db.r5.2xlarge), 12,000 operations/s sustained`, and
+/// the volume's where the instance's is smaller; empty if unknown.
+fn limit_text(known: &KnownLimits, unit: Unit) -> String {
+    let (sustained, most) = known.smallest(unit);
+    let Some(most) = most else { return String::new() };
+    let sustained = sustained.filter(|d| d.limit < most.limit);
+    let sustained = sustained.map_or_else(String::new, |d| format!(", {} sustained", rate(unit, d.limit)));
+    let larger = known.of_unit(unit).filter(|d| d.place != most.place && d.limit > most.limit);
+    let larger = larger.max_by(|a, b| a.limit.total_cmp(&b.limit));
+    let larger = larger.map_or_else(String::new, |d| format!("; the {} allows {}", d.of, rate(unit, d.limit)));
+    format!("; the limit is {} ({}){sustained}{larger}", rate(unit, most.limit), most.of)
+}
+
 /// Whose limit the level is: a documented one of the instance or volume, or unknown.
 pub(crate) fn origin(case: &Case<'_>, at: &AtCeiling) -> String {
-    let (unit, level) = (at.binding.unit, at.binding.ceiling.level);
+    let unit = at.binding.unit;
     let known = case.slow().known_limits();
     if at.flow.counted == FlowSource::Host && !known.is_from_user || known.what.is_none() {
         return "The limit's origin is unknown, because neither instance nor volume is known (holdup diagnose --on instance:CLASS, \
                 --on volume:TYPE:SIZE); a number alone matches many limits."
             .into();
     }
-    if let Some(limit) = known.matching(unit, level) {
-        return format!("It is the {} ({}; {}).", limit.of, rate(unit, limit.limit), limit.source);
+    if let Some(limit) = documented(case, at) {
+        let bandwidth = if limit.place == Place::Instance && unit == Unit::Bytes {
+            format!(" or {} Mbit/s", thousands(limit.limit * 8.0 / 1e6))
+        } else {
+            String::new()
+        };
+        return format!("It is the {} ({}{bandwidth}; {}).", limit.of, rate(unit, limit.limit), limit.source);
     }
     let documented: Vec<String> = known.of_unit(unit).map(|d| format!("{} {}", d.of, rate(unit, d.limit))).collect();
     let what = known.what.unwrap_or_default();
     if documented.is_empty() {
         return format!("The limit's origin is unknown: holdup has no figures for {what}.");
     }
-    let restart = if what.contains("r5.") || what.contains("m5.") {
-        " Instances started before 3 December 2019 have less until they are stopped and started."
-    } else {
-        ""
-    };
-    format!("It matches no documented limit ({}): its origin is unknown.{restart}", documented.join(", "))
+    format!("It matches no documented limit ({}): its origin is unknown.", documented.join(", "))
 }
 
 /// The outcome from a cloud's figures on `unit` if they show a limit; else from this host's.
@@ -102,6 +115,10 @@ fn cloud_outcome(case: &Case<'_>, unit: Unit, flows: &[Flow], at: Vec<AtCeiling>
     };
     let explains_ms = waited_ms(case, &at.flow)?;
     let mut evidence = level_evidence(&at);
+    let of_level = weights(&at.binding.ceiling);
+    let demand = of_level[1];
+    let mut weights = vec![demand; evidence.len()];
+    weights[0] = of_level[0];
     let slow = case.slow().window;
     let waits = format!(
         "{:.1} operations were in flight on average: {} per request more than in the baseline window. {}",
@@ -109,17 +126,23 @@ fn cloud_outcome(case: &Case<'_>, unit: Unit, flows: &[Flow], at: Vec<AtCeiling>
         ms(explains_ms),
         origin(case, &at)
     );
-    evidence.push(at.flow.evidence(unit, slow, ms(explains_ms), "a small part of the delay".into(), waits));
+    evidence.push(at.flow.queue_evidence(slow, ms(explains_ms), "a small part of the delay".into(), waits));
+    weights.push(demand);
     if is_too_small(case, explains_ms)? {
         return Ok(Outcome::Cleared(evidence));
     }
+    if let Some(limit) = documented(case, &at) {
+        evidence.push(described(case, &limit));
+        weights.push(STRONG);
+    }
     let other = if unit == Unit::Bytes { Unit::Operations } else { Unit::Bytes };
     evidence.extend(other_unit(case, &at.flow, other));
+    evidence.extend(cloud::space(case));
     Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
-        weights: weights(&at.binding.ceiling),
-        fixes: vec![raise(case, &at)],
+        weights,
+        fixes: restart(case, &at).into_iter().chain([raise(case, &at)]).collect(),
         prove: format!("The same load again: the {} of {} follow the load, and few wait.", word(unit), at.flow.name),
         role: Role::Root,
     }))
@@ -137,38 +160,15 @@ pub(crate) fn word(unit: Unit) -> &'static str {
     if unit == Unit::Bytes { "bytes a second" } else { "operations a second" }
 }
 
-/// Less I/O, or more room: the next class up, if the class is known.
-pub(crate) fn raise(case: &Case<'_>, at: &AtCeiling) -> Fix {
-    let (room, risk) = sizing(case, &at.flow, at.binding.unit, at.binding.ceiling.level);
-    let text = format!("Reduce the I/O first (vacuum, unchanged values sent again, missing indexes); then {room}.");
-    Fix { text, command: None, keep: None, risk }
-}
-
-/// The room this load needs and the class that provides it: throughput per served request times all
-/// due requests. Also what that costs.
-pub(crate) fn sizing(case: &Case<'_>, flow: &Flow, unit: Unit, level: f64) -> (String, Option<String>) {
-    let slow = case.slow().window;
-    let asked = flow.mean(unit, slow).unwrap_or(level) * backlog(case, slow);
-    let needed = asked.max(level);
-    let load = if needed > 1.01 * level {
-        format!("this load needs {}, including the queue", rate(unit, asked))
-    } else {
-        format!("this load needs at least {}", rate(unit, level))
-    };
+/// The setting that says what the instance or volume is whose limit the level matches.
+fn described(case: &Case<'_>, limit: &Documented) -> Evidence {
+    let name = if limit.place == Place::Instance { "instance.class" } else { "volume.type" };
     let known = case.slow().known_limits();
-    if flow.counted == FlowSource::Host && !known.is_from_user || known.what.is_none() {
-        return (format!("an instance or volume that may do more than {}: {load}", rate(unit, level)), None);
-    }
-    let what = known.what.clone().unwrap_or_default();
-    let documented = known.of_unit(unit).filter(|d| !d.of.starts_with("burst")).map(|d| d.limit);
-    let Some((class, baseline)) = known.next_up(unit, documented.fold(needed, f64::max)) else {
-        return (format!("more than {what} allows: at least {}, as {load}", rate(unit, needed)), None);
+    let value = match limit.place {
+        Place::Instance => known.class.unwrap_or_default(),
+        Place::Volume => limit.of.clone(),
     };
-    let buys = format!(
-        "{:.1} times the present limit, of which this load uses {}",
-        baseline / level.max(1.0),
-        percent((needed / baseline).min(1.0))
-    );
-    let text = format!("the next one up, {class} ({} sustained): {buys}; {load}", rate(unit, baseline));
-    (text, Some("A larger one costs more, and changing an instance's class restarts it.".to_owned()))
+    let rated = rate(limit.unit, limit.limit);
+    let text = format!("{name} is {value}, whose documented limit is {rated}: the level is within 5 % of it");
+    Evidence::new("settings", "value", Labels::new([("name", name)]), case.slow().window, rated, "another level", text)
 }
