@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use holdup_recording::files;
 
+mod portion;
 mod zstd;
 
 /// Bytes from which the kind of a log is recognised.
@@ -22,7 +23,12 @@ pub enum Packing {
     Zstd,
     /// bzip2.
     Bzip2,
+    /// JSON with the log as a text: parts of a log that Amazon RDS keeps.
+    Portion,
 }
+
+/// Bytes that show how a file is packed: the keys of a JSON object may come in any order.
+const BEGIN: usize = 256;
 
 /// The compression of a file that begins with these bytes.
 pub fn packing(begin: &[u8]) -> Packing {
@@ -30,6 +36,7 @@ pub fn packing(begin: &[u8]) -> Packing {
         [0x1f, 0x8b, ..] => Packing::Gzip,
         [0x28, 0xb5, 0x2f, 0xfd, ..] => Packing::Zstd,
         [b'B', b'Z', b'h', b'1'..=b'9', ..] => Packing::Bzip2,
+        begin if portion::is_portion(begin) => Packing::Portion,
         _ => Packing::Plain,
     }
 }
@@ -140,7 +147,7 @@ fn read_up_to(reader: &mut dyn Read, most: usize) -> (Vec<u8>, io::Result<usize>
 ///
 /// If no byte of it can be read.
 pub fn unpacked(mut raw: Box<dyn Read + Send>) -> io::Result<Input> {
-    let (begin, result) = read_up_to(&mut *raw, 8);
+    let (begin, result) = read_up_to(&mut *raw, BEGIN);
     result?;
     let packing = packing(&begin);
     let whole = io::Cursor::new(begin).chain(raw);
@@ -148,6 +155,7 @@ pub fn unpacked(mut raw: Box<dyn Read + Send>) -> io::Result<Input> {
         Packing::Plain => Box::new(whole),
         Packing::Gzip => Box::new(flate2::read::MultiGzDecoder::new(io::BufReader::with_capacity(1 << 16, whole))),
         Packing::Zstd => Box::new(zstd::Frames::new(io::BufReader::with_capacity(1 << 16, whole))),
+        Packing::Portion => Box::new(portion::Portions::new(io::BufReader::with_capacity(1 << 16, whole))),
         Packing::Bzip2 => Box::new(bzip2::read::MultiBzDecoder::new(io::BufReader::with_capacity(1 << 16, whole))),
     };
     let (head, result) = read_up_to(&mut *reader, HEAD);
