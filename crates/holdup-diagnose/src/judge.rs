@@ -3,6 +3,7 @@
 
 mod conspicuous;
 mod sentences;
+mod snapshot;
 mod standing;
 
 use std::collections::BTreeMap;
@@ -210,7 +211,19 @@ impl Outcomes {
         let is_measured = !case.client.seconds.is_empty();
         if !is_measured {
             findings = counted.as_ref().map_or_else(Vec::new, CounterJudgement::findings);
-            self.not_judged.retain(|n| findings.iter().all(|f| f.cause != n.cause));
+        }
+        // Too few samples for counters to have a usual value: an instant.
+        let is_instant = !is_measured && counted.is_none();
+        let instant = is_instant.then(|| snapshot::judge(case)).flatten();
+        if let Some(instant) = &instant {
+            findings.clone_from(&instant.findings);
+            self.cleared.extend(instant.cleared.iter().cloned());
+        }
+        if !is_measured {
+            let is_open = |cause: &str| {
+                findings.iter().all(|f| f.cause != cause) && self.cleared.iter().all(|c| c.cause != cause)
+            };
+            self.not_judged.retain(|n| is_open(&n.cause));
         }
         let carries = |f: &&Finding| f.role == Role::Root && (f.explains_ratio >= CULPRIT_RATIO || !is_measured);
         let root = findings.iter().position(|f| carries(&f));
@@ -226,6 +239,9 @@ impl Outcomes {
         let disturbance = Disturbance::find(&case.view(case.whole()));
         let search = search::report(case.recording);
         let (mut verdict, mut headline) = match &search {
+            _ if instant.is_some() => {
+                instant.as_ref().map_or((Answer::Undecided, String::new()), |i| (i.verdict, i.headline.clone()))
+            }
             _ if !is_measured => by_counters(case, counted.as_ref(), culprit),
             Some(report) => of_search(report, case, culprit, &disturbance),
             None => answer(case, culprit, tied.as_deref(), &disturbance),
@@ -247,6 +263,7 @@ impl Outcomes {
         let ledger = ledger(case);
         let split = match (verdict, root.map(|i| &findings[i])) {
             (Answer::Healthy, _) => None,
+            _ if instant.is_some() => instant.as_ref().and_then(|i| i.split.clone()),
             _ if !is_measured => counted.as_ref().and_then(CounterJudgement::rivals).map(rivals::of_counters),
             _ if !is_fit => None,
             (_, Some(root)) => match &rival {
@@ -286,6 +303,7 @@ impl Outcomes {
             cleared: self.cleared,
             not_judged: applicable::among(self.not_judged, case.recording),
             split,
+            snapshot: instant.map(|i| i.report),
             next: None,
             notes,
             host_load: host_load::explain(case),

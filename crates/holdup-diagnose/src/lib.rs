@@ -51,6 +51,7 @@ mod judge;
 pub mod ledger;
 mod links;
 mod load;
+pub mod paste_next;
 pub mod resources;
 mod rivals;
 pub mod rules;

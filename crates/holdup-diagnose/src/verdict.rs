@@ -9,7 +9,9 @@ use holdup_recording::objective::Stretch;
 pub use holdup_recording::objective::{State, Unit};
 use serde::{Deserialize, Serialize};
 
-pub use self::outline::{AgainstReport, ChainLink, DebtReport, EpisodeReport, SplitReport, TableDebtReport};
+pub use self::outline::{
+    AgainstReport, ChainLink, DebtReport, EpisodeReport, PasteNextReport, SnapshotReport, SplitReport, TableDebtReport,
+};
 pub use crate::counters::{CountersEpisode, CountersReport, CountersSuspect, CountersVote, Figure, FoundBy};
 pub use crate::finding::Finding;
 use crate::ledger::LedgerRow;
@@ -65,6 +67,10 @@ pub struct Diagnosis {
     /// there is nothing to split.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split: Option<SplitReport>,
+    /// What the outputs of one instant settle, and what to paste next; none if a source measured
+    /// response time, or nothing stands out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<SnapshotReport>,
     /// What makes up most of the remaining time and will bind next. None if nothing stands out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Finding>,

@@ -49,6 +49,7 @@ const FUNCTIONS: &[(&str, Wait)] = &[
     ("rpc_*", Wait::Remote),
     ("filemap_fault", Wait::Fault),
     ("do_unlinkat", Wait::Directory),
+    ("unlinkat", Wait::Directory),
     ("do_renameat*", Wait::Directory),
     ("do_mkdirat", Wait::Directory),
     ("do_rmdir", Wait::Directory),

@@ -143,7 +143,7 @@ pub fn verbose(d: &Diagnosis, with_counters: bool) -> String {
     ledger(&mut out, d);
     accounts::accounts(&mut out, d);
     // Without a symptom there is nothing to clear causes of.
-    if !d.cleared.is_empty() && d.complaint.is_some() {
+    if !d.cleared.is_empty() && (d.complaint.is_some() || d.snapshot.is_some()) {
         let _ = writeln!(out, "\n{BOLD}Cleared{BOLD:#}");
         for cleared in &d.cleared {
             // The last piece of evidence decides; the report has the others.

@@ -36,6 +36,30 @@ pub struct SplitReport {
     pub watch: Option<String>,
 }
 
+/// What the outputs of one instant show.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SnapshotReport {
+    /// What it settles, in sentences.
+    pub settles: Vec<String>,
+    /// What it cannot settle.
+    pub open: String,
+    /// What to run and paste next, the most telling first: at most three commands, which only read.
+    pub paste_next: Vec<PasteNextReport>,
+}
+
+/// A command whose output decides between causes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PasteNextReport {
+    /// The causes that it tells apart from others.
+    pub causes: Vec<String>,
+    /// The command.
+    pub command: String,
+    /// How long it takes, seconds.
+    pub seconds: u32,
+    /// What its output shows.
+    pub shows: String,
+}
+
 /// An episode compared with the baseline window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EpisodeReport {

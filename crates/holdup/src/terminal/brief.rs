@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use holdup_diagnose::Diagnosis;
-use holdup_diagnose::verdict::{Answer, Cleared, Finding, ObjectiveReport, Role, Span, State};
+use holdup_diagnose::verdict::{Answer, Cleared, Finding, ObjectiveReport, Role, SnapshotReport, Span, State};
 use holdup_recording::clock;
 use holdup_recording::words::{capital, ms};
 
@@ -54,7 +54,10 @@ pub fn brief(d: &Diagnosis, dir: Option<&Path>) -> String {
         let line = format!("{} ({}), {} of an average request", next.title, next.cause, ms(next.explains_ms));
         cut(&mut out, "Will bind next: ", &line);
     }
-    split(&mut out, d, root);
+    match &d.snapshot {
+        Some(snapshot) => instant(&mut out, d, snapshot),
+        None => split(&mut out, d, root),
+    }
     cleared(&mut out, d);
     not_checked(&mut out, d);
     more(&mut out, d, dir);
@@ -228,6 +231,22 @@ fn split(out: &mut String, d: &Diagnosis, root: Option<&Finding>) {
     if let Some(command) = &split.command {
         let style = AnsiColor::Cyan.on_default();
         let _ = writeln!(out, "     {style}{}{style:#}", one_line(command));
+    }
+}
+
+/// What an instant settles beside the headline, and the commands to paste next.
+fn instant(out: &mut String, d: &Diagnosis, snapshot: &SnapshotReport) {
+    for settled in snapshot.settles.iter().filter(|settled| !d.headline.contains(settled.as_str())) {
+        cut(out, "Settled: ", settled);
+    }
+    if snapshot.paste_next.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "{BOLD}Paste next{BOLD:#} {DIM}(they only read){DIM:#}");
+    for next in &snapshot.paste_next {
+        let style = AnsiColor::Cyan.on_default();
+        let _ = writeln!(out, "     {style}{}{style:#}  {DIM}({} s){DIM:#}", one_line(&next.command), next.seconds);
+        cut(out, "       ", &next.shows);
     }
 }
 

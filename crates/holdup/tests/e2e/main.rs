@@ -25,6 +25,7 @@ mod hostile;
 mod import;
 mod incident_c;
 mod incident_d;
+mod instants;
 mod kubernetes;
 mod lab;
 mod mariadb;

@@ -1,0 +1,199 @@
+//! A verdict on an instant: what the pasted outputs of one moment settle, what they leave open, and
+//! which commands would decide between the suspects that are left. One instant has no time before
+//! it, so nothing shows what changed.
+
+mod facts;
+mod suspects;
+#[cfg(test)]
+mod tests;
+
+use holdup_recording::words::round;
+use holdup_signals::evidence::{Evidence, Fix};
+
+use self::facts::Facts;
+use self::suspects::{Suspect, is_disk_full, suspects};
+use crate::case::Case;
+use crate::host_load;
+use crate::paste_next::{self, PasteNext};
+use crate::resources::disk::what_it_does;
+use crate::rules;
+use crate::verdict::{Answer, Cleared, Finding, NAMED, PasteNextReport, Role, SnapshotReport, SplitReport};
+
+/// Most suspects to name.
+const SUSPECTS: usize = 2;
+
+/// Most commands to paste next.
+const COMMANDS: usize = 3;
+
+/// A suspect with less than this share (0-1) of the first one's confidence is not its rival.
+const RIVALS: f64 = 0.4;
+
+/// How a sentence begins that clears a cause.
+const NOT: &str = "Not ";
+
+/// The verdict on an instant.
+pub(super) struct Judgement {
+    pub verdict: Answer,
+    pub headline: String,
+    /// The suspects, the likeliest first.
+    pub findings: Vec<Finding>,
+    pub cleared: Vec<Cleared>,
+    pub split: Option<SplitReport>,
+    pub report: SnapshotReport,
+}
+
+/// Judges an instant; none if nothing stands out in it.
+pub(super) fn judge(case: &Case<'_>) -> Option<Judgement> {
+    let facts = Facts::read(case);
+    let mut found = suspects(&facts);
+    let first = found.first()?.confidence;
+    found.retain(|suspect| suspect.confidence >= RIVALS * first);
+    found.truncate(SUSPECTS);
+    let (cleared, innocent) = cleared(&facts);
+    let settles = settles(case, &facts, innocent);
+    let is_clear = found.get(1).is_none_or(|second| second.confidence < first);
+    let is_named = first >= NAMED && is_clear;
+    let open = open(&found, is_named);
+    let paste_next = next(&facts, &found);
+    let names: Vec<&str> = found.iter().map(|suspect| suspect.cause).collect();
+    let shown = settles.iter().find(|settled| !settled.starts_with(NOT));
+    let headline = match (is_named, found.first()) {
+        (true, Some(suspect)) => format!("{} {open}", says(suspect)),
+        _ => format!("{} {open}", shown.map_or_else(String::new, |settled| format!("{settled}."))),
+    };
+    let split = (!is_named || names.len() > 1).then(|| paste_next.first()).flatten().map(|next| SplitReport {
+        rivals: names.iter().map(|cause| (*cause).to_owned()).collect(),
+        measure: next.shows.clone(),
+        command: Some(next.command.clone()),
+        watch: None,
+    });
+    Some(Judgement {
+        verdict: if is_named { Answer::Found } else { Answer::Undecided },
+        headline: headline.trim().to_owned(),
+        findings: found.into_iter().enumerate().map(|(i, suspect)| finding(i, suspect, is_named)).collect(),
+        cleared,
+        split,
+        report: SnapshotReport { settles, open, paste_next },
+    })
+}
+
+fn says(suspect: &Suspect) -> String {
+    let sign = suspect.evidence.first().map_or_else(String::new, |sign| format!(": {}", sign.text));
+    format!("{}{sign}.", title(suspect.cause))
+}
+
+fn title(cause: &str) -> &str {
+    rules::by_cause(cause).map_or(cause, |rule| rule.doc.title)
+}
+
+/// What the instant shows whatever the suspects are, the largest queue first.
+fn settles(case: &Case<'_>, facts: &Facts<'_>, innocent: Vec<String>) -> Vec<String> {
+    let mut all = Vec::new();
+    if let Some(disk) = facts.disk.as_ref().filter(|_| is_disk_full(facts)) {
+        all.push(format!("The disk is full: {}", what_it_does(disk)));
+    }
+    let asleep = facts.asleep.as_ref().filter(|asleep| asleep.mean >= 1.0);
+    let load = facts.load.as_ref().zip(facts.cpus).filter(|(load, cpus)| load.max > *cpus);
+    if load.is_some() || asleep.is_some() {
+        all.extend(host_load::explain(case).map(|load| rules::capital(&load.text)));
+    }
+    all.extend(innocent);
+    all
+}
+
+/// What the instant cannot show.
+fn open(found: &[Suspect], is_named: bool) -> String {
+    const SINCE: &str = "since when, and how much of response time it costs";
+    match found {
+        [one] if is_named => format!("One instant does not show {SINCE}: {} is the only suspect.", one.cause),
+        [_, other] if is_named => format!("One instant does not show {SINCE}; {} is possible too.", other.cause),
+        [one, other] => format!("Either {} or {}: one instant does not show which.", one.cause, other.cause),
+        [one] => format!("It may be {}: one instant does not show it.", one.cause),
+        _ => String::new(),
+    }
+}
+
+/// A suspect as a finding; its remedy only if it is named, because a change on a guess costs time.
+fn finding(i: usize, suspect: Suspect, is_named: bool) -> Finding {
+    let doc = rules::by_cause(suspect.cause).map(|rule| &rule.doc);
+    let fix = doc.filter(|_| is_named && i == 0);
+    let fix = fix.map(|doc| Fix { text: doc.fix.to_owned(), command: None, keep: None, risk: None });
+    Finding {
+        cause: suspect.cause.to_owned(),
+        title: title(suspect.cause).to_owned(),
+        role: if i == 0 { Role::Root } else { Role::Contributor },
+        follows_from: None,
+        adds_to: None,
+        confidence: round(suspect.confidence, 2),
+        explains_ms: 0.0,
+        explains_ratio: 0.0,
+        evidence: suspect.evidence,
+        fixes: fix.into_iter().collect(),
+        prove: doc.map_or_else(String::new, |doc| doc.prove.to_owned()),
+    }
+}
+
+/// The commands that decide between the suspects, and then what shows most of what was not pasted.
+fn next(facts: &Facts<'_>, found: &[Suspect]) -> Vec<PasteNextReport> {
+    let is_full = is_disk_full(facts);
+    // A place in the kernel says which call waits, and not for what: the disk, or a lock.
+    let has_asleep = facts.asleep.as_ref().is_some_and(|asleep| asleep.mean >= 1.0);
+    let has_places = facts.asleep.as_ref().is_some_and(|asleep| asleep.groups.iter().any(|p| p.function().is_some()));
+    let missing = [
+        ("disk_saturated", facts.disk.is_none() && (has_asleep || !facts.has_host)),
+        ("uninterruptible_pileup", has_asleep && !has_places || is_full && facts.asleep.is_none()),
+        ("disk_saturated", is_full),
+        ("lock_contention", facts.sessions.is_none() && !is_full),
+    ];
+    let suspects = found.iter().map(|suspect| suspect.cause);
+    let causes = suspects.chain(missing.into_iter().filter(|(_, is)| *is).map(|(cause, _)| cause));
+    let command = |next: &'static PasteNext| {
+        let managed = next.managed.filter(|_| !facts.has_host);
+        let command = managed.or(next.postgresql.filter(|_| facts.is_postgresql)).unwrap_or(next.command);
+        PasteNextReport {
+            causes: next.causes.iter().map(|cause| (*cause).to_owned()).collect(),
+            command: command.to_owned(),
+            seconds: next.seconds,
+            shows: next.shows.to_owned(),
+        }
+    };
+    paste_next::for_causes(causes, COMMANDS).into_iter().map(command).collect()
+}
+
+/// Causes that the instant clears of what it shows, and that in sentences.
+fn cleared(facts: &Facts<'_>) -> (Vec<Cleared>, Vec<String>) {
+    const HAS_ROOM: f64 = 0.3;
+    let mut all: Vec<(&str, Evidence)> = Vec::new();
+    let idle = facts.idle.as_ref();
+    if let Some((.., evidence)) = idle.filter(|(idle, waiting, _)| idle + waiting >= HAS_ROOM) {
+        all.push(("cpu_saturated", evidence.clone()));
+    }
+    let is_lock = facts.is_no_disk_waited_for() && facts.asleep.as_ref().is_some_and(|asleep| asleep.mean >= 1.0);
+    if let Some((.., evidence)) = idle.filter(|_| is_lock && facts.disk.is_none()) {
+        let text = "threads sleep uninterruptibly and idle CPUs counted hardly any iowait: they wait for a lock of the kernel, not for a disk";
+        all.push(("disk_saturated", evidence.clone().saying("iowait, if they waited for a disk", text)));
+    }
+    if let Some(disk) = facts.idle_disk()
+        && let Ok(evidence) = facts.view.disk_evidence(disk, "above 1, if the disk were the cause", what_it_does(disk))
+    {
+        all.push(("disk_saturated", evidence));
+    }
+    let has_memory = facts.available.as_ref().filter(|(share, _)| *share >= 0.1);
+    if let Some((_, evidence)) = has_memory.filter(|_| facts.swapped.as_ref().is_none_or(|(rate, _)| *rate < 1.0)) {
+        all.push(("memory_pressure", evidence.clone()));
+    }
+    if let Some(sessions) = facts.sessions.as_ref().filter(|sessions| sessions.count(|of, _| of == "lock_wait") < 1.0) {
+        let text = "no session waited for a lock".to_owned();
+        all.extend(
+            sessions.evidence(|_, _| true, "some, if locks were the cause", text).map(|e| ("lock_contention", e)),
+        );
+    }
+    let sentence = |(cause, evidence): &(&str, Evidence)| format!("{NOT}{cause}: {}", evidence.text);
+    let told = all.iter().map(sentence).collect();
+    let cleared = |(cause, evidence): (&str, Evidence)| Cleared {
+        cause: cause.to_owned(),
+        title: title(cause).to_owned(),
+        evidence: vec![evidence],
+    };
+    (all.into_iter().map(cleared).collect(), told)
+}

@@ -1,0 +1,184 @@
+//! The facts of an instant: what CPUs, threads, disks, memory and sessions did, each with the row
+//! that shows it. What was not pasted is absent.
+
+use std::collections::BTreeMap;
+
+use holdup_recording::words::percent;
+use holdup_recording::{Labels, metrics};
+use holdup_signals::evidence::Evidence;
+use holdup_signals::threads::Asleep;
+use holdup_signals::{Disk, Gauge, View};
+
+use crate::case::Case;
+
+/// Everything that suspects are judged by.
+pub(super) struct Facts<'c> {
+    pub view: View<'c>,
+    /// CPUs, if their number is known.
+    pub cpus: Option<f64>,
+    /// The 1-minute load average.
+    pub load: Option<Gauge>,
+    /// Share (0-1) of CPU time that was idle, and idle with I/O in flight.
+    pub idle: Option<(f64, f64, Evidence)>,
+    /// Threads running or runnable.
+    pub runnable: Option<Gauge>,
+    pub asleep: Option<Asleep>,
+    /// The disk with the longest queue.
+    pub disk: Option<Disk>,
+    pub sessions: Option<Sessions>,
+    /// Requests in the queues of a thread pool.
+    pub pool_queue: Option<Gauge>,
+    /// Pages swapped per second, in and out.
+    pub swapped: Option<(f64, Evidence)>,
+    /// Share (0-1) of the memory that is available.
+    pub available: Option<(f64, Evidence)>,
+    /// A full accept queue.
+    pub accept_queue: Option<Evidence>,
+    /// Workers of autovacuum that run.
+    pub vacuums: Option<Gauge>,
+    /// The server has no thread pool.
+    pub has_no_pool: bool,
+    /// A host was seen: its commands can be run.
+    pub has_host: bool,
+    pub is_postgresql: bool,
+}
+
+/// Sampled sessions, on average.
+pub(super) struct Sessions {
+    /// By what they really do and the server's words.
+    by_state: BTreeMap<(String, String), f64>,
+    view_window: holdup_signals::Window,
+}
+
+impl Sessions {
+    fn read(view: &View<'_>) -> Option<Self> {
+        let rows = view.sessions(&["true_state", "state", "command"]).ok()?;
+        let instants = view.session_instants().max(1) as f64;
+        let mut by_state: BTreeMap<(String, String), f64> = BTreeMap::new();
+        // The server's own threads serve no client.
+        for row in rows.into_iter().filter(|row| row.command != "Daemon") {
+            let state = row.state.as_deref().unwrap_or_default().to_owned();
+            *by_state.entry((row.true_state.to_string(), state)).or_default() += 1.0 / instants;
+        }
+        (!by_state.is_empty()).then_some(Self { by_state, view_window: view.window })
+    }
+
+    /// How many for which `is` holds of the true state and the server's words.
+    pub fn count(&self, is: impl Fn(&str, &str) -> bool) -> f64 {
+        self.by_state.iter().filter(|((of, state), _)| is(of, state)).fold(0.0, |sum, (_, n)| sum + n)
+    }
+
+    /// Those that do not sleep.
+    pub fn active(&self) -> f64 {
+        self.count(|of, _| of != "idle")
+    }
+
+    /// Evidence that points at the most frequent of them.
+    pub fn evidence(&self, is: impl Fn(&str, &str) -> bool, expected: &str, text: String) -> Option<Evidence> {
+        let those = self.by_state.iter().filter(|((of, state), _)| is(of, state));
+        let ((of, state), _) = those.max_by(|a, b| a.1.total_cmp(b.1))?;
+        let mut labels = Labels::new([("true_state", of.as_str())]);
+        if !state.is_empty() {
+            labels = labels.with("state", state.as_str());
+        }
+        let observed = format!("{:.0} sessions", self.count(is));
+        Some(Evidence::new("sessions", "state", labels, self.view_window, observed, expected, text))
+    }
+}
+
+impl<'c> Facts<'c> {
+    pub fn read(case: &'c Case<'_>) -> Self {
+        let view = case.view(case.whole());
+        let gauge = |metric: &str, labels: &[(&str, &str)]| view.gauge(metric, labels, "").ok();
+        let disks = view.disks().ok();
+        let disk = disks.and_then(|disks| disks.tops().max_by(|a, b| a.queue.total_cmp(&b.queue)).cloned());
+        let postgresql = view.sources_of(metrics::postgresql::ACTIVITY_SESSIONS.name);
+        let load = gauge(metrics::host::LOAD_AVERAGE_1M.name, &[]);
+        let idle = idle(&view);
+        Self {
+            cpus: gauge(metrics::host::CPU_LOGICAL_COUNT.name, &[]).map(|cpus| cpus.mean).filter(|n| *n >= 1.0),
+            has_host: load.is_some() || idle.is_some() || disk.is_some(),
+            load,
+            idle,
+            runnable: gauge(metrics::host::THREADS.name, &[("state", "R")]),
+            asleep: view.asleep().ok(),
+            disk,
+            sessions: Sessions::read(&view),
+            pool_queue: gauge(metrics::mysql::THREAD_POOL_QUEUE_LENGTH.name, &[]),
+            swapped: swapped(&view),
+            available: available(&view),
+            accept_queue: accept_queue(&view),
+            vacuums: gauge(metrics::postgresql::ACTIVITY_SESSIONS.name, &[("backend_type", "autovacuum worker")])
+                .filter(|vacuums| vacuums.max >= 1.0),
+            has_no_pool: view.setting("thread_handling", "").is_ok_and(|value| value != "pool-of-threads"),
+            is_postgresql: !postgresql.is_empty(),
+            view,
+        }
+    }
+
+    /// Whether sleeping threads wait for a lock of the kernel and not for a disk: a CPU that idles
+    /// while a thread waits for a disk counts that time as iowait. Unknown if CPUs have no idle time.
+    pub fn is_no_disk_waited_for(&self) -> bool {
+        const IDLE: f64 = 0.1;
+        const WAITED: f64 = 0.1;
+        self.idle.as_ref().is_some_and(|(idle, waiting, _)| *idle >= IDLE && *waiting <= WAITED * idle)
+    }
+
+    /// The busiest disk, if it has time left.
+    pub fn idle_disk(&self) -> Option<&Disk> {
+        const BUSY: f64 = 0.5;
+        self.disk.as_ref().filter(|disk| disk.utilization < BUSY && disk.queue < 1.0)
+    }
+
+    /// The window of `disk`'s readahead, bytes, with its setting.
+    pub fn readahead(&self, disk: &Disk) -> Option<(f64, Evidence)> {
+        let settings = self.view.recording.tables.settings.with_columns(&["source", "name", "value"]).ok()?;
+        let name = format!("block.{}.read_ahead_kb", disk.device);
+        let kib: f64 = settings.iter().rev().find(|row| row.name == name)?.value.parse().ok()?;
+        let text = format!("the readahead of {} is {kib:.0} KiB", disk.device);
+        let labels = Labels::new([("name", name.as_str())]);
+        let evidence =
+            Evidence::new("settings", "value", labels, self.view.window, format!("{kib:.0} KiB"), "8 to 16 KiB", text);
+        Some((kib * 1024.0, evidence))
+    }
+}
+
+fn idle(view: &View<'_>) -> Option<(f64, f64, Evidence)> {
+    let mode = |labels: &[(&str, &str)]| view.counter(metrics::host::CPU_TIME.name, labels, "").ok();
+    let all = mode(&[])?;
+    let share = |labels: &[(&str, &str)]| mode(labels).map_or(0.0, |of| of.delta / all.delta.max(1e-9));
+    let (idle, waiting) = (share(&[("cpu_mode", "idle")]), share(&[("cpu_mode", "iowait")]));
+    let text =
+        format!("{} of CPU time was idle, {} of it while a disk worked", percent(idle + waiting), percent(waiting));
+    Some((idle, waiting, all.evidence(percent(idle + waiting), "near 0 %, if CPU were the cause", text)))
+}
+
+fn swapped(view: &View<'_>) -> Option<(f64, Evidence)> {
+    let pages = view.counter(metrics::host::PAGING_OPERATIONS.name, &[], "").ok()?;
+    let text = format!("{:.0} pages/s were swapped in and out", pages.rate());
+    Some((pages.rate(), pages.evidence(format!("{:.0} a second", pages.rate()), "0", text)))
+}
+
+fn available(view: &View<'_>) -> Option<(f64, Evidence)> {
+    let gauge = |metric: &str| view.gauge(metric, &[], "").ok();
+    let all = gauge(metrics::host::MEMORY_TOTAL_BYTES.name)?;
+    let free = gauge(metrics::host::MEMORY_AVAILABLE_BYTES.name)?;
+    let share = free.min / all.mean.max(1.0);
+    let text = format!("{} of the memory was free or could be freed", percent(share));
+    Some((share, free.evidence(percent(share), "near 0 %, if memory were the cause", text)))
+}
+
+/// Evidence of a listening socket whose queue is full.
+fn accept_queue(view: &View<'_>) -> Option<Evidence> {
+    let ports = view.label_values(metrics::tcp::ACCEPT_QUEUE_LENGTH.name, "port");
+    ports.iter().find_map(|port| {
+        let of = |metric: &str| view.gauge(metric, &[("port", port.as_str())], "").ok();
+        let waiting = of(metrics::tcp::ACCEPT_QUEUE_LENGTH.name)?;
+        let limit = of(metrics::tcp::ACCEPT_QUEUE_LIMIT.name)?;
+        (limit.max > 0.0 && waiting.max >= limit.max).then(|| {
+            let text =
+                format!("{:.0} connections waited at port {port}, whose queue takes {:.0}", waiting.max, limit.max);
+            waiting.evidence(format!("{:.0}", waiting.max), "0", text)
+        })
+    })
+}

@@ -1,0 +1,237 @@
+//! The suspects of an instant. Each sign is a way in which a system works: who sleeps where, which
+//! queue is full, what sessions say they wait for. Signs of one cause from several sources add up;
+//! the time before and after is not known, so no suspect becomes certain.
+
+use std::collections::BTreeMap;
+
+use holdup_recording::words::bytes;
+use holdup_signals::disk_waits::{Wait, wait_of};
+use holdup_signals::evidence::Evidence;
+use holdup_signals::threads::Place;
+
+use super::facts::Facts;
+use crate::resources::disk::what_it_does;
+use crate::strength::{CERTAIN, FAIR, STRONG, Strength, WEAK};
+
+/// The most (0-1) that one instant can show: the same state may be usual here.
+const INSTANT: f64 = 0.8;
+
+/// A disk is full if it was busy for this share (0-1) of the time, with this many in its queue.
+const BUSY: f64 = 0.9;
+const QUEUED: f64 = 4.0;
+
+/// Requests up to this size are random: a disk takes them one by one, bytes.
+const SMALL_BYTES: f64 = 32.0 * 1024.0;
+
+/// A readahead of this many bytes reads data that random access does not need.
+const WIDE_BYTES: f64 = 64.0 * 1024.0;
+
+/// As many threads or sessions in one state stand out.
+const MANY: f64 = 4.0;
+
+/// Share (0-1) of the active sessions that makes a state the one that matters.
+const MOST: f64 = 0.5;
+
+/// A share (0-1) of the active sessions that is more than chance.
+const SOME: f64 = 0.1;
+
+/// CPUs with less idle time than this share (0-1) are full.
+const FULL: f64 = 0.05;
+
+/// As many idle sessions for each active one, and as many at least, may hide queued ones.
+const ASLEEP_PER_ACTIVE: f64 = 10.0;
+const ASLEEP: f64 = 20.0;
+
+/// Without a disk's own figures, this share (0-1) of iowait shows that threads wait for one.
+const WAITED: f64 = 0.2;
+
+/// Memory with less available than this share (0-1) is short.
+const SHORT: f64 = 0.05;
+
+/// A possible cause of what the instant shows.
+pub(super) struct Suspect {
+    pub cause: &'static str,
+    /// 0-1.
+    pub confidence: f64,
+    pub evidence: Vec<Evidence>,
+}
+
+/// The signs of all causes.
+#[derive(Default)]
+struct Signs(BTreeMap<&'static str, Vec<(Strength, Option<Evidence>)>>);
+
+impl Signs {
+    fn add(&mut self, cause: &'static str, strength: Strength, evidence: Option<Evidence>) {
+        self.0.entry(cause).or_default().push((strength, evidence));
+    }
+}
+
+/// The suspects, the likeliest first.
+pub(super) fn suspects(facts: &Facts<'_>) -> Vec<Suspect> {
+    let mut signs = Signs::default();
+    by_threads(facts, &mut signs);
+    by_disk(facts, &mut signs);
+    by_sessions(facts, &mut signs);
+    by_cpus_and_memory(facts, &mut signs);
+    if let Some(full) = &facts.accept_queue {
+        signs.add("accept_queue_overflow", CERTAIN, Some(full.clone()));
+    }
+    let suspect = |(cause, signs): (&'static str, Vec<(Strength, Option<Evidence>)>)| {
+        let missed: f64 = signs.iter().map(|(strength, _)| 1.0 - strength.chance()).product();
+        let mut sorted = signs;
+        sorted.sort_by(|a, b| b.0.chance().total_cmp(&a.0.chance()));
+        let mut evidence: Vec<Evidence> = sorted.into_iter().filter_map(|(_, evidence)| evidence).collect();
+        evidence.dedup_by(|a, b| a.text == b.text);
+        Suspect { cause, confidence: INSTANT * (1.0 - missed), evidence }
+    };
+    let mut all: Vec<Suspect> = signs.0.into_iter().map(suspect).collect();
+    all.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
+    all
+}
+
+/// Whether a disk has no time left: then waits for it are settled, and their reason is not.
+pub(super) fn is_disk_full(facts: &Facts<'_>) -> bool {
+    facts.disk.as_ref().is_some_and(|disk| disk.utilization >= BUSY && disk.queue >= QUEUED)
+}
+
+/// Causes whose threads sleep in the kernel.
+fn by_threads(facts: &Facts<'_>, signs: &mut Signs) {
+    let Some(asleep) = &facts.asleep else { return };
+    let least = MANY.max(0.5 * facts.cpus.unwrap_or(0.0));
+    for place in asleep.groups.iter().filter(|place| place.mean >= least) {
+        let function = place.function().unwrap_or("an unknown function");
+        let text = format!("{:.0} threads of {} slept in {function}", place.mean, place.process);
+        let evidence = asleep.at(place, format!("{:.0} threads", place.mean), "0", text);
+        match wait_of(place) {
+            Wait::Directory if is_removed(place) => {
+                // Files that come and go by the hundred are temporary. They are slow to remove
+                // because of the directory's lock, or because the disk is.
+                let is_lock = facts.is_no_disk_waited_for() || facts.idle_disk().is_some();
+                signs.add("on_disk_temporary_tables", if is_lock { STRONG } else { FAIR }, Some(evidence.clone()));
+                if !is_lock {
+                    let strength = if is_disk_full(facts) { FAIR } else { WEAK };
+                    signs.add("disk_saturated", strength, Some(evidence));
+                }
+            }
+            Wait::Swap | Wait::Reclaim => signs.add("memory_pressure", STRONG, Some(evidence)),
+            Wait::Write if is_flush(place) => signs.add("commit_log_bound", FAIR, Some(evidence)),
+            _ => {}
+        }
+    }
+}
+
+fn is_removed(place: &Place) -> bool {
+    ["unlinkat", "do_unlinkat", "filename_create", "path_openat", "open_last_lookups"].iter().any(|f| place.passes(f))
+}
+
+fn is_flush(place: &Place) -> bool {
+    place.passes("jbd2_log_wait_commit") || place.functions().any(|f| f.contains("fsync") || f.contains("log_force"))
+}
+
+/// What fills a disk: its reads, their size, and the settings that make them.
+fn by_disk(facts: &Facts<'_>, signs: &mut Signs) {
+    if let Some((_, waiting, evidence)) = facts.idle.as_ref().filter(|_| facts.disk.is_none())
+        && *waiting >= WAITED
+    {
+        signs.add("disk_saturated", FAIR, Some(evidence.clone()));
+    }
+    let Some(disk) = facts.disk.as_ref().filter(|_| is_disk_full(facts)) else { return };
+    let evidence = || facts.view.disk_evidence(disk, "below 1", what_it_does(disk)).ok();
+    let reads = disk.read.seconds >= disk.write.seconds;
+    match () {
+        () if reads && disk.bytes_each() <= SMALL_BYTES => {
+            if let Some((window, setting)) = facts.readahead(disk).filter(|(window, _)| *window >= WIDE_BYTES) {
+                let text = format!(
+                    "{}; reads are small and random, so that most of {} is not needed",
+                    setting.text,
+                    bytes(window)
+                );
+                signs.add("readahead_too_large", FAIR, Some(setting.saying("8 to 16 KiB", text)));
+            }
+            signs.add("working_set_exceeds_memory", FAIR * 0.9, evidence());
+        }
+        () if reads => {
+            signs.add("backup_or_bulk_load", WEAK, evidence());
+            signs.add("missing_index", WEAK, evidence());
+        }
+        () => {
+            signs.add("flush_storm", WEAK, evidence());
+            signs.add("commit_log_bound", WEAK, evidence());
+        }
+    }
+}
+
+/// What the database's sessions say.
+fn by_sessions(facts: &Facts<'_>, signs: &mut Signs) {
+    if let Some(queue) = facts.pool_queue.as_ref().filter(|queue| queue.max >= MANY) {
+        let text = format!("{:.0} requests waited in the thread pool's queues", queue.max);
+        signs.add("thread_pool_queue", CERTAIN, Some(queue.evidence(format!("{:.0}", queue.max), "0", text)));
+    }
+    let Some(sessions) = &facts.sessions else { return };
+    let active = sessions.active();
+    let share = |count: f64| count / active.max(1.0);
+    let mut state =
+        |cause: &'static str, strength: Strength, least: f64, what: &str, is: &dyn Fn(&str, &str) -> bool| {
+            let count = sessions.count(is);
+            if count >= MANY.min(active) && count >= 2.0 && share(count) >= least {
+                let text = format!("{count:.0} of {active:.0} active sessions {what}");
+                signs.add(cause, strength, sessions.evidence(is, "few", text));
+            }
+        };
+    let has = |part: &'static str| move |state: &str| state.to_lowercase().contains(part);
+    let (temporary, opening, closing) = (has("tmp table"), has("opening table"), has("closing table"));
+    state("thread_pool_queue", CERTAIN, SOME, "waited for a thread of the pool", &|of, _| of == "queued");
+    state("lock_contention", STRONG, MOST, "waited for a lock", &|of, _| of == "lock_wait");
+    state("on_disk_temporary_tables", FAIR, SOME, "made or removed a temporary table", &|_, s| temporary(s));
+    state("table_cache_small", FAIR, SOME, "opened or closed tables", &|_, s| opening(s) || closing(s));
+    let reads = |s: &str| s.starts_with("IO:") || s.starts_with("IO/");
+    if facts.is_postgresql {
+        state("throughput_ceiling", FAIR * 0.9, MOST, "waited for the disk", &|_, s| reads(s));
+    }
+    if let Some(vacuums) = facts.vacuums.as_ref().filter(|_| sessions.count(|_, s| reads(s)) >= MOST * active) {
+        let text = format!("{:.0} workers of autovacuum ran, beside sessions that wait for the disk", vacuums.max);
+        signs.add("autovacuum_pressure", WEAK, Some(vacuums.evidence(format!("{:.0}", vacuums.max), "0", text)));
+    }
+    hidden_queue(facts, active, signs);
+}
+
+/// Connections of a MySQL that look idle while hardly one works: they may wait for a thread of the
+/// pool, or the app may hold them without a statement.
+fn hidden_queue(facts: &Facts<'_>, active: f64, signs: &mut Signs) {
+    let Some(sessions) = facts.sessions.as_ref().filter(|_| !facts.is_postgresql) else { return };
+    let is_idle = |of: &str, _: &str| of == "idle";
+    let idle = sessions.count(is_idle);
+    let is_calm = facts.idle.as_ref().is_none_or(|(idle, waiting, _)| idle + waiting > FULL) && !is_disk_full(facts);
+    let may_queue = facts.pool_queue.is_none() && !facts.has_no_pool;
+    if idle >= ASLEEP.max(ASLEEP_PER_ACTIVE * active) && is_calm && may_queue {
+        let text = format!(
+            "{idle:.0} sessions looked idle and {active:.0} worked: a queue in front of execution shows as Sleep"
+        );
+        signs.add("thread_pool_queue", FAIR, sessions.evidence(is_idle, "few", text));
+        let text = format!("{idle:.0} of the app's connections had no statement: it may wait for something else");
+        signs.add("connection_pool_exhausted", WEAK, sessions.evidence(is_idle, "few", text));
+    }
+}
+
+/// CPUs without idle time, and memory that runs short.
+fn by_cpus_and_memory(facts: &Facts<'_>, signs: &mut Signs) {
+    if let (Some((idle, waiting, evidence)), Some(runnable), Some(cpus)) = (&facts.idle, &facts.runnable, facts.cpus)
+        && idle + waiting <= FULL
+        && runnable.mean > cpus
+    {
+        signs.add("cpu_saturated", STRONG, Some(evidence.clone()));
+        let text = format!("{:.0} threads were running or runnable on {cpus:.0} CPUs", runnable.mean);
+        signs.add(
+            "cpu_saturated",
+            FAIR,
+            Some(runnable.evidence(format!("{:.0}", runnable.mean), "fewer than CPUs", text)),
+        );
+    }
+    if let (Some((rate, swapped)), Some((share, available))) = (&facts.swapped, &facts.available)
+        && *rate >= 1.0
+        && *share <= SHORT
+    {
+        signs.add("memory_pressure", STRONG, Some(swapped.clone()));
+        signs.add("memory_pressure", FAIR, Some(available.clone()));
+    }
+}

@@ -1,0 +1,119 @@
+//! Instants: what decides, what leaves two suspects, and that nothing conspicuous says nothing.
+
+use super::*;
+use crate::testing::{Judged as _, SyntheticRecording};
+use holdup_recording::rows::{Session, Thread};
+use holdup_recording::{Labels, rows::Sample};
+
+const S: i64 = 1_000_000_000;
+
+/// A host with 14 CPUs that idle for `idle` of the time and wait for `iowait` of it.
+fn host(idle: f64, iowait: f64) -> SyntheticRecording {
+    let busy = 14.0 * (1.0 - idle - iowait);
+    SyntheticRecording::new(3)
+        .gauge("host", "system_cpu_logical_count", &[], 14.0)
+        .gauge("host", "system_load_average_1m", &[], 588.0)
+        .gauge("host", "system_load_average_5m", &[], 540.0)
+        .gauge("host", "system_load_average_15m", &[], 400.0)
+        .counter("host", "system_cpu_time_seconds_total", &[("cpu_mode", "user")], busy)
+        .counter("host", "system_cpu_time_seconds_total", &[("cpu_mode", "idle")], 14.0 * idle)
+        .counter("host", "system_cpu_time_seconds_total", &[("cpu_mode", "iowait")], 14.0 * iowait)
+}
+
+/// With `count` threads of a MySQL asleep in `wchan`, seen once.
+fn asleep(made: SyntheticRecording, count: i64, wchan: &str) -> SyntheticRecording {
+    made.tables(|tables| {
+        tables.threads.rows.push(Thread {
+            observed_at: S,
+            source: "host".into(),
+            process: "mysqld".into(),
+            state: "D".into(),
+            wchan: Some(wchan.into()),
+            count,
+            ..Thread::default()
+        });
+        let labels = Labels::new([("state", "D")]);
+        let (metric, source) = ("system_threads".to_owned(), "host".into());
+        let value = count as f64;
+        tables.samples.rows.push(Sample { observed_at: S, metric, source, labels, value, ..Sample::default() });
+    })
+}
+
+fn sessions(made: SyntheticRecording, count: i64, true_state: &str, state: &str) -> SyntheticRecording {
+    made.tables(|tables| {
+        tables.sessions.present = true;
+        let labels = Labels::new([("true_state", true_state)]);
+        let (metric, source, value) = ("mysql_sessions".to_owned(), "mysql://pasted".into(), count as f64);
+        tables.samples.rows.push(Sample { observed_at: S, metric, source, labels, value, ..Sample::default() });
+        let first = tables.sessions.rows.len() as i64;
+        tables.sessions.rows.extend((first..first + count).map(|id| Session {
+            observed_at: S,
+            source: "mysql://pasted".into(),
+            session_id: id,
+            command: if true_state == "idle" { "Sleep" } else { "Query" }.into(),
+            true_state: true_state.into(),
+            state: (!state.is_empty()).then(|| state.into()),
+            ..Session::default()
+        }));
+    })
+}
+
+/// Verdict, first cause, all suspects, and the commands.
+fn judged(made: &SyntheticRecording) -> (Answer, Vec<String>, Vec<String>) {
+    let diagnosis = made.diagnose();
+    for piece in diagnosis.findings.iter().flat_map(|f| &f.evidence) {
+        assert!(piece.resolves(made.recording()), "{piece:?}");
+    }
+    let causes = diagnosis.findings.iter().map(|f| f.cause.clone()).collect();
+    let next = diagnosis.snapshot.map_or_else(Vec::new, |s| s.paste_next.into_iter().map(|n| n.command).collect());
+    (diagnosis.verdict, causes, next)
+}
+
+#[test]
+fn threads_that_remove_files_behind_a_lock_are_temporary_tables() {
+    let made = asleep(host(0.45, 0.005), 547, "unlinkat");
+    let (verdict, causes, next) = judged(&made);
+    assert_eq!((verdict, causes[0].as_str()), (Answer::Found, "on_disk_temporary_tables"));
+    assert!(next.len() <= 3 && next.iter().any(|command| command == "iostat -x 1 10"), "{next:?}");
+    let diagnosis = made.diagnose();
+    assert!(diagnosis.cleared.iter().any(|c| c.cause == "disk_saturated"), "idle CPUs counted no iowait");
+    // The server's own words make it surer.
+    let said = sessions(made.clone(), 24, "executing", "removing tmp table").diagnose();
+    assert!(said.findings[0].confidence > diagnosis.findings[0].confidence);
+}
+
+#[test]
+fn a_full_disk_leaves_two_suspects_and_the_command_that_decides() {
+    let full = host(0.0, 0.7).disk("vda", (10.0, 4_096.0, 10.0), (240.0, 8_192.0, 100.0));
+    let (verdict, causes, next) = judged(&asleep(full.clone(), 547, "unlinkat"));
+    assert_eq!(verdict, Answer::Undecided);
+    assert_eq!(causes.len(), 2, "{causes:?}");
+    assert!(causes.contains(&"disk_saturated".to_owned()) && causes.contains(&"on_disk_temporary_tables".to_owned()));
+    assert!(next.iter().any(|command| command == "iostat -x 1 10"), "{next:?}");
+    let reads = host(0.0, 0.7).disk("vda", (234.0, 15_000.0, 180.0), (45.0, 11_000.0, 36.0));
+    let (verdict, causes, next) = judged(&reads.setting("host", "block.vda.read_ahead_kb", "128"));
+    assert_eq!(
+        (verdict, causes),
+        (Answer::Undecided, vec!["readahead_too_large".into(), "working_set_exceeds_memory".into()])
+    );
+    assert_eq!(next[0], "blockdev --report; sar -B 1 10");
+}
+
+#[test]
+fn connections_that_look_idle_may_be_queued_and_a_queue_that_was_seen_is() {
+    let made = sessions(sessions(host(0.55, 0.0), 40, "idle", ""), 1, "executing", "Sending data");
+    let (verdict, causes, next) = judged(&made);
+    assert_eq!((verdict, causes[0].as_str()), (Answer::Undecided, "thread_pool_queue"));
+    assert!(next[0].contains("THREAD_POOL_GROUPS"), "{next:?}");
+    let without = made.clone().setting("mysql://pasted", "thread_handling", "one-thread-per-connection");
+    assert!(!judged(&without).1.contains(&"thread_pool_queue".to_owned()));
+    let seen = made.gauge("mysql://pasted", "mysql_thread_pool_queue_length", &[], 39.0);
+    let (verdict, causes, _) = judged(&seen);
+    assert_eq!((verdict, causes[0].as_str()), (Answer::Found, "thread_pool_queue"));
+}
+
+#[test]
+fn nothing_conspicuous_names_no_suspect() {
+    let quiet = sessions(host(0.9, 0.01), 3, "executing", "Sending data");
+    assert!(quiet.diagnose().snapshot.is_none());
+}
