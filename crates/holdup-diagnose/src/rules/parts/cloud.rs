@@ -185,3 +185,42 @@ pub(crate) fn space(case: &Case<'_>) -> Option<Evidence> {
     let text = format!("{least}{of} of storage were free at any time: the volume is not full");
     (free.least() > 0.0).then(|| free.evidence(case, least, "0, if the volume were full", text))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::rules::{by_cause, connection_limit, cpu_saturated, memory_pressure};
+    use crate::testing::{Judged as _, SyntheticRecording};
+
+    const LABELS: [(&str, &str); 1] = [("db_instance", "db")];
+
+    /// A volume whose operations take fifty times as long from 60 s on, and a figure of its instance.
+    fn volume(metric: &str, of: impl Fn(i64) -> f64) -> SyntheticRecording {
+        let mut made = SyntheticRecording::new(120).counted("cw", metric, &LABELS, of);
+        for direction in ["read", "write"] {
+            made = made.gauge("cw", &format!("aws_{direction}_iops"), &LABELS, 1_000.0).counted(
+                "cw",
+                &format!("aws_{direction}_latency_seconds"),
+                &LABELS,
+                |s| if s < 60 { 0.001 } else { 0.05 },
+            );
+        }
+        made
+    }
+
+    #[test]
+    fn room_clears_and_its_lack_leaves_the_question_open() {
+        let cpu = |busy: f64| volume("aws_cpu_utilization_ratio", move |_| busy).explains(&cpu_saturated::RULE);
+        assert_eq!((cpu(0.5), cpu(0.95)), (Some(0.0), None));
+        let connections = |of: fn(i64) -> f64| volume("aws_database_connections", of).explains(&connection_limit::RULE);
+        assert_eq!((connections(|s| 300.0 + (s % 40) as f64), connections(|_| 340.0)), (Some(0.0), None));
+        let memory = |free: f64| {
+            let made =
+                volume("aws_freeable_memory_bytes", move |_| free).setting("aws", "instance.memory_bytes", "64e9");
+            made.explains(&memory_pressure::RULE)
+        };
+        assert_eq!((memory(30e9), memory(1e9)), (Some(0.0), None));
+        // Without a database's volume to explain, a cloud's figures say nothing of a host.
+        let network = by_cause("network_bandwidth").unwrap();
+        assert_eq!(SyntheticRecording::new(20).requests(100, 50).explains(network), None);
+    }
+}
