@@ -1,6 +1,8 @@
 //! What host and servers did on average over the judged stretch, as far as recorded: the rows that
 //! `compare` puts side by side for two runs. It judges nothing.
 
+mod volume;
+
 use crate::case::Case;
 use crate::verdict::{Reading, round};
 use holdup_recording::metrics;
@@ -80,6 +82,7 @@ pub fn collect(case: &Case<'_>) -> Vec<Reading> {
         }
     }
     readings.disk(&view);
+    volume::read(&view, &mut readings);
     if let Some(rate) = statements_per_second(&view) {
         readings.put("statements per second", "statements/s", rate, Some(true));
     }

@@ -128,6 +128,11 @@ impl Flow {
         (recorded > 0.0 && at_any >= MOSTLY * recorded).then(|| (most.clone(), all.clone()))
     }
 
+    /// All levels of that unit in the recording, per second.
+    pub fn levels(&self, unit: Unit) -> Vec<f64> {
+        ceilings(self.series(unit), None).into_iter().map(|ceiling| ceiling.level).collect()
+    }
+
     /// Spread of that unit's rate in `window`: interquartile range over median.
     fn spread(&self, unit: Unit, window: Window) -> f64 {
         let within =

@@ -13,6 +13,7 @@ mod database;
 mod marks;
 mod overview;
 mod service;
+mod volume;
 
 pub use marks::{Mark, marks};
 pub use overview::{Lane, overview};
@@ -84,6 +85,9 @@ const SHOWN: &[(&str, &str, &str)] = &[
     ("samples", metrics::postgresql::STAT_TABLES_N_DEAD_TUP.name, "dead_rows"),
     ("samples", metrics::process::THREADS.name, "disk"),
     ("samples", "system_load_", "load_average"),
+    ("samples", metrics::aws::READ_THROUGHPUT_BYTES_PER_SECOND.name, "volume"),
+    ("samples", metrics::aws::READ_IOPS.name, "volume_operations"),
+    ("samples", metrics::aws::DISK_QUEUE_DEPTH.name, "volume_queue"),
 ];
 
 /// Links every piece of evidence of `diagnosis` to the chart that shows it.
@@ -102,7 +106,7 @@ const MOST_POINTS: usize = 2_000;
 /// All charts that have data, in the order in which a request meets what they show.
 pub fn charts(recording: &Recording) -> Vec<Chart> {
     let plot = Plot { recording, condensed: condensed(recording), start: recording.manifest.started_at };
-    let charts = vec![
+    let mut charts = vec![
         Chart { id: "rate", title: "Offered and achieved rate", unit: "requests/s", log: false, series: plot.rates() },
         Chart {
             id: "response",
@@ -242,6 +246,7 @@ pub fn charts(recording: &Recording) -> Vec<Chart> {
             ]),
         },
     ];
+    charts.extend(plot.volume());
     charts.into_iter().filter(|c| c.series.iter().any(|s| s.y.iter().any(Option::is_some))).collect()
 }
 

@@ -29,9 +29,12 @@ struct Day {
     /// The instance class, and bytes a second that it sustains.
     class: &'static str,
     level: f64,
+    /// After the fix: nothing waits, and the demand is what it is.
+    is_fixed: bool,
 }
 
-const INCIDENT: Day = Day { burst: BURST, has_latencies: true, class: "db.r5.2xlarge", level: 213e6 };
+const INCIDENT: Day = Day { burst: BURST, has_latencies: true, class: "db.r5.2xlarge", level: 213e6, is_fixed: false };
+const AFTERWARDS: Day = Day { class: "db.r5.4xlarge", level: 325e6, is_fixed: true, ..INCIDENT };
 
 fn wave(minute: usize, period: f64) -> f64 {
     (TAU * minute as f64 / period).sin()
@@ -39,12 +42,13 @@ fn wave(minute: usize, period: f64) -> f64 {
 
 impl Day {
     fn is_slow(&self, minute: usize) -> bool {
-        (QUIET..QUIET + self.burst + BASELINE).contains(&minute)
+        !self.is_fixed && (QUIET..QUIET + self.burst + BASELINE).contains(&minute)
     }
 
     /// Bytes a second, reads and writes together, a per cent off as a minute's mean is.
     fn moved(&self, minute: usize) -> f64 {
         let level = match minute {
+            _ if self.is_fixed => self.level * (1.0 + 0.2 * wave(minute, 9.3)),
             _ if !self.is_slow(minute) => 90e6 * (1.0 + 0.4 * wave(minute, 57.0)),
             _ if minute < QUIET + self.burst => 443e6,
             _ => self.level,
@@ -53,7 +57,7 @@ impl Day {
     }
 
     fn operations(&self, minute: usize) -> f64 {
-        (if self.is_slow(minute) { 15_000.0 } else { 6_000.0 }) * (1.0 + 0.25 * wave(minute, 11.3))
+        (if self.is_slow(minute) || self.is_fixed { 15_000.0 } else { 6_000.0 }) * (1.0 + 0.25 * wave(minute, 11.3))
     }
 
     /// What the commands print, in a folder; every 41st minute of a metric is missing, each metric's at another time.
@@ -160,6 +164,44 @@ fn the_ceiling_is_named_with_its_burst_and_iops_are_cleared() {
     for (bound, minute) in [("from_s", QUIET), ("to_s", QUIET + BURST)] {
         let at = burst["window"][bound].as_f64().unwrap();
         assert!((at - 60.0 * minute as f64).abs() <= 150.0, "{bound}: {burst:#}");
+    }
+}
+
+#[test]
+fn the_report_draws_the_sum_of_reads_and_writes_beside_its_limits() {
+    let dir = tempfile::tempdir().unwrap();
+    INCIDENT.verdict(dir.path());
+    let done = finish(holdup(["report", "d"]).current_dir(dir.path()), 60);
+    assert_eq!(done.code(), Some(0), "{}", done.stderr);
+    let report = std::fs::read_to_string(dir.path().join("d/report.html")).unwrap();
+    for part in [
+        "Volume: bytes read, and written on top",
+        "read + write",
+        "limit: baseline of a db.r5.2xlarge started before 3 December 2019",
+        "limit: burst of a db.r5.2xlarge started before 3 December 2019",
+        "Volume: operations in the queue",
+    ] {
+        assert!(report.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn before_and_after_are_compared_by_the_volumes_figures() {
+    let dir = tempfile::tempdir().unwrap();
+    let (before, after) = (dir.path().join("before"), dir.path().join("after"));
+    for (folder, day) in [(&before, &INCIDENT), (&after, &AFTERWARDS)] {
+        std::fs::create_dir(folder).unwrap();
+        day.verdict(folder);
+    }
+    let done = finish(holdup(["compare", "before/d", "after/d", "--all"]).current_dir(dir.path()), 60);
+    for row in [
+        "volume: bytes read and written per second",
+        "volume: reads and writes per second",
+        "volume: operations in the queue",
+        "volume: time of a read",
+        "volume: time of a write",
+    ] {
+        assert!(done.stdout.contains(row), "{row}: {}{}", done.stdout, done.stderr);
     }
 }
 
