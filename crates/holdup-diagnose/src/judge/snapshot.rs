@@ -28,6 +28,9 @@ const COMMANDS: usize = 3;
 /// A suspect with less than this share (0-1) of the first one's confidence is not its rival.
 const RIVALS: f64 = 0.4;
 
+/// With more readings of the same thing the recording has a past, and what changed in it matters.
+const INSTANTS: usize = 5;
+
 /// How a sentence begins that clears a cause.
 const NOT: &str = "Not ";
 
@@ -42,9 +45,12 @@ pub(super) struct Judgement {
     pub report: SnapshotReport,
 }
 
-/// Judges an instant; none if nothing stands out in it.
+/// Judges an instant; none if nothing stands out in it, or if it is a longer time.
 pub(super) fn judge(case: &Case<'_>) -> Option<Judgement> {
     let facts = Facts::read(case);
+    if facts.instants() > INSTANTS {
+        return None;
+    }
     let mut found = suspects(&facts);
     let first = found.first()?.confidence;
     found.retain(|suspect| suspect.confidence >= RIVALS * first);

@@ -116,6 +116,18 @@ impl<'c> Facts<'c> {
         }
     }
 
+    /// How often the same thing was read at most. Rates are left out: one output may have many.
+    pub fn instants(&self) -> usize {
+        const READ: [&str; 4] = [
+            metrics::host::LOAD_AVERAGE_1M.name,
+            metrics::host::THREADS.name,
+            metrics::tcp::ACCEPT_QUEUE_LENGTH.name,
+            metrics::mysql::THREAD_POOL_QUEUE_LENGTH.name,
+        ];
+        let series = READ.iter().flat_map(|metric| self.view.index.series(metric, &[]));
+        series.map(|(_, points)| points.len()).max().unwrap_or(0).max(self.view.session_instants())
+    }
+
     /// Whether sleeping threads wait for a lock of the kernel and not for a disk: a CPU that idles
     /// while a thread waits for a disk counts that time as iowait. Unknown if CPUs have no idle time.
     pub fn is_no_disk_waited_for(&self) -> bool {
