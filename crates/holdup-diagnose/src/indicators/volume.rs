@@ -17,19 +17,19 @@ pub(super) fn read(view: &View<'_>, readings: &mut Readings) {
     // At a limit more is moved after it was raised, and less after the demand fell: neither is
     // better by itself.
     if let Some(moved) = flow.mean(Unit::Bytes, view.window) {
-        readings.put("volume: bytes read and written per second", "MB/s", moved / 1e6, None);
+        readings.put("volume, throughput", "MB/s", moved / 1e6, None);
     }
     let operations = flow.mean(Unit::Operations, view.window);
     if let Some(operations) = operations {
-        readings.put("volume: reads and writes per second", "operations/s", operations, None);
+        readings.put("volume, operations", "operations/s", operations, None);
     }
     let queued = flow.queued(view.window);
     if let Some(queued) = queued {
-        readings.put("volume: operations in the queue", "operations", queued, Some(false));
+        readings.put("volume, queue", "operations", queued, Some(false));
     }
     let latencies = [
-        ("volume: time of a read", metrics::aws::READ_LATENCY.name),
-        ("volume: time of a write", metrics::aws::WRITE_LATENCY.name),
+        ("volume, wait of a read", metrics::aws::READ_LATENCY.name),
+        ("volume, wait of a write", metrics::aws::WRITE_LATENCY.name),
     ];
     let mut has_latencies = false;
     for (name, metric) in latencies {
@@ -39,7 +39,7 @@ pub(super) fn read(view: &View<'_>, readings: &mut Readings) {
         }
     }
     if let (false, Some(queued), Some(operations)) = (has_latencies, queued, operations.filter(|n| *n > 0.0)) {
-        readings.put("volume: time of an operation", "ms", queued / operations * 1e3, Some(false));
+        readings.put("volume, wait of an operation", "ms", queued / operations * 1e3, Some(false));
     }
     if let Ok(load) = view.gauge(LOAD, &[], "") {
         readings.put("database load by Performance Insights", "sessions", load.mean, Some(false));

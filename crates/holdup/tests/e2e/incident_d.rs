@@ -195,11 +195,11 @@ fn before_and_after_are_compared_by_the_volumes_figures() {
     }
     let done = finish(holdup(["compare", "before/d", "after/d", "--all"]).current_dir(dir.path()), 60);
     for row in [
-        "volume: bytes read and written per second",
-        "volume: reads and writes per second",
-        "volume: operations in the queue",
-        "volume: time of a read",
-        "volume: time of a write",
+        "volume, throughput",
+        "volume, operations",
+        "volume, queue",
+        "volume, wait of a read",
+        "volume, wait of a write",
     ] {
         assert!(done.stdout.contains(row), "{row}: {}{}", done.stdout, done.stderr);
     }
