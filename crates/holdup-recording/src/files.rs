@@ -3,7 +3,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 /// Largest file with a password, a token or certificates.
@@ -31,7 +31,8 @@ pub fn open(path: &Path) -> io::Result<File> {
 
 /// Whether it is a descriptor that this process was started with.
 fn is_handed_over(path: &Path) -> bool {
-    path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd") || path == Path::new("/dev/stdin")
+    let is_in = |folder: &str| path.parent() == Some(Path::new(folder));
+    is_in("/dev/fd") || is_in("/proc/self/fd") || path == Path::new("/dev/stdin")
 }
 
 /// Reads an input of at most `most` bytes.
@@ -101,41 +102,17 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     written
 }
 
-/// Creates `dir` and missing parents, or accepts an existing directory of this account.
-///
-/// # Errors
-/// Also if it belongs to another user, or is reached by another user's link.
-pub fn create_dir(dir: &Path) -> io::Result<()> {
-    folders().recursive(true).create(dir)?;
-    // The link itself, if it is one, and its target.
-    for found in [fs::symlink_metadata(dir)?, fs::metadata(dir)?] {
-        if found.uid() != account() {
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, FOREIGN));
-        }
-    }
-    Ok(())
-}
-
 /// Creates `dir`, which must not exist: of several processes that try at the same time, one
 /// succeeds.
 ///
 /// # Errors
 /// Also if something with that name exists.
 pub fn create_new_dir(dir: &Path) -> io::Result<()> {
-    folders().create(dir)
+    DirBuilder::new().mode(if account() == 0 { 0o700 } else { 0o777 }).create(dir)
 }
-
-fn folders() -> DirBuilder {
-    let mut builder = DirBuilder::new();
-    builder.mode(if account() == 0 { 0o700 } else { 0o777 });
-    builder
-}
-
-const FOREIGN: &str =
-    "it belongs to another user, who could read or redirect the files; name your own directory with -o";
 
 /// The account that will own the files.
-fn account() -> u32 {
+pub(crate) fn account() -> u32 {
     // SAFETY: geteuid(2) takes nothing, touches no memory and always succeeds.
     unsafe { libc::geteuid() }
 }
@@ -145,6 +122,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use super::*;
+    use crate::folder::Folder;
 
     #[test]
     fn links_are_not_written_through() {
@@ -164,8 +142,8 @@ mod tests {
     fn what_root_makes_is_roots_alone() {
         let dir = tempfile::tempdir().unwrap();
         let inside = dir.path().join("a/b");
-        create_dir(&inside).unwrap();
-        create_dir(&inside).unwrap();
+        Folder::create(&inside).unwrap();
+        Folder::create(&inside).unwrap();
         let file = inside.join("f");
         create(&file).unwrap();
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;

@@ -22,6 +22,7 @@ pub mod clock;
 pub mod condensed;
 pub mod duration;
 pub mod files;
+pub mod folder;
 pub mod hlog;
 pub mod labels;
 pub mod manifest;

@@ -21,6 +21,7 @@ use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 
 use crate::files;
+use crate::folder::Folder;
 use crate::table::{Row, parquet_schema};
 
 /// Rows of a row group in a finished table: enough for columns to compress, few enough to buffer.
@@ -52,6 +53,16 @@ pub enum SegmentError {
         /// The reason.
         source: ParquetError,
     },
+}
+
+impl SegmentError {
+    /// The same error of a file in `folder`, with the folder as the user named it.
+    pub(crate) fn shown(self, folder: &Folder) -> Self {
+        match self {
+            Self::Io { path, source } => Self::Io { path: folder.shown(&path), source },
+            Self::Parquet { path, source } => Self::Parquet { path: folder.shown(&path), source },
+        }
+    }
 }
 
 fn io<T>(path: &Path, result: std::io::Result<T>) -> Result<T, SegmentError> {

@@ -21,6 +21,7 @@ pub use self::queue::{RowSink, Tap};
 pub use self::room::Limits;
 use self::room::{Reserve, Room};
 use crate::files;
+use crate::folder::Folder;
 use crate::manifest::{MANIFEST, Manifest, RunState};
 use crate::metrics;
 use crate::priority::give_way;
@@ -70,7 +71,7 @@ pub fn write_table<R: Row>(dir: &Path, rows: impl IntoIterator<Item = Vec<R>>) -
 
 /// A recording being written.
 pub struct Recorder {
-    dir: PathBuf,
+    folder: Arc<Folder>,
     sink: RowSink,
     writer: Option<JoinHandle<Flush>>,
     notices: Arc<Notices>,
@@ -92,15 +93,17 @@ impl Recorder {
     /// If `dir` is not empty, another recording is being started in it, or it cannot be written;
     /// nothing is left behind then.
     pub fn create_within(limits: Limits, dir: &Path, manifest: &Manifest) -> Result<Self, RecordError> {
-        if fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some()) || dir.is_file() {
+        if dir.is_file() {
             return Err(RecordError::Occupied(dir.to_owned()));
         }
         let is_new = !dir.exists();
-        claim(dir)?;
-        let started = Self::start(limits, dir, manifest);
+        let folder = Folder::create(dir).map_err(|source| RecordError::NotCreated { path: dir.to_owned(), source })?;
+        claim(&folder)?;
+        let folder = Arc::new(folder);
+        let started = Self::start(limits, &folder, manifest);
         if started.is_err() {
-            let _ = fs::remove_file(dir.join(MANIFEST));
-            let _ = fs::remove_dir(dir.join(SEGMENTS));
+            let _ = fs::remove_file(folder.place().join(MANIFEST));
+            let _ = fs::remove_dir(folder.place().join(SEGMENTS));
             if is_new {
                 let _ = fs::remove_dir(dir);
             }
@@ -108,24 +111,25 @@ impl Recorder {
         started.map_err(|source| RecordError::Io { path: dir.to_owned(), source })
     }
 
-    fn start(limits: Limits, dir: &Path, manifest: &Manifest) -> io::Result<Self> {
-        Room::new(dir, limits).check()?;
-        let reserve = Reserve::create(dir)?;
-        manifest.write(dir)?;
+    fn start(limits: Limits, folder: &Arc<Folder>, manifest: &Manifest) -> io::Result<Self> {
+        let dir = folder.place();
+        Room::new(&dir, limits).check()?;
+        let reserve = Reserve::create(&dir)?;
+        manifest.write(&dir)?;
         let (sender, receiver) = mpsc::channel();
         let (memory, notices) = (Memory::new(limits.memory_bytes), Arc::new(Notices::default()));
-        let flush = Flush::new(dir, limits, Arc::clone(&memory), Arc::clone(&notices));
+        let flush = Flush::new(folder, limits, Arc::clone(&memory), Arc::clone(&notices));
         let writer = std::thread::Builder::new().name("recording".to_owned()).spawn(move || {
             give_way();
             flush.run(&receiver)
         })?;
         let sink = RowSink { sender, memory, tap: None };
-        Ok(Self { dir: dir.to_owned(), sink, writer: Some(writer), notices, reserve })
+        Ok(Self { folder: Arc::clone(folder), sink, writer: Some(writer), notices, reserve })
     }
 
-    /// Its directory.
-    pub fn dir(&self) -> &Path {
-        &self.dir
+    /// Its directory. Open files in it by [`Folder::place`].
+    pub fn folder(&self) -> Arc<Folder> {
+        Arc::clone(&self.folder)
     }
 
     /// Passes all rows that are pushed through later handles to `tap`.
@@ -156,7 +160,8 @@ impl Recorder {
     pub fn finish(mut self, mut manifest: Manifest, state: RunState) -> Result<Manifest, RecordError> {
         let _ = self.sink.sender.send(Message::Finish);
         let flush = self.writer.take().and_then(|writer| writer.join().ok());
-        let dir = self.dir;
+        let folder = self.folder;
+        let dir = folder.place();
         drop(self.reserve);
         manifest.ended_at = Some(crate::clock::now_ns());
         manifest.state = state;
@@ -164,7 +169,7 @@ impl Recorder {
             manifest.state = RunState::Interrupted;
             let _ = manifest.write(&dir);
             let source = io::Error::other("the thread that writes it failed; please report this");
-            return Err(RecordError::Io { path: dir, source });
+            return Err(RecordError::Io { path: folder.path().to_owned(), source });
         };
         if flush.has_failed() {
             // The reserve's room goes to the manifest first, then to the last rows.
@@ -176,9 +181,9 @@ impl Recorder {
         manifest.coverage.extend(flush.coverage());
         let written = manifest.write(&dir);
         if let Some(error) = flush.take_error() {
-            return Err(error.into());
+            return Err(error.shown(&folder).into());
         }
-        let io = |source| RecordError::Io { path: dir.clone(), source };
+        let io = |source| RecordError::Io { path: folder.path().to_owned(), source };
         written.map_err(io)?;
         // Segments that cannot be merged for lack of room are readable as they are.
         match merge_all(&dir, true) {
@@ -186,7 +191,7 @@ impl Recorder {
             Err(trouble) => {
                 manifest.state = RunState::Interrupted;
                 let _ = manifest.write(&dir);
-                return Err(trouble.into());
+                return Err(trouble.shown(&folder).into());
             }
         }
         let _ = fs::remove_dir(dir.join(SEGMENTS));
@@ -197,22 +202,24 @@ impl Recorder {
     }
 }
 
-/// Claims `dir` for one recording: if several try at the same time, only one creates the folder of
-/// segments, which is atomic, and the others are refused.
-fn claim(dir: &Path) -> Result<(), RecordError> {
-    let io = |source| RecordError::NotCreated { path: dir.to_owned(), source };
-    files::create_dir(dir).map_err(io)?;
+/// Claims `folder` for one recording: if several try at the same time, only one creates the folder
+/// of segments, which is atomic, and the others are refused.
+fn claim(folder: &Folder) -> Result<(), RecordError> {
+    let occupied = || RecordError::Occupied(folder.path().to_owned());
+    let dir = folder.place();
+    let io = |source| RecordError::NotCreated { path: folder.path().to_owned(), source };
+    if fs::read_dir(&dir).map_err(io)?.next().is_some() {
+        return Err(occupied());
+    }
     match files::create_new_dir(&dir.join(SEGMENTS)) {
         Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            return Err(RecordError::Occupied(dir.to_owned()));
-        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(occupied()),
         Err(error) => return Err(io(error)),
     }
     // A recording that began and ended since `dir` was checked no longer has such a folder.
     if dir.join(MANIFEST).exists() {
         let _ = fs::remove_dir(dir.join(SEGMENTS));
-        return Err(RecordError::Occupied(dir.to_owned()));
+        return Err(occupied());
     }
     Ok(())
 }

@@ -121,9 +121,10 @@ impl History {
         let dir = self.dir.join(format!("{now}"));
         let recorder = Recorder::create(&dir, &manifest).map_err(Failure::unusable)?;
         recorder.sink().push(Batch { statements: rows, ..Batch::default() });
+        let folder = recorder.folder();
         let mut manifest = recorder.finish(manifest, RunState::Complete).map_err(Failure::unusable)?;
         manifest.ended_at = Some(last.max(first));
-        manifest.write(&dir).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))
+        manifest.write(&folder.place()).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))
     }
 }
 

@@ -15,6 +15,7 @@ use holdup_load::engine::{Engine, Outputs};
 use holdup_load::scenario::{RateOf, Scenario, WarmUp};
 use holdup_load::schedule::Share;
 use holdup_load::stats::{Live, Second};
+use holdup_recording::folder::Folder;
 use holdup_recording::hlog::Interval;
 use holdup_recording::manifest::{Host, LoadFacts, Threshold, Totals};
 use holdup_recording::priority::give_way;
@@ -61,6 +62,8 @@ pub struct Session<'a> {
 pub struct Recorded {
     /// The recording, as it is on disk.
     pub recording: Recording,
+    /// Its directory, for further files.
+    pub folder: Arc<Folder>,
     /// Whether it was stopped early.
     pub interrupted: bool,
     /// The reason the recording was cut off, e.g. a full disk.
@@ -172,6 +175,7 @@ pub fn record_to(
     manifest.load = session.scenario.zip(engine.as_ref()).map(|(scenario, engine)| load_facts(scenario, engine));
     let _recording = stop::Recording::begin();
     let mut recorder = Recorder::create_within(session.limits, session.dir, &manifest).map_err(Failure::unusable)?;
+    let folder = recorder.folder();
     if let Some(slow) = slow {
         recorder.tap(Arc::new(move |rows| slow.note(rows)));
     }
@@ -196,10 +200,12 @@ pub fn record_to(
     let Ending { interrupted, failed, played } = outcome?;
     // Opened without rows of samples and statements, so that a day on a busy host does not need a
     // day's rows in memory.
-    let recording = Recording::open_condensed(session.dir).map_err(Failure::unusable)?;
+    let mut recording =
+        Recording::open_condensed(&folder.place()).map_err(|e| Failure::Unusable(folder.shown(&e.to_string())))?;
+    recording.dir = folder.current();
     // A load that its own objective ended did what it was asked to do.
     let is_aborted = recording.manifest.load.as_ref().is_some_and(|load| load.aborted.is_some());
-    Ok(Recorded { recording, interrupted: interrupted && !is_aborted, trouble, failed, played })
+    Ok(Recorded { recording, folder, interrupted: interrupted && !is_aborted, trouble, failed, played })
 }
 
 fn put_load_on(
@@ -213,7 +219,8 @@ fn put_load_on(
 ) -> Result<Ending, Failure> {
     // The planned phases; the exact ones follow at the end. A recording that is cut off has these.
     manifest.phases = engine.phases(clock::now_ns());
-    if let Err(error) = manifest.write(session.dir) {
+    let dir = recorder.folder().place();
+    if let Err(error) = manifest.write(&dir) {
         progress.warn(&format!("the phases are not in the manifest yet: {error}"));
     }
     let live = Live::default();
@@ -226,7 +233,7 @@ fn put_load_on(
     if let Some(text) = ways.announcement() {
         progress.say(&text);
     }
-    let (dir, started) = (session.dir.to_owned(), UNIX_EPOCH + Duration::from_nanos(clock::now_ns().unsigned_abs()));
+    let (written_to, started) = (dir.clone(), UNIX_EPOCH + Duration::from_nanos(clock::now_ns().unsigned_abs()));
     let histograms = std::thread::spawn(move || {
         give_way();
         let mut seconds = seconds.into_iter().inspect(|second: &Second| {
@@ -234,7 +241,7 @@ fn put_load_on(
             objectives.iter_mut().for_each(|objectives| objectives.second(second));
             let _ = shown.send(Moment::from_second(second));
         });
-        let written = hlog::write(&dir, started, seconds.by_ref().flat_map(intervals));
+        let written = hlog::write(&written_to, started, seconds.by_ref().flat_map(intervals));
         // A full disk ends the histograms; the other outputs go on.
         seconds.for_each(drop);
         (written, objectives.map(Objectives::finish).unwrap_or_default())
@@ -268,7 +275,7 @@ fn put_load_on(
     }
     if let Some(search) = &summary.search {
         let text = serde_json::to_string(search).map_err(Failure::unusable)?;
-        if let Err(error) = files::replace(&session.dir.join(SEARCH), text.as_bytes()) {
+        if let Err(error) = files::replace(&dir.join(SEARCH), text.as_bytes()) {
             progress.say(&format!("failed to write {SEARCH}: {error}"));
         }
     }

@@ -2,7 +2,9 @@
 //! as possible and are written with the next ones. It is reported, and appears as a gap among the
 //! events and in the coverage.
 
-use std::path::{Path, PathBuf};
+#[cfg(test)]
+use std::path::Path;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,6 +14,7 @@ use std::time::Instant;
 use super::FLUSH_EVERY;
 use super::queue::{Memory, Message};
 use super::room::{Limits, Room};
+use crate::folder::Folder;
 use crate::labels::Labels;
 use crate::manifest::{Coverage, CoverageState};
 use crate::priority::give_way;
@@ -80,6 +83,8 @@ impl Merger {
 
 /// Rows that are not on disk yet, and the results of earlier writes.
 pub(super) struct Flush {
+    folder: Arc<Folder>,
+    /// Where the folder's files are opened.
     dir: PathBuf,
     room: Room,
     memory: Arc<Memory>,
@@ -92,6 +97,8 @@ pub(super) struct Flush {
     failed_writes: u64,
     trouble: Option<Trouble>,
     last_error: Option<SegmentError>,
+    /// What happened to the directory, once something did.
+    moved: Option<String>,
     /// Lost rows that an event has reported.
     lost_reported: u64,
     merge_from: u64,
@@ -99,10 +106,12 @@ pub(super) struct Flush {
 }
 
 impl Flush {
-    pub(super) fn new(dir: &Path, limits: Limits, memory: Arc<Memory>, notices: Arc<Notices>) -> Self {
+    pub(super) fn new(folder: &Arc<Folder>, limits: Limits, memory: Arc<Memory>, notices: Arc<Notices>) -> Self {
+        let dir = folder.place();
         Self {
-            dir: dir.to_owned(),
-            room: Room::new(dir, limits),
+            folder: Arc::clone(folder),
+            room: Room::new(&dir, limits),
+            dir,
             memory,
             notices,
             number: 0,
@@ -112,6 +121,7 @@ impl Flush {
             failed_writes: 0,
             trouble: None,
             last_error: None,
+            moved: None,
             lost_reported: 0,
             merge_from: 0,
             merger: None,
@@ -155,6 +165,7 @@ impl Flush {
 
     fn write(&mut self, checked: Result<(), SegmentError>) {
         self.tell_of_lost();
+        self.tell_of_move();
         self.number += 1;
         self.writes += 1;
         match checked.and_then(|()| self.pending.write_segments(&self.dir, self.number)) {
@@ -163,6 +174,7 @@ impl Flush {
                 self.recovered();
             }
             Err(error) => {
+                let error = error.shown(&self.folder);
                 // Some tables may be on disk already.
                 let left = self.pending.bytes().min(self.pending_bytes);
                 self.memory.give_back(self.pending_bytes - left);
@@ -215,11 +227,27 @@ impl Flush {
         self.notices.add(text);
     }
 
+    /// The path no longer leads to the directory: a user has renamed, replaced or removed it.
+    fn tell_of_move(&mut self) {
+        if self.moved.is_some() {
+            return;
+        }
+        if let Some(text) = self.folder.moved() {
+            self.event("moved", &text, Labels::none());
+            self.notices.add(text.clone());
+            self.moved = Some(text);
+        }
+    }
+
     fn gap(&mut self, text: &str, labels: Labels) {
+        self.event("gap", text, labels);
+    }
+
+    fn event(&mut self, kind: &str, text: &str, labels: Labels) {
         self.pending.events.push(Event {
             observed_at: crate::clock::now_ns(),
             source: SOURCE.to_owned(),
-            kind: "gap".to_owned(),
+            kind: kind.to_owned(),
             text: text.to_owned(),
             labels,
         });
@@ -283,7 +311,7 @@ impl Flush {
     }
 
     fn name(&self) -> String {
-        self.dir.display().to_string()
+        self.folder.path().display().to_string()
     }
 
     /// The error that keeps rows in memory, if there are any.
@@ -299,7 +327,12 @@ impl Flush {
     pub(super) fn coverage(&self) -> Option<Coverage> {
         let lost = self.memory.lost_rows() + if self.has_failed() { self.pending.len() as u64 } else { 0 };
         if self.failed_writes == 0 && lost == 0 {
-            return None;
+            let why = self.moved.clone()?;
+            return Some(Coverage {
+                why: Some(why),
+                reads_total: self.writes,
+                ..Coverage::with_parts(SOURCE, Vec::new()).remove(0)
+            });
         }
         let error = self.last_error.as_ref().map_or_else(String::new, |error| format!("; the last: {error}"));
         let (failed, all) = (self.failed_writes, self.writes);
@@ -325,7 +358,8 @@ mod tests {
     fn segments_to_merge_are_looked_for_now_and_then() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join(SEGMENTS)).unwrap();
-        let mut flush = Flush::new(dir.path(), Limits::default(), Memory::new(1 << 20), Arc::default());
+        let folder = Arc::new(Folder::create(dir.path()).unwrap());
+        let mut flush = Flush::new(&folder, Limits::default(), Memory::new(1 << 20), Arc::default());
         let mut most = 0;
         let mut looks = Vec::new();
         for _ in 0..200 {
@@ -351,7 +385,8 @@ mod tests {
     fn one_thread_merges_all() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join(SEGMENTS)).unwrap();
-        let mut flush = Flush::new(dir.path(), Limits::default(), Memory::new(1 << 20), Arc::default());
+        let folder = Arc::new(Folder::create(dir.path()).unwrap());
+        let mut flush = Flush::new(&folder, Limits::default(), Memory::new(1 << 20), Arc::default());
         for _ in 0..3 {
             flush.number += MERGE_EVERY;
             flush.merge_some();
@@ -370,7 +405,8 @@ mod tests {
     fn a_merge_holds_up_no_flush() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join(SEGMENTS)).unwrap();
-        let mut flush = Flush::new(dir.path(), Limits::default(), Memory::new(1 << 20), Arc::default());
+        let folder = Arc::new(Folder::create(dir.path()).unwrap());
+        let mut flush = Flush::new(&folder, Limits::default(), Memory::new(1 << 20), Arc::default());
         let names = || segment::segments(dir.path(), "samples");
         for _ in 0..64 {
             flush.pending.samples = vec![Sample { source: "host".into(), ..Sample::default() }; 5_000];

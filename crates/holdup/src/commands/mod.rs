@@ -212,8 +212,15 @@ fn judge(recorded: &Recorded) -> (Diagnosis, Result<(), Failure>) {
     let recording = &recorded.recording;
     let diagnosis = diagnose(recording, None);
     let name = recording.manifest.name.as_str();
-    let reported = Report::new(name, &[(name, recording, &diagnosis)], None).write(&recording.dir.join(REPORT));
-    (diagnosis, reported)
+    let path = recorded.folder.place().join(REPORT);
+    let reported = Report::new(name, &[(name, recording, &diagnosis)], None).write(&path);
+    (
+        diagnosis,
+        reported.map_err(|failure| match failure {
+            Failure::Unusable(why) => Failure::Unusable(recorded.folder.shown(&why)),
+            other => other,
+        }),
+    )
 }
 
 /// How often a demonstration is repeated because this machine was stalled or overloaded.

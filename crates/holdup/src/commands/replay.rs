@@ -242,10 +242,10 @@ impl Args {
         let recorded = session::record(&self.session(scenario, dir), progress, stop)?;
         let mut facts = facts.clone();
         facts.played = recorded.played;
-        let path = dir.join(REPLAY);
+        let path = recorded.folder.place().join(REPLAY);
         let text = serde_json::to_string_pretty(&facts).map_err(Failure::unusable)?;
         files::replace(&path, text.as_bytes())
-            .map_err(|why| Failure::Unusable(format!("{}: {why}", path.display())))?;
+            .map_err(|why| Failure::Unusable(format!("{}: {why}", dir.join(REPLAY).display())))?;
         for line in facts.played.iter().flat_map(crate::replay::PlayedFacts::lines) {
             progress.say(&line);
         }

@@ -179,7 +179,7 @@ impl Outputs {
         }
         for (format, opened) in std::mem::take(&mut self.opened) {
             let written = match format {
-                Format::Hlog => std::fs::read(dir.join(HLOG))
+                Format::Hlog => std::fs::read(recorded.folder.place().join(HLOG))
                     .map_err(|e| format!("failed to read {HLOG} of the recording: {e}"))
                     .and_then(|bytes| opened.write(&bytes)),
                 _ => {

@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use holdup_recording::files;
+use holdup_recording::folder::Folder;
 use serde::{Deserialize, Serialize};
 
 use crate::commands::LARGEST_BYTES;
@@ -56,11 +57,10 @@ impl Interleave {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn write(&self, folder: &Path) -> Result<(), Failure> {
-        let file = folder.join(INTERLEAVE);
+    pub fn write(&self, folder: &Folder) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(self).map_err(Failure::unusable)?;
-        files::replace(&file, (text + "\n").as_bytes())
-            .map_err(|error| Failure::Unusable(format!("{}: {error}", file.display())))
+        files::replace(&folder.place().join(INTERLEAVE), (text + "\n").as_bytes())
+            .map_err(|error| Failure::Unusable(format!("{}: {error}", folder.path().join(INTERLEAVE).display())))
     }
 }
 

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use holdup_load::scenario::Target;
+use holdup_recording::folder::Folder;
 use holdup_recording::{files, secret};
 
 use crate::commands::secret_values::value;
@@ -89,13 +90,13 @@ impl SwitchArgs {
         what: &str,
         command: Option<&str>,
         target: &Target,
-        dir: &Path,
+        dir: &Folder,
         stop: &AtomicBool,
     ) -> Result<(), Failure> {
-        let log = dir.join(LOG);
+        let log = dir.place().join(LOG);
         let begun = log.metadata().map_or(0, |file| file.len());
         if let Some(command) = command {
-            self.run(what, command, &log, begun, stop)?;
+            self.run(what, command, (&log, &dir.path().join(LOG)), begun, stop)?;
         }
         let of_target = || Ready::Tcp(format!("{}:{}", bracketed(&target.host), target.port));
         let ready = self.ready.clone().unwrap_or_else(of_target);
@@ -113,12 +114,19 @@ impl SwitchArgs {
         pause(self.settle, stop)
     }
 
-    fn run(&self, what: &str, command: &str, log: &Path, begun: u64, stop: &AtomicBool) -> Result<(), Failure> {
+    fn run(
+        &self,
+        what: &str,
+        command: &str,
+        (log, shown): (&Path, &Path),
+        begun: u64,
+        stop: &AtomicBool,
+    ) -> Result<(), Failure> {
         let failed = |why: String| Failure::Unusable(format!("the command for {what} {why}"));
         let file = files::append(log);
         let file = file.and_then(|file| Ok((file.try_clone()?, file)));
         let (errors, output) =
-            file.map_err(|error| failed(format!("has no file for its output: {}: {error}", log.display())))?;
+            file.map_err(|error| failed(format!("has no file for its output: {}: {error}", shown.display())))?;
         let mut shell = Command::new("sh");
         // Its own process group: Ctrl-C is for holdup, not for the servers that the command has
         // started.

@@ -142,7 +142,7 @@ fn nothing_is_written_through_what_belongs_to_another() {
     std::fs::create_dir(&ours).unwrap();
     symlink(&ours, &planted).unwrap();
     std::os::unix::fs::lchown(&planted, Some(65_534), Some(65_534)).unwrap();
-    for out in ["theirs", "link", "planted"] {
+    for out in ["theirs", "link", "planted", "planted/inside", "planted/in/side"] {
         let done = record(dir.path(), out);
         assert_eq!(done.code(), Some(2), "{out}: {}", done.stdout);
         assert!(done.stderr.contains("another user") && done.stderr.contains("-o"), "{out}: {}", done.stderr);

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use holdup_compare::capacity::{self, Run};
 use holdup_diagnose::diagnose;
 use holdup_load::scenario::Scenario;
+use holdup_recording::folder::Folder;
 use holdup_recording::{Recording, clock, files};
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +55,7 @@ pub fn play(args: &Args) -> Result<SearchSeries, Failure> {
     let stop = crate::stop::stop_flag()?;
     let quota = args.cgroup.as_deref().map(Quota::for_cgroup).transpose()?;
     let dir = args.output.empty_dir(&format!("{}-capacity", first.name))?;
-    files::create_dir(&dir).map_err(|error| Failure::Unusable(format!("{}: {error}", dir.display())))?;
+    let held = Folder::create(&dir).map_err(|error| Failure::Unusable(format!("{}: {error}", dir.display())))?;
     let say = |text: &str| {
         if !args.output.quiet {
             errln!("{text}");
@@ -84,7 +85,7 @@ pub fn play(args: &Args) -> Result<SearchSeries, Failure> {
         let path = format!("{path}-{round}");
         say(&format!("search {} of {}: {what}, round {round}", at + 1, order.len()));
         let one = Search { value: value.map(|(_, value)| *value), round: *round, path };
-        match search(args, &first, quota.as_ref(), value, &what, &dir, &one, &stop) {
+        match search(args, &first, quota.as_ref(), value, &what, &held, &one, &stop) {
             Ok((run, headline, outcome)) => {
                 say(&format!("  {headline}"));
                 // A search that was cut off counts if it has an answer: its interval shows how good
@@ -92,7 +93,7 @@ pub fn play(args: &Args) -> Result<SearchSeries, Failure> {
                 if outcome.is_ok() || run.knee.is_some() {
                     runs.push(run);
                     made.runs.push(one);
-                    write(&dir, &made)?;
+                    write(&held, &made)?;
                 }
                 ended = outcome;
             }
@@ -140,7 +141,7 @@ fn search(
     quota: Option<&Quota>,
     value: Option<&(String, f64)>,
     what: &str,
-    dir: &Path,
+    dir: &Folder,
     one: &Search,
     stop: &std::sync::atomic::AtomicBool,
 ) -> Result<(Run, String, Result<(), Failure>), Failure> {
@@ -156,7 +157,7 @@ fn search(
             scenario.watch.push(format!("cgroup:{}", quota.folder().display()));
         }
     };
-    let place = dir.join(&one.path);
+    let place = dir.path().join(&one.path);
     let (recorded, diagnosis, reported) =
         args.scenario.play(&args.flags, watch_quota, &place, args.output.quiet, stop)?;
     let run = capacity::run(&recorded.recording, &diagnosis, one.value, one.round, &one.path);
@@ -164,11 +165,10 @@ fn search(
     Ok((run, diagnosis.headline, outcome))
 }
 
-fn write(dir: &Path, made: &SeriesFile) -> Result<(), Failure> {
-    let path = dir.join(CAPACITY);
+fn write(dir: &Folder, made: &SeriesFile) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(made).map_err(Failure::unusable)?;
-    files::replace(&path, (text + "\n").as_bytes())
-        .map_err(|error| Failure::Unusable(format!("{}: {error}", path.display())))
+    files::replace(&dir.place().join(CAPACITY), (text + "\n").as_bytes())
+        .map_err(|error| Failure::Unusable(format!("{}: {error}", dir.path().join(CAPACITY).display())))
 }
 
 /// Judges earlier recordings: folders with a [`CAPACITY`], and single recordings. A single

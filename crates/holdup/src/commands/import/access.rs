@@ -184,10 +184,11 @@ fn record(account: &Account, names: &[String], dir: &Path) -> Result<(), Failure
         }
     });
     pace.push(&sink, Batch { samples: rows, ..Batch::default() }, dir);
+    let folder = recorder.folder();
     let mut manifest = recorder.finish(manifest, RunState::Complete).map_err(Failure::unusable)?;
     // The recording ends with the log, not now.
     manifest.ended_at = Some(to);
-    manifest.write(dir).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))
+    manifest.write(&folder.place()).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))
 }
 
 fn coverage(source: &str, account: &Account) -> Coverage {

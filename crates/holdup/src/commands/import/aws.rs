@@ -90,10 +90,11 @@ fn record(figures: Figures, title: &str, summary: &FiguresSummary, dir: &Path) -
             pace.push(&sink, Batch { samples: points.iter().map(sample).collect(), ..Batch::default() }, dir);
         }
     }
+    let folder = recorder.folder();
     let mut manifest = recorder.finish(manifest, RunState::Complete).map_err(Failure::unusable)?;
     // The recording ends with the figures, not now.
     manifest.ended_at = Some(to);
-    manifest.write(dir).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))
+    manifest.write(&folder.place()).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))
 }
 
 /// One entry for each file that has series.

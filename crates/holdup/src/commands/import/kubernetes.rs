@@ -112,10 +112,11 @@ fn record(batch: Batch, title: &str, summary: &ClusterSummary, dir: &Path) -> Re
         .collect();
     let recorder = Recorder::create(dir, &manifest).map_err(Failure::unusable)?;
     recorder.sink().push(batch);
+    let folder = recorder.folder();
     let mut manifest = recorder.finish(manifest, RunState::Complete).map_err(Failure::unusable)?;
     // The recording ends with the last event, not now.
     manifest.ended_at = Some(summary.span.1);
-    manifest.write(dir).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))
+    manifest.write(&folder.place()).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))
 }
 
 /// Summary of an import, for the user.

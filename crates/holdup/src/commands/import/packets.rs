@@ -183,10 +183,11 @@ impl CaptureImport {
         let Some(recorder) = self.recorder.take() else {
             return Err(Failure::Unusable(format!("{}: it holds no packets", self.name)));
         };
+        let folder = recorder.folder();
         let mut manifest = recorder.finish(manifest, RunState::Complete).map_err(Failure::unusable)?;
         // The recording ends when the capture did, not now.
         manifest.ended_at = Some(last_at);
-        manifest.write(dir).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))?;
+        manifest.write(&folder.place()).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))?;
         self.summary.dir = dir.to_owned();
         Ok(self.summary)
     }

@@ -145,10 +145,11 @@ fn record(found: Understood, span: (i64, i64), title: &str, dir: &Path) -> Resul
     manifest.coverage = rows.into_iter().map(entry).collect();
     let recorder = Recorder::create(dir, &manifest).map_err(Failure::unusable)?;
     recorder.sink().push(found.batch);
+    let folder = recorder.folder();
     let mut manifest = recorder.finish(manifest, RunState::Complete).map_err(Failure::unusable)?;
     // The recording ends just after its last row, not now.
     manifest.ended_at = Some(span.1.saturating_add(1));
-    manifest.write(dir).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))
+    manifest.write(&folder.place()).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))
 }
 
 /// A time without its fraction.

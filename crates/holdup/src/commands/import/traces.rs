@@ -185,11 +185,12 @@ impl<'a> TraceImport<'a> {
         }
         let mut manifest = Manifest::starting(&self.title, self.from, Host::default());
         manifest.coverage = vec![self.coverage()];
+        let folder = recorder.folder();
         let mut manifest = recorder.finish(manifest, RunState::Complete).map_err(Failure::unusable)?;
         let ends = self.by_service.values().filter_map(|service| service.timeline.span());
         let to = ends.map(|(_, to)| to).max();
         manifest.ended_at = to;
-        manifest.write(self.dir).map_err(|e| Failure::Unusable(format!("{}: {e}", self.dir.display())))?;
+        manifest.write(&folder.place()).map_err(|e| Failure::Unusable(format!("{}: {e}", self.dir.display())))?;
         let response = timeline.and_then(|timeline| timeline.mean_ms(Family::Server));
         Ok(serde_json::json!({
             "recording": self.dir.display().to_string(),

@@ -57,7 +57,7 @@ pub fn run(args: &Args, mix: &mut Mix, servers: &[Server]) -> Result<(), Failure
         return check(args, &mix.facts);
     }
     let stop = crate::stop::stop_flag()?;
-    holdup_recording::files::create_dir(&dir)
+    let held = holdup_recording::folder::Folder::create(&dir)
         .map_err(|error| Failure::Unusable(format!("{}: {error}", dir.display())))?;
     let say = |text: &str| {
         if !args.output.quiet {
@@ -96,7 +96,7 @@ pub fn run(args: &Args, mix: &mut Mix, servers: &[Server]) -> Result<(), Failure
         match play() {
             Ok(()) => {
                 done.order.push(turn);
-                done.write(&dir)?;
+                done.write(&held)?;
             }
             Err(failure) => {
                 ended = Err(prefix_failure(&format!("{} of round {round}", server.name), failure));

@@ -85,7 +85,7 @@ pub fn run(args: &Args, first: &Scenario, (versions, rounds): &(Vec<Version>, u3
     let versions = if versions.is_empty() { &one[..] } else { &versions[..] };
     let stop = crate::stop::stop_flag()?;
     let dir = args.output.empty_dir(&first.name)?;
-    holdup_recording::files::create_dir(&dir)
+    let held = holdup_recording::folder::Folder::create(&dir)
         .map_err(|error| Failure::Unusable(format!("{}: {error}", dir.display())))?;
     say_notes(args, first);
     let say = |text: &str| {
@@ -109,7 +109,7 @@ pub fn run(args: &Args, first: &Scenario, (versions, rounds): &(Vec<Version>, u3
         let path = format!("{}-{round}", version.name);
         let what = format!("{} of round {round}", version.name);
         say(&format!("run {} of {}: {}, round {round}", at + 1, order.len(), version.name));
-        let switched = repeats.switch.switch(&version.name, version.command.as_deref(), &first.target, &dir, &stop);
+        let switched = repeats.switch.switch(&version.name, version.command.as_deref(), &first.target, &held, &stop);
         let quiet = args.output.quiet;
         let played = switched.and_then(|()| args.scenario.play(&args.flags, |_| {}, &dir.join(&path), quiet, &stop));
         let outcome = played.and_then(|(recorded, diagnosis, reported)| {
@@ -120,7 +120,7 @@ pub fn run(args: &Args, first: &Scenario, (versions, rounds): &(Vec<Version>, u3
                 let run = Run::from_recording(name, &recorded.recording, &diagnosis, Some(*round));
                 measured[*which].runs.push(run);
                 done.order.push(Turn { name: version.name.clone(), round: *round, path: PathBuf::from(path) });
-                done.write(&dir)?;
+                done.write(&held)?;
             }
             reported.and_then(|()| outcome(args, &recorded, &diagnosis))
         });
