@@ -20,8 +20,10 @@ fuzz_target!(|input: &[u8]| {
     let [first, second, log @ ..] = input else { return };
     let format = KINDS[usize::from(*first) % KINDS.len()];
     let options = Options { format: Some(format), ..Options::default() };
-    let folder =
-        std::env::temp_dir().join(format!("holdup-growing-{}-{:?}", std::process::id(), std::thread::current().id()));
+    // In memory, where there is a place for it.
+    let memory = std::path::PathBuf::from("/dev/shm");
+    let root = if memory.is_dir() { memory } else { std::env::temp_dir() };
+    let folder = root.join(format!("holdup-growing-{}-{:?}", std::process::id(), std::thread::current().id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let path = folder.join("log");
     std::fs::write(&path, b"").expect("a file");
