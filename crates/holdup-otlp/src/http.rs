@@ -219,3 +219,29 @@ async fn pieces<'s>(mut body: Incoming, shared: &'s Shared) -> Result<Received<'
     }
     refusal.map_or(Ok(received), Err)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bounds::Bounds;
+
+    /// The runtime says nothing of it: the collector asks.
+    #[test]
+    fn an_answer_that_panics_is_known() {
+        let shared = Arc::new(Shared {
+            intake: Intake::new("otlp", Bounds::default()),
+            pending: AtomicUsize::new(0),
+            connections: AtomicUsize::new(0),
+            has_panicked: AtomicBool::new(false),
+        });
+        for panics in [false, true] {
+            let guard = Guard(Arc::clone(&shared));
+            let answer = std::thread::spawn(move || {
+                let _guard = guard;
+                assert!(!panics, "on purpose");
+            });
+            assert_eq!(answer.join().is_err(), panics);
+            assert_eq!(shared.has_panicked.load(Ordering::Relaxed), panics);
+        }
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt::Display;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use crate::secret::redact_arguments;
@@ -24,9 +25,22 @@ impl Failure {
     }
 }
 
+/// The result of `command`. A panic of its own thread, e.g. in a reader of a file, is an unusable
+/// input like any other: exit code 2, and what is on disk stays readable.
+pub fn guarded(command: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
+    catch_unwind(AssertUnwindSafe(command))
+        .unwrap_or_else(|_| Err(Failure::Unusable("holdup panicked, see above; please report this".to_owned())))
+}
+
 /// Prints the reason to stderr and returns the exit code. The reason may repeat a wrong argument,
 /// so secrets in it are redacted.
 pub fn exit(result: Result<(), Failure>, arguments: &[OsString]) -> ExitCode {
+    let code = say(result, arguments);
+    crate::terminal::outlet::flush();
+    code
+}
+
+fn say(result: Result<(), Failure>, arguments: &[OsString]) -> ExitCode {
     let style = crate::terminal::style::AnsiColor::Red.on_default().bold();
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -52,4 +66,16 @@ pub fn arguments(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
         let _ = error.print();
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_of_a_reader_is_in_the_exit_code() {
+        let result = guarded(|| panic!("on purpose"));
+        assert!(matches!(&result, Err(Failure::Unusable(why)) if why.contains("report")), "{result:?}");
+        assert_eq!(format!("{:?}", exit(result, &[])), format!("{:?}", ExitCode::from(2)));
+    }
 }

@@ -8,6 +8,7 @@ mod around;
 mod charts;
 mod commands;
 mod descriptors;
+mod ending;
 mod failure;
 mod history;
 mod html;
@@ -99,7 +100,12 @@ fn main() -> std::process::ExitCode {
         Ok(cli) => cli,
         Err(error) => return failure::arguments(&error, &arguments),
     };
-    let result = match cli.command {
+    let result = failure::guarded(|| execute(cli.command));
+    failure::exit(result, &arguments)
+}
+
+fn execute(command: Command) -> Result<(), Failure> {
+    match command {
         Command::Demo(args) => commands::demo::run(args),
         Command::Run(args) => commands::run::run(*args),
         Command::Capacity(args) => commands::capacity::run(&args),
@@ -131,8 +137,7 @@ fn main() -> std::process::ExitCode {
             holdup_lab::service::run_noisy_neighbour(options).map_err(Failure::unusable)
         }
         Command::Disk(options) => commands::disk::run(&options),
-    };
-    failure::exit(result, &arguments)
+    }
 }
 
 /// Reads the command line. `--rate -5` is a wrong rate, not an unknown flag.

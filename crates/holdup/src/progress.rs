@@ -6,7 +6,7 @@ mod dashboard;
 mod moment;
 
 use std::collections::VecDeque;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
 use holdup_load::model::Load;
@@ -16,6 +16,7 @@ use holdup_load::stats::Snapshot;
 use self::dashboard::{Canvas, Length, View, columns};
 pub use self::moment::Moment;
 use crate::terminal;
+use crate::terminal::outlet::{self, Stream};
 use crate::terminal::size::columns_and_rows;
 
 /// Shortest time between two redraws.
@@ -137,9 +138,10 @@ impl Progress {
     /// Replaces the view by `frame` in one write, so that nothing flickers.
     fn draw(&mut self, frame: String) {
         self.drawn = Some(Instant::now());
-        if frame != self.frame {
+        // A terminal that is behind gets the next frame.
+        if frame != self.frame && outlet::is_idle(Stream::Err) {
             let text = replacement(&self.frame, &frame, columns_and_rows(libc::STDERR_FILENO).0);
-            let _ = std::io::stderr().write_all(text.as_bytes());
+            outlet::send(Stream::Err, text);
             self.frame = frame;
         }
     }
@@ -147,7 +149,7 @@ impl Progress {
     fn clear(&mut self) {
         if !self.frame.is_empty() {
             let text = replacement(&self.frame, "", columns_and_rows(libc::STDERR_FILENO).0);
-            let _ = std::io::stderr().write_all(text.as_bytes());
+            outlet::send(Stream::Err, text);
             self.frame.clear();
         }
         self.drawn = None;

@@ -27,12 +27,12 @@ use holdup_recording::{
 
 use crate::around;
 use crate::descriptors;
+use crate::ending;
 use crate::failure::Failure;
 use crate::objectives::Objectives;
 use crate::outputs::{self, Outputs as Ways};
 use crate::progress::{Moment, Progress};
 use crate::replay::PlayedFacts;
-use crate::stop;
 
 /// A recording to make.
 pub struct Session<'a> {
@@ -173,7 +173,7 @@ pub fn record_to(
     manifest.thresholds.clone_from(&session.thresholds);
     manifest.scenario = session.scenario.and_then(|s| s.text.clone());
     manifest.load = session.scenario.zip(engine.as_ref()).map(|(scenario, engine)| load_facts(scenario, engine));
-    let _recording = stop::Recording::begin();
+    let _recording = ending::Recording::begin();
     let mut recorder = Recorder::create_within(session.limits, session.dir, &manifest).map_err(Failure::unusable)?;
     let folder = recorder.folder();
     if let Some(slow) = slow {

@@ -5,45 +5,26 @@
 use std::io::IsTerminal as _;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::ending::{self, FINISH_WITHIN, is_recording};
 use crate::failure::Failure;
 use crate::repeat::quota;
-
-/// How long finishing a recording may take before it can be killed.
-const FINISH_WITHIN: Duration = Duration::from_secs(2);
+use crate::terminal::outlet;
 
 /// Exit code of an interrupted command.
 const INTERRUPTED: i32 = 130;
 
-/// Number of recordings that are being written.
-static RECORDINGS: AtomicUsize = AtomicUsize::new(0);
-
-/// While one exists, a recording is being written.
-pub struct Recording(());
-
-impl Recording {
-    pub fn begin() -> Self {
-        RECORDINGS.fetch_add(1, Ordering::SeqCst);
-        Self(())
-    }
-}
-
-impl Drop for Recording {
-    fn drop(&mut self) {
-        RECORDINGS.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-/// The flag that is set once the command should end.
+/// The flag that is set once the command should end. Such a command waits for no terminal.
 ///
 /// # Errors
 /// If signals cannot be watched.
 pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
+    outlet::begin();
     let stop = Arc::new(AtomicBool::new(false));
     // Under nohup SIGHUP is ignored, and stays so.
     let heeds_hangup = !is_ignored(SIGHUP);
@@ -64,15 +45,14 @@ pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
 fn watch_signals(signals: &mut Signals, stop: &AtomicBool) {
     let (mut asked, mut first) = (0_u32, None);
     for signal in signals.forever() {
-        stop.store(true, Ordering::Relaxed);
+        ending::stop(stop);
         // A closing terminal sends several of these, and no user waits for the process.
         if signal == SIGHUP {
             continue;
         }
         let first = *first.get_or_insert_with(Instant::now);
         asked += 1;
-        let is_recording = RECORDINGS.load(Ordering::SeqCst) > 0;
-        if (asked > 1 && !is_recording) || (asked > 2 && first.elapsed() >= FINISH_WITHIN) {
+        if (asked > 1 && !is_recording()) || (asked > 2 && first.elapsed() >= FINISH_WITHIN) {
             quota::set_back_all();
             std::process::exit(INTERRUPTED);
         }
@@ -90,7 +70,7 @@ fn watch_stdout(stop: &AtomicBool) {
     while unsafe { libc::poll(&raw mut stdout, 1, -1) } <= 0 {
         std::thread::sleep(Duration::from_millis(100));
     }
-    stop.store(true, Ordering::Relaxed);
+    ending::stop(stop);
 }
 
 fn is_ignored(signal: i32) -> bool {

@@ -1,9 +1,11 @@
 //! The verdict as text: on one screen in [`brief`], and in full here.
 
 use std::fmt::Write as _;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use anstream::adapter::strip_str;
+use anstream::{AutoStream, ColorChoice};
 use holdup_diagnose::Diagnosis;
 use holdup_diagnose::ledger::LedgerRow;
 use holdup_diagnose::verdict::{Answer, Finding, Role};
@@ -16,6 +18,7 @@ mod comparison;
 mod counters;
 mod kernel;
 mod objectives;
+pub mod outlet;
 pub mod processes;
 mod rivals;
 mod search;
@@ -25,6 +28,7 @@ pub mod style;
 mod timeline;
 pub mod visible;
 
+use self::outlet::Stream;
 use self::style::{AnsiColor, Style};
 use self::visible::{one_line, sent};
 
@@ -65,8 +69,13 @@ pub fn print(text: &str) {
         print_error(text);
         return;
     }
-    let mut out = anstream::stdout();
-    let _ = out.write_all(sent(text).as_bytes()).and_then(|()| out.flush());
+    send(Stream::Out, AutoStream::choice(&std::io::stdout()), text);
+}
+
+fn send(stream: Stream, choice: ColorChoice, text: &str) {
+    let text = sent(text);
+    let has_colors = choice != ColorChoice::Never;
+    outlet::send(stream, if has_colors { text } else { strip_str(&text).to_string() });
 }
 
 /// Prints a file's content on stdout; unchanged unless it is a terminal, because a program may read
@@ -75,13 +84,12 @@ pub fn print_document(text: &str) {
     if std::io::stdout().is_terminal() {
         return print(text);
     }
-    let mut out = std::io::stdout();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    outlet::send(Stream::Out, text.to_owned());
 }
 
 /// Prints on stderr, as [`print`] does on stdout.
 pub fn print_error(text: &str) {
-    let _ = anstream::stderr().write_all(sent(text).as_bytes());
+    send(Stream::Err, AutoStream::choice(&std::io::stderr()), text);
 }
 
 /// Prints a line on stdout, as [`print`] does.

@@ -8,6 +8,7 @@ use crate::advice::Table;
 use crate::advice::index::{Candidate, candidates};
 use crate::advice::replica::{self, Replica};
 use crate::advice::touches::{Dialect, Touches};
+use crate::digest::report::RestReport;
 
 /// A statement of a log with its cost. All statements are needed: those that write determine how
 /// stale a replica may be.
@@ -81,6 +82,10 @@ pub struct Report {
     pub replica_stale_ratio: f64,
     /// The same for statements that have to stay.
     pub stays_ratio: f64,
+    /// The same for statements that did not fit in memory, which were not looked at.
+    pub rest_ratio: f64,
+    /// The statements that did not fit in memory; none if all did.
+    pub rest: Option<RestReport>,
     /// Why indexes were not tried, if they were not.
     pub not_tried: Option<String>,
 }
@@ -102,10 +107,11 @@ fn heaviest(all: &[StatementCost], limit: usize) -> Vec<&StatementCost> {
     ranked
 }
 
-/// Advises on the `limit` heaviest statements of a log of `seconds`. `tables` are the known ones;
-/// `try_index` asks the server to plan a statement with a candidate.
+/// Advises on the `limit` heaviest statements of a log of `seconds`. `rest` are statements of the
+/// log that are not in `all`, `tables` are the known ones; `try_index` asks the server to plan a
+/// statement with a candidate.
 pub fn advise(
-    all: &[StatementCost],
+    (all, rest): (&[StatementCost], Option<&RestReport>),
     seconds: f64,
     dialect: Dialect,
     (limit, fresh, tables): (usize, &[String], &[Table]),
@@ -116,7 +122,8 @@ pub fn advise(
     let parsed = |heavy: &StatementCost| touches.get(heavy.id.as_str());
     let writes =
         replica::writes_per_second(all.iter().filter_map(|heavy| Some((parsed(heavy)?, heavy.calls))), seconds);
-    let total: u128 = all.iter().map(|heavy| heavy.total_us).sum();
+    let rest_us = rest.map_or(0, |rest| rest.total_us);
+    let total: u128 = all.iter().map(|heavy| heavy.total_us).sum::<u128>() + rest_us;
     let share = |us: u128| us as f64 / total.max(1) as f64;
     let moves = |heavy: &StatementCost| {
         parsed(heavy).map_or_else(
@@ -164,6 +171,8 @@ pub fn advise(
         replica_never_stale_ratio: share(never_stale),
         replica_stale_ratio: share(stale),
         stays_ratio: share(stays),
+        rest_ratio: share(rest_us),
+        rest: rest.cloned(),
         not_tried: None,
     }
 }
@@ -192,7 +201,7 @@ mod tests {
             rows: Some(1e6),
         };
         let mut tried = Vec::new();
-        let report = advise(&all, 60.0, Dialect::MySql, (2, &[], &[orders]), |_, candidate| {
+        let report = advise((&all, None), 60.0, Dialect::MySql, (2, &[], &[orders]), |_, candidate| {
             tried.push(candidate.statement(Dialect::MySql));
             Some(Trial { cost_before: 100.0, cost_after: 1.0, is_used: true })
         });

@@ -50,6 +50,8 @@ struct Decisions {
 pub struct Room {
     most_bytes: u64,
     threads: u64,
+    /// Memory of a statement in one thread, without its texts.
+    statement_bytes: u64,
     /// The partitions that are admitted; all if empty.
     heavy: Vec<bool>,
     decisions: Mutex<Decisions>,
@@ -58,7 +60,13 @@ pub struct Room {
 impl Room {
     /// A room of `most_bytes` for this many threads, which admits statements as they come.
     pub fn new(most_bytes: u64, threads: usize) -> Self {
-        Self { most_bytes, threads: threads.max(1) as u64, heavy: Vec::new(), decisions: Mutex::default() }
+        let (threads, statement_bytes) = (threads.max(1) as u64, STATEMENT_BYTES);
+        Self { most_bytes, threads, statement_bytes, heavy: Vec::new(), decisions: Mutex::default() }
+    }
+
+    /// The same for statements that take `statement_bytes` each, and their texts.
+    pub fn with_size(self, statement_bytes: u64) -> Self {
+        Self { statement_bytes, ..self }
     }
 
     /// A room of the same size for a second pass. `by_part` now tells the time of each partition,
@@ -75,7 +83,8 @@ impl Room {
             let Some(less) = left.checked_sub(statements[part]) else { break };
             (left, heavy[part]) = (less, true);
         }
-        Self { most_bytes: self.most_bytes, threads: self.threads, heavy, decisions: Mutex::default() }
+        let Self { most_bytes, threads, statement_bytes, .. } = *self;
+        Self { most_bytes, threads, statement_bytes, heavy, decisions: Mutex::default() }
     }
 
     /// Whether the statement has room, with texts of `bytes`. Repeated calls give the same answer.
@@ -84,7 +93,7 @@ impl Room {
         if kept.admitted.contains(&key) {
             return true;
         }
-        let more = (STATEMENT_BYTES + 2 * bytes as u64) * self.threads;
+        let more = (self.statement_bytes + 2 * bytes as u64) * self.threads;
         let is_heavy = self.heavy.is_empty() || self.heavy[key.part()];
         if is_heavy && !kept.is_full && kept.bytes + more <= self.most_bytes {
             kept.bytes += more;

@@ -292,11 +292,11 @@ impl<I: Iterator<Item = Recorded>> Mix<I> {
             return Err(Reason::Cut);
         }
         let database = self.database(&recorded);
-        let (mut shape, judgement) = self.shapes.classify(&recorded.sql);
-        if let Some(shape) = self.shapes.all.get_mut(shape as usize) {
+        let mut found = self.shapes.classify(&recorded.sql);
+        if let Some(shape) = self.shapes.all.get_mut(found.shape as usize) {
             shape.calls += 1;
         }
-        match judgement {
+        match found.judgement {
             Judgement::Use if self.rules.database.is_some() => return Err(Reason::Database),
             Judgement::Reads | Judgement::Session | Judgement::Use => {}
             _ if self.rules.writes => {}
@@ -317,22 +317,20 @@ impl<I: Iterator<Item = Recorded>> Mix<I> {
         }
         let Some(seat) = self.seats.get_mut(&connection) else { return Ok(()) };
         let mut goes_to = None;
-        if judgement == Judgement::Use {
+        if found.judgement == Judgement::Use {
             if let Some(name) = &database {
                 // A slow log has the name in another field.
                 text = format!("USE {}", quoted(name));
                 seat.database.clone_from(&database);
-                shape = self.shapes.classify(text.as_bytes()).0;
+                found = self.shapes.classify(text.as_bytes());
             }
         } else if !is_postgres && database.is_some() && seat.database != database {
             seat.database.clone_from(&database);
             goes_to = database.as_deref().map(|name| format!("USE {}", quoted(name)));
         }
         let took_us = recorded.took_us;
-        if let Some(shape) = self.shapes.all.get_mut(shape as usize) {
-            shape.sent += 1;
-            shape.took_us += took_us.unwrap_or(0);
-        }
+        self.shapes.count_sent(found, took_us.unwrap_or(0));
+        let shape = found.shape;
         let (session, entry) = (seat.session, seat.entry.clone());
         self.sent += 1;
         self.give(

@@ -1,11 +1,12 @@
 //! Goes through a whole mix once and sends nothing: how long it is, how many sessions run at once,
-//! which statements it has. Memory grows with the number of sessions and of different statements,
-//! not with the log.
+//! which statements it has. Memory grows with the number of sessions, and up to a limit with that of
+//! different statements, not with the log.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::digest::problem::Problems;
+use crate::digest::room::Room;
 
 use crate::replay::mix::{Action, LeftOut, Mix, Rules};
 use crate::replay::order::{Corrections, HELD_BACK_BYTES, Order};
@@ -57,9 +58,23 @@ struct Span {
 }
 
 impl Survey {
-    /// Surveys `logs` under `rules`; seconds are counted at this multiple of the logs' speed.
-    pub fn read(logs: &Logs, rules: &Rules, speed: f64) -> Self {
+    /// Surveys `logs` under `rules`; seconds are counted at this multiple of the logs' speed. The
+    /// different statements take about `most_bytes`: if they need more, the logs are read again, and
+    /// those that took the most time are kept.
+    pub fn read(logs: &Logs, rules: &Rules, speed: f64, most_bytes: u64) -> Self {
+        let first = Self::pass(logs, rules, speed, Shapes::room(most_bytes));
+        match first.shapes.room_for_heaviest() {
+            None => first,
+            Some(room) => {
+                drop(first);
+                Self::pass(logs, rules, speed, room)
+            }
+        }
+    }
+
+    fn pass(logs: &Logs, rules: &Rules, speed: f64, room: Arc<Room>) -> Self {
         let mut mix = Mix::new(Order::new(logs.read(), HELD_BACK_BYTES), rules.clone(), None);
+        mix.shapes = Shapes::within(rules.dialect, room);
         let mut spans: Vec<Span> = Vec::new();
         let mut databases: HashMap<Arc<str>, u64> = HashMap::new();
         let (mut first_us, mut last_us, mut sent) = (None, i64::MIN, 0_u64);

@@ -31,6 +31,9 @@ const MERGE_EVERY: u64 = 8;
 /// Flushes without a merge after a failed one, e.g. for lack of room.
 const MERGE_PAUSE: u64 = 30;
 
+const MERGE_PANICKED: &str =
+    "the thread that merges segments panicked, and its rows stay in segments; please report this";
+
 /// Messages of the thread to others while it runs.
 #[derive(Default)]
 pub(super) struct Notices {
@@ -67,13 +70,13 @@ struct Merger {
 
 impl Merger {
     /// Starts the thread; none if that fails. It ends with its handle.
-    fn start(dir: PathBuf) -> Option<Self> {
+    fn start(merge: impl Fn() -> bool + Send + 'static) -> Option<Self> {
         let (begin, begun) = mpsc::channel();
         let (end, ended) = mpsc::channel();
         let work = move || {
             give_way();
             for () in begun {
-                let _ = end.send(merge_all(&dir, false).is_ok());
+                let _ = end.send(merge());
             }
         };
         Builder::new().name("merging".to_owned()).spawn(work).ok()?;
@@ -99,6 +102,7 @@ pub(super) struct Flush {
     last_error: Option<SegmentError>,
     /// What happened to the directory, once something did.
     moved: Option<String>,
+    has_merge_panicked: bool,
     /// Lost rows that an event has reported.
     lost_reported: u64,
     merge_from: u64,
@@ -122,6 +126,7 @@ impl Flush {
             trouble: None,
             last_error: None,
             moved: None,
+            has_merge_panicked: false,
             lost_reported: 0,
             merge_from: 0,
             merger: None,
@@ -262,7 +267,8 @@ impl Flush {
         }
         self.merge_from = self.number + MERGE_EVERY;
         if self.merger.is_none() {
-            self.merger = Merger::start(self.dir.clone());
+            let dir = self.dir.clone();
+            self.merger = Merger::start(move || merge_all(&dir, false).is_ok());
         }
         if let Some(merger) = &mut self.merger {
             merger.is_merging = merger.begin.send(()).is_ok();
@@ -275,7 +281,7 @@ impl Flush {
         match merger.ended.try_recv() {
             Err(mpsc::TryRecvError::Empty) => return true,
             Ok(is_merged) => self.merge_ended(is_merged),
-            Err(mpsc::TryRecvError::Disconnected) => self.merge_ended(false),
+            Err(mpsc::TryRecvError::Disconnected) => self.merge_panicked(),
         }
         false
     }
@@ -283,9 +289,21 @@ impl Flush {
     /// Waits until no merge is running.
     fn await_merge(&mut self) {
         if let Some(merger) = self.merger.as_ref().filter(|merger| merger.is_merging) {
-            let is_merged = merger.ended.recv().unwrap_or(false);
-            self.merge_ended(is_merged);
+            match merger.ended.recv() {
+                Ok(is_merged) => self.merge_ended(is_merged),
+                Err(_) => self.merge_panicked(),
+            }
         }
+    }
+
+    /// The thread is gone. The segments that it was to merge are all there.
+    fn merge_panicked(&mut self) {
+        if !self.has_merge_panicked {
+            self.event("failed", MERGE_PANICKED, Labels::none());
+            self.notices.add(MERGE_PANICKED.to_owned());
+        }
+        self.has_merge_panicked = true;
+        self.merge_ended(false);
     }
 
     fn merge_ended(&mut self, is_merged: bool) {
@@ -326,6 +344,12 @@ impl Flush {
     /// What the recording lacks; none if it is complete.
     pub(super) fn coverage(&self) -> Option<Coverage> {
         let lost = self.memory.lost_rows() + if self.has_failed() { self.pending.len() as u64 } else { 0 };
+        if self.has_merge_panicked {
+            let why = Some(MERGE_PANICKED.to_owned());
+            let own = Coverage::with_parts(SOURCE, Vec::new()).remove(0);
+            let (reads_total, gaps_total) = (self.writes - self.failed_writes, self.failed_writes);
+            return Some(Coverage { state: CoverageState::Failed, why, reads_total, gaps_total, ..own });
+        }
         if self.failed_writes == 0 && lost == 0 {
             let why = self.moved.clone()?;
             return Some(Coverage {
@@ -398,6 +422,28 @@ mod tests {
         let tasks = std::fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
         // Other tests of this process may merge as well.
         assert!((1..=3).contains(&tasks.filter(|task| merging(task)).count()));
+    }
+
+    /// No row is lost with it, and the recording says that it failed, which is in the exit code.
+    #[test]
+    fn a_merge_that_panics_is_failed_in_the_coverage() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join(SEGMENTS)).unwrap();
+        let folder = Arc::new(Folder::create(dir.path()).unwrap());
+        let notices = Arc::new(Notices::default());
+        let mut flush = Flush::new(&folder, Limits::default(), Memory::new(1 << 20), Arc::clone(&notices));
+        flush.merger = Merger::start(|| panic!("on purpose"));
+        flush.merge_some();
+        flush.await_merge();
+        flush.flush();
+        let coverage = flush.coverage().unwrap();
+        assert_eq!((coverage.source.as_str(), coverage.state), (SOURCE, CoverageState::Failed));
+        assert!(coverage.why.is_some_and(|why| why.contains("panicked")) && notices.take().len() == 1);
+        // The next merge has a thread of its own.
+        flush.number = flush.merge_from;
+        flush.merge_some();
+        flush.await_merge();
+        assert_eq!(merge_all(dir.path(), true).unwrap()["events"], 1);
     }
 
     /// Rows that come during a merge are on disk as soon as at other times.

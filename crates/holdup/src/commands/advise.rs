@@ -74,6 +74,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         dialect: args.log.sql_mode,
         prefix: args.log.prefix.clone(),
         threads,
+        most_bytes: Some(args.log.max_memory),
         ..Options::default()
     };
     let outcome = read(&args.files, &options).map_err(Failure::unusable)?;
@@ -90,7 +91,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
     };
     let mut lost = None;
     let what = (args.limit, args.fresh.as_slice(), tables.as_slice());
-    let mut report = advise(&all, digest.seconds, dialect, what, |touches, candidate| {
+    let all = (all.as_slice(), digest.rest.as_ref());
+    let mut report = advise(all, digest.seconds, dialect, what, |touches, candidate| {
         let catalog = catalog.as_ref().filter(|_| cannot.is_none() && lost.is_none())?;
         match catalog.try_index((&touches.text, touches.values), &candidate.table, &candidate.columns) {
             Ok(trial) => {
@@ -169,6 +171,11 @@ fn text(report: &Report) -> String {
         (report.stays_ratio, "must stay on the primary"),
     ];
     lines.extend(parts.map(|(ratio, what)| format!("   {:>7}  {what}", percent(ratio))));
+    if let Some(rest) = &report.rest {
+        let what = "were not looked at: they did not fit in memory (--max-memory), and may write any table";
+        lines.push(format!("   {:>7}  {what}", percent(report.rest_ratio)));
+        lines.push(format!("            {}", rest.words(report.advice.len())));
+    }
     lines.push(
         "   These logs do not show whether a session reads its own writes: such reads must stay, too.".to_owned(),
     );

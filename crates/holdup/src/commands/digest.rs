@@ -106,13 +106,6 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
 
-    /// Limit the memory for statements; the rest becomes one row
-    ///
-    /// Each listed statement keeps exact figures. Files are then read twice, so that the slowest
-    /// statements have room.
-    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = holdup_load::scenario::parse_bytes)]
-    max_memory: u64,
-
     /// Print the report as JSON
     #[arg(long, conflicts_with_all = ["markdown", "html"])]
     json: bool,
@@ -161,7 +154,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         prefix: args.log.prefix.clone(),
         threads: args.threads.unwrap_or_else(cores),
         ports: args.ports.clone(),
-        most_bytes: Some(args.max_memory),
+        most_bytes: Some(args.log.max_memory),
     };
     let history = args.history.as_deref().map(History::open).transpose()?;
     let mut state = args.resume.as_deref().map(State::load).transpose().map_err(Failure::unusable)?;

@@ -17,6 +17,13 @@ pub struct LogArgs {
     /// MySQL's sql_mode: ansi_quotes, no_backslash_escapes, or both with a comma
     #[arg(long, value_name = "MODES", value_parser = sql_mode)]
     pub sql_mode: Option<Dialect>,
+
+    /// Memory for statements; beyond it the least slow ones are summed up together
+    ///
+    /// The others keep exact figures. Files are then read once more, so that the slowest statements
+    /// have room.
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = holdup_load::scenario::parse_bytes)]
+    pub max_memory: u64,
 }
 
 /// The dialect of a server with these modes; its other modes make no difference here.

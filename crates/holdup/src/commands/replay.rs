@@ -193,7 +193,7 @@ impl Args {
             limit: self.limit,
             length_us: self.length.map(|length| (length.as_secs_f64() * self.speed * 1e6) as i64),
         };
-        let survey = Survey::read(&logs, &rules, self.speed);
+        let survey = Survey::read(&logs, &rules, self.speed, self.log.max_memory);
         let names = logs.paths().iter().map(|path| path.display().to_string()).collect();
         let facts = Facts::new(&survey, names, logs.format.name(), self.speed, self.writes);
         if survey.sent == 0 {

@@ -1,6 +1,6 @@
 //! `holdup top`: shows a database's true process list, refreshed.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -12,6 +12,7 @@ use holdup_collect::{mysql, postgres};
 use super::duration;
 use super::secret_values::value;
 use crate::failure::Failure;
+use crate::terminal::outlet::{self, Stream};
 use crate::terminal::processes::{Size, View};
 use crate::terminal::size::columns_and_rows;
 use crate::terminal::visible::sent;
@@ -104,7 +105,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let (mut processes, notes) = Server::open(&args.address)?;
     let source = processes.source().to_owned();
     let stop = crate::stop::stop_flag()?;
-    let (sender, looks) = mpsc::channel::<SampleResult>();
+    // A reader of JSON that is slow gets every sample, later.
+    let (sender, looks) = mpsc::sync_channel::<SampleResult>(16);
     let (interval, once) = (args.interval.max(WAKE), args.once);
     // A sample may have to wait for the server; the user who quits does not wait with it.
     std::thread::spawn(move || {
@@ -170,6 +172,10 @@ impl Screen {
 
     /// Replaces the content in one write, so that nothing flickers.
     fn draw(&mut self, text: &str) {
+        // A terminal that is behind gets the next sample.
+        if !outlet::is_idle(Stream::Out) {
+            return;
+        }
         let text = sent(text);
         let lines: Vec<&str> = text.lines().collect();
         print(&format!("\x1b[H{}\x1b[K\x1b[J", lines.join("\x1b[K\r\n")));
@@ -182,20 +188,11 @@ impl Drop for Screen {
     }
 }
 
-/// Prints to the terminal, without colours where they are unwanted. A closed terminal is not an
-/// error.
+/// Prints to the terminal, without colours where they are unwanted.
 fn print(text: &str) {
-    let mut out = std::io::stdout().lock();
-    let has_colors = anstream::AutoStream::choice(&out) != anstream::ColorChoice::Never;
-    let plain;
-    let text = if has_colors {
-        text
-    } else {
-        // Styles are `ESC [ … m`; cursor movements stay.
-        plain = without_styles(text);
-        &plain
-    };
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let has_colors = anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never;
+    // Styles are `ESC [ … m`; cursor movements stay.
+    outlet::send(Stream::Out, if has_colors { text.to_owned() } else { without_styles(text) });
 }
 
 /// `text` without `ESC [ … m`.

@@ -181,10 +181,10 @@ impl Outputs {
             let written = match format {
                 Format::Hlog => std::fs::read(recorded.folder.place().join(HLOG))
                     .map_err(|e| format!("failed to read {HLOG} of the recording: {e}"))
-                    .and_then(|bytes| opened.write(&bytes)),
+                    .and_then(|bytes| opened.write(bytes)),
                 _ => {
                     let document = junit::document(name, diagnosis.load.duration_s, &junit::cases(diagnosis));
-                    opened.write(document.as_bytes())
+                    opened.write(document.into_bytes())
                 }
             };
             troubles.extend(written.err());

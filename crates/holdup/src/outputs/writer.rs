@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use holdup_recording::priority::give_way;
 
 use super::request::Destination;
+use crate::ending;
 use crate::terminal::visible::EscapingWriter;
 
 /// A destination opened for writing; its contents are still untouched.
@@ -58,11 +59,14 @@ impl OpenDestination {
     /// Writes `bytes` as the whole content.
     ///
     /// # Errors
-    /// If the destination fails; the message names it.
-    pub fn write(self, bytes: &[u8]) -> Result<(), String> {
+    /// If the destination fails, or is not read and the command should end; the message names it.
+    pub fn write(self, bytes: Vec<u8>) -> Result<(), String> {
         let name = self.name();
+        let failed = |why: &dyn std::fmt::Display| format!("failed to write {name}: {why}");
         let mut out = self.begin();
-        out.write_all(bytes).and_then(|()| out.flush()).map_err(|e| format!("failed to write {name}: {e}"))
+        let write = move || out.write_all(&bytes).and_then(|()| out.flush());
+        let thread = std::thread::Builder::new().name("output".to_owned()).spawn(write).map_err(|e| failed(&e))?;
+        ending::joined(thread).unwrap_or_else(|| Err(std::io::Error::other("it is not read"))).map_err(|e| failed(&e))
     }
 }
 
@@ -110,7 +114,7 @@ impl Writer {
     fn close(&mut self) {
         self.queue = None;
         if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+            ending::joined(thread);
         }
     }
 }

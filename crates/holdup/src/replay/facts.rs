@@ -2,6 +2,7 @@
 //! tables.
 
 use holdup_logs::digest::time::written;
+use holdup_logs::replay::shapes::{REST, RestCounts, Shape};
 use holdup_logs::replay::survey::Survey;
 use serde::Serialize;
 
@@ -27,6 +28,8 @@ pub struct Facts {
     pub sent: u64,
     /// Distinct statements among those.
     pub digests: usize,
+    /// Those that did not fit in memory and share one digest, `rest`; none if all did.
+    pub rest: Option<RestFacts>,
     /// Statements that were left out, by reason.
     pub left_out: std::collections::BTreeMap<&'static str, u64>,
     /// Sessions.
@@ -63,6 +66,9 @@ impl Facts {
     /// From a survey; nothing has been played yet.
     pub fn new(survey: &Survey, logs: Vec<String>, format: &'static str, speed: f64, writes: bool) -> Self {
         let left_out = &survey.left_out.statements;
+        let rest = survey.shapes.rest().map(RestFacts::from_counts);
+        let is_own = |shape: &&Shape| shape.sent > 0 && &*shape.digest != REST;
+        let own = survey.shapes.all.iter().filter(is_own).count();
         Self {
             logs,
             format,
@@ -70,7 +76,8 @@ impl Facts {
             writes,
             statements: survey.statements,
             sent: survey.sent,
-            digests: survey.shapes.all.iter().filter(|shape| shape.sent > 0).count(),
+            digests: own + rest.as_ref().map_or(0, |rest| rest.statements),
+            rest,
             left_out: left_out.iter().map(|(reason, count)| (reason.name(), *count)).collect(),
             sessions: survey.sessions,
             sessions_at_once: survey.most_sessions,
@@ -110,6 +117,17 @@ impl Facts {
             rounded(self.length_s),
         )];
         lines.extend(self.words.iter().map(|(count, words)| format!("left out: {count} {words}")));
+        if let Some(rest) = &self.rest {
+            let at_least = if rest.is_at_least { "at least " } else { "" };
+            lines.push(format!(
+                "{at_least}{} distinct statements did not fit in memory (--max-memory): they are sent, and share one \
+                 digest, `{REST}`; {} executions took {} s in the log, none of the statements more than {} s",
+                rest.statements,
+                rest.sent,
+                rounded(rest.took_s),
+                rounded(rest.at_most_s)
+            ));
+        }
         if self.is_limited {
             lines.push("a limit ends it before the log does".to_owned());
         }
@@ -137,6 +155,28 @@ impl Facts {
         lines.extend(self.problems.iter().map(|(words, count)| format!("in the logs: {count} {words}")));
         lines.extend(self.played.iter().flat_map(PlayedFacts::lines));
         lines
+    }
+}
+
+/// Statements that share one digest, because they did not fit in memory.
+#[derive(Clone, Debug, Serialize)]
+pub struct RestFacts {
+    /// Number of different statements in the logs, including those left out.
+    pub statements: usize,
+    /// Whether there may be more.
+    pub is_at_least: bool,
+    /// Executions to be sent.
+    pub sent: u64,
+    /// Their time in the log, seconds.
+    pub took_s: f64,
+    /// Upper bound on the time of each statement, seconds.
+    pub at_most_s: f64,
+}
+
+impl RestFacts {
+    fn from_counts(counts: RestCounts) -> Self {
+        let RestCounts { statements, is_at_least, sent, took_us, at_most_us } = counts;
+        Self { statements, is_at_least, sent, took_s: took_us as f64 / 1e6, at_most_s: at_most_us as f64 / 1e6 }
     }
 }
 

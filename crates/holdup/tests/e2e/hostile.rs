@@ -58,6 +58,11 @@ fn names_of_a_recording_are_shown_and_not_sent() {
 /// The page has it neither as it is nor in a form that the script would make it again.
 fn page(path: &Path) {
     let page = std::fs::read_to_string(path).unwrap();
+    assert!(
+        page.contains(
+            r#"http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline';"#
+        )
+    );
     let report = page.split("id=\"holdup-report\">").nth(1).and_then(|rest| rest.split("</script>").next()).unwrap();
     let title = page.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next()).unwrap();
     assert!(!title.chars().any(is_hostile) && title.contains("]52;c;"), "{}", title.escape_debug());

@@ -14,9 +14,9 @@ use crate::program::{Running, finish, free_port, holdup, manifest, skip};
 use crate::service::Service;
 
 /// For whatever must happen at some time.
-const MINUTES: Duration = Duration::from_secs(180);
+pub const MINUTES: Duration = Duration::from_secs(180);
 
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < MINUTES, "never: {what}");
@@ -25,7 +25,7 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 /// A segment is on disk.
-fn has_rows(recording: &Path) -> bool {
+pub fn has_rows(recording: &Path) -> bool {
     std::fs::read_dir(recording.join("segments")).is_ok_and(|mut entries| entries.next().is_some())
 }
 
@@ -36,7 +36,7 @@ fn watch(to: &Path) -> Command {
     command
 }
 
-fn is_finished(recording: &Path) {
+pub fn is_finished(recording: &Path) {
     let read = Recording::open(recording).unwrap();
     assert_eq!(read.manifest.state, RunState::Interrupted);
     assert!(read.manifest.ended_at.is_some());
@@ -79,7 +79,7 @@ fn a_terminal_that_is_closed_finishes_a_recording() {
 }
 
 /// A terminal, and the window that shows it. Neither is this process's own terminal, so that no signal is sent when it closes.
-fn terminal() -> (OwnedFd, OwnedFd) {
+pub fn terminal() -> (OwnedFd, OwnedFd) {
     let (mut window, mut terminal) = (-1, -1);
     let none = std::ptr::null_mut();
     // SAFETY: it writes two numbers; no name, settings or size are given.
