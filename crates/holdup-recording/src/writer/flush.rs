@@ -2,8 +2,6 @@
 //! as possible and are written with the next ones. It is reported, and appears as a gap among the
 //! events and in the coverage.
 
-#[cfg(test)]
-use std::path::Path;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -374,6 +372,8 @@ impl Flush {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::rows::Sample;
     use crate::segment::{self, SEGMENTS};
