@@ -1,7 +1,7 @@
 //! Logs of more different statements than memory is to hold: `advise` and `replay` keep the slowest exactly, say what the others are
 //! together, and take no more memory for a log of twice as many.
 
-use std::fmt::Write as _;
+use std::io::{BufWriter, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
@@ -15,25 +15,27 @@ const STATEMENTS: usize = 140_000;
 const SLOWEST: &str = "SELECT c FROM slowest WHERE id = 7";
 
 fn log(dir: &Path, statements: usize) -> PathBuf {
-    let mut text = String::new();
+    // Not in memory: the peak of a child begins with what its parent had.
+    let path = dir.join(format!("{statements}.log"));
+    let mut file = BufWriter::new(std::fs::File::create(&path).unwrap());
     let mut number = 0;
     let mut entry = |time: &str, sql: &str| {
         // A thousand a second, as a replay holds back what came at one time.
         let (second, timestamp) = (number / 1_000 % 60, 1_795_341_600 + number / 1_000);
         let minute = number / 60_000;
         number += 1;
-        let _ = write!(
-            text,
+        write!(
+            file,
             "# Time: 2026-11-22T10:{minute:02}:{second:02}.000000Z\n# User@Host: a[a] @ h []  Id: 1\n# Query_time: {time}  Lock_time: 0.0 \
              Rows_sent: 1  Rows_examined: 2\nSET timestamp={timestamp};\n{sql};\n"
-        );
+        )
+        .unwrap();
     };
     // Long enough for the shorter log to fill the 64 MiB that a replay holds back.
     let value = "x".repeat(400);
     (0..statements).for_each(|number| entry("0.001000", &format!("SELECT c FROM light{number} WHERE id = '{value}'")));
     (0..5).for_each(|_| entry("3.000000", SLOWEST));
-    let path = dir.join(format!("{statements}.log"));
-    std::fs::write(&path, text).unwrap();
+    file.flush().unwrap();
     path
 }
 
@@ -59,7 +61,7 @@ fn is_flat(what: &str, command: impl Fn(&Path) -> Command) -> String {
         [STATEMENTS, 2 * STATEMENTS].map(|number| peak_kib(command(&log(dir.path(), number)), dir.path()));
     eprintln!("{what}: {half} KiB for {STATEMENTS} statements, {whole} KiB for twice as many");
     // A statement without room is a number in a set, of which there are at most four million. With room it takes kilobytes.
-    assert!(whole as f64 <= 1.5 * half as f64, "{what}: {half} KiB, then {whole} KiB");
+    assert!(whole as f64 <= 1.35 * half as f64, "{what}: {half} KiB, then {whole} KiB");
     said
 }
 
