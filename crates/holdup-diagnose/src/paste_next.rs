@@ -50,12 +50,15 @@ pub const ALL: &[PasteNext] = &[
         1,
         "whether the generator itself is short of CPUs",
     ),
-    statement(
-        &["workload_spike"],
-        "SHOW GLOBAL STATUS LIKE 'Questions'; SELECT SLEEP(10); SHOW GLOBAL STATUS LIKE 'Questions';",
-        "SELECT sum(xact_commit) FROM pg_stat_database; SELECT pg_sleep(10); SELECT sum(xact_commit) FROM pg_stat_database;",
-        "whether more statements arrive than usual",
-    ),
+    PasteNext {
+        seconds: 10,
+        ..statement(
+            &["workload_spike"],
+            "SHOW GLOBAL STATUS LIKE 'Questions'; SELECT SLEEP(10); SHOW GLOBAL STATUS LIKE 'Questions';",
+            "SELECT sum(xact_commit) FROM pg_stat_database; SELECT pg_sleep(10); SELECT sum(xact_commit) FROM pg_stat_database;",
+            "whether more statements arrive than usual",
+        )
+    },
     statement(
         &["statement_mix_changed", "n_plus_one_queries"],
         "SELECT digest_text, count_star, sum_timer_wait FROM performance_schema.events_statements_summary_by_digest ORDER BY sum_timer_wait DESC LIMIT 20;",
@@ -236,6 +239,9 @@ mod tests {
                     words.iter().all(|word| !lower.contains(word) || *word == " > " && lower.contains("cardinality")),
                     "{command}"
                 );
+                let takes = lower.split(['(', ')', ' ', ';']).skip_while(|word| !word.ends_with("sleep")).nth(1);
+                let takes = takes.and_then(|seconds| seconds.parse().ok()).unwrap_or(0);
+                assert!(next.seconds >= takes, "{command} takes {takes} s");
             }
         }
     }
