@@ -17,9 +17,12 @@ fn rows() -> Batch {
     Batch { samples: vec![Sample { source: "host".into(), ..Sample::default() }; ROWS], ..Batch::default() }
 }
 
+/// Waits for whole segments: one that is being written has another name.
 fn await_segments(dir: &Path, count: usize) {
+    let is_whole = |entry: &fs::DirEntry| entry.path().extension().is_some_and(|kind| kind == "parquet");
+    let whole = || fs::read_dir(dir.join("segments")).map_or(0, |all| all.flatten().filter(is_whole).count());
     let begun = Instant::now();
-    while fs::read_dir(dir.join("segments")).map_or(0, Iterator::count) < count {
+    while whole() < count {
         assert!(begun.elapsed() < Duration::from_secs(120), "nothing was written to {}", dir.display());
         std::thread::sleep(Duration::from_millis(20));
     }

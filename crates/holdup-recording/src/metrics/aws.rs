@@ -16,8 +16,8 @@ metrics! {
     Gauge FREEABLE_MEMORY_BYTES: Bytes = "aws_freeable_memory_bytes", "Memory that is free or can be freed at once";
     Gauge SWAP_USAGE_BYTES: Bytes = "aws_swap_usage_bytes", "Memory that is swapped out";
     Gauge FREE_STORAGE_SPACE_BYTES: Bytes = "aws_free_storage_space_bytes", "Space left on the volume";
-    Gauge NETWORK_RECEIVE_BYTES_PER_SECOND: BytesPerSecond = "aws_network_receive_throughput_bytes_per_second", "Bytes that reached the instance, without those of its volume";
-    Gauge NETWORK_TRANSMIT_BYTES_PER_SECOND: BytesPerSecond = "aws_network_transmit_throughput_bytes_per_second", "Bytes that left the instance, without those of its volume";
+    Gauge NETWORK_RECEIVE_THROUGHPUT_BYTES_PER_SECOND: BytesPerSecond = "aws_network_receive_throughput_bytes_per_second", "Bytes that reached the instance, without those of its volume";
+    Gauge NETWORK_TRANSMIT_THROUGHPUT_BYTES_PER_SECOND: BytesPerSecond = "aws_network_transmit_throughput_bytes_per_second", "Bytes that left the instance, without those of its volume";
     Gauge BURST_BALANCE_RATIO: Ratio = "aws_burst_balance_ratio", "Credits left to the volume (gp2)";
     Gauge EBS_BYTE_BALANCE_RATIO: Ratio = "aws_ebs_byte_balance_ratio", "Credits left to the instance for bytes to volumes";
     Gauge EBS_IO_BALANCE_RATIO: Ratio = "aws_ebs_io_balance_ratio", "Credits left to the instance for requests to volumes";

@@ -157,8 +157,8 @@ fn connections(case: &Case<'_>) -> Option<Outcome> {
 fn network(case: &Case<'_>) -> Option<Outcome> {
     let limit = described(case, "instance.network_baseline_bytes_per_second");
     let ways = [
-        ("received", metrics::aws::NETWORK_RECEIVE_BYTES_PER_SECOND.name),
-        ("sent", metrics::aws::NETWORK_TRANSMIT_BYTES_PER_SECOND.name),
+        ("received", metrics::aws::NETWORK_RECEIVE_THROUGHPUT_BYTES_PER_SECOND.name),
+        ("sent", metrics::aws::NETWORK_TRANSMIT_THROUGHPUT_BYTES_PER_SECOND.name),
     ];
     let mut evidence = Vec::new();
     for (verb, metric) in ways {
