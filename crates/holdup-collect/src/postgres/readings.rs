@@ -176,23 +176,10 @@ pub(super) fn for_version(major: i64) -> impl Iterator<Item = &'static Reading> 
     READINGS.iter().filter(move |reading| (reading.since..=reading.until).contains(&major))
 }
 
-/// Numeric columns that identify a row and count nothing.
-const IDENTITIES: &[&str] = &[
-    "datid",
-    "pid",
-    "usesysid",
-    "relid",
-    "indexrelid",
-    "index_relid",
-    "cluster_index_relid",
-    "current_child_table_relid",
-    "current_locker_pid",
-];
-
 /// The metric of a column of the reading `name`; none if it is one of `labels` or identifies the
 /// row.
 pub(super) fn metric(name: &str, labels: &[&str], column: &str) -> Option<Member> {
-    if labels.contains(&column) || IDENTITIES.contains(&column) {
+    if labels.contains(&column) || metrics::postgresql::IDENTITIES.contains(&column) {
         return None;
     }
     let gap = if name.is_empty() { "" } else { "_" };

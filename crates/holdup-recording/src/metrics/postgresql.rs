@@ -1,5 +1,22 @@
 //! Metrics of PostgreSQL. Columns of its statistics views are a family; those with a constant are read by rules.
 
+/// Numeric columns of the statistics views that identify a row and count nothing: no member of the
+/// family has their name.
+pub const IDENTITIES: [&str; 12] = [
+    "datid",
+    "pid",
+    "leader_pid",
+    "current_locker_pid",
+    "usesysid",
+    "userid",
+    "dbid",
+    "relid",
+    "indexrelid",
+    "index_relid",
+    "cluster_index_relid",
+    "current_child_table_relid",
+];
+
 metrics! {
     "postgresql", "PostgreSQL", "postgresql_";
 

@@ -118,21 +118,6 @@ pub(super) const REPLICATION: Kind = Kind {
     read: read_replication,
 };
 
-/// Numbers that identify a row and count nothing.
-const IDENTITIES: [&str; 11] = [
-    "datid",
-    "pid",
-    "usesysid",
-    "relid",
-    "indexrelid",
-    "index_relid",
-    "cluster_index_relid",
-    "dbid",
-    "userid",
-    "current_locker_pid",
-    "leader_pid",
-];
-
 fn columns(lines: &[Line]) -> Vec<String> {
     result_set::header(lines).unwrap_or_default()
 }
@@ -161,7 +146,8 @@ fn metric(view: &View, column: &str) -> Option<Member> {
     let is_function = ["round", "sum", "avg", "max", "min", "count", "coalesce", "ratio", "pct", "percent"]
         .iter()
         .any(|name| column == *name || column.ends_with(&format!("_{name}")));
-    let is_other = IDENTITIES.contains(&column) || view.labels.contains(&column) || !is_plain || is_function;
+    let is_other =
+        metrics::postgresql::IDENTITIES.contains(&column) || view.labels.contains(&column) || !is_plain || is_function;
     (!is_other).then(|| metrics::postgresql::VIEWS.member(format_args!("{}_{column}", view.name)))
 }
 
@@ -203,7 +189,9 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
             let Some(value) = cell.as_deref().and_then(number) else { continue };
             match metric(view, column) {
                 Some(metric) => context.out.gauge(at, SOURCE, metric.as_str(), labels.clone(), value),
-                None if !IDENTITIES.contains(&column.as_str()) && !view.labels.contains(&column.as_str()) => {
+                None if !metrics::postgresql::IDENTITIES.contains(&column.as_str())
+                    && !view.labels.contains(&column.as_str()) =>
+                {
                     unnamed.push(column.as_str());
                 }
                 None => {}
