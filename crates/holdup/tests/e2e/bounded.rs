@@ -11,6 +11,9 @@ use crate::program::holdup;
 /// Different statements of the shorter log: more than the caches of statements hold.
 const STATEMENTS: usize = 140_000;
 
+/// Bytes of each one's literal.
+const TEXT: usize = 400;
+
 /// The statement that took longest, and comes last.
 const SLOWEST: &str = "SELECT c FROM slowest WHERE id = 7";
 
@@ -32,7 +35,7 @@ fn log(dir: &Path, statements: usize) -> PathBuf {
         .unwrap();
     };
     // Long enough for the shorter log to fill the 64 MiB that a replay holds back.
-    let value = "x".repeat(400);
+    let value = "x".repeat(TEXT);
     (0..statements).for_each(|number| entry("0.001000", &format!("SELECT c FROM light{number} WHERE id = '{value}'")));
     (0..5).for_each(|_| entry("3.000000", SLOWEST));
     file.flush().unwrap();
@@ -60,8 +63,9 @@ fn is_flat(what: &str, command: impl Fn(&Path) -> Command) -> String {
     let [(_, half), (said, whole)] =
         [STATEMENTS, 2 * STATEMENTS].map(|number| peak_kib(command(&log(dir.path(), number)), dir.path()));
     eprintln!("{what}: {half} KiB for {STATEMENTS} statements, {whole} KiB for twice as many");
-    // A statement without room is a number in a set, of which there are at most four million. With room it takes kilobytes.
-    assert!(whole as f64 <= 1.35 * half as f64, "{what}: {half} KiB, then {whole} KiB");
+    // A statement without room is a number in a set, of which there are at most four million. With room it takes several times its text.
+    let each = (whole - half) * 1_024 / STATEMENTS as i64;
+    assert!(each < TEXT as i64, "{what}: {half} KiB, then {whole} KiB: {each} bytes for each more statement");
     said
 }
 
