@@ -16,6 +16,7 @@ mod brief;
 pub mod capacity;
 mod comparison;
 mod counters;
+mod history;
 mod kernel;
 mod objectives;
 pub mod outlet;
@@ -106,6 +107,7 @@ macro_rules! errln {
 pub use accounts::request;
 pub use brief::brief;
 pub use comparison::comparison;
+pub use history::history;
 pub use statements::statements;
 pub use timeline::timeline;
 

@@ -10,6 +10,7 @@ mod frozen;
 mod neighbor;
 mod options;
 mod report;
+mod sap_hana;
 mod score;
 mod table;
 
@@ -45,6 +46,14 @@ enum Exam {
         #[command(flatten)]
         options: Options,
     },
+    /// A database's own performance tests over its builds: whether the gate of a history finds the regressions, and when.
+    SapHana {
+        /// A folder with metadata/dataset_details.csv and data/.
+        dir: PathBuf,
+        /// Print one JSON object instead of text.
+        #[arg(long)]
+        json: bool,
+    },
     /// MySQL under TPC-C with an injected fault, one-second rows: episodes given, and found by holdup itself.
     Dbsherlock {
         /// A folder with labels.csv and the tables it names.
@@ -68,6 +77,7 @@ fn run() -> Result<()> {
     match Cli::parse().exam {
         Exam::Dbpa { dir, options } => dbpa::run(folder(&dir)?, &options),
         Exam::Dbot { dir, options } => dbot::run(folder(&dir)?, &options),
+        Exam::SapHana { dir, json } => sap_hana::run(folder(&dir)?, json),
         Exam::Dbsherlock { dir, options } => dbsherlock::run(folder(&dir)?, &options),
     }
 }

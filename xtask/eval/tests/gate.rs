@@ -67,3 +67,11 @@ fn a_folder_that_is_not_there_is_said() {
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("/nowhere is not a folder"));
 }
+
+#[test]
+fn a_database_s_own_regressions_are_found_where_they_are() {
+    let Some(folder) = set("sap-hana") else { return };
+    let scores = scores("sap-hana", &folder);
+    assert_eq!((&scores["found"], &scores["regressions"]), (&5.into(), &5.into()), "{scores:#}");
+    assert!(scores["false_alarms"].as_u64().unwrap() <= 1, "{scores:#}");
+}

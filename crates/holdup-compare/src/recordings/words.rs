@@ -55,7 +55,8 @@ pub fn interval(against: &Against, unit: &str) -> Option<String> {
     Some(format!("{low} to {high}"))
 }
 
-fn percent(ratio: f64) -> String {
+/// `-76 %`, `x 4.2`.
+pub(super) fn percent(ratio: f64) -> String {
     match ratio {
         r if r >= 9.0 => format!("x {}", number(1.0 + r)),
         r if (r * 100.0).abs() < 0.5 => "0 %".to_owned(),

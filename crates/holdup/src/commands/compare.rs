@@ -10,7 +10,7 @@ use holdup_diagnose::{Diagnosis, diagnose};
 use holdup_recording::{Recording, files};
 
 use super::compare_groups::{NamedGroup, read};
-use super::{LARGEST_BYTES, print_json};
+use super::{LARGEST_BYTES, compare_history, print_json};
 use crate::failure::Failure;
 use crate::html::Report;
 use crate::replay::REPLAY;
@@ -26,6 +26,8 @@ Examples:
   holdup compare recordings/ab                       the result of holdup run --interleave
   holdup compare before after --markdown > pull-request.md
   holdup compare main branch --fail-on worse --quiet
+  holdup compare --history recordings/nightly        which build made it worse for good, if any
+  holdup compare --history recordings/nightly --since v1.42 --fail-on worse
   holdup compare --statements recordings/upgrade     the result of holdup replay to two servers
   holdup compare --statements old=rec/old-1,rec/old-2 new=rec/new-1,rec/new-2   replays of one log
 
@@ -36,7 +38,15 @@ Exit codes: 0 compared, 1 something is worse and --fail-on worse was given, 2 un
 pub struct Args {
     /// Recording, or folder of repeats; the first is the baseline
     #[arg(value_name = "[NAME=]PATH[,PATH…]", required = true)]
-    recordings: Vec<String>,
+    pub(super) recordings: Vec<String>,
+
+    /// Read the recordings as builds in order of time: what got worse or better for good, and since which build
+    #[arg(long, conflicts_with_all = ["statements", "markdown", "html"])]
+    history: bool,
+
+    /// Begin the history with this recording, e.g. after a change that is meant to stay
+    #[arg(long, value_name = "NAME", requires = "history")]
+    pub(super) since: Option<String>,
 
     /// Compare by statement the two servers of a holdup replay; repeats are rounds
     #[arg(long, conflicts_with_all = ["markdown", "html"])]
@@ -48,11 +58,11 @@ pub struct Args {
 
     /// Print all rows, also those without a difference
     #[arg(long)]
-    all: bool,
+    pub(super) all: bool,
 
     /// Print the comparison as JSON
     #[arg(long, conflicts_with = "markdown")]
-    json: bool,
+    pub(super) json: bool,
 
     /// Print Markdown, e.g. for a pull request
     #[arg(long)]
@@ -64,20 +74,20 @@ pub struct Args {
 
     /// Exit with 1 if a headline figure is worse than the baseline
     #[arg(long, value_name = "WHAT")]
-    fail_on: Option<FailOn>,
+    pub(super) fail_on: Option<FailOn>,
 
     /// Compare although the measuring machines have different CPUs
     #[arg(long)]
-    across_machines: bool,
+    pub(super) across_machines: bool,
 
     /// Print only errors
     #[arg(short, long, conflicts_with_all = ["json", "markdown"])]
-    quiet: bool,
+    pub(super) quiet: bool,
 }
 
 /// The differences that make the command fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum FailOn {
+pub(super) enum FailOn {
     /// A headline figure is worse than the baseline.
     Worse,
 }
@@ -141,6 +151,9 @@ fn print_statements(args: &Args) -> Result<(), Failure> {
 pub fn run(args: Args) -> Result<(), Failure> {
     if args.statements {
         return print_statements(&args);
+    }
+    if args.history {
+        return compare_history::run(&args);
     }
     let named = read(&args.recordings)?;
     let mut shown: Vec<(String, Recording, Diagnosis)> = Vec::new();

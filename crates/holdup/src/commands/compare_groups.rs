@@ -27,6 +27,21 @@ pub struct NamedGroup {
 /// # Errors
 /// If a path neither is nor holds a recording, a name occurs twice, or there is nothing to compare.
 pub fn read(texts: &[String]) -> Result<Vec<NamedGroup>, Failure> {
+    let groups = read_any(texts)?;
+    match groups.as_slice() {
+        [one] => Err(Failure::Unusable(format!(
+            "{} alone cannot be compared: name at least two recordings, the baseline first",
+            one.name
+        ))),
+        _ => Ok(groups),
+    }
+}
+
+/// The same, where one is enough.
+///
+/// # Errors
+/// If a path neither is nor holds a recording, or a name occurs twice.
+pub fn read_any(texts: &[String]) -> Result<Vec<NamedGroup>, Failure> {
     let mut groups: Vec<NamedGroup> = Vec::new();
     for text in texts {
         groups.extend(parse_group(text)?);
@@ -40,14 +55,10 @@ pub fn read(texts: &[String]) -> Result<Vec<NamedGroup>, Failure> {
              {name}=PATH,PATH"
         )));
     }
-    match groups.as_slice() {
-        [] => Err(Failure::Unusable("nothing to compare: name at least two recordings".to_owned())),
-        [one] => Err(Failure::Unusable(format!(
-            "{} alone cannot be compared: name at least two recordings, the baseline first",
-            one.name
-        ))),
-        _ => Ok(groups),
+    if groups.is_empty() {
+        return Err(Failure::Unusable("nothing to compare: name at least two recordings".to_owned()));
     }
+    Ok(groups)
 }
 
 fn parse_group(text: &str) -> Result<Vec<NamedGroup>, Failure> {

@@ -4,6 +4,7 @@ pub mod advise;
 pub mod capacity;
 pub mod compare;
 mod compare_groups;
+mod compare_history;
 pub mod completion;
 pub mod demo;
 mod describe;

@@ -113,3 +113,50 @@ fn the_same_service_twice_and_one_that_takes_twice_as_long() {
     let change = row(&comparison, "response time p50")["cells"][2]["against"]["change_ratio"].as_f64().unwrap();
     assert!((0.8..1.2).contains(&change), "{change}");
 }
+
+/// Builds of a folder: the first ten, then six, each a recording of the given name.
+fn builds(folder: &Path, first: &str, then: &str) {
+    for number in 1..=16 {
+        let name = if number <= 10 { first } else { then };
+        let build = folder.join(format!("v{number:02}"));
+        std::fs::create_dir(&build).unwrap();
+        for file in std::fs::read_dir(fixture(name)).unwrap().flatten() {
+            std::fs::copy(file.path(), build.join(file.file_name())).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_history_names_the_build_since_which_it_is_worse() {
+    let dir = tempfile::tempdir().unwrap();
+    builds(dir.path(), "hidden-queue-fixed", "hidden-queue-decoy");
+    let text = compare(&["--history"], &[dir.path()]);
+    assert_eq!(text.code(), Some(0), "{}", text.stderr);
+    assert!(text.stdout.starts_with("worse since v11: "), "{}", text.stdout);
+    assert!(text.stdout.contains("16 builds, from v01 to v16") && text.stdout.contains('▁'), "{}", text.stdout);
+    let gate = compare(&["--history", "--fail-on", "worse", "--quiet"], &[dir.path()]);
+    assert_eq!((gate.code(), gate.stdout.as_str()), (Some(1), ""), "{}", gate.stderr);
+    assert!(gate.stderr.contains("and stayed there for 6 builds, after 10 builds"), "{}", gate.stderr);
+    let json = compare(&["--history", "--json"], &[dir.path()]);
+    assert_eq!((&json.json()["verdict"], json.json()["builds"].as_array().unwrap().len()), (&"worse".into(), 16));
+    let file = dir.path().join("history.json");
+    std::fs::write(&file, &json.stdout).unwrap();
+    python::check("contract.py", &["history", file.to_str().unwrap()]);
+
+    // A change that is meant to stay begins a history of its own.
+    let since = compare(&["--history", "--since", "v11", "--fail-on", "worse"], &[dir.path()]);
+    assert_eq!(since.code(), Some(0), "{}", since.stderr);
+    assert!(since.stdout.starts_with("6 builds are too few to tell"), "{}", since.stdout);
+    let wrong = compare(&["--history", "--since", "v99"], &[dir.path()]);
+    assert_eq!(wrong.code(), Some(2), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("names none of the recordings; these exist: v01"), "{}", wrong.stderr);
+}
+
+#[test]
+fn a_history_that_got_better_passes_the_gate() {
+    let dir = tempfile::tempdir().unwrap();
+    builds(dir.path(), "demo-faulty", "demo-fixed");
+    let gate = compare(&["--history", "--fail-on", "worse"], &[dir.path()]);
+    assert_eq!(gate.code(), Some(0), "{}", gate.stderr);
+    assert!(gate.stdout.starts_with("better since v11: "), "{}", gate.stdout);
+}

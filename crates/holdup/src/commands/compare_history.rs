@@ -1,0 +1,85 @@
+//! `holdup compare --history`: recordings as builds in order of time.
+
+use std::io::{IsTerminal as _, Write as _};
+
+use holdup_compare::recordings::history::history;
+use holdup_compare::recordings::{Change, Group, Options, Run};
+use holdup_diagnose::diagnose;
+use holdup_recording::Recording;
+
+use super::compare::{Args, FailOn};
+use super::compare_groups::{NamedGroup, read_any};
+use super::print_json;
+use crate::failure::Failure;
+use crate::terminal;
+
+/// Prints what changed for good.
+///
+/// # Errors
+/// If a recording cannot be read, `--since` names none of them, or something is worse and
+/// `--fail-on worse` was given.
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let mut builds = in_order(&read_any(&args.recordings)?)?;
+    if let Some(name) = &args.since {
+        let at = builds.iter().position(|build| build.name == *name).ok_or_else(|| {
+            let names: Vec<&str> = builds.iter().map(|build| build.name.as_str()).collect();
+            Failure::Unusable(format!("--since {name} names none of the recordings; these exist: {}", names.join(", ")))
+        })?;
+        builds.drain(..at);
+    }
+    let found = history(&builds, Options { across_machines: args.across_machines });
+    match () {
+        () if args.json => print_json(&found)?,
+        () if args.quiet => {}
+        () => terminal::print(&terminal::history(&found, args.all)),
+    }
+    match (args.fail_on, found.verdict) {
+        (Some(FailOn::Worse), Change::Worse) => Err(Failure::No(found.headline)),
+        (Some(FailOn::Worse), Change::NotComparable) => Err(Failure::Unusable(found.headline)),
+        _ => Ok(()),
+    }
+}
+
+/// Reads the builds, one recording after the other, and puts them in order of time.
+fn in_order(named: &[NamedGroup]) -> Result<Vec<Group>, Failure> {
+    let all: usize = named.iter().map(|build| build.recordings.len()).sum();
+    let progress = Progress { all, is_shown: all > 1 && std::io::stderr().is_terminal() };
+    let mut builds: Vec<(i64, Group)> = Vec::new();
+    let mut done = 0;
+    for build in named {
+        let (mut started, mut runs) = (i64::MAX, Vec::new());
+        for (path, round) in &build.recordings {
+            progress.say(done);
+            let recording = Recording::open(path).map_err(Failure::unusable)?;
+            started = started.min(recording.manifest.started_at);
+            let diagnosis = diagnose(&recording, None);
+            runs.push(Run::from_recording(path.display().to_string(), &recording, &diagnosis, *round));
+            done += 1;
+        }
+        builds.push((started, Group { name: build.name.clone(), runs }));
+    }
+    progress.end();
+    // The order of the command line stays where recordings began at once.
+    builds.sort_by_key(|(started, _)| *started);
+    Ok(builds.into_iter().map(|(_, build)| build).collect())
+}
+
+/// How many recordings have been read, on a terminal.
+struct Progress {
+    all: usize,
+    is_shown: bool,
+}
+
+impl Progress {
+    fn say(&self, done: usize) {
+        if self.is_shown {
+            let _ = write!(std::io::stderr(), "\r\x1b[Kread {done} of {} recordings", self.all);
+        }
+    }
+
+    fn end(&self) {
+        if self.is_shown {
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        }
+    }
+}
