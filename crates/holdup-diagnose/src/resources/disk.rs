@@ -13,22 +13,31 @@ use holdup_signals::{Disk, Disks, View};
 
 use holdup_signals::evidence::Evidence;
 
-/// Smaller reads are not significant readahead, bytes: the largest window in MongoDB's advice is 16
-/// KiB.
-pub const LARGE_READ_BYTES: f64 = 32.0 * 1024.0;
+/// Reads of a page or two brought nothing that matters besides the page asked for, bytes.
+pub const PLAIN_READ_BYTES: f64 = 8.0 * 1024.0;
 
-/// Bytes read per byte asked for, from which the difference is readahead: below it, an adjacent
-/// page that is used as well, or the file's layout, explains it.
+/// Bytes read per byte asked for, from which the difference is readahead.
 pub const AMPLIFIED: f64 = 4.0;
+
+/// From here on it may be readahead: a window around a page that misses only some of its pages is
+/// read in parts, so that reads are far smaller than the window. Adjacent pages that are used as
+/// well, or the file's layout, look the same.
+pub const MAYBE_AMPLIFIED: f64 = 2.0;
 
 /// A random reader gets about one window per fault, a sequential one many.
 pub const WINDOWS_PER_FAULT: f64 = 1.5;
 
 /// Whether most of what is read is unused readahead.
 pub fn is_oversized(useful: &UsefulReads) -> bool {
+    useful.ratio() >= AMPLIFIED && is_readahead_like(useful)
+}
+
+/// Whether what is read besides what was asked for may be readahead: reads of more than a page or
+/// two, not larger than the window allows, that no sequential reader makes.
+pub fn is_readahead_like(useful: &UsefulReads) -> bool {
     let window = useful.window_bytes.unwrap_or(useful.read_each());
-    useful.read_each() >= LARGE_READ_BYTES
-        && useful.ratio() >= AMPLIFIED
+    useful.read_each() > PLAIN_READ_BYTES
+        && useful.ratio() >= MAYBE_AMPLIFIED
         && useful.read_per_fault() <= WINDOWS_PER_FAULT * window
 }
 

@@ -219,6 +219,27 @@ mod tests {
         assert_eq!(made.explains(&super::super::readahead_too_large::RULE), Some(0.0));
     }
 
+    /// As in the incident with a load average of 30: reads of 15 kB that each fault on a page, into memory that is full. Either a
+    /// window of 128 KiB is read in parts, or the pages beside are used as well.
+    #[test]
+    fn reads_of_a_few_pages_leave_it_and_readahead_open() {
+        let both = made(0.99, 330.0)
+            .without("system_paging_faults_total")
+            .without("system_disk_operations_total")
+            .without("system_disk_io_bytes_total")
+            .without("system_disk_io_time_seconds_total")
+            .without("system_disk_operation_time_seconds_total")
+            .without("system_disk_weighted_io_time_seconds_total")
+            .disk("loop0", (330.0, 15_200.0, 24.0 / 330.0 * 1e3), (0.0, 0.0, 0.0))
+            .counter("host", "system_paging_faults_total", &[("type", "major")], 330.0)
+            .setting("host", "block.loop0.read_ahead_kb", "128");
+        let diagnosis = crate::diagnose(both.recording(), None);
+        let mut named: Vec<&str> = diagnosis.findings.iter().map(|finding| finding.cause.as_str()).collect();
+        named.sort_unstable();
+        assert!(named.contains(&"readahead_too_large") && named.contains(&"working_set_exceeds_memory"), "{named:?}");
+        assert!(diagnosis.cleared.iter().all(|cleared| !named.contains(&cleared.cause.as_str())));
+    }
+
     #[test]
     fn room_and_first_reads_clear_it() {
         assert_eq!(made(0.5, 3_000.0).explains(&RULE), Some(0.0));
