@@ -65,7 +65,10 @@ fn a_swapped_folder_never_redirects_a_recording() {
     let segments = aside.join("r/segments");
     let bytes = fs::read(segments.join("samples-00000001.parquet")).unwrap();
     for number in 100..300 {
-        fs::write(segments.join(format!("samples-00000{number}.parquet")), &bytes).unwrap();
+        // As the writer does: a merge that has begun would take a file without its end for one that was cut off.
+        let partial = segments.join("partial");
+        fs::write(&partial, &bytes).unwrap();
+        fs::rename(&partial, segments.join(format!("samples-00000{number}.parquet"))).unwrap();
     }
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
