@@ -18,6 +18,7 @@
 //!   seconds.
 //! - [`Recording`]: opens a finished, a running or a broken recording.
 
+mod allocator;
 pub mod clock;
 pub mod condensed;
 pub mod duration;

@@ -12,6 +12,7 @@ use std::time::Instant;
 use super::FLUSH_EVERY;
 use super::queue::{Memory, Message};
 use super::room::{Limits, Room};
+use crate::allocator::give_back_memory;
 use crate::folder::Folder;
 use crate::labels::Labels;
 use crate::manifest::{Coverage, CoverageState};
@@ -58,7 +59,9 @@ struct Trouble {
 }
 
 /// The thread that merges segments. One thread for all merges, because the allocator keeps a
-/// merge's memory with its thread.
+/// merge's memory with its thread. After a merge what is free goes back to the system: without that
+/// a watch of a day takes as much memory as its largest merge and its largest heap of rows together,
+/// for each of the allocator's arenas.
 struct Merger {
     begin: mpsc::Sender<()>,
     /// Whether each merge succeeded.
@@ -74,7 +77,9 @@ impl Merger {
         let work = move || {
             give_way();
             for () in begun {
-                let _ = end.send(merge());
+                let is_merged = merge();
+                give_back_memory();
+                let _ = end.send(is_merged);
             }
         };
         Builder::new().name("merging".to_owned()).spawn(work).ok()?;
