@@ -15,6 +15,7 @@ mod compare;
 mod cut;
 mod demo;
 mod digest;
+mod doctor;
 mod examples;
 mod faults;
 mod files;
