@@ -12,6 +12,7 @@
 //! consists of those instead, each exact.
 
 pub mod accounts;
+mod by_log;
 mod by_metrics;
 mod by_outside;
 mod by_proxy;
@@ -85,7 +86,10 @@ const POOLER: &str = "database_pooler_wait";
 
 /// The ledger of the episode, or of everything if nothing is degraded.
 pub fn ledger(case: &Case<'_>) -> Vec<LedgerRow> {
-    let Ok(requests) = case.slow_requests() else { return Vec::new() };
+    let requests = case.slow_requests().unwrap_or_default();
+    if requests.is_empty() {
+        return by_log::rows(case);
+    }
     let all_answered = by_metrics::has_answered_all(case);
     let mut parts = by_metrics::parts(case, all_answered);
     if parts.is_empty() {
@@ -292,6 +296,14 @@ mod tests {
         near(all.residual_ms, 0.0);
         let queue = all.parts.iter().find(|part| part.part == "accept_queue").expect("a part");
         assert!(queue.error_ms > 100.0, "what was cut off is how far it may be off: {queue:?}");
+    }
+
+    #[test]
+    fn the_queue_in_a_proxys_log_is_a_part_of_its_time() {
+        let made = made(50.0, 400.0, 0.0)
+            .counter("access_log:web.log", "access_log_queue_seconds_sum", &[], 50.0 * 0.31)
+            .counter("access_log:web.log", "access_log_queue_seconds_count", &[], 50.0);
+        near(part(&row(&made, "all"), "queue_in_proxy"), 310.0);
     }
 
     #[test]

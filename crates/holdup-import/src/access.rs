@@ -23,7 +23,7 @@ pub use entry::Entry;
 pub use format::Format;
 pub use names::{METHOD_NAMES, TARGET_NAMES};
 pub use route::pattern;
-pub use timeline::{Family, Pairs, SLOTS_MAX, SeriesId, Timeline};
+pub use timeline::{Family, Pairs, SLOTS_MAX, SeriesCount, SeriesId, Timeline};
 
 use lines::{Line, MAX_LINE};
 
@@ -145,6 +145,10 @@ impl AccessLog {
         self.counts.failed += u64::from(entry.status >= 500);
         let [served, all] = self.series_of(entry);
         self.timeline.add(at, all, 0);
+        if let Some(kind) = failure(entry.status) {
+            let id = self.timeline.series(Family::Failed, &vec![(ERROR_TYPE, kind.to_owned())], Pairs::new);
+            self.timeline.add(at, id, 0);
+        }
         if let Some(ns) = entry.whole_ns {
             self.timeline.add(at, served, ns);
         }
@@ -227,6 +231,25 @@ impl AccessLog {
         Account { format: self.format.name, counts: self.counts, timeline: self.timeline }
     }
 }
+
+/// The kind of error that a status stands for: whose patience or strength ended. Answers that are
+/// the client's own mistake (404, 401) are not failures of the service.
+fn failure(status: u16) -> Option<&'static str> {
+    Some(match status {
+        // nginx' and Amazon's load balancers' word for a client that closed its connection first.
+        460 | 499 => "client_gave_up",
+        408 => "request_timeout",
+        429 => "too_many_requests",
+        502 | 521 | 523 => "upstream_unreachable",
+        503 => "unavailable",
+        504 | 522 | 524 => "gateway_timeout",
+        500..=599 => "server_error",
+        _ => return None,
+    })
+}
+
+/// OpenTelemetry's label of an error's kind.
+const ERROR_TYPE: &str = "error_type";
 
 /// Text of a log as a label: short, and without control characters.
 fn shown(text: &str) -> String {

@@ -9,6 +9,8 @@
 
 pub mod access;
 pub mod aws;
+pub mod clocks;
+pub mod cloud;
 mod content;
 mod detect;
 mod document;

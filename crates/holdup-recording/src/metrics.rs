@@ -261,6 +261,7 @@ sources! {
     wire: "Captured packets: `wire_*`.";
     probe: "Liveness probes: `probe_*`.";
     kubernetes: "Containers of a pod: `container_*`.";
+    kubernetes_node: "Nodes of a cluster: `kubernetes_node_*`.";
     aws: "Amazon's figures: `aws_*`.";
     load: "The load generator: `holdup_load_*`.";
     app: "What apps and their libraries report, by OpenTelemetry or on a Prometheus endpoint.";

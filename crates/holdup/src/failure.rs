@@ -25,6 +25,15 @@ impl Failure {
     }
 }
 
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::No(why) | Self::Unusable(why) => f.write_str(why),
+            Self::Interrupted => f.write_str("interrupted"),
+        }
+    }
+}
+
 /// The result of `command`. A panic of its own thread, e.g. in a reader of a file, is an unusable
 /// input like any other: exit code 2, and what is on disk stays readable.
 pub fn guarded(command: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {

@@ -3,6 +3,9 @@
 //! it, so nothing shows what changed.
 
 mod facts;
+mod pods;
+#[cfg(test)]
+mod pods_tests;
 mod suspects;
 #[cfg(test)]
 mod tests;
@@ -31,6 +34,9 @@ const RIVALS: f64 = 0.4;
 /// With more readings of the same thing the recording has a past, and what changed in it matters.
 const INSTANTS: usize = 5;
 
+/// Causes that Kubernetes itself names.
+const OF_PODS: [&str; 2] = ["liveness_probe_kill", "out_of_memory_kill"];
+
 /// How a sentence begins that clears a cause.
 const NOT: &str = "Not ";
 
@@ -52,11 +58,16 @@ pub(super) fn judge(case: &Case<'_>) -> Option<Judgement> {
         return None;
     }
     let mut found = suspects(&facts);
-    let first = found.first()?.confidence;
+    let said = facts.pods.says();
+    let first = match found.first() {
+        Some(suspect) => suspect.confidence,
+        None if said.is_empty() => return None,
+        None => 0.0,
+    };
     found.retain(|suspect| suspect.confidence >= RIVALS * first);
     found.truncate(SUSPECTS);
     let (cleared, innocent) = cleared(&facts);
-    let settles = settles(case, &facts, innocent);
+    let settles = settles(case, &facts, said, innocent);
     let is_clear = found.get(1).is_none_or(|second| second.confidence < first);
     let is_named = first >= NAMED && is_clear;
     let open = open(&found, is_named);
@@ -93,8 +104,8 @@ fn title(cause: &str) -> &str {
 }
 
 /// What the instant shows whatever the suspects are, the largest queue first.
-fn settles(case: &Case<'_>, facts: &Facts<'_>, innocent: Vec<String>) -> Vec<String> {
-    let mut all = Vec::new();
+fn settles(case: &Case<'_>, facts: &Facts<'_>, said: Vec<String>, innocent: Vec<String>) -> Vec<String> {
+    let mut all: Vec<String> = said.iter().map(|text| rules::capital(text)).collect();
     if let Some(disk) = facts.disk.as_ref().filter(|_| is_disk_full(facts)) {
         all.push(format!("The disk is full: {}", what_it_does(disk)));
     }
@@ -110,7 +121,12 @@ fn settles(case: &Case<'_>, facts: &Facts<'_>, innocent: Vec<String>) -> Vec<Str
 /// What the instant cannot show.
 fn open(found: &[Suspect], is_named: bool) -> String {
     const SINCE: &str = "since when, and how much of response time it costs";
+    const PROBE: &str = "liveness_probe_kill";
     match found {
+        [one, ..] if is_named && one.cause == PROBE => {
+            "It does not show why the server left the probe without an answer: measure its queue and its workers."
+                .to_owned()
+        }
         [one] if is_named => format!("One instant does not show {SINCE}: {} is the only suspect.", one.cause),
         [_, other] if is_named => format!("One instant does not show {SINCE}; {} is possible too.", other.cause),
         [one, other] => format!("Either {} or {}: one instant does not show which.", one.cause, other.cause),
@@ -163,7 +179,14 @@ fn next(facts: &Facts<'_>, found: &[Suspect]) -> Vec<PasteNextReport> {
             shows: next.shows.to_owned(),
         }
     };
-    paste_next::for_causes(causes, COMMANDS).into_iter().map(command).collect()
+    // Kubernetes' own figures are there already where these ask for more.
+    let mut all = facts.pods.next();
+    let is_of_pods = !all.is_empty();
+    let causes =
+        causes.filter(|cause| !is_of_pods || found.iter().any(|s| s.cause == *cause) && !OF_PODS.contains(cause));
+    all.extend(paste_next::for_causes(causes, COMMANDS).into_iter().map(command));
+    all.truncate(COMMANDS);
+    all
 }
 
 /// Causes that the instant clears of what it shows, and that in sentences.
@@ -173,6 +196,9 @@ fn cleared(facts: &Facts<'_>) -> (Vec<Cleared>, Vec<String>) {
     let idle = facts.idle.as_ref();
     if let Some((.., evidence)) = idle.filter(|(idle, waiting, _)| idle + waiting >= HAS_ROOM) {
         all.push(("cpu_saturated", evidence.clone()));
+    }
+    if let Some(evidence) = facts.pods.idle().filter(|_| idle.is_none()) {
+        all.push(("cpu_saturated", evidence));
     }
     let is_lock = facts.is_no_disk_waited_for() && facts.asleep.as_ref().is_some_and(|asleep| asleep.mean >= 1.0);
     if let Some((.., evidence)) = idle.filter(|_| is_lock && facts.disk.is_none()) {

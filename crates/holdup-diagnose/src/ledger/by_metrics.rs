@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use holdup_recording::metrics;
 use holdup_recording::rows::Request;
 
+use super::by_log::PROXYS_QUEUE;
 use super::by_sessions::{self, SessionShares};
 use super::{Intervals, NETWORK, POOLER};
 use crate::case::Case;
@@ -118,20 +119,24 @@ pub(super) fn parts(case: &Case<'_>, all_answered: bool) -> Vec<(&'static str, I
     }
     waits.insert(2, (POOLER, pooler_ms));
     let cpu_ms = app_cpu_ms(case).unwrap_or(0.0);
+    // A proxy's log has its own queue within its response time.
+    let mut queued = per_request(metrics::access_log::QUEUE.name);
     let app = per_request(timing::HTTP_SERVER);
     let has_app = app.iter().any(|ms| *ms > 0.0);
     let (mut network, mut other) = (Vec::new(), Vec::new());
     for (i, interval) in served.iter().enumerate() {
         // Requests that clients gave up continue in the app; that time is not the client's.
         let app_ms = if has_app { app[i].min(interval.service_ms) } else { interval.service_ms };
-        let waited_ms = calls[i] + waits[0].1[i] + waits[1].1[i];
+        let waited_ms = calls[i] + waits[0].1[i] + waits[1].1[i] + queued[i];
         let fit = if waited_ms > app_ms { app_ms / waited_ms } else { 1.0 };
         waits.iter_mut().for_each(|(_, ms)| ms[i] *= fit);
+        queued[i] *= fit;
         network.push(if has_app { interval.service_ms - app_ms } else { 0.0 });
         let is_app_timed = has_app && is_timed;
         other.push(if is_app_timed { (app_ms - waited_ms * fit - cpu_ms).max(0.0) } else { 0.0 });
     }
-    let named = std::iter::once((NETWORK, network)).chain(waits.drain(..2)).chain([("app_other", other)]);
+    let queued = Some((PROXYS_QUEUE, queued)).filter(|(_, ms)| ms.iter().any(|ms| *ms > 0.0));
+    let named = std::iter::once((NETWORK, network)).chain(queued).chain(waits.drain(..2)).chain([("app_other", other)]);
     let named: Vec<(&'static str, Vec<f64>)> = named.collect();
     let parts = named.into_iter().chain(waits).filter(|(_, ms)| ms.iter().any(|v| *v > 0.0));
     let shares = |ms: Vec<f64>| {

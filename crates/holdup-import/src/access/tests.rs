@@ -40,6 +40,30 @@ fn an_account_of_a_log() {
 }
 
 #[test]
+fn failures_by_kind_and_time() {
+    let mut text = String::new();
+    for (second, status) in [(1, 200), (2, 499), (3, 504), (3, 504), (4, 504), (5, 500), (6, 404), (7, 429)] {
+        text += &line(second, status, "0.000 - -");
+    }
+    let account = read(text.as_bytes(), FORMAT);
+    let counts = account.timeline.counts(Family::Failed);
+    let found: Vec<(&str, u64)> = counts.iter().map(|one| (one.name.as_str(), one.count)).collect();
+    assert_eq!(found[0], ("gateway_timeout", 3));
+    assert!(found[1..].contains(&("client_gave_up", 1)) && found[1..].contains(&("server_error", 1)), "{found:?}");
+    let second = |at: i64| at / 1_000_000_000 % 60;
+    let timeouts = &counts[0];
+    assert_eq!((second(timeouts.first_at), second(timeouts.most_at), timeouts.most), (3, 3, 2));
+    assert_eq!((second(timeouts.last_at), found.len()), (4, 4));
+    let mut last = 0.0;
+    account.timeline.samples("access_log:a", &mut |row| {
+        if row.metric == "access_log_failed_requests_total" && row.labels.get("error_type") == Some("gateway_timeout") {
+            last = row.value;
+        }
+    });
+    assert_eq!(last, 3.0);
+}
+
+#[test]
 fn hostile_lines_are_counted_and_never_believed() {
     let good = line(1, 200, "0.100 - -");
     let mut text = good.clone().into_bytes();

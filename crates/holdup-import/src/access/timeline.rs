@@ -50,6 +50,8 @@ pub enum Family {
     Pool,
     /// Requests, with a time or without.
     Requests,
+    /// Failed requests, by kind of error.
+    Failed,
 }
 
 impl Family {
@@ -63,6 +65,7 @@ impl Family {
             Self::Database => app::DB_CLIENT_OPERATION_DURATION,
             Self::Pool => app::DB_CLIENT_CONNECTION_WAIT_TIME,
             Self::Requests => access_log::REQUESTS,
+            Self::Failed => access_log::FAILED_REQUESTS,
         }
     }
 }
@@ -73,6 +76,23 @@ pub type Pairs = Vec<(&'static str, String)>;
 /// A number that stands for a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SeriesId(u32);
+
+/// How often something happened, and when.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SeriesCount {
+    /// What.
+    pub name: String,
+    /// How often in all.
+    pub count: u64,
+    /// Start of the first interval in which it happened, nanoseconds since the epoch.
+    pub first_at: i64,
+    /// Start of the last one.
+    pub last_at: i64,
+    /// Start of the one in which it happened most.
+    pub most_at: i64,
+    /// How often in that one.
+    pub most: u64,
+}
 
 /// The counters by interval.
 #[derive(Debug)]
@@ -223,6 +243,34 @@ impl Timeline {
         (count > 0).then(|| (seconds / count as f64 * 1e3, count))
     }
 
+    /// Each series of a family: the value of its first label, its count, when the first and the last
+    /// interval of it began, and when the one with the most did. The most frequent one comes first.
+    pub fn counts(&self, family: Family) -> Vec<SeriesCount> {
+        let mut all: BTreeMap<SeriesId, SeriesCount> = BTreeMap::new();
+        for (number, slot) in &self.slots {
+            for (id, count, _) in &slot.sums {
+                let Some((_, labels)) = self.series.get(id.0 as usize).filter(|(of, _)| *of == family) else {
+                    continue;
+                };
+                let at = number * self.width_ns;
+                let name = || labels.first().map_or_else(String::new, |(_, value)| value.clone());
+                let one = all.entry(*id).or_insert_with(|| SeriesCount {
+                    name: name(),
+                    first_at: at,
+                    ..SeriesCount::default()
+                });
+                one.count += count;
+                one.last_at = at;
+                if *count > one.most {
+                    (one.most, one.most_at) = (*count, at);
+                }
+            }
+        }
+        let mut all: Vec<SeriesCount> = all.into_values().collect();
+        all.sort_by_key(|one| std::cmp::Reverse(one.count));
+        all
+    }
+
     /// Calls `put` with every sample of `source`, by time.
     pub fn samples(&self, source: &str, put: &mut dyn FnMut(Sample)) {
         let used = self.used_bounds();
@@ -296,7 +344,7 @@ impl Total {
     fn put(&mut self, source: &str, at: i64, family: Family, labels: &Pairs, put: &mut dyn FnMut(Sample)) {
         let name = family.metric().name;
         let labels = Labels::new(labels.iter().map(|(name, value)| (*name, value.as_str())));
-        if family == Family::Requests {
+        if matches!(family, Family::Requests | Family::Failed) {
             put(sample(source, at, name.to_owned(), labels, self.count as f64));
         } else {
             put(sample(source, at, format!("{name}_sum"), labels.clone(), self.seconds));

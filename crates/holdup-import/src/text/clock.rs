@@ -29,7 +29,7 @@ fn patterns() -> Option<&'static Patterns> {
         );
         let slashes = format!(r"^(?P<a>\d{{2}})(?P<sep>[/.])(?P<b>\d{{2}})[/.](?P<y>\d{{2,4}}) {time}$");
         let date = format!(
-            r"^(?:zzz \*+)?\w{{3,9}}\.?,? +(?:(?P<mo>[A-Za-z]{{3}}) +(?P<d>\d{{1,2}})|(?P<d2>\d{{1,2}}) (?P<mo2>[A-Za-z]{{3}})\w*),? (?:(?P<y>\d{{4}}),? )?{time}(?: +[A-Z+-][\w:+-]*)?(?: (?P<y2>\d{{4}}))?$"
+            r"^(?:zzz \*+)?\w{{2,9}}\.?,? +(?:(?P<mo>[A-Za-z]{{3}}) +(?P<d>\d{{1,2}})|(?P<d2>\d{{1,2}})\.? (?P<mo2>[A-Za-z]{{3}})\w*),? (?:(?P<y>\d{{4}}),? )?{time}(?: +[A-Z+-][\w:+-]*)?(?: (?P<y2>\d{{4}}))?$"
         );
         Some(Patterns {
             iso: Regex::new(&iso).ok()?,
@@ -80,6 +80,15 @@ fn find(text: &str) -> Option<(i64, &str)> {
     let found = patterns.epoch.captures(text)?;
     let seconds = part(&found, "s")?;
     Some((seconds.checked_mul(SECOND_NS)?.checked_add(fraction_ns(&found))?, ""))
+}
+
+/// The time of `Thu, 26 Nov 2026 10:11:12 +0100`.
+pub(super) fn with_offset(text: &str) -> Option<i64> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let [_, day, month, year, time, zone] = words.as_slice() else { return None };
+    let month = 1 + i64::try_from(MONTHS.iter().position(|known| month.eq_ignore_ascii_case(known))?).ok()?;
+    let midnight = midnight(date(year.parse().ok()?, month, day.parse().ok()?)?)?;
+    midnight.checked_add(time_of_day(time, None)?)?.checked_sub(offset_ns(Some(zone)))
 }
 
 /// The latest time at or before a day after `now` that is on this day, given without its year.
@@ -182,6 +191,7 @@ mod tests {
             "Thu Nov 26 10:11:12 UTC 2026",
             "Thu 26 Nov 2026 10:11:12 AM CET",
             "Thu Nov 26 10:11:12 AM CET 2026",
+            "Do 26. Nov 10:11:12 CET 2026",
             "zzz ***Thu Nov 26 10:11:12 EST 2026",
             "TS 1795687872.000 2026-11-26 10:11:12",
         ] {
@@ -190,6 +200,14 @@ mod tests {
         assert_eq!(leading("2026-11-26 10:11:12.5 procs r b"), (Some(at + SECOND_NS / 2), "procs r b"));
         assert_eq!(leading("sda 10:11:12"), (None, "sda 10:11:12"));
         assert_eq!(leading("2026-13-26 10:11:12").0, None);
+    }
+
+    #[test]
+    fn a_time_with_its_offset() {
+        let at = Some(1_795_687_872 * SECOND_NS);
+        assert_eq!(with_offset("Thu, 26 Nov 2026 10:11:12 +0000"), at);
+        assert_eq!(with_offset("Thu, 26 Nov 2026 11:11:12 +0100"), at);
+        assert_eq!(with_offset("Thu, 26 Nov 2026 10:11:12"), None);
     }
 
     #[test]

@@ -46,6 +46,8 @@ impl Context {
     pub(super) fn begin_file(&mut self, file: &str, at: i64) {
         file.clone_into(&mut self.file);
         self.now = at;
+        // Left behind by a reader that panicked in the file before.
+        self.unread.clear();
         self.stamp = None;
         self.day = None;
         self.run = None;

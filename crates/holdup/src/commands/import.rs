@@ -4,10 +4,13 @@ mod access;
 mod aws;
 mod capture_summary;
 mod folder;
+mod guard;
 mod kubernetes;
 mod pace;
 mod packets;
+mod sorted;
 mod text;
+mod together;
 mod traces;
 
 use std::fs;
@@ -20,8 +23,11 @@ use holdup_protocol::packets::Protocol;
 use holdup_protocol::packets::file::is_capture;
 use holdup_recording::files;
 
-use super::print_json;
+use self::sorted::FileKind;
+use self::together::Target;
+use super::{print_json, slips};
 use crate::failure::Failure;
+use crate::session::default_dir;
 
 /// Import logs, traces, packets, cloud figures, and other tools' scenarios
 ///
@@ -37,6 +43,8 @@ use crate::failure::Failure;
 /// Pasted text of standard tools (uptime, top, vmstat, iostat, ps, dmesg, SHOW PROCESSLIST, pg_stat
 /// views, MongoDB's JSON, Redis' INFO and others) becomes a recording, too: several outputs in any
 /// order, files, a folder, or standard input.
+/// Files of several kinds, and recordings, become one recording of the same time, also with --into.
+/// holdup aligns their clocks by what they share, and says how far they were apart.
 /// Files of other load tools become a scenario: holdup import scenario.
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true, args_conflicts_with_subcommands = true)]
@@ -61,18 +69,24 @@ Examples:
   holdup import access.log --log-format '%h %l %u %t \"%r\" %>s %b %D'
   holdup import traces.json -o recordings/shop
   holdup import spans.csv --columns 'trace=trace_id,span=id,parent=parent,start=began_at,duration=took_ms'
+  holdup import access.log pods.json paste.txt traces.json -o recordings/incident
+  holdup import paste.txt --into recordings/watched          the evidence beside a watch
   holdup import scenario plan.jmx -o scenario.yaml")]
 pub struct Args {
     #[command(subcommand)]
     what: Option<ImportCommand>,
 
-    /// Pasted text, access log, traces, capture, or JSON of aws or kubectl; - is standard input
+    /// Pasted text, access log, traces, capture, JSON, or a recording; - is standard input
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
 
     /// Directory of the recording [default: recordings/NAME-TIME]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
+
+    /// Add the files to this recording, on its clock
+    #[arg(long, value_name = "RECORDING", conflicts_with = "output")]
+    into: Option<PathBuf>,
 
     /// Protocol on a port other than 3306, 3307, 5432 and 5433: mysql or postgresql
     #[arg(long = "port", value_name = "PORT=PROTOCOL", value_parser = port)]
@@ -165,50 +179,82 @@ struct ScenarioArgs {
     json: bool,
 }
 
-pub fn run(args: Args) -> Result<(), Failure> {
-    if let Some(ImportCommand::Scenario(args)) = args.what {
+pub fn run(mut args: Args) -> Result<(), Failure> {
+    if let Some(ImportCommand::Scenario(args)) = args.what.take() {
         return scenario(args);
     }
-    let (dir, ports, json) = (args.output.as_deref(), args.ports.as_slice(), args.json);
     if args.files.iter().filter(|path| is_stream(path)).count() > 1 {
         return Err(Failure::Unusable("give - only once: standard input can be read once".to_owned()));
     }
-    let found = folder::with_folders(&args.files)?;
-    let mut files = found.into_iter().map(InputFile::new).collect::<Result<Vec<InputFile>, Failure>>()?;
-    let captures = files.iter().filter(|file| !file.is_listed && is_capture(&file.head)).count();
-    if captures > 0 && files.len() > 1 {
-        return Err(Failure::Unusable("import captures of packets one at a time".to_owned()));
+    let (recordings, paths): (Vec<PathBuf>, Vec<PathBuf>) =
+        args.files.iter().cloned().partition(|path| sorted::is_recording(path));
+    let found = folder::with_folders(&paths)?;
+    let files = found.into_iter().map(InputFile::new).collect::<Result<Vec<InputFile>, Failure>>()?;
+    let hints = sorted::Hints { columns: args.columns.as_ref(), log_format: args.log_format.as_deref() };
+    let mut groups = sorted::by_kind(files, hints)?;
+    if groups.is_empty() && recordings.is_empty() {
+        return Err(Failure::Unusable("which file? e.g. holdup import db.pcap, or holdup import data.json".to_owned()));
     }
-    let (columns, log_format) = (args.columns.as_ref(), args.log_format.as_deref());
-    let is_log = |file: &InputFile| !file.is_listed && (log_format.is_some() || access::is_one(&file.head));
-    let are_traces = |file: &InputFile| !file.is_listed && traces::kind(&file.head, columns).is_some();
-    if captures == 0 && files.iter().any(are_traces) {
-        return traces::import(traces::ImportRequest { files, dir, columns, json });
-    }
-    if captures == 0 && files.iter().any(is_log) {
-        return access::import(access::ImportRequest { files, dir, log_format, json });
-    }
-    if is_text(&mut files)? {
-        return text::import(text::ImportRequest { files, dir, at: args.at, cpus: args.cpus, json });
-    }
-    let of_kubernetes = files.iter().filter(|file| kubernetes::is_one(file.start())).count();
-    if of_kubernetes > 0 {
-        if let Some(other) = files.iter().find(|file| !kubernetes::is_one(file.start())) {
-            let why = "not an output of kubectl; import files of kubectl separately";
-            return Err(Failure::Unusable(format!("{}: {why}", other.shown)));
+    let report = match groups.pop() {
+        Some((kind, files)) if groups.is_empty() && recordings.is_empty() && args.into.is_none() => {
+            read_group(kind, files, args.output.as_deref(), &args)?
         }
-        return kubernetes::import(kubernetes::ImportRequest { files, dir, json });
-    }
-    match files.pop() {
-        None => Err(Failure::Unusable("which file? e.g. holdup import db.pcap, or holdup import data.json".to_owned())),
-        Some(file) if files.is_empty() && !aws::is_json(&file.head) => {
-            packets::import(packets::ImportRequest { file, dir, ports, json })
+        last => {
+            groups.extend(last);
+            together(groups, &recordings, &args)?
         }
-        Some(last) => {
-            files.push(last);
-            aws::import(aws::ImportRequest { files, dir, db_instance: args.db_instance.as_deref(), json })
+    };
+    if args.json {
+        print_json(&report.json)?;
+    } else {
+        crate::terminal::print(&report.text);
+        for line in &report.next {
+            errln!("{line}");
         }
     }
+    report.failed.map_or(Ok(()), |why| Err(Failure::Unusable(why)))
+}
+
+/// What an import made of its files.
+struct Report {
+    /// The summary for a person.
+    text: String,
+    /// The same for a program.
+    json: serde_json::Value,
+    /// What to do next, a line each.
+    next: Vec<String>,
+    /// What could not be read to its end, although the rest was recorded.
+    failed: Option<String>,
+}
+
+/// Reads files of one kind into a recording.
+fn read_group(kind: FileKind, mut files: Vec<InputFile>, dir: Option<&Path>, args: &Args) -> Result<Report, Failure> {
+    match kind {
+        FileKind::Capture | FileKind::Unknown => match files.pop() {
+            Some(file) if files.is_empty() => packets::import(packets::ImportRequest { file, dir, ports: &args.ports }),
+            Some(file) => Err(Failure::Unusable(format!("{}: of no known kind, like the others", file.shown))),
+            None => Err(Failure::Unusable("which file?".to_owned())),
+        },
+        FileKind::Traces => traces::import(traces::ImportRequest { files, dir, columns: args.columns.as_ref() }),
+        FileKind::AccessLog => {
+            access::import(access::ImportRequest { files, dir, log_format: args.log_format.as_deref() })
+        }
+        FileKind::Kubernetes => kubernetes::import(kubernetes::ImportRequest { files, dir }),
+        FileKind::Cloud => aws::import(aws::ImportRequest { files, dir, db_instance: args.db_instance.as_deref() }),
+        FileKind::Text => text::import(text::ImportRequest { files, dir, at: args.at, cpus: args.cpus }),
+    }
+}
+
+fn together(groups: Vec<(FileKind, Vec<InputFile>)>, recordings: &[PathBuf], args: &Args) -> Result<Report, Failure> {
+    let first = groups.iter().flat_map(|(_, files)| files).map(|file| file.name.as_str()).next();
+    let name = first.and_then(|name| name.rsplit('/').next()?.split('.').next()).unwrap_or("together");
+    let target = match (&args.into, &args.output) {
+        (Some(into), _) => Target::Into(into.clone()),
+        (None, Some(dir)) => Target::New(dir.clone()),
+        (None, None) => Target::New(default_dir(name)),
+    };
+    let read = |kind, files, place: &Path| read_group(kind, files, Some(place), args);
+    together::import(together::Request { groups, recordings, target, read: &read })
 }
 
 /// A file whose first bytes have been read, because they show its kind.
@@ -223,17 +269,6 @@ struct InputFile {
     is_listed: bool,
     /// When it was changed last, nanoseconds since the epoch.
     modified_at: Option<i64>,
-}
-
-/// Whether the files are text that people pasted: one of a folder, or one that holds an output that
-/// is known. A prompt may begin as JSON does.
-fn is_text(files: &mut [InputFile]) -> Result<bool, Failure> {
-    let mut found = false;
-    for file in files {
-        let is_other = is_capture(&file.head);
-        found |= file.is_listed || !is_other && text::is_one(file)?;
-    }
-    Ok(found)
 }
 
 /// Bytes that show the kind of a file: some lines of a log.
@@ -256,7 +291,7 @@ impl InputFile {
         };
         let name = name.unwrap_or(own);
         let shown = if is_stream { "standard input".to_owned() } else { path.display().to_string() };
-        let unreadable = |e: std::io::Error| Failure::Unusable(format!("{shown}: {e}"));
+        let unreadable = |e: std::io::Error| slips::to_import(path, &e);
         let mut rest: Box<dyn Read> =
             if is_stream { Box::new(std::io::stdin()) } else { Box::new(files::open(path).map_err(unreadable)?) };
         let mut head = Vec::new();
@@ -372,3 +407,6 @@ fn print_summary(imported: &Imported, output: Option<&Path>) {
         errln!("next: holdup run {} --check", path.display());
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,5 @@
-//! Arguments that a slip has made wrong, and what was probably meant: a scenario that is not there, a server where a log belongs,
-//! a recording that has no end yet.
+//! Arguments that a slip has made wrong, and what was probably meant: a scenario or a file to import that is not there, a server
+//! where a log belongs, a recording that has no end yet.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,27 @@ use crate::failure::Failure;
 
 /// Why the scenario `path` cannot be read, and what to do.
 pub fn scenario(path: &Path, error: &std::io::Error) -> Failure {
+    unread(path, error, is_yaml, "`holdup init` writes a scenario to start from")
+}
+
+/// Why the file `path` cannot be imported, and what to do.
+pub fn to_import(path: &Path, error: &std::io::Error) -> Failure {
+    let way = match error.kind() {
+        ErrorKind::PermissionDenied => {
+            "; run it as a user who may read it, or pass it by sudo cat FILE | holdup import -"
+        }
+        _ => "",
+    };
+    let hint = "give the path of a file or a folder, or - and paste";
+    match unread(path, error, |_| true, hint) {
+        Failure::Unusable(why) => Failure::Unusable(format!("{why}{way}")),
+        other => other,
+    }
+}
+
+/// Why `path` cannot be read; for a missing file with the one in its folder that was probably
+/// meant, or else with `hint`.
+fn unread(path: &Path, error: &std::io::Error, is_one: fn(&str) -> bool, hint: &str) -> Failure {
     let shown = path.display();
     if error.kind() != ErrorKind::NotFound {
         return Failure::Unusable(format!("{shown}: {error}"));
@@ -20,10 +41,10 @@ pub fn scenario(path: &Path, error: &std::io::Error) -> Failure {
     let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let entries = std::fs::read_dir(here).into_iter().flatten().flatten();
     let known: Vec<String> =
-        entries.filter_map(|entry| entry.file_name().into_string().ok()).filter(|name| is_yaml(name)).collect();
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).filter(|name| is_one(name)).collect();
     let hint = match nearest(&name, known.iter().map(String::as_str)) {
         Some(near) => format!("did you mean {}?", folder.join(near).display()),
-        None => "`holdup init` writes a scenario to start from".to_owned(),
+        None => hint.to_owned(),
     };
     Failure::Unusable(format!("{shown}: No such file; {hint}"))
 }
@@ -88,6 +109,10 @@ mod tests {
         assert!(near.ends_with(&format!("did you mean {}?", dir.path().join("shop.yaml").display())), "{near}");
         let far = said(scenario(&dir.path().join("entirely-else.yaml"), &missing));
         assert!(far.contains("No such file") && far.contains("holdup init"), "{far}");
+        let paste = said(to_import(&dir.path().join("nowhere/paste.txt"), &missing));
+        assert!(paste.ends_with("No such file; give the path of a file or a folder, or - and paste"), "{paste}");
+        let near = said(to_import(&dir.path().join("shop.yam"), &missing));
+        assert!(near.ends_with("shop.yaml?"), "{near}");
     }
 
     #[test]

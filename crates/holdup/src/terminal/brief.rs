@@ -78,12 +78,13 @@ fn title(out: &mut String, d: &Diagnosis, root: Option<&Finding>, likeliest: Opt
         (true, confidence) => ("", format!("likely ({confidence:.2})")),
     };
     // Two tied causes stand in the sentence; one number beside one of them would seem to decide.
-    let grade = if d.verdict == Answer::Undecided && root.is_none() { String::new() } else { grade };
+    let is_tied = d.verdict == Answer::Undecided && root.is_none();
+    let grade = if is_tied { String::new() } else { format!("  {grade}") };
     let (name, cause) = (one_line(&finding.title), one_line(&finding.cause));
     let taken = [word, lead, &name, &cause, &grade].iter().map(|text| text.chars().count()).sum::<usize>();
     // The blanks and the colon between them.
-    let gap = if taken + 6 <= super::width() { " ".to_owned() } else { format!("\n{}", " ".repeat(word.len() + 2)) };
-    let _ = writeln!(out, "{style}{word}{style:#}  {lead}{BOLD}{name}{BOLD:#}:{gap}{cause}  {DIM}{grade}{DIM:#}");
+    let gap = if taken + 4 <= super::width() { " ".to_owned() } else { format!("\n{}", " ".repeat(word.len() + 2)) };
+    let _ = writeln!(out, "{style}{word}{style:#}  {lead}{BOLD}{name}{BOLD:#}:{gap}{cause}{DIM}{grade}{DIM:#}");
 }
 
 /// Its cost and since when; or the headline, if the cost is not in milliseconds.
@@ -411,11 +412,15 @@ mod tests {
     #[test]
     fn a_likeliest_cause_is_not_found_in_either_view() {
         let recording = Recording::open_condensed(&root().join("fixtures/overload-workers")).unwrap();
-        let diagnosis = holdup_diagnose::diagnose(&recording, None);
+        let mut diagnosis = holdup_diagnose::diagnose(&recording, None);
         for text in [brief(&diagnosis, None), crate::terminal::verbose(&diagnosis, false)] {
             let text = anstream::adapter::strip_str(&sent(&text)).to_string();
             assert!(text.starts_with("UNDECIDED"), "{text}");
         }
+        // Of two tied causes neither has a confidence.
+        diagnosis.culprit = None;
+        let tied = anstream::adapter::strip_str(&brief(&diagnosis, None)).to_string();
+        assert!(tied.lines().all(|line| line == line.trim_end()), "{tied}");
     }
 
     /// One screen, and all that matters in its first half.

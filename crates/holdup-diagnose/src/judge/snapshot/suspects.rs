@@ -58,10 +58,10 @@ pub(super) struct Suspect {
 
 /// The signs of all causes.
 #[derive(Default)]
-struct Signs(BTreeMap<&'static str, Vec<(Strength, Option<Evidence>)>>);
+pub(super) struct Signs(BTreeMap<&'static str, Vec<(Strength, Option<Evidence>)>>);
 
 impl Signs {
-    fn add(&mut self, cause: &'static str, strength: Strength, evidence: Option<Evidence>) {
+    pub(super) fn add(&mut self, cause: &'static str, strength: Strength, evidence: Option<Evidence>) {
         self.0.entry(cause).or_default().push((strength, evidence));
     }
 }
@@ -73,6 +73,7 @@ pub(super) fn suspects(facts: &Facts<'_>) -> Vec<Suspect> {
     by_disk(facts, &mut signs);
     by_sessions(facts, &mut signs);
     by_cpus_and_memory(facts, &mut signs);
+    facts.pods.suspect(&mut signs);
     if let Some(full) = &facts.accept_queue {
         signs.add("accept_queue_overflow", CERTAIN, Some(full.clone()));
     }

@@ -71,13 +71,15 @@ fn is_free(lines: &[Line]) -> bool {
 fn names(lines: &[Line]) -> Option<&str> {
     let first = text(lines, 0);
     let columns = Columns::new(first);
-    let is_labelled = |line: &str| line.split_whitespace().next().is_some_and(|word| word.ends_with(':'));
+    // In French, that of swap space has two words.
+    let is_label = |label: &str| !label.trim().is_empty() && !label.contains(|c: char| c.is_ascii_digit());
+    let is_labelled = |line: &str| line.split_once(':').is_some_and(|(label, _)| is_label(label));
     let is_english = ["total", "used", "free", "shared"].iter().all(|name| columns.place(&[name]).is_some());
     if is_english && is_labelled(text(lines, 1)) {
         return Some(first);
     }
     let sizes = |line: &str, count: usize| {
-        let words: Vec<&str> = line.split_whitespace().skip(1).collect();
+        let words: Vec<&str> = line.split_once(':').map_or("", |(_, rest)| rest).split_whitespace().collect();
         is_labelled(line) && words.len() == count && words.iter().all(|word| size(word, 1.0, 1024.0).is_some())
     };
     let is_other = columns.len() == 6 && first.starts_with("    ") && !first.contains(|c: char| c.is_ascii_digit());
@@ -93,7 +95,13 @@ fn read_free(lines: &[Line], context: &mut Context) -> usize {
     let mut usage = Usage::default();
     let mut used = 1;
     for line in lines.iter().skip(1) {
-        let row = columns.row(&line.text);
+        let Some((label, rest)) = line.text.split_once(':') else { break };
+        let is_size = |word: &str| size(word, 1.0, 1024.0).is_some();
+        if label.contains(|c: char| c.is_ascii_digit()) || !rest.split_whitespace().all(is_size) {
+            break;
+        }
+        let whole = format!("{}: {rest}", label.replace(' ', "_"));
+        let row = columns.row(&whole);
         let Some(name) = row.text(&["name"]).filter(|name| name.ends_with(':') || name.starts_with("-/+")) else {
             break;
         };

@@ -9,6 +9,7 @@ mod innodb;
 mod iostat;
 mod kernel_events;
 mod kernel_log;
+mod kubectl;
 mod lsblk;
 mod lscpu;
 mod memory;
@@ -102,6 +103,10 @@ pub(super) const KINDS: &[Kind] = &[
     mongodb::STATUS_KIND,
     mongodb::OPERATIONS_KIND,
     mongodb::DATABASE_KIND,
+    kubectl::events::KIND,
+    kubectl::pods::KIND,
+    kubectl::top::KIND,
+    kubectl::describe::KIND,
     kernel_log::KIND,
 ];
 

@@ -12,9 +12,8 @@ use holdup_recording::words::ms;
 use holdup_recording::writer::Recorder;
 use holdup_recording::{Batch, Coverage, CoverageState, clock};
 
-use super::InputFile;
 use super::pace::Pace;
-use crate::commands::print_json;
+use super::{InputFile, Report};
 use crate::failure::Failure;
 use crate::session::default_dir;
 
@@ -39,7 +38,6 @@ pub(super) struct ImportRequest<'a> {
     pub files: Vec<InputFile>,
     pub dir: Option<&'a Path>,
     pub log_format: Option<&'a str>,
-    pub json: bool,
 }
 
 /// Whether a file that begins like this is an access log: its format reads at least half of the
@@ -63,9 +61,9 @@ fn detect(head: &[u8]) -> Option<Format> {
     (2 * read >= rows.max(1)).then_some(format)
 }
 
-/// Reads access logs into a recording, and prints what they contain.
-pub(super) fn import(given: ImportRequest<'_>) -> Result<(), Failure> {
-    let ImportRequest { files, dir, log_format, json } = given;
+/// Reads access logs into a recording, and reports what they contain.
+pub(super) fn import(given: ImportRequest<'_>) -> Result<Report, Failure> {
+    let ImportRequest { files, dir, log_format } = given;
     let format = match log_format {
         Some(text) => Format::from_user(text).map_err(|why| Failure::Unusable(format!("--log-format: {why}")))?,
         None => common_format(&files)?,
@@ -81,12 +79,8 @@ pub(super) fn import(given: ImportRequest<'_>) -> Result<(), Failure> {
     let name = names.first().map_or("access", |name| name.split('.').next().unwrap_or(name));
     let dir = dir.map_or_else(|| default_dir(name), Path::to_owned);
     record(&account, &names, &dir)?;
-    if json {
-        return print_json(&summary_json(&account, &dir));
-    }
-    crate::terminal::print(&summary_text(&account, &dir));
-    errln!("next: holdup diagnose {}", dir.display());
-    Ok(())
+    let next = vec![format!("next: holdup diagnose {}", dir.display())];
+    Ok(Report { text: summary_text(&account, &dir), json: summary_json(&account, &dir), next, failed: None })
 }
 
 /// The format of all files; they count as parts of one log.
@@ -245,6 +239,12 @@ fn summary_text(account: &Account, dir: &Path) -> String {
         }
     }
     text += &format!("status 500 or above: {}\n", counts.failed);
+    let short = |at: i64| clock::rfc3339(at - at.rem_euclid(1_000_000_000));
+    for one in account.timeline.counts(Family::Failed) {
+        let (first, last, most) = (short(one.first_at), short(one.last_at), short(one.most_at));
+        let (name, count) = (one.name.replace('_', " "), one.count);
+        text += &format!("{count:>8}  {name}, from {first} to {last}, most at {most}: {}\n", one.most);
+    }
     for lost in losses(account) {
         text += &format!("note: {lost}\n");
     }
@@ -262,6 +262,12 @@ fn summary_json(account: &Account, dir: &Path) -> serde_json::Value {
         let (mean_ms, count) = account.timeline.mean_ms(*family)?;
         Some(serde_json::json!({"of": name, "metric": family.metric().name, "mean_ms": mean_ms, "count": count}))
     });
+    let failed = account.timeline.counts(Family::Failed).into_iter().map(|one| {
+        serde_json::json!({
+            "error_type": one.name, "count": one.count, "from": clock::rfc3339(one.first_at),
+            "to": clock::rfc3339(one.last_at), "most_at": clock::rfc3339(one.most_at), "most": one.most,
+        })
+    });
     let span = account.timeline.span();
     serde_json::json!({
         "recording": dir.display().to_string(),
@@ -271,6 +277,7 @@ fn summary_json(account: &Account, dir: &Path) -> serde_json::Value {
         "interval_s": account.timeline.width_ns() / 1_000_000_000,
         "lines": account.counts,
         "times": means.collect::<Vec<_>>(),
+        "failed": failed.collect::<Vec<_>>(),
         "notes": losses(account),
     })
 }

@@ -1,17 +1,18 @@
 //! `holdup import FILE.json ...`: turns the output of Amazon's command line into a recording. Files
 //! are read one after the other; holdup writes nothing before it understands all of them.
 
+use std::io::Read;
 use std::path::Path;
 
 use holdup_import::aws::{Aws, Figures, Series};
+use holdup_import::{LARGEST_BYTES, cloud};
 use holdup_recording::manifest::{Host, Manifest, RunState};
 use holdup_recording::rows::{Sample, Setting};
 use holdup_recording::writer::Recorder;
 use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock};
 
-use super::InputFile;
 use super::pace::Pace;
-use crate::commands::print_json;
+use super::{InputFile, Report};
 use crate::failure::Failure;
 use crate::session::default_dir;
 
@@ -27,7 +28,6 @@ pub(super) struct ImportRequest<'a> {
     pub files: Vec<InputFile>,
     pub dir: Option<&'a Path>,
     pub db_instance: Option<&'a str>,
-    pub json: bool,
 }
 
 /// Whether a file that begins like this may be output of Amazon's command line.
@@ -36,31 +36,82 @@ pub(super) fn is_json(head: &[u8]) -> bool {
     head.first().is_none_or(|first| matches!(first, b'{' | b'['))
 }
 
-/// Reads files of Amazon's figures into a recording, and prints what they contain.
-pub(super) fn import(given: ImportRequest<'_>) -> Result<(), Failure> {
-    let ImportRequest { files, dir, db_instance, json } = given;
+/// Keys by which a document of a cloud's figures is known.
+const KEYS: [&str; 14] = [
+    "\"MetricDataResults\"",
+    "\"MetricDataQueries\"",
+    "\"MetricStat\"",
+    "\"Datapoints\"",
+    "\"MetricList\"",
+    "\"DBInstances\"",
+    "\"InstanceTypes\"",
+    "\"Volumes\"",
+    "\"logEvents\"",
+    "\"instanceResourceID\"",
+    "\"nextForwardToken\"",
+    "cloudsql.googleapis.com",
+    "\"timeSeries\"",
+    "\"timeseries\"",
+];
+
+/// Whether a document that begins like this has a key of a cloud's figures.
+pub(super) fn is_known(head: &[u8]) -> bool {
+    let head = String::from_utf8_lossy(head);
+    is_json(head.as_bytes()) && KEYS.iter().any(|key| head.contains(key))
+}
+
+/// Reads files of Amazon's figures into a recording, and reports what they contain.
+pub(super) fn import(given: ImportRequest<'_>) -> Result<Report, Failure> {
+    let ImportRequest { files, dir, db_instance } = given;
     let mut aws = Aws::default();
-    let mut names = Vec::new();
+    let (mut names, mut others, mut is_of_amazon) = (Vec::new(), Figures::default(), false);
     for file in files {
         let InputFile { name, shown, head, rest, .. } = file;
-        aws.read(std::io::Read::chain(head.as_slice(), rest), &name).map_err(|mut e| {
-            e.file.clone_from(&shown);
-            Failure::Unusable(format!("{e}; of a HAR or OpenAPI file: holdup import scenario {shown}"))
-        })?;
+        let whole = std::io::Read::chain(head.as_slice(), rest);
+        if cloud::is_one(&String::from_utf8_lossy(&head)) {
+            add(read_other(whole, &shown, &name)?, &mut others);
+        } else {
+            is_of_amazon = true;
+            aws.read(whole, &name).map_err(|mut e| {
+                e.file.clone_from(&shown);
+                Failure::Unusable(format!("{e}; of a HAR or OpenAPI file: holdup import scenario {shown}"))
+            })?;
+        }
         names.push(name);
     }
-    let figures = aws.finish(db_instance).map_err(Failure::unusable)?;
+    let mut figures = others;
+    if is_of_amazon || names.is_empty() {
+        add(aws.finish(db_instance).map_err(Failure::unusable)?, &mut figures);
+    }
     let name = names.first().map_or("aws", |name| name.split('.').next().unwrap_or(name));
     let dir = dir.map_or_else(|| default_dir(name), Path::to_owned);
     let summary = FiguresSummary::from_figures(&figures);
     record(figures, &names.join(", "), &summary, &dir)?;
-    if json {
-        return print_json(&summary.json(&dir));
+    let next = vec![
+        format!("wrote the figures to {}/samples.parquet; next: holdup diagnose {0}", dir.display()),
+        "none of them is a response time; to measure that: holdup run SCENARIO --watch postgres://USER@HOST:5432"
+            .to_owned(),
+    ];
+    Ok(Report { text: summary.text(&dir), json: summary.json(&dir), next, failed: None })
+}
+
+/// Reads figures of another cloud, whose documents are small.
+fn read_other(whole: impl Read, shown: &str, name: &str) -> Result<Figures, Failure> {
+    let mut bytes = Vec::new();
+    let read = whole.take(LARGEST_BYTES as u64 + 1).read_to_end(&mut bytes);
+    read.map_err(|e| Failure::Unusable(format!("{shown}: {e}")))?;
+    if bytes.len() > LARGEST_BYTES {
+        let why = format!("more than {LARGEST_BYTES} bytes; ask for fewer metrics or hours");
+        return Err(Failure::Unusable(format!("{shown}: {why}")));
     }
-    crate::terminal::print(&summary.text(&dir));
-    errln!("wrote the figures to {}/samples.parquet; next: holdup diagnose {0}", dir.display());
-    errln!("none of them is a response time; to measure that: holdup run SCENARIO --watch postgres://USER@HOST:5432");
-    Ok(())
+    cloud::read(&bytes, name).map_err(Failure::unusable)
+}
+
+fn add(more: Figures, all: &mut Figures) {
+    all.series.extend(more.series);
+    all.settings.extend(more.settings);
+    all.notes.extend(more.notes);
+    all.is_partial |= more.is_partial;
 }
 
 fn record(figures: Figures, title: &str, summary: &FiguresSummary, dir: &Path) -> Result<(), Failure> {

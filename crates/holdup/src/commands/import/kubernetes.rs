@@ -12,8 +12,7 @@ use holdup_recording::manifest::{Host, Manifest, RunState};
 use holdup_recording::writer::Recorder;
 use holdup_recording::{Batch, Coverage, CoverageState, clock};
 
-use super::InputFile;
-use crate::commands::print_json;
+use super::{InputFile, Report};
 use crate::failure::Failure;
 use crate::session::default_dir;
 
@@ -27,7 +26,6 @@ const START_BYTES: usize = 64;
 pub(super) struct ImportRequest<'a> {
     pub files: Vec<InputFile>,
     pub dir: Option<&'a Path>,
-    pub json: bool,
 }
 
 /// Whether a file that begins like this comes from Kubernetes: `kubectl` sorts keys, and the API
@@ -37,9 +35,15 @@ pub(super) fn is_one(head: &[u8]) -> bool {
     super::aws::is_json(head.as_bytes()) && (head.contains("\"apiVersion\"") || head.contains("\"kind\""))
 }
 
-/// Reads files of pods and events into a recording, and prints what they contain.
-pub(super) fn import(given: ImportRequest<'_>) -> Result<(), Failure> {
-    let ImportRequest { files, dir, json } = given;
+/// Whether a document that begins like this holds a pod or an event.
+pub(super) fn has_rows(head: &[u8]) -> bool {
+    let head: String = String::from_utf8_lossy(head).chars().filter(|c| !c.is_whitespace()).collect();
+    ["Pod", "Event", "PodList", "EventList"].iter().any(|kind| head.contains(&format!("\"kind\":\"{kind}\"")))
+}
+
+/// Reads files of pods and events into a recording, and reports what they contain.
+pub(super) fn import(given: ImportRequest<'_>) -> Result<Report, Failure> {
+    let ImportRequest { files, dir } = given;
     let mut documents = Vec::new();
     let mut names = Vec::new();
     for file in files {
@@ -63,12 +67,8 @@ pub(super) fn import(given: ImportRequest<'_>) -> Result<(), Failure> {
     let name = names.first().map_or("kubernetes", |name| name.split('.').next().unwrap_or(name));
     let dir = dir.map_or_else(|| default_dir(name), Path::to_owned);
     record(batch, &names.join(", "), &summary, &dir)?;
-    if json {
-        return print_json(&summary.json(&dir));
-    }
-    crate::terminal::print(&summary.text(&dir));
-    errln!("wrote {}/events.parquet and settings.parquet; next: holdup diagnose {0}", dir.display());
-    Ok(())
+    let next = vec![format!("wrote {}/events.parquet and settings.parquet; next: holdup diagnose {0}", dir.display())];
+    Ok(Report { text: summary.text(&dir), json: summary.json(&dir), next, failed: None })
 }
 
 fn read(file: InputFile) -> Result<Document, Failure> {

@@ -13,10 +13,9 @@ use holdup_recording::rows::{Exchange, Sample};
 use holdup_recording::writer::Recorder;
 use holdup_recording::{Batch, Coverage, CoverageState, Labels, metrics};
 
-use super::InputFile;
 use super::capture_summary::CaptureSummary;
 use super::pace::Pace;
-use crate::commands::print_json;
+use super::{InputFile, Report, guard};
 use crate::failure::Failure;
 use crate::session::default_dir;
 
@@ -34,11 +33,10 @@ pub(super) struct ImportRequest<'a> {
     pub file: InputFile,
     pub dir: Option<&'a Path>,
     pub ports: &'a [(u16, Protocol)],
-    pub json: bool,
 }
 
-/// Reads a capture file into a recording, and prints what it contains.
-pub(super) fn import(given: ImportRequest<'_>) -> Result<(), Failure> {
+/// Reads a capture file into a recording, and reports what it contains.
+pub(super) fn import(given: ImportRequest<'_>) -> Result<Report, Failure> {
     let InputFile { name, shown, head, rest: file, .. } = given.file;
     let unreadable = |e: std::io::Error| Failure::Unusable(format!("{shown}: {e}"));
     if !is_capture(&head) {
@@ -51,21 +49,23 @@ pub(super) fn import(given: ImportRequest<'_>) -> Result<(), Failure> {
     }
     let dir = given.dir.map_or_else(|| default_dir(name.split('.').next().unwrap_or("capture")), Path::to_owned);
     let mut work = CaptureImport::new(&name, given.ports);
-    let trouble = work.read(&head, file, &dir).map_err(|stopped| match stopped {
+    let stopped = |stopped| match stopped {
         ImportError::Io(e) => unreadable(e),
         ImportError::Failed(failure) => failure,
-    })?;
+    };
+    let trouble = match guard::reading(&shown, || work.read(&head, file, &dir).map_err(stopped)) {
+        Ok(trouble) => trouble,
+        Err(failure) => return Err(work.end_early(failure, &dir)),
+    };
     let summary = work.finish(&dir, trouble.as_deref())?;
-    if given.json {
-        return print_json(&summary.json(&dir));
-    }
-    crate::terminal::print(&summary.text());
-    errln!(
-        "wrote the exchanges to {}/exchanges.parquet, e.g.: duckdb -c \"SELECT * FROM '{0}/exchanges.parquet' ORDER BY done_at - request_at DESC LIMIT 20\"",
-        dir.display()
-    );
-    errln!("for a diagnosis, watch the packets during a load: holdup run SCENARIO --watch wire:PORT");
-    Ok(())
+    let next = vec![
+        format!(
+            "wrote the exchanges to {}/exchanges.parquet, e.g.: duckdb -c \"SELECT * FROM '{0}/exchanges.parquet' ORDER BY done_at - request_at DESC LIMIT 20\"",
+            dir.display()
+        ),
+        "for a diagnosis, watch the packets during a load: holdup run SCENARIO --watch wire:PORT".to_owned(),
+    ];
+    Ok(Report { text: summary.text(), json: summary.json(&dir), next, failed: None })
 }
 
 enum ImportError {
@@ -165,6 +165,14 @@ impl CaptureImport {
 
     fn manifest(&self) -> Manifest {
         Manifest::starting(&self.name, self.first_at.unwrap_or_default(), Host::default())
+    }
+
+    /// Ends it with the rows so far, if there are any.
+    fn end_early(mut self, failure: Failure, dir: &Path) -> Failure {
+        let manifest = self.manifest();
+        let Some(recorder) = self.recorder.take() else { return failure };
+        let broken = guard::failed(&self.source, &failure, self.capture.totals().packets);
+        guard::end_early(recorder, manifest, broken, failure, dir)
     }
 
     fn finish(mut self, dir: &Path, trouble: Option<&str>) -> Result<CaptureSummary, Failure> {

@@ -12,8 +12,7 @@ use holdup_recording::manifest::{Host, Manifest, RunState};
 use holdup_recording::writer::Recorder;
 use holdup_recording::{Coverage, CoverageState, clock};
 
-use super::InputFile;
-use crate::commands::print_json;
+use super::{InputFile, Report, guard};
 use crate::failure::Failure;
 use crate::session::default_dir;
 
@@ -33,7 +32,6 @@ pub(super) struct ImportRequest<'a> {
     /// The time of outputs without a time stamp, nanoseconds since the epoch.
     pub at: Option<i64>,
     pub cpus: Option<u32>,
-    pub json: bool,
 }
 
 /// Whether a file's beginning holds an output that can be read; reads on in it for that.
@@ -46,47 +44,55 @@ pub(super) fn is_one(file: &mut InputFile) -> Result<bool, Failure> {
     Ok(recognises(&file.head))
 }
 
-/// Reads outputs into one recording, and prints what they contain.
-pub(super) fn import(given: ImportRequest<'_>) -> Result<(), Failure> {
-    let ImportRequest { files, dir, at, cpus, json } = given;
+/// Reads outputs into one recording, and reports what they contain.
+pub(super) fn import(given: ImportRequest<'_>) -> Result<Report, Failure> {
+    let ImportRequest { files, dir, at, cpus } = given;
     let mut pasted = Pasted::new(cpus);
-    let (mut names, mut left_out) = (Vec::new(), Vec::new());
-    for mut file in files {
-        if file.is_listed && !is_one(&mut file)? {
-            left_out.push(file.name);
-            continue;
+    let (mut names, mut left_out, mut broken) = (Vec::new(), Vec::new(), Vec::new());
+    for file in files {
+        let name = file.name.clone();
+        match guard::caught(&file.shown.clone(), || read(file, &mut pasted, at)) {
+            Ok(is_read) => (if is_read? { &mut names } else { &mut left_out }).push(name),
+            Err(failure) => broken.push((name, failure)),
         }
-        let InputFile { name, shown, head, rest, modified_at, is_listed } = file;
-        let mut bytes = head;
-        let limit = (LARGEST_BYTES + 1).saturating_sub(bytes.len()) as u64;
-        rest.take(limit).read_to_end(&mut bytes).map_err(|e| Failure::Unusable(format!("{shown}: {e}")))?;
-        if bytes.len() > LARGEST_BYTES {
-            let why = format!("more than {LARGEST_BYTES} bytes; cut it to the minutes that matter");
-            return Err(Failure::Unusable(format!("{shown}: {why}")));
-        }
-        let at = at.or_else(|| named_at(&name)).or(modified_at).unwrap_or_else(clock::now_ns);
-        match is_listed {
-            true => pasted.read_output(&name, &bytes, at),
-            false => pasted.read(&name, &bytes, at),
-        }
-        names.push(name);
     }
     let found = pasted.finish();
     let Some(span) = found.span else {
-        return Err(Failure::Unusable(nothing(&names, &left_out, &found)));
+        let nothing = || Failure::Unusable(nothing(&names, &left_out, &found));
+        return Err(broken.pop().map_or_else(nothing, |(_, failure)| failure));
     };
     let name = names
         .first()
         .map_or("paste", |name| name.rsplit('/').next().and_then(|name| name.split('.').next()).unwrap_or(name));
     let dir = dir.map_or_else(|| default_dir(name), Path::to_owned);
     let (text, answer) = (summary(&found, &left_out, &dir), answer(&found, &left_out, &dir));
-    record(found, span, &names.join(", "), &dir)?;
-    if json {
-        return print_json(&answer);
+    let failed = broken.iter().map(|(name, failure)| guard::failed(name, failure, 0)).collect();
+    record(found, span, failed, &names.join(", "), &dir)?;
+    let all: Vec<String> = broken.into_iter().map(|(_, failure)| failure.to_string()).collect();
+    let failed =
+        (!all.is_empty()).then(|| format!("{}; the other files are kept in {}", all.join("; "), dir.display()));
+    Ok(Report { text, json: answer, next: vec![format!("next: holdup diagnose {}", dir.display())], failed })
+}
+
+/// Reads a file; returns whether it holds an output that is known.
+fn read(mut file: InputFile, pasted: &mut Pasted, at: Option<i64>) -> Result<bool, Failure> {
+    if file.is_listed && !is_one(&mut file)? {
+        return Ok(false);
     }
-    crate::terminal::print(&text);
-    errln!("next: holdup diagnose {}", dir.display());
-    Ok(())
+    let InputFile { name, shown, head, rest, modified_at, is_listed } = file;
+    let mut bytes = head;
+    let limit = (LARGEST_BYTES + 1).saturating_sub(bytes.len()) as u64;
+    rest.take(limit).read_to_end(&mut bytes).map_err(|e| Failure::Unusable(format!("{shown}: {e}")))?;
+    if bytes.len() > LARGEST_BYTES {
+        let why = format!("more than {LARGEST_BYTES} bytes; cut it to the minutes that matter");
+        return Err(Failure::Unusable(format!("{shown}: {why}")));
+    }
+    let at = at.or_else(|| named_at(&name)).or(modified_at).unwrap_or_else(clock::now_ns);
+    match is_listed {
+        true => pasted.read_output(&name, &bytes, at),
+        false => pasted.read(&name, &bytes, at),
+    }
+    Ok(true)
 }
 
 fn nothing(names: &[String], left_out: &[String], found: &Understood) -> String {
@@ -123,7 +129,9 @@ pub(super) fn modified_at(path: &Path) -> Option<i64> {
     i64::try_from(modified.duration_since(UNIX_EPOCH).ok()?.as_nanos()).ok()
 }
 
-fn record(found: Understood, span: (i64, i64), title: &str, dir: &Path) -> Result<(), Failure> {
+/// Writes what was found; `failed` is the coverage of files that were not read to their end.
+fn record(found: Understood, span: (i64, i64), failed: Vec<Coverage>, title: &str, dir: &Path) -> Result<(), Failure> {
+    let state = if failed.is_empty() { RunState::Complete } else { RunState::Interrupted };
     let mut rows: BTreeMap<String, u64> = BTreeMap::new();
     let batch = &found.batch;
     let sources = batch.samples.iter().map(|row| row.source.as_str());
@@ -142,11 +150,11 @@ fn record(found: Understood, span: (i64, i64), title: &str, dir: &Path) -> Resul
         reads_total,
         gaps_total: 0,
     };
-    manifest.coverage = rows.into_iter().map(entry).collect();
+    manifest.coverage = rows.into_iter().map(entry).chain(failed).collect();
     let recorder = Recorder::create(dir, &manifest).map_err(Failure::unusable)?;
     recorder.sink().push(found.batch);
     let folder = recorder.folder();
-    let mut manifest = recorder.finish(manifest, RunState::Complete).map_err(Failure::unusable)?;
+    let mut manifest = recorder.finish(manifest, state).map_err(Failure::unusable)?;
     // The recording ends just after its last row, not now.
     manifest.ended_at = Some(span.1.saturating_add(1));
     manifest.write(&folder.place()).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))

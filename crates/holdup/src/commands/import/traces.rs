@@ -14,9 +14,8 @@ use holdup_recording::words::ms;
 use holdup_recording::writer::{Recorder, RowSink};
 use holdup_recording::{Batch, Coverage, CoverageState, clock};
 
-use super::InputFile;
 use super::pace::Pace;
-use crate::commands::print_json;
+use super::{InputFile, Report, guard};
 use crate::failure::Failure;
 use crate::session::default_dir;
 
@@ -32,7 +31,6 @@ pub(super) struct ImportRequest<'a> {
     pub files: Vec<InputFile>,
     pub dir: Option<&'a Path>,
     pub columns: Option<&'a Columns>,
-    pub json: bool,
 }
 
 /// The kind of traces in a file that begins like this; with a map of columns, any other file is CSV.
@@ -40,23 +38,22 @@ pub(super) fn kind(head: &[u8], columns: Option<&Columns>) -> Option<TraceKind> 
     TraceKind::detect(&String::from_utf8_lossy(head)).or_else(|| columns.map(|_| TraceKind::Csv))
 }
 
-/// Reads traces into a recording, and prints what they contain.
-pub(super) fn import(given: ImportRequest<'_>) -> Result<(), Failure> {
-    let ImportRequest { files, dir, columns, json } = given;
+/// Reads traces into a recording, and reports what they contain.
+pub(super) fn import(given: ImportRequest<'_>) -> Result<Report, Failure> {
+    let ImportRequest { files, dir, columns } = given;
     let names: Vec<String> = files.iter().map(|file| file.name.clone()).collect();
     let name = names.first().map_or("traces", |name| name.split('.').next().unwrap_or(name));
     let dir = dir.map_or_else(|| default_dir(name), Path::to_owned);
     let mut work = TraceImport::new(&names, &dir);
     for file in files {
-        work.read(file, columns)?;
+        let name = file.shown.clone();
+        if let Err(failure) = guard::reading(&name, || work.read(file, columns)) {
+            return Err(work.end_early(failure));
+        }
     }
     let summary = work.finish()?;
-    if json {
-        return print_json(&summary);
-    }
-    crate::terminal::print(&text(&summary));
-    errln!("wrote {}/spans.parquet; next: holdup diagnose {0}", dir.display());
-    Ok(())
+    let next = vec![format!("wrote {}/spans.parquet; next: holdup diagnose {0}", dir.display())];
+    Ok(Report { text: text(&summary), json: summary, next, failed: None })
 }
 
 struct TraceImport<'a> {
@@ -171,6 +168,14 @@ impl<'a> TraceImport<'a> {
         let labels: Pairs = vec![(label, value)];
         let id = service.timeline.series(family, &labels, other);
         service.timeline.add(span.started_at, id, span.duration_ns);
+    }
+
+    /// Ends it with the spans so far, if there are any.
+    fn end_early(mut self, failure: Failure) -> Failure {
+        let Some(recorder) = self.recorder.take() else { return failure };
+        let manifest = Manifest::starting(&self.title, self.from, Host::default());
+        let broken = guard::failed(&self.source, &failure, self.spans);
+        guard::end_early(recorder, manifest, broken, failure, self.dir)
     }
 
     fn finish(mut self) -> Result<serde_json::Value, Failure> {

@@ -1,0 +1,60 @@
+//! `kubectl get events`, also `-o wide` and of all namespaces, and `kubectl events`.
+
+use super::super::super::context::Context;
+use super::super::super::paste::Line;
+use super::super::{Kind, rows, text};
+use super::happened::Happened;
+use super::table::Table;
+use super::{age_ns, asked_namespace, repeated, source};
+
+pub(in super::super) const KIND: Kind = Kind { name: "kubectl get events", recognises, read };
+
+fn recognises(lines: &[Line]) -> bool {
+    let header = text(lines, 0);
+    header.contains("REASON") && Table::new(header).has(&["REASON", "OBJECT", "MESSAGE"])
+}
+
+fn read(lines: &[Line], context: &mut Context) -> usize {
+    let now = context.instant_of(KIND.name);
+    let asked = asked_namespace(context);
+    let table = Table::new(text(lines, 0));
+    let below = rows(lines, recognises);
+    for (place, line) in (1..).zip(below) {
+        let Some(row) = table.row(&line.text) else {
+            context.unread.push(place);
+            continue;
+        };
+        let (Some(object), Some(reason)) = (row.cell(&["OBJECT"]), row.cell(&["REASON"])) else {
+            context.unread.push(place);
+            continue;
+        };
+        let Some((last, over, count)) = row.cell(&["LAST SEEN"]).and_then(repeated) else {
+            context.unread.push(place);
+            continue;
+        };
+        let first = row.cell(&["FIRST SEEN"]).and_then(age_ns).or(over);
+        let count = row.cell(&["COUNT"]).and_then(|count| count.parse().ok()).unwrap_or(count);
+        let (kind, name) = object.split_once('/').unwrap_or(("", object));
+        let is_pod = kind.eq_ignore_ascii_case("pod");
+        let namespace = row.cell(&["NAMESPACE"]).unwrap_or(&asked);
+        let container = row.cell(&["SUBOBJECT"]).and_then(in_braces);
+        Happened {
+            source: source(namespace, is_pod.then_some(name)),
+            first: first.map(|age| now.saturating_sub(age)),
+            last: now.saturating_sub(last),
+            count,
+            reason,
+            message: row.cell(&["MESSAGE"]).unwrap_or_default(),
+            severity: row.cell(&["TYPE"]).unwrap_or_default(),
+            container,
+            object: (!is_pod).then(|| object.to_owned()),
+        }
+        .put(context);
+    }
+    1 + below.len()
+}
+
+/// The container in `spec.containers{app}`.
+pub(super) fn in_braces(text: &str) -> Option<&str> {
+    text.split_once('{').and_then(|(_, rest)| rest.strip_suffix('}'))
+}

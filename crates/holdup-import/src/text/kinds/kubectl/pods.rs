@@ -1,0 +1,61 @@
+//! `kubectl get pods`, also `-o wide` and of all namespaces: restarts of each pod, whether it is
+//! ready, and its state if that is not a healthy one. How a container ended is not in it.
+
+use holdup_recording::{Labels, metrics};
+
+use super::super::super::context::Context;
+use super::super::super::paste::Line;
+use super::super::{Kind, rows, text};
+use super::table::Table;
+use super::{age_ns, asked_namespace, happened, source};
+
+pub(in super::super) const KIND: Kind = Kind { name: "kubectl get pods", recognises, read };
+
+/// States that need no event.
+const USUAL: [&str; 5] = ["Running", "Completed", "Succeeded", "ContainerCreating", "PodInitializing"];
+
+fn recognises(lines: &[Line]) -> bool {
+    let header = text(lines, 0);
+    header.contains("RESTARTS") && Table::new(header).has(&["NAME", "READY", "STATUS", "RESTARTS", "AGE"])
+}
+
+fn read(lines: &[Line], context: &mut Context) -> usize {
+    let now = context.instant_of(KIND.name);
+    let asked = asked_namespace(context);
+    let table = Table::new(text(lines, 0));
+    let below = rows(lines, recognises);
+    for (place, line) in (1..).zip(below) {
+        let row = table.row(&line.text);
+        let Some((row, restarts)) = row.as_ref().and_then(|row| Some((row, row.cell(&["RESTARTS"])?))) else {
+            context.unread.push(place);
+            continue;
+        };
+        let (count, ago) = restarts.split_once('(').unwrap_or((restarts, ""));
+        let (Some(name), Ok(count)) = (row.cell(&["NAME"]), count.trim().parse::<u32>()) else {
+            context.unread.push(place);
+            continue;
+        };
+        let source = source(row.cell(&["NAMESPACE"]).unwrap_or(&asked), Some(name));
+        let mut put = |metric, value| context.out.gauge(now, &source, metric, Labels::none(), value);
+        put(metrics::kubernetes::RESTARTS.name, f64::from(count));
+        if let Some((ready, all)) = row.cell(&["READY"]).and_then(|ready| ready.split_once('/')) {
+            put(metrics::kubernetes::READY.name, if ready == all { 1.0 } else { 0.0 });
+        }
+        if let Some(ago) = age_ns(ago.trim_end_matches(')')).filter(|_| count > 0) {
+            let labels = Labels::new([("reason", "unknown"), ("restarts", "1")]);
+            let text = format!(
+                "a container of {name} was restarted, {count} times so far; the table does not say how it ended"
+            );
+            happened::put(context, now.saturating_sub(ago), &source, "container_restarted", text, labels);
+        }
+        let status = row.cell(&["STATUS"]).unwrap_or_default();
+        if !USUAL.contains(&status) {
+            let text = format!("{name}: {status}");
+            happened::put(context, now, &source, "kubernetes", text, Labels::new([("reason", status)]));
+        }
+        if let Some(node) = row.cell(&["NODE"]) {
+            context.out.setting(now, &source, "pod.node", node);
+        }
+    }
+    1 + below.len()
+}
