@@ -11,6 +11,7 @@ use holdup_recording::Labels;
 use super::parts::clearing;
 use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
 use crate::case::Case;
+use crate::resources::other_users::OtherUsers;
 use crate::resources::{is_too_small, statements};
 use crate::strength::{CERTAIN, FAIR, STRONG, Strength};
 use holdup_signals::accounts::Owner;
@@ -76,12 +77,20 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let questions = view.counter(metrics::mysql::GLOBAL_STATUS_QUESTIONS.name, &[], ENABLE).map(|c| c.rate());
     let rate = questions.unwrap_or(completed / view.window.seconds().max(1e-9)).max(1e-9);
     let per_request = statements::calls_per_request(case, completed).unwrap_or(1.0);
-    let little = seen.waiting().map(|waiting| waiting / rate * 1e3 * per_request);
+    // Where requests' sessions are known, theirs alone; else each statement is as good as another.
+    let others = OtherUsers::for_case(case).ok().filter(|others| !others.is_empty());
+    let little = seen.waiting().map(|waiting| match &others {
+        Some(others) => waiting * others.own_queued_ratio * view.window.seconds() / completed * 1e3,
+        None => waiting / rate * 1e3 * per_request,
+    });
     // The closest source first: one without a network, then one with it, then counts alone.
     let gaps = wire.as_ref().or(app.as_ref()).map(|gap| gap.per_request_ms);
     // Counts cover all statements, including other users'; single requests do not.
     let followed = case.accounts().mean_ms(Owner::AdmissionQueue).filter(|ms| wire.is_some() || *ms > 0.0);
-    let Some(explains_ms) = followed.or(gaps).or(little) else {
+    // Of the app's timing and the server's one is a mean over others' statements, too.
+    let largest = gaps.into_iter().chain(little).reduce(f64::max);
+    let counted = if others.is_some() && wire.is_none() { largest } else { gaps.or(little) };
+    let Some(explains_ms) = followed.or(counted) else {
         let what = "the wait between app and database, seen from both sides";
         return clearing::by_statements(case, "including the pool's queue").ok_or_else(|| Missing::new(what, ENABLE));
     };
@@ -145,9 +154,13 @@ struct QueueSources<'g> {
 }
 
 impl QueueSources<'_> {
-    /// Mean number of waiting statements, from the pool's own tables, else from the sockets.
+    /// Mean number of waiting statements, from the pool's own tables or from the sockets. A statement
+    /// is read by the thread that executes it, so what is queued is unread, too. More are unread if
+    /// the group's listener executes one itself: until it ends, none of the others is put in the queue.
     fn waiting(&self) -> Option<f64> {
-        self.queue.or(self.unread.filter(|u| self.handling && u.max > 0.0)).map(|gauge| gauge.mean)
+        let unread = self.unread.filter(|u| self.handling && u.max > 0.0).map(|gauge| gauge.mean);
+        let queue = self.queue.map(|gauge| gauge.mean);
+        if self.is_empty_queue() { queue } else { queue.into_iter().chain(unread).reduce(f64::max) }
     }
 
     fn is_empty_queue(&self) -> bool {
