@@ -35,6 +35,11 @@ pub const RULE: Rule = Rule {
 /// which is nine tenths of the files or all of them.
 const NEAR: f64 = 0.75;
 
+/// The same as a share (0-1) of the greatest age, where the server says what that is
+/// (Innodb_checkpoint_max_age): in a small log it is far below the size of the files, because room
+/// for the changes in progress is set aside. MariaDB: `max_modified_age_async` in log0log.cc.
+const NEAR_MOST: f64 = 7.0 / 8.0;
+
 /// Changes must be slower by this factor (0-1) at those instants than at others.
 const SLOWER: f64 = 0.8;
 
@@ -56,6 +61,8 @@ struct Age {
     metric: &'static str,
     age: Gauge,
     capacity: f64,
+    /// From where it is near the greatest there may be.
+    near: f64,
 }
 
 fn age(view: &View<'_>) -> Result<Age, Missing> {
@@ -70,7 +77,9 @@ fn age(view: &View<'_>) -> Result<Age, Missing> {
         .or_else(|| number("innodb_redo_log_capacity"))
         .or_else(|| Some(number("innodb_log_file_size")? * number("innodb_log_files_in_group").unwrap_or(1.0)))
         .ok_or_else(|| Missing::new("the redo log's capacity", DATABASE))?;
-    Ok(Age { metric, age, capacity })
+    let most = level(metrics::mysql::GLOBAL_STATUS_INNODB_CHECKPOINT_MAX_AGE.name);
+    let near = most.map_or(NEAR * capacity, |most| (NEAR_MOST * most).min(NEAR * capacity));
+    Ok(Age { metric, age, capacity, near })
 }
 
 fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
@@ -85,7 +94,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let waits = waits_for_pages(&view);
     let filled = age.age.evidence(
         format!("{} at most", percent(age.age.max / age.capacity)),
-        format!("below {}", percent(NEAR)),
+        format!("below {}", percent(age.near / age.capacity)),
         format!(
             "changes that were only in the log were up to {} of its {}, and near that in {} of the samples",
             bytes(age.age.max),
@@ -137,7 +146,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
 /// When the age was near the capacity.
 fn near(view: &View<'_>, age: &Age) -> Vec<Window> {
     let series = view.index.series(age.metric, &[]).flat_map(|(_, series)| series);
-    let near = series.filter(|(at, value)| view.window.contains(*at) && *value >= NEAR * age.capacity);
+    let near = series.filter(|(at, value)| view.window.contains(*at) && *value >= age.near);
     near.map(|(at, _)| Window { from: at - REACH_NS, to: at + REACH_NS }).collect()
 }
 
@@ -279,6 +288,12 @@ mod tests {
         assert_eq!(server(60e6, 32, 1e6).explains(&RULE), Some(0.0), "room");
         assert_eq!(server(95e6, 32, 30e6).explains(&RULE), Some(0.0), "the log grows faster: a burst");
         assert_eq!(server(95e6, 2, 1e6).explains(&RULE), Some(0.0), "nobody stands");
+    }
+
+    #[test]
+    fn the_greatest_age_of_a_small_log_is_far_below_its_size() {
+        let made = server(60e6, 32, 1e6).gauge(DB, "mysql_global_status_innodb_checkpoint_max_age", &[], 64e6);
+        assert!(made.explains(&RULE).is_some_and(|ms| ms > 250.0), "{:?}", made.explains(&RULE));
     }
 
     #[test]
