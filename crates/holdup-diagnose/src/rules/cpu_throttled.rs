@@ -39,6 +39,14 @@ const MOST_BUSY: f64 = 0.995;
 /// A group is throttled in this share (0-1) of its periods: most of the time.
 const MOSTLY: f64 = 0.5;
 
+/// Stops in at least this many times the share of periods of the baseline window began with the
+/// episode …
+const TIMES: f64 = 3.0;
+
+/// … and are worth this much (0-1) as evidence, in however few periods: a burst that meets one of
+/// them waits for its end.
+const BEGAN: f64 = 0.8;
+
 /// Worth (0-1) as evidence of a quota that is only inferred, compared with one that was read.
 const BY_USE: f64 = 0.8;
 
@@ -102,13 +110,25 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
-        weights: [CERTAIN * share, STRONG * one.busy().unwrap_or(0.5)]
-            .map(|weight| if one.is_recorded { weight } else { weight * BY_USE })
-            .to_vec(),
+        weights: [
+            CERTAIN * if began(case, &one, share) { share.max(BEGAN) } else { share },
+            STRONG * one.busy().unwrap_or(0.5),
+        ]
+        .map(|weight| if one.is_recorded { weight } else { weight * BY_USE })
+        .to_vec(),
         fixes: advice::fixes(case, &view, &one, completed),
         prove: "Run the same scenario again: cgroup_cpu_throttled_periods_total hardly grows.".to_owned(),
         role: Role::Root,
     }))
+}
+
+/// Whether it was hardly stopped in the baseline window, of whose periods then `share` (0-1) is many
+/// times as much.
+fn began(case: &Case<'_>, one: &ThrottledSource<'_>, share: f64) -> bool {
+    let Some(calm) = case.well_before() else { return false };
+    let of = |metric| calm.counter_where(|s| s == one.process.source, metric, &[], ENABLE).map(|c| c.delta);
+    let (periods, stopped) = (of(metrics::cgroup::CPU_PERIODS.name), of(metrics::cgroup::CPU_THROTTLED_PERIODS.name));
+    matches!((periods, stopped), (Ok(periods), Ok(stopped)) if share >= TIMES * stopped / periods.max(1.0) && share > 0.0)
 }
 
 /// What is throttled, and evidence for what has no limit. holdup's own cgroup counts only if no
@@ -359,5 +379,26 @@ mod tests {
         assert!((500.0..620.0).contains(&made(9.0, 5.0).unwrap()), "{:?}", made(9.0, 5.0));
         assert_eq!(made(3.0, 5.0), Some(0.0), "seldom stopped, it is something else that nobody accepts for");
         assert!(made(9.0, 10.0).unwrap() < 200.0, "all are busy: {:?}", made(9.0, 10.0));
+    }
+
+    #[test]
+    fn stops_that_began_are_evidence_in_few_periods_too() {
+        let made = |before: f64| {
+            let since = move |slow: f64| move |s: i64| before * slow * s.min(12) as f64 + slow * (s - 12).max(0) as f64;
+            let made = SyntheticRecording::new(24)
+                .requests(50, 60)
+                .each_request(|_, r| {
+                    if r.intended_at < 12_000_000_000 {
+                        r.done_at = r.intended_at + 5_000_000;
+                    }
+                })
+                .counter("pid:7", "cgroup_cpu_periods_total", &[], 10.0)
+                .counted("pid:7", "cgroup_cpu_throttled_periods_total", &[], since(3.0))
+                .counted("pid:7", "cgroup_cpu_throttled_time_seconds_total", &[], since(0.21))
+                .counter("pid:7", "cgroup_cpu_usage_seconds_total", &[], 0.198);
+            let Ok(Outcome::Found(found)) = made.judge(&RULE) else { panic!("not found") };
+            found.weights[0]
+        };
+        assert!(made(0.0) > made(0.5), "{:?} {:?}", made(0.0), made(0.5));
     }
 }
