@@ -1,12 +1,13 @@
 //! The database refuses new connections because it has reached its limit, in all or for one user.
 
 mod advice;
+mod refusals;
 
 use std::collections::BTreeMap;
 
-use holdup_recording::rows::Event;
 use holdup_recording::{Labels, metrics};
 
+use self::refusals::refusals;
 use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, of_failures, thousands, timing};
 use crate::case::Case;
 use crate::failures;
@@ -202,17 +203,6 @@ fn postgresql(view: &View<'_>) -> Result<Limit, Missing> {
     })
 }
 
-/// When the server's log reported refused connections (SQLSTATE 53300, or the words for it where
-/// `log_line_prefix` has no `%e`), and how many.
-fn refusals(view: &View<'_>) -> Vec<(i64, f64)> {
-    let events = view.recording.tables.events.with_columns(&["observed_at", "kind", "labels"]).unwrap_or_default();
-    let is_refusal =
-        |e: &Event| e.labels.get("sqlstate") == Some("53300") || e.labels.get("error") == Some("too many connections");
-    let is_one = |e: &&Event| e.kind == "error" && is_refusal(e);
-    let here = events.iter().filter(is_one).filter(|e| view.window.contains(e.observed_at));
-    here.map(|e| (e.observed_at, e.labels.get("count").and_then(|n| n.parse().ok()).unwrap_or(1.0))).collect()
-}
-
 fn count_text(connected: &Gauge, most: f64) -> String {
     format!("{} of {}", thousands(connected.max), thousands(most))
 }
@@ -293,6 +283,7 @@ fn waited(case: &Case<'_>, view: &View<'_>) -> Option<(f64, Evidence)> {
 mod tests {
     use super::*;
     use crate::testing::{Judged as _, SyntheticRecording};
+    use holdup_recording::rows::Event;
 
     const DB: &str = "mysql://db";
 

@@ -1,6 +1,7 @@
 //! A CPU limit of the service's cgroup stops it for the rest of each period.
 
 mod advice;
+mod began;
 mod unseen;
 
 use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent};
@@ -38,14 +39,6 @@ const MOST_BUSY: f64 = 0.995;
 
 /// A group is throttled in this share (0-1) of its periods: most of the time.
 const MOSTLY: f64 = 0.5;
-
-/// Stops in at least this many times the share of periods of the baseline window began with the
-/// episode …
-const TIMES: f64 = 3.0;
-
-/// … and are worth this much (0-1) as evidence, in however few periods: a burst that meets one of
-/// them waits for its end.
-const BEGAN: f64 = 0.8;
 
 /// Worth (0-1) as evidence of a quota that is only inferred, compared with one that was read.
 const BY_USE: f64 = 0.8;
@@ -96,7 +89,6 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             None => Err(Missing::new("CPU time and run-queue wait of the service's processes", ENABLE)),
         };
     }
-    let share = one.stopped.delta / one.periods.delta.max(1.0);
     if let Ok(idle) = view.counter(metrics::host::CPU_TIME.name, &[("cpu_mode", "idle")], "--watch host")
         && let Ok(all) = view.counter(metrics::host::CPU_TIME.name, &[], "--watch host")
     {
@@ -110,25 +102,13 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
-        weights: [
-            CERTAIN * if began(case, &one, share) { share.max(BEGAN) } else { share },
-            STRONG * one.busy().unwrap_or(0.5),
-        ]
-        .map(|weight| if one.is_recorded { weight } else { weight * BY_USE })
-        .to_vec(),
+        weights: [CERTAIN * began::worth(case, &one), STRONG * one.busy().unwrap_or(0.5)]
+            .map(|weight| if one.is_recorded { weight } else { weight * BY_USE })
+            .to_vec(),
         fixes: advice::fixes(case, &view, &one, completed),
         prove: "Run the same scenario again: cgroup_cpu_throttled_periods_total hardly grows.".to_owned(),
         role: Role::Root,
     }))
-}
-
-/// Whether it was hardly stopped in the baseline window, of whose periods then `share` (0-1) is many
-/// times as much.
-fn began(case: &Case<'_>, one: &ThrottledSource<'_>, share: f64) -> bool {
-    let Some(calm) = case.well_before() else { return false };
-    let of = |metric| calm.counter_where(|s| s == one.process.source, metric, &[], ENABLE).map(|c| c.delta);
-    let (periods, stopped) = (of(metrics::cgroup::CPU_PERIODS.name), of(metrics::cgroup::CPU_THROTTLED_PERIODS.name));
-    matches!((periods, stopped), (Ok(periods), Ok(stopped)) if share >= TIMES * stopped / periods.max(1.0) && share > 0.0)
 }
 
 /// What is throttled, and evidence for what has no limit. holdup's own cgroup counts only if no

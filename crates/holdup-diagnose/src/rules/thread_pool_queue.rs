@@ -3,21 +3,23 @@ use holdup_recording::metrics;
 
 mod advice;
 mod gap;
+mod seen;
 #[cfg(test)]
 mod tests;
 
 use holdup_recording::Labels;
 
+use self::seen::QueueSources;
 use super::parts::clearing;
 use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::other_users::OtherUsers;
 use crate::resources::{is_too_small, statements};
-use crate::strength::{CERTAIN, FAIR, STRONG, Strength};
+use crate::strength::{FAIR, STRONG};
 use holdup_signals::accounts::Owner;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::latency::Origin;
-use holdup_signals::{Gauge, Missing, View};
+use holdup_signals::{Missing, View};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -143,52 +145,6 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         prove: "Run the same scenario again: mysql_thread_pool_queue_length stays 0 and the admission queue leaves the ledger.".to_owned(),
         role: Role::Root,
     }))
-}
-
-/// The sources that saw the queue itself.
-struct QueueSources<'g> {
-    /// Whether the server is known to have a pool.
-    handling: bool,
-    queue: Option<&'g Gauge>,
-    unread: Option<&'g Gauge>,
-}
-
-impl QueueSources<'_> {
-    /// Mean number of waiting statements, from the pool's own tables or from the sockets. A statement
-    /// is read by the thread that executes it, so what is queued is unread, too. More are unread if
-    /// the group's listener executes one itself: until it ends, none of the others is put in the queue.
-    fn waiting(&self) -> Option<f64> {
-        let unread = self.unread.filter(|u| self.handling && u.max > 0.0).map(|gauge| gauge.mean);
-        let queue = self.queue.map(|gauge| gauge.mean);
-        if self.is_empty_queue() { queue } else { queue.into_iter().chain(unread).reduce(f64::max) }
-    }
-
-    fn is_empty_queue(&self) -> bool {
-        self.queue.is_some_and(|q| q.max == 0.0)
-    }
-
-    fn is_queue_seen(&self) -> bool {
-        self.queue.is_some_and(|q| q.max > 0.0) || self.unread.is_some_and(|u| u.max > 0.0)
-    }
-
-    fn evidence(&self) -> Vec<Evidence> {
-        let of = |gauge: &Gauge, what: &str| {
-            gauge.evidence(
-                format!("{:.1} on average, {:.0} at most", gauge.mean, gauge.max),
-                "0",
-                format!("{:.0} {what} on average, {:.0} at most", gauge.mean, gauge.max),
-            )
-        };
-        let queue = self.queue.map(|q| of(q, "statements waited in the thread pool's queue"));
-        let unread = self.unread.filter(|u| u.max > 0.0);
-        let unread = unread.map(|u| of(u, "connections had an unread statement"));
-        queue.into_iter().chain(unread).collect()
-    }
-
-    fn weights(&self) -> Vec<Strength> {
-        let queue = self.queue.map(|q| CERTAIN * q.positive_ratio);
-        queue.into_iter().chain(self.unread.map(|u| FAIR * u.positive_ratio)).collect()
-    }
 }
 
 fn client_p99(case: &Case<'_>) -> Option<Evidence> {
