@@ -44,8 +44,8 @@
 mod mechanisms;
 
 use self::mechanisms::{
-    BURST, CEILINGS, CONTRIBUTIONS, Contribution, DEMANDS, DISKS, GENERATOR, IN_FRONT, LOAD, MECHANISMS, Mechanism,
-    OUTSIDE, OVERFLOW, QUEUES, SEEN_AS, SIZES, STANDING,
+    BURST, CEILINGS, CONTRIBUTIONS, CPUS, Contribution, DEMANDS, DISKS, GENERATOR, IN_FRONT, LOAD, MECHANISMS,
+    Mechanism, OUTSIDE, OVERFLOW, QUEUES, SEEN_AS, SIZES, STANDING,
 };
 use crate::case::Case;
 use crate::resources::volume::demand;
@@ -136,6 +136,7 @@ pub(crate) fn link(found: &mut [(&'static Rule, RuleFinding)], not_judged: &[&st
             finding.role = Role::Root;
         }
     }
+    add_up(found, &follows);
     let generator = found.iter().any(|(rule, _)| rule.cause == GENERATOR);
     let waited = case
         .slow_requests()
@@ -156,6 +157,27 @@ pub(crate) fn link(found: &mut [(&'static Rule, RuleFinding)], not_judged: &[&st
     links
 }
 
+/// A thread waits for a CPU or for a disk, never for both at a time: what leads to both waits explains
+/// their sum.
+fn add_up(found: &mut [(&'static Rule, RuleFinding)], follows: &[Option<&'static str>]) {
+    let above = |i: usize| follows[i].and_then(|cause| found.iter().position(|(rule, _)| rule.cause == cause));
+    let root = |i: usize| (0..found.len()).fold(i, |at, _| above(at).unwrap_or(at));
+    let led_to = |of: usize, waits: &[&str]| {
+        let led =
+            found.iter().enumerate().filter(|(i, (rule, _))| *i != of && waits.contains(&rule.cause) && root(*i) == of);
+        led.map(|(_, (_, finding))| finding.explains_ms).fold(0.0, f64::max)
+    };
+    let sums: Vec<f64> = (0..found.len())
+        .map(|i| match (led_to(i, CPUS), led_to(i, DISKS)) {
+            (cpu_ms, disk_ms) if cpu_ms > 0.0 && disk_ms > 0.0 => cpu_ms + disk_ms,
+            _ => 0.0,
+        })
+        .collect();
+    for ((_, finding), sum) in found.iter_mut().zip(sums) {
+        finding.explains_ms = finding.explains_ms.max(sum);
+    }
+}
+
 /// Makes contributors of the findings that only add to others.
 fn contribute(found: &mut [(&'static Rule, RuleFinding)], links: &mut [Link], case: &Case<'_>, came_down: bool) {
     for contribution in CONTRIBUTIONS {
@@ -163,7 +185,8 @@ fn contribute(found: &mut [(&'static Rule, RuleFinding)], links: &mut [Link], ca
         if follows_from(links, found[of].0.cause) {
             continue;
         }
-        let Some(to) = contribution.adds_to.iter().find_map(|tier| strongest(found, of, tier, 0.0)) else { continue };
+        let least = contribution.least * found[of].1.explains_ms;
+        let Some(to) = contribution.adds_to.iter().find_map(|tier| strongest(found, of, tier, least)) else { continue };
         links[of].adds_to = Some(found[to].0.cause);
         found[of].1.role = Role::Contributor;
     }
@@ -328,6 +351,28 @@ mod tests {
         assert_eq!(changed(50.0, &[]), None, "it was there before");
         assert_eq!(changed(150.0, &["toast_rewrite"]), None, "it is a small part");
         assert_eq!(contributor("cpu_saturated", &found, 0, 50.0, &["toast_rewrite"]), None);
+    }
+
+    #[test]
+    fn waits_for_a_cpu_and_for_a_disk_add_up() {
+        let of = |cause: &str, explains_ms: f64| {
+            let (evidence, weights, fixes, prove) = (Vec::new(), Vec::new(), Vec::new(), String::new());
+            let finding = RuleFinding { explains_ms, evidence, weights, fixes, prove, role: Role::Root };
+            (rules::by_cause(cause).unwrap(), finding)
+        };
+        let sum = |follows: [Option<&'static str>; 4]| {
+            let mut found = [
+                of("backup_or_bulk_load", 40.0),
+                of("cpu_saturated", 40.0),
+                of("throughput_ceiling", 30.0),
+                of("disk_saturated", 35.0),
+            ];
+            add_up(&mut found, &follows);
+            found[0].1.explains_ms
+        };
+        let bulk = Some("backup_or_bulk_load");
+        assert!((sum([None, bulk, bulk, Some("throughput_ceiling")]) - 75.0).abs() < 1e-9);
+        assert!((sum([None, bulk, None, Some("throughput_ceiling")]) - 40.0).abs() < 1e-9, "another fills the disk");
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub struct DigestUse {
     pub rows_changed: f64,
     /// Calls that used no index for at least one table.
     pub no_index: f64,
+    /// Temporary tables made on disk.
+    pub temporary_disk_tables: f64,
 }
 
 impl DigestUse {
@@ -109,6 +111,7 @@ impl View<'_> {
                 rows_used: 0.0,
                 rows_changed: 0.0,
                 no_index: 0.0,
+                temporary_disk_tables: 0.0,
             };
             // There may be one more reading beside the window on either side.
             let readings = &total.readings;
@@ -130,6 +133,7 @@ impl View<'_> {
                 of.rows_used += grew(b.rows_sent, a.rows_sent) + changed;
                 of.rows_changed += changed;
                 of.no_index += grew(b.no_index, a.no_index);
+                of.temporary_disk_tables += grew(b.temporary_disk_tables, a.temporary_disk_tables);
             }
             if of.calls > 0.0 {
                 executed.push(of);

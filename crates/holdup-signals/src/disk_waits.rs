@@ -198,7 +198,7 @@ impl DiskWaits {
     }
 
     /// Milliseconds per request that threads waited for reads of disks: at most what these reads
-    /// took, unless a device was never idle. A device counts at most as many requests as it has
+    /// took, unless a device was never idle; as much, if too few samples leave it open. A device counts at most as many requests as it has
     /// tags (128 or 256, `nr_requests`). Threads beyond that wait for a tag, in a fault or call
     /// like the others, and no counter of the device shows them.
     pub fn reading_ms(&self) -> f64 {
@@ -206,7 +206,7 @@ impl DiskWaits {
         let known = self.ms(self.mean_of(&[Wait::Fault, Wait::Read, Wait::Page]));
         let behind = if self.busiest >= NEVER_RESTS { known * self.busiest } else { 0.0 };
         let counted = self.read_seconds / self.completed * 1e3;
-        if self.held_back { asleep } else { asleep.min(counted.max(behind)) }
+        if self.held_back { asleep } else { asleep.min(counted.max(behind)).max(self.unseen_ms()) }
     }
 
     /// Share (0-1) of the waits for reads that are page faults; none if no place is known.
@@ -289,5 +289,18 @@ mod tests {
         // A device that rests most of the time has a tag for everybody.
         let rested = reading(&piled_up(1.0));
         assert!(rested < 20.0, "{rested}");
+    }
+
+    #[test]
+    fn reads_too_short_to_be_seen_take_as_long_as_their_device_does() {
+        // 30 requests a second that each read ten times for half a millisecond: three of 24 samples meet one.
+        let seen = SyntheticRecording::new(24)
+            .requests(30, 8)
+            .disk("vda", (300.0, 16_384.0, 0.5), (0.0, 0.0, 0.0))
+            .tables(|tables| tables.threads.present = true)
+            .counted("pid:7", "process_threads", &[("state", "D")], |s| if s % 8 == 0 { 1.0 } else { 0.0 });
+        let ms = seen
+            .seen(|view| view.disk_waits(&view.disks().unwrap(), 30.0 * view.window.seconds()).unwrap().reading_ms());
+        assert!((4.0..=5.1).contains(&ms), "{ms}");
     }
 }

@@ -133,10 +133,10 @@ impl Flow {
         ceilings(self.series(unit), None).into_iter().map(|ceiling| ceiling.level).collect()
     }
 
-    /// Spread of that unit's rate in `window`: interquartile range over median.
-    fn spread(&self, unit: Unit, window: Window) -> f64 {
-        let within =
-            self.series(unit).iter().filter(|i| window.contains(i.window.from) && window.contains(i.window.to));
+    /// Spread of that unit's rate in `windows`: interquartile range over median.
+    fn spread(&self, unit: Unit, windows: &[Window]) -> f64 {
+        let is_in = |i: &&QueuedRate| windows.iter().any(|w| w.contains(i.window.from) && w.contains(i.window.to));
+        let within = self.series(unit).iter().filter(is_in);
         let mut rates: Vec<f64> = within.map(|i| i.done).collect();
         rates.sort_by(f64::total_cmp);
         let at = |share: usize| rates.get(rates.len() * share / 4).copied().unwrap_or(0.0);
@@ -151,10 +151,20 @@ impl Flow {
         let each = self.bytes_each(slow);
         let by_bytes = match (&bytes, &operations) {
             (None, None) => return None,
+            // Small requests of one size: their bytes are as level as their number is, which is what
+            // is limited. A few of another size hide the level of the one or of the other.
+            (Some((bytes, all)), None) if each <= SMALL_BYTES / 2.0 && self.is_as_steady(bytes) => {
+                let counted = |level: &Ceiling| self.in_operations(level);
+                return Some(Binding {
+                    unit: Unit::Operations,
+                    ceiling: counted(bytes),
+                    all: all.iter().map(counted).collect(),
+                });
+            }
             (Some(_), None) => true,
             (None, Some(_)) => false,
             (Some((b, _)), Some((o, _))) => {
-                let (of_bytes, of_operations) = (self.spread(Unit::Bytes, slow), self.spread(Unit::Operations, slow));
+                let [of_bytes, of_operations] = [Unit::Bytes, Unit::Operations].map(|unit| self.spread(unit, &[slow]));
                 match () {
                     () if of_bytes < FLATTER * of_operations => true,
                     () if of_operations < FLATTER * of_bytes => false,
@@ -169,6 +179,18 @@ impl Flow {
             return None;
         }
         Some(Binding { unit, ceiling, all })
+    }
+
+    /// Whether operations vary as little as bytes do at that level.
+    fn is_as_steady(&self, bytes: &Ceiling) -> bool {
+        self.spread(Unit::Operations, &bytes.stretches) <= self.spread(Unit::Bytes, &bytes.stretches)
+    }
+
+    /// A level of bytes as one of operations: their mean over its stretches.
+    fn in_operations(&self, of: &Ceiling) -> Ceiling {
+        let seconds: f64 = of.stretches.iter().map(Window::seconds).sum();
+        let means = of.stretches.iter().filter_map(|s| Some(self.mean(Unit::Operations, *s)? * s.seconds()));
+        Ceiling { level: means.sum::<f64>() / seconds.max(f64::MIN_POSITIVE), ..of.clone() }
     }
 
     /// The higher throughput before `ceiling`, if it lasted a while and never returned.
@@ -339,6 +361,7 @@ fn standing(rates: &[(i64, f64)], queue: &[(i64, f64)]) -> Vec<QueuedRate> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::testing::SyntheticRecording;
 
     #[test]
@@ -374,5 +397,32 @@ mod tests {
         let flow = made.seen(|view| view.flows().unwrap().remove(0));
         assert!(flow.operations.iter().all(|i| i.done == 1_500.0 && (i.queued - 50.0).abs() < 1e-9), "{flow:?}");
         assert!((flow.bytes_each(made.seen(|view| view.window)) - 8_192.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn small_requests_of_one_size_are_limited_in_number() {
+        // Ten quiet seconds, then thirty with a queue: bytes at a level, and operations that exceed theirs now and then.
+        let flow = |operations: fn(usize) -> f64| {
+            let series = |quiet: f64, busy: &dyn Fn(usize) -> f64| -> Vec<QueuedRate> {
+                let at = |i: usize| Window { from: i as i64 * 1_000_000_000, to: (i as i64 + 1) * 1_000_000_000 };
+                let rate = |i: usize| if i < 10 { (quiet, 0.1) } else { (busy(i), 2.0) };
+                (0..40).map(|i| QueuedRate { window: at(i), done: rate(i).0, queued: rate(i).1 }).collect()
+            };
+            Flow {
+                name: "vda".to_owned(),
+                counted: FlowSource::Host,
+                bytes: series(200e3, &|i| 1.35e6 * [0.95, 1.0, 1.05][i % 3]),
+                operations: series(20.0, &operations),
+                label: Some(("device", "vda".to_owned())),
+                queue: metrics::host::DISK_WEIGHTED_IO_TIME.name,
+            }
+        };
+        let slow = Window { from: 10_000_000_000, to: 40_000_000_000 };
+        let alike = flow(|i| if i % 8 == 0 { 150.0 } else { 132.0 }).binding(slow).unwrap();
+        assert_eq!(alike.unit, Unit::Operations);
+        assert!((130.0..138.0).contains(&alike.ceiling.level), "{}", alike.ceiling.level);
+        // Of any size, their number varies and their bytes do not.
+        let mixed = flow(|i| 100.0 + 20.0 * (i % 5) as f64).binding(slow).unwrap();
+        assert_eq!(mixed.unit, Unit::Bytes);
     }
 }

@@ -21,7 +21,7 @@ pub(super) const LOAD: &[&str] = &["workload_spike"];
 
 /// Demand on memory and disks beyond what the work needs: the roots of waits for a disk.
 pub(super) const DEMANDS: &[&str] = &[
-    "on_disk_temporary_tables",
+    TEMPORARY,
     "readahead_too_large",
     "working_set_exceeds_memory",
     "atime_updates",
@@ -41,6 +41,9 @@ pub(super) const BURST: &str = "burst_exhausted";
 /// Findings on a disk at full capacity.
 pub(super) const DISKS: &[&str] = &["throughput_ceiling", "iops_ceiling", "disk_saturated"];
 
+/// Findings on CPUs that are full.
+pub(super) const CPUS: &[&str] = &["cpu_saturated"];
+
 /// Demands that exist all along: if a limit came down, they exceed it but did not change.
 pub(super) const STANDING: &[&str] =
     &["readahead_too_large", "working_set_exceeds_memory", "atime_updates", "memory_pressure", "flush_storm"];
@@ -52,6 +55,9 @@ pub(super) const SIZES: &[&str] = &["working_set_exceeds_memory"];
 /// up by them too.
 pub(super) const WITHIN_STATEMENTS: &[&str] =
     &["plan_changed", "missing_index", "commit_log_bound", "flush_storm", BULK];
+
+/// Temporary tables and files.
+pub(super) const TEMPORARY: &str = "on_disk_temporary_tables";
 
 /// A bulk change, or a copy of much data.
 pub(super) const BULK: &str = "backup_or_bulk_load";
@@ -76,7 +82,7 @@ pub(super) const LONG_STATEMENTS: &[&str] = &[
     "throughput_ceiling",
     "cpu_saturated",
     "cpu_throttled",
-    "on_disk_temporary_tables",
+    TEMPORARY,
     "working_set_exceeds_memory",
     "memory_pressure",
     "table_cache_small",
@@ -109,19 +115,32 @@ pub(super) struct Contribution {
     pub(super) cause: &'static str,
     /// What it adds to, nearest tier first; within a tier, the one that explains most is nearest.
     pub(super) adds_to: &'static [&'static [&'static str]],
+    /// Share (0-1) of its own time that this must explain.
+    pub(super) least: f64,
 }
 
 /// Every contribution.
 pub(super) const CONTRIBUTIONS: &[Contribution] = &[
+    // Which statement grew, and what it makes the server do or waits for, are two answers about the
+    // same time.
+    Contribution { cause: "statement_mix_changed", adds_to: &[&["toast_rewrite", TEMPORARY]], least: 0.5 },
+    Contribution { cause: "statement_mix_changed", adds_to: &[&["lock_contention"]], least: 0.0 },
     // Rewritten values leave dead rows for vacuum to remove, and are written to the same disk.
     Contribution {
         cause: "toast_rewrite",
         adds_to: &[&["autovacuum_pressure"], CEILINGS, &["disk_saturated"], &["commit_log_bound"]],
+        least: 0.0,
     },
-    // Which statement grew and what it waits for are two answers about the same time.
-    Contribution { cause: "statement_mix_changed", adds_to: &[&["lock_contention"]] },
-    Contribution { cause: "too_many_indexes", adds_to: &[CEILINGS, &["disk_saturated"], &["commit_log_bound"]] },
-    Contribution { cause: "autovacuum_pressure", adds_to: &[CEILINGS, &["disk_saturated"], &["commit_log_bound"]] },
+    Contribution {
+        cause: "too_many_indexes",
+        adds_to: &[CEILINGS, &["disk_saturated"], &["commit_log_bound"]],
+        least: 0.0,
+    },
+    Contribution {
+        cause: "autovacuum_pressure",
+        adds_to: &[CEILINGS, &["disk_saturated"], &["commit_log_bound"]],
+        least: 0.0,
+    },
 ];
 
 /// Every mechanism, consequences after their possible causes.
@@ -138,13 +157,13 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
     // More statements at a time keep more tables open; a cache that was as small before did not change.
     Mechanism { consequence: "table_cache_small", causes: &[LOAD], magnitude: its_own, is_added: false },
     // Threads of a group that has used up its quota stand in the run queue until its next period.
-    // Opening and closing tables is CPU work, so are statements that run once for each row, and the
-    // dump of a backup: where CPUs mostly do that, it explains most of the CPU shortage.
+    // Opening and closing tables is CPU work, so are statements that run once for each row, temporary
+    // tables, and the dump of a backup: where CPUs mostly do that, it explains most of the shortage.
     Mechanism {
         consequence: "cpu_saturated",
         causes: &[
             &["cpu_throttled"],
-            &["table_cache_small", "plan_changed", "missing_index", "n_plus_one_queries", BULK],
+            &["table_cache_small", "plan_changed", "missing_index", "n_plus_one_queries", TEMPORARY, BULK],
             &["statement_mix_changed"],
             LOAD,
         ],

@@ -14,6 +14,7 @@ pub mod disk;
 pub mod indexes;
 pub mod locks;
 pub mod newcomers;
+pub mod other_users;
 pub mod pooler;
 pub mod probe;
 pub mod runtime;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use holdup_recording::{Labels, metrics};
 
+use super::other_users::OtherUsers;
 use super::statement_owner;
 use crate::case::Case;
 use holdup_recording::words::ms;
@@ -73,10 +74,13 @@ const PER_REQUEST: f64 = 0.5;
 const PER_STATEMENT: f64 = 0.1;
 
 /// Whether requests run it, if they can be followed into the database; else whether it runs as
-/// often as requests of an operation that take at least as long.
+/// often as requests of an operation that take at least as long, under an account of theirs.
 pub fn is_of_requests(case: &Case<'_>, view: &View<'_>, of: &DigestUse, completed: f64) -> bool {
     if let Some(is_theirs) = statement_owner::is_of_requests(case, &of.digest) {
         return is_theirs;
+    }
+    if OtherUsers::for_case(case).is_ok_and(|others| others.run(&of.text)) {
+        return false;
     }
     let each_ms = of.seconds / of.calls * 1e3;
     match case.origin {

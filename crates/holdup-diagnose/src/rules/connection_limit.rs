@@ -1,12 +1,13 @@
 //! The database refuses new connections because it has reached its limit, in all or for one user.
 
 mod advice;
+mod refusals;
 
 use std::collections::BTreeMap;
 
-use holdup_recording::rows::Event;
 use holdup_recording::{Labels, metrics};
 
+use self::refusals::refusals;
 use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, of_failures, thousands, timing};
 use crate::case::Case;
 use crate::failures;
@@ -185,7 +186,9 @@ fn postgresql(view: &View<'_>) -> Result<Limit, Missing> {
     let count: f64 = refusals.iter().map(|(_, count)| count).sum();
     let labels = Labels::new([("kind", "error")]);
     let refused = (count > 0.0).then(|| {
-        let text = format!("{} connections were refused, by the server's log", thousands(count));
+        // With room for more, it was not the server's own limit that was reached.
+        let whose = if connected.max < most { ": a role or a database has a limit of its own" } else { "" };
+        let text = format!("{} connections were refused, by the server's log{whose}", thousands(count));
         (count, Evidence::new("events", "labels", labels, view.window, thousands(count), "0", text))
     });
     Ok(Limit {
@@ -198,14 +201,6 @@ fn postgresql(view: &View<'_>) -> Result<Limit, Missing> {
         reached,
         is_postgresql: true,
     })
-}
-
-/// When the server's log reported refused connections (SQLSTATE 53300), and how many.
-fn refusals(view: &View<'_>) -> Vec<(i64, f64)> {
-    let events = view.recording.tables.events.with_columns(&["observed_at", "kind", "labels"]).unwrap_or_default();
-    let is_one = |e: &&Event| e.kind == "error" && e.labels.get("sqlstate") == Some("53300");
-    let here = events.iter().filter(is_one).filter(|e| view.window.contains(e.observed_at));
-    here.map(|e| (e.observed_at, e.labels.get("count").and_then(|n| n.parse().ok()).unwrap_or(1.0))).collect()
 }
 
 fn count_text(connected: &Gauge, most: f64) -> String {
@@ -288,6 +283,7 @@ fn waited(case: &Case<'_>, view: &View<'_>) -> Option<(f64, Evidence)> {
 mod tests {
     use super::*;
     use crate::testing::{Judged as _, SyntheticRecording};
+    use holdup_recording::rows::Event;
 
     const DB: &str = "mysql://db";
 
@@ -403,6 +399,18 @@ mod tests {
                 .collect();
         });
         assert!(logged.fails(&RULE).unwrap() > 0.9, "by the log");
+        // The log has no code, and the server has room: a role has reached its own limit.
+        let in_words = logged.tables(|tables| {
+            tables.events.rows.iter_mut().for_each(|event| {
+                event.labels = Labels::new([("error", "too many connections"), ("count", "25")]);
+            });
+        });
+        assert!(in_words.fails(&RULE).unwrap() > 0.9, "by its words");
+        let fixes = in_words.diagnose().findings.remove(0).fixes;
+        assert!(
+            fixes.iter().any(|fix| fix.command.as_deref().is_some_and(|c| c.contains("rolconnlimit"))),
+            "{fixes:?}"
+        );
     }
 
     #[test]

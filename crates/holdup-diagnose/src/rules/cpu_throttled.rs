@@ -1,6 +1,7 @@
 //! A CPU limit of the service's cgroup stops it for the rest of each period.
 
 mod advice;
+mod began;
 mod unseen;
 
 use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent};
@@ -88,7 +89,6 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             None => Err(Missing::new("CPU time and run-queue wait of the service's processes", ENABLE)),
         };
     }
-    let share = one.stopped.delta / one.periods.delta.max(1.0);
     if let Ok(idle) = view.counter(metrics::host::CPU_TIME.name, &[("cpu_mode", "idle")], "--watch host")
         && let Ok(all) = view.counter(metrics::host::CPU_TIME.name, &[], "--watch host")
     {
@@ -102,7 +102,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
-        weights: [CERTAIN * share, STRONG * one.busy().unwrap_or(0.5)]
+        weights: [CERTAIN * began::worth(case, &one), STRONG * one.busy().unwrap_or(0.5)]
             .map(|weight| if one.is_recorded { weight } else { weight * BY_USE })
             .to_vec(),
         fixes: advice::fixes(case, &view, &one, completed),
@@ -359,5 +359,26 @@ mod tests {
         assert!((500.0..620.0).contains(&made(9.0, 5.0).unwrap()), "{:?}", made(9.0, 5.0));
         assert_eq!(made(3.0, 5.0), Some(0.0), "seldom stopped, it is something else that nobody accepts for");
         assert!(made(9.0, 10.0).unwrap() < 200.0, "all are busy: {:?}", made(9.0, 10.0));
+    }
+
+    #[test]
+    fn stops_that_began_are_evidence_in_few_periods_too() {
+        let made = |before: f64| {
+            let since = move |slow: f64| move |s: i64| before * slow * s.min(12) as f64 + slow * (s - 12).max(0) as f64;
+            let made = SyntheticRecording::new(24)
+                .requests(50, 60)
+                .each_request(|_, r| {
+                    if r.intended_at < 12_000_000_000 {
+                        r.done_at = r.intended_at + 5_000_000;
+                    }
+                })
+                .counter("pid:7", "cgroup_cpu_periods_total", &[], 10.0)
+                .counted("pid:7", "cgroup_cpu_throttled_periods_total", &[], since(3.0))
+                .counted("pid:7", "cgroup_cpu_throttled_time_seconds_total", &[], since(0.21))
+                .counter("pid:7", "cgroup_cpu_usage_seconds_total", &[], 0.198);
+            let Ok(Outcome::Found(found)) = made.judge(&RULE) else { panic!("not found") };
+            found.weights[0]
+        };
+        assert!(made(0.0) > made(0.5), "{:?} {:?}", made(0.0), made(0.5));
     }
 }

@@ -1,8 +1,10 @@
 //! The database stalls to write out changed pages that fill its log or its buffer pool.
 
 mod advice;
+mod age;
 mod checkpoints;
 
+use self::age::{Age, age};
 use super::parts::clearing;
 use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, bytes, ms, percent, thousands};
 use crate::case::Case;
@@ -10,7 +12,7 @@ use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_recording::metrics;
 use holdup_signals::database::DATABASE;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::{Gauge, Growth, Missing, View, Window};
+use holdup_signals::{Growth, Missing, View, Window};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -30,11 +32,6 @@ pub const RULE: Rule = Rule {
     judge: Judge::Alone(judge),
 };
 
-/// From this share (0-1) of the log's capacity, InnoDB writes pages as fast as it can, regardless
-/// of innodb_io_capacity: asynchronous flushing starts at six to seven eighths of the greatest age,
-/// which is nine tenths of the files or all of them.
-const NEAR: f64 = 0.75;
-
 /// Changes must be slower by this factor (0-1) at those instants than at others.
 const SLOWER: f64 = 0.8;
 
@@ -51,28 +48,6 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }
 }
 
-/// The age of the checkpoint and the log's capacity, bytes.
-struct Age {
-    metric: &'static str,
-    age: Gauge,
-    capacity: f64,
-}
-
-fn age(view: &View<'_>) -> Result<Age, Missing> {
-    let ages =
-        [metrics::mysql::INNODB_CHECKPOINT_AGE_BYTES.name, metrics::mysql::GLOBAL_STATUS_INNODB_CHECKPOINT_AGE.name];
-    let found = ages.into_iter().find_map(|metric| Some((metric, view.gauge(metric, &[], DATABASE).ok()?)));
-    let (metric, age) = found.ok_or_else(|| Missing::new("samples of mysql_innodb_checkpoint_age_bytes", DATABASE))?;
-    let level = |metric: &str| view.gauge(metric, &[], DATABASE).ok().map(|g| g.max).filter(|v| *v > 0.0);
-    let number = |name: &str| view.setting_number(name).ok().filter(|v| *v > 0.0);
-    let capacity = level(metrics::mysql::INNODB_LOG_CAPACITY_BYTES.name)
-        .or_else(|| level(metrics::mysql::GLOBAL_STATUS_INNODB_CHECKPOINT_MAX_AGE.name))
-        .or_else(|| number("innodb_redo_log_capacity"))
-        .or_else(|| Some(number("innodb_log_file_size")? * number("innodb_log_files_in_group").unwrap_or(1.0)))
-        .ok_or_else(|| Missing::new("the redo log's capacity", DATABASE))?;
-    Ok(Age { metric, age, capacity })
-}
-
 fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
     if let Some(names) = checkpoints::names(&view) {
@@ -85,7 +60,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let waits = waits_for_pages(&view);
     let filled = age.age.evidence(
         format!("{} at most", percent(age.age.max / age.capacity)),
-        format!("below {}", percent(NEAR)),
+        format!("below {}", percent(age.near / age.capacity)),
         format!(
             "changes that were only in the log were up to {} of its {}, and near that in {} of the samples",
             bytes(age.age.max),
@@ -137,7 +112,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
 /// When the age was near the capacity.
 fn near(view: &View<'_>, age: &Age) -> Vec<Window> {
     let series = view.index.series(age.metric, &[]).flat_map(|(_, series)| series);
-    let near = series.filter(|(at, value)| view.window.contains(*at) && *value >= NEAR * age.capacity);
+    let near = series.filter(|(at, value)| view.window.contains(*at) && *value >= age.near);
     near.map(|(at, _)| Window { from: at - REACH_NS, to: at + REACH_NS }).collect()
 }
 
@@ -279,6 +254,12 @@ mod tests {
         assert_eq!(server(60e6, 32, 1e6).explains(&RULE), Some(0.0), "room");
         assert_eq!(server(95e6, 32, 30e6).explains(&RULE), Some(0.0), "the log grows faster: a burst");
         assert_eq!(server(95e6, 2, 1e6).explains(&RULE), Some(0.0), "nobody stands");
+    }
+
+    #[test]
+    fn the_greatest_age_of_a_small_log_is_far_below_its_size() {
+        let made = server(60e6, 32, 1e6).gauge(DB, "mysql_global_status_innodb_checkpoint_max_age", &[], 64e6);
+        assert!(made.explains(&RULE).is_some_and(|ms| ms > 250.0), "{:?}", made.explains(&RULE));
     }
 
     #[test]

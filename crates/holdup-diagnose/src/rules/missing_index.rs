@@ -20,7 +20,7 @@ pub const RULE: Rule = Rule {
         hurts: "Each execution takes CPU and buffer pool in proportion to the table, which grows. At some size it fills the CPUs, and everything else waits.",
         needs: "The server's counters by statement with rows examined and sent and executions without an index (--watch mysql://…, performance_schema on); for PostgreSQL its counters by statement and plans (--watch postgresql://…?plans=explain, or auto_explain in its log), with the size of tables; the number of requests.",
         predicts: "A statement of the requests examines many rows per row that it sends or changes, mostly without an index, and its execution is most of the excess. On PostgreSQL its plan reads a whole table (Seq Scan) and discards most rows. CPU per request is up, the request rate is not.",
-        clears: "No statement of the requests reads many rows for few without an index; or those that do take a small share of the delay; or they read as many rows per request in the baseline window.",
+        clears: "No statement of the requests reads many rows for few without an index; or those that do take a small share of the delay; or they read as many rows per request in the baseline window. Or only database users without a session in that window run them.",
         looks_like: "A spike (the same rows per request, more requests); a changed plan (an index was used before); a count or a report over a whole table, which no index helps; locks (their time is not execution).",
         fix: "Look at its plan (EXPLAIN), then add the index that its conditions need.",
         prove: "The same load again: rows examined per call near rows sent, the statement's time a fraction of what it was.",

@@ -4,6 +4,7 @@
 //! If it shows only the function, the thread counts if that changes a directory. If it shows
 //! neither, sleep without matching I/O counts, with less weight.
 
+use self::counted::{elsewhere, made};
 use super::parts::clearing;
 use super::{Doc, Judge, Others, Outcome, Role, Rule, RuleFinding, ms, percent};
 use crate::case::Case;
@@ -12,10 +13,12 @@ use crate::strength::{CERTAIN, FAIR, Strength, WEAK};
 use holdup_recording::metrics;
 use holdup_signals::disk_waits::{Wait, wait_of};
 use holdup_signals::evidence::Evidence;
-use holdup_signals::{Asleep, Busy, Counter, Missing, Mount, Place, View};
+use holdup_signals::{Asleep, Busy, Missing, Mount, Place, View};
 
 mod advice;
+mod counted;
 mod spills;
+mod work;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -23,10 +26,10 @@ pub const RULE: Rule = Rule {
     doc: Doc {
         title: "Temporary tables are written to disk",
         what: "A statement whose GROUP BY, DISTINCT, ORDER BY or UNION needs an internal temporary table gets one on disk if it has BLOB or TEXT columns or is too large for memory. Each is two files in tmpdir, created and deleted within the statement. PostgreSQL writes a sort or hash that is larger than work_mem to temporary files.",
-        hurts: "Creating and deleting takes the directory's lock, and one thread at a time holds it while the file system writes its journal. With hundreds of sessions all others wait for it in uninterruptible sleep: the load average is in the hundreds while CPUs are idle and the disk moves hardly anything.",
+        hurts: "Creating and deleting takes the directory's lock, and one thread at a time holds it while the file system writes its journal. With hundreds of sessions all others wait for it in uninterruptible sleep: the load average is in the hundreds while CPUs are idle and the disk moves hardly anything. Where the pages of large tables stay in memory, each row costs many times the CPU time of reading it.",
         needs: "The server's counters and tmpdir (--watch mysql://…), the threads of its process (--watch pid:N), with their system calls and kernel stacks where holdup may read them (root, or CAP_SYS_PTRACE and CAP_SYS_ADMIN). For PostgreSQL its statistics and sessions (--watch postgresql://…) and the disk's or CPUs' use (--watch host).",
-        predicts: "About one on-disk temporary table per request; the server's threads sleep uninterruptibly in unlink or open on files of tmpdir, for about the excess; sessions show \"removing tmp table\", \"Creating tmp table\" or \"Sending data\" without progress.",
-        clears: "Hardly any on-disk temporary table is made; or they are made, and threads hardly ever sleep in tmpdir, as when it is a tmpfs; or the sleeping threads are elsewhere.",
+        predicts: "About one on-disk temporary table per request; the server's threads sleep uninterruptibly in unlink or open on files of tmpdir, for about the excess; sessions show \"removing tmp table\", \"Creating tmp table\" or \"Sending data\" without progress. Or statements that make such tables fill the CPUs since requests are slow.",
+        clears: "Hardly any on-disk temporary table is made; or they are made, and threads hardly ever sleep in tmpdir, as when it is a tmpfs; or the sleeping threads are elsewhere. Nor do statements that make them fill the CPUs.",
         looks_like: "A saturated data disk makes threads sleep in reads, writes and fsync, not in unlink and open. Large temporary tables saturate the disk itself: its bytes per second are then at their limit. Locks of the database show in its sessions, and their threads sleep interruptibly.",
         fix: "tmpdir on a tmpfs; no BLOB or TEXT columns in grouped or sorted results; several tmpdirs, each with a separate lock. A larger tmp_table_size helps only against tables that are too large, not against BLOB and TEXT columns.",
         prove: "The same load again: as many temporary tables, no thread asleep in tmpdir, and the load average near the number of running threads.",
@@ -80,7 +83,10 @@ struct TmpdirSleep {
 }
 
 fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
-    let judged = from_server(case).or_else(|missing| spills::judge(case, others).ok_or(missing));
+    let judged = match from_server(case) {
+        Ok(Outcome::Cleared(evidence)) => Ok(work::judge(case, others).unwrap_or(Outcome::Cleared(evidence))),
+        outcome => outcome.or_else(|missing| spills::judge(case, others).ok_or(missing)),
+    };
     // Nothing inside the database exceeds the app's own timing of its statements.
     judged.or_else(|missing| clearing::by_statements(case, "including temporary tables").ok_or(missing))
 }
@@ -127,35 +133,6 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         ),
         role: Role::Root,
     }))
-}
-
-fn made(view: &View<'_>, created: &Counter, per_request: f64) -> Evidence {
-    let all = view.counter(metrics::mysql::GLOBAL_STATUS_CREATED_TMP_TABLES.name, &[], ENABLE);
-    let of = all.map_or_else(|_| String::new(), |all| format!(", of {:.0} temporary tables per second", all.rate()));
-    created.evidence(
-        format!("{per_request:.2} a request"),
-        "about none",
-        format!(
-            "the server made {:.0} temporary tables per second on disk, {per_request:.2} per request{of}",
-            created.rate()
-        ),
-    )
-}
-
-/// Says that threads slept elsewhere, or not at all.
-fn elsewhere(asleep: &Asleep, inside: f64, completed: f64, tmpdirs: &[String]) -> Evidence {
-    let here = asleep.per_request_ms(inside, completed);
-    let all = asleep.per_request_ms(asleep.mean, completed);
-    asleep.counted(
-        format!("{} a request", ms(here)),
-        "most of the delay, if temporary tables were the cause",
-        format!(
-            "threads slept uninterruptibly for {} per request, {} of it on files of tmpdir ({})",
-            ms(all),
-            ms(here),
-            tmpdirs.join(":")
-        ),
-    )
 }
 
 /// Which of the sleeping threads are in tmpdir.

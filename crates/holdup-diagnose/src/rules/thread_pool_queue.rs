@@ -3,20 +3,23 @@ use holdup_recording::metrics;
 
 mod advice;
 mod gap;
+mod seen;
 #[cfg(test)]
 mod tests;
 
 use holdup_recording::Labels;
 
+use self::seen::QueueSources;
 use super::parts::clearing;
 use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
 use crate::case::Case;
+use crate::resources::other_users::OtherUsers;
 use crate::resources::{is_too_small, statements};
-use crate::strength::{CERTAIN, FAIR, STRONG, Strength};
+use crate::strength::{FAIR, STRONG};
 use holdup_signals::accounts::Owner;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::latency::Origin;
-use holdup_signals::{Gauge, Missing, View};
+use holdup_signals::{Missing, View};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -76,12 +79,20 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let questions = view.counter(metrics::mysql::GLOBAL_STATUS_QUESTIONS.name, &[], ENABLE).map(|c| c.rate());
     let rate = questions.unwrap_or(completed / view.window.seconds().max(1e-9)).max(1e-9);
     let per_request = statements::calls_per_request(case, completed).unwrap_or(1.0);
-    let little = seen.waiting().map(|waiting| waiting / rate * 1e3 * per_request);
+    // Where requests' sessions are known, theirs alone; else each statement is as good as another.
+    let others = OtherUsers::for_case(case).ok().filter(|others| !others.is_empty());
+    let little = seen.waiting().map(|waiting| match &others {
+        Some(others) => waiting * others.own_queued_ratio * view.window.seconds() / completed * 1e3,
+        None => waiting / rate * 1e3 * per_request,
+    });
     // The closest source first: one without a network, then one with it, then counts alone.
     let gaps = wire.as_ref().or(app.as_ref()).map(|gap| gap.per_request_ms);
     // Counts cover all statements, including other users'; single requests do not.
     let followed = case.accounts().mean_ms(Owner::AdmissionQueue).filter(|ms| wire.is_some() || *ms > 0.0);
-    let Some(explains_ms) = followed.or(gaps).or(little) else {
+    // Of the app's timing and the server's one is a mean over others' statements, too.
+    let largest = gaps.into_iter().chain(little).reduce(f64::max);
+    let counted = if others.is_some() && wire.is_none() { largest } else { gaps.or(little) };
+    let Some(explains_ms) = followed.or(counted) else {
         let what = "the wait between app and database, seen from both sides";
         return clearing::by_statements(case, "including the pool's queue").ok_or_else(|| Missing::new(what, ENABLE));
     };
@@ -134,48 +145,6 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         prove: "Run the same scenario again: mysql_thread_pool_queue_length stays 0 and the admission queue leaves the ledger.".to_owned(),
         role: Role::Root,
     }))
-}
-
-/// The sources that saw the queue itself.
-struct QueueSources<'g> {
-    /// Whether the server is known to have a pool.
-    handling: bool,
-    queue: Option<&'g Gauge>,
-    unread: Option<&'g Gauge>,
-}
-
-impl QueueSources<'_> {
-    /// Mean number of waiting statements, from the pool's own tables, else from the sockets.
-    fn waiting(&self) -> Option<f64> {
-        self.queue.or(self.unread.filter(|u| self.handling && u.max > 0.0)).map(|gauge| gauge.mean)
-    }
-
-    fn is_empty_queue(&self) -> bool {
-        self.queue.is_some_and(|q| q.max == 0.0)
-    }
-
-    fn is_queue_seen(&self) -> bool {
-        self.queue.is_some_and(|q| q.max > 0.0) || self.unread.is_some_and(|u| u.max > 0.0)
-    }
-
-    fn evidence(&self) -> Vec<Evidence> {
-        let of = |gauge: &Gauge, what: &str| {
-            gauge.evidence(
-                format!("{:.1} on average, {:.0} at most", gauge.mean, gauge.max),
-                "0",
-                format!("{:.0} {what} on average, {:.0} at most", gauge.mean, gauge.max),
-            )
-        };
-        let queue = self.queue.map(|q| of(q, "statements waited in the thread pool's queue"));
-        let unread = self.unread.filter(|u| u.max > 0.0);
-        let unread = unread.map(|u| of(u, "connections had an unread statement"));
-        queue.into_iter().chain(unread).collect()
-    }
-
-    fn weights(&self) -> Vec<Strength> {
-        let queue = self.queue.map(|q| CERTAIN * q.positive_ratio);
-        queue.into_iter().chain(self.unread.map(|u| FAIR * u.positive_ratio)).collect()
-    }
 }
 
 fn client_p99(case: &Case<'_>) -> Option<Evidence> {

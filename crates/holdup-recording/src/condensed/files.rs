@@ -109,6 +109,7 @@ pub(crate) fn read_statements(dir: &Path, with_rows: bool) -> std::result::Resul
         let counts = |column| if has_totals { integers(column) } else { Ok(Vec::new()) };
         let [calls, locked, examined] = [counts("calls")?, counts("lock_ns")?, counts("rows_examined")?];
         let [sent, affected, no_index] = [counts("rows_sent")?, counts("rows_affected")?, counts("no_index")?];
+        let on_disk = counts("temporary_disk_tables")?;
         for i in 0..times.len() {
             if kind[i] == execution {
                 executions.push((name(digest[i]), name(text[i])), times[i], durations[i]);
@@ -122,6 +123,7 @@ pub(crate) fn read_statements(dir: &Path, with_rows: bool) -> std::result::Resul
                     rows_sent: sent[i],
                     rows_affected: affected[i],
                     no_index: no_index[i],
+                    temporary_disk_tables: on_disk[i],
                 };
                 totals.push((name(source[i]), database[i], name(digest[i])), name(text[i]), reading);
             }

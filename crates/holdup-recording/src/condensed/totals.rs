@@ -24,6 +24,8 @@ pub struct Reading {
     pub rows_affected: i64,
     /// Executions that used no index for at least one table.
     pub no_index: i64,
+    /// Temporary tables that they made on disk.
+    pub temporary_disk_tables: i64,
 }
 
 impl Reading {
@@ -37,6 +39,7 @@ impl Reading {
             rows_sent: row.rows_sent,
             rows_affected: row.rows_affected,
             no_index: row.no_index,
+            temporary_disk_tables: row.temporary_disk_tables,
         }
     }
 }

@@ -57,6 +57,7 @@ metrics! {
     Counter GLOBAL_STATUS_HANDLER_READ_KEY: Count = "mysql_global_status_handler_read_key", "Reads of a row by a key";
     Counter GLOBAL_STATUS_HANDLER_READ_NEXT: Count = "mysql_global_status_handler_read_next", "Reads of the next row of an index";
     Counter GLOBAL_STATUS_HANDLER_READ_RND_NEXT: Count = "mysql_global_status_handler_read_rnd_next", "Reads of the next row of a table";
+    Counter GLOBAL_STATUS_HANDLER_TMP_WRITE: Count = "mysql_global_status_handler_tmp_write", "Rows written to temporary tables (MariaDB)";
     Counter GLOBAL_STATUS_HANDLER_UPDATE: Count = "mysql_global_status_handler_update", "Rows updated";
     Counter GLOBAL_STATUS_HANDLER_WRITE: Count = "mysql_global_status_handler_write", "Rows inserted";
     Gauge GLOBAL_STATUS_INNODB_BUFFER_POOL_PAGES_DIRTY: Pages = "mysql_global_status_innodb_buffer_pool_pages_dirty", "Changed pages in the buffer pool";

@@ -42,7 +42,7 @@ impl Flow {
         if queued < WAIT || wait(slow)? < LONGER * wait(calm)? {
             return None;
         }
-        let (of_bytes, of_operations) = (self.spread(Unit::Bytes, slow), self.spread(Unit::Operations, slow));
+        let [of_bytes, of_operations] = [Unit::Bytes, Unit::Operations].map(|unit| self.spread(unit, &[slow]));
         let unit = match () {
             () if of_bytes < FLATTER * of_operations => Unit::Bytes,
             () if of_operations < FLATTER * of_bytes => Unit::Operations,

@@ -29,8 +29,24 @@ pub(super) fn fixes(view: &View<'_>, limit: &Limit) -> Vec<Fix> {
             risk: Some("A pool that is too small makes its requests wait instead.".to_owned()),
         });
     }
-    fixes.push(raise(view, limit, enough));
+    let is_of_a_role = limit.is_postgresql && limit.had < limit.most;
+    fixes.push(if is_of_a_role { of_a_role() } else { raise(view, limit, enough) });
     fixes
+}
+
+/// The server had room: a role or a database has a limit of its own.
+fn of_a_role() -> Fix {
+    Fix {
+        text: "Raise the limit of the role or the database that has reached its own (ALTER ROLE … CONNECTION LIMIT)."
+            .to_owned(),
+        command: Some(
+            "SELECT rolname, rolconnlimit FROM pg_roles WHERE rolconnlimit >= 0; \
+             SELECT datname, datconnlimit FROM pg_database WHERE datconnlimit >= 0;"
+                .to_owned(),
+        ),
+        keep: None,
+        risk: Some("The limit may keep connections for other roles.".to_owned()),
+    }
 }
 
 /// A higher limit: by how much it is reached, and with files for it.

@@ -5,6 +5,7 @@ use holdup_recording::{Labels, metrics};
 
 use crate::case::Case;
 use crate::resources::cpu::{self, CpuUse, HOST};
+use crate::resources::other_users::OtherUsers;
 use crate::rules::{ms, percent};
 use holdup_signals::Missing;
 use holdup_signals::client::{mean_over, service_ms};
@@ -22,7 +23,8 @@ const KEEPS_UP: f64 = 0.95;
 
 /// Whether the demand exceeds the CPUs: all are busy, mostly with the service, and fewer requests
 /// end than are due, or users queue. A service completes at most CPUs over CPU time per request
-/// (utilization law), whatever waits in front.
+/// (utilization law), whatever waits in front. If others' statements fill the CPUs and the rest
+/// would do for all requests that are due, requests wait beside them for what the run queue shows.
 ///
 /// # Errors
 /// If it is unknown which processes used the CPU time.
@@ -53,6 +55,9 @@ pub(super) fn find(case: &Case<'_>) -> Result<Option<[Evidence; 2]>, Missing> {
     if own.delta < cpu::OWN * cpus.seconds {
         return Ok(None);
     }
+    if fits_beside_others(case, own.delta, answered)? {
+        return Ok(None);
+    }
     let each_ms = own.delta / view.window.seconds() / answered * 1e3;
     let used = format!(
         "{} of the CPU time in use was the service's: {} per answered request",
@@ -63,6 +68,18 @@ pub(super) fn find(case: &Case<'_>) -> Result<Option<[Evidence; 2]>, Missing> {
     let observed = format!("{answered:.0}/s");
     let kept_up = Evidence::new("requests", "done_at", Labels::none(), window, observed, expected, text);
     Ok(Some([used, kept_up]))
+}
+
+/// Whether all requests that are due would leave CPUs idle without the statements of users who came
+/// with the episode. `used` is the CPU time of the service's processes, of which theirs is a part.
+fn fits_beside_others(case: &Case<'_>, used: f64, answered: f64) -> Result<bool, Missing> {
+    let Some(window) = case.degradation.as_ref().map(|c| c.slow) else { return Ok(false) };
+    let view = case.view(window);
+    let others = OtherUsers::for_case(case).ok().filter(|others| !others.is_empty());
+    let Some(theirs) = others.and_then(|others| others.cpu_seconds(&view)) else { return Ok(false) };
+    let cpus = view.gauge(metrics::host::CPU_LOGICAL_COUNT.name, &[], HOST)?.mean.max(1.0);
+    let each = (used - theirs) / window.seconds() / answered;
+    Ok(each * case.due_per_second(window)? < ALL_BUSY * cpus)
 }
 
 /// Users queue for CPUs with this many requests in flight per CPU.

@@ -122,3 +122,48 @@ fn a_request_that_computes_longer_needs_no_queue() {
     let text = &diagnosis.findings[0].evidence[0].text;
     assert!(text.contains("300 ms of CPU per request, 2.00 ms in the baseline window"), "{text}");
 }
+
+/// 50 requests a second, fast until 12 s; then every second one times out, while `user` scans and the CPUs are full.
+fn scanned(user: &str) -> SyntheticRecording {
+    const DB: &str = "mysql://db";
+    let since = |calm: f64, slow: f64| move |s: i64| calm * s.min(12) as f64 + slow * (s - 12).max(0) as f64;
+    let cpu = |mode| [("cpu_mode", mode)];
+    let session = |s: i64, id: i64, user: &str, text: &str| Session {
+        observed_at: s * 1_000_000_000,
+        source: DB.into(),
+        session_id: id,
+        user: Some(user.into()),
+        true_state: "executing".into(),
+        digest_text: Some(text.into()),
+        ..Session::default()
+    };
+    let rows = (0..24).flat_map(|s| {
+        let scans = (1..if s < 12 { 1 } else { 5 }).map(move |id| session(s, id, user, "SELECT COUNT(*) FROM note"));
+        scans.chain([session(s, 9, "shop", "SELECT name FROM item")]).collect::<Vec<_>>()
+    });
+    SyntheticRecording::new(24)
+        .requests(50, 400)
+        .each_request(|n, r| {
+            if r.intended_at < 12_000_000_000 {
+                r.done_at = r.intended_at + 20_000_000;
+            } else if n % 2 == 0 {
+                r.outcome = "timeout".into();
+            }
+        })
+        .session_rows(rows.collect())
+        .gauge(DB, "mysql_sessions", &[("true_state", "executing")], 1.0)
+        .digest("SELECT COUNT(*) FROM note", |s| (10 * (s - 12).max(0), 4_000 * (s - 12).max(0), 0, 0, 0))
+        .digest("SELECT name FROM item", |s| (50 * s, 50 * s, 0, 0, 0))
+        .setting("pid:7", "comm", "mariadbd")
+        .gauge("host", "system_cpu_logical_count", &[], 2.0)
+        .counted("host", "system_cpu_time_seconds_total", &cpu("user"), since(0.1, 1.98))
+        .counted("host", "system_cpu_time_seconds_total", &cpu("idle"), since(1.9, 0.02))
+        .counted("pid:7", "process_cpu_time_seconds_total", &cpu("user"), since(0.1, 1.9))
+        .counted("pid:7", "process_run_queue_seconds_total", &[], since(0.01, 0.05))
+}
+
+#[test]
+fn statements_of_others_that_fill_the_cpus_are_no_demand_of_requests() {
+    assert_eq!(scanned("report").explains(&RULE), Some(0.0), "they wait beside them for a millisecond");
+    assert!(scanned("shop").explains(&RULE).is_some_and(|ms| ms > 200.0), "nothing tells whose they are");
+}

@@ -203,5 +203,13 @@ mod tests {
         assert!((made(3e6).explains(&RULE).unwrap() - 297.0).abs() < 30.0, "{:?}", made(3e6).explains(&RULE));
         assert_eq!(made(500.0).explains(&RULE), Some(0.0));
         assert_eq!(made(3e6).without("postgresql_stat_tables_seq_tup_read").explains(&RULE), None);
+        // Another statement reads all of the table all along, as this one now does along an index.
+        let read = |s: i64| 500.0 * s.min(10) as f64 + 3e6 * (s - 10).max(0) as f64;
+        let beside = made(500.0)
+            .without("postgresql_stat_tables_seq_tup_read")
+            .without("postgresql_stat_tables_idx_tup_fetch")
+            .counter(PG, "postgresql_stat_tables_seq_tup_read", &[("table", "public.orders")], 3e6)
+            .counted(PG, "postgresql_stat_tables_idx_tup_fetch", &[("table", "public.orders")], read);
+        assert!((beside.explains(&RULE).unwrap() - 297.0).abs() < 30.0, "{:?}", beside.explains(&RULE));
     }
 }

@@ -4,6 +4,7 @@ use super::RULE;
 use crate::rules::Outcome;
 use crate::testing::{Judged as _, SyntheticRecording};
 use crate::verdict::Answer;
+use holdup_recording::rows::Session;
 use holdup_signals::accounts::testing::{ALL, Injected, NONE, ReportingSources, made};
 
 const QUEUE: Injected = Injected { admission: 250.0, ..NONE };
@@ -119,4 +120,49 @@ fn what_is_set_beyond_the_advice_stays() {
     assert!(to(1, "thread_pool_size").is_some_and(|groups| (2..=16).contains(&groups)), "{small:?}");
     let large = fixes("40", "6");
     assert!(large[..2].iter().all(|fix| fix.command.is_none() && fix.text.contains("already")), "{large:?}");
+}
+
+/// 50 requests a second that are slow from 10 s on, when `user` scans. 20 statements are unread then and 8 of them in the queue: six
+/// sessions of the app, two of `user`. All executions together take as long as scans do.
+fn beside_scans(user: &str) -> SyntheticRecording {
+    const DB: &str = "mysql://db:3306";
+    let since = |value: f64| move |s: i64| if s < 10 { 0.0 } else { value };
+    let session = |s: i64, id: i64, user: &str, state: &str| Session {
+        observed_at: s * 1_000_000_000,
+        source: DB.into(),
+        session_id: id,
+        user: Some(user.into()),
+        command: if state == "queued" { "Sleep" } else { "Query" }.into(),
+        true_state: state.into(),
+        digest_text: (state == "executing").then(|| "SELECT COUNT(*) FROM note".into()),
+        ..Session::default()
+    };
+    let rows = (0..20).flat_map(|s| {
+        let app = (0..6).map(move |id| session(s, id, "shop", if s < 10 { "idle" } else { "queued" }));
+        let states = if s < 10 { &[][..] } else { &["queued", "queued", "executing", "executing"] };
+        let scans: Vec<Session> = (10..).zip(states).map(|(id, state)| session(s, id, user, state)).collect();
+        app.chain(scans)
+    });
+    SyntheticRecording::new(20)
+        .requests(50, 400)
+        .each_request(|n, r| {
+            if n < 500 {
+                r.done_at = r.intended_at + 5_000_000;
+            }
+        })
+        .setting(DB, "thread_handling", "pool-of-threads")
+        .session_rows(rows.collect())
+        .gauge(DB, "mysql_sessions", &[("true_state", "idle")], 6.0)
+        .counter(DB, "mysql_global_status_questions", &[], 1_000.0)
+        .counted(DB, "mysql_thread_pool_queue_length", &[], since(8.0))
+        .counted("host", "tcp_connections_unread", &[("port", "3306"), ("side", "server")], since(20.0))
+}
+
+#[test]
+fn own_statements_wait_behind_those_of_others() {
+    // Three quarters of 20, at 50 a second.
+    let own = beside_scans("report").explains(&RULE).expect("judged");
+    assert!((own - 300.0).abs() < 40.0, "{own}");
+    // Under the app's account nothing tells whose they are: 20 of 1,000 statements a second.
+    assert_eq!(beside_scans("shop").explains(&RULE), Some(0.0));
 }
