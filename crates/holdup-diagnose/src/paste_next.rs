@@ -103,6 +103,18 @@ pub const ALL: &[PasteNext] = &[
         1,
         "whether probes failed and containers were restarted",
     ),
+    anywhere(
+        &["process_stopped"],
+        "ps -eo pid,stat,comm,wchan:32",
+        1,
+        "whether a process is stopped (state T or t) or frozen (do_freezer_trap)",
+    ),
+    anywhere(
+        &["wait_in_app"],
+        "ps -L -o tid,stat,wchan:32 -p PID",
+        1,
+        "how many of the app's threads sleep in a timer (hrtimer_nanosleep) or wait for a lock (futex)",
+    ),
     anywhere(&["runtime_pause"], "jstat -gcutil PID 1000 10", 10, "how long collections stop the app"),
     anywhere(
         &["connection_pool_exhausted"],

@@ -14,11 +14,13 @@ pub mod disk;
 pub mod indexes;
 pub mod locks;
 pub mod newcomers;
+pub mod own_waits;
 pub mod pooler;
 pub mod probe;
 pub mod runtime;
 mod statement_owner;
 pub mod statements;
+pub mod stops;
 pub mod volume;
 pub mod workers;
 
