@@ -159,6 +159,8 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         magnitude: its_own,
         is_added: false,
     },
+    // A loop of holdup's that stands in the run queue of full CPUs sends late.
+    Mechanism { consequence: GENERATOR, causes: &[&["cpu_saturated"]], magnitude: its_own, is_added: false },
     // A runtime that gets no CPU takes longer to collect, is late in its event loop, and lets its
     // goroutines wait. A collector touches the whole heap, pages that are swapped out, too.
     Mechanism {
