@@ -134,6 +134,15 @@ pub const ALL: &[PasteNext] = &[
         "SELECT count(*), current_setting('max_connections') FROM pg_stat_activity;",
         "whether connections are at their limit",
     ),
+    PasteNext {
+        seconds: 10,
+        ..statement(
+            &["connection_per_request"],
+            "SHOW GLOBAL STATUS LIKE 'Connections'; SELECT SLEEP(10); SHOW GLOBAL STATUS LIKE 'Connections';",
+            "SELECT sum(sessions) FROM pg_stat_database; SELECT pg_sleep(10); SELECT sum(sessions) FROM pg_stat_database;",
+            "how many connections are opened, beside the requests of the same time",
+        )
+    },
     anywhere(
         &["thread_pool_queue"],
         "SELECT * FROM information_schema.THREAD_POOL_GROUPS; SELECT * FROM information_schema.THREAD_POOL_QUEUES;",

@@ -13,6 +13,7 @@ pub mod backup_or_bulk_load;
 pub mod burst_exhausted;
 pub mod commit_log_bound;
 pub mod connection_limit;
+pub mod connection_per_request;
 pub mod connection_pool_exhausted;
 pub mod cpu_saturated;
 pub mod cpu_throttled;
@@ -79,6 +80,7 @@ pub const ALL: &[&Rule] = &[
     &runtime_pause::RULE,
     &wait_in_app::RULE,
     &connection_pool_exhausted::RULE,
+    &connection_per_request::RULE,
     &downstream_slow::RULE,
     &n_plus_one_queries::RULE,
     &connection_limit::RULE,
