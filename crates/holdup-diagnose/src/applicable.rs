@@ -31,6 +31,10 @@ const OF_POSTGRESQL: &[&str] = &["toast_rewrite", "autovacuum_pressure"];
 /// The cause that only an app with a runtime can have.
 const OF_RUNTIMES: &str = "runtime_pause";
 
+/// Rare causes that one source of their own shows: where that was not recorded, they lower no
+/// confidence.
+const RARE: &[&str] = &["process_stopped", "wait_in_app", "connection_per_request"];
+
 /// The cause that needs a network between the database and its clients.
 const OF_NETWORKS: &str = "network_delay";
 
@@ -78,6 +82,7 @@ pub(crate) fn unseen(open: &[NotJudged], case: &Case<'_>) -> Vec<NotJudged> {
     let is_suspect = |one: &&NotJudged| match one.cause.as_str() {
         OF_RUNTIMES => has_runtime,
         OF_NETWORKS => has_way,
+        cause if RARE.contains(&cause) => false,
         cause if is_volume && !chain::acts_on_disks(cause) => false,
         cause if is_at_limit && chain::is_demand(cause) => false,
         _ => true,

@@ -29,6 +29,8 @@
 //!   packets, and *the liveness probe stands in the same queue* beyond its timeout.
 //! - *The app's runtime gets no CPU, or touches pages that are swapped out*: its collections take
 //!   longer, its event loop is late, and its goroutines wait. *More load* allocates more.
+//! - *A process is stopped from outside*: its workers, its pool's threads and its event loop stand
+//!   still with it, and to the app a stopped database looks like a long way.
 //! - *A disk at its limit gets more work*: rewritten values and vacuum raise the service's own
 //!   demand. They contribute: the limit binds, and is the root. Removing one contributor lowers the
 //!   demand, which may or may not be enough. One that began with the episode and makes up most of
@@ -274,9 +276,14 @@ fn strongest(found: &[(&'static Rule, RuleFinding)], of: usize, tier: &[&str], l
     let overflows = found.iter().any(|(rule, _)| rule.cause == OVERFLOW);
     // Packets that a full queue dropped were lost in front of the app.
     let is_behind = |cause: &str| !(overflows && cause == SEEN_AS);
-    let is_any = |cause: &str| !is_outside(cause) && !IN_FRONT.contains(&cause);
-    let is_in = |cause: &str| is_behind(cause) && if tier.is_empty() { is_any(cause) } else { tier.contains(&cause) };
-    let candidates = || (0..found.len()).filter(|i| *i != of && is_in(found[*i].0.cause));
+    // What only adds to a queue, by its own rule, is not what brings it about.
+    let is_any = |(rule, f): &(&'static Rule, RuleFinding)| {
+        !is_outside(rule.cause) && !IN_FRONT.contains(&rule.cause) && f.role != Role::Contributor
+    };
+    let is_in = |found: &(&'static Rule, RuleFinding)| {
+        is_behind(found.0.cause) && if tier.is_empty() { is_any(found) } else { tier.contains(&found.0.cause) }
+    };
+    let candidates = || (0..found.len()).filter(|i| *i != of && is_in(&found[*i]));
     let most = |among: &mut dyn Iterator<Item = usize>| {
         let most = among.max_by(|a, b| found[*a].1.explains_ms.total_cmp(&found[*b].1.explains_ms));
         most.filter(|i| found[*i].1.explains_ms >= least)

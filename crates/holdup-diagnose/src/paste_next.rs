@@ -103,6 +103,18 @@ pub const ALL: &[PasteNext] = &[
         1,
         "whether probes failed and containers were restarted",
     ),
+    anywhere(
+        &["process_stopped"],
+        "ps -eo pid,stat,comm,wchan:32",
+        1,
+        "whether a process is stopped (state T or t) or frozen (do_freezer_trap)",
+    ),
+    anywhere(
+        &["wait_in_app"],
+        "ps -L -o tid,stat,wchan:32 -p PID",
+        1,
+        "how many of the app's threads sleep in a timer (hrtimer_nanosleep) or wait for a lock (futex)",
+    ),
     anywhere(&["runtime_pause"], "jstat -gcutil PID 1000 10", 10, "how long collections stop the app"),
     anywhere(
         &["connection_pool_exhausted"],
@@ -122,6 +134,15 @@ pub const ALL: &[PasteNext] = &[
         "SELECT count(*), current_setting('max_connections') FROM pg_stat_activity;",
         "whether connections are at their limit",
     ),
+    PasteNext {
+        seconds: 10,
+        ..statement(
+            &["connection_per_request"],
+            "SHOW GLOBAL STATUS LIKE 'Connections'; SELECT SLEEP(10); SHOW GLOBAL STATUS LIKE 'Connections';",
+            "SELECT sum(sessions) FROM pg_stat_database; SELECT pg_sleep(10); SELECT sum(sessions) FROM pg_stat_database;",
+            "how many connections are opened, beside the requests of the same time",
+        )
+    },
     anywhere(
         &["thread_pool_queue"],
         "SELECT * FROM information_schema.THREAD_POOL_GROUPS; SELECT * FROM information_schema.THREAD_POOL_QUEUES;",

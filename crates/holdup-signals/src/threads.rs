@@ -39,6 +39,11 @@ const SERVERS: &[&str] = &[
     "etcd",
 ];
 
+/// Whether a process of this name is a database's server.
+pub fn is_database_server(name: &str) -> bool {
+    SERVERS.contains(&name)
+}
+
 /// Functions at which every kernel thread's stack ends.
 const KERNEL_THREAD_ENDS: &[&str] = &["kthread", "ret_from_fork", "ret_from_fork_asm"];
 
@@ -184,7 +189,7 @@ impl View<'_> {
         };
         let (watched, host) = (of("pid:"), of("host"));
         let by_process = self.gauge(metrics::process::THREADS.name, &state, ENABLE);
-        let is_server = |row: &&Thread| SERVERS.contains(&row.process.as_str());
+        let is_server = |row: &&Thread| is_database_server(&row.process);
         let has_servers = host.iter().any(is_server);
         let (metric, counted, chosen) = match by_process {
             Ok(gauge) if gauge.max > 0.0 || !has_servers => (metrics::process::THREADS.name, gauge, watched),

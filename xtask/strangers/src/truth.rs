@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::draw::{Dose, Draw};
+use crate::faults;
 use crate::symptom::Symptom;
 
 /// Name of its file.
@@ -39,6 +40,14 @@ pub struct Played {
     pub values: Vec<(String, f64)>,
     /// Slugs that name it.
     pub causes: Vec<String>,
+}
+
+impl Played {
+    /// Gives a fault that had no name when it was played the names that it has had since. Names that it had stay.
+    fn name(&mut self) {
+        let fault = faults::by_name(&self.fault).filter(|_| self.causes.is_empty());
+        self.causes.extend(fault.into_iter().flat_map(|fault| fault.causes).map(|&slug| slug.to_owned()));
+    }
 }
 
 /// All of it.
@@ -82,7 +91,10 @@ impl Truth {
     pub fn read(folder: &Path) -> Result<Self> {
         let path = folder.join(FILE);
         let text = fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
-        serde_json::from_str(&text).with_context(|| format!("{} is not a truth of this bench", path.display()))
+        let mut truth: Self =
+            serde_json::from_str(&text).with_context(|| format!("{} is not a truth of this bench", path.display()))?;
+        truth.played.iter_mut().for_each(Played::name);
+        Ok(truth)
     }
 
     /// Writes it into `folder`.

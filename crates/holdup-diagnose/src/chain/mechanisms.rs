@@ -4,7 +4,8 @@ use crate::case::Case;
 use crate::resources::{checkpoints, connections, locks, probe, statements, workers};
 use crate::rules::RuleFinding;
 
-/// Causes outside of the service: nothing inside leads to them, and they are not its fault.
+/// Causes outside of the service: nothing inside leads to them, and they are not its fault. CPUs that
+/// holdup shares with others are the exception: they make it send late.
 pub(super) const OUTSIDE: &[&str] = &[GENERATOR, "workload_spike"];
 
 /// The generator itself: its delay is not a wait for the service.
@@ -15,6 +16,9 @@ pub(super) const OVERFLOW: &str = "accept_queue_overflow";
 
 /// The app's runtime stands still: its workers are held, and it accepts no connection.
 pub(super) const PAUSE: &str = "runtime_pause";
+
+/// A process that something stops: none of its threads, workers or locks goes on meanwhile.
+pub(super) const STOPPED: &str = "process_stopped";
 
 /// More load: if a resource has run out and no closer cause raises its demand, nothing is broken.
 pub(super) const LOAD: &[&str] = &["workload_spike"];
@@ -125,6 +129,8 @@ pub(super) const CONTRIBUTIONS: &[Contribution] = &[
     // same time.
     Contribution { cause: "statement_mix_changed", adds_to: &[&["toast_rewrite", TEMPORARY]], least: 0.5 },
     Contribution { cause: "statement_mix_changed", adds_to: &[&["lock_contention"]], least: 0.0 },
+    // A handler that sleeps with a connection of the pool holds it from others: most wait for the pool.
+    Contribution { cause: "wait_in_app", adds_to: &[&["connection_pool_exhausted"]], least: 0.0 },
     // Rewritten values leave dead rows for vacuum to remove, and are written to the same disk.
     Contribution {
         cause: "toast_rewrite",
@@ -145,6 +151,8 @@ pub(super) const CONTRIBUTIONS: &[Contribution] = &[
 
 /// Every mechanism, consequences after their possible causes.
 pub(super) const MECHANISMS: &[Mechanism] = &[
+    // To the app, a database that is stopped is a long way: its kernel acknowledges, and no answer comes.
+    Mechanism { consequence: "network_delay", causes: &[&[STOPPED]], magnitude: its_own, is_added: false },
     // A dropped index is a missing one: the statement's plan changed when it went.
     Mechanism { consequence: "missing_index", causes: &[&["plan_changed"]], magnitude: its_own, is_added: false },
     // More changes fill the log sooner. Not if the log was cut, or a session asks for checkpoints.
@@ -170,11 +178,13 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         magnitude: its_own,
         is_added: false,
     },
+    // A loop of holdup's that stands in the run queue of full CPUs sends late.
+    Mechanism { consequence: GENERATOR, causes: &[&["cpu_saturated"]], magnitude: its_own, is_added: false },
     // A runtime that gets no CPU takes longer to collect, is late in its event loop, and lets its
     // goroutines wait. A collector touches the whole heap, pages that are swapped out, too.
     Mechanism {
         consequence: PAUSE,
-        causes: &[&["cpu_throttled"], &["cpu_saturated"], &["memory_pressure"], LOAD],
+        causes: &[&["cpu_throttled", STOPPED], &["cpu_saturated"], &["memory_pressure"], LOAD],
         magnitude: its_own,
         is_added: false,
     },
@@ -212,7 +222,7 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
     // A statement holds its thread of the pool throughout, including lock waits.
     Mechanism {
         consequence: "thread_pool_queue",
-        causes: &[&["lock_contention"], WITHIN_STATEMENTS, LOAD],
+        causes: &[&[STOPPED], &["lock_contention"], WITHIN_STATEMENTS, LOAD],
         magnitude: |_, case| statements::executed_ms(case),
         is_added: true,
     },
@@ -234,7 +244,7 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
     Mechanism {
         consequence: "worker_pool_exhausted",
         causes: &[
-            &["cpu_throttled"],
+            &["cpu_throttled", STOPPED],
             &[PAUSE],
             &["downstream_slow", "connection_pool_exhausted", "thread_pool_queue", "lock_contention"],
             &[],
@@ -246,7 +256,10 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
     // Connections are not accepted: all workers are busy, or the process has no descriptor left.
     Mechanism {
         consequence: "accept_queue_overflow",
-        causes: &[&["worker_pool_exhausted", "file_descriptor_limit"], &["cpu_throttled", "cpu_saturated", PAUSE]],
+        causes: &[
+            &["worker_pool_exhausted", "file_descriptor_limit"],
+            &["cpu_throttled", "cpu_saturated", PAUSE, STOPPED],
+        ],
         // Those who are never let in make the queue longer than any request waits.
         magnitude: |_, case| Some(workers::queued_ms(case).unwrap_or(0.0).min(case.excess_in_service_ms())),
         is_added: true,

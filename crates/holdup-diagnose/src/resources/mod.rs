@@ -15,11 +15,13 @@ pub mod indexes;
 pub mod locks;
 pub mod newcomers;
 pub mod other_users;
+pub mod own_waits;
 pub mod pooler;
 pub mod probe;
 pub mod runtime;
 mod statement_owner;
 pub mod statements;
+pub mod stops;
 pub mod volume;
 pub mod workers;
 

@@ -1,6 +1,7 @@
 //! Requests wait for a CPU, or compute for longer.
 
 mod dearer;
+mod generator;
 mod one_core;
 mod overloaded;
 #[cfg(test)]
@@ -57,6 +58,11 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         explains_ms = most;
         evidence.push(piece);
     }
+    // holdup's own loop stands in the same run queue.
+    if let Some((late_ms, piece)) = generator::find(case, &view, &cpus, completed) {
+        explains_ms += late_ms;
+        evidence.insert(usize::from(late_ms >= explains_ms - late_ms), piece);
+    }
     // Threads that wait for an interpreter's lock sleep, and a thread that computes does not wait:
     // the run queue shows neither.
     let one_core = one_core::find(case, completed).filter(|one| share(case, one.explains_ms) >= MATTERS);
@@ -83,7 +89,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             "--watch pid:N for the app and the database",
         ));
     }
-    evidence.extend(load_average(&view));
+    evidence.extend(overloaded::load_average(&view));
     let fix = Fix {
         text: "Profile what uses the CPU (perf top), make it cheaper or run less of it at once; then add CPUs."
             .to_owned(),
@@ -156,14 +162,6 @@ fn unmeasured(case: &Case<'_>, cpus: &CpuUse, completed: f64, evidence: &mut Vec
         }
         _ => queueing,
     }
-}
-
-fn load_average(view: &View<'_>) -> Option<Evidence> {
-    let load = view.gauge(metrics::host::LOAD_AVERAGE_1M.name, &[], HOST).ok()?;
-    let cpus = view.gauge(metrics::host::CPU_LOGICAL_COUNT.name, &[], HOST).ok()?;
-    let normalised = load.max / cpus.mean.max(1.0);
-    let text = format!("load average was up to {normalised:.1} per CPU");
-    Some(load.evidence(format!("{normalised:.1} a CPU"), "below 1", text))
 }
 
 /// Waits for what another request holds, without running.

@@ -13,6 +13,7 @@ pub mod backup_or_bulk_load;
 pub mod burst_exhausted;
 pub mod commit_log_bound;
 pub mod connection_limit;
+pub mod connection_per_request;
 pub mod connection_pool_exhausted;
 pub mod cpu_saturated;
 pub mod cpu_throttled;
@@ -34,6 +35,7 @@ pub mod on_disk_temporary_tables;
 pub mod out_of_memory_kill;
 mod parts;
 pub mod plan_changed;
+pub mod process_stopped;
 pub mod readahead_too_large;
 pub mod runtime_pause;
 pub mod statement_mix_changed;
@@ -43,6 +45,7 @@ pub mod throughput_ceiling;
 pub mod toast_rewrite;
 pub mod too_many_indexes;
 pub mod uninterruptible_pileup;
+pub mod wait_in_app;
 pub mod worker_pool_exhausted;
 pub mod working_set_exceeds_memory;
 pub mod workload_spike;
@@ -73,8 +76,11 @@ pub const ALL: &[&Rule] = &[
     &accept_queue_overflow::RULE,
     &liveness_probe_kill::RULE,
     &worker_pool_exhausted::RULE,
+    &process_stopped::RULE,
     &runtime_pause::RULE,
+    &wait_in_app::RULE,
     &connection_pool_exhausted::RULE,
+    &connection_per_request::RULE,
     &downstream_slow::RULE,
     &n_plus_one_queries::RULE,
     &connection_limit::RULE,

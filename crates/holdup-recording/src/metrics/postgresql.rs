@@ -62,6 +62,7 @@ metrics! {
     Counter STAT_CHECKPOINTER_NUM_TIMED: Count = "postgresql_stat_checkpointer_num_timed", "Checkpoints that were due by time (since 17)";
     Counter STAT_DATABASE_BLKS_HIT: Count = "postgresql_stat_database_blks_hit", "Blocks found in shared buffers, by `database`";
     Counter STAT_DATABASE_BLKS_READ: Count = "postgresql_stat_database_blks_read", "Blocks read from outside shared buffers, by `database`";
+    Counter STAT_DATABASE_SESSIONS: Count = "postgresql_stat_database_sessions", "Sessions established, by `database` (PostgreSQL 14 or later)";
     Counter STAT_DATABASE_TEMP_BYTES: Bytes = "postgresql_stat_database_temp_bytes", "Bytes written to temporary files, by `database`";
     Counter STAT_DATABASE_TUP_DELETED: Count = "postgresql_stat_database_tup_deleted", "Rows deleted, by `database`";
     Counter STAT_DATABASE_TUP_FETCHED: Count = "postgresql_stat_database_tup_fetched", "Rows that index scans fetched, by `database`";

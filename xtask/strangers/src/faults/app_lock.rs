@@ -7,6 +7,7 @@ pub const FAULT: Fault = Fault {
     name: "app_lock",
     family: Family::App,
     mechanism: "A new release takes one lock around a part of its handler.",
+    causes: &["wait_in_app"],
     parameters: &[Parameter::new("held_ms", 4.0, 30.0)],
     fits: |topology| topology.app == App::Python,
     prepare: |setup, _| setup.load.at_least(40.0),

@@ -7,6 +7,7 @@ use holdup_recording::metrics;
 
 use super::{AppTiming, WorkerHold};
 use crate::case::Case;
+use crate::resources::own_waits::OwnWaits;
 use crate::resources::share;
 use holdup_recording::words::{ms, percent};
 use holdup_signals::app_server::{Outside, Workers, waited_ms};
@@ -223,12 +224,13 @@ impl Pool {
     /// what they wait for inside. None if its known waits leave hardly any time.
     pub fn unsplit(&self, case: &Case<'_>, held: Option<&WorkerHold>) -> Option<Missing> {
         let inside_ms = waited_ms(self.outside.as_ref()?.answering?, self.per_second);
-        let known_ms = held.map_or(0.0, WorkerHold::known_ms);
+        let slept_ms = OwnWaits::for_case(case).map_or(0.0, |waits| waits.explains_ms());
+        let known_ms = held.map_or(0.0, WorkerHold::known_ms) + slept_ms;
         let rest_ms = (inside_ms - known_ms).max(0.0);
         (share(case, rest_ms) >= MATTERS).then(|| {
             Missing::new(
                 format!(
-                    "what requests wait for inside the server: it held each for {}, of which downstream services, database and CPU take {}; the rest may be a wait for a worker, a pooled connection or a lock",
+                    "what requests wait for inside the server: it held each for {}, of which downstream services, database, CPU and its own sleep take {}; the rest may be a wait for a worker, a pooled connection or a lock",
                     ms(inside_ms),
                     ms(known_ms)
                 ),

@@ -31,7 +31,7 @@ const ARRIVED: f64 = 0.25;
 pub struct AppTiming {
     /// Milliseconds for which a request holds its worker.
     pub held_ms: f64,
-    /// Milliseconds that clients wait beyond that.
+    /// Milliseconds that requests are with the server beyond that, or that clients wait.
     pub before_ms: f64,
     /// Workers busy at a time, on average.
     pub busy: f64,
@@ -41,13 +41,13 @@ pub struct AppTiming {
 impl AppTiming {
     /// Of the episode's requests. None if the app reports no timing, or not of these requests.
     pub fn in_episode(case: &Case<'_>) -> Option<Self> {
-        Self::measure(case, &case.slow(), Some(case.accounts()), case.slow_requests().ok()?)
+        Self::measure(case, &case.slow(), Some(case.accounts()), case.slow_requests().unwrap_or_default())
     }
 
     /// Of those of the baseline window, if there is one.
     pub fn in_baseline(case: &Case<'_>) -> Option<Self> {
         let calm = case.calm()?;
-        Self::measure(case, &calm, case.calm_accounts(), &case.requests_in(calm.window).ok()?)
+        Self::measure(case, &calm, case.calm_accounts(), &case.requests_in(calm.window).unwrap_or_default())
     }
 
     fn measure(
@@ -57,8 +57,10 @@ impl AppTiming {
         requests: &[&Request],
     ) -> Option<Self> {
         let completed = case.completed_in(view.window).ok()?.max(1.0);
-        let service = mean_over(requests.iter().copied(), service_ms)?;
         let per_second = completed / view.window.seconds().max(1e-9);
+        // Where holdup only watched, the requests that the server has show for how long: Little's law.
+        let with_server = || Some(waited_ms(view.outside().ok()?.answering?, per_second));
+        let service = mean_over(requests.iter().copied(), service_ms).or_else(with_server)?;
         let by_spans = accounts.filter(|a| a.all.iter().any(|a| a.has_app));
         if let Some(before_ms) = by_spans.and_then(|a| a.mean_ms_of_app(Owner::Network)) {
             let labels = Labels::new([("resource", "request")]);

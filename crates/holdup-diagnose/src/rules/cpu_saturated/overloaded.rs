@@ -7,9 +7,9 @@ use crate::case::Case;
 use crate::resources::cpu::{self, CpuUse, HOST};
 use crate::resources::other_users::OtherUsers;
 use crate::rules::{ms, percent};
-use holdup_signals::Missing;
 use holdup_signals::client::{mean_over, service_ms};
 use holdup_signals::evidence::Evidence;
+use holdup_signals::{Missing, View};
 
 /// CPUs count as fully used from this share (0-1) of their time: between two requests there is
 /// always a moment …
@@ -97,4 +97,13 @@ fn queue_of_users(case: &Case<'_>, answered: f64) -> Option<(String, String)> {
         "{under_way:.0} requests were in flight at a time, and with all CPUs busy {answered:.0}/s were answered: more users only wait longer"
     );
     (under_way >= QUEUED * cpus).then(|| (format!("up to {cpus:.0} in flight"), text))
+}
+
+/// The load average of each CPU.
+pub(super) fn load_average(view: &View<'_>) -> Option<Evidence> {
+    let load = view.gauge(metrics::host::LOAD_AVERAGE_1M.name, &[], HOST).ok()?;
+    let cpus = view.gauge(metrics::host::CPU_LOGICAL_COUNT.name, &[], HOST).ok()?;
+    let normalised = load.max / cpus.mean.max(1.0);
+    let text = format!("load average was up to {normalised:.1} per CPU");
+    Some(load.evidence(format!("{normalised:.1} a CPU"), "below 1", text))
 }

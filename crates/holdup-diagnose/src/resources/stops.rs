@@ -1,0 +1,128 @@
+//! Processes of the service that something stopped from outside: SIGSTOP, a debugger, a paused
+//! container. A stopped thread is in state T (or t, under a debugger), or sleeps in the kernel's
+//! freezer. No thread stops itself so, and a process at work or idle has none.
+//!
+//! What stops cost is counted and not modelled: the requests in flight at stopped instants. By
+//! Little's law their mean number over all instants, divided by the rate, is what each lost. Without
+//! single requests it is bounded by the slowest: a request that arrives as a stop begins waits for
+//! all of it, and one that arrives at any time in it for half of that on average.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use holdup_recording::{Labels, metrics};
+use holdup_signals::app_server::waited_ms;
+use holdup_signals::evidence::Evidence;
+use holdup_signals::{Missing, View, Window};
+
+use crate::case::Case;
+
+/// What to record to see the states of threads.
+const ENABLE: &str = "--watch pid:N for the app and the database";
+
+/// States of a stopped thread: by a signal, and by a debugger.
+const STOPPED: &[&str] = &["T", "t"];
+
+/// Where the kernel keeps the threads of a frozen group: they count as asleep.
+const FREEZERS: &[&str] = &["do_freezer_trap", "__refrigerator"];
+
+/// A process counts as stopped if this share (0-1) of its threads are: each stops when it gets to
+/// it, and a look at many threads takes a while.
+const MOSTLY: f64 = 0.5;
+
+/// The watched process that was stopped most.
+#[derive(Debug)]
+pub struct Stops {
+    /// Its name.
+    pub name: String,
+    /// Share (0-1) of the instants at which it was stopped.
+    pub ratio: f64,
+    /// The same in the baseline window.
+    pub calm_ratio: f64,
+    /// Milliseconds of a request in its stops.
+    pub request_ms: f64,
+    /// Requests in flight while it was stopped, on average; none without single requests.
+    pub in_flight: Option<f64>,
+    window: Window,
+}
+
+impl Stops {
+    /// Measured once for a case.
+    ///
+    /// # Errors
+    /// If no process's threads were counted by state.
+    pub fn for_case(case: &Case<'_>) -> Result<Arc<Self>, Missing> {
+        case.measured(Self::measure)
+    }
+
+    /// Evidence that points at the states of threads.
+    pub fn evidence(&self, observed: String, expected: String, text: String) -> Evidence {
+        let labels = Labels::new([("metric", metrics::process::THREADS.name)]);
+        Evidence::new("samples", "value", labels, self.window, observed, expected, text)
+    }
+
+    /// Milliseconds that they add to a request, beyond those of the baseline window.
+    pub fn explains_ms(&self) -> f64 {
+        let grown = 1.0 - self.calm_ratio / self.ratio.max(1e-9);
+        self.request_ms * grown.clamp(0.0, 1.0)
+    }
+
+    fn measure(case: &Case<'_>) -> Result<Self, Missing> {
+        let view = case.slow();
+        view.gauge(metrics::process::THREADS.name, &[], ENABLE)?;
+        let of = |source: &str, name: &str| {
+            let (stopped, instants) = stopped_at(&view, source);
+            let calm = case.calm().map(|calm| stopped_at(&calm, source));
+            let ratio = stopped.len() as f64 / (instants as f64).max(1.0);
+            let in_flight = in_flight(case, &stopped);
+            Self {
+                name: name.to_owned(),
+                calm_ratio: calm.map_or(0.0, |(stopped, instants)| stopped.len() as f64 / (instants as f64).max(1.0)),
+                request_ms: cost(case, &view, ratio, in_flight),
+                ratio,
+                in_flight,
+                window: view.window,
+            }
+        };
+        let processes = view.processes_with(metrics::process::THREADS.name);
+        let each = processes.iter().map(|process| of(process.source, process.name));
+        each.max_by(|a, b| a.ratio.total_cmp(&b.ratio))
+            .ok_or_else(|| Missing::new("the states of the service's threads", ENABLE))
+    }
+}
+
+/// Instants at which `source` was stopped, and at how many its threads were counted.
+fn stopped_at(view: &View<'_>, source: &str) -> (BTreeSet<i64>, usize) {
+    let of = |labels: &[(&str, &str)]| view.levels(source, metrics::process::THREADS.name, labels);
+    let all = of(&[]);
+    let by_state: Vec<_> = STOPPED.iter().map(|state| of(&[("state", state)])).collect();
+    let rows = view.recording.tables.threads.with_columns(&["observed_at", "source", "wchan"]).unwrap_or_default();
+    let is_frozen = |wchan: &Option<String>| wchan.as_deref().is_some_and(|wchan| FREEZERS.contains(&wchan));
+    let frozen: Vec<(i64, f64)> = rows
+        .iter()
+        .filter(|row| row.source == source && is_frozen(&row.wchan) && view.window.contains(row.observed_at))
+        .map(|row| (row.observed_at, row.count() as f64))
+        .collect();
+    let stopped = |at: &i64| {
+        let counted: f64 = by_state.iter().filter_map(|levels| levels.get(at)).sum();
+        counted + frozen.iter().filter(|(of, _)| of == at).map(|(_, count)| count).sum::<f64>()
+    };
+    let is_stopped = |(at, all): &(&i64, &f64)| **all > 0.0 && stopped(at) >= MOSTLY * **all;
+    (all.iter().filter(is_stopped).map(|(at, _)| *at).collect(), all.len())
+}
+
+/// Requests that had been due and not answered, on average of `instants`; none without instants or
+/// single requests.
+fn in_flight(case: &Case<'_>, instants: &BTreeSet<i64>) -> Option<f64> {
+    let rows = case.slow_requests().ok().filter(|_| !instants.is_empty())?;
+    let met: usize = rows.iter().map(|r| instants.range(r.intended_at..r.done_at).count() * r.count() as usize).sum();
+    Some(met as f64 / instants.len() as f64)
+}
+
+/// Milliseconds of a request in stops that take `ratio` (0-1) of the time.
+fn cost(case: &Case<'_>, view: &View<'_>, ratio: f64, in_flight: Option<f64>) -> f64 {
+    let per_second = case.completed_in(view.window).ok().map(|n| n / view.window.seconds().max(1e-9));
+    let counted = in_flight.zip(per_second).map(|(in_flight, per_second)| waited_ms(ratio * in_flight, per_second));
+    let slowest_ms = case.degradation.as_ref().map_or(0.0, |slow| slow.slow_p99_ms);
+    counted.unwrap_or(ratio * slowest_ms / 2.0)
+}
