@@ -104,3 +104,22 @@ impl Truth {
         fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_without_a_name_gets_the_one_that_came_later() {
+        let names = |fault: &str, causes: &[&str]| {
+            let causes = causes.iter().map(|&cause| cause.to_owned()).collect();
+            let (fault, family) = (fault.to_owned(), String::new());
+            let mut played = Played { fault, family, intensity: 0.5, values: Vec::new(), causes };
+            played.name();
+            played.causes
+        };
+        assert_eq!(names("app_pauses", &[]), ["process_stopped"]);
+        assert_eq!(names("small_pool", &["as_it_was_then"]), ["as_it_was_then"]);
+        assert!(names("healthy", &[]).is_empty() && names("no_such_fault", &[]).is_empty());
+    }
+}

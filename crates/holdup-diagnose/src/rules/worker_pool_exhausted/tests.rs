@@ -147,7 +147,8 @@ fn fibres_are_not_judged_without_the_measurement_that_would_split_them() {
     // Without a load of holdup's, the requests that the server has say the same.
     let watched = |seconds: f64| timed(seconds).tables(|t| t.requests.rows.clear());
     let ms = watched(0.1).explains(&RULE).unwrap();
-    assert!((ms - 400.0).abs() < 20.0, "{ms}");
+    // A sample a second: the first one of the episode is still as before.
+    assert!((ms - 400.0).abs() < 50.0, "{ms}");
     assert_eq!(watched(0.495).explains(&RULE), Some(0.0));
 }
 
