@@ -52,7 +52,7 @@ impl FileKind {
     }
 }
 
-/// The files by kind. Unknown ones join the text if there is any, or if they are of a folder.
+/// The files by kind. Unknown ones join the text if there is any, or if a folder holds them.
 pub(super) fn by_kind(files: Vec<InputFile>, hints: Hints<'_>) -> Result<Vec<(FileKind, Vec<InputFile>)>, Failure> {
     let mut groups: Vec<(FileKind, Vec<InputFile>)> = Vec::new();
     let mut put = |kind: FileKind, file: InputFile| match groups.iter_mut().find(|(known, _)| *known == kind) {

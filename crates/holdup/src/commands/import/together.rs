@@ -20,6 +20,10 @@ use crate::failure::Failure;
 /// The source of the event that says how far a clock was off.
 const SOURCE: &str = "import";
 
+/// Parts this far apart belong to other times, nanoseconds: a paste is an instant, and comes
+/// minutes before or after another.
+const APART_NS: i64 = 600_000_000_000;
+
 /// Files of a recording that belong to its tables, or are made anew.
 const OWN_FILES: [&str; 3] = ["manifest.json", "metrics.json", "report.html"];
 
@@ -181,7 +185,7 @@ impl Part {
         }
         let ((from, to), (own_from, own_to)) = (part.span(), self.span());
         let doubles = leave_out_doubles(&self.rows, &mut part.rows);
-        let overlaps = from <= own_to && own_from <= to;
+        let overlaps = from <= own_to.saturating_add(APART_NS) && own_from <= to.saturating_add(APART_NS);
         let against = self.name.clone();
         let clock = Clock { part: part.name.clone(), against, offset, doubles, overlaps };
         self.rows.events.push(clock.event(from));
