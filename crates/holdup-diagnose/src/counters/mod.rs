@@ -1,26 +1,22 @@
-//! What counters alone show: the host's and the database's samples as a table (`names`,
-//! `recorded`), the stretches that stand out, and the causes whose patterns they show, ranked.
+//! What counters alone show of the host's and the database's samples as a table: the stretches that stand out, and the causes whose patterns they show, ranked.
 //!
 //! If response time was measured, milliseconds decide and this stands beside the verdict. If not,
 //! this is the answer, provided that it is strong enough.
 
 pub mod judge;
-mod names;
 pub mod patterns;
-mod recorded;
 mod report;
 #[cfg(test)]
 mod tests;
 pub mod view;
 
 pub use self::judge::{Ranking, Suspect, judge};
-use self::recorded::Table;
 pub use self::report::{CountersEpisode, CountersReport, CountersSuspect, CountersVote, Figure, FoundBy};
 pub use self::view::Normal;
 use crate::case::Case;
 use holdup_signals::Window;
 use holdup_signals::counters::jitter::Jitter;
-use holdup_signals::counters::{Rows, Signal, detect};
+use holdup_signals::counters::{Rows, Signal, Table, detect};
 
 /// Steps right after an episode that count neither as episode nor as normal: its queue drains in
 /// them.
@@ -54,12 +50,13 @@ impl CounterJudgement {
         if is_measured && case.degradation.is_none() {
             return None;
         }
-        let mut table = Table::for_case(case)?;
+        let mut table = Table::new(&case.view(case.whole()))?;
         if is_measured {
             table.frame.set(Signal::Latency, latencies(case, &table));
         }
-        let other =
-            case.against.as_ref().and_then(|against| Some((Table::for_case(&against.healthy)?, against.calm.window)));
+        let other = case.against.as_ref().and_then(|against| {
+            Some((Table::new(&against.healthy.view(against.healthy.whole()))?, against.calm.window))
+        });
         let other = other.as_ref().map(|(of, calm)| of.frame.pick(of.rows(*calm)));
         let all = 0..table.frame.rows();
         let (ranges, found_by): (Vec<Vec<usize>>, FoundBy) = match (&case.degradation, &other) {

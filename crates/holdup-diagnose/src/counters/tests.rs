@@ -2,9 +2,9 @@
 
 use holdup_signals::counters::Signal;
 
-use super::recorded::Table;
 use crate::testing::{Judged as _, SyntheticRecording};
 use crate::verdict::Answer;
+use holdup_signals::counters::Table;
 
 /// Length, and the stretch in which something happens, seconds.
 const LENGTH: i64 = 120;
@@ -96,7 +96,7 @@ fn restarts_and_holes_are_blank() {
         });
     });
     made.with(|case| {
-        let table = Table::for_case(case).unwrap();
+        let table = Table::new(&case.view(case.whole())).unwrap();
         let values = table.frame.get(Signal::LogWrites).unwrap();
         assert!((values[10] - 1_000.0).abs() < 1e-6, "{}", values[10]);
         assert!(values[39].is_nan(), "a fall is a restart: {}", values[39]);

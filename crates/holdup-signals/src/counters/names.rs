@@ -3,7 +3,7 @@
 
 use holdup_recording::metrics;
 
-use holdup_signals::counters::Signal;
+use super::Signal;
 
 /// Source of the samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,11 +4,10 @@
 use std::collections::BTreeMap;
 
 use holdup_recording::{Labels, metrics};
-use holdup_signals::counters::{Frame, Signal};
 
 use super::names::{Conversion, SIGNALS, SampleOrigin, Term};
-use crate::case::Case;
-use holdup_signals::{Growth, View, Window, memory_setting};
+use super::{Frame, Signal};
+use crate::{Growth, View, Window, memory_setting};
 
 /// Shortest step, seconds: counters are judged in seconds, whatever their sampling interval.
 const LEAST_STEP_S: f64 = 1.0;
@@ -29,7 +28,7 @@ const SERVERS: [&str; 4] = ["mysqld", "mariadbd", "postgres", "postmaster"];
 const UPON_OTHERS: [&str; 3] = ["loop", "dm-", "md"];
 
 /// A recording's counters, step by step.
-pub(crate) struct Table {
+pub struct Table {
     /// The table.
     pub frame: Frame,
     /// Its steps.
@@ -45,13 +44,12 @@ struct Piece {
 }
 
 impl Table {
-    /// The counters of `case`; none without those of a database.
-    pub fn for_case(case: &Case<'_>) -> Option<Self> {
-        let view = case.view(case.whole());
-        let sources = Sources::find(&view);
+    /// The counters in `view`; none without those of a database.
+    pub fn new(view: &View<'_>) -> Option<Self> {
+        let sources = Sources::find(view);
         // These causes are about a database: a host alone does not suffice.
         sources.database()?;
-        let steps = steps(&view, &sources)?;
+        let steps = steps(view, &sources)?;
         let period_s = steps.first()?.seconds();
         let mut frame = Frame::new(steps.len(), period_s);
         let mut read_from = BTreeMap::new();
@@ -59,7 +57,7 @@ impl Table {
             let counts = |values: &[f64]| values.iter().any(|v| *v > 0.0);
             let before = frame.get(made.signal).map(counts);
             let series: Option<Vec<Vec<f64>>> =
-                made.of.iter().map(|term| series(&view, &sources, term, &steps)).collect();
+                made.of.iter().map(|term| series(view, &sources, term, &steps)).collect();
             let Some(series) = series else { continue };
             let sum = |row: usize| series.iter().map(|values| values[row]).sum::<f64>();
             let values: Vec<f64> = (0..steps.len()).map(sum).collect();
@@ -70,7 +68,7 @@ impl Table {
             frame.set(made.signal, values);
             read_from.extend(made.of.first().map(|term| (made.signal, term.metric)));
         }
-        if let Some(bytes) = sources.database().and_then(|(source, name)| setting(&view, source, name)) {
+        if let Some(bytes) = sources.database().and_then(|(source, name)| setting(view, source, name)) {
             frame.set(Signal::PoolBytes, vec![bytes; steps.len()]);
         }
         frame.signals().next()?;
