@@ -193,7 +193,7 @@ impl Outcomes {
                 role,
                 follows_from: link.follows_from.map(str::to_owned),
                 adds_to: link.adds_to.map(str::to_owned),
-                confidence: round(confidence.clamp(LEAST_CONFIDENCE, 0.99), 2),
+                confidence: round(confidence::calibrated(confidence).max(LEAST_CONFIDENCE), 2),
                 explains_ms: round(found.explains_ms, 1),
                 explains_ratio: round(explains_ratio, 3),
                 evidence: found.evidence,

@@ -21,9 +21,8 @@ const SHOWN: usize = 3;
 /// Most lines of one text.
 const LINES_EACH: usize = 2;
 
-/// A cause is very likely from the first confidence (0-1) on, and certain from the second on.
+/// A cause is very likely from this confidence (0-1) on.
 const VERY_LIKELY: f64 = 0.7;
-const CERTAIN: f64 = 0.9;
 
 /// Below this confidence (0-1) the verdict names the measurement that would raise it.
 const SURE: f64 = 0.75;
@@ -73,7 +72,6 @@ fn title(out: &mut String, d: &Diagnosis, root: Option<&Finding>, likeliest: Opt
     };
     let (lead, grade) = match (d.is_named(), finding.confidence) {
         (false, confidence) => ("likeliest: ", format!("({confidence:.2})")),
-        (true, confidence) if confidence >= CERTAIN => ("", format!("certain ({confidence:.2})")),
         (true, confidence) if confidence >= VERY_LIKELY => ("", format!("very likely ({confidence:.2})")),
         (true, confidence) => ("", format!("likely ({confidence:.2})")),
     };
