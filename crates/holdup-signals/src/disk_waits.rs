@@ -198,9 +198,10 @@ impl DiskWaits {
     }
 
     /// Milliseconds per request that threads waited for reads of disks: at most what these reads
-    /// took, unless a device was never idle; as much, if too few samples leave it open. A device counts at most as many requests as it has
-    /// tags (128 or 256, `nr_requests`). Threads beyond that wait for a tag, in a fault or call
-    /// like the others, and no counter of the device shows them.
+    /// took, unless a device was never idle; as much, if too few samples leave it open. A device
+    /// counts at most as many requests as it has tags (128 or 256, `nr_requests`). Threads beyond
+    /// that wait for a tag, in a fault or call like the others, and no counter of the device shows
+    /// them.
     pub fn reading_ms(&self) -> f64 {
         let asleep = self.ms(self.reading());
         let known = self.ms(self.mean_of(&[Wait::Fault, Wait::Read, Wait::Page]));
@@ -293,12 +294,12 @@ mod tests {
 
     #[test]
     fn reads_too_short_to_be_seen_take_as_long_as_their_device_does() {
-        // 30 requests a second that each read ten times for half a millisecond: three of 24 samples meet one.
+        // 30 requests a second that each read ten times for half a millisecond: one of 24 samples meets one.
         let seen = SyntheticRecording::new(24)
             .requests(30, 8)
             .disk("vda", (300.0, 16_384.0, 0.5), (0.0, 0.0, 0.0))
             .tables(|tables| tables.threads.present = true)
-            .counted("pid:7", "process_threads", &[("state", "D")], |s| if s % 8 == 0 { 1.0 } else { 0.0 });
+            .counted("pid:7", "process_threads", &[("state", "D")], |s| if s == 8 { 1.0 } else { 0.0 });
         let ms = seen
             .seen(|view| view.disk_waits(&view.disks().unwrap(), 30.0 * view.window.seconds()).unwrap().reading_ms());
         assert!((4.0..=5.1).contains(&ms), "{ms}");
