@@ -81,7 +81,9 @@ impl Batch {
 
 #[cfg(test)]
 mod tests {
-    use crate::rows::{Batch, Event, Request, Sample, Span};
+    use crate::rows::{
+        Batch, Event, Exchange, Execution, Plan, Request, Sample, Session, Setting, Span, Stage, Statement, Thread,
+    };
 
     #[test]
     fn every_time_moves_and_no_duration() {
@@ -90,9 +92,30 @@ mod tests {
             samples: vec![Sample { observed_at: 4, window_ns: 5, ..Sample::default() }],
             spans: vec![Span { started_at: 6, duration_ns: 7, ..Span::default() }],
             events: vec![Event { observed_at: i64::MAX, ..Event::default() }],
-            ..Batch::default()
+            threads: vec![Thread::default()],
+            sessions: vec![Session::default()],
+            statements: vec![Statement::default()],
+            stages: vec![Stage::default()],
+            plans: vec![Plan::default()],
+            settings: vec![Setting::default()],
+            exchanges: vec![Exchange { first_byte_at: Some(8), ..Exchange::default() }],
+            executions: vec![Execution { sent_at: Some(9), ..Execution::default() }],
         };
         batch.move_times(10);
+        let observed = [
+            batch.threads[0].observed_at,
+            batch.sessions[0].observed_at,
+            batch.statements[0].observed_at,
+            batch.stages[0].observed_at,
+            batch.plans[0].observed_at,
+            batch.settings[0].observed_at,
+        ];
+        assert_eq!(observed, [10; 6]);
+        let exchange = &batch.exchanges[0];
+        let answered = (exchange.request_at, exchange.request_end_at, exchange.first_byte_at, exchange.done_at);
+        assert_eq!(answered, (10, 10, Some(18), 10));
+        let execution = &batch.executions[0];
+        assert_eq!((execution.intended_at, execution.sent_at, execution.done_at), (10, Some(19), 10));
         let request = &batch.requests[0];
         assert_eq!(
             (request.intended_at, request.sent_at, request.first_byte_at, request.done_at),

@@ -29,7 +29,7 @@ struct Label {
     kind: String,
     #[serde(rename = "Dataset")]
     file: String,
-    /// The last measurement without the regression; 0 if there is none.
+    /// The last measurement without the regression; 0 in a series without one.
     #[serde(rename = "Change Point")]
     change: usize,
 }

@@ -193,6 +193,16 @@ pub(super) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
+/// The middle value, or the mean of the two in the middle; 0 without any.
+pub(crate) fn median(mut all: Vec<f64>) -> f64 {
+    all.sort_by(f64::total_cmp);
+    match all.len() {
+        0 => 0.0,
+        n if n % 2 == 1 => all[n / 2],
+        n => f64::midpoint(all[n / 2 - 1], all[n / 2]),
+    }
+}
+
 /// Sum of squares around the mean.
 fn square_sum(values: &[f64]) -> f64 {
     let centre = mean(values);

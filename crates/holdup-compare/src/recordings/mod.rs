@@ -27,6 +27,7 @@ pub mod words;
 
 use holdup_recording::Recording;
 
+pub(crate) use self::estimate::median;
 pub(crate) use self::family::benjamini_hochberg;
 pub use self::outcome::{Against, Cell, Change, Column, Comparison, Row, Section};
 pub use self::run::Run;

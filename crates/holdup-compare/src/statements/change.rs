@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::pairs::Pairs;
-use crate::recordings::{benjamini_hochberg, student_quantile, student_two_sided};
+use crate::recordings::{benjamini_hochberg, median, student_quantile, student_two_sided};
 
 /// Share of false ones among the reported changes.
 const FALSE_ONES: f64 = 0.05;
@@ -207,13 +207,4 @@ fn logarithm(times_ns: Option<(i64, i64)>) -> Option<f64> {
 
 fn moment(due_s: f64) -> i64 {
     (due_s / MOMENT_S).floor() as i64
-}
-
-fn median(mut all: Vec<f64>) -> f64 {
-    all.sort_by(f64::total_cmp);
-    match all.len() {
-        0 => 0.0,
-        n if n % 2 == 1 => all[n / 2],
-        n => f64::midpoint(all[n / 2 - 1], all[n / 2]),
-    }
 }

@@ -1,4 +1,5 @@
-//! What counters alone show of the host's and the database's samples as a table: the stretches that stand out, and the causes whose patterns they show, ranked.
+//! What counters alone show, in a table of the host's and the database's samples: the stretches that
+//! stand out, and the causes whose patterns they show, ranked.
 //!
 //! If response time was measured, milliseconds decide and this stands beside the verdict. If not,
 //! this is the answer, provided that it is strong enough.

@@ -8,15 +8,13 @@ use std::sync::Arc;
 
 use holdup_recording::metrics;
 use holdup_recording::rows::Session;
+use holdup_signals::threads::is_database_server;
 use holdup_signals::{Missing, View};
 
 use crate::case::Case;
 
 /// Sightings of a statement from which its users are known.
 const LEAST: usize = 3;
-
-/// Names of a database server's processes begin with one of these.
-const SERVERS: &[&str] = &["mariadbd", "mysqld", "postgres"];
 
 /// Users without a session in the baseline window.
 #[derive(Debug, Default)]
@@ -81,9 +79,8 @@ impl OtherUsers {
     /// less. None if processes of a database were not watched.
     pub fn cpu_seconds(&self, view: &View<'_>) -> Option<f64> {
         const CPU: &str = metrics::process::CPU_TIME.name;
-        let is_server = |name: &str| SERVERS.iter().any(|server| name.starts_with(server));
         let servers: Vec<&str> =
-            view.services_with(CPU).iter().filter(|p| is_server(p.name)).map(|p| p.source).collect();
+            view.services_with(CPU).iter().filter(|p| is_database_server(p.name)).map(|p| p.source).collect();
         let used = view.counter_where(|source| servers.contains(&source), CPU, &[], "").ok()?.delta;
         let executed = view.executed(&["digest_text"]).ok()?;
         let all: f64 = executed.iter().map(|of| of.seconds).sum();

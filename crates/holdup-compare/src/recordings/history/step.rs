@@ -6,6 +6,7 @@
 //! in rank (H. B. Mann and D. R. Whitney, 1947), by more than the search over all places can explain (Bonferroni), and if the two sides
 //! hardly overlap. The two sides are searched in the same way for further steps.
 
+use crate::recordings::estimate::median;
 use crate::recordings::student::two_sided;
 
 /// Fewest builds before a step, and since it. Two or three slow builds in a row are common where a
@@ -48,8 +49,8 @@ pub fn steps(values: &[f64], false_alarms: f64, matters: &dyn Fn(f64, f64) -> bo
     // The levels on both sides of a step are those up to its neighbours.
     let ends: Vec<usize> = [0].into_iter().chain(found.iter().map(|s| s.at)).chain([values.len()]).collect();
     for (step, ends) in found.iter_mut().zip(ends.windows(3)) {
-        step.before = median(&values[ends[0]..ends[1]]);
-        step.after = median(&values[ends[1]..ends[2]]);
+        step.before = median(values[ends[0]..ends[1]].to_vec());
+        step.after = median(values[ends[1]..ends[2]].to_vec());
     }
     let newest = found.last().map_or(0.0, |step| step.after);
     for step in &mut found {
@@ -76,7 +77,7 @@ fn likeliest(values: &[f64]) -> Option<Step> {
     let (above, chance) = ranks(old, new);
     let is_apart = above >= APART || above <= 1.0 - APART;
     let chance = (chance * places.count() as f64).min(1.0);
-    is_apart.then(|| Step { at, before: median(old), after: median(new), chance, stands: false })
+    is_apart.then(|| Step { at, before: median(old.to_vec()), after: median(new.to_vec()), chance, stands: false })
 }
 
 /// Sum of distances from the median of the first 0, 1, 2, … of `values`.
@@ -135,17 +136,6 @@ fn up_to_wins(wins: usize, n: usize, m: usize) -> f64 {
         all *= (many + i) as f64 / i as f64;
     }
     orders.iter().sum::<f64>() / all
-}
-
-/// The median of what is not empty.
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let (low, high) = (sorted.len().saturating_sub(1) / 2, sorted.len() / 2);
-    match (sorted.get(low), sorted.get(high)) {
-        (Some(a), Some(b)) => f64::midpoint(*a, *b),
-        _ => 0.0,
-    }
 }
 
 #[cfg(test)]
