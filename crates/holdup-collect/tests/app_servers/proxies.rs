@@ -142,7 +142,10 @@ fn requests_that_wait_for_a_slot_of_haproxy() {
     let after = sampled(&mut *source);
     let grew = |metric: &str| sum(&after, metric, &app).unwrap() - sum(&before, metric, &app).unwrap();
     let requests = (CLIENTS * REQUESTS) as f64;
-    assert_eq!((used, longest), (SLOTS as f64, (CLIENTS - SLOTS) as f64));
+    assert_eq!(used, SLOTS as f64);
+    // A client that has its answer may ask again before HAProxy frees the slot of the answered request.
+    let back_already = (CLIENTS - SLOTS) as f64..=CLIENTS as f64;
+    assert!(back_already.contains(&longest), "{longest} in the queue of {CLIENTS} clients and {SLOTS} slots");
     assert_eq!((grew("haproxy_requests_total"), grew("haproxy_server_requests_total")), (requests, requests));
     assert_eq!(sum(&after, "haproxy_slots", &app), Some(SLOTS as f64), "a server in maintenance has no slots");
     let served_s = backend.served_ns.load(Ordering::Relaxed) as f64 / 1e9 / requests;
