@@ -19,6 +19,7 @@ program() {
     mount) echo losetup ;;
     nginx-light) echo nginx ;;
     postgresql) echo postgres ;;
+    sysstat) echo iostat ;;
     uwsgi-core) echo uwsgi ;;
     *) echo "$1" ;;
     esac

@@ -215,6 +215,15 @@ pub fn run(mut args: Args) -> Result<(), Failure> {
     report.failed.map_or(Ok(()), |why| Err(Failure::Unusable(why)))
 }
 
+/// Turns one file of pasted outputs into a recording in `dir`, without a word.
+///
+/// # Errors
+/// If nothing in it is an output of a known tool, or the recording cannot be written.
+pub(super) fn pasted(file: &Path, dir: &Path) -> Result<(), Failure> {
+    let file = InputFile::new(folder::FoundFile { path: file.to_owned(), name: None })?;
+    text::import(text::ImportRequest { files: vec![file], dir: Some(dir), at: None, cpus: None }).map(|_| ())
+}
+
 /// What an import made of its files.
 struct Report {
     /// The summary for a person.

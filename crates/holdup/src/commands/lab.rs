@@ -1,5 +1,7 @@
 //! `holdup lab`: plays an incident on real servers, variant by variant.
 
+mod by_hand;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -23,6 +25,7 @@ Examples:
   holdup lab                               list the labs
   holdup lab hidden-queue
   holdup lab hidden-queue --variant faulty --json
+  holdup lab hidden-queue --by-hand
 
 A lab installs the servers it needs with apt if it may; otherwise it says what to install. The servers
 listen on free loopback ports, keep their data in a temporary folder, and are stopped at the end. Labs with
@@ -35,6 +38,10 @@ pub struct Args {
     /// Run only this variant; repeatable [default: all]
     #[arg(long, value_name = "VARIANT")]
     variant: Vec<String>,
+
+    /// Also record with standard tools alone (top, iostat, SHOW STATUS …), and judge what they show
+    #[arg(long, requires = "name")]
+    by_hand: bool,
 
     /// Folder of the labs [default: labs/ here or above the program]
     #[arg(long, value_name = "DIR")]
@@ -78,7 +85,9 @@ pub fn run(args: Args) -> Result<(), Failure> {
         let place = dir.join(&variant.name);
         let as_expected = |d: &Diagnosis| expected::unexpected(&variant.expect, d).is_none();
         let (recording, diagnosis) = demonstrate(&place, &say, as_expected, || {
-            let act = stage.start(&variant.name, &say, &stop).map_err(lab_failure)?;
+            let mut act = stage.start(&variant.name, &say, &stop).map_err(lab_failure)?;
+            let paste = args.by_hand.then(|| stage.start_by_hand(&mut act, &variant.name, &say, &stop));
+            let paste = paste.transpose().map_err(lab_failure)?;
             let file = act.scenario_file.display().to_string();
             let scenario = Scenario::parse(&act.scenario, &file).map_err(Failure::unusable)?;
             let mut progress = Progress::new(args.output.quiet, Some(scenario.load.length()));
@@ -96,6 +105,9 @@ pub fn run(args: Args) -> Result<(), Failure> {
             };
             let recorded = session::record(&session, &mut progress, &stop)?;
             let dead = act.dead();
+            if let Some(paste) = paste {
+                by_hand::keep(&paste, &place)?;
+            }
             act.stop();
             match dead {
                 Some(dead) if !recorded.interrupted => Err(Failure::Unusable(format!("{}: {dead}", variant.name))),
@@ -117,7 +129,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
             strayed.extend(expected::knee(&diagnosis, other.map(|(name, _, d)| (name.as_str(), d))));
         }
         let unexpected = expected::unexpected(&variant.expect, &diagnosis).into_iter().chain(strayed);
-        wrong.extend(unexpected.map(|what| format!("{}: {what}", variant.name)));
+        let by_hand = args.by_hand.then(|| by_hand::judge(&place, &variant.expect, &say)).transpose()?.flatten();
+        wrong.extend(unexpected.chain(by_hand).map(|what| format!("{}: {what}", variant.name)));
         if !args.output.json {
             outln!("{}", terminal::brief(&diagnosis, Some(&recording.dir)));
         }

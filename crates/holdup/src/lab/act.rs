@@ -80,6 +80,27 @@ impl Stage<'_> {
         Ok(act)
     }
 
+    /// Starts what writes down the outputs of standard tools beside a started variant. Returns the
+    /// file that will hold them, which goes with the [`Act`].
+    ///
+    /// # Errors
+    /// If the lab has no such process; else as for [`Stage::start`].
+    pub fn start_by_hand(
+        &self,
+        act: &mut Act,
+        variant: &str,
+        say: &dyn Fn(&str),
+        stop: &AtomicBool,
+    ) -> Result<PathBuf, LabError> {
+        let variant = self.lab.variant(variant)?;
+        let by_hand = self.lab.by_hand.as_ref();
+        let found = by_hand.and_then(|by_hand| Some((by_hand, self.lab.process(&by_hand.process)?)));
+        let (by_hand, process) = found.ok_or_else(|| LabError::NotByHand { lab: self.lab.name.clone() })?;
+        self.start_one(act, process, variant, say, stop)?;
+        let paste = act.scope.fill(&by_hand.paste);
+        Ok(PathBuf::from(paste.map_err(|process| not_started(&variant.name, "the paste", process))?))
+    }
+
     fn start_one(
         &self,
         act: &mut Act,

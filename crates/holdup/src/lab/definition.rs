@@ -33,6 +33,15 @@ pub struct Lab {
     pub(super) processes: Vec<Process>,
     pub(super) watch: Vec<String>,
     pub(super) watch_if_allowed: Vec<String>,
+    pub(super) by_hand: Option<ByHand>,
+}
+
+/// How the same seconds are recorded without holdup: a process that writes what a person would paste.
+pub(super) struct ByHand {
+    /// Its name among the processes.
+    pub process: String,
+    /// The file it writes; the text still holds placeholders.
+    pub paste: String,
 }
 
 /// A load as written in its file, with placeholders.
@@ -79,6 +88,8 @@ pub struct Expect {
     pub knee: Option<Knee>,
     /// The delays that must be recovered, if any.
     pub recovered: Option<Recover>,
+    /// Causes that may be named instead if only standard tools looked.
+    pub by_hand: Vec<String>,
 }
 
 /// A knee that must be found.
@@ -160,6 +171,7 @@ impl Lab {
             "processes",
             "watch",
             "watch_if_allowed",
+            "by_hand",
             "interval",
             "variants",
         ])?;
@@ -193,6 +205,7 @@ impl Lab {
             processes: processes.list().iter().map(|p| process(p, &fields)).collect::<Result<_, _>>()?,
             watch: fields.watch(map.get("watch"))?,
             watch_if_allowed: fields.watch(map.get("watch_if_allowed"))?,
+            by_hand: map.get("by_hand").map(|node| by_hand(node, &fields)).transpose()?,
             ports: declared.ports,
             folder: folder.to_owned(),
             scenario,
@@ -274,6 +287,14 @@ fn process(node: &Node, fields: &Fields<'_>) -> Result<Process, YamlError> {
     })
 }
 
+fn by_hand(node: &Node, fields: &Fields<'_>) -> Result<ByHand, YamlError> {
+    let map = node.map(&["process", "paste"])?;
+    let known: Vec<&str> = fields.declared.processes.iter().map(String::as_str).collect();
+    let process = fields.one_of(map.need("process")?, &known)?;
+    let paste = fields.word(map.need("paste")?)?;
+    Ok(ByHand { process, paste })
+}
+
 fn scenario(node: &Node, folder: &Path, fields: &Fields<'_>) -> Result<ScenarioFile, YamlError> {
     let path = folder.join(node.text()?);
     let text = std::fs::read_to_string(&path)
@@ -344,7 +365,17 @@ fn texts(nodes: &[Node]) -> Result<Vec<String>, YamlError> {
 }
 
 fn expect(node: &Node, fields: &Fields<'_>) -> Result<Expect, YamlError> {
-    let map = node.map(&["verdict", "culprit", "next", "contributors", "symptoms", "cleared", "knee", "recovered"])?;
+    let map = node.map(&[
+        "verdict",
+        "culprit",
+        "next",
+        "contributors",
+        "symptoms",
+        "cleared",
+        "knee",
+        "recovered",
+        "by_hand",
+    ])?;
     let knee = map.get("knee").map(knee).transpose()?;
     // A search may be judged by its knee alone.
     let verdict = if knee.is_some() { map.get("verdict") } else { Some(map.need("verdict")?) };
@@ -363,5 +394,6 @@ fn expect(node: &Node, fields: &Fields<'_>) -> Result<Expect, YamlError> {
         cleared: list("cleared")?,
         knee,
         recovered: map.get("recovered").map(recover).transpose()?,
+        by_hand: list("by_hand")?,
     })
 }

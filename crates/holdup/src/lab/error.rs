@@ -36,6 +36,13 @@ pub enum LabError {
         hint: String,
     },
 
+    /// The lab does not say how it is recorded by standard tools.
+    #[error("lab {lab} cannot be recorded by hand: its lab.yaml has no \"by_hand\"; run it without --by-hand")]
+    NotByHand {
+        /// The lab.
+        lab: String,
+    },
+
     /// Something must be installed first.
     #[error("lab {lab} needs what is not installed here:\n{text}")]
     Needs {

@@ -36,6 +36,11 @@ impl Fields<'_> {
         node.list().iter().map(|word| self.text(word, Allowed { secrets: false, pids })).collect()
     }
 
+    /// One word, as in a command.
+    pub fn word(&self, node: &Node) -> Result<String, YamlError> {
+        self.text(node, Allowed { secrets: false, pids: true })
+    }
+
     /// The variables of an environment.
     pub fn env(&self, node: Option<&Node>, pids: bool) -> Result<Vec<(String, String)>, YamlError> {
         let entries = node.map_or(Ok(&[][..]), Node::entries)?;

@@ -24,7 +24,7 @@ mod stage;
 #[cfg(test)]
 mod tests;
 
-pub use definition::Lab;
+pub use definition::{Expect, Lab};
 pub use error::LabError;
 pub use ready::{accepts, answers_200};
 #[allow(unused_imports, reason = "what the functions of `Lab` give; a caller need not name them")]

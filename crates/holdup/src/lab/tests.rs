@@ -98,7 +98,7 @@ variants:
     title: Z
     start: [one]
     expect:
-      { verdict: found, culprit: lock_contention, contributors: [toast_rewrite], symptoms: [cpu_throttled], cleared: [cpu_saturated] }
+      { verdict: found, culprit: lock_contention, contributors: [toast_rewrite], symptoms: [cpu_throttled], cleared: [cpu_saturated], by_hand: [disk_saturated] }
   a: { title: A, start: [one], expect: { verdict: healthy, culprit: null, next: table_cache_small } }
   k: { title: K, start: [one], expect: { knee: { above: z } } }
 ",
@@ -117,6 +117,7 @@ variants:
             cleared: vec!["cpu_saturated".to_owned()],
             knee: None,
             recovered: None,
+            by_hand: vec!["disk_saturated".to_owned()],
         }
     );
     assert_eq!(lab.variants[1].expect.culprit, None);
@@ -222,6 +223,31 @@ variants:
     let said = said.into_inner().unwrap().join("\n");
     assert!(said.contains("starting one") && said.contains("one is ready"), "{said}");
     assert!(!said.contains("sesame"));
+}
+
+#[test]
+fn what_tools_print_is_written_only_if_asked() {
+    let tools = "  - name: tools\n    run: [sh, -c, 'uptime >paste.txt; echo ready; exec sleep 60']\n    ready: { stdout: ready }\n";
+    let text = one("echo up; exec sleep 60", "{ stdout: up }");
+    let (processes, variants) = text.split_once("variants").unwrap();
+    let text =
+        format!("{processes}{tools}by_hand: {{ process: tools, paste: '{{dir}}/paste.txt' }}\nvariants{variants}");
+    let labs = labs(&text);
+    let lab = find(&labs).unwrap();
+    let stage = lab.set_up(&|_| (), &NO_STOP).unwrap();
+    let mut act = stage.start("a", &|_| (), &NO_STOP).unwrap();
+    assert!(!stage.scratch.path.join("paste.txt").exists());
+    let paste = stage.start_by_hand(&mut act, "a", &|_| (), &NO_STOP).unwrap();
+    assert!(std::fs::read_to_string(paste).unwrap().contains("load average"));
+    act.stop();
+
+    play(&one("echo up; exec sleep 60", "{ stdout: up }"), |_, labs| {
+        let lab = Lab::find("tiny", Some(labs)).unwrap();
+        let stage = lab.set_up(&|_| (), &NO_STOP).unwrap();
+        let mut act = stage.start("a", &|_| (), &NO_STOP).unwrap();
+        let error = stage.start_by_hand(&mut act, "a", &|_| (), &NO_STOP).unwrap_err().to_string();
+        assert!(error.contains("lab tiny cannot be recorded by hand"), "{error}");
+    });
 }
 
 #[test]
