@@ -405,6 +405,53 @@ fn sockets_and_innodb() {
     assert_eq!(last(&innodb, "mysql_global_status_innodb_row_lock_current_waits", &[]), Some(1.0));
 }
 
+/// A list shows who waits for a row as `Updating`, and who waits for the pool's thread as asleep.
+#[test]
+fn other_outputs_say_what_the_sessions_of_a_list_wait_for() {
+    let list = "+----+------+----------------+------+---------+------+----------+---------------------+
+| Id | User | Host           | db   | Command | Time | State    | Info                |
++----+------+----------------+------+---------+------+----------+---------------------+
+|  5 | app  | 10.0.0.7:40001 | shop | Query   |    1 | Updating | UPDATE day SET n=2  |
+|  6 | app  | 10.0.0.7:40002 | shop | Query   |    1 | Updating | UPDATE day SET n=3  |
+|  7 | app  | 10.0.0.7:40003 | shop | Sleep   |    1 |          | NULL                |
+|  8 | app  | 10.0.0.7:40004 | shop | Sleep   |    1 |          | NULL                |
++----+------+----------------+------+---------+------+----------+---------------------+
+";
+    let queue = "+----------+----------+----------+---------------+----------------------------+
+| GROUP_ID | POSITION | PRIORITY | CONNECTION_ID | QUEUEING_TIME_MICROSECONDS |
++----------+----------+----------+---------------+----------------------------+
+|        0 |        0 |        1 |             8 |                     366097 |
++----------+----------+----------+---------------+----------------------------+
+";
+    let innodb = "=====================================
+2026-11-26 00:00:30 0x7f01 INNODB MONITOR OUTPUT
+=====================================
+TRANSACTIONS
+------------
+---TRANSACTION 421, ACTIVE 9 sec
+2 lock struct(s), heap size 1128, 1 row lock(s)
+MySQL thread id 7, OS thread handle 1401, query id 88 10.0.0.7 app
+---TRANSACTION 422, ACTIVE 1 sec starting index read
+MySQL thread id 5, OS thread handle 1402, query id 90 10.0.0.7 app Updating
+UPDATE day SET n=2
+------- TRX HAS BEEN WAITING 1 SEC FOR THIS LOCK TO BE GRANTED:
+RECORD LOCKS space id 8 page no 3 n bits 72 index PRIMARY of table `shop`.`day` trx id 422 lock_mode X waiting
+---TRANSACTION 423, ACTIVE 1 sec
+MySQL thread id 6, OS thread handle 1403, query id 91 10.0.0.7 app Updating
+END OF INNODB MONITOR OUTPUT
+============================
+";
+    let found = read(&format!("{list}\n{queue}\n{innodb}"));
+    let states: Vec<(i64, &str, Option<i64>)> =
+        found.batch.sessions.iter().map(|s| (s.session_id, s.true_state.as_str(), s.queued_ns)).collect();
+    assert_eq!(
+        states,
+        [(5, "lock_wait", None), (6, "executing", None), (7, "idle", None), (8, "queued", Some(366_097_000))]
+    );
+    let count = |state| last(&found, "mysql_sessions", &[("true_state", state)]);
+    assert_eq!((count("lock_wait"), count("queued")), (Some(1.0), Some(1.0)));
+}
+
 #[test]
 fn lines_that_no_kind_reads_are_counted_with_their_numbers() {
     let found = read("hello there\n\n$ nproc\n4\nwhat now\n");

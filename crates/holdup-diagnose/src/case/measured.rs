@@ -63,8 +63,9 @@ impl Basis<'_, '_> {
         }
         let nothing = || (self.judge(ClientView::default(), Origin::DatabaseSessions, from), None);
         let (mut of, found) = best.unwrap_or_else(nothing);
-        // A quick volume says nothing about requests.
-        if of.origin == Origin::Volume && found.is_none() {
+        // A quick volume says nothing about requests. Nor do sessions of which none waits for a lock or a
+        // thread: what they execute, and what waits in front of the database, is not in that account.
+        if matches!(of.origin, Origin::Volume | Origin::DatabaseSessions) && found.is_none() {
             of.origin = Origin::DatabaseSessions;
             of.client.seconds.clear();
         }

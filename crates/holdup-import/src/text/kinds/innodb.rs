@@ -1,5 +1,7 @@
 //! `SHOW ENGINE INNODB STATUS`: undo logs not purged, the age of the checkpoint, row locks waited
-//! for. Statements in it are not read.
+//! for, and by whom. Statements in it are not read.
+
+use std::collections::BTreeSet;
 
 use holdup_recording::{Labels, metrics};
 
@@ -7,7 +9,7 @@ use super::super::context::Context;
 use super::super::number::number;
 use super::super::paste::Line;
 use super::super::result_set::footer_line;
-use super::processlist::SOURCE;
+use super::processlist::{self, SOURCE, Waiting};
 use super::{Kind, text};
 
 pub(super) const KIND: Kind = Kind { name: "SHOW ENGINE INNODB STATUS", recognises, read };
@@ -61,9 +63,31 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
     // The section on the latest deadlock shows locks of the past.
     let from = own.iter().position(|line| line.text.trim() == "TRANSACTIONS");
     if let Some(from) = from {
-        let now = own.iter().skip(from);
-        let waits = now.filter(|line| line.text.contains("TRX HAS BEEN WAITING")).count();
+        let now = own.get(from..).unwrap_or_default();
+        let waits = now.iter().filter(|line| line.text.contains("TRX HAS BEEN WAITING")).count();
         put(metrics::mysql::GLOBAL_STATUS_INNODB_ROW_LOCK_CURRENT_WAITS.name, Some(waits as f64));
+        let ids = waiting(now).into_iter().map(|id| (id, None)).collect();
+        processlist::correct(&Waiting { ids, command: "Query", true_state: "lock_wait" }, at, context);
     }
     used
+}
+
+/// Connection ids of the transactions that wait for a lock: the line with the id stands before the one
+/// that says so.
+fn waiting(transactions: &[Line]) -> BTreeSet<i64> {
+    let mut id: Option<i64> = None;
+    let mut ids = BTreeSet::new();
+    for line in transactions {
+        let text = line.text.trim_start();
+        if text.starts_with("---TRANSACTION") {
+            id = None;
+        } else if let Some(rest) =
+            text.strip_prefix("MySQL thread id ").or_else(|| text.strip_prefix("MariaDB thread id "))
+        {
+            id = rest.split(|c: char| !c.is_ascii_digit()).next().and_then(|digits| digits.parse().ok());
+        } else if text.contains("TRX HAS BEEN WAITING") {
+            ids.extend(id);
+        }
+    }
+    ids
 }

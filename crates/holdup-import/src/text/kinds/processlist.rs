@@ -113,6 +113,32 @@ fn session(set: &ResultSet, row: &[Option<String>], at: i64) -> Option<Session> 
     })
 }
 
+/// What the list hides and another output of the server shows: sessions that wait.
+pub(super) struct Waiting {
+    /// Connection ids, each with the nanoseconds it has waited if that is known.
+    pub ids: BTreeMap<i64, Option<i64>>,
+    /// How the list shows them.
+    pub command: &'static str,
+    /// What they really do.
+    pub true_state: &'static str,
+}
+
+/// Corrects the sessions of the list before, and counts those that wait.
+pub(super) fn correct(waiting: &Waiting, at: i64, context: &mut Context) {
+    let Waiting { ids, command, true_state } = waiting;
+    let sessions = &mut context.out.batch.sessions;
+    let Some(last) = sessions.iter().filter(|s| s.source == SOURCE).map(|s| s.observed_at).max() else { return };
+    let of_list = sessions.iter_mut().filter(|s| s.source == SOURCE && s.observed_at == last);
+    for session in of_list.filter(|s| s.command == *command) {
+        if let Some(waited_ns) = ids.get(&session.session_id) {
+            session.true_state = (*true_state).into();
+            session.queued_ns = waited_ns.filter(|_| *true_state == "queued");
+        }
+    }
+    let labels = Labels::new([("command", *command), ("true_state", *true_state)]);
+    context.out.gauge(at, SOURCE, metrics::mysql::SESSIONS.name, labels, ids.len() as f64);
+}
+
 fn put_counts(mut counts: BTreeMap<(String, &'static str), f64>, at: i64, context: &mut Context) {
     // A list without sessions is known to have none.
     counts.entry(("Sleep".to_owned(), "idle")).or_default();

@@ -9,7 +9,7 @@ use super::super::number::number;
 use super::super::paste::Line;
 use super::super::result_set;
 use super::Kind;
-use super::processlist::SOURCE;
+use super::processlist::{self, SOURCE, Waiting};
 
 pub(super) const KIND: Kind = Kind { name: "THREAD_POOL_GROUPS", recognises, read };
 
@@ -53,6 +53,13 @@ fn read_queues(lines: &[Line], context: &mut Context) -> usize {
     ] {
         context.out.gauge(at, SOURCE, metric.name, Labels::none(), value);
     }
+    // The list of processes shows them asleep: no thread has read their statement yet.
+    let queued = set.rows.iter().filter_map(|row| {
+        let id = number(set.cell(row, &["CONNECTION_ID"])?)? as i64;
+        Some((id, set.cell(row, &[QUEUEING_TIME]).and_then(number).map(|us| (us * 1e3) as i64)))
+    });
+    let waiting = Waiting { ids: queued.collect(), command: "Sleep", true_state: "queued" };
+    processlist::correct(&waiting, at, context);
     set.used
 }
 
