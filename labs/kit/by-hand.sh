@@ -1,10 +1,11 @@
 #!/bin/sh
 # What a person at a shell would paste: the outputs of standard tools with their prompts, round after round, for as long as
-# this runs: by-hand.sh FILE [mysql SOCKET | postgresql PORT USER]. Says "ready" when the settings are in FILE.
+# this runs: by-hand.sh FILE [mysql PORT USER | postgresql PORT USER]; MYSQL_PWD has MySQL's password. Says "ready" when the
+# settings are in FILE.
 set -u
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
-file=${1:?usage: by-hand.sh FILE [mysql SOCKET | postgresql PORT USER]}
-kind=${2:-none} place=${3:-} user=${4:-}
+file=${1:?usage: by-hand.sh FILE [mysql PORT USER | postgresql PORT USER]}
+kind=${2:-none} port=${3:-} user=${4:-}
 sh "$(dirname "$0")/need.sh" sysstat || exit 3
 trap 'exit 0' TERM INT HUP
 
@@ -13,13 +14,16 @@ shell() {
     printf '\n$ %s\n' "$*"
     "$@" 2>&1
 }
+mysql() {
+    mariadb --no-defaults --host=127.0.0.1 --port="$port" --user="$user" --connect-timeout=2 "$@" 2>&1
+}
 mysql_says() {
     printf '\nMariaDB [(none)]> %s;\n' "$1"
-    mariadb --no-defaults --socket="$place" --user=root --connect-timeout=2 --table --execute="$1" 2>&1
+    mysql --table --execute="$1"
 }
 postgresql_says() {
     printf '\npostgres=# %s;\n' "$1"
-    PGCONNECT_TIMEOUT=2 psql -X -h 127.0.0.1 -p "$place" -U "$user" -d postgres -c "$1" 2>&1
+    PGCONNECT_TIMEOUT=2 psql -X -h 127.0.0.1 -p "$port" -U "$user" -d postgres -c "$1" 2>&1
 }
 
 once() {
@@ -44,7 +48,7 @@ database() {
         mysql_says 'SELECT * FROM information_schema.THREAD_POOL_GROUPS'
         mysql_says 'SELECT * FROM information_schema.THREAD_POOL_QUEUES'
         printf '\nMariaDB [(none)]> SHOW ENGINE INNODB STATUS\\G\n'
-        mariadb --no-defaults --socket="$place" --user=root --vertical --execute='SHOW ENGINE INNODB STATUS' 2>&1
+        mysql --vertical --execute='SHOW ENGINE INNODB STATUS'
         ;;
     postgresql)
         postgresql_says 'SELECT pid, state, wait_event_type, wait_event, now() - query_start AS age, left(query, 60) AS query FROM pg_stat_activity'
@@ -69,6 +73,7 @@ one_round() {
     cat "$file.vmstat"
     shell ps -eTo ppid,pid,user,stat,pcpu,comm,wchan:32
     shell ss -ltn
+    shell ss -tn
     shell nstat -asz
     database
 }
