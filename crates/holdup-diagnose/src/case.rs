@@ -2,6 +2,7 @@
 //! and of the baseline window that rules look through.
 
 mod against;
+mod band;
 mod measured;
 
 use std::any::{Any, TypeId};
@@ -13,6 +14,7 @@ use holdup_recording::{Recording, metrics};
 
 pub(crate) use self::against::BaselineRecording;
 pub use self::against::Incomparable;
+pub use self::band::{Band, Change};
 use self::measured::{Basis, Measured};
 use holdup_signals::accounts::{Accounts, Sources};
 use holdup_signals::client::{client_queue_ms, is_latency, mean_over, service_ms, unloaded_ms};

@@ -26,6 +26,10 @@ const DEGRADED_FACTOR: f64 = 5.0;
 /// … and at least this much slower: 0.2 ms against 1 ms is not a symptom.
 const DEGRADED_AT_LEAST_MS: f64 = 50.0;
 
+/// … or this many more requests stood in the service at a time. CPUs and disks of a quiet service
+/// work on a few at once.
+const CROWD: f64 = 8.0;
+
 /// Share (0-1) of failed requests that degrades a second if the scenario has no objective for
 /// errors.
 const ERRORS_WITHOUT_OBJECTIVE: f64 = 0.05;
@@ -111,7 +115,8 @@ impl Degradation {
         let levels = levels(seconds, calm);
         let missed: Vec<&Objective> = objectives.iter().filter(|o| o.missed.is_some()).collect();
         let is_long = objectives.is_empty() && is_sustained(seconds, &degraded);
-        let stalled: Vec<bool> = seconds.iter().map(|s| is_slow(s, reference)).collect();
+        let is_stalled = |s: &Second| is_slow(s, reference) || is_crowded(s, reference);
+        let stalled: Vec<bool> = seconds.iter().map(is_stalled).collect();
         let (text, is_slow) = if !missed.is_empty() {
             let texts: Vec<&str> = missed.iter().filter_map(|o| o.missed.as_deref()).collect();
             // A missed rate says nothing about the reason: the seconds do.
@@ -122,7 +127,7 @@ impl Degradation {
             };
             (texts.join("; "), missed.iter().any(of_time))
         } else if is_long {
-            what_rose(seconds, reference, operations)
+            what_rose(seconds, reference, operations, objectives)
         } else if let Some(worst) = worst(&levels) {
             let within = |s: &Second| levels.iter().any(|e| e.window.contains(s.window.from));
             degraded = seconds.iter().map(within).collect();
@@ -130,7 +135,7 @@ impl Degradation {
         } else if is_sustained(seconds, &stalled) {
             // Too short for a level, and too short to miss an objective over all of the time.
             degraded = stalled;
-            what_rose(seconds, reference, operations)
+            what_rose(seconds, reference, operations, objectives)
         } else {
             return None;
         };
@@ -266,19 +271,29 @@ fn severity(episode: &[Second], is_missed: bool, levels: &[Episode]) -> Severity
 fn what_stood(worst: &Episode, objectives: &[Objective]) -> String {
     let seconds = thousands(worst.window.seconds());
     let (level, calm) = (ms(worst.level_ms), ms(worst.calm_ms));
-    let is_open = objectives.iter().any(|of| of.judgement.state == State::NotJudged);
-    let of = match () {
-        () if objectives.is_empty() => "no objective was given",
-        () if is_open => "not every objective could be judged",
-        () => EVERY_MET,
-    };
+    let of = of_objectives(objectives);
     format!("{} stood at {level} for {seconds} s, against {calm} in the baseline window ({of})", worst.figure.name())
 }
 
+/// What `objectives` say of a stretch that missed none.
+fn of_objectives(objectives: &[Objective]) -> &'static str {
+    let is_open = objectives.iter().any(|of| of.judgement.state == State::NotJudged);
+    match () {
+        () if objectives.is_empty() => "no objective was given",
+        () if is_open => "not every objective could be judged",
+        () => EVERY_MET,
+    }
+}
+
 /// What got worse, in words, and whether that is response time.
-fn what_rose(seconds: &[Second], reference: Option<f64>, operations: &[Operation]) -> (String, bool) {
+fn what_rose(
+    seconds: &[Second],
+    reference: Option<f64>,
+    operations: &[Operation],
+    objectives: &[Objective],
+) -> (String, bool) {
     let mut parts = Vec::new();
-    let slow = seconds.iter().any(|s| is_slow(s, reference));
+    let slow = seconds.iter().any(|s| is_slow(s, reference) || is_crowded(s, reference));
     if slow {
         let worst = seconds.iter().filter_map(|s| s.quantile(0.5)).fold(0.0, f64::max);
         let calm = reference.map_or_else(String::new, |r| format!(", against {} in the baseline window", ms(r)));
@@ -287,7 +302,7 @@ fn what_rose(seconds: &[Second], reference: Option<f64>, operations: &[Operation
     if seconds.iter().any(too_many_errors) {
         parts.push(failures(operations));
     }
-    (parts.join("; ") + " (no objective was given)", slow)
+    (format!("{} ({})", parts.join("; "), of_objectives(objectives)), slow)
 }
 
 /// First quartile of the seconds' medians, milliseconds.
@@ -325,6 +340,15 @@ fn is_slow(second: &Second, reference: Option<f64>) -> bool {
     median >= SLOW_WITHOUT_OBJECTIVE_MS
         || second.quantile(0.99).unwrap_or(0.0) >= SLOW_WITHOUT_OBJECTIVE_MS && second.offered >= FEW
         || reference.is_some_and(|r| median > DEGRADED_FACTOR * r && median > r + DEGRADED_AT_LEAST_MS)
+}
+
+/// Whether a crowd stands in the service because each of its requests takes so much longer: by
+/// Little's law the rate times the time that they take longer. A few milliseconds are not felt once.
+/// They are if many stand at a time, as statements do that wait for the same lock.
+fn is_crowded(second: &Second, reference: Option<f64>) -> bool {
+    let median = second.quantile(0.5).unwrap_or(0.0);
+    let per_second = second.offered as f64 / second.window.seconds().max(1e-9);
+    reference.is_some_and(|r| median > DEGRADED_FACTOR * r && (median - r) / 1e3 * per_second >= CROWD)
 }
 
 fn too_many_errors(second: &Second) -> bool {

@@ -69,6 +69,8 @@ pub struct Counter {
     pub delta: f64,
     /// Seconds that the growth covers.
     pub seconds: f64,
+    /// Intervals between two reads that it covers, in the series with most.
+    pub reads: usize,
     origin: Origin,
 }
 
@@ -205,22 +207,23 @@ impl<'a> View<'a> {
         self.samples_readable()?;
         let mut delta = 0.0;
         let mut seconds: f64 = 0.0;
-        let mut is_recorded = false;
+        let mut most_reads = 0;
         for (_, series) in self.index.series(metric, labels).filter(|((source, _), _)| is_source(source)) {
-            let mut covered = 0.0;
+            let (mut covered, mut reads) = (0.0, 0);
             for ((a_at, a), (b_at, b)) in pairs(series, self.window) {
                 if b >= a {
                     delta += b - a;
                     covered += (b_at - a_at) as f64 / 1e9;
-                    is_recorded = true;
+                    reads += 1;
                 }
             }
             seconds = seconds.max(covered);
+            most_reads = most_reads.max(reads);
         }
-        if !is_recorded {
+        if most_reads == 0 {
             return Err(Missing::new(format!("samples of {metric}"), enable));
         }
-        Ok(Counter { delta, seconds, origin: self.origin(metric, labels) })
+        Ok(Counter { delta, seconds, reads: most_reads, origin: self.origin(metric, labels) })
     }
 
     /// Gauge `metric` with `labels`.

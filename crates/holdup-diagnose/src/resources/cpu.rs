@@ -36,10 +36,17 @@ const MOSTLY_BUSY: f64 = 0.7;
 const OFTEN_FULL: f64 = 0.25;
 
 /// How busy the host's CPUs were.
+///
+/// Niced work of others does not count: a thread at nice 19 has a weight of 15 against 1,024
+/// (`sched_prio_to_weight` in `kernel/sched/core.c`), so an ordinary thread takes the CPU from it.
+/// That holds within a cgroup. Between cgroups their weights decide, so such work does not clear
+/// the CPUs either: [`Self::may_be_short`].
 #[derive(Clone, Debug)]
 pub struct CpuUse {
     /// Share (0-1) of their time in use.
     pub busy: f64,
+    /// Share (0-1) of their time that niced work of others used.
+    pub gives_way: f64,
     /// Seconds in use, of all CPUs together.
     pub seconds: f64,
     /// Share (0-1) of sampling intervals in which all CPUs were full.
@@ -58,16 +65,23 @@ impl CpuUse {
         let time = view.counter(TIME, &[], HOST)?;
         let mode = |mode| view.counter(TIME, &[("cpu_mode", mode)], HOST);
         let idle = mode("idle")?.delta + mode("iowait").map_or(0.0, |c| c.delta);
+        let in_use = time.delta - idle;
+        let niced = mode("nice").map_or(0.0, |c| c.delta);
+        let gives_way = gives_way_seconds(view);
         let grown = |labels: &[(&str, &str)]| {
             let growths = view.growths(|_| true, TIME, labels).into_iter();
             growths.map(|g| (g.window.from, g.delta)).collect::<BTreeMap<i64, f64>>()
         };
-        let (all, idles) = (grown(&[]), [grown(&[("cpu_mode", "idle")]), grown(&[("cpu_mode", "iowait")])]);
-        let idle_at = |at: &i64| idles.iter().filter_map(|of| of.get(at)).sum::<f64>();
-        let full = all.iter().filter(|(at, all)| idle_at(at) <= (1.0 - FULL) * **all).count();
+        let all = grown(&[]);
+        let free = [("idle", 1.0), ("iowait", 1.0), ("nice", gives_way / niced.max(1e-9))];
+        let free = free.map(|(mode, part)| (grown(&[("cpu_mode", mode)]), part));
+        let free_at = |at: &i64| free.iter().filter_map(|(of, part)| Some(of.get(at)? * part)).sum::<f64>();
+        let full = all.iter().filter(|(at, all)| free_at(at) <= (1.0 - FULL) * **all).count();
+        let share = |seconds: f64| (seconds / time.delta.max(1e-9)).clamp(0.0, 1.0);
         Ok(Self {
-            busy: (1.0 - idle / time.delta.max(1e-9)).clamp(0.0, 1.0),
-            seconds: time.delta - idle,
+            busy: share(in_use - gives_way),
+            gives_way: share(gives_way),
+            seconds: in_use - gives_way,
             full: full as f64 / (all.len() as f64).max(1.0),
             time,
         })
@@ -79,10 +93,41 @@ impl CpuUse {
         self.busy >= MOSTLY_BUSY || self.full >= OFTEN_FULL
     }
 
-    /// Evidence that points at the CPU time.
-    pub fn evidence(&self, expected: &str, text: String) -> Evidence {
-        self.time.evidence(format!("{} busy", percent(self.busy)), expected, text)
+    /// Whether threads can be short of CPUs if niced work of others does not make way for them: it
+    /// may be in a cgroup, or in a session with a scheduling group of its own.
+    pub fn may_be_short(&self) -> bool {
+        self.is_short() || self.busy + self.gives_way >= MOSTLY_BUSY
     }
+
+    /// Evidence of how busy they were.
+    pub fn says_how_busy(&self) -> Evidence {
+        let text = match () {
+            () if self.is_short() => {
+                let (busy, full) = (percent(self.busy), percent(self.full));
+                format!("CPUs were {busy} busy, and all of them full in {full} of the samples")
+            }
+            () if self.may_be_short() => format!(
+                "niced work used {} of CPU time, which makes way for ordinary threads of its cgroup, and {} was idle",
+                percent(self.gives_way),
+                percent(1.0 - self.busy - self.gives_way)
+            ),
+            () => format!("{} of CPU time was idle", percent(1.0 - self.busy - self.gives_way)),
+        };
+        let observed = format!("{} busy", percent(self.busy));
+        self.time.evidence(observed, "near 100 %, if CPU were the cause", text)
+    }
+}
+
+/// Seconds of CPU time that niced work of others used. A service that is niced itself does not make
+/// way for itself: what its processes used in user mode beyond all that was used there without a
+/// nice value, is theirs.
+pub fn gives_way_seconds(view: &View<'_>) -> f64 {
+    let user = [("cpu_mode", "user")];
+    let of = |metric, labels: &[(&str, &str)]| view.counter(metric, labels, "").map(|used| used.delta).ok();
+    let all = |mode| of(metrics::host::CPU_TIME.name, &[("cpu_mode", mode)]).unwrap_or(0.0);
+    let own = [metrics::process::CPU_TIME.name, metrics::server::THREAD_CPU_TIME.name];
+    let own = own.into_iter().find_map(|metric| of(metric, &user)).unwrap_or(0.0);
+    (all("nice") - (own - all("user")).max(0.0)).max(0.0)
 }
 
 /// CPU time of the app server's own processes for a request of `view`, milliseconds; none if

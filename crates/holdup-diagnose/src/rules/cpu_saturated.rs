@@ -27,8 +27,8 @@ pub const RULE: Rule = Rule {
         hurts: "Everything takes longer by the same factor, and tails grow first.",
         needs: "The host's CPU time (--watch host), and to quantify it the run-queue wait of the service's processes (--watch pid:N or server:PORT).",
         predicts: "CPUs are full, on average or again and again, and run-queue wait per request grew by a large part of the excess. Or all CPUs are busy, mostly with the service, and fewer requests end than are due, or users who each wait for their response queue: requests then wait in front of the service. Or the app's CPU time per request grew by a large part of the excess.",
-        clears: "CPUs were idle at all times: a thread that is woken waits a little then, too. Or the service's threads waited for a CPU for a small share of the delay, and requests end as fast as they are due.",
-        looks_like: "A high load average with idle CPUs is something else: threads in uninterruptible sleep count there too. iowait is idle time.",
+        clears: "CPUs were idle at all times: a thread that is woken waits a little then, too. (Niced work is neither: the service's own run-queue wait decides.) Or the service's threads waited for a CPU for a small share of the delay, and requests end as fast as they are due.",
+        looks_like: "A high load average with idle CPUs is something else: threads in uninterruptible sleep count there too. iowait is idle time. CPUs full of niced work are not short for others: it makes way, unless it is in another cgroup, whose weight counts then.",
         fix: "Find what uses the CPU, then reduce it, or add CPUs.",
         prove: "The same load again: run-queue wait per request is small.",
         references: "B. Gregg, Systems Performance, 2nd ed., ch. 6; kernel documentation: sched-stats, PSI; L. Kleinrock, Queueing Systems, vol. 1 (M/M/1 processor sharing).",
@@ -40,7 +40,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
     let cpus = CpuUse::measure(&view)?;
     let completed = case.completed_in(view.window)?.max(1.0);
-    let mut evidence = vec![says_how_busy(&cpus)];
+    let mut evidence = vec![cpus.says_how_busy()];
     let waited = RunQueue::measure(&view, completed);
     let mut explains_ms = match &waited {
         Ok(waited) => {
@@ -81,7 +81,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         // A few requests run at once and the others are not admitted: the whole delay is theirs.
         explains_ms = explains_ms.max(case.excess_ms());
         evidence.extend(pieces);
-    } else if !cpus.is_short() || is_too_small(case, explains_ms)? {
+    } else if !cpus.may_be_short() || (cpus.is_short() || waited.is_ok()) && is_too_small(case, explains_ms)? {
         return Ok(Outcome::Cleared(evidence));
     } else if waited.is_err() {
         return Err(Missing::new(
@@ -105,15 +105,6 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 fn found(explains_ms: f64, evidence: Vec<Evidence>, weights: Vec<Strength>, fix: Fix, prove: &str) -> Outcome {
     let prove = prove.to_owned();
     Outcome::Found(RuleFinding { explains_ms, evidence, weights, fixes: vec![fix], prove, role: Role::Root })
-}
-
-fn says_how_busy(cpus: &CpuUse) -> Evidence {
-    let text = if cpus.is_short() {
-        format!("CPUs were {} busy, and all of them full in {} of the samples", percent(cpus.busy), percent(cpus.full))
-    } else {
-        format!("{} of CPU time was idle", percent(1.0 - cpus.busy))
-    };
-    cpus.evidence("near 100 %, if CPU were the cause", text)
 }
 
 /// Time for which threads of the watched processes stood in the run queue.

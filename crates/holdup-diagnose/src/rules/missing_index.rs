@@ -2,9 +2,9 @@
 
 use super::parts::clearing;
 use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
-use crate::case::Case;
+use crate::case::{Band, Case, Change};
 use crate::resources::{is_felt, statements};
-use crate::strength::{FAIR, STRONG};
+use crate::strength::{FAIR, NONE, STRONG};
 use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{DigestUse, Missing, View};
@@ -121,12 +121,12 @@ fn by_counters(case: &Case<'_>, view: &View<'_>, executed: &[&DigestUse], comple
     }
     let mut evidence = vec![seen, took];
     let mut weights = vec![STRONG, FAIR * (of.no_index / of.calls)];
-    if let Some((rose, told)) = against_calm(case, of, completed) {
+    if let Some((change, told)) = against_calm(case, of, completed) {
         evidence.push(told);
-        if rose < ROSE {
+        if change.stayed(ROSE) {
             return Ok(Outcome::Cleared(evidence));
         }
-        weights.push(STRONG);
+        weights.push(if change.rose(ROSE) { STRONG } else { NONE });
     }
     evidence.extend(cpu(view, completed));
     Ok(Outcome::Found(RuleFinding {
@@ -179,18 +179,18 @@ fn worst(view: &View<'_>, suspect: Option<&DigestUse>, executed: &[&DigestUse], 
     }
 }
 
-/// Growth factor of rows examined per request since the baseline window, if there is one.
-fn against_calm(case: &Case<'_>, of: &DigestUse, completed: f64) -> Option<(f64, Evidence)> {
+/// Growth of rows examined per request since the baseline window, if there is one.
+fn against_calm(case: &Case<'_>, of: &DigestUse, completed: f64) -> Option<(Change, Evidence)> {
     let calm = case.calm()?;
     let before = calm.executed(COLUMNS).ok()?;
     let served = case.completed_in(calm.window).ok().filter(|n| *n > 0.0)?;
-    let was = before
-        .iter()
-        .find(|b| b.digest == of.digest && b.database == of.database)
-        .map_or(0.0, |b| b.rows_examined / served);
+    let was = before.iter().find(|b| b.digest == of.digest && b.database == of.database);
+    // A statement that did not run then read nothing, which is no estimate.
+    let (was, calls) = was.map_or((0.0, f64::INFINITY), |b| (b.rows_examined / served, b.calls));
     let is = of.rows_examined / completed;
     let text = format!("{} rows examined per request, {} at baseline", thousands(is), thousands(was));
-    Some((is / was.max(1.0), case.slow().digest_evidence(of, "rows_examined", thousands(is), thousands(was), text)))
+    let change = Band::of_count(is, of.calls).since(Band::of_count(was.max(1.0), calls));
+    Some((change, case.slow().digest_evidence(of, "rows_examined", thousands(is), thousands(was), text)))
 }
 
 /// CPU time per request, if processes or the host report it.

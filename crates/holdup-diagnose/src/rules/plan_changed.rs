@@ -2,9 +2,11 @@
 
 mod advice;
 mod by_rows;
+mod slowdown;
 
 use holdup_recording::plan::Node;
 
+use self::slowdown::{Slowdown, took};
 use advice::fixes;
 
 use super::parts::clearing;
@@ -12,9 +14,8 @@ use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, ms, percent, thousands
 use crate::case::Case;
 use crate::resources::{is_felt, statements};
 use crate::strength::{FAIR, STRONG};
-use holdup_signals::evidence::Evidence;
 use holdup_signals::plans::{Shape, misestimate, parting, shapes};
-use holdup_signals::{DigestUse, Missing, View};
+use holdup_signals::{Missing, View};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -48,15 +49,6 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         Err(missing) => clearing::by_statements(case, "including everything that plans may cost").ok_or(missing),
         outcome => outcome,
     }
-}
-
-/// A statement that takes longer.
-struct Slowdown<'e> {
-    now: &'e DigestUse,
-    /// Milliseconds of a mean execution, before and now.
-    each_ms: (f64, f64),
-    /// Its additional milliseconds per request.
-    extra_ms: f64,
 }
 
 fn by_plans(case: &Case<'_>) -> Result<Outcome, Missing> {
@@ -95,8 +87,11 @@ fn from_plans(case: &Case<'_>, slower: &[Slowdown<'_>], all_ms: f64, completed: 
         let (Some(is), Some(was)) = (now.first(), then.first()) else { continue };
         let is_new = then.iter().find(|shape| shape.plan.shape == is.plan.shape).map_or(0, |shape| shape.count);
         let changed = is.plan.shape != was.plan.shape && (is_new as f64) < WAS_USUAL * count(then) as f64;
-        let rose = of.each_ms.1 >= ROSE * of.each_ms.0;
-        if changed && rose && is_felt(case, of.extra_ms) && statements::is_of_requests(case, &slow, of.now, completed) {
+        if changed
+            && of.change.rose(ROSE)
+            && is_felt(case, of.extra_ms)
+            && statements::is_of_requests(case, &slow, of.now, completed)
+        {
             return Ok(Outcome::Found(found(of, (&calm, was), (&slow, is))));
         }
         if !changed {
@@ -132,28 +127,8 @@ fn from_plans(case: &Case<'_>, slower: &[Slowdown<'_>], all_ms: f64, completed: 
     ))
 }
 
-impl<'e> Slowdown<'e> {
-    fn between(now: &'e DigestUse, before: &[DigestUse], completed: f64) -> Option<Self> {
-        let same = |of: &&DigestUse| of.digest == now.digest && of.database == now.database && of.source == now.source;
-        let then = before.iter().find(same)?;
-        let each_ms = (then.seconds / then.calls * 1e3, now.seconds / now.calls * 1e3);
-        let extra_ms = (each_ms.1 - each_ms.0) * now.calls / completed;
-        (extra_ms > 0.0).then_some(Self { now, each_ms, extra_ms })
-    }
-}
-
 fn count(shapes: &[Shape<'_>]) -> usize {
     shapes.iter().map(|shape| shape.count).sum()
-}
-
-fn took(of: &Slowdown<'_>, view: &View<'_>) -> Evidence {
-    let text = format!(
-        "a call takes {}, against {} in the baseline window: {} of a request",
-        ms(of.each_ms.1),
-        ms(of.each_ms.0),
-        ms(of.extra_ms)
-    );
-    view.digest_evidence(of.now, "duration_ns", format!("{} a call", ms(of.each_ms.1)), ms(of.each_ms.0), text)
 }
 
 fn found(of: &Slowdown<'_>, (calm, was): (&View<'_>, &Shape<'_>), (slow, is): (&View<'_>, &Shape<'_>)) -> RuleFinding {

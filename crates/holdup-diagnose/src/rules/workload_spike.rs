@@ -6,7 +6,7 @@ use holdup_recording::{Labels, metrics};
 
 use self::rise::{Rise, SPIKE_FACTOR, arrivals};
 use super::{Doc, Judge, Others, Outcome, Role, Rule, RuleFinding, percent};
-use crate::case::Case;
+use crate::case::{Band, Case};
 use crate::resources::cpu;
 use crate::strength::{STRONG, WEAK};
 use holdup_signals::evidence::{Evidence, Fix};
@@ -56,10 +56,10 @@ fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
     }
     let calm = case.calm().ok_or_else(|| Missing::calm(" to compare with"))?;
     let rise = arrivals(&case.slow(), &calm)?;
-    if rise.factor() < SPIKE_FACTOR {
+    if rise.is_excluded() {
         return Ok(Outcome::Cleared(vec![rise.evidence]));
     }
-    if rise.least < SPIKE_FACTOR {
+    if !rise.is_clear() {
         return Err(Missing::new(
             "enough requests to compare their rates",
             "a longer recording that includes a healthy stretch",
@@ -82,8 +82,8 @@ fn scheduled(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
     let is_searched = case.recording.search.is_some();
     let own = before.filter(|(before, _)| *before > 0.0 && !is_searched).map(|(before, seconds)| {
         let text = format!("the schedule rose to {now:.0} requests/s, from {before:.0} in the baseline window");
-        let counted = ((now, now * slow.seconds()), (before, before * seconds));
-        Rise::new(counted.0, counted.1, due(format!("{before:.0}/s"), text), STRONG)
+        let band = |rate: f64, seconds: f64| Band::of_count(rate, rate * seconds);
+        Rise::new(band(now, slow.seconds()), band(before, seconds), due(format!("{before:.0}/s"), text), STRONG)
     });
     let own_factor = own.as_ref().map_or(1.0, Rise::factor);
     let beside = calm.filter(|_| !is_searched && own_factor < SPIKE_FACTOR);
@@ -296,13 +296,13 @@ mod tests {
                         ..*view
                     };
                     let rise = super::arrivals(&at(20, 40), &at(0, 20)).unwrap();
-                    (rise.factor(), rise.least)
+                    (rise.factor(), rise.change.least())
                 })
         };
         let (factor, least) = counted(|s| 0.2 * s.min(ROSE) as f64 + 0.4 * (s - ROSE).max(0) as f64);
         assert!((factor - 2.0).abs() < 0.01 && least < 1.0, "four requests and eight: {least}");
         let (_, least) = counted(|s| 200.0 * s.min(ROSE) as f64 + 400.0 * (s - ROSE).max(0) as f64);
-        assert!(least > 1.8, "{least}");
+        assert!(least > 1.7, "{least}");
     }
 
     #[test]

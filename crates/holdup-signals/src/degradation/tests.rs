@@ -110,9 +110,22 @@ fn a_stall_of_two_seconds_is_minor_where_objectives_allow_it() {
     let rows = requests(40, 60, stall);
     let found = find(&rows, Some("p50 < 200ms")).unwrap();
     assert_eq!((found.slow.from, found.slow.to), (20_000_000_000, 22_000_000_000), "{}", found.text);
-    assert_eq!(found.severity, Severity::Minor);
+    assert!(found.severity == Severity::Minor && found.text.contains(EVERY_MET), "{}", found.text);
     let hiccup = |at: i64| if at == 20 { 400.0 } else { 3.0 };
     assert!(find(&requests(40, 60, hiccup), Some("p50 < 200ms")).is_none(), "one second");
+}
+
+#[test]
+fn two_seconds_in_which_a_crowd_stands_are_an_episode() {
+    let stall = |rate: i64, usual_ms: f64, ms: f64| {
+        find(&requests(rate, 30, |s| if (20..22).contains(&s) { ms } else { usual_ms }), None)
+    };
+    // 1,000 a second of 9 ms are nine at a time.
+    let found = stall(1_000, 0.2, 9.0).expect("a crowd");
+    assert_eq!((found.slow.from, found.slow.to, found.severity), (20_000_000_000, 22_000_000_000, Severity::Minor));
+    assert!(found.text.contains("a median of 9.00 ms"), "{}", found.text);
+    assert_eq!(stall(100, 0.2, 9.0), None, "one at a time");
+    assert_eq!(stall(1_000, 9.0, 36.0), None, "slower by less than five times");
 }
 
 /// A twentieth of the requests waits for a lock: the middle of the seconds does not move.

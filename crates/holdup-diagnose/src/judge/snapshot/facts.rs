@@ -11,6 +11,7 @@ use holdup_signals::{Disk, Gauge, View};
 
 use super::pods::Pods;
 use crate::case::Case;
+use crate::resources::cpu::gives_way_seconds;
 
 /// Everything that suspects are judged by.
 pub(super) struct Facts<'c> {
@@ -21,6 +22,10 @@ pub(super) struct Facts<'c> {
     pub load: Option<Gauge>,
     /// Share (0-1) of CPU time that was idle, and idle with I/O in flight.
     pub idle: Option<(f64, f64, Evidence)>,
+    /// Share (0-1) of CPU time that niced threads of others used: they make way.
+    pub niced: f64,
+    /// Threads of the watched processes that waited for a CPU, on average.
+    pub waits_for_cpu: Option<(f64, Evidence)>,
     /// Threads running or runnable.
     pub runnable: Option<Gauge>,
     pub asleep: Option<Asleep>,
@@ -102,6 +107,8 @@ impl<'c> Facts<'c> {
             has_host: load.is_some() || idle.is_some() || disk.is_some(),
             load,
             idle,
+            niced: niced(&view),
+            waits_for_cpu: waits_for_cpu(&view),
             runnable: gauge(metrics::host::THREADS.name, &[("state", "R")]),
             asleep: view.asleep().ok(),
             disk,
@@ -158,14 +165,31 @@ impl<'c> Facts<'c> {
     }
 }
 
+/// Share (0-1) of CPU time in `mode`; 0 if it was not recorded.
+fn share_of_time(view: &View<'_>, mode: &str) -> f64 {
+    let time = |labels: &[(&str, &str)]| view.counter(metrics::host::CPU_TIME.name, labels, "").ok();
+    let all = time(&[]).map_or(0.0, |all| all.delta);
+    time(&[("cpu_mode", mode)]).map_or(0.0, |of| of.delta / all.max(1e-9))
+}
+
+fn niced(view: &View<'_>) -> f64 {
+    let all = view.counter(metrics::host::CPU_TIME.name, &[], "").map_or(0.0, |all| all.delta);
+    gives_way_seconds(view) / all.max(1e-9)
+}
+
 fn idle(view: &View<'_>) -> Option<(f64, f64, Evidence)> {
-    let mode = |labels: &[(&str, &str)]| view.counter(metrics::host::CPU_TIME.name, labels, "").ok();
-    let all = mode(&[])?;
-    let share = |labels: &[(&str, &str)]| mode(labels).map_or(0.0, |of| of.delta / all.delta.max(1e-9));
-    let (idle, waiting) = (share(&[("cpu_mode", "idle")]), share(&[("cpu_mode", "iowait")]));
+    let all = view.counter(metrics::host::CPU_TIME.name, &[], "").ok()?;
+    let (idle, waiting) = (share_of_time(view, "idle"), share_of_time(view, "iowait"));
     let text =
         format!("{} of CPU time was idle, {} of it while a disk worked", percent(idle + waiting), percent(waiting));
     Some((idle, waiting, all.evidence(percent(idle + waiting), "near 0 %, if CPU were the cause", text)))
+}
+
+fn waits_for_cpu(view: &View<'_>) -> Option<(f64, Evidence)> {
+    let of = [metrics::process::RUN_QUEUE.name, metrics::server::RUN_QUEUE_WAIT.name];
+    let waited = of.into_iter().find_map(|metric| view.counter(metric, &[], "").ok())?;
+    let text = format!("{:.1} threads of the watched processes waited for a CPU at a time", waited.rate());
+    Some((waited.rate(), waited.evidence(format!("{:.1}", waited.rate()), "0", text)))
 }
 
 fn swapped(view: &View<'_>) -> Option<(f64, Evidence)> {

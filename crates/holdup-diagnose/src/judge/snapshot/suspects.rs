@@ -214,19 +214,30 @@ fn hidden_queue(facts: &Facts<'_>, active: f64, signs: &mut Signs) {
     }
 }
 
-/// CPUs without idle time, and memory that runs short.
+/// CPUs without idle time, and memory that runs short. Niced threads make way for others. Full CPUs
+/// may be a burst, or the work that they are for. So it takes a line of threads that has been there
+/// for a minute, or threads of the service that wait.
 fn by_cpus_and_memory(facts: &Facts<'_>, signs: &mut Signs) {
     if let (Some((idle, waiting, evidence)), Some(runnable), Some(cpus)) = (&facts.idle, &facts.runnable, facts.cpus)
-        && idle + waiting <= FULL
+        && idle + waiting + facts.niced <= FULL
         && runnable.mean > cpus
     {
-        signs.add("cpu_saturated", STRONG, Some(evidence.clone()));
-        let text = format!("{:.0} threads were running or runnable on {cpus:.0} CPUs", runnable.mean);
-        signs.add(
-            "cpu_saturated",
-            FAIR,
-            Some(runnable.evidence(format!("{:.0}", runnable.mean), "fewer than CPUs", text)),
-        );
+        signs.add("cpu_saturated", FAIR, Some(evidence.clone()));
+        let lasts = facts.load.as_ref().filter(|load| load.max > cpus);
+        if let Some(load) = lasts {
+            let text = format!(
+                "{:.0} threads were running or runnable on {cpus:.0} CPUs, and {:.1} on average over the last minute",
+                runnable.mean, load.max
+            );
+            signs.add(
+                "cpu_saturated",
+                STRONG,
+                Some(load.evidence(format!("{:.1}", load.max), "fewer than CPUs", text)),
+            );
+        }
+        if let Some((_, piece)) = facts.waits_for_cpu.as_ref().filter(|(threads, _)| *threads >= 1.0) {
+            signs.add("cpu_saturated", STRONG, Some(piece.clone()));
+        }
     }
     if let (Some((rate, swapped)), Some((share, available))) = (&facts.swapped, &facts.available)
         && *rate >= 1.0

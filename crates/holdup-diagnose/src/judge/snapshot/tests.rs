@@ -117,3 +117,27 @@ fn nothing_conspicuous_names_no_suspect() {
     let quiet = sessions(host(0.9, 0.01), 3, "executing", "Sending data");
     assert!(quiet.diagnose().snapshot.is_none());
 }
+
+/// Two CPUs that are full for two seconds, of work at `mode`, beside a load average of `load`.
+fn full(mode: &str, load: f64) -> SyntheticRecording {
+    SyntheticRecording::new(2)
+        .gauge("host", "system_cpu_logical_count", &[], 2.0)
+        .gauge("host", "system_load_average_1m", &[], load)
+        .gauge("host", "system_threads", &[("state", "R")], 5.0)
+        .counter("host", "system_cpu_time_seconds_total", &[("cpu_mode", mode)], 1.99)
+        .counter("host", "system_cpu_time_seconds_total", &[("cpu_mode", "idle")], 0.01)
+}
+
+#[test]
+fn full_cpus_are_short_if_the_line_lasts_and_its_work_does_not_give_way() {
+    let (verdict, causes, _) = judged(&full("user", 5.0));
+    assert_eq!((verdict, causes[0].as_str()), (Answer::Found, "cpu_saturated"));
+    // Two seconds alone are a burst, or what the machine is for.
+    assert_eq!(judged(&full("user", 0.8)).0, Answer::Undecided);
+    let waits = full("user", 0.8).counter("pid:7", "process_run_queue_seconds_total", &[], 3.0);
+    assert_eq!(judged(&waits).0, Answer::Found, "the service's threads stand in it");
+    // Niced work makes way, and does not clear the CPUs: it may be in another cgroup.
+    let niced = full("nice", 5.0).diagnose();
+    assert!(niced.culprit.is_none() && niced.findings.iter().all(|f| f.cause != "cpu_saturated"), "{}", niced.headline);
+    assert!(niced.cleared.iter().all(|c| c.cause != "cpu_saturated"));
+}

@@ -5,7 +5,7 @@ use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::throttle::Unit;
 
-use crate::case::Case;
+use crate::case::{Band, Case};
 use crate::resources::copies::{Copying, copying, is_copy};
 use crate::resources::newcomers::{BulkChange, Newcomers};
 use crate::resources::volume::demand::demand;
@@ -105,7 +105,8 @@ fn writing(case: &Case<'_>) -> Option<(f64, Evidence)> {
     let (slow, calm) = (case.slow(), case.well_before()?);
     let log = LOG.iter().find_map(|metric| {
         let (now, before) = (slow.counter(metric, &[], "").ok()?, calm.counter(metric, &[], "").ok()?);
-        let grown = grew(now.rate(), before.rate())?;
+        let change = Band::of_counter(&now).since(Band::of_counter(&before));
+        let grown = grew(now.rate(), before.rate()).filter(|_| change.rose(GREW))?;
         let (is, was) = (bytes_per_second(now.rate()), bytes_per_second(before.rate()));
         let text = format!("the server's log grew by {is}, by {was} in the baseline window");
         Some((grown, now.evidence(is, was, text)))

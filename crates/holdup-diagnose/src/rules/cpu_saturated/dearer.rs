@@ -1,11 +1,11 @@
 //! The app computes longer for each request than in the baseline window: no queue shows that, and
 //! CPUs may be idle.
 
-use crate::case::Case;
+use crate::case::{Band, Case};
 use crate::resources::cpu;
 use crate::rules::{Fix, ms};
-use holdup_signals::View;
 use holdup_signals::evidence::Evidence;
+use holdup_signals::{Counter, View};
 
 /// CPU time of a request counts as more from this factor: two windows differ by less.
 const DEARER: f64 = 1.25;
@@ -19,9 +19,14 @@ pub(super) struct DearerRequests {
 
 /// The growth of the app's CPU time per request; none without a baseline window or without growth.
 pub(super) fn find(case: &Case<'_>, view: &View<'_>) -> Option<DearerRequests> {
+    let calm = case.calm()?;
     let (now_ms, used) = cpu::app_ms_per_request(case, view)?;
-    let (before_ms, _) = cpu::app_ms_per_request(case, &case.calm()?)?;
-    (now_ms >= DEARER * before_ms).then(|| {
+    let (before_ms, earlier) = cpu::app_ms_per_request(case, &calm)?;
+    let band = |ms: f64, view: &View<'_>, used: &Counter| {
+        case.completed_in(view.window).map(|completed| Band::of_mean(ms, completed).read(used.reads)).ok()
+    };
+    let change = band(now_ms, view, &used)?.since(band(before_ms, &calm, &earlier)?);
+    change.rose(DEARER).then(|| {
         let text = format!("the app used {} of CPU per request, {} in the baseline window", ms(now_ms), ms(before_ms));
         let evidence = used.evidence(ms(now_ms), ms(before_ms), text);
         DearerRequests { explains_ms: now_ms - before_ms, evidence }

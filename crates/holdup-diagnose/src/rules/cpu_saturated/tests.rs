@@ -3,6 +3,7 @@
 use holdup_recording::rows::Session;
 
 use super::RULE;
+use crate::resources::cpu::CpuUse;
 use crate::testing::{Judged as _, SyntheticRecording};
 use holdup_signals::accounts::testing::{ALL, CALM_S, Injected, NONE, made};
 
@@ -166,4 +167,36 @@ fn scanned(user: &str) -> SyntheticRecording {
 fn statements_of_others_that_fill_the_cpus_are_no_demand_of_requests() {
     assert_eq!(scanned("report").explains(&RULE), Some(0.0), "they wait beside them for a millisecond");
     assert!(scanned("shop").explains(&RULE).is_some_and(|ms| ms > 200.0), "nothing tells whose they are");
+}
+
+/// 50 requests a second of 20 ms, from the twelfth second on of 400 ms, on two CPUs full of niced work, of which the service's own
+/// processes use `own`. Its threads wait for a CPU for `waited` each second then.
+fn niced(own: f64, waited: Option<f64>) -> SyntheticRecording {
+    let mode = |mode| [("cpu_mode", mode)];
+    let made = SyntheticRecording::new(24)
+        .requests(50, 400)
+        .each_request(|_, r| {
+            if r.intended_at < 12_000_000_000 {
+                r.done_at = r.intended_at + 20_000_000;
+            }
+        })
+        .counter("host", "system_cpu_time_seconds_total", &mode("user"), 0.1)
+        .counter("host", "system_cpu_time_seconds_total", &mode("nice"), 1.89)
+        .counter("host", "system_cpu_time_seconds_total", &mode("idle"), 0.01)
+        .counter("pid:7", "process_cpu_time_seconds_total", &mode("user"), own);
+    let Some(waited) = waited else { return made };
+    let queue = move |s: i64| waited * (s - 12).max(0) as f64;
+    made.counted("pid:7", "process_run_queue_seconds_total", &[], queue)
+}
+
+#[test]
+fn niced_work_makes_way_and_what_threads_waited_decides() {
+    let niced = |own, waited| niced(own, waited).explains(&RULE);
+    assert_eq!(niced(0.1, Some(0.5)), Some(0.0), "10 ms a request");
+    assert_eq!(niced(0.1, None), None, "it may be in another cgroup, whose weight counts");
+    // Such a cgroup, and a service that is niced itself.
+    assert!(niced(0.1, Some(15.0)).is_some_and(|ms| ms > 250.0));
+    assert!(niced(1.9, Some(15.0)).is_some_and(|ms| ms > 250.0));
+    let busy = |own| self::niced(own, None).with(|case| CpuUse::measure(&case.slow()).map_or(0.0, |cpus| cpus.busy));
+    assert!(busy(1.9) > 0.9 && busy(0.1) < 0.1, "{} {}", busy(1.9), busy(0.1));
 }

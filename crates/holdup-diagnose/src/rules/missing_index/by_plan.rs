@@ -4,11 +4,11 @@ use holdup_recording::metrics;
 use holdup_recording::plan::Node;
 
 use super::{EXAMINED_PER_USED, INDEX_COST, ROSE, ROW_MS, ROWS, columns};
-use crate::case::Case;
+use crate::case::{Band, Case, Change};
 use crate::resources::{is_felt, statements};
 use crate::rules::parts::identifier;
 use crate::rules::{Outcome, Role, RuleFinding, ms, percent, thousands};
-use crate::strength::{FAIR, STRONG};
+use crate::strength::{FAIR, NONE, STRONG};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::plans::{PLANS, Shape, shapes};
 use holdup_signals::{DigestUse, Missing, View};
@@ -172,12 +172,12 @@ fn told(case: &Case<'_>, view: &View<'_>, of: &DigestUse, shape: &Shape<'_>, sca
         return Outcome::Cleared(evidence);
     }
     let mut weights = vec![STRONG, FAIR];
-    if let Some((rose, told)) = against_calm(case, of, scan, completed) {
+    if let Some((change, told)) = against_calm(case, of, scan, completed) {
         evidence.push(told);
-        if rose < ROSE {
+        if change.stayed(ROSE) {
             return Outcome::Cleared(evidence);
         }
-        weights.push(STRONG);
+        weights.push(if change.rose(ROSE) { STRONG } else { NONE });
     }
     Outcome::Found(RuleFinding {
         explains_ms,
@@ -192,8 +192,8 @@ fn told(case: &Case<'_>, view: &View<'_>, of: &DigestUse, shape: &Shape<'_>, sca
     })
 }
 
-/// Growth factor of the table's rows read per request since the baseline window, if known there.
-fn against_calm(case: &Case<'_>, of: &DigestUse, scan: &Scan, completed: f64) -> Option<(f64, Evidence)> {
+/// Growth of the table's rows read per request since the baseline window, if known there.
+fn against_calm(case: &Case<'_>, of: &DigestUse, scan: &Scan, completed: f64) -> Option<(Change, Evidence)> {
     let calm = case.calm()?;
     let before = calm.executed(super::COLUMNS).ok()?;
     let served = case.completed_in(calm.window).ok().filter(|served| *served > 0.0)?;
@@ -206,7 +206,7 @@ fn against_calm(case: &Case<'_>, of: &DigestUse, scan: &Scan, completed: f64) ->
         (read.map_or(0.0, |read| read.examined * then.calls / served), scan.examined * of.calls / completed);
     let text = format!("it read {} rows per request, against {} in the baseline window", thousands(is), thousands(was));
     let told = calm.plan_evidence(shape, format!("{} a request", thousands(is)), thousands(was), text);
-    Some((is / was.max(1.0), told))
+    Some((Band::of_count(is, of.calls).since(Band::of_count(was.max(1.0), then.calls)), told))
 }
 
 fn fixes(of: &DigestUse, scan: &Scan) -> Vec<Fix> {

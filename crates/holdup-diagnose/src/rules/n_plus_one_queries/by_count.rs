@@ -2,7 +2,7 @@
 //! window. Which statement repeats is what the server's counters say, if anything does.
 
 use super::LOOP;
-use crate::case::Case;
+use crate::case::{Band, Case};
 use crate::resources::share;
 use crate::rules::{MATTERS, Outcome, ms};
 use crate::strength::{FAIR, STRONG};
@@ -19,14 +19,15 @@ const MORE: f64 = 1.0;
 /// many of them.
 pub(super) fn judge(case: &Case<'_>) -> Option<Outcome> {
     let view = case.slow();
-    let ((now, calls), (before, _)) = (calls_per_request(case, &view)?, calls_per_request(case, &case.calm()?)?);
+    let ((each, calls), (earlier, _)) = (calls_per_request(case, &view)?, calls_per_request(case, &case.calm()?)?);
+    let (now, before, change) = (each.value, earlier.value, each.since(earlier));
     let explains_ms = (now - before).max(0.0) * calls.ms;
     let text = format!(
         "the app makes {now:.1} database calls per request, {before:.1} in the baseline window, of {} each",
         ms(calls.ms)
     );
     let told = calls.evidence(format!("{now:.1} calls per request"), format!("{before:.1}"), text);
-    let repeats = now >= TIMES * before && now - before >= MORE;
+    let repeats = change.rose(TIMES) && now - before >= MORE;
     if !repeats || share(case, explains_ms) < MATTERS {
         return (now < LOOP || repeats).then(|| Outcome::Cleared(vec![told]));
     }
@@ -38,9 +39,10 @@ pub(super) fn judge(case: &Case<'_>) -> Option<Outcome> {
 }
 
 /// Calls of a mean request in `view`, and the app's timing of them.
-fn calls_per_request(case: &Case<'_>, view: &View<'_>) -> Option<(f64, Mean)> {
+fn calls_per_request(case: &Case<'_>, view: &View<'_>) -> Option<(Band, Mean)> {
     let calls = timing::app_operations(view).ok().filter(|calls| calls.count > 0.0)?;
-    Some((calls.count / case.completed_in(view.window).ok().filter(|n| *n > 0.0)?, calls))
+    let completed = case.completed_in(view.window).ok().filter(|n| *n > 0.0)?;
+    Some((Band::of_mean(calls.count / completed, completed), calls))
 }
 
 /// The statement whose calls per request grew most.

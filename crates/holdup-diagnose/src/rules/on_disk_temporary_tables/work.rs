@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 
 use holdup_recording::metrics;
 use holdup_recording::rows::Session;
-use holdup_signals::DigestUse;
 use holdup_signals::evidence::Fix;
+use holdup_signals::{Counter, DigestUse};
 
 use super::{CREATED, ENABLE};
-use crate::case::Case;
+use crate::case::{Band, Case};
 use crate::rules::parts::cpu_work;
 use crate::rules::{Others, Outcome, Role, RuleFinding, thousands};
 use crate::strength::{FAIR, STRONG};
@@ -33,8 +33,10 @@ const WRITES: f64 = 0.2;
 pub(super) fn judge(case: &Case<'_>, others: &Others) -> Option<Outcome> {
     let (view, calm) = (case.slow(), case.calm()?);
     let [now, before] = [&view, &calm].map(|view| view.counter(CREATED, &[], ENABLE).ok());
-    let (now, before) = (now?, before?.rate());
-    if now.rate() < TIMES * before.max(f64::MIN_POSITIVE) {
+    let (now, before) = (now?, before?);
+    let band = |of: &Counter| Band::of_count(of.rate(), of.delta).read(of.reads);
+    let (change, before) = (band(&now).since(band(&before)), before.rate());
+    if !change.rose(TIMES) {
         return None;
     }
     let executed = view.executed(&["digest_text", "temporary_disk_tables", "rows_examined"]).ok()?;

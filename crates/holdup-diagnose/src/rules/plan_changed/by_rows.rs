@@ -59,7 +59,7 @@ pub(super) fn judge(
         let more = read.each.1 >= READS * read.each.0 && read.each.1 - read.each.0 >= ROWS;
         if more
             && read.at_once
-            && of.each_ms.1 >= ROSE * of.each_ms.0
+            && of.change.rose(ROSE)
             && is_felt(case, of.extra_ms)
             && statements::is_of_requests(case, &slow, of.now, completed)
         {

@@ -6,7 +6,7 @@ use holdup_signals::View;
 use holdup_signals::evidence::{Evidence, Fix};
 
 use super::writes::writes_to;
-use crate::case::Case;
+use crate::case::{Band, Case};
 use crate::resources::indexes::{AddedIndexes, added};
 use crate::resources::is_felt;
 use crate::rules::{Outcome, Role, RuleFinding, bytes, ms};
@@ -74,11 +74,13 @@ fn log_per_row(slow: &View<'_>, calm: &View<'_>) -> Option<Evidence> {
         let all = view.executed(&["digest_text", "rows_affected"]).ok()?;
         let rows: f64 = all.iter().map(|of| of.rows_changed).sum();
         let log = view.counter(metric, &[], "").ok()?;
-        (rows > 0.0).then(|| (log.delta / rows, log))
+        let band = Band::of_mean(log.delta / rows, rows).read(log.reads);
+        (rows > 0.0).then_some((band, log))
     };
     LOG.iter().find_map(|metric| {
-        let ((now, log), (before, _)) = (each(slow, metric)?, each(calm, metric)?);
+        let ((is, log), (was, _)) = (each(slow, metric)?, each(calm, metric)?);
+        let (now, before) = (is.value, was.value);
         let text = format!("a changed row took {} of log, {} in the baseline window", bytes(now), bytes(before));
-        (now >= ROSE * before).then(|| log.evidence(bytes(now), bytes(before), text))
+        is.since(was).rose(ROSE).then(|| log.evidence(bytes(now), bytes(before), text))
     })
 }

@@ -3,45 +3,43 @@
 use holdup_recording::metrics;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::latency::TRANSACTIONS;
-use holdup_signals::{Missing, View, timing};
+use holdup_signals::{Counter, Missing, View, timing};
 
+use crate::case::{Band, Change};
 use crate::strength::{FAIR, Strength, WEAK};
 
 /// Noise and daily drift change a rate by less than this factor.
 pub(super) const SPIKE_FACTOR: f64 = 1.5;
-
-/// Counts come in bursts: chance moves them by this many times what it would with single events.
-const BURSTS: f64 = 2.0;
 
 /// Share (0-1) of the calls whose statements may have risen less: holdup's own, and jobs.
 const FEWER: f64 = 0.25;
 
 /// More requests or statements per second than in the baseline window.
 pub(super) struct Rise {
-    /// Rate now and before, per second.
-    pub now: f64,
-    pub before: f64,
-    /// The factor that holds in nineteen cases of twenty.
-    pub least: f64,
+    /// By how much, with its band.
+    pub change: Change,
     pub evidence: Evidence,
     pub weight: Strength,
 }
 
 impl Rise {
-    pub fn new(now: (f64, f64), before: (f64, f64), evidence: Evidence, weight: Strength) -> Self {
-        let error = (BURSTS / now.1.max(1.0) + BURSTS / before.1.max(1.0)).sqrt();
-        let least = now.0 / before.0.max(1e-9) * (-1.645 * error).exp();
-        Self { now: now.0, before: before.0, least, evidence, weight }
+    pub fn new(now: Band, before: Band, evidence: Evidence, weight: Strength) -> Self {
+        Self { change: now.since(before), evidence, weight }
     }
 
-    /// Whether it is more than noise and drift, by the counts as well.
+    /// Whether it is more than noise and drift, by all of its band.
     pub fn is_clear(&self) -> bool {
-        self.factor() >= SPIKE_FACTOR && self.least >= SPIKE_FACTOR
+        self.change.least() >= SPIKE_FACTOR
+    }
+
+    /// Whether its band excludes a rise.
+    pub fn is_excluded(&self) -> bool {
+        self.change.stayed(SPIKE_FACTOR)
     }
 
     /// By how much it rose.
     pub fn factor(&self) -> f64 {
-        self.now / self.before.max(1e-9)
+        self.change.factor
     }
 
     /// Requests that the app served, of all clients.
@@ -61,7 +59,8 @@ impl Rise {
         let (now, before) = (of(slow)?, of(calm)?);
         let text = format!("{:.0} {unit}, against {:.0} in the baseline window", now.rate(), before.rate());
         let evidence = now.evidence(format!("{:.0}/s", now.rate()), format!("{:.0}/s", before.rate()), text);
-        Ok(Self::new((now.rate(), now.delta), (before.rate(), before.delta), evidence, weight))
+        let band = |of: &Counter| Band::of_count(of.rate(), of.delta).read(of.reads);
+        Ok(Self::new(band(&now), band(&before), evidence, weight))
     }
 
     /// Statements: by how much three quarters of those that ran before run more often. A request that
@@ -91,7 +90,8 @@ impl Rise {
             mix.rate().0
         );
         let evidence = mix.evidence(slow.window, None, format!("{factor:.1} times"), "once".to_owned(), text);
-        Ok(Self::new((factor * before, mix.calls.0), (before, mix.calls.1), evidence, FAIR))
+        let (now, before) = (Band::of_count(factor * before, mix.calls.0), Band::of_count(before, mix.calls.1));
+        Ok(Self::new(now, before, evidence, FAIR))
     }
 }
 
