@@ -212,8 +212,8 @@ impl Outcomes {
         if !is_measured {
             findings = counted.as_ref().map_or_else(Vec::new, CounterJudgement::findings);
         }
-        // Too few samples for counters to have a usual value: an instant.
-        let is_instant = !is_measured && counted.is_none();
+        // Too few samples for counters to have a usual value, or none left it: what stands out all along counts.
+        let is_instant = !is_measured && counted.as_ref().is_none_or(|counted| counted.episodes.is_empty());
         let instant = is_instant.then(|| snapshot::judge(case)).flatten();
         if let Some(instant) = &instant {
             findings.clone_from(&instant.findings);

@@ -31,7 +31,11 @@ const COMMANDS: usize = 3;
 /// A suspect with less than this share (0-1) of the first one's confidence is not its rival.
 const RIVALS: f64 = 0.4;
 
-/// With more readings of the same thing the recording has a past, and what changed in it matters.
+/// The longest stretch that is judged as a whole, seconds …
+const LONGEST_S: f64 = 120.0;
+
+/// … unless the same thing was read no more often than this: with more readings a longer stretch has a
+/// past, and what changed in it matters.
 const INSTANTS: usize = 5;
 
 /// Causes that Kubernetes itself names.
@@ -54,7 +58,7 @@ pub(super) struct Judgement {
 /// Judges an instant; none if nothing stands out in it, or if it is a longer time.
 pub(super) fn judge(case: &Case<'_>) -> Option<Judgement> {
     let facts = Facts::read(case);
-    if facts.instants() > INSTANTS {
+    if case.whole().seconds() > LONGEST_S && facts.instants() > INSTANTS {
         return None;
     }
     let mut found = suspects(&facts);
@@ -70,7 +74,7 @@ pub(super) fn judge(case: &Case<'_>) -> Option<Judgement> {
     let settles = settles(case, &facts, said, innocent);
     let is_clear = found.get(1).is_none_or(|second| second.confidence < first);
     let is_named = first >= NAMED && is_clear;
-    let open = open(&found, is_named);
+    let open = open(&found, is_named, case.whole().seconds());
     let paste_next = next(&facts, &found);
     let names: Vec<&str> = found.iter().map(|suspect| suspect.cause).collect();
     let shown = settles.iter().find(|settled| !settled.starts_with(NOT));
@@ -118,19 +122,25 @@ fn settles(case: &Case<'_>, facts: &Facts<'_>, said: Vec<String>, innocent: Vec<
     all
 }
 
-/// What the instant cannot show.
-fn open(found: &[Suspect], is_named: bool) -> String {
+/// What the instant, or a stretch without a time before it, cannot show.
+fn open(found: &[Suspect], is_named: bool, seconds: f64) -> String {
     const SINCE: &str = "since when, and how much of response time it costs";
     const PROBE: &str = "liveness_probe_kill";
+    /// Tools that each run for some seconds, one after another, still show one moment.
+    const INSTANT_S: f64 = 5.0;
+    let shows = match seconds > INSTANT_S {
+        true => format!("these {seconds:.0} s do not show"),
+        false => "one instant does not show".to_owned(),
+    };
     match found {
         [one, ..] if is_named && one.cause == PROBE => {
             "It does not show why the server left the probe without an answer: measure its queue and its workers."
                 .to_owned()
         }
-        [one] if is_named => format!("One instant does not show {SINCE}: {} is the only suspect.", one.cause),
-        [_, other] if is_named => format!("One instant does not show {SINCE}; {} is possible too.", other.cause),
-        [one, other] => format!("Either {} or {}: one instant does not show which.", one.cause, other.cause),
-        [one] => format!("It may be {}: one instant does not show it.", one.cause),
+        [one] if is_named => format!("{} {SINCE}: {} is the only suspect.", rules::capital(&shows), one.cause),
+        [_, other] if is_named => format!("{} {SINCE}; {} is possible too.", rules::capital(&shows), other.cause),
+        [one, other] => format!("Either {} or {}: {shows} which.", one.cause, other.cause),
+        [one] => format!("It may be {}: {shows} it.", one.cause),
         _ => String::new(),
     }
 }

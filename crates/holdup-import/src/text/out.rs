@@ -171,8 +171,14 @@ impl Out {
     }
 }
 
+/// The longest time between two reports in which a counter goes on, nanoseconds: a round of outputs
+/// pasted one after another takes seconds.
+const ROUND_NS: i64 = 30 * 1_000_000_000;
+
 /// A counter that grows by `rates`. Where two tools cover the same time, the one with more reports
-/// counts. The counter stands still where no report covers the time.
+/// counts. Between the reports of two rounds it grows by the mean of both rates, so that a rate over
+/// several rounds is not thinned by the time in which other tools ran. It stands still in a longer
+/// time that no report covers.
 fn counter(mut rates: Vec<Rate>) -> Vec<(i64, f64)> {
     let mut reports: BTreeMap<&str, usize> = BTreeMap::new();
     for rate in &rates {
@@ -187,7 +193,13 @@ fn counter(mut rates: Vec<Rate>) -> Vec<(i64, f64)> {
         }
     }
     let (mut value, mut points) = (0.0, Vec::new());
+    let mut before: Option<(i64, f64)> = None;
     for rate in kept.into_values() {
+        let gap = before.map(|(to, per_second)| (rate.from.saturating_sub(to), per_second));
+        if let Some((gap_ns, per_second)) = gap.filter(|(gap_ns, _)| *gap_ns <= ROUND_NS) {
+            value += f64::midpoint(per_second, rate.per_second) * gap_ns as f64 / 1e9;
+        }
+        before = Some((rate.to, rate.per_second));
         if points.last().is_none_or(|(at, _)| *at < rate.from) {
             points.push((rate.from, value));
         }
@@ -215,8 +227,18 @@ mod tests {
             rate("b", 7, 12, 9.0),
             rate("a", 5, 10, 4.0),
             rate("a", 20, 21, 1.0),
+            rate("a", 60, 61, 1.0),
         ];
-        let points = [(0, 0.0), (5 * S, 10.0), (10 * S, 30.0), (20 * S, 30.0), (21 * S, 31.0)];
+        let points = [
+            (0, 0.0),
+            (5 * S, 10.0),
+            (10 * S, 30.0),
+            // Ten seconds at the mean of 4 and 1; a pause of 39 s is another paste.
+            (20 * S, 55.0),
+            (21 * S, 56.0),
+            (60 * S, 56.0),
+            (61 * S, 57.0),
+        ];
         assert_eq!(counter(rates), points);
     }
 

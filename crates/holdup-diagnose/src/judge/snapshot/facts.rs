@@ -39,7 +39,7 @@ pub(super) struct Facts<'c> {
     /// Share (0-1) of the memory that is available.
     pub available: Option<(f64, Evidence)>,
     /// A full accept queue.
-    pub accept_queue: Option<Evidence>,
+    pub accept_queue: Option<AcceptQueue>,
     /// Workers of autovacuum that run.
     pub vacuums: Option<Gauge>,
     /// The server has no thread pool.
@@ -207,17 +207,34 @@ fn available(view: &View<'_>) -> Option<(f64, Evidence)> {
     Some((share, free.evidence(percent(share), "near 0 %, if memory were the cause", text)))
 }
 
-/// Evidence of a listening socket whose queue is full.
-fn accept_queue(view: &View<'_>) -> Option<Evidence> {
+/// A listening socket whose queue was full.
+pub(super) struct AcceptQueue {
+    pub evidence: Evidence,
+    /// Whether half of it was taken at several readings: a burst drains at once, a line that stands does not.
+    pub stands: bool,
+}
+
+fn accept_queue(view: &View<'_>) -> Option<AcceptQueue> {
+    /// As many are no coincidence.
+    const READINGS: usize = 3;
     let ports = view.label_values(metrics::tcp::ACCEPT_QUEUE_LENGTH.name, "port");
     ports.iter().find_map(|port| {
         let of = |metric: &str| view.gauge(metric, &[("port", port.as_str())], "").ok();
         let waiting = of(metrics::tcp::ACCEPT_QUEUE_LENGTH.name)?;
-        let limit = of(metrics::tcp::ACCEPT_QUEUE_LIMIT.name)?;
-        (limit.max > 0.0 && waiting.max >= limit.max).then(|| {
+        let limit = of(metrics::tcp::ACCEPT_QUEUE_LIMIT.name)?.max;
+        (limit > 0.0 && waiting.max >= limit).then(|| {
+            let lengths: Vec<f64> = view
+                .index
+                .series(metrics::tcp::ACCEPT_QUEUE_LENGTH.name, &[("port", port.as_str())])
+                .flat_map(|(_, series)| series.iter().map(|(_, length)| *length))
+                .collect();
+            let taken = lengths.iter().filter(|length| 2.0 * **length >= limit).count();
+            let stands = taken >= READINGS;
+            let often = format!("; half of it was taken at {taken} of {} readings", lengths.len());
+            let often = if stands { often } else { String::new() };
             let text =
-                format!("{:.0} connections waited at port {port}, whose queue takes {:.0}", waiting.max, limit.max);
-            waiting.evidence(format!("{:.0}", waiting.max), "0", text)
+                format!("{:.0} connections waited at port {port}, whose queue takes {limit:.0}{often}", waiting.max);
+            AcceptQueue { evidence: waiting.evidence(format!("{:.0}", waiting.max), "0", text), stands }
         })
     })
 }

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use holdup_recording::words::bytes;
+use holdup_signals::Disk;
 use holdup_signals::disk_waits::{Wait, wait_of};
 use holdup_signals::evidence::Evidence;
 use holdup_signals::threads::Place;
@@ -74,9 +75,7 @@ pub(super) fn suspects(facts: &Facts<'_>) -> Vec<Suspect> {
     by_sessions(facts, &mut signs);
     by_cpus_and_memory(facts, &mut signs);
     facts.pods.suspect(&mut signs);
-    if let Some(full) = &facts.accept_queue {
-        signs.add("accept_queue_overflow", CERTAIN, Some(full.clone()));
-    }
+    by_accept_queue(facts, &mut signs);
     let suspect = |(cause, signs): (&'static str, Vec<(Strength, Option<Evidence>)>)| {
         let missed: f64 = signs.iter().map(|(strength, _)| 1.0 - strength.chance()).product();
         let mut sorted = signs;
@@ -88,6 +87,21 @@ pub(super) fn suspects(facts: &Facts<'_>) -> Vec<Suspect> {
     let mut all: Vec<Suspect> = signs.0.into_iter().map(suspect).collect();
     all.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
     all
+}
+
+/// A full accept queue that a burst fills is its own cause. One that stands has a server behind it
+/// whose workers take connections more slowly than they come, and if CPUs idle they wait meanwhile.
+fn by_accept_queue(facts: &Facts<'_>, signs: &mut Signs) {
+    const ROOM: f64 = 0.2;
+    let Some(queue) = &facts.accept_queue else { return };
+    let has_room = facts.idle.as_ref().is_some_and(|(idle, waiting, _)| idle + waiting + facts.niced >= ROOM);
+    if queue.stands && has_room {
+        signs.add("worker_pool_exhausted", STRONG, Some(queue.evidence.clone()));
+        signs.add("worker_pool_exhausted", WEAK, facts.idle.as_ref().map(|(.., evidence)| evidence.clone()));
+        signs.add("accept_queue_overflow", FAIR, Some(queue.evidence.clone()));
+    } else {
+        signs.add("accept_queue_overflow", CERTAIN, Some(queue.evidence.clone()));
+    }
 }
 
 /// Whether a disk has no time left: then waits for it are settled, and their reason is not.
@@ -151,6 +165,7 @@ fn by_disk(facts: &Facts<'_>, signs: &mut Signs) {
             }
             signs.add("working_set_exceeds_memory", FAIR * 0.9, evidence());
         }
+        () if reads && of_readahead(facts, disk, signs) => signs.add("working_set_exceeds_memory", FAIR, evidence()),
         () if reads => {
             signs.add("backup_or_bulk_load", WEAK, evidence());
             signs.add("missing_index", WEAK, evidence());
@@ -160,6 +175,26 @@ fn by_disk(facts: &Facts<'_>, signs: &mut Signs) {
             signs.add("commit_log_bound", WEAK, evidence());
         }
     }
+}
+
+/// Many threads that each wait for a page read at random. If a read then brings about a window of
+/// readahead, most of it is what nothing asked for. Whether that is what `disk` does.
+fn of_readahead(facts: &Facts<'_>, disk: &Disk, signs: &mut Signs) -> bool {
+    /// A read of at least this share (0-1) of the window is one by readahead.
+    const OF_WINDOW: f64 = 0.5;
+    let Some((window, setting)) = facts.readahead(disk).filter(|(window, _)| *window >= WIDE_BYTES) else {
+        return false;
+    };
+    let is_page = |place: &&Place| matches!(wait_of(place), Wait::Fault | Wait::Page) && place.mean >= MANY;
+    let Some(asleep) = &facts.asleep else { return false };
+    let Some(place) = asleep.groups.iter().find(is_page).filter(|_| disk.bytes_each() >= OF_WINDOW * window) else {
+        return false;
+    };
+    let text = format!("{:.0} threads of {} waited for a page of a file, each for its own", place.mean, place.process);
+    signs.add("readahead_too_large", FAIR, Some(asleep.at(place, format!("{:.0} threads", place.mean), "0", text)));
+    let text = format!("{}, and a read brought {}", setting.text, bytes(disk.bytes_each()));
+    signs.add("readahead_too_large", FAIR, Some(setting.saying("8 to 16 KiB", text)));
+    true
 }
 
 /// What the database's sessions say.
@@ -186,8 +221,12 @@ fn by_sessions(facts: &Facts<'_>, signs: &mut Signs) {
     state("on_disk_temporary_tables", FAIR, SOME, "made or removed a temporary table", &|_, s| temporary(s));
     state("table_cache_small", FAIR, SOME, "opened or closed tables", &|_, s| opening(s) || closing(s));
     let reads = |s: &str| s.starts_with("IO:") || s.starts_with("IO/");
+    // WALWrite's holder writes and syncs the log; the others wait until it is on the disk (PostgreSQL
+    // documentation, "Wait Events").
+    let commits = |s: &str| s.ends_with("WALWrite") || s.ends_with("WALSync");
     if facts.is_postgresql {
-        state("throughput_ceiling", FAIR * 0.9, MOST, "waited for the disk", &|_, s| reads(s));
+        state("throughput_ceiling", FAIR * 0.9, MOST, "waited for the disk", &|_, s| reads(s) || commits(s));
+        state("commit_log_bound", FAIR * 0.9, MOST, "waited until the log was on the disk", &|_, s| commits(s));
     }
     if let Some(vacuums) = facts.vacuums.as_ref().filter(|_| sessions.count(|_, s| reads(s)) >= MOST * active) {
         let text = format!("{:.0} workers of autovacuum ran, beside sessions that wait for the disk", vacuums.max);

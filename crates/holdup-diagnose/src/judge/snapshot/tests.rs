@@ -141,3 +141,76 @@ fn full_cpus_are_short_if_the_line_lasts_and_its_work_does_not_give_way() {
     assert!(niced.culprit.is_none() && niced.findings.iter().all(|f| f.cause != "cpu_saturated"), "{}", niced.headline);
     assert!(niced.cleared.iter().all(|c| c.cause != "cpu_saturated"));
 }
+
+/// A host whose CPUs idle, with an accept queue of 64 that had these lengths, one a second.
+fn queue_at_port(lengths: &[f64]) -> SyntheticRecording {
+    let made = SyntheticRecording::new(lengths.len() as i64)
+        .gauge("host", "tcp_accept_queue_limit", &[("port", "8080")], 64.0)
+        .counter("host", "system_cpu_time_seconds_total", &[("cpu_mode", "idle")], 0.9)
+        .counter("host", "system_cpu_time_seconds_total", &[("cpu_mode", "user")], 0.1);
+    made.tables(|tables| {
+        let labels = Labels::new([("port", "8080")]);
+        tables.samples.rows.extend(lengths.iter().zip(0..).map(|(length, second)| Sample {
+            observed_at: second * S,
+            metric: "tcp_accept_queue_length".to_owned(),
+            source: "host".into(),
+            labels: labels.clone(),
+            value: *length,
+            ..Sample::default()
+        }));
+    })
+}
+
+#[test]
+fn a_line_that_stands_before_idle_cpus_waits_for_workers() {
+    let stands = judged(&queue_at_port(&[0.0, 0.0, 2.0, 43.0, 65.0, 65.0, 61.0]));
+    assert_eq!((stands.0, stands.1[0].as_str()), (Answer::Found, "worker_pool_exhausted"));
+    let burst = judged(&queue_at_port(&[0.0, 0.0, 0.0, 65.0, 0.0, 0.0, 0.0]));
+    assert_eq!((burst.0, burst.1), (Answer::Found, vec!["accept_queue_overflow".to_owned()]));
+}
+
+#[test]
+fn threads_that_fault_and_reads_as_large_as_the_window_are_readahead() {
+    let reads = |bytes: f64| {
+        let full = host(0.1, 0.5).disk("loop0", (200.0, bytes, 550.0), (0.0, 0.0, 0.0));
+        asleep(full, 60, "folio_wait_bit_common").setting("host", "block.loop0.read_ahead_kb", "128")
+    };
+    assert_eq!(judged(&reads(119.0 * 1024.0)).1, ["readahead_too_large", "working_set_exceeds_memory"]);
+    // Reads of half a window and less are other work.
+    assert!(!judged(&reads(48.0 * 1024.0)).1.contains(&"readahead_too_large".to_owned()));
+}
+
+#[test]
+fn sessions_of_postgresql_that_wait_for_the_log_wait_for_a_disk() {
+    let made = sessions(host(0.7, 0.05), 14, "executing", "LWLock:WALWrite");
+    let made = sessions(made, 5, "executing", "IO:DataFileRead").gauge(
+        "postgresql://pasted",
+        "postgresql_activity_sessions",
+        &[("backend_type", "client backend")],
+        19.0,
+    );
+    let (verdict, causes, next) = judged(&made);
+    assert_eq!((verdict, causes.len()), (Answer::Undecided, 2), "{causes:?}");
+    assert!(
+        ["commit_log_bound", "throughput_ceiling"].iter().all(|cause| causes.iter().any(|c| c == cause)),
+        "{causes:?}"
+    );
+    assert!(next.iter().any(|command| command.starts_with("iostat -x")), "{next:?}");
+}
+
+#[test]
+fn a_longer_stretch_is_judged_as_a_whole_up_to_two_minutes() {
+    let of = |seconds| {
+        let made = SyntheticRecording::new(seconds).gauge("host", "system_load_average_1m", &[], 3.0).gauge(
+            "mysql://pasted",
+            "mysql_thread_pool_queue_length",
+            &[],
+            30.0,
+        );
+        made.diagnose()
+    };
+    let short = of(60);
+    assert_eq!(short.culprit.as_deref(), Some("thread_pool_queue"), "{}", short.headline);
+    assert!(short.headline.contains("These 60 s do not show since when"), "{}", short.headline);
+    assert!(of(180).snapshot.is_none());
+}
