@@ -8,7 +8,7 @@ use holdup_recording::plan::Node;
 use advice::fixes;
 
 use super::parts::clearing;
-use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
+use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::{is_felt, statements};
 use crate::strength::{FAIR, STRONG};
@@ -16,9 +16,9 @@ use holdup_signals::evidence::Evidence;
 use holdup_signals::plans::{Shape, misestimate, parting, shapes};
 use holdup_signals::{DigestUse, Missing, View};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "plan_changed",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "A statement's plan changed",
         what: "The planner chose another way to the same rows: a whole table is read where an index was used, or tables are joined in another order or by another method. An index is gone, statistics are outdated or new, a table has grown, a setting was changed, a generic plan replaced those made for each value.",
