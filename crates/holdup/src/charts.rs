@@ -252,7 +252,7 @@ pub fn charts(recording: &Recording) -> Vec<Chart> {
 
 /// Samples and statements of a recording, opened with or without its rows.
 fn condensed(recording: &Recording) -> Arc<Condensed> {
-    recording.tables.condensed.clone().unwrap_or_else(|| Arc::new(Condensed::from_tables(&recording.tables)))
+    recording.tables.condensed.clone().unwrap_or_else(|| Arc::new(recording.tables.condense()))
 }
 
 struct Plot<'a> {
