@@ -22,7 +22,6 @@ use request::Request;
 
 pub use request::METHODS;
 
-use crate::scenario::Operation;
 use crate::schedule::Replay;
 
 /// Most lines that may be unreadable, as a share: above it, the file is in another format.
@@ -83,7 +82,20 @@ pub struct Log {
     /// requested speed.
     pub length: Duration,
     /// The groups of its requests, the most frequent first; empty if only the timing is replayed.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<LoggedOperation>,
+}
+
+/// Requests of a log that differ only in which row they are about.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoggedOperation {
+    /// Their name.
+    pub name: String,
+    /// Their method.
+    pub method: &'static str,
+    /// Path and query of one of them.
+    pub path: String,
+    /// How many they are, within the range of an operation's weight.
+    pub weight: u32,
 }
 
 /// Why a log can't be replayed.
