@@ -21,7 +21,7 @@ mod walk;
 use crate::note::{Kind, Notes};
 use crate::scenario::{Body, Scenario, Session, Step};
 use crate::target::{self, Origin};
-use crate::{Conversion, ImportError, Options, xml};
+use crate::{Conversion, ImportError, Options, used, xml};
 
 use element::Element;
 use group::Shape;
@@ -177,7 +177,7 @@ impl Plan<'_> {
         let texts = scenario.vars.iter().filter(|var| !var.value.contains("${") || var.value.starts_with("${secret."));
         known.extend(texts.map(|var| var.name.clone()));
         scenario.hoist_headers(&known);
-        scenario.keep_used_vars();
+        used::keep_vars(scenario);
         scenario.slowest_to_thresholds();
         Ok(())
     }
@@ -203,7 +203,7 @@ impl Plan<'_> {
     /// Variables that are used, but whose source was left out: texts among `vars` that can get a
     /// value.
     fn fill_in(&mut self, scenario: &mut Scenario) {
-        let (used, set) = scenario.names();
+        let (used, set) = used::names(scenario);
         let mut lists = Vec::new();
         for (name, own, is_list) in self.names.variables() {
             let is_text = self.names.vars.iter().any(|var| var.name == own);
