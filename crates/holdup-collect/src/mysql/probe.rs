@@ -5,25 +5,14 @@ use holdup_recording::{Coverage, CoverageState};
 
 use super::address::Address;
 use super::capture::HistoryTables;
-use super::history::MOST;
+use super::failure::Failure;
+use super::history::{History, MOST};
 use super::plans;
-use super::server::{Columns, Failure, Flavour, Server};
+use super::release::Flavour;
+use super::server::{Columns, Server};
 use super::sessions::Holders;
 use super::slow_log;
 use super::versions::Topic;
-
-/// Where the server keeps executions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct History {
-    /// The table's name.
-    pub(super) table: &'static str,
-    /// Rows it holds, in total or per connection.
-    pub(super) size: usize,
-    /// Whether `size` counts per connection.
-    pub(super) per_connection: bool,
-    /// The table of the executions' stages, if they are on.
-    pub(super) stages: Option<&'static str>,
-}
 
 /// The readable parts.
 #[derive(Clone, Copy, Debug, Default)]
