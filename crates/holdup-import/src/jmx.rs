@@ -8,14 +8,15 @@ mod condition;
 mod element;
 mod expression;
 mod extractor;
-mod function;
 mod group;
 mod look;
 mod names;
+mod piece;
 mod sampler;
 mod schedule;
 mod threads;
 mod timer;
+mod variables;
 mod walk;
 
 use crate::note::{Kind, Notes};
@@ -62,7 +63,7 @@ pub fn read(text: &str, file: &str, options: &Options) -> Result<Conversion, Imp
     let top = tops.iter().find(|e| e.class == "TestPlan").ok_or_else(|| wrong(1, "it has no TestPlan"))?;
     let base = options.base_url.as_deref().map(target::base).transpose().map_err(|why| ImportError::new("", 0, why))?;
     let mut notes = Notes::default();
-    let names = Names::gather(&tops, &mut notes);
+    let names = variables::gather(&tops, &mut notes);
     let mut plan = Plan {
         file,
         names,

@@ -5,6 +5,7 @@ use super::Plan;
 use super::element::Element;
 use super::expression;
 use super::names::Counterpart;
+use super::piece::pieces;
 use super::timer;
 use crate::error::ImportError;
 use crate::load::{LONGEST, length, seconds};
@@ -385,7 +386,7 @@ impl Plan<'_> {
         let known = ends.map(|text| self.names.fixed(text).map(|fixed| fixed.trim().parse::<i64>().ok()));
         let is_wrong = known.contains(&Some(None))
             || matches!(known, [Some(low), Some(high)] if low > high)
-            || ends.iter().any(|text| text.contains("${") && expression::pieces(text).len() > 1);
+            || ends.iter().any(|text| text.contains("${") && pieces(text).len() > 1);
         if is_wrong {
             self.left_out(at, "its bounds are not two numbers, the lower first", "");
             return Vec::new();

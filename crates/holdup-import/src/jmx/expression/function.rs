@@ -1,7 +1,8 @@
 //! JMeter's functions as expressions of holdup's templates.
 
-use super::expression::{Piece, Translator};
-use super::names::Counterpart;
+use super::Translator;
+use crate::jmx::names::Counterpart;
+use crate::jmx::piece::Piece;
 
 /// Formats of `__time` that give a moment as in RFC 3339, except for the time zone.
 const RFC3339_LIKE: [&str; 4] =
@@ -9,112 +10,75 @@ const RFC3339_LIKE: [&str; 4] =
 
 /// Translates a call; none if holdup has no such function.
 pub fn call(to: &mut Translator<'_>, name: &str, arguments: &[Vec<Piece>]) -> Option<String> {
-    let plain = |index: usize| match arguments.get(index).map(Vec::as_slice) {
+    let expression = expression(to, name, arguments)?;
+    let also = also_set(name, arguments);
+    if also.is_empty() {
+        return Some(expression);
+    }
+    let variable = to.names.variable(also);
+    if to.sets.iter().all(|(known, _)| *known != variable) {
+        to.sets.push((variable.clone(), format!("${{{expression}}}")));
+    }
+    Some(variable)
+}
+
+/// The variable that gets the value as well: the last argument of many functions. Empty without one.
+fn also_set<'a>(name: &str, arguments: &'a [Vec<Piece>]) -> &'a str {
+    let at = match name {
+        "__time" | "__property" | "__counter" | "__base64Encode" => 1,
+        "__Random" | "__RandomString" | "__changeCase" => 2,
+        "__digest" => 4,
+        "__intSum" | "__longSum" => summands(arguments),
+        "__chooseRandom" => arguments.len().saturating_sub(1),
+        _ => return "",
+    };
+    plain(arguments, at)
+}
+
+/// An argument that is only text; else empty.
+fn plain(arguments: &[Vec<Piece>], index: usize) -> &str {
+    match arguments.get(index).map(Vec::as_slice) {
         Some([Piece::Text(text)]) => text.trim(),
         _ => "",
-    };
-    // The last argument of many functions is a variable that gets the value as well.
-    let mut also = plain(usize::MAX).to_owned();
-    let expression = match name {
+    }
+}
+
+fn expression(to: &mut Translator<'_>, name: &str, arguments: &[Vec<Piece>]) -> Option<String> {
+    Some(match name {
         "__UUID" => "uuid()".to_owned(),
-        "__Random" => {
-            plain(2).clone_into(&mut also);
-            let ends = (arguments.first()?, arguments.get(1)?);
-            if fixed(to, ends.0).zip(fixed(to, ends.1)).is_some_and(|(low, high)| low > high) {
-                return None;
-            }
-            format!("random({}, {})", whole(to, ends.0)?, whole(to, ends.1)?)
-        }
-        "__RandomString" => {
-            plain(2).clone_into(&mut also);
-            let from = plain(1);
-            if !from.is_empty() && (from.len() < 20 || !from.bytes().all(|b| b.is_ascii_alphanumeric())) {
-                to.differs(name, "the scenario uses letters and digits");
-            }
-            let length = whole(to, arguments.first()?)?;
-            if fixed(to, arguments.first()?).is_some_and(|n| !(0..=100_000).contains(&n)) {
-                return None;
-            }
-            format!("random_text({length})")
-        }
-        "__time" => {
-            plain(1).clone_into(&mut also);
-            match plain(0) {
-                "" => "now('ms')".to_owned(),
-                "/1000" => "now('s')".to_owned(),
-                format if RFC3339_LIKE.iter().any(|known| format.starts_with(known)) => {
-                    to.differs(name, "the scenario writes it as 2026-01-31T08:49:37.250Z, in UTC");
-                    "now('rfc3339')".to_owned()
-                }
-                _ => return None,
-            }
-        }
+        "__Random" => random(to, arguments)?,
+        "__RandomString" => random_text(to, name, arguments)?,
+        "__time" => time(to, name, arguments)?,
         "__P" => property(to, arguments.first()?, arguments.get(1))?,
-        "__property" => {
-            plain(1).clone_into(&mut also);
-            property(to, arguments.first()?, arguments.get(2))?
-        }
+        "__property" => property(to, arguments.first()?, arguments.get(2))?,
         "__threadNum" => {
             to.differs(name, "the scenario uses the session's number, which does not repeat");
             "session()".to_owned()
         }
         "__counter" => {
-            plain(1).clone_into(&mut also);
             to.differs(name, "numbers are unique in the whole run, but may have gaps");
             "number()".to_owned()
         }
-        "__intSum" | "__longSum" => {
-            let is_name = |pieces: &[Piece]| matches!(pieces, [Piece::Text(t)] if t.trim().parse::<i64>().is_err());
-            let count = arguments.len() - usize::from(arguments.last().is_some_and(|last| is_name(last)));
-            if count < arguments.len() {
-                plain(count).clone_into(&mut also);
-            }
-            let mut sum = whole(to, arguments.first()?)?;
-            for argument in arguments.get(1..count)? {
-                sum = format!("add({sum}, {})", whole(to, argument)?);
-            }
-            sum
-        }
+        "__intSum" | "__longSum" => sum(to, arguments)?,
         "__urlencode" => format!("url({})", to.expression(arguments.first()?)),
-        "__base64Encode" => {
-            plain(1).clone_into(&mut also);
-            format!("base64({})", to.expression(arguments.first()?))
-        }
+        "__base64Encode" => format!("base64({})", to.expression(arguments.first()?)),
         "__toLowerCase" | "__lowercase" => format!("lower({})", to.expression(arguments.first()?)),
         "__toUpperCase" | "__uppercase" => format!("upper({})", to.expression(arguments.first()?)),
         "__changeCase" => {
-            let change = match plain(1) {
+            let change = match plain(arguments, 1) {
                 "LOWER" => "lower",
                 "UPPER" | "" => "upper",
                 _ => return None,
             };
-            plain(2).clone_into(&mut also);
             format!("{change}({})", to.expression(arguments.first()?))
         }
-        "__digest" if plain(0).eq_ignore_ascii_case("SHA-256") && plain(2).is_empty() => {
-            plain(4).clone_into(&mut also);
+        "__digest" if plain(arguments, 0).eq_ignore_ascii_case("SHA-256") && plain(arguments, 2).is_empty() => {
             let sum = format!("sha256({})", to.expression(arguments.get(1)?));
-            if plain(3).eq_ignore_ascii_case("true") { format!("upper({sum})") } else { sum }
+            if plain(arguments, 3).eq_ignore_ascii_case("true") { format!("upper({sum})") } else { sum }
         }
-        "__env" => {
-            let variable = plain(0);
-            let is_name = !variable.is_empty() && variable.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-            let default = plain(2);
-            if !is_name || default.contains(['}', '{', '$']) {
-                return None;
-            }
-            let text = if default.is_empty() {
-                format!("${{env.{variable}}}")
-            } else {
-                format!("${{env.{variable}:-{default}}}")
-            };
-            to.names.text(&variable.to_ascii_lowercase(), text, "")
-        }
+        "__env" => environment(to, arguments)?,
         "__chooseRandom" => {
-            let (last, choices) = arguments.split_last()?;
-            if let [Piece::Text(text)] = &last[..] {
-                text.trim().clone_into(&mut also);
-            }
+            let (_, choices) = arguments.split_last()?;
             let choices: Vec<String> = choices.iter().map(|c| to.expression(c)).collect();
             if choices.is_empty() {
                 return None;
@@ -122,24 +86,77 @@ pub fn call(to: &mut Translator<'_>, name: &str, arguments: &[Vec<Piece>]) -> Op
             format!("pick({})", choices.join(", "))
         }
         "__V" => list_item(to, arguments.first()?)?,
-        "__eval" | "__evalVar" => {
-            let inner = match &arguments.first()?[..] {
-                [Piece::Text(name)] if name_of(to, name).is_some() => name_of(to, name)?,
-                [Piece::Name(_)] => to.expression(arguments.first()?),
-                _ => return None,
-            };
-            format!("template({inner})")
+        "__eval" | "__evalVar" => template(to, arguments.first()?)?,
+        _ => return None,
+    })
+}
+
+fn random(to: &mut Translator<'_>, arguments: &[Vec<Piece>]) -> Option<String> {
+    let (low, high) = (arguments.first()?, arguments.get(1)?);
+    if fixed(to, low).zip(fixed(to, high)).is_some_and(|(low, high)| low > high) {
+        return None;
+    }
+    Some(format!("random({}, {})", whole(to, low)?, whole(to, high)?))
+}
+
+fn random_text(to: &mut Translator<'_>, name: &str, arguments: &[Vec<Piece>]) -> Option<String> {
+    let from = plain(arguments, 1);
+    if !from.is_empty() && (from.len() < 20 || !from.bytes().all(|b| b.is_ascii_alphanumeric())) {
+        to.differs(name, "the scenario uses letters and digits");
+    }
+    let length = whole(to, arguments.first()?)?;
+    if fixed(to, arguments.first()?).is_some_and(|n| !(0..=100_000).contains(&n)) {
+        return None;
+    }
+    Some(format!("random_text({length})"))
+}
+
+fn time(to: &mut Translator<'_>, name: &str, arguments: &[Vec<Piece>]) -> Option<String> {
+    let unit = match plain(arguments, 0) {
+        "" => "ms",
+        "/1000" => "s",
+        format if RFC3339_LIKE.iter().any(|known| format.starts_with(known)) => {
+            to.differs(name, "the scenario writes it as 2026-01-31T08:49:37.250Z, in UTC");
+            "rfc3339"
         }
         _ => return None,
     };
-    if !also.is_empty() {
-        let variable = to.names.variable(&also);
-        if to.sets.iter().all(|(known, _)| *known != variable) {
-            to.sets.push((variable.clone(), format!("${{{expression}}}")));
-        }
-        return Some(variable);
+    Some(format!("now('{unit}')"))
+}
+
+/// The number of summands: the last argument may be a variable.
+fn summands(arguments: &[Vec<Piece>]) -> usize {
+    let is_name = |pieces: &[Piece]| matches!(pieces, [Piece::Text(t)] if t.trim().parse::<i64>().is_err());
+    arguments.len() - usize::from(arguments.last().is_some_and(|last| is_name(last)))
+}
+
+fn sum(to: &mut Translator<'_>, arguments: &[Vec<Piece>]) -> Option<String> {
+    let mut sum = whole(to, arguments.first()?)?;
+    for argument in arguments.get(1..summands(arguments))? {
+        sum = format!("add({sum}, {})", whole(to, argument)?);
     }
-    Some(expression)
+    Some(sum)
+}
+
+fn environment(to: &mut Translator<'_>, arguments: &[Vec<Piece>]) -> Option<String> {
+    let (variable, default) = (plain(arguments, 0), plain(arguments, 2));
+    let is_name = !variable.is_empty() && variable.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    if !is_name || default.contains(['}', '{', '$']) {
+        return None;
+    }
+    let text =
+        if default.is_empty() { format!("${{env.{variable}}}") } else { format!("${{env.{variable}:-{default}}}") };
+    Some(to.names.text(&variable.to_ascii_lowercase(), text, ""))
+}
+
+/// A text that is itself a template.
+fn template(to: &mut Translator<'_>, argument: &[Piece]) -> Option<String> {
+    let inner = match argument {
+        [Piece::Text(name)] if name_of(to, name).is_some() => name_of(to, name)?,
+        [Piece::Name(_)] => to.expression(argument),
+        _ => return None,
+    };
+    Some(format!("template({inner})"))
 }
 
 /// An argument that must be a whole number, if it can be one.
