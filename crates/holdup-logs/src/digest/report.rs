@@ -8,18 +8,19 @@ use serde::Serialize;
 
 use crate::digest::attribute::{QUERY_TIME, ROWS_EXAMINED, ROWS_SENT, Unit};
 use crate::digest::event::Position;
-use crate::digest::history::{EarlierFigures, HistoryReport};
 use crate::digest::measure::Measure;
 use crate::digest::run::Outcome;
 use crate::digest::shape::Shape;
 use crate::digest::tally::{Identity, Tally};
 use crate::digest::time::written;
 
+mod earlier;
 mod figures;
 mod order;
 mod rest;
 mod server;
 
+pub use earlier::{EarlierFigures, HistoryReport};
 pub use figures::{Figures, YesNo};
 pub use order::Order;
 pub use rest::RestReport;
