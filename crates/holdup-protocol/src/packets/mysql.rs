@@ -18,7 +18,7 @@ use self::parameters::Parameters;
 use self::response::{Expected, Meaning, Place, PreparePlace, ResponseState};
 use crate::packets::framing::{Framing, Head, Message, Step};
 use crate::packets::opaque::Opaque;
-use crate::packets::protocol::{Piece, Sinks};
+use crate::packets::piece::{Piece, Sinks};
 use crate::packets::statement::SentSql;
 use crate::packets::turn::{ClientIdentity, Kind, Outcome, Pending};
 
