@@ -242,6 +242,25 @@ impl Reading {
         (!parts.is_empty()).then(|| parts.join(", ") + &way_out)
     }
 
+    /// When each request is due, nanoseconds from the first, and the length of all: at the wanted speed,
+    /// and cut to the wanted length. `unit` is the resolution of the times.
+    fn schedule(&mut self, unit: u64, options: &Options) -> (Vec<u64>, u64) {
+        let mut times = offsets(&self.times, unit);
+        let mut length_ns = self.times.last().map_or(0, |last| last.abs_diff(self.times[0])) + unit;
+        if options.speed != 1.0 {
+            let scaled = |ns: u64| (ns as f64 / options.speed) as u64;
+            times.iter_mut().for_each(|t| *t = scaled(*t));
+            length_ns = scaled(length_ns);
+        }
+        if let Some(length) = options.length {
+            length_ns = length_ns.min(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
+            let kept = times.partition_point(|&t| t < length_ns);
+            times.truncate(kept);
+            self.which.truncate(kept);
+        }
+        (times, length_ns)
+    }
+
     /// Sorts `times` by time if they are out of order; lines of the same time keep their order.
     /// True if anything moved.
     fn sort(&mut self) -> bool {
@@ -321,19 +340,7 @@ fn read_from(reader: impl BufRead, file: &str, options: &Options) -> Result<Log,
             "{file}: its times are whole seconds; requests of the same second are spread evenly over it"
         ));
     }
-    let mut times = offsets(&reading.times, unit);
-    let mut length_ns = reading.times.last().map_or(0, |last| last.abs_diff(reading.times[0])) + unit;
-    if options.speed != 1.0 {
-        let scaled = |ns: u64| (ns as f64 / options.speed) as u64;
-        times.iter_mut().for_each(|t| *t = scaled(*t));
-        length_ns = scaled(length_ns);
-    }
-    if let Some(length) = options.length {
-        length_ns = length_ns.min(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
-        let kept = times.partition_point(|&t| t < length_ns);
-        times.truncate(kept);
-        reading.which.truncate(kept);
-    }
+    let (times, length_ns) = reading.schedule(unit, options);
     if length_ns > MAX_LENGTH_NS {
         return Err(unusable(
             "its first and last request are more than a year apart; does a line have a wrong date?".to_owned(),
