@@ -11,7 +11,7 @@ pub fn rule(root: &Path, name: &str) -> Result<()> {
     let stub = RULE.replace("NAME", checked(name)?);
     write(root, &format!("crates/holdup-diagnose/src/rules/{name}.rs"), &stub)?;
     println!("add to crates/holdup-diagnose/src/rules/mod.rs, where a request meets it:");
-    println!("    pub mod {name};\n    &{name}::RULE,        (in ALL)");
+    println!("    pub(crate) mod {name};\n    &{name}::RULE,        (in ALL)");
     println!("then write its texts, first of all, and run: cargo xtask docs");
     Ok(())
 }

@@ -10,6 +10,7 @@ mod record;
 mod sample;
 mod servers;
 mod trend;
+mod uses;
 
 use std::fs;
 use std::path::{Path, PathBuf};

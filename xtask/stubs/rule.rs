@@ -2,12 +2,12 @@
 
 use holdup_signals::Missing;
 
-use super::{Doc, Judge, Outcome, Rule};
+use super::{Doc, Judge, Occurs, Outcome, Rule};
 use crate::case::Case;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "NAME",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "",
         what: "",

@@ -2,20 +2,9 @@
 //! index. The catalogs are read once, for advice. holdup reads no row of a table and executes no
 //! statement.
 
-use holdup_sql::catalog::Table;
+use holdup_sql::catalog::{Table, Trial};
 
 use crate::{ProbeError, ReadError};
-
-/// The planner's cost of a statement without an index and with it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Trial {
-    /// Without the index, in the planner's unit.
-    pub cost_before: f64,
-    /// With the index.
-    pub cost_after: f64,
-    /// Whether the planner would use the index.
-    pub is_used: bool,
-}
 
 /// A server whose catalogs are read.
 pub enum Catalog {

@@ -7,7 +7,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::ReadError;
-use crate::proc::sockets::{self, LISTEN, Socket};
+use crate::proc::socket::{LISTEN, Socket};
+use crate::proc::sockets;
 use crate::proc::task::{self, Stat};
 use crate::proc::{Proc, Tree};
 use crate::prometheus;

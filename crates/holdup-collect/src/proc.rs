@@ -16,6 +16,7 @@ pub(crate) mod qdiscs;
 pub(crate) mod shared_census;
 pub mod sleeping;
 pub(crate) mod sock_diag;
+pub mod socket;
 pub mod sockets;
 pub mod task;
 pub(crate) mod thread_rows;

@@ -154,6 +154,24 @@ pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, Pro
     }
 }
 
+impl Process {
+    /// Why its usage cannot be read.
+    fn unreachable(&self, error: &ReadError) -> String {
+        if self.target.proc.path(Tree::Proc, &format!("{}/stat", self.target.pid)).exists() {
+            return format!("cannot be read: {error}");
+        }
+        "the process does not exist here (it ended, is in another container, or is hidden by hidepid)".to_owned()
+    }
+
+    /// Whether its connections are not in the lists of this process, which cover only the reader's own
+    /// network namespace.
+    fn is_in_another_network(&self) -> bool {
+        let Target { proc, pid } = &self.target;
+        let network = |of: &str| std::fs::read_link(proc.path(Tree::Proc, &format!("{of}/ns/net"))).ok();
+        network("self").zip(network(&pid.to_string())).is_some_and(|(own, its)| own != its)
+    }
+}
+
 impl Collector for Process {
     fn source(&self) -> String {
         self.source.clone()
@@ -163,13 +181,7 @@ impl Collector for Process {
         let mut batch = Batch::default();
         let source = self.source.clone();
         if let Err(error) = self.usage(&mut Out::new(&mut batch, &source)) {
-            let why = if self.target.proc.path(Tree::Proc, &format!("{}/stat", self.target.pid)).exists() {
-                format!("cannot be read: {error}")
-            } else {
-                "the process does not exist here (it ended, is in another container, or is hidden by hidepid)"
-                    .to_owned()
-            };
-            return Err(ProbeError::Unreachable { source_name: source, why });
+            return Err(ProbeError::Unreachable { source_name: source, why: self.unreachable(&error) });
         }
         let ptrace = "run holdup as the process' user or as root, or give it CAP_SYS_PTRACE: \
              setcap cap_sys_ptrace+ep \"$(command -v holdup)\"; a container with --cap-add SYS_PTRACE";
@@ -224,11 +236,7 @@ impl Collector for Process {
             let why = "delay accounting is off: waits for block I/O are not counted".to_owned();
             missing("block I/O delay", why, "sysctl kernel.task_delayacct=1, before the process starts");
         }
-        // Connection lists cover only the reader's own network namespace.
-        let network = |of: &str| std::fs::read_link(proc.path(Tree::Proc, &format!("{of}/ns/net"))).ok();
-        if let (Some(own), Some(its)) = (network("self"), network(&pid.to_string()))
-            && own != its
-        {
+        if self.is_in_another_network() {
             let why = "it runs in a separate network namespace: connections, round trips and queues of `host` are not those of this \
                        process";
             let enable = format!("run holdup in its network namespace: nsenter -t {pid} -n holdup …");

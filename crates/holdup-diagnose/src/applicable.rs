@@ -20,23 +20,8 @@ use crate::case::Case;
 use crate::chain;
 use crate::resources::database_path;
 use crate::resources::volume::level;
+use crate::rules::{self, Occurs};
 use crate::verdict::NotJudged;
-
-/// Causes that only MySQL, MariaDB and Percona Server can have.
-const OF_MYSQL: &[&str] = &["thread_pool_queue", "table_cache_small"];
-
-/// Causes that only PostgreSQL can have.
-const OF_POSTGRESQL: &[&str] = &["toast_rewrite", "autovacuum_pressure"];
-
-/// The cause that only an app with a runtime can have.
-const OF_RUNTIMES: &str = "runtime_pause";
-
-/// Rare causes that one source of their own shows: where that was not recorded, they lower no
-/// confidence.
-const RARE: &[&str] = &["process_stopped", "wait_in_app", "connection_per_request"];
-
-/// The cause that needs a network between the database and its clients.
-const OF_NETWORKS: &str = "network_delay";
 
 /// Phrases that ask for MySQL, and what they are for PostgreSQL. Longer ones first.
 const AS_POSTGRESQL: &[(&str, &str)] = &[
@@ -79,13 +64,12 @@ pub(crate) fn unseen(open: &[NotJudged], case: &Case<'_>) -> Vec<NotJudged> {
     let has_way = database_path::is_there(case);
     let is_volume = case.origin == Origin::Volume;
     let is_at_limit = is_volume && level::is_at_documented(case);
-    let is_suspect = |one: &&NotJudged| match one.cause.as_str() {
-        OF_RUNTIMES => has_runtime,
-        OF_NETWORKS => has_way,
-        cause if RARE.contains(&cause) => false,
-        cause if is_volume && !chain::acts_on_disks(cause) => false,
-        cause if is_at_limit && chain::is_demand(cause) => false,
-        _ => true,
+    let is_suspect = |one: &&NotJudged| match occurs(&one.cause) {
+        Occurs::InRuntimes => has_runtime,
+        Occurs::BetweenMachines => has_way,
+        Occurs::Rarely => false,
+        _ if is_volume && !chain::acts_on_disks(&one.cause) => false,
+        _ => !(is_at_limit && chain::is_demand(&one.cause)),
     };
     open.iter().filter(is_suspect).cloned().collect()
 }
@@ -94,6 +78,11 @@ pub(crate) fn unseen(open: &[NotJudged], case: &Case<'_>) -> Vec<NotJudged> {
 pub(crate) fn among(open: Vec<NotJudged>, recording: &Recording) -> Vec<NotJudged> {
     let watched = Watched::from_recording(recording);
     open.into_iter().filter(|one| watched.can_have(&one.cause)).collect()
+}
+
+/// Where `cause` occurs, by its rule.
+fn occurs(cause: &str) -> Occurs {
+    rules::by_cause(cause).map_or(Occurs::Anywhere, |rule| rule.occurs)
 }
 
 /// Kinds of database servers that were watched.
@@ -116,8 +105,8 @@ impl Watched {
     /// Whether `cause` can occur. If no database was watched, or both kinds were, any can.
     fn can_have(self, cause: &str) -> bool {
         match (self.mysql, self.postgresql) {
-            (true, false) => !OF_POSTGRESQL.contains(&cause),
-            (false, true) => !OF_MYSQL.contains(&cause),
+            (true, false) => occurs(cause) != Occurs::OnPostgresql,
+            (false, true) => occurs(cause) != Occurs::OnMysql,
             _ => true,
         }
     }
@@ -129,7 +118,6 @@ mod tests {
     use holdup_recording::manifest::Host;
 
     use super::*;
-    use crate::rules;
 
     #[test]
     fn what_is_watched_is_asked_for_with_its_own_command() {
@@ -176,9 +164,8 @@ mod tests {
         let watched = |mysql, postgresql| Watched { mysql, postgresql };
         assert!(!watched(true, false).can_have("toast_rewrite") && watched(true, false).can_have("table_cache_small"));
         assert!(!watched(false, true).can_have("table_cache_small") && watched(false, true).can_have("toast_rewrite"));
-        assert!(rules::by_cause(OF_RUNTIMES).is_some());
-        for cause in OF_MYSQL.iter().chain(OF_POSTGRESQL) {
-            assert!(rules::by_cause(cause).is_some(), "{cause}");
+        for rule in rules::ALL {
+            let cause = rule.cause;
             assert!(watched(false, false).can_have(cause) && watched(true, true).can_have(cause), "{cause}");
         }
     }

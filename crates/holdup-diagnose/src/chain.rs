@@ -47,7 +47,7 @@ mod mechanisms;
 
 use self::mechanisms::{
     BURST, CEILINGS, CONTRIBUTIONS, CPUS, Contribution, DEMANDS, DISKS, GENERATOR, IN_FRONT, LOAD, MECHANISMS,
-    Mechanism, OUTSIDE, OVERFLOW, QUEUES, SEEN_AS, SIZES, STANDING,
+    Mechanism, OUTSIDE, OVERFLOW, POOLS, QUEUES, SEEN_AS, SIZES, STANDING,
 };
 use crate::case::Case;
 use crate::resources::volume::demand;
@@ -94,6 +94,11 @@ pub(crate) fn is_outside(cause: &str) -> bool {
     OUTSIDE.contains(&cause)
 }
 
+/// Whether requests wait in line for what `cause` names, rather than being worked on by it.
+pub(crate) fn is_queue(cause: &str) -> bool {
+    QUEUES.contains(&cause)
+}
+
 /// Makes symptoms of the findings that follow from others and contributors of those that add to
 /// others, and returns the links of each. A finding that may follow from one of the `not_judged`
 /// causes becomes less certain.
@@ -115,7 +120,7 @@ pub(crate) fn link(found: &mut [(&'static Rule, RuleFinding)], not_judged: &[&st
         let changed = contributor(mechanism.consequence, found, of, least, &began);
         let Some(cause) = changed.or_else(|| nearest(mechanism, found, of, least, case)) else {
             doubt(&mut found[of].1, mechanism, not_judged);
-            if QUEUES.contains(&mechanism.consequence) && found[of].1.role == Role::Symptom {
+            if POOLS.contains(&mechanism.consequence) && found[of].1.role == Role::Symptom {
                 spread(found, of, least / BRINGS_ABOUT);
             }
             continue;
@@ -401,7 +406,7 @@ mod tests {
                 assert!(CONTRIBUTIONS[..=i].iter().all(|c| c.cause != *cause), "{cause} comes after what adds to it");
             }
         }
-        assert!(OUTSIDE.iter().all(|cause| known(cause)));
+        assert!(OUTSIDE.iter().chain(QUEUES).all(|cause| known(cause)));
         // Any cause may bring about an exhausted pool: only what stands in front of the app comes after it.
         let after = MECHANISMS.iter().rev().take_while(|m| m.consequence != "connection_pool_exhausted");
         assert!(

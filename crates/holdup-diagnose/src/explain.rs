@@ -1,8 +1,8 @@
 //! The causes that a verdict can name, as pages with the same sections. `holdup explain` and
 //! `docs/causes` show them.
 
-use crate::counters::judge::Part;
 use crate::counters::patterns::{self, Pattern};
+use crate::counters::votes::Part;
 
 use crate::rules::{self, Rule};
 

@@ -57,7 +57,8 @@ fn brief(number: f64) -> String {
 #[cfg(test)]
 mod tests {
     use holdup_recording::manifest::{Host, Manifest};
-    use holdup_recording::rows::{Sample, Tables};
+    use holdup_recording::rows::Sample;
+    use holdup_recording::tables::Tables;
     use holdup_recording::{Labels, Recording};
 
     use super::headline;

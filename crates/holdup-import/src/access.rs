@@ -21,7 +21,7 @@ use serde::Serialize;
 
 pub use entry::Entry;
 pub use format::Format;
-pub use names::{METHOD_NAMES, TARGET_NAMES};
+pub use names::{LINE_NAMES, METHOD_NAMES, MOMENT_NAMES, REQUEST_OBJECTS, TARGET_NAMES};
 pub use route::pattern;
 pub use timeline::{Family, Pairs, SLOTS_MAX, SeriesCount, SeriesId, Timeline};
 

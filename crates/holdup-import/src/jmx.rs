@@ -8,20 +8,21 @@ mod condition;
 mod element;
 mod expression;
 mod extractor;
-mod function;
 mod group;
 mod look;
 mod names;
+mod piece;
 mod sampler;
 mod schedule;
 mod threads;
 mod timer;
+mod variables;
 mod walk;
 
 use crate::note::{Kind, Notes};
 use crate::scenario::{Body, Scenario, Session, Step};
 use crate::target::{self, Origin};
-use crate::{Conversion, ImportError, Options, xml};
+use crate::{Conversion, ImportError, Options, used, xml};
 
 use element::Element;
 use group::Shape;
@@ -62,7 +63,7 @@ pub fn read(text: &str, file: &str, options: &Options) -> Result<Conversion, Imp
     let top = tops.iter().find(|e| e.class == "TestPlan").ok_or_else(|| wrong(1, "it has no TestPlan"))?;
     let base = options.base_url.as_deref().map(target::base).transpose().map_err(|why| ImportError::new("", 0, why))?;
     let mut notes = Notes::default();
-    let names = Names::gather(&tops, &mut notes);
+    let names = variables::gather(&tops, &mut notes);
     let mut plan = Plan {
         file,
         names,
@@ -177,7 +178,7 @@ impl Plan<'_> {
         let texts = scenario.vars.iter().filter(|var| !var.value.contains("${") || var.value.starts_with("${secret."));
         known.extend(texts.map(|var| var.name.clone()));
         scenario.hoist_headers(&known);
-        scenario.keep_used_vars();
+        used::keep_vars(scenario);
         scenario.slowest_to_thresholds();
         Ok(())
     }
@@ -203,7 +204,7 @@ impl Plan<'_> {
     /// Variables that are used, but whose source was left out: texts among `vars` that can get a
     /// value.
     fn fill_in(&mut self, scenario: &mut Scenario) {
-        let (used, set) = scenario.names();
+        let (used, set) = used::names(scenario);
         let mut lists = Vec::new();
         for (name, own, is_list) in self.names.variables() {
             let is_text = self.names.vars.iter().any(|var| var.name == own);

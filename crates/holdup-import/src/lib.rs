@@ -29,6 +29,7 @@ mod target;
 mod template;
 pub mod text;
 pub mod traces;
+mod used;
 mod write;
 mod xml;
 mod yaml;

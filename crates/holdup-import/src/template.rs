@@ -136,6 +136,13 @@ pub fn label(text: &str) -> String {
     words.join(" ").chars().take(120).collect()
 }
 
+/// Every word within a template in `text`.
+pub fn words(text: &str) -> HashSet<String> {
+    let inner = text.split("${").skip(1).map(|rest| rest.split('}').next().unwrap_or(rest));
+    let words = inner.flat_map(|t| t.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-')));
+    words.filter(|w| !w.is_empty()).map(str::to_owned).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

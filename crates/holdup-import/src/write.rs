@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::Source;
 use crate::load::length;
 use crate::note::{Kind, Note};
-use crate::scenario::{Body, Capture, Content, Load, Phase, Request, Scenario, Step};
+use crate::scenario::{Body, Capture, Content, Feeder, Load, Phase, Request, Scenario, Step, Var};
 use crate::yaml::{self, Yaml};
 
 /// Deepest JSON body that is written as YAML; deeper parts are texts.
@@ -102,28 +102,14 @@ fn top(scenario: &Scenario) -> Vec<(String, Yaml)> {
         top.push(entry("http", Yaml::Map(keys.collect()).short()));
     }
     if !scenario.vars.is_empty() {
-        let mut vars = Vec::new();
-        for var in &scenario.vars {
-            remark(&mut vars, &var.comment);
-            // A text all the same, but one that YAML reads as text without quotes.
-            let is_number = !var.value.is_empty() && var.value.bytes().all(|b| b.is_ascii_digit());
-            vars.push(entry(&var.name, if is_number { Yaml::plain(&var.value) } else { Yaml::text(&var.value) }));
-        }
-        top.push(entry("vars", Yaml::Map(vars)));
+        top.push(entry("vars", vars(&scenario.vars)));
     }
     if !scenario.secrets.is_empty() {
         let names = scenario.secrets.iter().map(Yaml::text);
         top.push(entry("secrets", Yaml::List(names.collect()).short()));
     }
     if !scenario.feeders.is_empty() {
-        let mut feeders = Vec::new();
-        for feeder in &scenario.feeders {
-            remark(&mut feeders, &feeder.comment);
-            let mut keys = vec![entry("csv", Yaml::text(&feeder.csv))];
-            keys.extend(feeder.at_end.map(|end| entry("at_end", Yaml::text(end))));
-            feeders.push(entry(&feeder.name, Yaml::Map(keys).short()));
-        }
-        top.push(entry("feeders", Yaml::Map(feeders)));
+        top.push(entry("feeders", feeders(&scenario.feeders)));
     }
     if !scenario.headers.is_empty() {
         top.push(entry("headers", Yaml::texts(&scenario.headers)));
@@ -261,6 +247,28 @@ fn phase(phase: Phase) -> Yaml {
         Phase::Pause(d) => vec![entry("pause", Yaml::plain(length(d)))],
     };
     Yaml::Map(keys).short()
+}
+
+fn vars(vars: &[Var]) -> Yaml {
+    let mut keys = Vec::new();
+    for var in vars {
+        remark(&mut keys, &var.comment);
+        // A text all the same, but one that YAML reads as text without quotes.
+        let is_number = !var.value.is_empty() && var.value.bytes().all(|b| b.is_ascii_digit());
+        keys.push(entry(&var.name, if is_number { Yaml::plain(&var.value) } else { Yaml::text(&var.value) }));
+    }
+    Yaml::Map(keys)
+}
+
+fn feeders(feeders: &[Feeder]) -> Yaml {
+    let mut all = Vec::new();
+    for feeder in feeders {
+        remark(&mut all, &feeder.comment);
+        let mut keys = vec![entry("csv", Yaml::text(&feeder.csv))];
+        keys.extend(feeder.at_end.map(|end| entry("at_end", Yaml::text(end))));
+        all.push(entry(&feeder.name, Yaml::Map(keys).short()));
+    }
+    Yaml::Map(all)
 }
 
 fn steps(all: &[Step]) -> Yaml {

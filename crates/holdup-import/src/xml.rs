@@ -2,7 +2,7 @@
 //! It is bounded: no DOCTYPE, and so only the five entities of XML itself, and limits on depth and
 //! number of elements.
 
-use quick_xml::events::{BytesStart, Event};
+use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 
 use crate::error::ImportError;
@@ -90,12 +90,7 @@ pub fn parse(text: &str, file: &str) -> Result<Element, ImportError> {
                 }
             }
             Event::GeneralRef(name) => {
-                let c = match name.resolve_char_ref().map_err(|e| wrong(format!("this is not XML: {e}")))? {
-                    Some(c) => c,
-                    None => predefined(&name.xml10_content()).ok_or_else(|| {
-                        wrong(format!("the entity &{}; is not one of XML's own", &*name.xml10_content()))
-                    })?,
-                };
+                let c = character(&name).map_err(wrong)?;
                 if let Some(inner) = open.last_mut() {
                     inner.text.push(c);
                 }
@@ -110,6 +105,15 @@ pub fn parse(text: &str, file: &str) -> Result<Element, ImportError> {
         return Err(ImportError::new(file, unfinished.line, why));
     }
     root.ok_or_else(|| ImportError::new(file, 1, "the file contains no XML"))
+}
+
+/// The character that a reference stands for.
+fn character(name: &BytesRef<'_>) -> Result<char, String> {
+    match name.resolve_char_ref().map_err(|e| format!("this is not XML: {e}"))? {
+        Some(c) => Ok(c),
+        None => predefined(&name.xml10_content())
+            .ok_or_else(|| format!("the entity &{}; is not one of XML's own", &*name.xml10_content())),
+    }
 }
 
 fn close(done: Element, open: &mut [Element], root: &mut Option<Element>) {

@@ -9,6 +9,7 @@
 //! holdup's recordings or rules, and it is not a model of a fast server.
 
 mod address;
+mod answer;
 mod blocking;
 #[cfg(test)]
 mod blocking_tests;

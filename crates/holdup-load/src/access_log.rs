@@ -22,7 +22,6 @@ use request::Request;
 
 pub use request::METHODS;
 
-use crate::scenario::Operation;
 use crate::schedule::Replay;
 
 /// Most lines that may be unreadable, as a share: above it, the file is in another format.
@@ -83,7 +82,20 @@ pub struct Log {
     /// requested speed.
     pub length: Duration,
     /// The groups of its requests, the most frequent first; empty if only the timing is replayed.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<LoggedOperation>,
+}
+
+/// Requests of a log that differ only in which row they are about.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoggedOperation {
+    /// Their name.
+    pub name: String,
+    /// Their method.
+    pub method: &'static str,
+    /// Path and query of one of them.
+    pub path: String,
+    /// How many they are, within the range of an operation's weight.
+    pub weight: u32,
 }
 
 /// Why a log can't be replayed.
@@ -230,6 +242,25 @@ impl Reading {
         (!parts.is_empty()).then(|| parts.join(", ") + &way_out)
     }
 
+    /// When each request is due, nanoseconds from the first, and the length of all: at the wanted speed,
+    /// and cut to the wanted length. `unit` is the resolution of the times.
+    fn schedule(&mut self, unit: u64, options: &Options) -> (Vec<u64>, u64) {
+        let mut times = offsets(&self.times, unit);
+        let mut length_ns = self.times.last().map_or(0, |last| last.abs_diff(self.times[0])) + unit;
+        if options.speed != 1.0 {
+            let scaled = |ns: u64| (ns as f64 / options.speed) as u64;
+            times.iter_mut().for_each(|t| *t = scaled(*t));
+            length_ns = scaled(length_ns);
+        }
+        if let Some(length) = options.length {
+            length_ns = length_ns.min(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
+            let kept = times.partition_point(|&t| t < length_ns);
+            times.truncate(kept);
+            self.which.truncate(kept);
+        }
+        (times, length_ns)
+    }
+
     /// Sorts `times` by time if they are out of order; lines of the same time keep their order.
     /// True if anything moved.
     fn sort(&mut self) -> bool {
@@ -309,19 +340,7 @@ fn read_from(reader: impl BufRead, file: &str, options: &Options) -> Result<Log,
             "{file}: its times are whole seconds; requests of the same second are spread evenly over it"
         ));
     }
-    let mut times = offsets(&reading.times, unit);
-    let mut length_ns = reading.times.last().map_or(0, |last| last.abs_diff(reading.times[0])) + unit;
-    if options.speed != 1.0 {
-        let scaled = |ns: u64| (ns as f64 / options.speed) as u64;
-        times.iter_mut().for_each(|t| *t = scaled(*t));
-        length_ns = scaled(length_ns);
-    }
-    if let Some(length) = options.length {
-        length_ns = length_ns.min(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
-        let kept = times.partition_point(|&t| t < length_ns);
-        times.truncate(kept);
-        reading.which.truncate(kept);
-    }
+    let (times, length_ns) = reading.schedule(unit, options);
     if length_ns > MAX_LENGTH_NS {
         return Err(unusable(
             "its first and last request are more than a year apart; does a line have a wrong date?".to_owned(),

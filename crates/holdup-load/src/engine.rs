@@ -43,7 +43,7 @@ use holdup_recording::writer::RowSink;
 use self::books::Books;
 use self::gather::{Gather, RunTotals};
 use self::plan::Plan;
-use self::run::played::{batches, read_ahead};
+use self::run::player::{batches, read_ahead};
 use self::run::{Loop, Task};
 use self::search::{PlayedSearch, SearchSetup};
 use self::target::CheckedTarget;

@@ -12,6 +12,7 @@ mod curve;
 mod exponential;
 mod groups;
 mod live;
+mod place;
 pub mod played;
 mod profiles;
 mod replay;

@@ -5,6 +5,7 @@
 mod capture;
 mod condition;
 mod context;
+pub mod encoding;
 mod failure;
 mod feeder;
 pub mod fill;
@@ -29,5 +30,6 @@ pub use holdup_recording::nearest::nearest;
 pub use names::{Names, Slot};
 pub use random::Random;
 pub use response::{Needs, Response};
+pub(crate) use template::expression_bytes;
 pub use template::{Template, TemplateError};
 pub use value::Value;

@@ -7,7 +7,8 @@ use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response};
 
-use crate::http::{Piece, Shared, is_gzip, receive};
+use crate::body::{Piece, is_gzip, receive};
+use crate::connections::Shared;
 use crate::refusal::Refusal;
 use crate::{Encoding, Malformed, Signal};
 

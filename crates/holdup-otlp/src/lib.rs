@@ -9,7 +9,11 @@
 #![forbid(unsafe_code)]
 
 mod attributes;
+#[cfg(feature = "receiver")]
+mod body;
 mod bounds;
+#[cfg(feature = "receiver")]
+mod connections;
 #[cfg(feature = "receiver")]
 mod grpc;
 #[cfg(feature = "receiver")]

@@ -5,7 +5,7 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,8 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use crate::bounds::Bounds;
-use crate::http::{Shared, answer};
+use crate::connections::Shared;
+use crate::http::answer;
 use crate::intake::{Intake, RefusedBodies};
 
 /// The first bytes of every HTTP/2 connection.
@@ -56,12 +57,7 @@ impl Receiver {
             });
             listeners.push(listener.map_err(|error| (*address, error))?);
         }
-        let shared = Arc::new(Shared {
-            intake: Intake::new(source, bounds),
-            pending: AtomicUsize::new(0),
-            connections: AtomicUsize::new(0),
-            has_panicked: AtomicBool::new(false),
-        });
+        let shared = Arc::new(Shared::new(Intake::new(source, bounds)));
         let (stop, stopped) = watch::channel(false);
         let bound = listeners.iter().map(|(address, _)| *address).collect();
         let of_thread = Arc::clone(&shared);

@@ -25,6 +25,7 @@ mod placeholders;
 mod postgres;
 mod prepared;
 mod rows;
+mod salted;
 mod session;
 mod statement;
 #[cfg(test)]

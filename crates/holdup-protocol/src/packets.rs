@@ -16,6 +16,7 @@ mod framing;
 mod mysql;
 mod opaque;
 pub mod packet;
+mod piece;
 mod postgres;
 mod protocol;
 mod statement;

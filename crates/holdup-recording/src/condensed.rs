@@ -9,7 +9,7 @@ mod grouped;
 mod series;
 mod totals;
 
-use crate::rows::Tables;
+use crate::rows::{Sample, Statement};
 pub use executions::{Execution, Executions};
 pub(crate) use files::{read_samples, read_statements};
 use series::SeriesMaker;
@@ -29,16 +29,16 @@ pub struct Condensed {
 }
 
 impl Condensed {
-    /// Condenses the rows of `tables`.
-    pub fn from_tables(tables: &Tables) -> Self {
+    /// Condenses rows.
+    pub(crate) fn from_rows(samples: &[Sample], statements: &[Statement]) -> Self {
         let mut series = SeriesMaker::default();
-        for row in &tables.samples.rows {
+        for row in samples {
             let key = (row.source.as_str(), row.metric.as_str(), &row.labels);
             series.push(key, row.observed_at, row.value);
         }
         let mut executions = executions::Maker::default();
         let mut totals = TotalsMaker::default();
-        for row in &tables.statements.rows {
+        for row in statements {
             match row.kind.as_str() {
                 "execution" => {
                     executions.push((row.digest.as_str(), row.digest_text.as_str()), row.observed_at, row.duration_ns);

@@ -6,7 +6,7 @@
 //! know where facts come from or what they mean. It has no async and imports none of our crates.
 //!
 //! - [`rows`]: the tables, a struct per table. All times are integer nanoseconds since the Unix
-//!   epoch.
+//!   epoch. [`tables`] holds all of them together.
 //! - [`manifest`]: what was recorded, when, on which machine, and what could not be read.
 //! - [`condensed`]: samples and statements without repetition, for judging.
 //! - [`metrics`]: every metric that samples may have.
@@ -38,7 +38,9 @@ pub mod reader;
 pub mod rows;
 pub mod secret;
 mod segment;
+mod stored;
 mod table;
+pub mod tables;
 mod text;
 mod threshold;
 pub mod words;
@@ -46,8 +48,9 @@ pub mod writer;
 
 pub use labels::Labels;
 pub use manifest::{Coverage, CoverageState, Manifest, Phase, RunState};
-pub use reader::{OpenError, Recording, Table};
-pub use rows::Batch;
+pub use reader::{OpenError, Recording};
+pub use stored::Table;
 pub use table::{Column, ColumnType, Row};
+pub use tables::Batch;
 pub use text::Text;
 pub use writer::{Limits, RecordError, Recorder};

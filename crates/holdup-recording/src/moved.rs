@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::rows::{Batch, Tables};
+use crate::tables::{Batch, Tables};
 use crate::writer::{RecordError, write_table};
 
 /// The tables, in the order of [`Tables`].
@@ -82,8 +82,9 @@ impl Batch {
 #[cfg(test)]
 mod tests {
     use crate::rows::{
-        Batch, Event, Exchange, Execution, Plan, Request, Sample, Session, Setting, Span, Stage, Statement, Thread,
+        Event, Exchange, Execution, Plan, Request, Sample, Session, Setting, Span, Stage, Statement, Thread,
     };
+    use crate::tables::Batch;
 
     #[test]
     fn every_time_moves_and_no_duration() {

@@ -25,9 +25,9 @@ use crate::folder::Folder;
 use crate::manifest::{MANIFEST, Manifest, RunState};
 use crate::metrics;
 use crate::priority::give_way;
-use crate::rows::merge_all;
 use crate::segment::{self, SEGMENTS, SegmentError};
 use crate::table::Row;
+use crate::tables::merge_all;
 
 /// How long rows are gathered. A crash may lose them and the segment being written: 2 s if writing
 /// takes at most half a second.

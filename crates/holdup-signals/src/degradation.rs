@@ -1,8 +1,6 @@
 //! The symptom: whether anything is wrong, since when, and by how much. This is what the rules have
 //! to explain.
 
-use std::collections::BTreeMap;
-
 use holdup_recording::objective::{Metric, State};
 
 use super::Window;
@@ -10,7 +8,7 @@ use super::client::{ClientView, Second};
 use super::distribution::Distribution;
 use super::episodes::{self, Episode};
 use super::objectives::Objective;
-use super::operations::Operation;
+use super::operations::{Operation, failures};
 use holdup_recording::words::{ms, thousands};
 
 /// Response time that counts as slow if the scenario has no objective. About a second is the limit
@@ -371,23 +369,6 @@ fn is_degraded(second: &Second, objectives: &[Objective], reference: Option<f64>
         Ok(Metric::Quantile(_) | Metric::Max) => second.quantile(1.0).is_some_and(|ms| ms >= t.below),
         Err(_) => false,
     })
-}
-
-/// `120 of 500 requests failed (100 connect_failed, 20 timeout)`.
-pub fn failures<'o>(operations: impl IntoIterator<Item = &'o Operation>) -> String {
-    let mut kinds: BTreeMap<&str, u64> = BTreeMap::new();
-    let mut all = 0;
-    for operation in operations {
-        all += operation.offered;
-        for (kind, count) in &operation.errors {
-            *kinds.entry(kind).or_default() += count;
-        }
-    }
-    let mut kinds: Vec<(&str, u64)> = kinds.into_iter().collect();
-    kinds.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
-    let bad: u64 = kinds.iter().map(|(_, n)| n).sum();
-    let named: Vec<String> = kinds.iter().map(|(kind, n)| format!("{} {kind}", thousands(*n as f64))).collect();
-    format!("{} of {} requests failed ({})", thousands(bad as f64), thousands(all as f64), named.join(", "))
 }
 
 #[cfg(test)]

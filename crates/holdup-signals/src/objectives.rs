@@ -13,9 +13,8 @@ use holdup_recording::objective::{Judgement, Metric, State, Stretch};
 use holdup_recording::rows::Request;
 
 use super::Window;
-use super::degradation::failures;
 use super::distribution::Distribution;
-use super::operations::Operation;
+use super::operations::{Operation, failures};
 use crate::demand::Demand;
 use holdup_recording::words::ms;
 

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use holdup_recording::rows::Request;
+use holdup_recording::words::thousands;
 use holdup_recording::{Recording, hlog};
 
 use super::Window;
@@ -148,6 +149,23 @@ impl Times {
         let (response_ms, service_ms, send_lag_ms) = (times("response")?, times("service")?, times("send_lag")?);
         (!response_ms.is_empty()).then_some(Self { response_ms, service_ms, send_lag_ms })
     }
+}
+
+/// `120 of 500 requests failed (100 connect_failed, 20 timeout)`.
+pub fn failures<'o>(operations: impl IntoIterator<Item = &'o Operation>) -> String {
+    let mut kinds: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut all = 0;
+    for operation in operations {
+        all += operation.offered;
+        for (kind, count) in &operation.errors {
+            *kinds.entry(kind).or_default() += count;
+        }
+    }
+    let mut kinds: Vec<(&str, u64)> = kinds.into_iter().collect();
+    kinds.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    let bad: u64 = kinds.iter().map(|(_, n)| n).sum();
+    let named: Vec<String> = kinds.iter().map(|(kind, n)| format!("{} {kind}", thousands(*n as f64))).collect();
+    format!("{} of {} requests failed ({})", thousands(bad as f64), thousands(all as f64), named.join(", "))
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 //! one length. Never compiled into holdup.
 
 use holdup_recording::manifest::{Host, LoadFacts, Manifest, Model, Phase, Threshold};
-use holdup_recording::rows::{Event, Request, Sample, Session, Setting, Statement, Tables, Thread};
+use holdup_recording::rows::{Event, Request, Sample, Session, Setting, Statement, Thread};
+use holdup_recording::tables::Tables;
 use holdup_recording::{Labels, Recording};
 
 use crate::Window;

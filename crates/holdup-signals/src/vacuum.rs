@@ -108,6 +108,14 @@ struct ReportedRun {
     pages: BTreeMap<i64, [f64; 3]>,
 }
 
+impl Run {
+    /// Before anything was seen of it.
+    fn new(table: String, toast_of: Option<String>, automatic: bool) -> Self {
+        let (done_ratio, pages_per_second, pages_left) = (None, 0.0, 0.0);
+        Self { table, toast_of, running_ratio: 0.0, automatic, done_ratio, pages_per_second, pages_left }
+    }
+}
+
 impl View<'_> {
     /// What vacuum did.
     ///
@@ -145,15 +153,8 @@ impl View<'_> {
                 by_progress += (read + removed) * PAGE_BYTES / self.window.seconds().max(1e-9);
             }
             let last = seen.last().map_or([0.0; 3], |(_, pages)| **pages);
-            let run = runs.entry(table.clone()).or_insert_with(|| Run {
-                table: table.clone(),
-                toast_of: of.toast_of.clone(),
-                running_ratio: 0.0,
-                automatic: of.automatic,
-                done_ratio: None,
-                pages_per_second: 0.0,
-                pages_left: 0.0,
-            });
+            let run =
+                runs.entry(table.clone()).or_insert_with(|| Run::new(table.clone(), of.toast_of.clone(), of.automatic));
             run.running_ratio = (run.running_ratio + seen.len() as f64 / instants.len().max(1) as f64).min(1.0);
             run.done_ratio = (last[0] > 0.0).then(|| (last[1] / last[0]).min(1.0));
             run.pages_per_second += went_through / (seen.len() as f64 * step).max(1e-9);
@@ -171,15 +172,8 @@ impl View<'_> {
                 Evidence::new("events", "labels", labels, self.window, "", "", "")
             });
             if !reported.keys().any(|(_, _, t)| *t == table) {
-                let run = runs.entry(table.clone()).or_insert_with(|| Run {
-                    toast_of: event.labels.get("toast_of").map(str::to_owned).or_else(|| self.toast_owner(&table)),
-                    table,
-                    running_ratio: 0.0,
-                    automatic: true,
-                    done_ratio: None,
-                    pages_per_second: 0.0,
-                    pages_left: 0.0,
-                });
+                let toast_of = || event.labels.get("toast_of").map(str::to_owned).or_else(|| self.toast_owner(&table));
+                let run = runs.entry(table.clone()).or_insert_with(|| Run::new(table.clone(), toast_of(), true));
                 run.running_ratio = (run.running_ratio + share).min(1.0);
             }
         }

@@ -11,7 +11,8 @@ use holdup_recording::condensed::{Condensed, Execution, Points};
 use holdup_recording::metrics;
 #[cfg(test)]
 use holdup_recording::rows::Sample;
-use holdup_recording::rows::{Request, Session, Tables};
+use holdup_recording::rows::{Request, Session};
+use holdup_recording::tables::Tables;
 use holdup_recording::{Labels, Recording};
 
 use super::stretches::{Stretches, added, pairs, within};
@@ -33,7 +34,7 @@ impl Index {
     /// Indexes `tables`.
     pub fn new(tables: &Tables) -> Self {
         Self {
-            condensed: tables.condensed.clone().unwrap_or_else(|| Arc::new(Condensed::from_tables(tables))),
+            condensed: tables.condensed.clone().unwrap_or_else(|| Arc::new(tables.condense())),
             sessions: Stretches::new(&tables.sessions.rows, |r| r.observed_at),
             requests: Stretches::new(&tables.requests.rows, |r| r.intended_at),
         }

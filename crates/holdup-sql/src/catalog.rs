@@ -25,6 +25,17 @@ pub struct Table {
     pub rows: Option<f64>,
 }
 
+/// The planner's cost of a statement without an index and with it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trial {
+    /// Without the index, in the planner's unit.
+    pub cost_before: f64,
+    /// With the index.
+    pub cost_after: f64,
+    /// Whether the planner would use the index.
+    pub is_used: bool,
+}
+
 impl Index {
     /// Builds a table's indexes from its indexed columns in order: the index's name, whether it is
     /// unique, the column.

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use holdup_logs::digest::history::EarlierCalls;
 use holdup_logs::digest::report::{Query, Report};
 use holdup_logs::digest::time::date_time;
+use holdup_recording::Batch;
 use holdup_recording::manifest::{Host, MANIFEST};
-use holdup_recording::rows::{Batch, Statement};
+use holdup_recording::rows::Statement;
 use holdup_recording::{Coverage, CoverageState, Manifest, Recorder, Recording, RunState};
 
 use crate::failure::Failure;

@@ -193,8 +193,9 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use holdup_diagnose::verdict::{Evidence, Finding, Role};
+    use holdup_recording::Batch;
     use holdup_recording::manifest::Host;
-    use holdup_recording::rows::{Batch, Plan as Row, Sample};
+    use holdup_recording::rows::{Plan as Row, Sample};
     use holdup_recording::{Labels, Manifest, Recorder, RunState};
     use holdup_signals::Window;
 

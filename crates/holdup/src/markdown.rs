@@ -25,7 +25,7 @@ pub fn comparison(c: &Comparison, all: bool) -> String {
     let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
     out.push_str(&line(&head));
     out.push_str(&line(&align.iter().map(|a| (*a).to_owned()).collect::<Vec<_>>()));
-    for row in c.rows.iter().filter(|row| all || tells(row)) {
+    for row in c.rows.iter().filter(|row| all || row.is_notable()) {
         let mut cells = vec![escape(&row.indicator)];
         for cell in &row.cells {
             cells.push(cell.value.map_or("-".to_owned(), |v| words::value(v, &row.unit)));
@@ -39,15 +39,6 @@ pub fn comparison(c: &Comparison, all: bool) -> String {
     }
     out.push('\n');
     out
-}
-
-/// Whether a row is worth its line: it is a headline figure, or it differs.
-pub fn tells(row: &Row) -> bool {
-    let differs = |cell: &Cell| {
-        let verdict = cell.against.as_ref().map(|a| a.verdict);
-        matches!(verdict, Some(Change::Better | Change::Worse | Change::Different))
-    };
-    row.is_headline || row.cells.iter().any(differs)
 }
 
 fn against(cell: &Cell, row: &Row) -> Option<[String; 2]> {

@@ -1,37 +1,38 @@
 //! Makes one recording from beginning to end: probe the sources, check the target, record, send the
 //! load, stop. All errors in the input are found before a file is written.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use holdup_collect::Collector;
 use holdup_collect::run as collectors;
 use holdup_collect::slow::SlowRequests;
 use holdup_collect::watch::{self, Options};
-use holdup_load::engine::{Engine, Outputs};
-use holdup_load::scenario::{RateOf, Scenario, WarmUp};
+use holdup_load::engine::{Engine, OperationSummary, Outputs, Summary};
+use holdup_load::scenario::{EndReason, RateOf, Scenario, WarmUp};
 use holdup_load::schedule::Share;
 use holdup_load::stats::{Live, Second};
-use holdup_recording::folder::Folder;
 use holdup_recording::hlog::Interval;
-use holdup_recording::manifest::{Host, LoadFacts, Threshold, Totals};
+use holdup_recording::manifest::{Aborted, Host, LoadFacts, Threshold, Totals};
+use holdup_recording::objective::Judgement;
 use holdup_recording::priority::give_way;
 use holdup_recording::reader::SEARCH;
 use holdup_recording::rows::Event;
-use holdup_recording::{
-    Batch, Coverage, CoverageState, Labels, Limits, Manifest, Recorder, Recording, RunState, clock, files, hlog,
-};
+use holdup_recording::{Batch, Coverage, Labels, Limits, Manifest, Recorder, Recording, RunState, clock, files, hlog};
 
 use crate::around;
 use crate::descriptors;
 use crate::ending;
 use crate::failure::Failure;
 use crate::objectives::Objectives;
-use crate::outputs::{self, Outputs as Ways};
+use crate::outputs::{self, Feed, Outputs as Ways};
 use crate::progress::{Moment, Progress};
+use crate::recorded::Recorded;
 use crate::replay::PlayedFacts;
 
 /// A recording to make.
@@ -58,51 +59,11 @@ pub struct Session<'a> {
     pub limits: Limits,
 }
 
-/// A recording that has just been made.
-pub struct Recorded {
-    /// The recording, as it is on disk.
-    pub recording: Recording,
-    /// Its directory, for further files.
-    pub folder: Arc<Folder>,
-    /// Whether it was stopped early.
-    pub interrupted: bool,
-    /// The reason the recording was cut off, e.g. a full disk.
-    pub trouble: Option<String>,
-    /// The failure that ended the load, as the scenario demands.
-    pub failed: Option<String>,
-    /// The outcome of a replay, if the load was one.
-    pub played: Option<PlayedFacts>,
-}
-
 /// How a load, or watching, ended.
 struct Ending {
     interrupted: bool,
     failed: Option<String>,
     played: Option<PlayedFacts>,
-}
-
-impl Recorded {
-    /// # Errors
-    /// If something other than the user cut the recording off, or reading a source broke down. The
-    /// earlier part is kept.
-    pub fn whole(&self) -> Result<(), Failure> {
-        let Some(trouble) = &self.trouble else { return unbroken(&self.recording.manifest) };
-        Err(Failure::Unusable(format!(
-            "the recording was cut off: {trouble}; the part in {} is kept, and a verdict covers only that",
-            self.recording.dir.display()
-        )))
-    }
-}
-
-/// Checks that every source was read to the end.
-fn unbroken(manifest: &Manifest) -> Result<(), Failure> {
-    let failed = manifest.coverage.iter().filter(|part| part.state == CoverageState::Failed);
-    let failed: Vec<String> =
-        failed.map(|part| format!("{}: {}", part.source, part.why.as_deref().unwrap_or("it failed"))).collect();
-    if failed.is_empty() {
-        return Ok(());
-    }
-    Err(Failure::Unusable(format!("{}; the other sources are complete", failed.join("; "))))
 }
 
 /// Everything a recording needs, checked and ready.
@@ -217,35 +178,19 @@ fn put_load_on(
     progress: &mut Progress,
     stop: &AtomicBool,
 ) -> Result<Ending, Failure> {
-    // The planned phases; the exact ones follow at the end. A recording that is cut off has these.
-    manifest.phases = engine.phases(clock::now_ns());
     let dir = recorder.folder().place();
-    if let Err(error) = manifest.write(&dir) {
-        progress.warn(&format!("the phases are not in the manifest yet: {error}"));
-    }
+    write_planned(engine, manifest, &dir, progress);
     let live = Live::default();
     let (sender, seconds) = mpsc::channel();
     // Set from outside and by an objective; the objective's result tells them apart.
     let end = Arc::new(AtomicBool::new(false));
-    let mut objectives = session.scenario.map(|scenario| Objectives::for_scenario(scenario, Arc::clone(&end)));
+    let objectives = session.scenario.map(|scenario| Objectives::for_scenario(scenario, Arc::clone(&end)));
     let (shown, moments) = mpsc::channel();
-    let mut feed = ways.begin();
+    let feed = ways.begin();
     if let Some(text) = ways.announcement() {
         progress.say(&text);
     }
-    let (written_to, started) = (dir.clone(), UNIX_EPOCH + Duration::from_nanos(clock::now_ns().unsigned_abs()));
-    let histograms = std::thread::spawn(move || {
-        give_way();
-        let mut seconds = seconds.into_iter().inspect(|second: &Second| {
-            feed.second(second);
-            objectives.iter_mut().for_each(|objectives| objectives.second(second));
-            let _ = shown.send(Moment::from_second(second));
-        });
-        let written = hlog::write(&written_to, started, seconds.by_ref().flat_map(intervals));
-        // A full disk ends the histograms; the other outputs go on.
-        seconds.for_each(drop);
-        (written, objectives.map(Objectives::finish).unwrap_or_default())
-    });
+    let kept = keep_seconds(seconds, feed, objectives, shown, dir.clone());
     let outputs = Outputs { rows: Some(recorder.sink()), seconds: Some(sender), live: live.clone() };
     let summary = std::thread::scope(|scope| {
         let load =
@@ -273,94 +218,119 @@ fn put_load_on(
     if let Some(trouble) = session.scenario.and_then(|scenario| around::tear_down(scenario, engine, progress)) {
         progress.say(&trouble);
     }
+    write_search(&summary, &dir, progress)?;
+    let (written, (judgements, aborted)) =
+        kept.join().map_err(|_| Failure::Unusable("writing histograms failed; please report this".to_owned()))?;
+    if let Err(error) = written {
+        progress.say(&format!("failed to write {}: {error}", hlog::HLOG));
+    }
+    refusals(&summary).for_each(|text| progress.say(&text));
+    let aborted = aborted.filter(|_| summary.interrupted);
+    recorder.sink().push(events(&summary, manifest.load.as_ref(), over.as_ref(), aborted.as_ref()));
+    if let Some(load) = &mut manifest.load {
+        load.generator_cpu_ratio = Some(summary.cpu_ratio);
+        load.totals = totals(&summary);
+        (load.objectives, load.aborted) = (judgements, aborted);
+    }
+    manifest.phases.clone_from(&summary.phases);
+    Ok(Ending {
+        interrupted: summary.interrupted,
+        played: PlayedFacts::from_summary(&summary),
+        failed: over.filter(|over| over.is_failure).map(|over| over.text),
+    })
+}
+
+/// Writes the planned phases; the exact ones follow at the end. A recording that is cut off has
+/// these.
+fn write_planned(engine: &Engine<'_>, manifest: &mut Manifest, dir: &Path, progress: &mut Progress) {
+    manifest.phases = engine.phases(clock::now_ns());
+    if let Err(error) = manifest.write(dir) {
+        progress.warn(&format!("the phases are not in the manifest yet: {error}"));
+    }
+}
+
+/// How writing the histograms ended, and the results of the objectives.
+type Kept = (io::Result<()>, (Vec<Judgement>, Option<Aborted>));
+
+/// Passes the seconds of a load to the histograms in `dir`, the outputs, the objectives and the live
+/// view, in a thread of its own.
+fn keep_seconds(
+    seconds: Receiver<Second>,
+    mut feed: Feed,
+    mut objectives: Option<Objectives>,
+    shown: Sender<Moment>,
+    dir: PathBuf,
+) -> JoinHandle<Kept> {
+    let started = UNIX_EPOCH + Duration::from_nanos(clock::now_ns().unsigned_abs());
+    std::thread::spawn(move || {
+        give_way();
+        let mut seconds = seconds.into_iter().inspect(|second: &Second| {
+            feed.second(second);
+            objectives.iter_mut().for_each(|objectives| objectives.second(second));
+            let _ = shown.send(Moment::from_second(second));
+        });
+        let written = hlog::write(&dir, started, seconds.by_ref().flat_map(intervals));
+        // A full disk ends the histograms; the other outputs go on.
+        seconds.for_each(drop);
+        (written, objectives.map(Objectives::finish).unwrap_or_default())
+    })
+}
+
+/// Writes what a search played beside the tables, if the load was one.
+fn write_search(summary: &Summary, dir: &Path, progress: &mut Progress) -> Result<(), Failure> {
     if let Some(search) = &summary.search {
         let text = serde_json::to_string(search).map_err(Failure::unusable)?;
         if let Err(error) = files::replace(&dir.join(SEARCH), text.as_bytes()) {
             progress.say(&format!("failed to write {SEARCH}: {error}"));
         }
     }
-    let (written, (judgements, aborted)) =
-        histograms.join().map_err(|_| Failure::Unusable("writing histograms failed; please report this".to_owned()))?;
-    if let Err(error) = written {
-        progress.say(&format!("failed to write {}: {error}", hlog::HLOG));
-    }
-    let mut events = Batch::default();
-    for phase in &summary.phases {
-        events.events.push(Event {
-            observed_at: phase.from,
-            source: "holdup".to_owned(),
-            kind: "phase".to_owned(),
-            text: phase.name.clone(),
-            labels: Labels::none(),
-        });
-    }
+    Ok(())
+}
+
+/// The first message of the database for each kind of failure, which the counts do not include.
+fn refusals(summary: &Summary) -> impl Iterator<Item = String> {
+    let all = summary.refusals.iter();
+    all.map(|(operation, outcome, said)| format!("{operation}: {outcome}: first message of the database: {said}"))
+}
+
+/// What happened to the load.
+fn events(summary: &Summary, load: Option<&LoadFacts>, over: Option<&EndReason>, aborted: Option<&Aborted>) -> Batch {
+    let mut events: Vec<Event> =
+        summary.phases.iter().map(|phase| event(phase.from, "phase", phase.name.clone())).collect();
     if let Some(length) = summary.connected_in {
-        let connections = manifest.load.as_ref().map_or(0, |l| l.connections);
-        events.events.push(Event {
-            observed_at: summary.started_at,
-            source: "holdup".to_owned(),
-            kind: "connected".to_owned(),
-            text: format!("connections for {connections} requests in flight opened in {:.3} s", length.as_secs_f64()),
-            labels: Labels::none(),
-        });
+        let connections = load.map_or(0, |l| l.connections);
+        let text = format!("connections for {connections} requests in flight opened in {:.3} s", length.as_secs_f64());
+        events.push(event(summary.started_at, "connected", text));
     }
-    if let Some(over) = &over {
-        events.append(ended(summary.ended_at, &format!("the load ended early: {}", over.text)));
+    if let Some(over) = over {
+        events.push(event(summary.ended_at, "ended", format!("the load ended early: {}", over.text)));
     }
-    for (operation, outcome, said) in &summary.refusals {
-        // A failure count does not include what the database said, so the text is added here.
-        let text = format!("{operation}: {outcome}: first message of the database: {said}");
-        progress.say(&text);
-        events.events.push(Event {
-            observed_at: summary.ended_at,
-            source: "holdup".to_owned(),
-            kind: "refused".to_owned(),
-            text,
-            labels: Labels::none(),
-        });
+    events.extend(refusals(summary).map(|text| event(summary.ended_at, "refused", text)));
+    if let Some(aborted) = aborted {
+        let text = format!("the load ended early because of {}", aborted.text);
+        events.push(event(aborted.at, "aborted", text));
     }
-    let aborted = aborted.filter(|_| summary.interrupted);
-    events.events.extend(aborted.iter().map(|aborted| Event {
-        observed_at: aborted.at,
-        source: "holdup".to_owned(),
-        kind: "aborted".to_owned(),
-        text: format!("the load ended early because of {}", aborted.text),
-        labels: Labels::none(),
-    }));
-    recorder.sink().push(events);
-    let played = PlayedFacts::from_summary(&summary);
-    manifest.phases = summary.phases;
-    if let Some(load) = &mut manifest.load {
-        load.generator_cpu_ratio = Some(summary.cpu_ratio);
-        (load.objectives, load.aborted) = (judgements, aborted);
-        load.totals = summary
-            .operations
-            .iter()
-            .map(|o| Totals {
-                operation: o.operation.clone(),
-                offered: o.offered,
-                completed: o.completed,
-                errors: o.failures.clone(),
-            })
-            .collect();
-    }
-    Ok(Ending {
-        interrupted: summary.interrupted,
-        played,
-        failed: over.filter(|over| over.is_failure).map(|over| over.text),
-    })
+    Batch { events, ..Batch::default() }
+}
+
+/// Counts of the whole load, by operation.
+fn totals(summary: &Summary) -> Vec<Totals> {
+    let total = |o: &OperationSummary| Totals {
+        operation: o.operation.clone(),
+        offered: o.offered,
+        completed: o.completed,
+        errors: o.failures.clone(),
+    };
+    summary.operations.iter().map(total).collect()
+}
+
+fn event(observed_at: i64, kind: &str, text: String) -> Event {
+    Event { observed_at, source: "holdup".to_owned(), kind: kind.to_owned(), text, labels: Labels::none() }
 }
 
 /// The event of an early end, with its reason.
 fn ended(at: i64, why: &str) -> Batch {
-    let event = Event {
-        observed_at: at,
-        source: "holdup".to_owned(),
-        kind: "ended".to_owned(),
-        text: why.to_owned(),
-        labels: Labels::none(),
-    };
-    Batch { events: vec![event], ..Batch::default() }
+    Batch { events: vec![event(at, "ended", why.to_owned())], ..Batch::default() }
 }
 
 /// The histograms of one second, as in `latency.hlog`.
@@ -469,16 +439,5 @@ mod tests {
         let series = &tables.condensed.as_ref().unwrap().series;
         assert!(series.by_metric.contains_key("system_cpu_time_seconds_total"), "{:?}", series.sources);
         assert!(recorded.whole().is_ok() && !recorded.interrupted);
-    }
-
-    #[test]
-    fn a_source_that_failed_is_in_the_exit_code() {
-        let mut manifest = Manifest::starting("x", 0, Host::default());
-        manifest.coverage = ["host", "otlp"].map(|source| Coverage::with_parts(source, vec![]).remove(0)).into();
-        assert!(unbroken(&manifest).is_ok());
-        (manifest.coverage[1].state, manifest.coverage[1].why) =
-            (CoverageState::Failed, Some("it panicked".to_owned()));
-        let Err(Failure::Unusable(said)) = unbroken(&manifest) else { panic!("exit code 2") };
-        assert!(said.starts_with("otlp: it panicked; "), "{said}");
     }
 }

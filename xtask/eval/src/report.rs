@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::io::{ErrorKind, Write as _};
 
 use anyhow::Result;
-use holdup_diagnose::counters::judge::{Part, Ranking};
+use holdup_diagnose::counters::judge::Ranking;
+use holdup_diagnose::counters::votes::Part;
 use serde_json::{Value, json};
 
 use crate::frozen;

@@ -8,9 +8,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
-use super::judge::{Size, Uses};
 use super::sample::Sample;
 use super::trend::Trend;
+use super::uses::{Size, Uses};
 
 const MIB: f64 = 1_048_576.0;
 

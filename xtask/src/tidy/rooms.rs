@@ -1,4 +1,4 @@
-//! How large a room may be, and which rooms stand in a circle: files, functions, and the modules of one crate.
+//! How large a room may be, and which rooms stand in a circle: files, functions, and modules.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -61,37 +61,106 @@ pub fn long_functions(source: &Source) -> usize {
     lines.iter().enumerate().filter(|(_, line)| begins(line)).map(length).filter(|lines| *lines > FUNCTION).count()
 }
 
-/// For each crate how many of its modules stand in circles of imports: modules are the files and folders right in `src`.
+/// The modules that each module imports.
+type Imports<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
+
+/// For each folder of modules how many of them stand in circles of imports: modules are its files and folders. A crate's `src`
+/// goes by the crate's name. The module that a folder belongs to is no part of it: it may use what it consists of, and be used.
 pub fn circles(sources: &[Source]) -> BTreeMap<String, usize> {
-    let mut crates: BTreeMap<&str, BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
-    for source in sources.iter().filter(|source| is_product(&source.path)) {
-        let Some((name, path)) = source.path.split_once("/src/") else { continue };
-        let module = path.split('/').next().unwrap_or_default().trim_end_matches(".rs");
-        if ["lib", "main", "bin"].contains(&module) {
-            continue;
-        }
-        let code = without_tests(source).lines().filter(|line| !line.trim_start().starts_with("//"));
-        let imports = crates.entry(name).or_default().entry(module).or_default();
-        imports.extend(code.flat_map(imported).filter(|other| *other != module));
+    let code = |source: &Source| without_comments(without_tests(source));
+    let files = sources.iter().filter(|source| is_product(&source.path));
+    let files: Vec<_> = files.filter_map(|source| Some((module(&source.path)?, code(source)))).collect();
+    let mut modules: BTreeSet<(&str, &[&str])> = BTreeSet::new();
+    for ((name, module), _) in &files {
+        modules.extend((1..=module.len()).map(|length| (*name, &module[..length])));
     }
-    let count = |(name, modules): (&str, BTreeMap<&str, BTreeSet<&str>>)| {
+    let mut folders: BTreeMap<(&str, &[&str]), Imports<'_>> = BTreeMap::new();
+    for ((name, module), code) in &files {
+        for path in named(code, module) {
+            let is_module = |length: &usize| modules.contains(&(*name, &path[..*length]));
+            let Some(length) = (1..=path.len()).rev().find(is_module) else { continue };
+            let other = &path[..length];
+            let common = module.iter().zip(other).take_while(|(own, other)| own == other).count();
+            if let (Some(from), Some(to)) = (module.get(common), other.get(common)) {
+                folders.entry((name, &module[..common])).or_default().entry(from).or_default().insert(to);
+            }
+        }
+    }
+    let count = |((name, folder), modules): ((&str, &[&str]), Imports<'_>)| {
         let circling = modules.keys().filter(|module| reaches(&modules, module)).count();
-        (circling > 0).then(|| (name.to_owned(), circling))
+        let place = if folder.is_empty() { name.to_owned() } else { format!("{name}/src/{}", folder.join("/")) };
+        (circling > 0).then_some((place, circling))
     };
-    crates.into_iter().filter_map(count).collect()
+    folders.into_iter().filter_map(count).collect()
 }
 
-/// The modules of its own crate that a line names.
-fn imported(line: &str) -> impl Iterator<Item = &str> {
-    let word = |text: &str| text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
-    line.split("crate::").skip(1).flat_map(move |rest| match rest.strip_prefix('{') {
-        Some(list) => list.split(',').map(str::trim).map(|name| &name[..word(name)]).collect::<Vec<_>>(),
-        None => vec![&rest[..word(rest)]],
-    })
+fn without_comments(code: &str) -> String {
+    let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
+/// The crate of a file, and the path of its module there; none for a program of its own.
+fn module(path: &str) -> Option<(&str, Vec<&str>)> {
+    let (name, within) = path.split_once("/src/")?;
+    let mut parts: Vec<&str> = within.strip_suffix(".rs")?.split('/').collect();
+    if parts[0] == "bin" {
+        return None;
+    }
+    if parts.last() == Some(&"mod") || matches!(parts[..], ["lib" | "main"]) {
+        parts.pop();
+    }
+    Some((name, parts))
+}
+
+/// The paths that the code of `module` names from the root of its crate or from itself, each from the root.
+fn named<'a>(code: &'a str, module: &[&'a str]) -> Vec<Vec<&'a str>> {
+    let mut all = Vec::new();
+    let mut rest = code;
+    while let Some(at) = ["crate::", "super::", "self::"].iter().filter_map(|start| rest.find(start)).min() {
+        let is_path = !rest[..at].ends_with(|c: char| c.is_alphanumeric() || "_:$".contains(c));
+        rest = &rest[at..];
+        let mut base = if rest.starts_with("crate::") { Vec::new() } else { module.to_vec() };
+        while let Some(above) = rest.strip_prefix("super::") {
+            base.pop();
+            rest = above;
+        }
+        rest = rest.strip_prefix("crate::").or_else(|| rest.strip_prefix("self::")).unwrap_or(rest);
+        if is_path {
+            all.extend(tree(&mut rest).into_iter().map(|path| [base.as_slice(), &path].concat()));
+        }
+    }
+    all
+}
+
+/// The paths of the tree of imports that `rest` begins with, which it then is behind: `a::{b, c::d}` are two.
+fn tree<'a>(rest: &mut &'a str) -> Vec<Vec<&'a str>> {
+    let mut all = Vec::new();
+    if let Some(list) = rest.strip_prefix('{') {
+        *rest = list;
+        while !rest.is_empty() {
+            *rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == ',');
+            if let Some(after) = rest.strip_prefix('}') {
+                *rest = after;
+                break;
+            }
+            let before = rest.len();
+            all.extend(tree(rest));
+            // Another name for it, or what is not a path.
+            let end = rest.find([',', '}', '{']).unwrap_or(rest.len());
+            *rest = &rest[if before == rest.len() { end.max(1) } else { end }..];
+        }
+        return all;
+    }
+    let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+    let (name, after) = rest.split_at(end);
+    *rest = after;
+    let Some(below) = after.strip_prefix("::").filter(|_| end > 0) else { return vec![vec![name]] };
+    *rest = below;
+    tree(rest).into_iter().map(|path| [&[name], path.as_slice()].concat()).collect()
 }
 
 /// Whether a module imports itself by way of others.
-fn reaches(modules: &BTreeMap<&str, BTreeSet<&str>>, module: &str) -> bool {
+fn reaches(modules: &Imports<'_>, module: &str) -> bool {
     let mut seen = BTreeSet::new();
     let mut open = vec![module];
     while let Some(at) = open.pop() {
@@ -166,18 +235,48 @@ mod tests {
         assert_eq!((count(FUNCTION - 2), count(FUNCTION - 1)), (0, 1));
     }
 
+    fn circling(files: &[(&str, &str)]) -> Vec<(String, usize)> {
+        let files: Vec<Source> = files.iter().map(|(path, text)| source(path, text)).collect();
+        circles(&files).into_iter().collect()
+    }
+
     #[test]
     fn modules_in_a_circle_are_counted() {
         let house = |last: &str| {
-            let files = [
-                source("crates/a/src/one.rs", "use crate::{two, three::Three};\n"),
-                source("crates/a/src/two/deep.rs", "// crate::one\nuse crate::three::Three;\n"),
-                source("crates/a/src/three.rs", last),
-            ];
-            circles(&files)
+            circling(&[
+                ("crates/a/src/one.rs", "use crate::{two, three::Three};\n"),
+                ("crates/a/src/two/deep.rs", "// crate::one\nuse crate::three::Three;\n"),
+                ("crates/a/src/three.rs", last),
+            ])
         };
         assert!(house("#[cfg(test)]\nmod tests {\n    use crate::one;\n}\n").is_empty());
-        assert_eq!(house("use crate::two;\n"), BTreeMap::from([("crates/a".to_owned(), 2)]));
+        assert!(house("use crate::Two;\nfn f() { $crate::two::x(); other_crate::two::x() }\n").is_empty());
+        let circle = [("crates/a".to_owned(), 2)];
+        assert_eq!(house("use crate::two;\n"), circle);
+        assert_eq!(house("fn f() { crate::two::deep::g() }\n"), circle);
+        assert_eq!(house("use super::two::Two;\n"), circle);
+        assert_eq!(
+            house("use crate::{\n    one as uno,\n    four::{x, y},\n    Two as T,\n};\n")[0].1,
+            3,
+            "all of them"
+        );
+        assert_eq!(house("use crate::{\n    four::{x, y as z},\n    two::Two,\n};\n"), circle);
+    }
+
+    #[test]
+    fn modules_of_a_folder_in_a_circle_are_counted_there() {
+        let house = |deep: &str, child: &str| {
+            circling(&[
+                ("crates/a/src/two.rs", "use crate::two::deep::Deep;\n"),
+                ("crates/a/src/two/deep.rs", deep),
+                ("crates/a/src/two/other/mod.rs", "use super::deep;\n"),
+                ("crates/a/src/two/other/child.rs", child),
+            ])
+        };
+        assert!(house("use super::Two;\n", "use super::Other;\n").is_empty());
+        let circle = [("crates/a/src/two".to_owned(), 2)];
+        assert_eq!(house("use super::other;\n", ""), circle);
+        assert_eq!(house("use self::x;\nuse crate::two::other::child::Child;\n", "use super::super::deep;\n"), circle);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use holdup_recording::metrics::Metric;
 use holdup_recording::{Labels, metrics};
 
 use crate::proc::sock_diag::Connection;
-use crate::proc::sockets::ESTABLISHED;
+use crate::proc::socket::ESTABLISHED;
 use crate::reading::Out;
 
 /// Largest number of ports for each side: those with the most connections.
@@ -107,7 +107,7 @@ mod tests {
 
     use super::*;
     use crate::proc::sock_diag::Info;
-    use crate::proc::sockets::{CLOSE_WAIT, Socket};
+    use crate::proc::socket::{CLOSE_WAIT, Socket};
 
     fn connection(port: u16, peer_port: u16, receive_queue: u32, round_trip_us: u32) -> Connection {
         let inode = u64::from(port) << 16 | u64::from(peer_port);

@@ -14,7 +14,8 @@ use holdup_recording::{Coverage, CoverageState, Labels, metrics};
 use super::{Reader, connections, part};
 use crate::ReadError;
 use crate::proc::sock_diag::{self, Connection};
-use crate::proc::sockets::{self, CLOSE_WAIT, ESTABLISHED, LISTEN};
+use crate::proc::socket::{CLOSE_WAIT, ESTABLISHED, LISTEN};
+use crate::proc::sockets;
 use crate::reading::Out;
 
 #[derive(Default)]

@@ -16,8 +16,9 @@ use holdup_recording::{Batch, Labels, clock};
 
 use super::address::Address;
 use super::execution::{self, COLUMNS, Execution, STATEMENTS, Timer, picoseconds};
+use super::failure::Failure;
 use super::recorded::{REMEMBERED_NS, RecordedExecutions};
-use super::server::{Failure, OwnDigests, Server};
+use super::server::{OwnDigests, Server};
 use crate::connections::Connections;
 use crate::own_thread::OwnThread;
 use crate::slow::{Reader, SlowRequest, SlowRequests};

@@ -3,7 +3,8 @@
 use holdup_sql::catalog::{Index, Table};
 
 use super::address::Address;
-use super::server::{Columns, Failure, OwnDigests, Server};
+use super::failure::Failure;
+use super::server::{Columns, OwnDigests, Server};
 use crate::connections::Connections;
 use crate::{ProbeError, ReadError};
 

@@ -9,7 +9,8 @@ use holdup_sql::{Dialect, digest_of_text, digest_text, trace_id};
 use mysql::Row;
 
 use super::ReadWindow;
-use super::server::{Columns, Failure, MARKER, Server};
+use super::failure::Failure;
+use super::server::{Columns, MARKER, Server};
 
 /// The columns that [`Execution::from_row`] reads, in order. Both `NO_INDEX` flags mean that a table was
 /// read without a (good) index.

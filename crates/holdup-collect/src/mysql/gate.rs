@@ -8,7 +8,8 @@
 use std::collections::BTreeSet;
 
 use super::catalog::literal;
-use super::server::{Columns, Failure, Server};
+use super::failure::Failure;
+use super::server::{Columns, Server};
 use crate::plans::allowed::AllowedStatement;
 
 /// Engines that read only their own files.

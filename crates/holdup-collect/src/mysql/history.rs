@@ -10,9 +10,22 @@ use holdup_recording::{Batch, Labels, metrics};
 
 use super::ReadWindow;
 use super::execution::{self, COLUMNS, Execution, STATEMENTS, Timer, picoseconds};
-use super::probe::History;
+use super::failure::Failure;
 use super::recorded::RecordedExecutions;
-use super::server::{Columns, Failure, Server};
+use super::server::{Columns, Server};
+
+/// Where the server keeps executions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct History {
+    /// The table's name.
+    pub(super) table: &'static str,
+    /// Rows it holds, in total or per connection.
+    pub(super) size: usize,
+    /// Whether `size` counts per connection.
+    pub(super) per_connection: bool,
+    /// The table of the executions' stages, if they are on.
+    pub(super) stages: Option<&'static str>,
+}
 
 /// Approximate number of executions per read. From more than that a sample is taken, so that
 /// watching a busy server stays cheap.

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::server::{Columns, Failure, Server};
-use super::sessions::INFO_BYTES;
+use super::failure::Failure;
+use super::server::{Columns, INFO_BYTES, Server};
 use super::versions::Topic;
 
 /// Largest number of holders whose statement is looked up.

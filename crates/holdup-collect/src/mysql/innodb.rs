@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use holdup_recording::{Batch, Labels, metrics};
 
 use super::ReadWindow;
-use super::server::{Columns, Failure, Server};
+use super::failure::Failure;
+use super::server::{Columns, Server};
 use super::versions::Topic;
 
 /// `SHOW ENGINE INNODB STATUS` lists all transactions, so it is read once in this many samples.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use mysql::{Conn, OptsBuilder, SslOpts};
 
 use super::address::{Address, Tls};
-use super::server::{ANSWER_BYTES, Failure, PATIENCE};
+use super::failure::{ANSWER_BYTES, Failure, PATIENCE};
 use crate::connections::{DEAD_AFTER_S, PROBED_EVERY_S, Slot};
 
 /// Extra time for the login, beyond that for the connection.

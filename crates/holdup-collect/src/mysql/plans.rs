@@ -9,8 +9,9 @@ use holdup_recording::rows::Plan;
 use holdup_recording::{Batch, Coverage, CoverageState, clock};
 use holdup_sql::{Dialect, digest_of_text, digest_text, trace_id};
 
+use super::failure::Failure;
 use super::gate;
-use super::server::{Columns, Failure, MARKER, Server};
+use super::server::{Columns, MARKER, Server};
 use super::sessions::Texts;
 use crate::plans::allowed::{self, AllowedStatement};
 use crate::plans::pace::Pace;

@@ -7,7 +7,8 @@ use holdup_recording::metrics::Metric;
 use holdup_recording::{Batch, Labels, metrics};
 
 use super::ReadWindow;
-use super::server::{Columns, Failure, Server};
+use super::failure::Failure;
+use super::server::{Columns, Server};
 
 /// Nanoseconds waited, by the connection id in the queue.
 pub(super) type Queued = HashMap<i64, i64>;

@@ -5,25 +5,14 @@ use holdup_recording::{Coverage, CoverageState};
 
 use super::address::Address;
 use super::capture::HistoryTables;
-use super::history::MOST;
+use super::failure::Failure;
+use super::history::{History, MOST};
 use super::plans;
-use super::server::{Columns, Failure, Flavour, Server};
+use super::release::Flavour;
+use super::server::{Columns, Server};
 use super::sessions::Holders;
 use super::slow_log;
 use super::versions::Topic;
-
-/// Where the server keeps executions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct History {
-    /// The table's name.
-    pub(super) table: &'static str,
-    /// Rows it holds, in total or per connection.
-    pub(super) size: usize,
-    /// Whether `size` counts per connection.
-    pub(super) per_connection: bool,
-    /// The table of the executions' stages, if they are on.
-    pub(super) stages: Option<&'static str>,
-}
 
 /// The readable parts.
 #[derive(Clone, Copy, Debug, Default)]
@@ -97,18 +86,7 @@ pub(super) fn find(server: &Server, address: &Address, source: &str) -> Result<P
     let mut parts =
         Parts { sessions: has_process, process: has_process, locks: locks == Access::Granted, ..Parts::default() };
     let pool = pool(server, source, has_process.then_some(()).ok_or(process_grant), &mut parts);
-    let schema = match schema {
-        _ if !schema_on => Err((
-            "performance_schema is OFF".to_owned(),
-            "put performance_schema=ON under [mysqld] in the server's option file and restart it".to_owned(),
-        )),
-        Access::Granted => Ok(()),
-        Access::Denied => Err((format!("the account {account} lacks SELECT on performance_schema"), schema_grant)),
-        Access::Broken(words) => {
-            let upgrade = if server.release.is_mariadb() { "mariadb-upgrade" } else { "mysql_upgrade" };
-            Err((format!("performance_schema cannot be read: {words}"), format!("run {upgrade} on the server")))
-        }
-    };
+    let schema = if schema_on { readable(server, schema, &account, schema_grant) } else { Err(schema_off()) };
     let of_schema = match schema {
         Err((why, enable)) => {
             let absent = |part| Coverage {
@@ -132,6 +110,26 @@ pub(super) fn find(server: &Server, address: &Address, source: &str) -> Result<P
     coverage.push(plans);
     coverage.extend(replication(server, source, &account, &mut parts)?);
     Ok(ProbeResult { parts, coverage, missing })
+}
+
+/// Why performance_schema is missing, and what would give it.
+fn schema_off() -> (String, String) {
+    (
+        "performance_schema is OFF".to_owned(),
+        "put performance_schema=ON under [mysqld] in the server's option file and restart it".to_owned(),
+    )
+}
+
+/// Why performance_schema cannot be read, and what would make it readable.
+fn readable(server: &Server, access: Access, account: &str, grant: String) -> Result<(), (String, String)> {
+    match access {
+        Access::Granted => Ok(()),
+        Access::Denied => Err((format!("the account {account} lacks SELECT on performance_schema"), grant)),
+        Access::Broken(words) => {
+            let upgrade = if server.release.is_mariadb() { "mariadb-upgrade" } else { "mysql_upgrade" };
+            Err((format!("performance_schema cannot be read: {words}"), format!("run {upgrade} on the server")))
+        }
+    }
 }
 
 const POOL: &str = " thread pool";

@@ -2,7 +2,7 @@
 
 use holdup_recording::{Batch, clock};
 
-use super::server::Flavour;
+use super::release::Flavour;
 use super::{MySql, Reads, pool, read_sessions, status};
 use crate::options::Options;
 use crate::processes::{Look, Process};

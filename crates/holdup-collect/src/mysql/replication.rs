@@ -7,7 +7,8 @@ use holdup_recording::{Batch, Labels, metrics};
 use mysql::Row;
 
 use super::ReadWindow;
-use super::server::{Columns, Failure, Server};
+use super::failure::Failure;
+use super::server::{Columns, Server};
 use super::versions::Topic;
 
 /// State between reads.

@@ -1,9 +1,7 @@
-//! A connection to the server: its limits, the mark on its statements, and the meaning of its
-//! errors. It knows no tables.
+//! A connection to the server: its limits, and the mark on its statements. It knows no tables.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
-use std::error::Error as _;
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,144 +11,23 @@ use mysql::prelude::Queryable;
 use mysql::{Conn, Row, Value};
 
 use super::address::Address;
+use super::failure::{ANSWER_BYTES, Failure};
 use super::login::{Login, login};
+use super::release::{Flavour, Release};
 use super::versions::Topic;
 use crate::connections::{Connections, Slot};
-use crate::database::Trouble;
 
 /// Prefix of every statement that holdup sends, so that the server's records show its origin.
 pub(super) const MARKER: &str = "/* holdup */";
 
-/// Longest wait for a connection, or for more of an answer.
-pub(super) const PATIENCE: Duration = Duration::from_secs(3);
-
-/// Time limit and size limit of one whole answer.
+/// Time limit of one whole answer.
 const ANSWER_TIME: Duration = Duration::from_secs(6);
-pub(super) const ANSWER_BYTES: usize = 32 << 20;
+
+/// Bytes of a statement's text that are read.
+pub(super) const INFO_BYTES: usize = 65_536;
 
 /// Keeps holdup's session from writing and from waiting long for a lock.
 const LIMITS: [&str; 3] = ["TRANSACTION READ ONLY", "lock_wait_timeout = 1", "innodb_lock_wait_timeout = 1"];
-
-/// Why a statement has no answer.
-#[derive(Debug)]
-pub(super) enum Failure {
-    /// The connection is lost, or was never made.
-    Lost(String),
-    /// No answer within the time limit: the server accepts but does not respond.
-    Silent(String),
-    /// The answer exceeds holdup's size limit.
-    Large(String),
-    /// Nothing listens there.
-    Refused(String),
-    /// The server's error, number and message.
-    Server(u16, String),
-}
-
-impl Trouble for Failure {
-    fn is_of_connection(&self) -> bool {
-        !matches!(self, Self::Server(..))
-    }
-
-    fn is_of_read(&self) -> bool {
-        matches!(self, Self::Server(..) | Self::Silent(_) | Self::Large(_))
-    }
-}
-
-impl std::fmt::Display for Failure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Lost(why) | Self::Silent(why) | Self::Large(why) | Self::Refused(why) => f.write_str(why),
-            Self::Server(number, words) => write!(f, "error {number}: {words}"),
-        }
-    }
-}
-
-impl From<mysql::Error> for Failure {
-    fn from(error: mysql::Error) -> Self {
-        match error {
-            mysql::Error::MySqlError(error) => Self::Server(error.code, error.message),
-            mysql::Error::IoError(error) => Self::io(&error),
-            mysql::Error::CodecError(error) => match error.source().and_then(|source| source.downcast_ref()) {
-                Some(error) => Self::io(error),
-                // The driver does not export the variants of this error.
-                None if error.to_string().starts_with("Packet is larger") => Self::large(),
-                None => Self::Lost(error.to_string()),
-            },
-            mysql::Error::DriverError(mysql::DriverError::ConnectTimeout) => {
-                Self::Lost(format!("no connection within {} s", PATIENCE.as_secs()))
-            }
-            mysql::Error::DriverError(mysql::DriverError::CouldNotConnect(Some((_, why, kind)))) => {
-                if kind == std::io::ErrorKind::ConnectionRefused { Self::Refused(why) } else { Self::Lost(why) }
-            }
-            other => Self::Lost(other.to_string()),
-        }
-    }
-}
-
-impl Failure {
-    fn io(error: &std::io::Error) -> Self {
-        use std::io::ErrorKind::{TimedOut, WouldBlock};
-        if matches!(error.kind(), TimedOut | WouldBlock) {
-            return Self::silent();
-        }
-        Self::Lost(error.to_string())
-    }
-
-    pub(super) fn silent() -> Self {
-        Self::Silent(format!("no answer within {} s", PATIENCE.as_secs()))
-    }
-
-    fn large() -> Self {
-        Self::Large(format!("the answer is larger than {} MiB", ANSWER_BYTES >> 20))
-    }
-
-    /// Whether a privilege is missing: 1142 for a table, 1143 for a column, 1227 in general, 1044
-    /// for a database.
-    pub(super) fn is_denied(&self) -> bool {
-        matches!(self, Self::Server(1044 | 1142 | 1143 | 1227, _))
-    }
-
-    /// Whether the account or password is wrong: 1045 in general, 1698 for a plugin, 1130 for the
-    /// host, 1251, 1524 and 2059 for the authentication method, 1862 expired, 3118 and 4151 locked.
-    pub(super) fn is_login(&self) -> bool {
-        matches!(self, Self::Server(1045 | 1130 | 1251 | 1524 | 1698 | 1862 | 2059 | 3118 | 4151, _))
-    }
-}
-
-/// Kind of server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Flavour {
-    MariaDb,
-    MySql,
-    Percona,
-}
-
-/// Kind and version of a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Release {
-    pub(super) flavour: Flavour,
-    pub(super) version: (u16, u16, u16),
-}
-
-impl Release {
-    /// Parses `@@version` and `@@version_comment`.
-    pub(super) fn parse(version: &str, comment: &str) -> Self {
-        let flavour = if version.contains("MariaDB") || comment.to_ascii_lowercase().contains("mariadb") {
-            Flavour::MariaDb
-        } else if comment.contains("Percona") {
-            Flavour::Percona
-        } else {
-            Flavour::MySql
-        };
-        let mut numbers = version.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
-        let mut next = || numbers.next().unwrap_or(0);
-        Self { flavour, version: (next(), next(), next()) }
-    }
-
-    pub(super) fn is_mariadb(self) -> bool {
-        self.flavour == Flavour::MariaDb
-    }
-}
 
 /// Digests of holdup's own statements, excluded from the server's records. Clones share them.
 #[derive(Clone, Debug, Default)]
@@ -361,17 +238,5 @@ impl Columns for Row {
             }
             _ => self.text(index)?.parse().ok(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn releases() {
-        let release = Release::parse("10.5.10-MariaDB-log", "mariadb.org binary distribution");
-        assert_eq!((release.flavour, release.version), (Flavour::MariaDb, (10, 5, 10)));
-        assert_eq!(Release::parse("8.0.36-28", "Percona Server (GPL)").flavour, Flavour::Percona);
     }
 }

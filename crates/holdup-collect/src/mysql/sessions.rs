@@ -11,16 +11,14 @@ use holdup_recording::{Batch, Labels, Text, metrics};
 use holdup_sql::{Dialect, digest_of_text, digest_text, trace_id};
 use mysql::Row;
 
+use super::failure::Failure;
 use super::pool::Queued;
-use super::server::{Columns, Failure, MARKER, Server};
+use super::server::{Columns, INFO_BYTES, MARKER, Server};
 use super::versions::Topic;
 use super::{ReadWindow, Reads, holders};
 
 /// Accounts of the server's own threads.
 const SYSTEM_USERS: &[&str] = &["system user", "event_scheduler"];
-
-/// Bytes of a statement that are read.
-pub(super) const INFO_BYTES: usize = 65_536;
 
 /// Largest number of transactions read.
 const TRANSACTIONS_MAX: usize = 20_000;

@@ -10,7 +10,8 @@ use holdup_sql::{Dialect, digest_of_text, digest_text};
 
 use super::ReadWindow;
 use super::execution::TEXT_BYTES;
-use super::server::{Columns, Failure, Server};
+use super::failure::Failure;
+use super::server::{Columns, Server};
 use crate::pace::{Pace, Turn};
 
 /// Largest number of digests read, those with the most time first.

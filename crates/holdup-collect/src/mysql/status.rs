@@ -9,7 +9,8 @@ use holdup_recording::secret::settings::is_secret_in_mysql;
 use holdup_recording::{Batch, Labels, clock, metrics};
 
 use super::ReadWindow;
-use super::server::{Columns, Failure, Server};
+use super::failure::Failure;
+use super::server::{Columns, Server};
 use super::versions::Topic;
 
 /// The statement for the counters; its shape in the server's records is distinct from that of other

@@ -2,7 +2,7 @@
 //! which an entry holds. No other code checks a version number. A server of unknown kind or version
 //! is treated like the nearest older one.
 
-use super::server::{Flavour, Release};
+use super::release::{Flavour, Release};
 
 /// A version-dependent fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,13 +2,12 @@
 //! hypopg.
 
 use holdup_sql::Dialect;
-use holdup_sql::catalog::{Index, Table};
+use holdup_sql::catalog::{Index, Table, Trial};
 
 use super::address::Address;
 use super::gate;
 use super::resolve::{ResolvedTable, path, resolve};
 use super::server::{Failure, Server};
-use crate::catalog::Trial;
 use crate::connections::Connections;
 use crate::plans::allowed::{self, AllowedStatement};
 use crate::{ProbeError, ReadError};

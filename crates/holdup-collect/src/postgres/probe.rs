@@ -257,6 +257,12 @@ fn timing(server: &Server, source: &str) -> Result<Coverage, Failure> {
     Ok(entry)
 }
 
+/// Statements that take at least this long are logged; none if no time is set.
+fn statement_threshold_ms(server: &Server) -> Result<Option<f64>, Failure> {
+    let value = server.value("SELECT setting FROM pg_settings WHERE name = 'log_min_duration_statement'")?;
+    Ok(value.and_then(|value| value.parse::<f64>().ok()).filter(|value| *value >= 0.0))
+}
+
 /// The entry of single executions, which only the log contains.
 fn log(server: &Server, address: &Address, source: &str, parts: &mut Parts) -> Result<Coverage, Failure> {
     let mut entry = entry(source, LOG);
@@ -282,10 +288,7 @@ fn log(server: &Server, address: &Address, source: &str, parts: &mut Parts) -> R
     let zone = server.value(
         "SELECT extract(epoch FROM (now() AT TIME ZONE current_setting('log_timezone')) - (now() AT TIME ZONE 'UTC'))::bigint",
     )?;
-    let threshold_ms = server
-        .value("SELECT setting FROM pg_settings WHERE name = 'log_min_duration_statement'")?
-        .and_then(|value| value.parse::<f64>().ok())
-        .filter(|value| *value >= 0.0);
+    let threshold_ms = statement_threshold_ms(server)?;
     let form = log::Form {
         prefix: Prefix::parse(&prefix),
         zone_seconds: zone.and_then(|zone| zone.parse().ok()).unwrap_or(0),

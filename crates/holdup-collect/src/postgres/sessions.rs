@@ -36,27 +36,12 @@ pub(super) fn sample(
     mut statements: Option<&mut HashMap<i64, String>>,
     batch: &mut Batch,
 ) -> Result<(), Failure> {
-    let query_id = if server.major() >= 14 { "query_id" } else { "NULL" };
     let mut read = ReadWindow::begin(source);
-    // Lock waiters are queried by age, so that with many of them the oldest have their blocker.
-    let answer = server.rows_again(&format!(
-        "SELECT pid, usename, host(client_addr), client_port, datname, coalesce(state, ''), wait_event_type, wait_event, \
-         (extract(epoch FROM clock_timestamp() - coalesce(state_change, backend_start)) * 1e9)::bigint, holdup_t, {query_id}, \
-         backend_type, CASE WHEN wait_event_type = 'Lock' AND coalesce(state, 'active') = 'active' \
-         AND row_number() OVER (PARTITION BY wait_event_type ORDER BY state_change) <= {WAITERS_MAX} \
-         THEN array_to_string(pg_blocking_pids(pid), ',') END, greatest(age(backend_xmin), age(backend_xid)), \
-         extract(epoch FROM clock_timestamp() - xact_start), application_name, octet_length(holdup_t) < octet_length(query) \
-         FROM (SELECT *, left(query, CASE WHEN row_number() OVER (ORDER BY state = 'active' DESC NULLS LAST, state_change) <= {WHOLE_TEXTS} \
-         THEN {QUERY_BYTES} ELSE {SHORT_TEXT} END) AS holdup_t FROM pg_stat_activity) AS holdup_a WHERE pid <> pg_backend_pid()"
-    ))?;
+    let answer = server.rows_again(&query(server.major()))?;
     read.end();
     activity::count(&answer.rows, &read, batch);
     let shown: Vec<&Row> = answer.rows.iter().filter(|row| is_session(row)).collect();
-    let waiting: HashSet<i64> =
-        shown.iter().filter(|row| true_state(row) == "lock_wait").filter_map(|row| row.int(0)).collect();
-    let direct: HashMap<i64, i64> =
-        shown.iter().filter_map(|row| Some((row.int(0)?, blocked_by(row, &waiting)?))).collect();
-    let blockers: Vec<Option<i64>> = shown.iter().map(|row| root(row.int(0)?, &direct)).collect();
+    let blockers = blockers(&shown);
     let holders: HashSet<i64> = blockers.iter().copied().flatten().collect();
     let mut counts: BTreeMap<(String, &'static str), f64> = BTreeMap::new();
     let mut idle = 0;
@@ -111,10 +96,35 @@ pub(super) fn sample(
     Ok(())
 }
 
+/// The statement for all server processes. Lock waiters are queried by age, so that with many of them
+/// the oldest have their blocker.
+fn query(major: i64) -> String {
+    let query_id = if major >= 14 { "query_id" } else { "NULL" };
+    format!(
+        "SELECT pid, usename, host(client_addr), client_port, datname, coalesce(state, ''), wait_event_type, wait_event, \
+         (extract(epoch FROM clock_timestamp() - coalesce(state_change, backend_start)) * 1e9)::bigint, holdup_t, {query_id}, \
+         backend_type, CASE WHEN wait_event_type = 'Lock' AND coalesce(state, 'active') = 'active' \
+         AND row_number() OVER (PARTITION BY wait_event_type ORDER BY state_change) <= {WAITERS_MAX} \
+         THEN array_to_string(pg_blocking_pids(pid), ',') END, greatest(age(backend_xmin), age(backend_xid)), \
+         extract(epoch FROM clock_timestamp() - xact_start), application_name, octet_length(holdup_t) < octet_length(query) \
+         FROM (SELECT *, left(query, CASE WHEN row_number() OVER (ORDER BY state = 'active' DESC NULLS LAST, state_change) <= {WHOLE_TEXTS} \
+         THEN {QUERY_BYTES} ELSE {SHORT_TEXT} END) AS holdup_t FROM pg_stat_activity) AS holdup_a WHERE pid <> pg_backend_pid()"
+    )
+}
+
 /// Whether it is a client's session or a process that works on tables; the others are only counted.
 fn is_session(row: &Row) -> bool {
     let kind = row.text(11).unwrap_or_default();
     matches!(kind, "client backend" | "parallel worker" | "autovacuum worker") || row.text(5) != Some("")
+}
+
+/// For each session the one that blocks it, if one does.
+fn blockers(sessions: &[&Row]) -> Vec<Option<i64>> {
+    let waiting = sessions.iter().filter(|row| true_state(row) == "lock_wait");
+    let waiting: HashSet<i64> = waiting.filter_map(|row| row.int(0)).collect();
+    let direct: HashMap<i64, i64> =
+        sessions.iter().filter_map(|row| Some((row.int(0)?, blocked_by(row, &waiting)?))).collect();
+    sessions.iter().map(|row| root(row.int(0)?, &direct)).collect()
 }
 
 /// The session that blocks the whole queue: each waiter in a queue waits for the one before it.

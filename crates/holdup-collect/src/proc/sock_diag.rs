@@ -6,7 +6,7 @@ use std::io::{Error, Result};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 
-use crate::proc::sockets::Socket;
+use crate::proc::socket::Socket;
 
 /// `TCPDIAG_GETSOCK` (linux/inet_diag.h): the original request, and the only one that covers both
 /// IP versions at once.
@@ -272,7 +272,8 @@ mod tests {
 
     use super::*;
     use crate::proc::Proc;
-    use crate::proc::sockets::{self, ESTABLISHED, LISTEN};
+    use crate::proc::socket::{ESTABLISHED, LISTEN};
+    use crate::proc::sockets;
 
     type Each<'a> = &'a mut dyn FnMut(Socket);
 

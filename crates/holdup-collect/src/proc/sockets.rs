@@ -5,30 +5,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::ReadError;
+use crate::proc::socket::{CLOSE_WAIT, ESTABLISHED, LISTEN, Socket};
 use crate::proc::{Proc, clip, sock_diag};
-
-/// State `TCP_ESTABLISHED` (include/net/tcp_states.h).
-pub const ESTABLISHED: u8 = 0x01;
-/// State `TCP_CLOSE_WAIT`: the peer has closed, this side has not.
-pub const CLOSE_WAIT: u8 = 0x08;
-/// State `TCP_LISTEN`.
-pub const LISTEN: u8 = 0x0A;
-
-/// One socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Socket {
-    /// Local address.
-    pub address: IpAddr,
-    /// Local port.
-    pub port: u16,
-    /// State: one of these constants, or another.
-    pub state: u8,
-    /// Bytes received that the process has not read; for a listening socket the connections that it
-    /// has not accepted.
-    pub receive_queue: u32,
-    /// Inode, for finding the process that holds it; 0 for a connection that is not accepted yet.
-    pub inode: u64,
-}
 
 /// Calls `each` with every listening or connected TCP socket, of IP versions 4 and 6: on the live
 /// machine from `sock_diag`, which is cheap, else from the files.

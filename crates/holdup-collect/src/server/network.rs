@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use super::address::Address;
 use super::turn::{self, LastData, Lead, Side};
 use crate::proc::sock_diag::{Connection, DiagSocket};
-use crate::proc::sockets::{CLOSE_WAIT, ESTABLISHED, LISTEN};
+use crate::proc::socket::{CLOSE_WAIT, ESTABLISHED, LISTEN};
 use crate::wire::network::inside;
 
 /// Opens the netlink socket in that namespace. For holdup's own namespace it does not call `setns`,

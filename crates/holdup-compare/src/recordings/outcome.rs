@@ -92,6 +92,17 @@ pub struct Row {
     pub cells: Vec<Cell>,
 }
 
+impl Row {
+    /// Whether it is worth its line: it is a headline figure, or it differs.
+    pub fn is_notable(&self) -> bool {
+        let differs = |cell: &Cell| {
+            let verdict = cell.against.as_ref().map(|against| against.verdict);
+            matches!(verdict, Some(Change::Better | Change::Worse | Change::Different))
+        };
+        self.is_headline || self.cells.iter().any(differs)
+    }
+}
+
 /// A column: one version or setting, measured once or several times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Column {

@@ -5,7 +5,8 @@
 #![cfg(test)]
 
 use holdup_recording::manifest::{Host, LoadFacts, Manifest, Phase, RunState};
-use holdup_recording::rows::{Request, Sample, Tables};
+use holdup_recording::rows::{Request, Sample};
+use holdup_recording::tables::Tables;
 use holdup_recording::{Labels, Recording};
 
 use super::random::Random;

@@ -2,7 +2,8 @@
 
 use holdup_recording::Recording;
 use holdup_recording::manifest::{Host, Manifest};
-use holdup_recording::rows::{Execution, Tables};
+use holdup_recording::rows::Execution;
+use holdup_recording::tables::Tables;
 
 /// A random number generator that is the same on every machine.
 pub(super) struct Luck(u64);

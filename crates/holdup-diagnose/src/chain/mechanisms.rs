@@ -66,8 +66,24 @@ pub(super) const TEMPORARY: &str = "on_disk_temporary_tables";
 /// A bulk change, or a copy of much data.
 pub(super) const BULK: &str = "backup_or_bulk_load";
 
+/// Causes for which requests wait in line. Others are what they work on.
+pub(super) const QUEUES: &[&str] = &[
+    "thread_pool_queue",
+    "connection_pool_exhausted",
+    "worker_pool_exhausted",
+    "connection_limit",
+    "lock_contention",
+    "cpu_throttled",
+    "cpu_saturated",
+    "throughput_ceiling",
+    "iops_ceiling",
+    BURST,
+    "disk_saturated",
+    "uninterruptible_pileup",
+];
+
 /// Queues for what a request holds: they are symptoms if it is held longer.
-pub(super) const QUEUES: &[&str] = &["connection_pool_exhausted", "worker_pool_exhausted"];
+pub(super) const POOLS: &[&str] = &["connection_pool_exhausted", "worker_pool_exhausted"];
 
 /// Findings in front of the app and of all that it calls: they lead to nothing behind them.
 pub(super) const IN_FRONT: &[&str] = &["worker_pool_exhausted", "accept_queue_overflow", "liveness_probe_kill"];

@@ -6,10 +6,12 @@
 
 pub mod judge;
 pub mod patterns;
+pub mod quantities;
 mod report;
 #[cfg(test)]
 mod tests;
 pub mod view;
+pub mod votes;
 
 pub use self::judge::{Ranking, Suspect, judge};
 pub use self::report::{CountersEpisode, CountersReport, CountersSuspect, CountersVote, Figure, FoundBy};

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::counters::judge::{NAMED, Part, Suspect, Vote};
-use crate::counters::patterns::{self, quantities};
+use crate::counters::judge::{NAMED, Suspect};
+use crate::counters::votes::{Part, Vote};
+use crate::counters::{patterns, quantities};
 use holdup_recording::Labels;
 use holdup_signals::counters::{Family, Signal};
 use serde::{Deserialize, Serialize};

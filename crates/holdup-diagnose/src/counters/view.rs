@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::counters::patterns::quantities::SENT_PER_COMMIT;
+use crate::counters::quantities::SENT_PER_COMMIT;
 use holdup_signals::counters::effect::{
     BLOCK_S, CHANCE, Quantity, deviation, mean, nothing, of_sorted, percentile, plain_mean,
 };

@@ -6,6 +6,7 @@ mod facts;
 mod pods;
 #[cfg(test)]
 mod pods_tests;
+mod signs;
 mod suspects;
 #[cfg(test)]
 mod tests;

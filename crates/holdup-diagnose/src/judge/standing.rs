@@ -4,6 +4,7 @@
 use holdup_recording::metrics;
 
 use crate::case::Case;
+use crate::chain;
 use crate::failures::UNCOUNTED;
 use crate::verdict::{Finding, NotJudged, Role};
 
@@ -22,27 +23,11 @@ const PER_CPU: f64 = 2.0;
 /// against it.
 const SURE: f64 = 0.6;
 
-/// Causes for which requests wait in line. Others are what they work on.
-const QUEUES: &[&str] = &[
-    "thread_pool_queue",
-    "connection_pool_exhausted",
-    "worker_pool_exhausted",
-    "connection_limit",
-    "lock_contention",
-    "cpu_throttled",
-    "cpu_saturated",
-    "throughput_ceiling",
-    "iops_ceiling",
-    "burst_exhausted",
-    "disk_saturated",
-    "uninterruptible_pileup",
-];
-
 /// Says that requests wait in line, if `findings` of a case that has all of response time to explain
 /// show it.
 pub(super) fn line(open: &Case<'_>, findings: &[Finding]) -> Option<String> {
     let root = findings.iter().find(|f| f.role == Role::Root).filter(|f| f.confidence >= SURE)?;
-    let queues = findings.iter().filter(|f| QUEUES.contains(&f.cause.as_str()) && follows(findings, f, &root.cause));
+    let queues = findings.iter().filter(|f| chain::is_queue(&f.cause) && follows(findings, f, &root.cause));
     let waited_ms = queues.map(|f| f.explains_ms).reduce(f64::max)?.min(root.explains_ms);
     let slow = open.degradation.as_ref()?;
     let per_second = open.completed_in(slow.slow).ok()? / slow.slow.seconds().max(1e-9);

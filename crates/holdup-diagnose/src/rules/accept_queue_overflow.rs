@@ -2,7 +2,7 @@
 
 use holdup_recording::{Labels, metrics};
 
-use super::{Doc, Fix, Judge, MATTERS, Others, Outcome, Role, Rule, RuleFinding, ms, of_failures, thousands};
+use super::{Doc, Fix, Judge, MATTERS, Occurs, Others, Outcome, Role, Rule, RuleFinding, ms, of_failures, thousands};
 use crate::case::Case;
 use crate::change::host::Place;
 use crate::change::{Bounds, Direction, SettingChange, Unit};
@@ -14,9 +14,9 @@ use holdup_signals::app_server::Outside;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Counter, Missing, View};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "accept_queue_overflow",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "The accept queue overflows",
         what: "The kernel sets connections up and queues them in the listening socket's accept queue until the server takes them. The queue is as long as the server asked for (listen's backlog), capped by net.core.somaxconn. When it is full, the kernel drops new connections.",

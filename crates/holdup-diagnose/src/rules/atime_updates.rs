@@ -1,6 +1,6 @@
 //! Every read of a file also writes its access time.
 
-use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, ms, percent};
+use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent};
 use crate::case::Case;
 use crate::change::host::Place;
 use crate::resources::disk::{what_it_does, who};
@@ -11,9 +11,9 @@ use holdup_signals::disks::HOST;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Missing, Mount, View};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "atime_updates",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "Reads of files write their access times",
         what: "On a file system mounted with strictatime, the kernel writes an inode's access time back after each read of its file, though no program requested a write.",

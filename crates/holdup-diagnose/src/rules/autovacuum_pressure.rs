@@ -2,7 +2,7 @@
 
 use super::parts::clearing::or_by_disk;
 use super::parts::vacuum_advice;
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
+use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
 use crate::case::Case;
 use crate::change::database::{Server, milliseconds};
 use crate::change::parameters::{Engine, VACUUM_DELAY};
@@ -16,9 +16,9 @@ use holdup_signals::tables::TableWrites;
 use holdup_signals::vacuum::{IoSource, Vacuum};
 use holdup_signals::{Missing, View};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "autovacuum_pressure",
+    occurs: Occurs::OnPostgresql,
     doc: Doc {
         title: "Vacuum uses much of the disk",
         what: "Updates and deletes leave dead rows, and autovacuum goes through tables and indexes to remove them: it reads pages that no request needs, changes them, and writes each change to the log as well.",

@@ -4,7 +4,7 @@
 mod began;
 
 use super::parts::clearing::or_by_disk;
-use super::{Doc, Judge, MATTERS, Others, Outcome, Role, Rule, RuleFinding, bytes_per_second, ms, percent};
+use super::{Doc, Judge, MATTERS, Occurs, Others, Outcome, Role, Rule, RuleFinding, bytes_per_second, ms, percent};
 use crate::case::Case;
 use crate::resources::copies::{Copying, THREADS, copying};
 use crate::resources::is_felt;
@@ -14,9 +14,9 @@ use holdup_recording::metrics;
 use holdup_signals::Missing;
 use holdup_signals::evidence::{Evidence, Fix};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "backup_or_bulk_load",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "A backup or bulk load uses much of the disk",
         what: "A program reads all of the data once (pg_basebackup, pg_dump, mysqldump, xtrabackup, tar, rsync) or writes much of it (COPY, LOAD DATA, a restore, an import, a purge, the rebuild of a table) while requests use the same server.",

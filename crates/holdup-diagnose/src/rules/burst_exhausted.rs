@@ -2,7 +2,7 @@
 
 use super::parts::ceiling;
 use super::parts::ceiling::level::level_evidence;
-use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, percent};
+use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, percent};
 use crate::case::Case;
 use crate::resources::is_felt;
 use crate::resources::volume::level::{self, AtCeiling, at_ceiling, rate};
@@ -12,9 +12,9 @@ use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::flows::FlowSource;
 use holdup_signals::{Gauge, Missing};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "burst_exhausted",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "The disk's burst is used up",
         what: "Small instances and volumes may exceed their baseline several times while they have credits: EBS gives most instance sizes 30 minutes in 24 hours, and gp2 volumes 5.4 million operations. After that they are limited to their baseline.",

@@ -3,7 +3,7 @@
 mod advice;
 
 use super::parts::clearing;
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent};
+use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent};
 use crate::case::Case;
 use crate::strength::STRONG;
 use holdup_recording::metrics;
@@ -11,9 +11,9 @@ use holdup_signals::database::DATABASE;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Disk, Missing, SessionGroup, View};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "commit_log_bound",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "Commits wait for the log",
         what: "A transaction is committed once its log is on the disk: a flush of the log file, and of the binary log beside it. Transactions that commit at once share a flush (group commit); each waits for the one in progress and for its own.",

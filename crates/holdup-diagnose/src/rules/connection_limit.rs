@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use holdup_recording::{Labels, metrics};
 
 use self::refusals::refusals;
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, of_failures, thousands, timing};
+use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, ms, of_failures, thousands, timing};
 use crate::case::Case;
 use crate::failures;
 use crate::resources::share;
@@ -17,9 +17,9 @@ use holdup_signals::database::DATABASE;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Gauge, Missing, View, Window};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "connection_limit",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "The database is at its connection limit",
         what: "The server accepts max_connections connections (PostgreSQL: less those reserved for superusers), or a user has reached a separate limit. It refuses each further one at once, with an error: MySQL 1040 or 1203, PostgreSQL SQLSTATE 53300.",

@@ -1,6 +1,6 @@
 //! The app connects to the database for each request instead of keeping connections.
 
-use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, ms, timing};
+use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, ms, timing};
 use crate::case::Case;
 use crate::resources::connections::NAMES;
 use crate::resources::is_too_small;
@@ -9,9 +9,9 @@ use holdup_recording::metrics;
 use holdup_signals::evidence::Fix;
 use holdup_signals::{Counter, Missing, View};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "connection_per_request",
+    occurs: Occurs::Rarely,
     doc: Doc {
         title: "The app connects to the database for each request",
         what: "The app opens a connection to the database for a request and closes it afterwards, although it kept connections before: its pool is off, too small to keep what it opens (a minimum of 0, a short idle timeout), or throws away connections that fail a check.",

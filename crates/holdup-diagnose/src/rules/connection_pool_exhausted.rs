@@ -9,7 +9,7 @@ mod unreported;
 use holdup_recording::Labels;
 
 use self::advice::POOL_RISK;
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent, timing};
+use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent, timing};
 use crate::case::Case;
 use crate::resources::connections::{ConnectionHold, ENOUGH, NAMES, Names};
 use crate::resources::share;
@@ -19,9 +19,9 @@ use holdup_signals::accounts::Owner;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::latency::Origin;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "connection_pool_exhausted",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "The connection pool is exhausted",
         what: "Every connection of the app's database pool, or of a pool between app and database (PgBouncer), is in use, and requests queue for one. With N connections that are each held for H seconds the app can't run more than N / H units of work per second.",

@@ -9,7 +9,7 @@ mod tests;
 
 use holdup_recording::{Labels, metrics};
 
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent};
+use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent};
 use crate::case::Case;
 use crate::resources::cpu::{CpuUse, HOST};
 use crate::resources::{is_too_small, share};
@@ -18,9 +18,9 @@ use holdup_signals::accounts::Owner;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Counter, Missing, View};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "cpu_saturated",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "The CPU holds requests up",
         what: "More threads are runnable than there are CPUs: threads of the service stand in the run queue. Or a process whose interpreter has a lock (Ruby, Python, Node.js) uses the one CPU that it can, while others idle: its threads wait for the lock. Or each request computes longer than before.",

@@ -4,7 +4,7 @@ mod advice;
 mod began;
 mod unseen;
 
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent};
+use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent};
 use crate::case::Case;
 use crate::resources::{share, workers};
 use crate::strength::{CERTAIN, STRONG};
@@ -14,9 +14,9 @@ use holdup_signals::evidence::Evidence;
 use holdup_signals::processes::Process;
 use holdup_signals::{Counter, Missing, View};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "cpu_throttled",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "The service is throttled by its CPU limit",
         what: "A cgroup with a CPU quota has used it up before the period (usually 100 ms) is over; none of its threads runs until the next one begins.",

@@ -1,7 +1,7 @@
 //! Requests wait for a disk that can't keep up.
 
 use super::parts::cgroup_limit;
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, bytes_per_second, ms, percent};
+use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, bytes_per_second, ms, percent};
 use crate::case::Case;
 use crate::resources::disk::{what_it_does, who};
 use crate::resources::{is_felt, volume};
@@ -12,9 +12,9 @@ use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::throttle::{Throttle, Unit};
 use holdup_signals::{Disk, Disks, Missing, View};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "disk_saturated",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "The disk is saturated",
         what: "A disk gets more reads and writes than it can do, and they queue in front of it. Or a cgroup's I/O limit delays its requests before they reach a disk that looks idle.",

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use holdup_recording::Labels;
 
-use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, ms, percent, timing};
+use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent, timing};
 use crate::case::Case;
 use crate::resources::{is_too_small, workers};
 use crate::strength::{CERTAIN, STRONG, Strength, WEAK};
@@ -15,9 +15,9 @@ use holdup_signals::accounts::{Accounts, Owner, Resource, trace_of};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Missing, View};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "downstream_slow",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "A downstream service is slow",
         what: "The app calls another service over HTTP or RPC for each request and waits for its answer. That service takes longer than before, or is called more often.",

@@ -1,6 +1,6 @@
 //! A process has reached its limit of open files, so it can't accept connections or open files.
 
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, of_failures, thousands};
+use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, ms, of_failures, thousands};
 use crate::case::Case;
 use crate::change::host::Place;
 use crate::change::{Bounds, Direction, SettingChange, Unit};
@@ -12,9 +12,9 @@ use holdup_signals::evidence::Fix;
 use holdup_signals::processes::Process;
 use holdup_signals::{Gauge, Missing, View, Window};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "file_descriptor_limit",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "A process is out of file descriptors",
         what: "A process holds as many open files and sockets as its limit (RLIMIT_NOFILE) allows. Each further accept, connect or open fails with EMFILE.",

@@ -6,7 +6,7 @@ mod checkpoints;
 
 use self::age::{Age, age};
 use super::parts::clearing;
-use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, bytes, ms, percent, thousands};
+use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, bytes, ms, percent, thousands};
 use crate::case::Case;
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_recording::metrics;
@@ -14,9 +14,9 @@ use holdup_signals::database::DATABASE;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Growth, Missing, View, Window};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "flush_storm",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "The database stalls to write out changed pages",
         what: "Each change stays in the redo log until its page has been written. Near the log's capacity InnoDB stops changes until pages are written, as many as it can at once; without a free page in the buffer pool it does the same. PostgreSQL starts a checkpoint early if the log has grown to max_wal_size, and writes its pages in a hurry.",

@@ -4,7 +4,7 @@
 use super::parts::ceiling::level::level_evidence;
 use super::parts::ceiling::{self, weights};
 use super::parts::cgroup_limit;
-use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, bytes, ms, percent, thousands};
+use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, bytes, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::disk::{what_it_does, who};
 use crate::resources::volume::level::{AtCeiling, at_ceiling};
@@ -16,9 +16,9 @@ use holdup_signals::flows::{FlowSource, SMALL_BYTES};
 use holdup_signals::throttle::{Throttle, Unit};
 use holdup_signals::{Disk, Missing};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "iops_ceiling",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "The disk is at its IOPS limit",
         what: "Cloud disks and cgroups have a limit on reads and writes per second, counted together. Small requests reach it long before the limit on bytes.",

@@ -4,7 +4,7 @@
 use holdup_recording::Labels;
 use holdup_recording::rows::Request;
 
-use super::{Doc, Fix, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent};
+use super::{Doc, Fix, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent};
 use crate::case::Case;
 use crate::failures;
 use crate::resources::probe::{self, Probe};
@@ -14,9 +14,9 @@ use holdup_signals::client::{is_latency, mean_over};
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Missing, Window};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "liveness_probe_kill",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "A failed liveness probe got the server killed",
         what: "A supervisor (usually Kubernetes) checks at intervals whether the server lives, over a new connection. After some failures in a row, three by default, it kills the server and restarts it. A probe through the common port waits in the same queue as all requests, and fails when that is long, not when the server is dead.",

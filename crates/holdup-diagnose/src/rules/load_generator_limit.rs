@@ -3,7 +3,7 @@
 use holdup_recording::rows::Request;
 use holdup_recording::{Labels, metrics};
 
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, SERVICE_SLOWED, ms, percent};
+use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, SERVICE_SLOWED, ms, percent};
 use crate::case::{Case, SPOILED};
 use crate::change::host::Place;
 use crate::strength::CERTAIN;
@@ -12,9 +12,9 @@ use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::validity::{Label, Limit};
 use holdup_signals::{Missing, Window};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "load_generator_limit",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "The load generator is the limit",
         what: "The machine or process that generates the load can't keep up: it sends late, or its limit on requests in flight binds while the service still answers as fast as before.",

@@ -7,16 +7,16 @@ use std::collections::BTreeMap;
 use holdup_recording::rows::Session;
 use holdup_recording::{Labels, metrics};
 
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent, timing};
+use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent, timing};
 use crate::case::Case;
 use crate::resources::{is_felt, locks};
 use crate::strength::{CERTAIN, FAIR, STRONG};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Blockers, Holder, Missing, View};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "lock_contention",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "Statements wait for locks",
         what: "A transaction holds a row or table lock that others need. They wait until it commits or rolls back.",

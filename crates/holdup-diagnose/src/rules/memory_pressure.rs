@@ -1,6 +1,6 @@
 //! Requests wait for memory: for pages to be freed, or for swapped-out pages to come back.
 
-use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, bytes, ms, percent, thousands};
+use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, bytes, ms, percent, thousands};
 use crate::case::Case;
 use crate::change::host::{self, Place};
 use crate::change::{Bounds, Direction, SettingChange, Unit};
@@ -13,9 +13,9 @@ use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::memory::{HOST, Memory, PROCESS};
 use holdup_signals::{Counter, Missing, View};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "memory_pressure",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "Requests wait for memory",
         what: "The demand for memory exceeds what is free: a thread that needs a page has to free one first (direct reclaim), or finds its own swapped out.",

@@ -1,7 +1,7 @@
 //! A statement of the requests reads many rows for each one that it needs, without an index.
 
 use super::parts::clearing;
-use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
+use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
 use crate::case::{Band, Case, Change};
 use crate::resources::{is_felt, statements};
 use crate::strength::{FAIR, NONE, STRONG};
@@ -11,9 +11,9 @@ use holdup_signals::{DigestUse, Missing, View};
 
 mod by_plan;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "missing_index",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "A statement reads whole tables because an index is missing",
         what: "No index fits the statement's conditions, so the server reads every row of a table, each time.",

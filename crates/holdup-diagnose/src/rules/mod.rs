@@ -6,49 +6,49 @@
 //! than [`MATTERS`] of the excess is cleared by that very number, whatever the utilization. If the
 //! recording lacks its facts, it returns what is missing and counts as `NotJudged`.
 
-pub mod accept_queue_overflow;
-pub mod atime_updates;
-pub mod autovacuum_pressure;
-pub mod backup_or_bulk_load;
-pub mod burst_exhausted;
-pub mod commit_log_bound;
-pub mod connection_limit;
-pub mod connection_per_request;
-pub mod connection_pool_exhausted;
-pub mod cpu_saturated;
-pub mod cpu_throttled;
-pub mod disk_saturated;
-pub mod downstream_slow;
-pub mod file_descriptor_limit;
-pub mod flush_storm;
-pub mod iops_ceiling;
-pub mod liveness_probe_kill;
-pub mod load_generator_limit;
-pub mod lock_contention;
-pub mod memory_pressure;
-pub mod missing_index;
-pub mod n_plus_one_queries;
-pub mod network_bandwidth;
-pub mod network_delay;
-pub mod network_loss;
-pub mod on_disk_temporary_tables;
-pub mod out_of_memory_kill;
+pub(crate) mod accept_queue_overflow;
+pub(crate) mod atime_updates;
+pub(crate) mod autovacuum_pressure;
+pub(crate) mod backup_or_bulk_load;
+pub(crate) mod burst_exhausted;
+pub(crate) mod commit_log_bound;
+pub(crate) mod connection_limit;
+pub(crate) mod connection_per_request;
+pub(crate) mod connection_pool_exhausted;
+pub(crate) mod cpu_saturated;
+pub(crate) mod cpu_throttled;
+pub(crate) mod disk_saturated;
+pub(crate) mod downstream_slow;
+pub(crate) mod file_descriptor_limit;
+pub(crate) mod flush_storm;
+pub(crate) mod iops_ceiling;
+pub(crate) mod liveness_probe_kill;
+pub(crate) mod load_generator_limit;
+pub(crate) mod lock_contention;
+pub(crate) mod memory_pressure;
+pub(crate) mod missing_index;
+pub(crate) mod n_plus_one_queries;
+pub(crate) mod network_bandwidth;
+pub(crate) mod network_delay;
+pub(crate) mod network_loss;
+pub(crate) mod on_disk_temporary_tables;
+pub(crate) mod out_of_memory_kill;
 mod parts;
-pub mod plan_changed;
-pub mod process_stopped;
-pub mod readahead_too_large;
-pub mod runtime_pause;
-pub mod statement_mix_changed;
-pub mod table_cache_small;
-pub mod thread_pool_queue;
-pub mod throughput_ceiling;
-pub mod toast_rewrite;
-pub mod too_many_indexes;
-pub mod uninterruptible_pileup;
-pub mod wait_in_app;
-pub mod worker_pool_exhausted;
-pub mod working_set_exceeds_memory;
-pub mod workload_spike;
+pub(crate) mod plan_changed;
+pub(crate) mod process_stopped;
+pub(crate) mod readahead_too_large;
+pub(crate) mod runtime_pause;
+pub(crate) mod statement_mix_changed;
+pub(crate) mod table_cache_small;
+pub(crate) mod thread_pool_queue;
+pub(crate) mod throughput_ceiling;
+pub(crate) mod toast_rewrite;
+pub(crate) mod too_many_indexes;
+pub(crate) mod uninterruptible_pileup;
+pub(crate) mod wait_in_app;
+pub(crate) mod worker_pool_exhausted;
+pub(crate) mod working_set_exceeds_memory;
+pub(crate) mod workload_spike;
 
 use std::collections::BTreeMap;
 
@@ -113,10 +113,30 @@ pub const ALL: &[&Rule] = &[
 pub struct Rule {
     /// Slug: the file's name.
     pub cause: &'static str,
+    /// Where it occurs.
+    pub occurs: Occurs,
     /// What `holdup explain` prints.
     pub doc: Doc,
     /// Judges a case.
     pub judge: Judge,
+}
+
+/// Where a cause occurs: elsewhere it is not a suspect, whatever facts are missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occurs {
+    /// In any service.
+    Anywhere,
+    /// On MySQL, MariaDB and Percona Server alone.
+    OnMysql,
+    /// On PostgreSQL alone.
+    OnPostgresql,
+    /// In an app with a runtime.
+    InRuntimes,
+    /// Between a database and clients on other machines.
+    BetweenMachines,
+    /// Rarely, and one source of its own shows it: while that is missing, the cause lowers the
+    /// confidence in no other.
+    Rarely,
 }
 
 /// How a rule judges.

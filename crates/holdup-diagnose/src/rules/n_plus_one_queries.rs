@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use holdup_recording::Labels;
 
-use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, ms};
+use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, ms};
 use crate::case::Case;
 use crate::resources::{is_too_small, statements};
 use crate::strength::{CERTAIN, Strength, WEAK};
@@ -14,9 +14,9 @@ use holdup_signals::accounts::{Accounts, Resource, SPEAKS, trace_of};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Distribution, Missing};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "n_plus_one_queries",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "One request runs the same statement over and over",
         what: "For each row of a list the app sends one more statement of the same kind (1 + N of them), usually because an object mapper fetches related rows on first access.",

@@ -6,7 +6,7 @@ mod path;
 
 use holdup_recording::{Labels, metrics};
 
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, bytes, bytes_per_second, ms, percent};
+use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, bytes, bytes_per_second, ms, percent};
 use crate::case::Case;
 use crate::resources::share;
 use crate::strength::{FAIR, NONE, STRONG};
@@ -15,9 +15,9 @@ use holdup_signals::evidence::Evidence;
 use holdup_signals::plateau::inner;
 use holdup_signals::{Missing, Plateau, View};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "network_bandwidth",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "The network's bandwidth is exhausted",
         what: "An interface, a shaper in front of it, or the path behind it carries a limited number of bytes per second in each direction. The excess waits in a queue: the interface's (qdisc), or the sender's sockets.",

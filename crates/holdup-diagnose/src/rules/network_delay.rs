@@ -7,7 +7,7 @@ use holdup_recording::Labels;
 use holdup_recording::metrics::tcp;
 
 use self::found::{finding, found};
-use super::{Doc, Judge, MATTERS, Others, Outcome, Rule, ms};
+use super::{Doc, Judge, MATTERS, Occurs, Others, Outcome, Rule, ms};
 use crate::case::Case;
 use crate::resources::database_path::{self, DatabasePath, ENABLE};
 use crate::resources::share;
@@ -16,9 +16,9 @@ use holdup_signals::Missing;
 use holdup_signals::accounts::Owner;
 use holdup_signals::evidence::Evidence;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "network_delay",
+    occurs: Occurs::BetweenMachines,
     doc: Doc {
         title: "The network between the database and its clients is slow",
         what: "Statements reach the server late, and its answers reach the clients late: a longer path, a detour through another region, a congested or unsteady link.",

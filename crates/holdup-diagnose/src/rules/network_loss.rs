@@ -5,7 +5,7 @@ mod advice;
 use holdup_recording::{Labels, metrics};
 
 use self::advice::{dropped, fixes};
-use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
+use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::database_path::DatabasePath;
 use crate::resources::is_too_small;
@@ -14,9 +14,9 @@ use holdup_signals::client::service_ms;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Counter, Missing, View};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "network_loss",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "Packets are lost and sent again",
         what: "A segment, or its acknowledgement, got lost. If no later packet reveals that, TCP resends it when a timer expires: 200 ms at least, a second for a connection's first segment, twice as long each further time.",

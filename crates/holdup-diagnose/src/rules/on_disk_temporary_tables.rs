@@ -6,7 +6,7 @@
 
 use self::counted::{elsewhere, made};
 use super::parts::clearing;
-use super::{Doc, Judge, Others, Outcome, Role, Rule, RuleFinding, ms, percent};
+use super::{Doc, Judge, Occurs, Others, Outcome, Role, Rule, RuleFinding, ms, percent};
 use crate::case::Case;
 use crate::resources::is_too_small;
 use crate::strength::{CERTAIN, FAIR, Strength, WEAK};
@@ -20,9 +20,9 @@ mod counted;
 mod spills;
 mod work;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "on_disk_temporary_tables",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "Temporary tables are written to disk",
         what: "A statement whose GROUP BY, DISTINCT, ORDER BY or UNION needs an internal temporary table gets one on disk if it has BLOB or TEXT columns or is too large for memory. Each is two files in tmpdir, created and deleted within the statement. PostgreSQL writes a sort or hash that is larger than work_mem to temporary files.",

@@ -5,7 +5,7 @@ mod advice;
 use holdup_recording::rows::Event;
 use holdup_recording::{Labels, metrics, words};
 
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, of_failures};
+use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, of_failures};
 use crate::case::Case;
 use crate::failures;
 use crate::resources::share;
@@ -13,9 +13,9 @@ use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Counter, Missing, View, Window, processes};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "out_of_memory_kill",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "The kernel killed a process because memory ran out",
         what: "A cgroup was at its memory limit, or the host had none left, and nothing could be reclaimed: the kernel killed the process that held most.",

@@ -10,16 +10,16 @@ use self::slowdown::{Slowdown, took};
 use advice::fixes;
 
 use super::parts::clearing;
-use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
+use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::{is_felt, statements};
 use crate::strength::{FAIR, STRONG};
 use holdup_signals::plans::{Shape, misestimate, parting, shapes};
 use holdup_signals::{Missing, View};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "plan_changed",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "A statement's plan changed",
         what: "The planner chose another way to the same rows: a whole table is read where an index was used, or tables are joined in another order or by another method. An index is gone, statistics are outdated or new, a table has grown, a setting was changed, a generic plan replaced those made for each value.",

@@ -1,6 +1,6 @@
 //! A process of the service is stopped from outside, again and again or once for long.
 
-use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, ms, percent};
+use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent};
 use crate::case::Case;
 use crate::resources::is_too_small;
 use crate::resources::stops::Stops;
@@ -8,9 +8,9 @@ use crate::strength::CERTAIN;
 use holdup_signals::Missing;
 use holdup_signals::evidence::Fix;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "process_stopped",
+    occurs: Occurs::Rarely,
     doc: Doc {
         title: "A process is stopped from outside",
         what: "Something keeps all threads of the app or of the database from running: a signal (SIGSTOP), a debugger or tracer that has attached, a paused container (docker pause, the freezer of its cgroup), or a snapshot that freezes the process while it copies it.",

@@ -4,7 +4,7 @@ mod advice;
 
 use holdup_recording::{Labels, metrics};
 
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, bytes, ms, percent, thousands};
+use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, bytes, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::disk::{
     AMPLIFIED, MAYBE_AMPLIFIED, PLAIN_READ_BYTES, WINDOWS_PER_FAULT, is_readahead_like, read_device, what_it_does, who,
@@ -17,9 +17,9 @@ use holdup_signals::evidence::Evidence;
 use holdup_signals::useful_reads::window_setting;
 use holdup_signals::{Disk, Missing, View};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "readahead_too_large",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "Readahead is too large for random reads",
         what: "A page fault on a mapped file makes the kernel read a whole readahead window around the page. If access is random, the rest of the window is never used.",

@@ -1,7 +1,7 @@
 //! The code of the app stands still: for its garbage collector, behind a callback of its event loop,
 //! or for a thread to run goroutines on.
 
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms};
+use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, ms};
 use crate::case::Case;
 use crate::resources::runtime::{Holdup, RuntimePauses};
 use crate::resources::share;
@@ -10,9 +10,9 @@ use holdup_signals::Missing;
 use holdup_signals::evidence::Fix;
 use holdup_signals::runtime::{ENABLE, Stop};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "runtime_pause",
+    occurs: Occurs::InRuntimes,
     doc: Doc {
         title: "The app's runtime stops it",
         what: "The garbage collector or another safepoint stops all threads of the app (JVM, Go, .NET, Python), a callback blocks the event loop (Node.js), or runnable goroutines wait because few threads may run them (GOMAXPROCS).",

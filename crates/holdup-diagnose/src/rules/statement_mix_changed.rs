@@ -2,7 +2,7 @@
 //! time.
 
 use super::parts::clearing;
-use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
+use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::is_felt;
 use crate::strength::{FAIR, STRONG, WEAK};
@@ -10,9 +10,9 @@ use holdup_signals::evidence::Fix;
 use holdup_signals::mix::{Mix, Statement};
 use holdup_signals::{Missing, Window};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "statement_mix_changed",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "The mix of statements changed",
         what: "A statement that hardly ran before, or ran far less often, was added: a batch job, a report, a deployment with a new query, retries of one call.",

@@ -2,7 +2,7 @@
 //! is too small.
 
 use super::parts::clearing;
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
+use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
 use crate::case::Case;
 use crate::change::Direction;
 use crate::change::database::Server;
@@ -14,9 +14,9 @@ use holdup_recording::metrics::Metric;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Busy, Counter, Gauge, Missing, View};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "table_cache_small",
+    occurs: Occurs::OnMysql,
     doc: Doc {
         title: "The cache of open tables is too small",
         what: "Each statement needs an open handle of every table it names. The server keeps table_open_cache of them. Beyond that it closes one to open another, and closes returned handles for good.",

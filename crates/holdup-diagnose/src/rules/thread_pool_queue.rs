@@ -11,7 +11,7 @@ use holdup_recording::Labels;
 
 use self::seen::QueueSources;
 use super::parts::clearing;
-use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
+use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::other_users::OtherUsers;
 use crate::resources::{is_too_small, statements};
@@ -21,9 +21,9 @@ use holdup_signals::evidence::Evidence;
 use holdup_signals::latency::Origin;
 use holdup_signals::{Missing, View};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "thread_pool_queue",
+    occurs: Occurs::OnMysql,
     doc: Doc {
         title: "Statements queue for the database's thread pool",
         what: "With thread_handling=pool-of-threads a statement that has reached the server waits until its thread group has a free thread. Until then its connection is shown as Sleep, and none of the server's timings includes the wait.",

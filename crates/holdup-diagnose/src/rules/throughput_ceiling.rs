@@ -2,7 +2,7 @@
 
 use super::parts::ceiling::level::level_evidence;
 use super::parts::ceiling::{self, origin, raise, weights};
-use super::{Doc, Judge, Outcome, Rule, RuleFinding, ms};
+use super::{Doc, Judge, Occurs, Outcome, Rule, RuleFinding, ms};
 use crate::case::Case;
 use crate::resources::disk::{what_it_does, who};
 use crate::resources::volume::level::{at_ceiling, rate};
@@ -12,9 +12,9 @@ use holdup_signals::Missing;
 use holdup_signals::flows::FlowSource;
 use holdup_signals::throttle::Unit;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "throughput_ceiling",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "The disk is at its throughput limit",
         what: "Cloud disks, and the instances they are attached to, may move a limited number of bytes per second, reads and writes counted together; a smaller instance is allowed less than its volumes. Many may burst above their baseline for a while.",

@@ -3,7 +3,7 @@
 
 use super::parts::clearing::or_by_disk;
 use super::parts::vacuum_advice;
-use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, bytes, bytes_per_second, ms, percent, thousands};
+use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, bytes, bytes_per_second, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::is_felt;
 use crate::resources::volume::demand::{demand, is_negligible, is_rewritten, rewritten_bytes, share_text};
@@ -14,9 +14,9 @@ use holdup_signals::tables::{CHUNK_BYTES, Toast};
 use holdup_signals::written::{Change, changes, set_columns};
 use holdup_signals::{DigestUse, Missing, View};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "toast_rewrite",
+    occurs: Occurs::OnPostgresql,
     doc: Doc {
         title: "Updates rewrite large values every time",
         what: "PostgreSQL stores values above some 2 KiB out of line, in the table's TOAST table, 1,996 bytes per row. An update that leaves such a column out keeps them. An update that sets it writes all of its rows anew and leaves the old ones dead, even if the value is the same: the server does not compare.",

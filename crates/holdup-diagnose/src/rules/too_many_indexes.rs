@@ -8,7 +8,7 @@ use holdup_recording::{Labels, metrics};
 use self::writes::writes;
 use super::parts::clearing::or_by_disk;
 use super::parts::identifier;
-use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, bytes, ms, percent, thousands};
+use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, bytes, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::is_felt;
 use crate::strength::{FAIR, WEAK};
@@ -16,9 +16,9 @@ use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::tables::{POSTGRESQL, TableWrites};
 use holdup_signals::{Missing, View};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "too_many_indexes",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "Every change maintains many indexes",
         what: "An inserted row gets an entry in every index of its table; a changed row gets a new one in each, unless no indexed column changed and its page has room (HOT). Indexes that no statement reads cost as much as others.",

@@ -1,7 +1,7 @@
 //! Threads pile up in uninterruptible sleep: the load average is high and CPUs are idle. This alone
 //! names no culprit; the reason for their sleep does.
 
-use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, ms, percent};
+use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent};
 use crate::case::Case;
 use crate::resources::is_too_small;
 use crate::strength::{CERTAIN, STRONG};
@@ -9,9 +9,9 @@ use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Asleep, Missing, Place, View};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "uninterruptible_pileup",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "Threads pile up in uninterruptible sleep",
         what: "Many threads at once are in state D: asleep in the kernel until they get a disk, a file system's lock or memory. Linux counts them in the load average, like running and runnable ones.",

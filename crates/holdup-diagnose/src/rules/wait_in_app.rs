@@ -1,6 +1,6 @@
 //! The app's own code waits: it sleeps while it has a request, alone or under a lock.
 
-use super::{Doc, Judge, Outcome, Role, Rule, RuleFinding, ms};
+use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, ms};
 use crate::case::Case;
 use crate::resources::connections::{ConnectionHold, NAMES};
 use crate::resources::is_too_small;
@@ -9,9 +9,9 @@ use crate::strength::STRONG;
 use holdup_signals::Missing;
 use holdup_signals::evidence::Fix;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "wait_in_app",
+    occurs: Occurs::Rarely,
     doc: Doc {
         title: "The app's own code waits",
         what: "A handler sleeps while it has a request: a fixed pause, a poll of something every few milliseconds, the back-off of a retry, a rate limiter. If it holds a lock meanwhile, one request at a time passes.",

@@ -6,7 +6,7 @@ mod slots;
 mod tests;
 mod timed;
 
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, of_failures};
+use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, of_failures};
 use crate::case::Case;
 use crate::failures;
 use crate::resources::share;
@@ -15,9 +15,9 @@ use crate::strength::{AS_SYMPTOM, NONE, STRONG, Strength};
 use holdup_signals::Missing;
 use holdup_signals::latency::Origin;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "worker_pool_exhausted",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "All workers of the app server are busy",
         what: "An app server takes as many requests at once as it has workers: threads, processes, or both. A proxy in front of it may take fewer: HAProxy sends each server at most maxconn requests, and those slots are workers, too. With N workers that are each held for H seconds it answers no more than N / H requests per second, whatever holds them: a worker that waits for a downstream service or a database is as busy as one that computes.",

@@ -4,7 +4,7 @@ mod advice;
 mod innodb;
 mod postgresql;
 
-use super::{Doc, Judge, MATTERS, Outcome, Role, Rule, RuleFinding, bytes, ms, percent};
+use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, bytes, ms, percent};
 use crate::case::Case;
 use crate::resources::disk::{is_oversized, read_device, what_it_does};
 use crate::resources::{is_felt, volume};
@@ -15,9 +15,9 @@ use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::memory::{HOST, PAGE_BYTES};
 use holdup_signals::{Disk, Missing, View};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "working_set_exceeds_memory",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "The working set does not fit in memory",
         what: "Requests use more data than fits in memory: each pushes out what the next one needs.",

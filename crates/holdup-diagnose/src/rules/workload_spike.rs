@@ -5,16 +5,16 @@ mod rise;
 use holdup_recording::{Labels, metrics};
 
 use self::rise::{Rise, SPIKE_FACTOR, arrivals};
-use super::{Doc, Judge, Others, Outcome, Role, Rule, RuleFinding, percent};
+use super::{Doc, Judge, Occurs, Others, Outcome, Role, Rule, RuleFinding, percent};
 use crate::case::{Band, Case};
 use crate::resources::cpu;
 use crate::strength::{STRONG, WEAK};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Counter, Missing, View};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     cause: "workload_spike",
+    occurs: Occurs::Anywhere,
     doc: Doc {
         title: "The load increased",
         what: "More requests arrive than in the baseline window and each needs the same work as before. No part is broken; a resource that is named beside this has run out.",

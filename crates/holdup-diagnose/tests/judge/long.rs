@@ -38,7 +38,7 @@ fn files_and_rows_are_condensed_alike() {
     for name in ["hidden-queue-accounts", "throughput-ceiling-faulty", "uninterruptible-faulty"] {
         let dir = fixtures().join(name);
         let (rows, read) = (Recording::open(&dir).unwrap(), Recording::open_condensed(&dir).unwrap());
-        let (rows, read) = (Condensed::from_tables(&rows.tables), read.tables.condensed.unwrap());
+        let (rows, read) = (rows.tables.condense(), read.tables.condensed.unwrap());
         assert_eq!(rows.series.by_metric, read.series.by_metric, "{name}");
         assert_eq!((&rows.series.sources, &rows.totals), (&read.series.sources, &read.totals), "{name}");
         let all = |of: &Condensed| format!("{:?}", of.executions.within(i64::MIN, i64::MAX).collect::<Vec<_>>());

@@ -15,7 +15,6 @@ use holdup_diagnose::rules::{self, Outcome};
 use holdup_diagnose::verdict::{Answer, Diagnosis, Role};
 use holdup_diagnose::{Case, diagnose};
 use holdup_recording::Recording;
-use holdup_recording::condensed::Condensed;
 use holdup_recording::rows::Thread;
 use owned::owned;
 
@@ -246,7 +245,7 @@ fn cleared_without_a_metric(fixture: &Fixture, sources: &str) -> Vec<(String, St
     }
     // As it is read to be judged: what rows say is put in order once, not for each metric.
     let mut less = recording.clone();
-    less.tables.condensed = Some(Arc::new(Condensed::from_tables(&less.tables)));
+    less.tables.condensed = Some(Arc::new(less.tables.condense()));
     less.tables.samples.rows.clear();
     for metric in metrics {
         let series = &mut Arc::get_mut(less.tables.condensed.as_mut().unwrap()).unwrap().series.by_metric;

@@ -1,6 +1,6 @@
 //! Fields that carry their own names: JSON lines, and `key=value` lines as Heroku's router writes
-//! them. Names count without case and punctuation. A time's unit is in its name, in its text
-//! (`12ms`), or follows from whose name it is.
+//! them. Names count without case and punctuation, and the lists here have them so. A time's unit is
+//! in its name, in its text (`12ms`), or follows from whose name it is.
 
 use std::borrow::Cow;
 
@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use super::entry::{Edge, Entry, Part, from_number, status};
 
-/// Names of the moment, the best first. The first three are a start.
-const MOMENTS: [&str; 15] = [
+/// Names of the moment, the best first. The first three are a start. A server's own comes before
+/// those that a shipper of logs may have added.
+pub const MOMENT_NAMES: [&str; 15] = [
     "startutc",
     "starttime",
     "startlocal",
@@ -45,6 +46,9 @@ pub const TARGET_NAMES: [&str; 11] = [
     "target",
     "originalurl",
 ];
+/// Names of the whole request line.
+pub const LINE_NAMES: [&str; 2] = ["request", "requestline"];
+
 const STATUSES: [&str; 9] = [
     "status",
     "statuscode",
@@ -58,8 +62,10 @@ const STATUSES: [&str; 9] = [
 ];
 const SERVERS: [&str; 5] = ["upstreamaddr", "upstreamhost", "upstream", "serviceaddr", "dyno"];
 
-/// Objects that are searched, too.
-const NESTED: [&str; 9] = ["request", "req", "http", "httprequest", "url", "response", "res", "event", "data"];
+/// Objects that hold the request, or a part of it.
+pub const REQUEST_OBJECTS: [&str; 5] = ["request", "req", "http", "httprequest", "url"];
+/// Further objects that are searched: they hold the answer and its times.
+const ANSWER_OBJECTS: [&str; 4] = ["response", "res", "event", "data"];
 /// How deep.
 const DEPTH: u8 = 3;
 
@@ -134,10 +140,11 @@ pub fn json(line: &str) -> Result<Entry<'static>, &'static str> {
 }
 
 fn object(value: &Value, prefix: &str, depth: u8, found: &mut Found<'static>) -> Result<(), &'static str> {
+    let is_searched = |name: &str| REQUEST_OBJECTS.contains(&name) || ANSWER_OBJECTS.contains(&name);
     for (key, value) in value.as_object().into_iter().flatten() {
         let name = plain(key);
         match value {
-            Value::Object(_) if depth + 1 < DEPTH && NESTED.contains(&name.as_str()) => {
+            Value::Object(_) if depth + 1 < DEPTH && is_searched(&name) => {
                 object(value, &name, depth + 1, found)?;
             }
             Value::String(text) => found.put(&name, prefix, depth, text)?,
@@ -173,7 +180,7 @@ pub fn pairs(line: &str) -> Result<Entry<'static>, &'static str> {
             continue;
         }
         if pairs == 0 && found.moment.is_none() && super::time::parse(word).is_some() && word.len() > 10 {
-            found.moment = Some((MOMENTS.len(), word.to_owned()));
+            found.moment = Some((MOMENT_NAMES.len(), word.to_owned()));
         }
         rest = after.trim_start();
     }
@@ -186,7 +193,7 @@ pub fn pairs(line: &str) -> Result<Entry<'static>, &'static str> {
 impl Found<'_> {
     fn put(&mut self, name: &str, prefix: &str, depth: u8, text: &str) -> Result<(), &'static str> {
         let is = |names: &[&str]| names.contains(&name);
-        if let Some(rank) = MOMENTS.iter().position(|n| *n == name).filter(|_| depth == 0) {
+        if let Some(rank) = MOMENT_NAMES.iter().position(|n| *n == name).filter(|_| depth == 0) {
             // A time that is in seconds of this day is a duration of another field.
             let is_moment = super::time::parse(text).is_some_and(|at| at > 100_000_000_000_000_000);
             if is_moment && self.moment.as_ref().is_none_or(|(best, _)| rank < *best) {
@@ -204,7 +211,7 @@ impl Found<'_> {
                 self.target = Some(rank);
                 self.entry.target = Cow::Owned(text.to_owned());
             }
-        } else if is(&["request", "requestline"]) {
+        } else if is(&LINE_NAMES) {
             let mut words = text.split(' ');
             self.entry.method = Cow::Owned(words.next().unwrap_or_default().to_owned());
             self.target = Some(0);

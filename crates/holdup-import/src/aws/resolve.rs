@@ -31,27 +31,8 @@ const FEW: usize = 5;
 
 pub(super) fn resolve(aws: Aws, db_instance: Option<&str>) -> Figures {
     let Aws { files, raw, queries, described, resource_ids, mut notes, is_partial, .. } = aws;
-    let mut all: BTreeMap<(String, Labels), (Series, bool)> = BTreeMap::new();
     let mut unknown = Vec::new();
-    for RawSeries { key, file, mut points } in raw {
-        if points.is_empty() {
-            continue;
-        }
-        let meaning = meaning(&key, &queries, &resource_ids, &mut unknown);
-        let file = files.get(file).map_or("", String::as_str);
-        let source = match key.kind {
-            Kind::Data | Kind::Statistics => format!("cloudwatch:{file}"),
-            Kind::Os => format!("enhanced_monitoring:{file}"),
-            Kind::Insights => format!("performance_insights:{file}"),
-        };
-        let SeriesIdentity { metric, labels, factor, period_ns, is_stamped_at_start } = meaning;
-        let (series, _) = all.entry((metric.clone(), labels.clone())).or_insert_with(|| {
-            let period_ns = period_ns.unwrap_or(0);
-            (Series { source, metric, labels, period_ns, points: Vec::new() }, is_stamped_at_start)
-        });
-        points.iter_mut().for_each(|(_, value)| *value *= factor);
-        series.points.append(&mut points);
-    }
+    let all = gather(&files, raw, |key| meaning(key, &queries, &resource_ids, &mut unknown));
     let names: BTreeSet<String> = all.keys().filter_map(|(_, labels)| labels.get("db_instance").cloned()).collect();
     let only = names.first().filter(|_| names.len() == 1).map(String::as_str);
     let instance = db_instance.or(described.only()).or(only);
@@ -101,6 +82,34 @@ pub(super) fn resolve(aws: Aws, db_instance: Option<&str>) -> Figures {
     let is_measured = |name: &str| series.iter().any(|one| one.labels.get("db_instance").is_some_and(|of| of == name));
     let settings = described.settings(&is_measured, &mut notes);
     Figures { series, settings, notes, is_partial }
+}
+
+/// Series by metric and labels, and whether their times are those of a period's start.
+type Gathered = BTreeMap<(String, Labels), (Series, bool)>;
+
+/// Joins what several answers have of one series.
+fn gather(files: &[String], raw: Vec<RawSeries>, mut meaning: impl FnMut(&Key) -> SeriesIdentity) -> Gathered {
+    let mut all = Gathered::new();
+    for RawSeries { key, file, mut points } in raw {
+        if points.is_empty() {
+            continue;
+        }
+        let meaning = meaning(&key);
+        let file = files.get(file).map_or("", String::as_str);
+        let source = match key.kind {
+            Kind::Data | Kind::Statistics => format!("cloudwatch:{file}"),
+            Kind::Os => format!("enhanced_monitoring:{file}"),
+            Kind::Insights => format!("performance_insights:{file}"),
+        };
+        let SeriesIdentity { metric, labels, factor, period_ns, is_stamped_at_start } = meaning;
+        let (series, _) = all.entry((metric.clone(), labels.clone())).or_insert_with(|| {
+            let period_ns = period_ns.unwrap_or(0);
+            (Series { source, metric, labels, period_ns, points: Vec::new() }, is_stamped_at_start)
+        });
+        points.iter_mut().for_each(|(_, value)| *value *= factor);
+        series.points.append(&mut points);
+    }
+    all
 }
 
 /// Labels that identify what a series measures.

@@ -2,7 +2,8 @@
 //! form that JavaScript, JEXL and Groovy share. Does not guess at anything else.
 
 use super::Plan;
-use super::expression::{self, Piece, pieces};
+use super::expression;
+use super::piece::{Piece, pieces};
 use crate::template::{double_quoted, literal};
 
 /// Deepest nesting; holdup's own bound is larger.

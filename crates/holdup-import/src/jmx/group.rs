@@ -49,19 +49,7 @@ impl Plan<'_> {
             .collect();
         let goes_round = threads.arrivals.is_none() && threads.loops != Some(1);
         let is_life = goes_round && at.children.iter().any(has_once_only);
-        let on_failure = match at.filled("ThreadGroup.on_sample_error").unwrap_or("continue") {
-            "startnextloop" if is_life => {
-                let why = "after a failed request a session goes on with the next step, not with the next iteration";
-                self.changed(at, why, "write on_failure: end_session where it should end");
-                None
-            }
-            "startnextloop" | "stopthread" => Some("end_session"),
-            "stoptest" | "stoptestnow" => Some("stop"),
-            _ => None,
-        };
-        if at.filled("ThreadGroup.on_sample_error") == Some("stopthread") {
-            self.changed(at, "a user whose request fails begins another session; in JMeter the thread would end", "");
-        }
+        let on_failure = self.on_failure(at, is_life);
         let mut steps: Vec<Step> = Vec::new();
         for child in top.children.iter().filter(|c| c.class == "RandomVariableConfig") {
             let mut around = Surroundings { scope: vec![top], rounds: vec![Round::Single], on_failure };
@@ -119,6 +107,24 @@ impl Plan<'_> {
             steps,
             load,
         })
+    }
+
+    /// What a session does after a failed request.
+    fn on_failure(&mut self, at: &Element<'_>, is_life: bool) -> Option<&'static str> {
+        let then = match at.filled("ThreadGroup.on_sample_error").unwrap_or("continue") {
+            "startnextloop" if is_life => {
+                let why = "after a failed request a session goes on with the next step, not with the next iteration";
+                self.changed(at, why, "write on_failure: end_session where it should end");
+                None
+            }
+            "startnextloop" | "stopthread" => Some("end_session"),
+            "stoptest" | "stoptestnow" => Some("stop"),
+            _ => None,
+        };
+        if at.filled("ThreadGroup.on_sample_error") == Some("stopthread") {
+            self.changed(at, "a user whose request fails begins another session; in JMeter the thread would end", "");
+        }
+        then
     }
 
     /// Feeders from which each iteration takes the next row.

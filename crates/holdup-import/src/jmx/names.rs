@@ -1,13 +1,12 @@
-//! A plan's variables. They must be known before anything is written, because a plan may use a
-//! variable above the place that sets it, and because its name may differ here.
+//! The names of a plan's variables, and what they are here.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
-use super::element::{self, Element};
-use super::expression::{self, Piece};
+use super::element::Element;
+use super::piece::{self, Piece};
 use crate::note::{Kind, Notes};
 use crate::scenario::{Feeder, Var};
-use crate::secret::{Secrets, is_secret};
+use crate::secret::Secrets;
 use crate::template::{UsedNames, identifier, literal};
 
 /// The counterpart of a plan's variable.
@@ -38,11 +37,11 @@ impl Counterpart {
 pub struct Names {
     pub used_names: UsedNames,
     pub secrets: Secrets,
-    meanings: HashMap<String, Counterpart>,
+    pub(super) meanings: HashMap<String, Counterpart>,
     /// Properties (`__P`) by their own names.
-    properties: HashMap<String, String>,
+    pub(super) properties: HashMap<String, String>,
     /// User-defined variables as the plan has them.
-    defined: HashMap<String, String>,
+    pub(super) defined: HashMap<String, String>,
     pub vars: Vec<Var>,
     pub feeders: Vec<Feeder>,
     /// Set once before the load: values that JMeter computes once.
@@ -52,17 +51,6 @@ pub struct Names {
 }
 
 impl Names {
-    /// Looks through the whole plan.
-    pub fn gather(tops: &[Element<'_>], notes: &mut Notes) -> Self {
-        let mut names = Self::default();
-        tops.iter().for_each(|top| names.feeders_of(top, notes));
-        tops.iter().for_each(|top| names.captures_of(top, notes));
-        let mut defined = Vec::new();
-        tops.iter().for_each(|top| defined_in(top, &mut defined));
-        names.define(defined, notes);
-        names
-    }
-
     /// The counterpart of the plan's `name`.
     pub fn meaning(&self, name: &str) -> Option<&Counterpart> {
         self.meanings.get(name)
@@ -138,7 +126,7 @@ impl Names {
 
     /// The value of a text of the plan that stays constant while it runs.
     pub fn fixed(&self, text: &str) -> Option<String> {
-        expression::fixed(text, &|name| self.defined.get(name).cloned(), 0)
+        piece::fixed(text, &|name| self.defined.get(name).cloned(), 0)
     }
 
     /// A number of the plan that stays constant while it runs.
@@ -146,7 +134,7 @@ impl Names {
         self.fixed(text)?.trim().parse().ok().filter(|n: &f64| n.is_finite())
     }
 
-    fn feeders_of(&mut self, at: &Element<'_>, notes: &mut Notes) {
+    pub(super) fn feeders_of(&mut self, at: &Element<'_>, notes: &mut Notes) {
         if at.class == "CSVDataSet" {
             self.feeder(at, notes);
         }
@@ -155,7 +143,7 @@ impl Names {
 
     fn feeder(&mut self, at: &Element<'_>, notes: &mut Notes) {
         let file = at.filled("filename").unwrap_or_default();
-        let csv = expression::fixed(file, &|_| None, 0).unwrap_or_else(|| file.to_owned());
+        let csv = piece::fixed(file, &|_| None, 0).unwrap_or_else(|| file.to_owned());
         let stem = csv.rsplit(['/', '\\']).next().unwrap_or_default().split('.').next().unwrap_or_default();
         let name = self.used_names.name(if stem.is_empty() { "rows" } else { stem });
         let columns = at.filled("variableNames").unwrap_or_default();
@@ -221,7 +209,7 @@ impl Names {
         self.feeders.push(Feeder { name, csv, at_end, comment });
     }
 
-    fn captures_of(&mut self, at: &Element<'_>, notes: &mut Notes) {
+    pub(super) fn captures_of(&mut self, at: &Element<'_>, notes: &mut Notes) {
         let mut capture = |names: &str, all: &dyn Fn(usize) -> bool| {
             for (index, name) in names.split(';').map(str::trim).enumerate().filter(|(_, name)| !name.is_empty()) {
                 let is_list = all(index);
@@ -270,85 +258,4 @@ impl Names {
         }
         at.children.iter().for_each(|child| self.captures_of(child, notes));
     }
-
-    /// Adds user-defined variables: of two with the same name, the later one wins.
-    fn define(&mut self, defined: Vec<(String, String, usize)>, notes: &mut Notes) {
-        for (name, value, _) in &defined {
-            self.defined.insert(name.clone(), value.clone());
-        }
-        let mut own_names: Vec<(String, String, usize, bool)> = Vec::new();
-        let mut seen = HashSet::new();
-        for (name, value, line) in defined {
-            if self.defined.get(&name) != Some(&value) || !seen.insert(name.clone()) {
-                continue;
-            }
-            match self.meanings.get(&name) {
-                Some(Counterpart::Cell { .. } | Counterpart::Expression(_)) => {
-                    let why = "another element sets a variable of that name; the scenario uses that one";
-                    notes.add(Kind::Changed, format!("variable \"{name}\""), line, why, "");
-                    continue;
-                }
-                Some(_) => own_names.push((name, value, line, true)),
-                None => {
-                    let own = self.used_names.name(&name);
-                    self.meanings.insert(name.clone(), Counterpart::Value(own));
-                    own_names.push((name, value, line, false));
-                }
-            }
-        }
-        for (name, value, line, is_set_later) in own_names {
-            let Some(meaning) = self.meanings.get(&name) else { continue };
-            let own = meaning.expression();
-            let is_constant = !value.contains("${") && !value.is_empty();
-            if is_secret(&name) && is_constant {
-                let secret = self.secrets.name(&name, &value, &format!("variable \"{name}\""), line, notes);
-                self.define_one(own, format!("${{secret.{secret}}}"), is_set_later);
-                continue;
-            }
-            if let Some((property, default)) = expression::property_of(&value) {
-                let default = expression::fixed(&default, &|n| self.defined.get(n).cloned(), 0).unwrap_or(default);
-                self.properties.insert(property, own.clone());
-                self.define_one(own, literal(&default), is_set_later);
-                continue;
-            }
-            let text = expression::translate(&value, self, notes, ("a variable", line)).text;
-            // JMeter computes it once, but a text of `vars` is filled in each time.
-            let is_computed =
-                text.contains("random") || text.contains("uuid()") || text.contains("now(") || text.contains("pick(");
-            self.define_one(own, text, is_set_later || is_computed);
-        }
-    }
-
-    fn define_one(&mut self, name: String, value: String, once: bool) {
-        if once {
-            self.set_once.push((name, value));
-        } else {
-            self.vars.push(Var { name, value, comment: String::new() });
-        }
-    }
-}
-
-/// Name, value and line of each user-defined variable, from its elements and the plan itself.
-fn defined_in(at: &Element<'_>, into: &mut Vec<(String, String, usize)>) {
-    let mut arguments = |xml: &crate::xml::Element| {
-        for argument in &xml.children {
-            let name = element::text(argument, "Argument.name").unwrap_or_default().trim();
-            if !name.is_empty() {
-                let value = element::text(argument, "Argument.value").unwrap_or_default();
-                into.push((name.to_owned(), value.to_owned(), argument.line));
-            }
-        }
-    };
-    if at.class == "TestPlan"
-        && let Some(all) =
-            at.part("TestPlan.user_defined_variables").and_then(|v| element::part(v, "Arguments.arguments"))
-    {
-        arguments(all);
-    }
-    if at.class == "Arguments"
-        && let Some(all) = at.part("Arguments.arguments")
-    {
-        arguments(all);
-    }
-    at.children.iter().for_each(|child| defined_in(child, into));
 }

@@ -2,7 +2,8 @@
 //! first: headers, cookies, defaults, credentials, delays, extractors, assertions.
 
 use super::element::{self, Element};
-use super::expression::{self, Piece, translate};
+use super::expression::translate;
+use super::piece::{self, Piece};
 use super::{MOST_APPLIED, Plan, timer};
 use crate::content::{self, Field};
 use crate::error::ImportError;
@@ -110,7 +111,7 @@ impl Plan<'_> {
             return Some((Some(origin), self.with_query(path_part(&path), settings, sets)));
         }
         let mut path = self.template(raw, sampler, sets);
-        let pieces = expression::pieces(raw);
+        let pieces = piece::pieces(raw);
         match &fixed {
             // A constant text is checked as it will be sent.
             Some(fixed) if path.contains("${") && path_part(fixed) != *fixed => path = crate::template::literal(fixed),

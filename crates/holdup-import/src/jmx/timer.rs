@@ -3,7 +3,7 @@
 
 use super::Plan;
 use super::element::Element;
-use super::expression::{Piece, pieces};
+use super::piece::{Piece, pieces};
 use super::schedule::stretch;
 use crate::load::{length, seconds};
 use crate::scenario::{Phase, Step};

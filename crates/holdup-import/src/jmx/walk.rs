@@ -1,13 +1,16 @@
 //! Walks through a plan's controllers and samplers in order, and turns each into steps.
 //! [`super::look`] handles all other elements.
 
+mod rounds;
+
 use super::Plan;
 use super::element::Element;
 use super::expression;
 use super::names::Counterpart;
+use super::piece::pieces;
 use super::timer;
 use crate::error::ImportError;
-use crate::load::{LONGEST, length, seconds};
+use crate::load::{LONGEST, length};
 use crate::scenario::Step;
 use crate::template::{label, literal};
 
@@ -72,7 +75,6 @@ impl Plan<'_> {
         at: &'e Element<'a>,
         around: &mut Surroundings<'e, 'a>,
     ) -> Result<Vec<Step>, ImportError> {
-        let number = |plan: &Self, key: &str| at.filled(key).and_then(|text| plan.names.number(text));
         Ok(match at.class.as_str() {
             "HTTPSamplerProxy" | "HTTPSampler" | "HTTPSampler2" => {
                 at.children.iter().for_each(|child| self.look_at(child));
@@ -84,28 +86,11 @@ impl Plan<'_> {
                 self.changed(at, "sessions pass it at the same time, not one after the other", "");
                 self.inside(at, around)?
             }
-            "TransactionController" => {
-                let name = label(&at.name);
-                if name.is_empty() {
-                    return self.inside(at, around);
-                }
-                let steps = self.inside(at, around)?;
-                some(steps, |steps| Step::Group { name, steps })
-            }
+            "TransactionController" => self.transaction(at, around)?,
             "LoopController" => self.counted(at, around)?,
             "OnceOnlyController" => self.once_only(at, around)?,
             "IfController" => self.conditional(at, around)?,
-            "WhileController" => {
-                around.rounds.push(Round::Uncounted);
-                let steps = self.inside(at, around);
-                around.rounds.pop();
-                let (steps, text) = (steps?, at.text("WhileController.condition").unwrap_or_default());
-                let condition = match self.condition(text, at.line) {
-                    Some(condition) => condition,
-                    None => self.switch(at, "its condition", text, "false"),
-                };
-                some(steps, |steps| Step::While { condition, steps })
-            }
+            "WhileController" => self.repeat_while(at, around)?,
             "ForeachController" => self.for_each(at, around)?,
             "ThroughputController" => self.share(at, around)?,
             "RandomController" => {
@@ -121,14 +106,7 @@ impl Plan<'_> {
                 some_of(branches, Step::InTurn)
             }
             "SwitchController" => self.switched(at, around)?,
-            "RunTime" => {
-                around.rounds.push(Round::Uncounted);
-                let steps = self.inside(at, around);
-                around.rounds.pop();
-                let for_s =
-                    number(self, "RunTime.seconds").and_then(seconds).filter(|d| !d.is_zero()).unwrap_or(LONGEST);
-                some(steps?, |steps| Step::During { length: length(for_s), steps })
-            }
+            "RunTime" => self.run_time(at, around)?,
             "RandomVariableConfig" => self.random_variable(at),
             "ModuleController" | "IncludeController" => {
                 let what = if at.class == "ModuleController" { "another part of the plan" } else { "another file" };
@@ -152,19 +130,34 @@ impl Plan<'_> {
                 );
                 self.inside(at, around)?
             }
-            class => {
-                if timer::is_pacer(class) && around.scope.len() > 2 {
-                    self.left_out(
-                        at,
-                        "it holds the rate of a part of a thread group; a scenario has one rate for the load",
-                        "write the load under load",
-                    );
-                } else {
-                    self.look_at(at);
-                }
+            _ => {
+                self.not_a_step(at, around);
                 Vec::new()
             }
         })
+    }
+
+    fn transaction<'e, 'a>(
+        &mut self,
+        at: &'e Element<'a>,
+        around: &mut Surroundings<'e, 'a>,
+    ) -> Result<Vec<Step>, ImportError> {
+        let name = label(&at.name);
+        let steps = self.inside(at, around)?;
+        Ok(if name.is_empty() { steps } else { some(steps, |steps| Step::Group { name, steps }) })
+    }
+
+    /// An element that sends nothing.
+    fn not_a_step(&mut self, at: &Element<'_>, around: &Surroundings<'_, '_>) {
+        if timer::is_pacer(&at.class) && around.scope.len() > 2 {
+            self.left_out(
+                at,
+                "it holds the rate of a part of a thread group; a scenario has one rate for the load",
+                "write the load under load",
+            );
+        } else {
+            self.look_at(at);
+        }
     }
 
     fn action(&mut self, at: &Element<'_>, around: &Surroundings<'_, '_>) -> Vec<Step> {
@@ -385,7 +378,7 @@ impl Plan<'_> {
         let known = ends.map(|text| self.names.fixed(text).map(|fixed| fixed.trim().parse::<i64>().ok()));
         let is_wrong = known.contains(&Some(None))
             || matches!(known, [Some(low), Some(high)] if low > high)
-            || ends.iter().any(|text| text.contains("${") && expression::pieces(text).len() > 1);
+            || ends.iter().any(|text| text.contains("${") && pieces(text).len() > 1);
         if is_wrong {
             self.left_out(at, "its bounds are not two numbers, the lower first", "");
             return Vec::new();

@@ -164,6 +164,11 @@ impl<'a> Description<'a> {
                 ),
             }
         }
+        self.filled(path, &blanks, (title, node.line))
+    }
+
+    /// The path with its parameters' values; one that is not described becomes a number.
+    fn filled(&mut self, path: &str, blanks: &[(String, String)], (title, line): (&str, usize)) -> String {
         let mut out = String::new();
         let mut rest = path;
         while let Some((before, after)) = rest.split_once('{') {
@@ -175,7 +180,7 @@ impl<'a> Description<'a> {
                     self.notes.add(
                         Kind::Changed,
                         format!("{title}: {{{}}}", label(name)),
-                        node.line,
+                        line,
                         "it is not described; the scenario sends a number",
                         "",
                     );

@@ -4,7 +4,8 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use super::{Body, Request, Scenario, Step, Var};
+use super::{Body, Request, Scenario, Step};
+use crate::template;
 
 impl Scenario {
     /// Places that send a request.
@@ -14,22 +15,6 @@ impl Scenario {
             Body::Sessions(all) => all.iter().map(|s| count(&s.steps)).sum(),
         };
         body + count(&self.setup) + count(&self.teardown)
-    }
-
-    /// Drops texts that no template uses, because they only served the target or the load.
-    pub fn keep_used_vars(&mut self) {
-        let vars = std::mem::take(&mut self.vars);
-        let mut used = words_of_templates(&crate::write::body(self));
-        loop {
-            let before = used.len();
-            let known: Vec<&Var> = vars.iter().filter(|var| used.contains(&var.name)).collect();
-            let more: Vec<String> = known.iter().flat_map(|var| words_of_templates(&var.value)).collect();
-            used.extend(more);
-            if used.len() == before {
-                break;
-            }
-        }
-        self.vars = vars.into_iter().filter(|var| used.contains(&var.name)).collect();
     }
 
     /// Turns objectives of single requests into objectives of the run.
@@ -43,18 +28,6 @@ impl Scenario {
                 self.thresholds.push(objective);
             }
         }
-    }
-
-    /// Words that its templates use, and variables that its steps set.
-    pub fn names(&self) -> (HashSet<String>, HashSet<String>) {
-        let mut used = words_of_templates(&crate::write::body(self));
-        let mut set = HashSet::new();
-        if let Body::Sessions(all) = &self.body {
-            all.iter().for_each(|session| names(&session.steps, &mut used, &mut set));
-        }
-        names(&self.setup, &mut used, &mut set);
-        names(&self.teardown, &mut used, &mut set);
-        (used, set)
     }
 
     /// Every request, mutable.
@@ -94,7 +67,7 @@ impl Scenario {
             }
         });
         let is_known = |value: &str| {
-            words_of_templates(value)
+            template::words(value)
                 .iter()
                 .all(|word| KNOWN.contains(&word.as_str()) || known.contains(word) || self.secrets.contains(word))
         };
@@ -112,13 +85,6 @@ impl Scenario {
         self.each_request(&mut |request| request.headers.retain(|field| !shared.contains(field)));
         self.headers.extend(shared);
     }
-}
-
-/// Every word within a template in `text`.
-fn words_of_templates(text: &str) -> HashSet<String> {
-    let inner = text.split("${").skip(1).map(|rest| rest.split('}').next().unwrap_or(rest));
-    let words = inner.flat_map(|t| t.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-')));
-    words.filter(|w| !w.is_empty()).map(str::to_owned).collect()
 }
 
 /// How often each of some texts occurred.
@@ -199,33 +165,6 @@ pub fn keep_requests(steps: &mut Vec<Step>, keep: &mut dyn FnMut(&mut Request) -
         };
         if stays {
             steps.push(step);
-        }
-    }
-}
-
-fn names(steps: &[Step], used: &mut HashSet<String>, set: &mut HashSet<String>) {
-    for step in steps {
-        match step {
-            Step::Request(request) => set.extend(request.captures.iter().map(|(name, _)| name.clone())),
-            Step::Set(values) => set.extend(values.iter().map(|(name, _)| name.clone())),
-            Step::Repeat { counter, steps, .. } => {
-                set.extend(counter.clone());
-                names(steps, used, set);
-            }
-            Step::ForEach { list, item, steps } => {
-                used.insert(list.clone());
-                set.insert(item.clone());
-                names(steps, used, set);
-            }
-            Step::While { steps, .. } | Step::During { steps, .. } | Step::Group { steps, .. } => {
-                names(steps, used, set)
-            }
-            Step::If { steps, otherwise, .. } => {
-                names(steps, used, set);
-                names(otherwise, used, set);
-            }
-            Step::Choose(branches) | Step::InTurn(branches) => branches.iter().for_each(|b| names(b, used, set)),
-            Step::Think(_) | Step::Feed(_) | Step::End(_) => {}
         }
     }
 }

@@ -321,7 +321,7 @@ mod tests {
     use super::*;
 
     fn document(text: &str) -> Document {
-        read(&paste::lines(text.as_bytes())).unwrap()
+        read(&paste::lines(text.as_bytes(), |_| false)).unwrap()
     }
 
     #[test]
@@ -343,9 +343,9 @@ mod tests {
     fn a_cut_document_keeps_what_it_had() {
         let cut = document("{ \"a\": 1, \"b\": { \"c\": 2, \"d\"");
         assert_eq!((cut.value.at(&["b", "c"]).and_then(Value::number), cut.is_cut), (Some(2.0), true));
-        assert!(read(&paste::lines(b"{ a 1 }")).is_none());
+        assert!(read(&paste::lines(b"{ a 1 }", |_| false)).is_none());
         let deep = "[".repeat(500);
-        assert!(read(&paste::lines(deep.as_bytes())).is_none());
-        assert_eq!(head(&paste::lines(b"x")), None);
+        assert!(read(&paste::lines(deep.as_bytes(), |_| false)).is_none());
+        assert_eq!(head(&paste::lines(b"x", |_| false)), None);
     }
 }

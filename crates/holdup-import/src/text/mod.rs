@@ -86,7 +86,7 @@ pub struct Pasted {
 
 /// Whether the beginning of a file holds an output that is understood here.
 pub fn recognises(head: &[u8]) -> bool {
-    let lines = paste::lines(head);
+    let lines = paste::lines(head, kinds::is_heading);
     let lines = lines.get(..HEAD_LINES).unwrap_or(&lines);
     (0..lines.len()).any(|at| {
         let block = block(lines, at);
@@ -159,7 +159,7 @@ impl Pasted {
 
     fn read_lines(&mut self, file: &str, bytes: &[u8]) {
         self.parts_before = self.parts.len();
-        let lines = paste::lines(bytes);
+        let lines = paste::lines(bytes, kinds::is_heading);
         let outline = outline(&lines);
         let mut next = 0;
         while let (Some(line), Some(place)) = (lines.get(next), outline.get(next)) {

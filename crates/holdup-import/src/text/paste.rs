@@ -4,7 +4,7 @@
 use regex::Regex;
 use std::sync::OnceLock;
 
-use super::{clock, kinds};
+use super::clock;
 
 /// Bytes of a line that are read; the rest of a longer one is left out.
 const LINE_BYTES: usize = 64 << 10;
@@ -31,8 +31,8 @@ impl Line {
     }
 }
 
-/// Cuts `bytes` into clean lines.
-pub(super) fn lines(bytes: &[u8]) -> Vec<Line> {
+/// Cuts `bytes` into clean lines. A line that begins as a prompt does, but `is_heading`, is output.
+pub(super) fn lines(bytes: &[u8], is_heading: fn(&str) -> bool) -> Vec<Line> {
     let mut all = Vec::new();
     let mut number = 1;
     let mut rest = bytes;
@@ -41,7 +41,7 @@ pub(super) fn lines(bytes: &[u8]) -> Vec<Line> {
         let (line, after) = rest.split_at(end);
         let most = if line.starts_with(b"{") || line.starts_with(b"[") { DOCUMENT_BYTES } else { LINE_BYTES };
         for part in clean(line.get(..most).unwrap_or(line)).split('\n') {
-            all.push(understood(number, part));
+            all.push(understood(number, part, is_heading));
         }
         number += 1;
         rest = after.strip_prefix(b"\r\n").or_else(|| after.get(1..)).unwrap_or_default();
@@ -86,23 +86,17 @@ fn clean(line: &[u8]) -> String {
     out
 }
 
-fn understood(number: usize, text: &str) -> Line {
+fn understood(number: usize, text: &str, is_heading: fn(&str) -> bool) -> Line {
     let text = text.trim_end_matches(' ');
-    if let Some(command) = command(text) {
+    if let Some(command) = command(text, is_heading) {
         return Line { number, text: command.to_owned(), is_command: true, stamp: None };
     }
     let (stamp, text) = clock::leading(text);
     Line { number, text: text.to_owned(), is_command: false, stamp }
 }
 
-/// Whether a line that begins as a prompt of root does is a heading: of `pidstat -h`, or of a
-/// section of Redis' `INFO`.
-fn is_heading(text: &str) -> bool {
-    text.starts_with('#') && (kinds::is_pidstat_header(text) || kinds::is_redis_section(text))
-}
-
 /// The command after a prompt of a shell, `mysql` or `psql`.
-fn command(text: &str) -> Option<&str> {
+fn command(text: &str, is_heading: fn(&str) -> bool) -> Option<&str> {
     if !text.contains(['$', '#', '%', '>', '*']) {
         return None;
     }
@@ -122,16 +116,17 @@ fn command(text: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::kinds::is_heading;
 
     fn texts(bytes: &[u8]) -> Vec<String> {
-        lines(bytes).into_iter().map(|line| line.text).collect()
+        lines(bytes, is_heading).into_iter().map(|line| line.text).collect()
     }
 
     #[test]
     fn colours_line_ends_and_screens() {
         let text = b"\x1b[H\x1b[2Jtop\x1b(B\x1b[m - 1\x1b[K\r\nb\x1b[7ma\x00r\x1b[0m\rc\n\nd\x1b[1;1Hnext";
         assert_eq!(texts(text), ["top - 1", "bar", "c", "", "d", "next"]);
-        assert_eq!(lines(b"a\r\nb\rc")[2].number, 3);
+        assert_eq!(lines(b"a\r\nb\rc", is_heading)[2].number, 3);
     }
 
     #[test]
@@ -148,13 +143,13 @@ mod tests {
             ("  4711 mysql     20   0", None),
             ("sda   1,0", None),
         ] {
-            assert_eq!(command(text), expected, "{text}");
+            assert_eq!(command(text, is_heading), expected, "{text}");
         }
     }
 
     #[test]
     fn a_long_line_is_cut() {
-        let all = lines(&vec![b'x'; 1 << 20]);
+        let all = lines(&vec![b'x'; 1 << 20], is_heading);
         assert_eq!((all.len(), all[0].text.len()), (1, LINE_BYTES));
     }
 }

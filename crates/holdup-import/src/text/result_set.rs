@@ -317,7 +317,7 @@ mod tests {
     use super::*;
 
     fn set(text: &str) -> ResultSet {
-        read(&paste::lines(text.as_bytes())).unwrap()
+        read(&paste::lines(text.as_bytes(), |_| false)).unwrap()
     }
 
     fn row(set: &ResultSet, at: usize) -> Vec<&str> {

@@ -133,30 +133,35 @@ pub(crate) fn fit(observed: &[Observation], capacity: Option<(f64, f64)>, variat
                     false => Scale::for_observation(&curve_from_logarithms(&expected, onset), one, &variation, false),
                 };
                 let away = scale.residual(&curve, one);
-                // Disturbances only add time, so fast points are right. With variable times, either
-                // side may be chance.
-                let bound = match (is_little, away > 0.0) {
-                    (true, true) => FAR,
-                    (true, false) => f64::MAX,
-                    (false, true) => 1.75 * FAR,
-                    (false, false) => 2.5 * FAR,
-                };
-                scale.weight = if away.abs() <= bound { 1.0 } else { (bound / away.abs()).powi(2) };
+                scale.weight = weight(is_little, away);
             }
         }
     }
     let best = best?;
     let curve = curve_from_logarithms(&best.at, onset);
-    // Scatter beyond the errors of the steps themselves widens the interval.
-    let scatter = {
-        let sum: f64 =
-            observed.iter().zip(&scales).map(|(one, scale)| scale.weight * scale.residual(&curve, one).powi(2)).sum();
-        (sum / (observed.len() as f64 - 2.0).max(1.0)).max(1.0)
-    };
+    let scatter = scatter(observed, &scales, &curve);
     let knee = curve.knee();
     let (low, high) = interval(&best, scatter, &bounds, onset, |at, out| residuals(at, &scales, out))
         .unwrap_or((0.5 * knee, 1.5 * knee));
     Some(Fit { curve, knee: (knee, low.min(knee), high.max(knee)) })
+}
+
+/// The weight of a point that is `away` from the curve, in its own errors. Disturbances only add
+/// time, so fast points are right. With variable times, either side may be chance.
+fn weight(is_little: bool, away: f64) -> f64 {
+    let bound = match (is_little, away > 0.0) {
+        (true, true) => FAR,
+        (true, false) => f64::MAX,
+        (false, true) => 1.75 * FAR,
+        (false, false) => 2.5 * FAR,
+    };
+    if away.abs() <= bound { 1.0 } else { (bound / away.abs()).powi(2) }
+}
+
+/// Scatter beyond the errors of the steps themselves, which widens the interval.
+fn scatter(observed: &[Observation], scales: &[Scale], curve: &Curve) -> f64 {
+    let squares = observed.iter().zip(scales).map(|(one, scale)| scale.weight * scale.residual(curve, one).powi(2));
+    (squares.sum::<f64>() / (observed.len() as f64 - 2.0).max(1.0)).max(1.0)
 }
 
 /// Number of services until a queue has forgotten its initial state, at a share of its capacity: `1

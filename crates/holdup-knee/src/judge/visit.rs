@@ -116,14 +116,10 @@ impl Visit {
             failed,
             ended: completed + failed,
             // The first seconds after an overload still have its backlog.
-            objective: config.objective.filter(|_| step.purpose != Purpose::Recover).and_then(|objective| {
-                let all: Vec<&Summary> = seconds
-                    .iter()
-                    .filter(|second| second.response.count > 0 && !second.is_disturbed)
-                    .map(|second| &second.response)
-                    .collect();
-                pooled(&all, objective.quantile).map(|time| time * 1e-9)
-            }),
+            objective: config
+                .objective
+                .filter(|_| step.purpose != Purpose::Recover)
+                .and_then(|objective| quantile_of(seconds, objective.quantile)),
             seconds: seconds.len(),
             is_limited: step.is_generator_limited,
         })
@@ -290,6 +286,13 @@ fn level<'a>(seconds: impl Iterator<Item = (&'a Summary, bool)>) -> (Option<f64>
         1.0 / weight.sqrt().clamp(3.0, 10.0)
     };
     (Some(value), error, total - sorted.len())
+}
+
+/// A quantile of the response times of the undisturbed `seconds`, in seconds.
+fn quantile_of(seconds: &[crate::Second], quantile: f64) -> Option<f64> {
+    let undisturbed = seconds.iter().filter(|second| second.response.count > 0 && !second.is_disturbed);
+    let all: Vec<&Summary> = undisturbed.map(|second| &second.response).collect();
+    pooled(&all, quantile).map(|time| time * 1e-9)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::service::queue::Shape;
+use crate::service::queue::{Overflow, Shape};
 use crate::service::{Options, ServiceError, duration};
 
 /// See the module.
@@ -52,17 +52,6 @@ pub struct CapacityOptions {
     #[arg(long, value_name = "N", requires = "blocking_workers", conflicts_with = "servers", default_value_t = 128,
         value_parser = clap::value_parser!(u32).range(0..=65_535))]
     pub backlog: u32,
-}
-
-/// The response to a request that finds no room.
-#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Overflow {
-    /// A 503.
-    Refuse,
-    /// A closed connection.
-    Close,
-    /// No answer, ever.
-    Drop,
 }
 
 /// The kinds of services.

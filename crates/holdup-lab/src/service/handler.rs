@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::service::answer::Answer;
 use crate::service::database::{Connection, StatementError, Target};
 use crate::service::http::{Request, Status};
 use crate::service::metrics::{Metrics, POOL};
@@ -38,33 +39,6 @@ pub struct Service {
     drawn: AtomicU64,
     orders: Option<Orders>,
     store: Option<Store>,
-}
-
-/// A response, and the route under which it is counted.
-pub struct Answer {
-    /// Its status.
-    pub status: Status,
-    /// Content type of its body.
-    pub content_type: &'static str,
-    /// Further lines of its head, each with its line end.
-    pub fields: String,
-    /// Its body.
-    pub body: String,
-    /// The route's path; empty for a request that matches none.
-    pub route: String,
-}
-
-impl Answer {
-    /// A response without a body.
-    pub fn empty(status: Status) -> Self {
-        let (fields, body, route) = (String::new(), String::new(), String::new());
-        Self { status, content_type: "application/json", fields, body, route }
-    }
-
-    /// A response with a JSON body.
-    pub fn json(status: Status, body: &Value, route: String) -> Self {
-        Self { body: body.to_string(), route, ..Self::empty(status) }
-    }
 }
 
 impl Service {

@@ -98,51 +98,7 @@ impl Metrics {
     pub fn render(&self, pool: Option<PoolState>, usage: Usage) -> String {
         let mut text = String::with_capacity(32 * 1024);
         if let Some(pool) = pool {
-            head(&mut text, "db_client_connection_count", "Connections of the pool by state.", "gauge");
-            for (state, count) in [("idle", pool.idle), ("used", pool.size - pool.idle)] {
-                let _ = writeln!(
-                    text,
-                    "db_client_connection_count{{{POOL},db_client_connection_state=\"{state}\"}} {count}"
-                );
-            }
-            let labelled = format!("{{{POOL}}}");
-            let one = |text: &mut String, name: &str, help: &str, kind: &str, value: u64| {
-                head(text, name, help, kind);
-                let _ = writeln!(text, "{name}{labelled} {value}");
-            };
-            one(
-                &mut text,
-                "db_client_connection_max",
-                "Most connections the pool may open.",
-                "gauge",
-                pool.size as u64,
-            );
-            let pending = pool.pending as u64;
-            one(
-                &mut text,
-                "db_client_connection_pending_requests",
-                "Requests waiting for a connection.",
-                "gauge",
-                pending,
-            );
-            let timeouts = self.pool_timeouts_total.load(Ordering::Relaxed);
-            one(
-                &mut text,
-                "db_client_connection_timeouts_total",
-                "Waits for a connection that gave up.",
-                "counter",
-                timeouts,
-            );
-            self.pool_wait.write(
-                &mut text,
-                "db_client_connection_wait_time_seconds",
-                "Time to obtain a connection from the pool.",
-            );
-            self.pool_use.write(
-                &mut text,
-                "db_client_connection_use_time_seconds",
-                "Time between obtaining a connection and returning it.",
-            );
+            self.render_pool(pool, &mut text);
         }
         if pool.is_some() || !self.operation.is_empty() {
             self.operation.write(
@@ -174,6 +130,34 @@ impl Metrics {
             }
         }
         text
+    }
+
+    fn render_pool(&self, pool: PoolState, text: &mut String) {
+        head(text, "db_client_connection_count", "Connections of the pool by state.", "gauge");
+        for (state, count) in [("idle", pool.idle), ("used", pool.size - pool.idle)] {
+            let _ =
+                writeln!(text, "db_client_connection_count{{{POOL},db_client_connection_state=\"{state}\"}} {count}");
+        }
+        let labelled = format!("{{{POOL}}}");
+        let one = |text: &mut String, name: &str, help: &str, kind: &str, value: u64| {
+            head(text, name, help, kind);
+            let _ = writeln!(text, "{name}{labelled} {value}");
+        };
+        one(text, "db_client_connection_max", "Most connections the pool may open.", "gauge", pool.size as u64);
+        let pending = pool.pending as u64;
+        one(text, "db_client_connection_pending_requests", "Requests waiting for a connection.", "gauge", pending);
+        let timeouts = self.pool_timeouts_total.load(Ordering::Relaxed);
+        one(text, "db_client_connection_timeouts_total", "Waits for a connection that gave up.", "counter", timeouts);
+        self.pool_wait.write(
+            text,
+            "db_client_connection_wait_time_seconds",
+            "Time to obtain a connection from the pool.",
+        );
+        self.pool_use.write(
+            text,
+            "db_client_connection_use_time_seconds",
+            "Time between obtaining a connection and returning it.",
+        );
     }
 }
 

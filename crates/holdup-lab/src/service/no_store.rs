@@ -1,6 +1,6 @@
 //! Replaces the document store where the feature `labs` is off: no options, and never a store.
 
-use crate::service::handler::Answer;
+use crate::service::answer::Answer;
 use crate::service::http::Request;
 use crate::service::metrics::Metrics;
 use crate::service::{Options, ServiceError};

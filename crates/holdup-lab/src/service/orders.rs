@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::service::handler::Answer;
+use crate::service::answer::Answer;
 use crate::service::http::{Request, Status};
 use crate::service::seed::mix;
 

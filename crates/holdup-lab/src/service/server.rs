@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::service::handler::{Answer, Service};
+use crate::service::answer::Answer;
+use crate::service::handler::Service;
 use crate::service::http::{NoRequest, Request, Status, Wire};
 use crate::service::listener::{bind, own_address, readable};
 use crate::service::pool::Pool;

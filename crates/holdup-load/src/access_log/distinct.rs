@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use holdup_import::access::pattern;
 
+use super::LoggedOperation;
 use super::request::{METHODS, Request};
-use crate::scenario::Operation;
 use crate::schedule::ReplayedRequest;
 
 /// Most operations that a log is grouped into.
@@ -83,7 +83,7 @@ impl Distinct {
 
     /// The requests with their final operations, at most [`MAX_OPERATIONS`], the most frequent
     /// first; `which` are the arrivals.
-    pub fn finish(mut self, which: &[u32]) -> (Arc<[ReplayedRequest]>, Vec<Operation>) {
+    pub fn finish(mut self, which: &[u32]) -> (Arc<[ReplayedRequest]>, Vec<LoggedOperation>) {
         let mut counts = vec![0u64; self.groups.len()];
         for &number in which {
             counts[self.requests[number as usize].operation as usize] += 1;
@@ -92,17 +92,15 @@ impl Distinct {
         order.sort_by_key(|&g| (self.groups[g].name == OTHER, std::cmp::Reverse(counts[g]), g));
         let kept = if order.len() > MAX_OPERATIONS { MAX_OPERATIONS - 1 } else { order.len() };
         let mut place = vec![kept as u32; self.groups.len()];
-        let mut operations: Vec<Operation> = Vec::new();
+        let mut operations: Vec<LoggedOperation> = Vec::new();
         for (i, &group) in order.iter().enumerate() {
             place[group] = i.min(kept) as u32;
             if i <= kept {
                 let example = &self.requests[self.groups[group].members[0] as usize];
-                operations.push(Operation {
+                operations.push(LoggedOperation {
                     name: if i == kept { OTHER.to_owned() } else { self.groups[group].name.clone() },
-                    method: example.method.to_owned(),
+                    method: example.method,
                     path: example.path.to_string(),
-                    headers: Vec::new(),
-                    body: None,
                     weight: counts[group].clamp(1, 1_000_000) as u32,
                 });
             } else if let Some(other) = operations.last_mut() {

@@ -5,37 +5,15 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use holdup_import::access::{METHOD_NAMES, TARGET_NAMES};
+use holdup_import::access::{LINE_NAMES, METHOD_NAMES, MOMENT_NAMES, REQUEST_OBJECTS, TARGET_NAMES};
 
 use super::request::{self, Request};
 use super::{LogEntry, time};
 
-/// Keys of the time, in lower case without `_`, `-`, `.` and `@`; the first one present is taken.
-const TIME: [&str; 13] = [
-    "startutc",
-    "starttime",
-    "msec",
-    "timestamp",
-    "ts",
-    "time",
-    "timeiso8601",
-    "timelocal",
-    "datetime",
-    "date",
-    "eventtime",
-    "receivedat",
-    "t",
-];
-
-/// Keys of the whole request line.
-const LINE: [&str; 2] = ["request", "requestline"];
-
+/// Keys of the query, in lower case without punctuation as all names are.
 const QUERY: [&str; 3] = ["querystring", "query", "args"];
 
-/// Keys of objects that are searched, too.
-const NESTED: [&str; 5] = ["request", "req", "http", "httprequest", "url"];
-
-/// How deep they are searched: `http.request.method`.
+/// How deep objects are searched: `http.request.method`.
 const DEPTH: u8 = 3;
 
 /// Smaller numbers are durations, not times: this is in 1973.
@@ -98,12 +76,12 @@ impl Key {
         let name = &buffer[..length];
         let rank = |keys: &[&str]| keys.iter().position(|k| k.as_bytes() == name);
         Self {
-            time: rank(&TIME),
-            line: rank(&LINE).is_some(),
+            time: rank(&MOMENT_NAMES),
+            line: rank(&LINE_NAMES).is_some(),
             method: rank(&METHOD_NAMES).is_some(),
             target: rank(&TARGET_NAMES),
             query: rank(&QUERY).is_some(),
-            nested: rank(&NESTED).is_some(),
+            nested: rank(&REQUEST_OBJECTS).is_some(),
         }
     }
 }
@@ -280,6 +258,11 @@ mod tests {
             (
                 r#"{"@timestamp":"2000-10-10T20:55:36.000Z","http":{"request":{"method":"GET"}},"url":{"path":"/u","query":"q=1"}}"#,
                 "GET /u?q=1",
+            ),
+            // nginx, with a field that a shipper of logs has added
+            (
+                r#"{"@timestamp":"2000-10-10T20:56:01.500Z","time_iso8601":"2000-10-10T13:55:36-07:00","request":"GET /s HTTP/1.1"}"#,
+                "GET /s",
             ),
             // Google Cloud, Express
             (

@@ -90,6 +90,23 @@ pub enum Form {
     Sql(Vec<Statement>, bool),
 }
 
+impl Form {
+    /// Where the trace id goes, if there is a place for one.
+    fn trace_source(&self) -> TraceSource {
+        let at = match self {
+            // It is among the last fields of the head.
+            Self::Http1(bytes, head) => {
+                let mut windows = bytes[..*head].windows(trace::LENGTH);
+                windows.rposition(|w| w == trace::PLACE.as_bytes())
+            }
+            Self::Http2(template) => http2::Template::place_of(template, trace::PLACE.as_bytes()),
+            Self::Sql(statements, _) if statements.iter().any(|s| !s.is_prepared) => return TraceSource::InStatements,
+            Self::Sql(..) => None,
+        };
+        at.map_or(TraceSource::No, TraceSource::At)
+    }
+}
+
 /// See the module.
 pub struct Plan<'a> {
     /// What to do.
@@ -248,7 +265,7 @@ impl<'a> Plan<'a> {
         });
         // Only captures and checks look at columns and rows.
         let form = Form::Sql(statements.collect(), !(spec.captures.is_empty() && spec.checks.is_empty()));
-        let traced = if self.trace.is_some() { TraceSource::find_in(&form) } else { TraceSource::No };
+        let traced = if self.trace.is_some() { form.trace_source() } else { TraceSource::No };
         Prepared { form, traced, ..Prepared::blank(spec.operation) }
     }
 
@@ -281,7 +298,7 @@ impl<'a> Plan<'a> {
             (None, None) => (form(&all), TraceSource::No),
             (None, Some(_)) => {
                 let laid_out = form(&all);
-                match TraceSource::find_in(&laid_out) {
+                match laid_out.trace_source() {
                     // A frame of a very long head ends within the trace id: send the request
                     // without it.
                     TraceSource::No => {

@@ -4,7 +4,8 @@
 mod demand;
 mod dispatch;
 mod endings;
-pub mod played;
+mod played;
+pub mod player;
 mod sockets;
 mod steps;
 

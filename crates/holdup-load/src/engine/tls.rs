@@ -1,6 +1,6 @@
 //! TLS to the target: which certificates are trusted, and the client side of each connection.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use holdup_recording::files;
@@ -11,6 +11,8 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme};
+
+use crate::scenario::http::Trust;
 
 /// What can go wrong before anything is sent.
 #[derive(Debug, thiserror::Error)]
@@ -32,15 +34,6 @@ pub enum TlsError {
     /// rustls refused.
     #[error("failed to set up TLS: {0}")]
     Setup(#[from] rustls::Error),
-}
-
-/// Which certificates are trusted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Trust {
-    /// Trust any certificate.
-    pub insecure: bool,
-    /// Trust the certificates of this PEM file instead of the machine's.
-    pub ca: Option<PathBuf>,
 }
 
 /// Creates the client side of connections.

@@ -5,9 +5,6 @@
 
 use std::hash::{BuildHasher as _, Hasher as _};
 
-use holdup_protocol::http::http2::Template;
-
-use super::plan::{Form, Prepared};
 use crate::schedule::Share;
 
 /// The header field.
@@ -40,21 +37,6 @@ pub enum TraceSource {
 }
 
 impl TraceSource {
-    /// Finds the place in `form`, if there is one.
-    pub fn find_in(form: &Form) -> Self {
-        let at = match form {
-            // It is among the last fields of the head.
-            Form::Http1(bytes, head) => {
-                let mut windows = bytes[..*head].windows(LENGTH);
-                windows.rposition(|w| w == PLACE.as_bytes())
-            }
-            Form::Http2(template) => Template::place_of(template, PLACE.as_bytes()),
-            Form::Sql(statements, _) if statements.iter().any(|s| !s.is_prepared) => return Self::InStatements,
-            Form::Sql(..) => None,
-        };
-        at.map_or(Self::No, Self::At)
-    }
-
     /// Reads a header field of the scenario.
     pub fn from_header(value: &str) -> Self {
         let mut parts = value.trim().split('-');
@@ -116,10 +98,10 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// For the `sending`-th time that `prepared` is sent with this id: a resent or redirected
-    /// request is another span of the same trace.
-    pub fn new(prepared: &Prepared, id: u128, sending: u32) -> Option<Self> {
-        let at = match prepared.traced {
+    /// For the `sending`-th time that a request is sent with this id: a resent or redirected request
+    /// is another span of the same trace.
+    pub fn new(traced: TraceSource, id: u128, sending: u32) -> Option<Self> {
+        let at = match traced {
             TraceSource::No | TraceSource::Given(_) => return None,
             TraceSource::At(at) => at,
             TraceSource::InStatements => 0,
@@ -183,12 +165,6 @@ mod tests {
 
     use super::*;
 
-    fn prepared(traced: TraceSource) -> Prepared {
-        let mut prepared = Prepared::blank(0);
-        prepared.traced = traced;
-        prepared
-    }
-
     #[test]
     fn ids_of_all_loops_and_sendings_differ() {
         let (mut ids, mut spans) = (BTreeSet::new(), BTreeSet::new());
@@ -200,7 +176,7 @@ mod tests {
                 assert!((id >> 64) as u64 == high && id as u64 != 0);
                 assert!(ids.insert(id));
                 for sending in 0..3 {
-                    let mark = Mark::new(&prepared(TraceSource::At(0)), id, sending).unwrap();
+                    let mark = Mark::new(TraceSource::At(0), id, sending).unwrap();
                     let text = std::str::from_utf8(mark.text()).unwrap().to_owned();
                     let parts: Vec<&str> = text.split('-').collect();
                     assert_eq!((parts[0], parts[1].len(), parts[2].len(), parts[3]), ("00", 32, 16, "01"));
@@ -238,7 +214,7 @@ mod tests {
     fn a_mark_is_put_into_every_piece() {
         for rest in [0, 10, 3 * PIECE] {
             let laid_out = [b"GET / x: ", PLACE.as_bytes(), &vec![b'z'; rest]].concat();
-            let mark = Mark::new(&prepared(TraceSource::At(9)), 0xabc, 0).unwrap();
+            let mark = Mark::new(TraceSource::At(9), 0xabc, 0).unwrap();
             let whole = [b"GET / x: ", mark.text(), &vec![b'z'; rest]].concat();
             for step in [1, 7, 64, usize::MAX] {
                 let (mut sent, mut scratch) = (Vec::new(), Vec::new());
@@ -252,9 +228,9 @@ mod tests {
                 assert_eq!(sent, whole, "{rest} by {step}");
             }
         }
-        assert!(Mark::new(&prepared(TraceSource::No), 1, 0).is_none());
-        assert!(Mark::new(&prepared(TraceSource::Given(5)), 1, 0).is_none());
-        let comment = Mark::new(&prepared(TraceSource::InStatements), 0xabc, 0).unwrap().comment();
+        assert!(Mark::new(TraceSource::No, 1, 0).is_none());
+        assert!(Mark::new(TraceSource::Given(5), 1, 0).is_none());
+        let comment = Mark::new(TraceSource::InStatements, 0xabc, 0).unwrap().comment();
         let comment = String::from_utf8_lossy(&comment).into_owned();
         assert_eq!(
             holdup_sql::trace_id(&comment, holdup_sql::Dialect::MySql).as_deref(),

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use super::Scenario;
-use crate::engine::tls::Trust;
 use crate::model::Load;
 use crate::yaml::{Node, YamlError};
 
@@ -59,6 +58,15 @@ impl HttpVersion {
             _ => Err(format!("\"{text}\" is not an HTTP version that holdup supports; use 1.1 or 2")),
         }
     }
+}
+
+/// Which certificates are trusted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trust {
+    /// Trust any certificate.
+    pub insecure: bool,
+    /// Trust the certificates of this PEM file instead of the machine's.
+    pub ca: Option<PathBuf>,
 }
 
 /// How requests are sent and responses are taken.

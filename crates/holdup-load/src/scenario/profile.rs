@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::Operation;
-use crate::access_log::{self, Options};
+use crate::access_log::{self, LoggedOperation, Options};
 use crate::schedule::Schedule;
 
 /// Most phases of a load.
@@ -84,7 +84,14 @@ pub fn replay(file: &Path, options: &Options) -> Result<(Schedule, Vec<Operation
     let log = access_log::read(file, options).map_err(|e| e.to_string())?;
     let name = file.file_name().map_or_else(|| file.display().to_string(), |name| name.to_string_lossy().into_owned());
     let speed = if options.speed == 1.0 { String::new() } else { format!(", {} times as fast", options.speed) };
-    Ok((Schedule::replayed(log.replay, format!("replay of {name}{speed}"), log.length), log.operations))
+    let operations = log.operations.into_iter().map(as_logged).collect();
+    Ok((Schedule::replayed(log.replay, format!("replay of {name}{speed}"), log.length), operations))
+}
+
+/// The operation that sends requests as logged.
+fn as_logged(logged: LoggedOperation) -> Operation {
+    let LoggedOperation { name, method, path, weight } = logged;
+    Operation { name, method: method.to_owned(), path, headers: Vec::new(), body: None, weight }
 }
 
 /// Reads the name of a method whose requests are to be replayed.

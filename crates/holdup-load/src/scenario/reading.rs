@@ -74,17 +74,8 @@ impl Scenario {
         let filled = |key: &str| map.get(key).map(|node| fill_known(node, &names)).transpose();
         let missing = |key: &str| map.need(key).map(|_| ());
         missing("target")?;
-        let target_node = &filled("target")?.unwrap_or_else(|| map.node().clone());
-        let address = inputs.target.as_deref().map_or_else(|| target_node.text(), Ok)?;
-        let (target, base_path) = if Target::is_database(address) {
-            (Target::database(address).map_err(|why| target_node.error(why))?, "/".to_owned())
-        } else {
-            Target::parse(address).map_err(|why| target_node.error(why))?
-        };
+        let target = target(&filled("target")?.unwrap_or_else(|| map.node().clone()), inputs)?;
         let language = target.sql.as_ref().map_or(Language::Http, |database| Language::Sql(database.dialect));
-        if base_path != "/" {
-            return Err(target_node.error("the target is only scheme, host and port; write paths in the operations"));
-        }
         missing("load")?;
         let load = &filled("load")?.unwrap_or_else(|| map.node().clone());
         let own = ["connections", "timeout", "pace", "open_all", "of"];
@@ -112,27 +103,17 @@ impl Scenario {
         let of_load = operations.iter().zip(is_measured).filter(|(_, is)| *is).map(|(o, _)| o.name.clone());
         let thresholds = objectives::parse(filled("thresholds")?.as_ref(), &of_load.collect::<Vec<_>>())?;
         let watch = filled("watch")?;
-        let watch = watch.as_ref().map_or(&[][..], Node::list);
+        let watch = watch.as_ref().map_or(&[][..], Node::list).iter().map(|n| n.text().map(str::to_owned));
         let probes = probe::parse(filled("probe")?.as_ref(), &target)?;
         let name = filled("name")?;
-        let remark = section.remark.map_or_else(String::new, |remark| format!("# {remark}\n"));
-        let has_luck = sessions.as_ref().is_some_and(|_| map.get("seed").is_none());
-        let luck = if has_luck { format!("# seed: {luck}, because none was given\n") } else { String::new() };
-        let target_given = inputs.target.as_deref().map(redact_value);
-        let target_given = target_given.map_or_else(String::new, |target| format!("# --target {target}\n"));
-        // A value given from outside may be secret under any name.
-        let vars: String = inputs.vars.keys().map(|name| format!("# --var {name}={HIDDEN}\n")).collect();
-        let mut http = map.get("http").map_or(Ok(Http::default()), Http::parse)?;
-        // Users keep their cookies, unless the scenario says otherwise.
-        http.cookies |=
-            sessions.is_some() && target.sql.is_none() && map.get("http").is_none_or(|node| !node.has("cookies"));
+        let luck = sessions.as_ref().filter(|_| map.get("seed").is_none()).map(|_| luck);
+        let text = kept.to_owned() + &remarks(section.remark.as_deref(), inputs, luck);
+        let http = http(&map, sessions.is_some() && target.sql.is_none())?;
         let scenario = Self {
             name: name.as_ref().map_or(Ok("run"), Node::text)?.to_owned(),
             target,
             load: section.load,
-            connections: load_map
-                .get("connections")
-                .map_or(Ok(DEFAULT_CONNECTIONS), |n| n.integer("connections", 1..=MAX_CONNECTIONS))?,
+            connections: connections(&load_map)?,
             timeout: load_map.get("timeout").map_or(Ok(DEFAULT_TIMEOUT), positive)?,
             operations,
             sessions,
@@ -141,26 +122,71 @@ impl Scenario {
             rate_of,
             search: section.search,
             thresholds,
-            watch: watch.iter().map(|n| n.text().map(str::to_owned)).collect::<Result<_, _>>()?,
+            watch: watch.collect::<Result<_, _>>()?,
             probes,
             warm_up: section.warm_up,
             shard: inputs.share,
             start_at: None,
             http,
-            generator: Generator {
-                pace: load_map.get("pace").map_or(Ok(Pace::default()), Pace::read)?,
-                open_all: http::flag(load_map.get("open_all"))?,
-                ..Generator::default()
-            },
+            generator: generator(&load_map)?,
             trace: map.get("trace").map_or(Ok(true), |node| http::flag(Some(node)))?,
-            text: Some([kept, &remark, &vars, &target_given, &luck].concat()),
+            text: Some(text),
         };
-        scenario.check_keep_alive().map_err(|why| {
-            let http = map.get("http").and_then(|http| http.entries().ok()).unwrap_or_default();
-            http.iter().find(|(key, _)| key == "keep_alive").map_or(map.node(), |(_, node)| node).error(why)
-        })?;
+        scenario.check_keep_alive().map_err(|why| keep_alive(&map).error(why))?;
         Ok(scenario)
     }
+}
+
+/// The target that `node` gives, or the command line instead.
+fn target(node: &Node, inputs: &Inputs) -> Result<Target, YamlError> {
+    let address = inputs.target.as_deref().map_or_else(|| node.text(), Ok)?;
+    if Target::is_database(address) {
+        return Target::database(address).map_err(|why| node.error(why));
+    }
+    let (target, base_path) = Target::parse(address).map_err(|why| node.error(why))?;
+    if base_path != "/" {
+        return Err(node.error("the target is only scheme, host and port; write paths in the operations"));
+    }
+    Ok(target)
+}
+
+/// The section `http`. Users keep their cookies, unless the scenario says otherwise.
+fn http(map: &Map<'_>, has_users: bool) -> Result<Http, YamlError> {
+    let mut http = map.get("http").map_or(Ok(Http::default()), Http::parse)?;
+    http.cookies |= has_users && map.get("http").is_none_or(|node| !node.has("cookies"));
+    Ok(http)
+}
+
+/// The place of `keep_alive`, or the whole scenario.
+fn keep_alive<'n>(map: &Map<'n>) -> &'n Node {
+    let http = map.get("http").and_then(|http| http.entries().ok()).unwrap_or_default();
+    http.iter().find(|(key, _)| key == "keep_alive").map_or(map.node(), |(_, node)| node)
+}
+
+/// How many requests may be in flight.
+fn connections(load: &Map<'_>) -> Result<u32, YamlError> {
+    let given = load.get("connections").map(|n| n.integer("connections", 1..=MAX_CONNECTIONS));
+    given.unwrap_or(Ok(DEFAULT_CONNECTIONS))
+}
+
+/// How the load is generated.
+fn generator(load: &Map<'_>) -> Result<Generator, YamlError> {
+    Ok(Generator {
+        pace: load.get("pace").map_or(Ok(Pace::default()), Pace::read)?,
+        open_all: http::flag(load.get("open_all"))?,
+        ..Generator::default()
+    })
+}
+
+/// What the scenario's text does not show, as comments behind it: choices that were made, and what the
+/// command line gave.
+fn remarks(choice: Option<&str>, inputs: &Inputs, luck: Option<u64>) -> String {
+    let choice = choice.map(|choice| format!("# {choice}\n"));
+    // A value given from outside may be secret under any name.
+    let vars = inputs.vars.keys().map(|name| format!("# --var {name}={HIDDEN}\n"));
+    let target = inputs.target.as_deref().map(|target| format!("# --target {}\n", redact_value(target)));
+    let luck = luck.map(|luck| format!("# seed: {luck}, because none was given\n"));
+    choice.into_iter().chain(vars).chain(target).chain(luck).collect()
 }
 
 /// The text of `node`, and of all within it, with the values known before the run filled in: vars

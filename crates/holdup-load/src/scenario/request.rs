@@ -1,7 +1,8 @@
 //! One request, or one statement, of a scenario: what is sent, checked, and captured.
 
-use crate::script::program::{Encoding, Form, OnFailure, Piece, RequestSpec, Statement};
-use crate::script::{Capture, Condition, Names, Needs, Pick, Subjects, Template};
+use crate::script::encoding::Encoding;
+use crate::script::program::{Form, OnFailure, Piece, RequestSpec, Statement};
+use crate::script::{Capture, Condition, Names, Needs, Pick, Subjects, Template, expression_bytes};
 use holdup_protocol::database::Dialect;
 
 use super::include::{beside, read as read_file};
@@ -389,25 +390,9 @@ fn blanked(text: &str) -> String {
         }
         out.push_str(&rest[..at]);
         out.push_str("{}");
-        rest = &rest[at + blank_bytes(&rest[at..])..];
+        rest = &rest[at + expression_bytes(&rest[at..])..];
     }
     out + rest
-}
-
-/// Length of the template expression that `text` begins with: up to its closing brace, ignoring
-/// braces in quotes. An unclosed one reaches to the end.
-pub fn blank_bytes(text: &str) -> usize {
-    let (mut depth, mut quote) = (0, None);
-    let end = text.char_indices().skip(1).find(|(_, c)| {
-        match quote {
-            Some(open) if open == *c => quote = None,
-            Some(_) => {}
-            None if matches!(c, '\'' | '"') => quote = Some(*c),
-            None => depth += i32::from(*c == '{') - i32::from(*c == '}'),
-        }
-        depth == 0
-    });
-    end.map_or(text.len(), |(end, _)| end + 1)
 }
 
 #[cfg(test)]

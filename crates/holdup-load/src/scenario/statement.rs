@@ -5,7 +5,7 @@
 
 use holdup_protocol::database::Dialect;
 
-use super::request::blank_bytes;
+use crate::script::expression_bytes;
 use crate::yaml::{Map, YamlError};
 
 /// Longest name made from a statement, characters.
@@ -90,7 +90,7 @@ fn masked(text: &str) -> (String, Vec<&str>) {
     while let Some(at) = rest.find("${") {
         let is_escaped = rest[..at].ends_with('$');
         let from = at - usize::from(is_escaped);
-        let length = if is_escaped { 3 } else { blank_bytes(&rest[at..]) };
+        let length = if is_escaped { 3 } else { expression_bytes(&rest[at..]) };
         out.push_str(&rest[..from]);
         out.push(BLANK);
         blanks.push(&rest[from..from + length]);

@@ -1,5 +1,6 @@
 //! Reads the steps of sessions and compiles them into a program.
 
+mod loops;
 #[cfg(test)]
 mod tests;
 
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use crate::script::program::{Flow, Op, RequestSpec, Script, Source, Think, Times};
+use crate::script::program::{Flow, Op, RequestSpec, Script, Source, Think};
 use crate::script::{Condition, Names, Slot, Subjects, Template};
 
 use super::request::{self, Language};
@@ -208,27 +209,8 @@ impl<'a> Reader<'a> {
                 let counter = counter(flow);
                 flow.ops.push(Op::Pace { counter, length: positive(node)? });
             }
-            "repeat" => {
-                let times = node.text()?;
-                let times = match times.parse() {
-                    Ok(times) => Times::Fixed(times),
-                    Err(_) if times.contains("${") => Times::Said(self.template(node, times)?),
-                    Err(_) => return Err(node.error(format!("\"{times}\" is not a number of repetitions"))),
-                };
-                let shown_as = map.get("as").map(|n| self.slot(n)).transpose()?;
-                let counter = counter(flow);
-                // If a template gives the number of rounds, the next counter holds it.
-                self::counter(flow);
-                self.rounds(map, flow, counter, |exit| Op::Repeat { counter, times, shown_as, exit })?;
-            }
-            "while" => {
-                let condition = self.condition(node, node.text()?)?;
-                let start = flow.ops.len();
-                flow.ops.push(Op::Jump(0));
-                self.steps(map.need("steps")?, flow)?;
-                flow.ops.push(Op::Jump(start as u32));
-                flow.ops[start] = Op::Unless(condition, flow.ops.len() as u32);
-            }
+            "repeat" => self.repeat(node, map, flow)?,
+            "while" => self.repeat_while(node, map, flow)?,
             "during" => {
                 let length = positive(node)?;
                 let counter = counter(flow);
@@ -239,31 +221,8 @@ impl<'a> Reader<'a> {
                 let counter = counter(flow);
                 self.rounds(map, flow, counter, |exit| Op::Each { counter, list, item, exit })?;
             }
-            "retry" => {
-                let most = u64::from(node.integer("times", 1..=1_000)?);
-                let counter = counter(flow);
-                flow.ops.push(Op::Reset(counter));
-                let start = flow.ops.len();
-                flow.ops.push(Op::Jump(0));
-                self.steps(map.need("steps")?, flow)?;
-                flow.ops.push(Op::Tried);
-                flow.ops[start] = Op::Try { counter, most, exit: flow.ops.len() as u32 };
-            }
-            "if" => {
-                let condition = self.condition(node, node.text()?)?;
-                let start = flow.ops.len();
-                flow.ops.push(Op::Jump(0));
-                self.steps(map.need("steps")?, flow)?;
-                let Some(other) = map.get("else") else {
-                    flow.ops[start] = Op::Unless(condition, flow.ops.len() as u32);
-                    return Ok(());
-                };
-                let then_end = flow.ops.len();
-                flow.ops.push(Op::Jump(0));
-                flow.ops[start] = Op::Unless(condition, flow.ops.len() as u32);
-                self.steps(other, flow)?;
-                flow.ops[then_end] = Op::Jump(flow.ops.len() as u32);
-            }
+            "retry" => self.retry(node, map, flow)?,
+            "if" => self.only_if(node, map, flow)?,
             "switch" => self.switch(node, map, flow)?,
             "choose" | "in_turn" => self.branches(kind, node, flow)?,
             "group" => {
@@ -292,23 +251,6 @@ impl<'a> Reader<'a> {
                 other => return Err(node.error(format!("\"{other}\" can't be ended; use session or run"))),
             },
         }
-        Ok(())
-    }
-
-    /// A loop: `head` makes its first step from the place after the loop.
-    fn rounds(
-        &mut self,
-        map: &Map<'_>,
-        flow: &mut Flow,
-        counter: u32,
-        head: impl FnOnce(u32) -> Op,
-    ) -> Result<(), YamlError> {
-        flow.ops.push(Op::Reset(counter));
-        let start = flow.ops.len();
-        flow.ops.push(Op::Jump(0));
-        self.steps(map.need("steps")?, flow)?;
-        flow.ops.push(Op::Jump(start as u32));
-        flow.ops[start] = head(flow.ops.len() as u32);
         Ok(())
     }
 

@@ -2,8 +2,8 @@
 //! alone. So a stretch has exactly as many requests as without groups, and begins with a group.
 
 use super::Schedule;
-use super::arrivals::Place;
 use super::curve::REQUEST;
+use super::place::Place;
 
 /// A walk along the groups. See the module.
 #[derive(Clone, Debug)]

@@ -1,7 +1,8 @@
 //! Fills in the templates of a request. The result is always safe to send: nothing that a service
 //! or a file says can end a line of a request's head.
 
-use crate::script::program::{Encoding, Form, Piece};
+use crate::script::encoding::{Encoding, put_encoded};
+use crate::script::program::{Form, Piece};
 use crate::script::template::percent;
 use crate::script::{Context, StepFailure};
 
@@ -128,40 +129,6 @@ fn put_piece(
     put_encoded(piece.encoding, scratch, out)
 }
 
-/// Writes `bytes` in this encoding.
-///
-/// # Errors
-/// None are known.
-pub(crate) fn put_encoded(encoding: Encoding, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), StepFailure> {
-    match encoding {
-        Encoding::Plain => out.extend_from_slice(bytes),
-        Encoding::JsonValue if is_json_literal(bytes) => out.extend_from_slice(bytes),
-        Encoding::JsonText | Encoding::JsonValue => {
-            let text = String::from_utf8_lossy(bytes);
-            serde_json::to_writer(&mut *out, &*text).map_err(|_| StepFailure::Template)?;
-        }
-        Encoding::Form => {
-            for byte in bytes {
-                match byte {
-                    b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'*' => out.push(*byte),
-                    b' ' => out.push(b'+'),
-                    _ => out.extend_from_slice(&percent(*byte)),
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Whether it is a JSON number, `true`, `false` or `null`.
-pub fn is_json_literal(bytes: &[u8]) -> bool {
-    matches!(bytes, b"true" | b"false" | b"null")
-        || bytes.first().is_some_and(|b| b.is_ascii_digit() || *b == b'-')
-            // The parser accepts other bytes after the number.
-            && bytes.last().is_some_and(u8::is_ascii_digit)
-            && serde_json::from_slice::<serde_json::Number>(bytes).is_ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,15 +138,5 @@ mod tests {
         let mut out = String::new();
         put_path("/a b?x=\r\nHost: é%20&y=1".as_bytes(), &mut out);
         assert_eq!(out, "/a%20b?x=%0D%0AHost:%20%C3%A9%20&y=1");
-    }
-
-    #[test]
-    fn json_literals() {
-        for yes in ["1", "-2.5e3", "true", "null"] {
-            assert!(is_json_literal(yes.as_bytes()), "{yes}");
-        }
-        for no in ["01", "", "1 ", "-", "NaN", "truely", "\"x\""] {
-            assert!(!is_json_literal(no.as_bytes()), "{no}");
-        }
     }
 }

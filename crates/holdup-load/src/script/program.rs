@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use crate::script::encoding::{Encoding, put_encoded};
 use crate::script::{Capture, Condition, Drawer, Feeder, Names, Needs, Random, Slot, Template, Value};
 
 /// Everything that the sessions of a scenario share.
@@ -149,19 +150,6 @@ pub struct Piece {
     pub encoding: Encoding,
 }
 
-/// How a piece of a body is encoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Encoding {
-    /// As it is.
-    Plain,
-    /// As a JSON string.
-    JsonText,
-    /// As a JSON number, `true`, `false` or `null` if the text is one, else as a JSON string.
-    JsonValue,
-    /// As a value in a form (application/x-www-form-urlencoded).
-    Form,
-}
-
 /// A statement with its templates.
 #[derive(Debug)]
 pub struct Statement {
@@ -194,7 +182,7 @@ impl Form {
         let Self::Http { body: Some(pieces), .. } = self else { return None };
         let mut out = Vec::new();
         for piece in pieces {
-            crate::script::fill::put_encoded(piece.encoding, piece.template.constant()?.as_bytes(), &mut out).ok()?;
+            put_encoded(piece.encoding, piece.template.constant()?.as_bytes(), &mut out).ok()?;
         }
         String::from_utf8(out).ok()
     }

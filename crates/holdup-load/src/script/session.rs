@@ -2,6 +2,7 @@
 //! nothing and reads no clock: the caller asks what comes next, and passes in the response.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use crate::script::program::{Flow, Form, OnFailure, Op, RequestSpec, Script, Times};
 use crate::script::{Condition, Context, Draw, Random, Response, Row, Slot, StepFailure, Template, Value};
@@ -120,12 +121,7 @@ impl Session {
         match op {
             Op::Request(request) => return Ok(Some(Next::Request(*request))),
             Op::Think(think) => return Ok(Some(Next::Wait(think.draw(&mut self.random)))),
-            Op::Pace { counter, length } => {
-                let last = &mut self.counters[*counter as usize];
-                let due = if *last == 0 { now.monotonic_ns } else { *last + length.as_nanos() as i64 };
-                *last = due.max(now.monotonic_ns);
-                return Ok((due > now.monotonic_ns).then_some(Next::Wait(due - now.monotonic_ns)));
-            }
+            Op::Pace { counter, length } => return Ok(self.pace(*counter, *length, now)),
             Op::Set(slot, template) => {
                 self.draw_rows(script, template.feeders())?;
                 let value = self.with_context(script, now, self.number, |context| template.value(context))?;
@@ -140,25 +136,8 @@ impl Session {
             }
             Op::Reset(counter) => self.counters[*counter as usize] = 0,
             Op::Repeat { counter, times, shown_as, exit } => {
-                let round = self.counters[*counter as usize];
-                let most = match times {
-                    Times::Fixed(most) => *most as i64,
-                    Times::Said(template) => {
-                        let kept = *counter as usize + 1;
-                        if round == 0 {
-                            let text = self.fill(script, template, now, self.number)?;
-                            self.counters[kept] = text.trim().parse().map_err(|_| StepFailure::Template)?;
-                        }
-                        self.counters[kept]
-                    }
-                };
-                if round >= most {
+                if !self.begin_round(script, (*counter, times), *shown_as, now)? {
                     self.at = *exit;
-                } else {
-                    self.counters[*counter as usize] += 1;
-                    if let Some(slot) = shown_as {
-                        self.put(*slot, Value::Text(round.to_string().into()));
-                    }
                 }
             }
             Op::During { counter, length, exit } => {
@@ -171,31 +150,13 @@ impl Session {
                 }
             }
             Op::Each { counter, list, item, exit } => {
-                let at = self.counters[*counter as usize] as usize;
-                let found = match &self.values[list.0 as usize] {
-                    Value::List(items) => items.get(at).cloned(),
-                    Value::Text(text) if at == 0 => Some(text.clone()),
-                    Value::Text(_) | Value::None => None,
-                };
-                match found {
-                    Some(text) => {
-                        self.counters[*counter as usize] += 1;
-                        self.put(*item, Value::Text(text));
-                    }
-                    None => self.at = *exit,
+                if !self.take_item(*counter, *list, *item) {
+                    self.at = *exit;
                 }
             }
             Op::Try { counter, most, exit } => {
-                let place = self.at - 1;
-                if self.tries.last() != Some(&place) {
-                    self.tries.push(place);
-                }
-                let tries = &mut self.counters[*counter as usize];
-                if *tries as u64 >= *most {
-                    self.tries.pop();
+                if !self.try_again(*counter, *most) {
                     self.at = *exit;
-                } else {
-                    *tries += 1;
                 }
             }
             Op::Tried => {
@@ -221,6 +182,73 @@ impl Session {
             }
         }
         Ok(None)
+    }
+
+    /// Waits until `length` after the pace before, if that is not over yet.
+    fn pace(&mut self, counter: u32, length: Duration, now: Moment) -> Option<Next> {
+        let last = &mut self.counters[counter as usize];
+        let due = if *last == 0 { now.monotonic_ns } else { *last + length.as_nanos() as i64 };
+        *last = due.max(now.monotonic_ns);
+        (due > now.monotonic_ns).then_some(Next::Wait(due - now.monotonic_ns))
+    }
+
+    /// Begins the next round of a `repeat`; false after the last. `shown_as` gets its number.
+    fn begin_round(
+        &mut self,
+        script: &Script,
+        (counter, times): (u32, &Times),
+        shown_as: Option<Slot>,
+        now: Moment,
+    ) -> Result<bool, StepFailure> {
+        let round = self.counters[counter as usize];
+        let most = match times {
+            Times::Fixed(most) => *most as i64,
+            Times::Said(template) => {
+                let kept = counter as usize + 1;
+                if round == 0 {
+                    let text = self.fill(script, template, now, self.number)?;
+                    self.counters[kept] = text.trim().parse().map_err(|_| StepFailure::Template)?;
+                }
+                self.counters[kept]
+            }
+        };
+        if round >= most {
+            return Ok(false);
+        }
+        self.counters[counter as usize] += 1;
+        if let Some(slot) = shown_as {
+            self.put(slot, Value::Text(round.to_string().into()));
+        }
+        Ok(true)
+    }
+
+    /// Takes the next item of a list; false at its end.
+    fn take_item(&mut self, counter: u32, list: Slot, item: Slot) -> bool {
+        let at = self.counters[counter as usize] as usize;
+        let found = match &self.values[list.0 as usize] {
+            Value::List(items) => items.get(at).cloned(),
+            Value::Text(text) if at == 0 => Some(text.clone()),
+            Value::Text(_) | Value::None => None,
+        };
+        let Some(text) = found else { return false };
+        self.counters[counter as usize] += 1;
+        self.put(item, Value::Text(text));
+        true
+    }
+
+    /// Begins the next try of a `retry`; false after the last.
+    fn try_again(&mut self, counter: u32, most: u64) -> bool {
+        let place = self.at - 1;
+        if self.tries.last() != Some(&place) {
+            self.tries.push(place);
+        }
+        let tries = &mut self.counters[counter as usize];
+        if *tries as u64 >= most {
+            self.tries.pop();
+            return false;
+        }
+        *tries += 1;
+        true
     }
 
     /// Draws the rows that a request needs and the session does not have yet.

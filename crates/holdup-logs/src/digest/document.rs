@@ -6,8 +6,9 @@ use std::fmt::Write as _;
 
 use holdup_recording::words::count;
 
+use crate::digest::duration::time;
 use crate::digest::report::{Query, Report};
-use crate::digest::text::{UNKNOWN, known, time};
+use crate::digest::text::{UNKNOWN, known};
 
 /// Columns of the table.
 const COLUMNS: [&str; 9] = ["rank", "id", "share", "total", "calls", "avg", "p95", "p99", "max"];

@@ -8,18 +8,19 @@ use serde::Serialize;
 
 use crate::digest::attribute::{QUERY_TIME, ROWS_EXAMINED, ROWS_SENT, Unit};
 use crate::digest::event::Position;
-use crate::digest::history::{EarlierFigures, HistoryReport};
 use crate::digest::measure::Measure;
 use crate::digest::run::Outcome;
 use crate::digest::shape::Shape;
 use crate::digest::tally::{Identity, Tally};
 use crate::digest::time::written;
 
+mod earlier;
 mod figures;
 mod order;
 mod rest;
 mod server;
 
+pub use earlier::{EarlierFigures, HistoryReport};
 pub use figures::{Figures, YesNo};
 pub use order::Order;
 pub use rest::RestReport;
@@ -379,19 +380,6 @@ fn query(tally: &Tally, shape: &Shape, rank: usize, whole: u128, files: &[File])
         Some((tally.attributes.get(*number)?.name.clone(), YesNo { yes: *yes, no: *no }))
     });
     let hours = |which: usize| shape.hours.iter().map(|hour| hour[which]).collect();
-    let slowest = shape.slowest.as_ref().map(|slowest| {
-        let [user, host, database, application] = slowest.who.clone();
-        Sample {
-            time_us: slowest.time_us,
-            at: slowest.at_us.map(written),
-            place: place(files, slowest.position),
-            user,
-            host,
-            database,
-            application,
-            text: slowest.text.clone(),
-        }
-    });
     let variance_to_mean = if time.mean() > 0.0 { time.variance() / time.mean() / 1e6 } else { 0.0 };
     Query {
         rank,
@@ -424,7 +412,7 @@ fn query(tally: &Tally, shape: &Shape, rank: usize, whole: u128, files: &[File])
         hosts: who(tally, shape, 1),
         databases: who(tally, shape, 2),
         applications: who(tally, shape, 3),
-        slowest,
+        slowest: slowest(shape, files),
         before: None,
         plans: shape
             .plans
@@ -439,4 +427,20 @@ fn query(tally: &Tally, shape: &Shape, rank: usize, whole: u128, files: &[File])
             })
             .collect(),
     }
+}
+
+/// The slowest execution.
+fn slowest(shape: &Shape, files: &[File]) -> Option<Sample> {
+    let slowest = shape.slowest.as_ref()?;
+    let [user, host, database, application] = slowest.who.clone();
+    Some(Sample {
+        time_us: slowest.time_us,
+        at: slowest.at_us.map(written),
+        place: place(files, slowest.position),
+        user,
+        host,
+        database,
+        application,
+        text: slowest.text.clone(),
+    })
 }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use holdup_recording::words::{bytes, count};
 
+use crate::digest::duration::time;
 use crate::digest::report::{Figures, PartyCalls, Query, Report};
 
 /// Widest line of a statement in the table.
@@ -18,33 +19,12 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 /// Attributes with a fixed place above the others.
 const APART: [&str; 1] = ["Query_time"];
 
-/// A time in a suitable unit.
-#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
-pub fn time(micros: u128) -> String {
-    let value = micros as f64;
-    match micros {
-        0..1_000 => format!("{micros} us"),
-        1_000..1_000_000 => digits(value / 1e3, "ms"),
-        1_000_000..120_000_000 => digits(value / 1e6, "s"),
-        120_000_000..7_200_000_000 => format!("{}m {:02}s", micros / 60_000_000, micros / 1_000_000 % 60),
-        _ => format!("{}h {:02}m", micros / 3_600_000_000, micros / 60_000_000 % 60),
-    }
-}
-
 /// Shown for a figure that the server does not keep.
 pub const UNKNOWN: &str = "-";
 
 /// A time that may be unknown.
 pub fn known(micros: Option<u64>) -> String {
     micros.map_or(UNKNOWN.to_owned(), |micros| time(micros.into()))
-}
-
-fn digits(value: f64, unit: &str) -> String {
-    match value {
-        100.0.. => format!("{value:.0} {unit}"),
-        10.0.. => format!("{value:.1} {unit}"),
-        _ => format!("{value:.2} {unit}"),
-    }
 }
 
 fn rounded(value: f64) -> u128 {
@@ -226,6 +206,28 @@ impl Report {
 }
 
 fn section(out: &mut String, query: &Query) {
+    heading(out, query);
+    figures(out, query);
+    calls(out, query);
+    for (name, who) in [
+        ("users", &query.users),
+        ("hosts", &query.hosts),
+        ("databases", &query.databases),
+        ("applications", &query.applications),
+    ] {
+        people(out, name, who, query.calls);
+    }
+    if let (Some(first), Some(last)) = (&query.first_seen, &query.last_seen) {
+        let _ = writeln!(out, "   seen {first} to {last}");
+        let _ = writeln!(out, "   time by hour of the day 0 |{}| 24", bars(&query.us_by_hour));
+    }
+    earlier(out, query);
+    plans(out, query);
+    slowest(out, query);
+}
+
+/// Its place, names and text.
+fn heading(out: &mut String, query: &Query) {
     let _ = writeln!(out, "\n{}. {}  {:.1} % of the time", query.rank, clean(&query.id), query.share_ratio * 100.0);
     if !query.distilled.is_empty() {
         let _ = writeln!(out, "   {}", clean(&query.distilled));
@@ -237,6 +239,10 @@ fn section(out: &mut String, query: &Query) {
     for text in &shown {
         let _ = writeln!(out, "   {}", line(text, 2_000));
     }
+}
+
+/// A table of its times and attributes.
+fn figures(out: &mut String, query: &Query) {
     let _ = writeln!(
         out,
         "\n   {:<22} {:>11} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
@@ -259,6 +265,10 @@ fn section(out: &mut String, query: &Query) {
     {
         row(out, name, figures);
     }
+}
+
+/// Its calls, and what often held for them.
+fn calls(out: &mut String, query: &Query) {
     let _ = write!(out, "   calls {}", count(query.calls));
     if let Some(ratio) = query.variance_to_mean {
         let _ = write!(out, ", variance to mean {ratio:.3} s");
@@ -280,18 +290,10 @@ fn section(out: &mut String, query: &Query) {
     if !often.is_empty() {
         let _ = writeln!(out, "   {}", clean(&often.join(", ")));
     }
-    for (name, who) in [
-        ("users", &query.users),
-        ("hosts", &query.hosts),
-        ("databases", &query.databases),
-        ("applications", &query.applications),
-    ] {
-        people(out, name, who, query.calls);
-    }
-    if let (Some(first), Some(last)) = (&query.first_seen, &query.last_seen) {
-        let _ = writeln!(out, "   seen {first} to {last}");
-        let _ = writeln!(out, "   time by hour of the day 0 |{}| 24", bars(&query.us_by_hour));
-    }
+}
+
+/// What earlier runs have of it.
+fn earlier(out: &mut String, query: &Query) {
     match &query.before {
         Some(before) if before.is_new => out.push_str("   new: no earlier run has it\n"),
         Some(before) => {
@@ -305,6 +307,9 @@ fn section(out: &mut String, query: &Query) {
         }
         None => {}
     }
+}
+
+fn plans(out: &mut String, query: &Query) {
     for plan in query.plans.iter().take(PLANS) {
         let _ = writeln!(
             out,
@@ -317,6 +322,9 @@ fn section(out: &mut String, query: &Query) {
             let _ = writeln!(out, "     {}", clean(step));
         }
     }
+}
+
+fn slowest(out: &mut String, query: &Query) {
     let Some(slowest) = &query.slowest else { return };
     let _ = write!(out, "   slowest {}", time(slowest.time_us.into()));
     for (word, value) in [
@@ -371,18 +379,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_short() {
-        for (micros, text) in [
-            (0, "0 us"),
-            (999, "999 us"),
-            (1_500, "1.50 ms"),
-            (250_000, "250 ms"),
-            (61_000_000, "61.0 s"),
-            (125_000_000, "2m 05s"),
-            (9_000_000_000, "2h 30m"),
-        ] {
-            assert_eq!(time(micros), text);
-        }
+    fn texts_are_short() {
         assert_eq!(bars(&[0, 1, 50, 100]), " ▁▄█");
         assert_eq!(line("a\n  b \u{1b}[2J", 80), "a b  [2J");
         assert_eq!(line("abcdef", 4), "abc…");

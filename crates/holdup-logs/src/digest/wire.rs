@@ -129,25 +129,7 @@ fn count(detail: &Detail, position: Position, tally: &mut Tally) {
     if detail.outcome == "unfinished" || detail.outcome == "closed" {
         tally.problems.add(Problem::Unanswered, position);
     }
-    let took_us = u64::try_from((detail.done_at - detail.request_end_at) / 1_000).unwrap_or(0);
-    let affected = tally.attributes.number(b"Rows_affected");
-    let warnings = tally.attributes.number(b"Warning_count");
-    let is_timed = detail.outcome == "ok" || detail.outcome == "error";
-    let mut measures = Vec::with_capacity(5);
-    if is_timed {
-        measures.push((QUERY_TIME, took_us));
-        measures.push((ROWS_SENT, detail.rows()));
-        measures.extend(affected.map(|number| (number, detail.affected())));
-        measures.extend(warnings.map(|number| (number, detail.warnings())));
-    }
-    measures.push((ERRORS, u64::from(detail.error.is_some())));
-    let mut flags = Vec::new();
-    if detail.protocol == Some(Protocol::Mysql) && is_timed {
-        let names: [&[u8]; 2] = [b"No_index_used", b"No_good_index_used"];
-        for (name, is_so) in names.into_iter().zip(detail.without_index()) {
-            flags.extend(tally.attributes.number(name).map(|number| (number, is_so)));
-        }
-    }
+    let (measures, flags) = figures(detail, tally);
     let host = detail.client.ip().to_string();
     tally.add(&Event {
         kind: match detail.kind {
@@ -170,6 +152,33 @@ fn count(detail: &Detail, position: Position, tally: &mut Tally) {
         cut: command.is_empty() && sql.len() + 16 >= KEPT,
         ..Event::default()
     });
+}
+
+/// Measures and flags by the numbers of their attributes.
+type Figures = (Vec<(u16, u64)>, Vec<(u16, bool)>);
+
+/// What an exchange took and gave, and what held for it, by the numbers of attributes.
+fn figures(detail: &Detail, tally: &mut Tally) -> Figures {
+    let took_us = u64::try_from((detail.done_at - detail.request_end_at) / 1_000).unwrap_or(0);
+    let affected = tally.attributes.number(b"Rows_affected");
+    let warnings = tally.attributes.number(b"Warning_count");
+    let is_timed = detail.outcome == "ok" || detail.outcome == "error";
+    let mut measures = Vec::with_capacity(5);
+    if is_timed {
+        measures.push((QUERY_TIME, took_us));
+        measures.push((ROWS_SENT, detail.rows()));
+        measures.extend(affected.map(|number| (number, detail.affected())));
+        measures.extend(warnings.map(|number| (number, detail.warnings())));
+    }
+    measures.push((ERRORS, u64::from(detail.error.is_some())));
+    let mut flags = Vec::new();
+    if detail.protocol == Some(Protocol::Mysql) && is_timed {
+        let names: [&[u8]; 2] = [b"No_index_used", b"No_good_index_used"];
+        for (name, is_so) in names.into_iter().zip(detail.without_index()) {
+            flags.extend(tally.attributes.number(name).map(|number| (number, is_so)));
+        }
+    }
+    (measures, flags)
 }
 
 /// The server's number of the connection, else a made-up one. No two connections that are open at

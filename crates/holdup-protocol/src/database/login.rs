@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use zeroize::Zeroizing;
 
-use crate::database::postgres::SaltedKeys;
+use crate::database::salted::SaltedKeys;
 
 /// A text that is in no `Debug` and no error.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -41,6 +41,9 @@ pub enum TlsMode {
     /// Yes; it is an error if the server does not offer it.
     On,
 }
+
+/// The error when the server does not wait for TLS.
+pub(crate) const IN_THE_CLEAR: &str = "it continues unencrypted where TLS should begin";
 
 /// An account; shared by all sessions that use it.
 #[derive(Debug)]

@@ -6,6 +6,7 @@ mod auth;
 mod commands;
 mod ed25519;
 mod greeting;
+mod phase;
 mod response;
 mod row;
 #[cfg(test)]
@@ -18,16 +19,14 @@ use crate::database::cursor::Cursor;
 use crate::database::event::{Error, Event, ExecuteError};
 use crate::database::inbox::{Events, Frame, HEAD_BYTES, Receive};
 use crate::database::job::Job;
-use crate::database::login::{Login, TlsMode};
+use crate::database::login::{IN_THE_CLEAR, Login, TlsMode};
 use crate::database::outbox::Outbox;
 use crate::database::prepared::Prepared;
 use crate::database::rows::Rows;
-use crate::database::session::IN_THE_CLEAR;
 use crate::database::statement::Statement;
 use auth::Plugin;
-use commands::Handle;
 use greeting::Greeting;
-use response::Phase;
+use phase::{Handle, Phase};
 
 /// Bytes before a packet's payload: three for its length, one for its number.
 const HEADER_BYTES: usize = 4;

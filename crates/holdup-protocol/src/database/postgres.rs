@@ -16,14 +16,12 @@ use crate::database::cursor::Cursor;
 use crate::database::event::{Error, Event, ExecuteError};
 use crate::database::inbox::{Events, Frame, HEAD_BYTES, Receive};
 use crate::database::job::Job;
-use crate::database::login::{Login, TlsMode};
+use crate::database::login::{IN_THE_CLEAR, Login, TlsMode};
 use crate::database::outbox::Outbox;
 use crate::database::prepared::Prepared;
 use crate::database::rows::Rows;
-use crate::database::session::IN_THE_CLEAR;
 use crate::database::statement::Statement;
 use auth::Step;
-pub(crate) use scram::SaltedKeys;
 
 /// Most bytes of a message that is neither a row nor its description.
 const MAX_MESSAGE_BYTES: usize = 64 << 10;

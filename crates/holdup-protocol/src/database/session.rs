@@ -6,14 +6,11 @@ use std::sync::Arc;
 use crate::database::address::Dialect;
 use crate::database::event::{Error, Event, ExecuteError};
 use crate::database::inbox::Inbox;
-use crate::database::login::{Login, TlsMode};
+use crate::database::login::{IN_THE_CLEAR, Login, TlsMode};
 use crate::database::mysql::Mysql;
 use crate::database::postgres::Postgres;
 use crate::database::rows::Rows;
 use crate::database::statement::Statement;
-
-/// The error when the server does not wait for TLS.
-pub(crate) const IN_THE_CLEAR: &str = "it continues unencrypted where TLS should begin";
 
 enum DialectState {
     Mysql(Box<Mysql>),

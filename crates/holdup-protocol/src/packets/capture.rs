@@ -12,7 +12,8 @@ use crate::packets::connection::{Connection, Counts};
 use crate::packets::detail::Detail;
 use crate::packets::mysql::is_greeting;
 use crate::packets::packet::{NotSegment, Packet, Segment, segment};
-use crate::packets::protocol::{Protocol, Sinks};
+use crate::packets::piece::Sinks;
+use crate::packets::protocol::Protocol;
 use crate::packets::statement::Statements;
 use crate::packets::turn::{Kind, Outcome, Turn};
 

@@ -5,7 +5,8 @@
 use std::net::SocketAddr;
 
 use crate::packets::packet::Segment;
-use crate::packets::protocol::{Piece, Protocol, ProtocolReader, Sinks};
+use crate::packets::piece::{Piece, Sinks};
+use crate::packets::protocol::{Protocol, ProtocolReader};
 use crate::packets::stream::{SegmentKind, Stream, StreamPart};
 use crate::packets::turn::Outcome;
 

@@ -4,21 +4,20 @@
 //! request that is alone in a segment; until then a response ends where the next request begins.
 
 mod command;
+mod expectation;
 mod login;
 mod parameters;
 mod response;
 
 use std::collections::HashMap;
 
-use holdup_sql::Dialect;
-
-use self::command::{Command, sql};
+use self::command::Command;
 use self::login::{Capabilities, LoginReply, client_identity, greeting, login_reply, u32_at};
 use self::parameters::Parameters;
-use self::response::{Expected, Meaning, Place, PreparePlace, ResponseState};
+use self::response::{Expected, Meaning, Place, ResponseState};
 use crate::packets::framing::{Framing, Head, Message, Step};
 use crate::packets::opaque::Opaque;
-use crate::packets::protocol::{Piece, Sinks};
+use crate::packets::piece::{Piece, Sinks};
 use crate::packets::statement::SentSql;
 use crate::packets::turn::{ClientIdentity, Kind, Outcome, Pending};
 
@@ -294,40 +293,15 @@ impl Mysql {
             self.server.restart();
             self.is_server_blind = false;
         }
-        let id = u32_at(content, 0);
-        let (sent, expected) = match command {
-            Command::Quit | Command::LongData | Command::Close => {
-                let sent = match (command, id) {
-                    (Command::Close, Some(id)) => self.prepared.remove(&id).map(|(sent, _)| sent).unwrap_or_default(),
-                    _ => SentSql::default(),
-                };
-                if to.statements.in_full {
-                    let name = Command::name(number);
-                    self.pending.unanswered(name, sent, when, message.size, to.turns);
-                }
-                return;
+        let Some((sent, expected)) = self.expectation(command, content, to) else {
+            let sent = match (command, u32_at(content, 0)) {
+                (Command::Close, Some(id)) => self.prepared.remove(&id).map(|(sent, _)| sent).unwrap_or_default(),
+                _ => SentSql::default(),
+            };
+            if to.statements.in_full {
+                self.pending.unanswered(Command::name(number), sent, when, message.size, to.turns);
             }
-            Command::Query => {
-                let text = sql(content, self.has_attributes);
-                let sent = text.map(|text| to.statements.digest(text, Dialect::MySql)).unwrap_or_default();
-                (sent, Expected::Results(Place::Start))
-            }
-            Command::Prepare => {
-                let sent = to.statements.digest(content, Dialect::MySql);
-                self.last_prepared = sent.clone();
-                (sent.clone(), Expected::Prepared { sent, place: PreparePlace::Start })
-            }
-            Command::Execute => (self.prepared_as(id), Expected::Results(Place::Start)),
-            Command::Fetch => (self.prepared_as(id).without_trace(), Expected::Rows),
-            Command::FieldList => (SentSql::default(), Expected::Fields),
-            Command::Processes => (SentSql::default(), Expected::Results(Place::Start)),
-            Command::ChangeUser => (SentSql::default(), Expected::Login),
-            Command::Stream => (SentSql::default(), Expected::Anything),
-            Command::Reset => {
-                self.prepared.clear();
-                (SentSql::default(), Expected::Simple)
-            }
-            Command::Simple => (SentSql::default(), Expected::Simple),
+            return;
         };
         if !self.pending.ask(command.kind(), sent, when, message.size, expected) {
             self.is_server_blind = true;
@@ -339,7 +313,7 @@ impl Mysql {
         }
         self.name(Command::name(number));
         if to.statements.in_full {
-            self.fill_in(command, id, content);
+            self.fill_in(command, u32_at(content, 0), content);
         }
     }
 
@@ -375,20 +349,6 @@ impl Mysql {
                 self.pending.identity = ClientIdentity { user, database: content.to_vec() }.into();
             }
             _ => {}
-        }
-    }
-
-    fn prepared_as(&mut self, id: Option<u32>) -> SentSql {
-        match id {
-            Some(LAST_PREPARED) => {
-                // It has no number yet, and must not lend its trace again once it has one.
-                if let Some((_, Expected::Prepared { sent, .. })) = self.pending.last() {
-                    *sent = sent.without_trace();
-                }
-                self.last_prepared.lend()
-            }
-            Some(id) => self.prepared.get_mut(&id).map(|(sent, _)| sent.lend()).unwrap_or_default(),
-            None => SentSql::default(),
         }
     }
 

@@ -16,7 +16,7 @@ pub(crate) use self::beginning::is_startup;
 use self::beginning::{CANCEL_REQUEST, GSS_REQUEST, SSL_REQUEST, begins_request, client_identity, filled_in, text};
 use crate::packets::framing::{Framing, Head, Message, Step};
 use crate::packets::opaque::Opaque;
-use crate::packets::protocol::{Piece, Sinks};
+use crate::packets::piece::{Piece, Sinks};
 use crate::packets::statement::SentSql;
 use crate::packets::turn::{Kind, Outcome, Pending};
 

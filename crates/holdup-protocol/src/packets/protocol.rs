@@ -2,9 +2,9 @@
 
 use crate::packets::mysql::{Mysql, is_greeting};
 use crate::packets::opaque::Opaque;
+use crate::packets::piece::{Piece, Sinks};
 use crate::packets::postgres::{Postgres, is_startup};
-use crate::packets::statement::Statements;
-use crate::packets::turn::{Outcome, Turn};
+use crate::packets::turn::Outcome;
 
 /// A supported protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,27 +41,6 @@ impl Protocol {
             _ => None,
         }
     }
-}
-
-/// Bytes of one side, in order.
-#[derive(Debug)]
-pub(crate) struct Piece<'a> {
-    pub at: i64,
-    pub bytes: &'a [u8],
-    /// Further bytes that were not stored.
-    pub cut: u32,
-}
-
-impl Piece<'_> {
-    pub fn length(&self) -> u64 {
-        self.bytes.len() as u64 + u64::from(self.cut)
-    }
-}
-
-/// Where results go.
-pub(crate) struct Sinks<'a> {
-    pub statements: &'a mut Statements,
-    pub turns: &'a mut Vec<Turn>,
 }
 
 /// What is known about a connection's protocol.

@@ -11,8 +11,9 @@ use super::executions::{self, Executions};
 use super::series::{Series, SeriesMaker};
 use super::totals::{Reading, Totals, TotalsMaker};
 use crate::labels::Labels;
-use crate::reader::{OpenError, Table, read_groups};
 use crate::rows::{Sample, Statement};
+use crate::segment::SegmentError;
+use crate::stored::{Table, read_groups};
 use crate::table::{Row, StoredColumn};
 use crate::text::Names;
 
@@ -55,7 +56,7 @@ impl Group<'_> {
 }
 
 /// The table `samples` of the recording in `dir` without its rows, and their series.
-pub(crate) fn read_samples(dir: &Path) -> std::result::Result<(Table<Sample>, Series), OpenError> {
+pub(crate) fn read_samples(dir: &Path) -> std::result::Result<(Table<Sample>, Series), SegmentError> {
     let (mut sources, mut metrics, mut labels) = (Names::default(), Names::default(), Names::default());
     let mut series = SeriesMaker::default();
     let nothing = ByteArray::from("");
@@ -89,7 +90,7 @@ pub(crate) type ReadStatements = (Table<Statement>, Executions, Vec<Totals>);
 
 /// Reads the table `statements` of the recording in `dir`. Rows are kept for executions with a
 /// trace id, or for all executions `with_rows`, because those are examined one by one.
-pub(crate) fn read_statements(dir: &Path, with_rows: bool) -> std::result::Result<ReadStatements, OpenError> {
+pub(crate) fn read_statements(dir: &Path, with_rows: bool) -> std::result::Result<ReadStatements, SegmentError> {
     let mut names = Names::default();
     let mut executions = executions::Maker::default();
     let mut totals = TotalsMaker::default();

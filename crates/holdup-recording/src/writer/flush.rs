@@ -17,8 +17,9 @@ use crate::folder::Folder;
 use crate::labels::Labels;
 use crate::manifest::{Coverage, CoverageState};
 use crate::priority::give_way;
-use crate::rows::{Batch, Event, merge_all};
+use crate::rows::Event;
 use crate::segment::SegmentError;
+use crate::tables::{Batch, merge_all};
 
 /// Source of events and coverage about the recording itself.
 pub const SOURCE: &str = "recording";

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
-use crate::rows::Batch;
+use crate::tables::Batch;
 
 /// Sees rows on their way into a recording. The pushing thread calls it, so it must be quick.
 pub type Tap = Arc<dyn Fn(&Batch) + Send + Sync>;

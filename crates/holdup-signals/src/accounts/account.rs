@@ -113,18 +113,7 @@ pub fn account<'a>(
     let asked = CallTime::by_app(app, calls, shift_ns(request, app));
     known.calls = known.calls.max(asked.calls);
     known.is_joined = has_server || has_wire || asked.calls == 0 && around.app_times_database;
-    let waits = [
-        (Owner::PoolWait, Resource::Pool),
-        (Owner::Downstream, Resource::Http),
-        (Owner::Cache, Resource::Cache),
-        (Owner::Queue, Resource::Queue),
-    ];
-    let mut waited_ms = 0.0;
-    for (owner, resource) in waits {
-        let ms = app.waited_ms(resource);
-        known.amounts.add(owner, ms, app.waits_for(resource).count() as f64 * SPAN_MS);
-        waited_ms += ms;
-    }
+    let waited_ms = add_waits(app, &mut known.amounts);
     let database = split(asked);
     // The driver's own part of a call belongs to the app, and `database` already has it.
     known.amounts.add_all(&database, 1.0);
@@ -142,6 +131,23 @@ pub fn account<'a>(
         }
     }
     known
+}
+
+/// Adds the app's own waits to `amounts`, and returns their sum in milliseconds.
+fn add_waits(app: &AppAccount<'_>, amounts: &mut Amounts) -> f64 {
+    let waits = [
+        (Owner::PoolWait, Resource::Pool),
+        (Owner::Downstream, Resource::Http),
+        (Owner::Cache, Resource::Cache),
+        (Owner::Queue, Resource::Queue),
+    ];
+    let mut waited_ms = 0.0;
+    for (owner, resource) in waits {
+        let ms = app.waited_ms(resource);
+        amounts.add(owner, ms, app.waits_for(resource).count() as f64 * SPAN_MS);
+        waited_ms += ms;
+    }
+    waited_ms
 }
 
 /// Whether its statements waited in front of the database.

@@ -1,7 +1,8 @@
 //! Episodes of synthetic requests, by their objectives and by their own noise.
 
 use holdup_recording::manifest::{Host, LoadFacts, Manifest, Threshold};
-use holdup_recording::rows::{Request, Tables};
+use holdup_recording::rows::Request;
+use holdup_recording::tables::Tables;
 use holdup_recording::{Recording, objective};
 
 use super::*;

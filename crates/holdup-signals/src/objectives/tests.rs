@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 use holdup_recording::hlog::{self, Interval};
 use holdup_recording::manifest::{Aborted, Host, LoadFacts, Phase};
 use holdup_recording::objective::{self, Evaluation, Extent, OperationOutcomes};
-use holdup_recording::rows::Tables;
+use holdup_recording::tables::Tables;
 use holdup_recording::{Manifest, RunState};
 
 use super::*;

@@ -12,9 +12,9 @@ use holdup_logs::digest::report::{Order, Report as Digest};
 use holdup_logs::digest::run::{Options, run as read};
 
 use super::log_args::LogArgs;
-use super::secret_values::value;
 use super::{print_json, slips};
 use crate::failure::Failure;
+use crate::secret_values::value;
 use crate::terminal;
 use crate::terminal::visible::one_line;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use holdup_compare::recordings::{Comparison, Group, Options, Run, groups};
+use holdup_compare::recordings::{Change, Comparison, Group, Options, Run, groups};
 use holdup_compare::statements::{self, CompareOptions, Report as Statements, Verdict};
 use holdup_diagnose::{Diagnosis, diagnose};
 use holdup_recording::{Recording, files};
@@ -38,7 +38,7 @@ Exit codes: 0 compared, 1 something is worse and --fail-on worse was given, 2 un
 pub struct Args {
     /// Recording, or folder of repeats; the first is the baseline
     #[arg(value_name = "[NAME=]PATH[,PATH…]", required = true)]
-    pub(super) recordings: Vec<String>,
+    recordings: Vec<String>,
 
     /// Read the recordings as builds in order of time: what got worse or better for good, and since which build
     #[arg(long, conflicts_with_all = ["statements", "markdown", "html"])]
@@ -46,7 +46,7 @@ pub struct Args {
 
     /// Begin the history with this recording, e.g. after a change that is meant to stay
     #[arg(long, value_name = "NAME", requires = "history")]
-    pub(super) since: Option<String>,
+    since: Option<String>,
 
     /// Compare by statement the two servers of a holdup replay; repeats are rounds
     #[arg(long, conflicts_with_all = ["markdown", "html"])]
@@ -58,11 +58,11 @@ pub struct Args {
 
     /// Print all rows, also those without a difference
     #[arg(long)]
-    pub(super) all: bool,
+    all: bool,
 
     /// Print the comparison as JSON
     #[arg(long, conflicts_with = "markdown")]
-    pub(super) json: bool,
+    json: bool,
 
     /// Print Markdown, e.g. for a pull request
     #[arg(long)]
@@ -74,20 +74,20 @@ pub struct Args {
 
     /// Exit with 1 if a headline figure is worse than the baseline
     #[arg(long, value_name = "WHAT")]
-    pub(super) fail_on: Option<FailOn>,
+    fail_on: Option<FailOn>,
 
     /// Compare although the measuring machines have different CPUs
     #[arg(long)]
-    pub(super) across_machines: bool,
+    across_machines: bool,
 
     /// Print only errors
     #[arg(short, long, conflicts_with_all = ["json", "markdown"])]
-    pub(super) quiet: bool,
+    quiet: bool,
 }
 
 /// The differences that make the command fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum FailOn {
+enum FailOn {
     /// A headline figure is worse than the baseline.
     Worse,
 }
@@ -148,12 +148,27 @@ fn print_statements(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
+fn print_history(args: &Args) -> Result<(), Failure> {
+    let options = Options { across_machines: args.across_machines };
+    let found = compare_history::read(&args.recordings, args.since.as_deref(), options)?;
+    match () {
+        () if args.json => print_json(&found)?,
+        () if args.quiet => {}
+        () => terminal::print(&terminal::history(&found, args.all)),
+    }
+    match (args.fail_on, found.verdict) {
+        (Some(FailOn::Worse), Change::Worse) => Err(Failure::No(found.headline)),
+        (Some(FailOn::Worse), Change::NotComparable) => Err(Failure::Unusable(found.headline)),
+        _ => Ok(()),
+    }
+}
+
 pub fn run(args: Args) -> Result<(), Failure> {
     if args.statements {
         return print_statements(&args);
     }
     if args.history {
-        return compare_history::run(&args);
+        return print_history(&args);
     }
     let named = read(&args.recordings)?;
     let mut shown: Vec<(String, Recording, Diagnosis)> = Vec::new();

@@ -1,43 +1,29 @@
-//! `holdup compare --history`: recordings as builds in order of time.
+//! Reads recordings as builds in order of time, for `holdup compare --history`.
 
 use std::io::{IsTerminal as _, Write as _};
 
-use holdup_compare::recordings::history::history;
-use holdup_compare::recordings::{Change, Group, Options, Run};
+use holdup_compare::recordings::history::{History, history};
+use holdup_compare::recordings::{Group, Options, Run};
 use holdup_diagnose::diagnose;
 use holdup_recording::Recording;
 
-use super::compare::{Args, FailOn};
 use super::compare_groups::{NamedGroup, read_any};
-use super::print_json;
 use crate::failure::Failure;
-use crate::terminal;
 
-/// Prints what changed for good.
+/// What changed for good among `recordings`, beginning with the build `since`.
 ///
 /// # Errors
-/// If a recording cannot be read, `--since` names none of them, or something is worse and
-/// `--fail-on worse` was given.
-pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let mut builds = in_order(&read_any(&args.recordings)?)?;
-    if let Some(name) = &args.since {
-        let at = builds.iter().position(|build| build.name == *name).ok_or_else(|| {
+/// If a recording cannot be read, or `since` names none of them.
+pub(super) fn read(recordings: &[String], since: Option<&str>, options: Options) -> Result<History, Failure> {
+    let mut builds = in_order(&read_any(recordings)?)?;
+    if let Some(name) = since {
+        let at = builds.iter().position(|build| build.name == name).ok_or_else(|| {
             let names: Vec<&str> = builds.iter().map(|build| build.name.as_str()).collect();
             Failure::Unusable(format!("--since {name} names none of the recordings; these exist: {}", names.join(", ")))
         })?;
         builds.drain(..at);
     }
-    let found = history(&builds, Options { across_machines: args.across_machines });
-    match () {
-        () if args.json => print_json(&found)?,
-        () if args.quiet => {}
-        () => terminal::print(&terminal::history(&found, args.all)),
-    }
-    match (args.fail_on, found.verdict) {
-        (Some(FailOn::Worse), Change::Worse) => Err(Failure::No(found.headline)),
-        (Some(FailOn::Worse), Change::NotComparable) => Err(Failure::Unusable(found.headline)),
-        _ => Ok(()),
-    }
+    Ok(history(&builds, options))
 }
 
 /// Reads the builds, one recording after the other, and puts them in order of time.

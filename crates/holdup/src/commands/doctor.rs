@@ -16,9 +16,9 @@ use holdup_protocol::packets::Protocol;
 use holdup_recording::{Batch, CoverageState};
 use serde::Serialize;
 
-use super::secret_values::{Values, values};
 use super::{duration, print_json};
 use crate::failure::Failure;
+use crate::secret_values::{Values, values};
 use holdup_recording::secret::redact_value;
 
 /// Show what can be seen from here, and how to see the rest

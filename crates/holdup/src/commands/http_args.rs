@@ -7,8 +7,8 @@ use holdup_load::model::Load;
 use holdup_load::scenario::http::{MAX_STREAMS, parse_bytes};
 use holdup_load::scenario::{self, HttpVersion, Operation, Pace, Scenario};
 
-use super::secret_values::{Values, value, values};
 use crate::failure::Failure;
+use crate::secret_values::{Values, value, values};
 
 #[derive(clap::Args)]
 #[command(next_help_heading = "How requests are sent")]

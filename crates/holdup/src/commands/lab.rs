@@ -2,7 +2,8 @@
 
 mod by_hand;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use holdup_compare::recordings;
@@ -13,8 +14,9 @@ use holdup_recording::{Limits, Recording};
 use super::{Output, REPORT, SLOW, demonstrate, duration, print_json, where_it_is};
 use crate::failure::Failure;
 use crate::html::Report;
-use crate::lab::{Lab, expected, recovered};
+use crate::lab::{Lab, Stage, Variant, expected, recovered};
 use crate::progress::Progress;
+use crate::recorded::Recorded;
 use crate::session::{self, Session};
 use crate::terminal;
 
@@ -58,18 +60,13 @@ pub struct Args {
 /// The time between samples if neither the user nor the lab sets it.
 const INTERVAL: Duration = Duration::from_millis(500);
 
+/// A variant that was played: its name, its recording and the diagnosis of that.
+type Played = (String, Recording, Diagnosis);
+
 pub fn run(args: Args) -> Result<(), Failure> {
     let Some(name) = &args.name else { return list(&args) };
     let lab = Lab::find(name, args.labs.as_deref()).map_err(Failure::unusable)?;
-    for wanted in &args.variant {
-        if !lab.variants.iter().any(|v| v.name == *wanted) {
-            let names: Vec<&str> = lab.variants.iter().map(|v| v.name.as_str()).collect();
-            return Err(Failure::Unusable(format!(
-                "{name} has no variant \"{wanted}\"; there are: {}",
-                names.join(", ")
-            )));
-        }
-    }
+    check_variants(&lab, &args.variant)?;
     let stop = crate::stop::stop_flag()?;
     let say = |text: &str| {
         if !args.output.quiet {
@@ -78,64 +75,111 @@ pub fn run(args: Args) -> Result<(), Failure> {
     };
     let dir = args.output.empty_dir(&lab.name)?;
     let stage = lab.set_up(&say, &stop).map_err(lab_failure)?;
-    let mut runs: Vec<(String, Recording, Diagnosis)> = Vec::new();
+    let interval = args.interval.or(lab.interval).unwrap_or(INTERVAL);
+    let mut runs: Vec<Played> = Vec::new();
     let mut wrong = Vec::new();
     for variant in lab.variants.iter().filter(|v| args.variant.is_empty() || args.variant.contains(&v.name)) {
         say(&format!("{}: {}", variant.name, variant.title));
         let place = dir.join(&variant.name);
         let as_expected = |d: &Diagnosis| expected::unexpected(&variant.expect, d).is_none();
         let (recording, diagnosis) = demonstrate(&place, &say, as_expected, || {
-            let mut act = stage.start(&variant.name, &say, &stop).map_err(lab_failure)?;
-            let paste = args.by_hand.then(|| stage.start_by_hand(&mut act, &variant.name, &say, &stop));
-            let paste = paste.transpose().map_err(lab_failure)?;
-            let file = act.scenario_file.display().to_string();
-            let scenario = Scenario::parse(&act.scenario, &file).map_err(Failure::unusable)?;
-            let mut progress = Progress::new(args.output.quiet, Some(scenario.load.length()));
-            let session = Session {
-                name: &variant.name,
-                scenario: Some(&scenario),
-                watch_for: None,
-                thresholds: Vec::new(),
-                watch: &act.watch,
-                interval: args.interval.or(lab.interval).unwrap_or(INTERVAL),
-                dir: &place,
-                partial: false,
-                slow: Some(SLOW),
-                limits: Limits::default(),
-            };
-            let recorded = session::record(&session, &mut progress, &stop)?;
-            let dead = act.dead();
-            if let Some(paste) = paste {
-                by_hand::keep(&paste, &place)?;
-            }
-            act.stop();
-            match dead {
-                Some(dead) if !recorded.interrupted => Err(Failure::Unusable(format!("{}: {dead}", variant.name))),
-                _ => Ok(recorded),
-            }
+            let how = Play { dir: &place, interval, by_hand: args.by_hand, is_quiet: args.output.quiet };
+            play(&stage, &variant.name, &how, &say, &stop)
         })?;
-        let mut strayed = Vec::new();
-        if let Some(recover) = &variant.expect.recovered {
-            match runs.iter().find(|(name, ..)| *name == recover.against) {
-                Some((_, _, calm)) => strayed = recovered::strayed(&calm.ledger, &diagnosis.ledger, &recover.places),
-                None => say(&format!("{}: not compared with {}, which was not run", variant.name, recover.against)),
-            }
+        let mut unexpected = strayed(variant, &diagnosis, &runs, &say);
+        if args.by_hand {
+            unexpected.extend(by_hand::judge(&place, &variant.expect, &say)?);
         }
-        if let Some(knee) = &variant.expect.knee {
-            let other = knee.above.as_ref().and_then(|above| runs.iter().find(|(name, ..)| name == above));
-            if let (Some(above), None) = (&knee.above, other) {
-                say(&format!("{}: its knee is not compared with that of {above}, which was not run", variant.name));
-            }
-            strayed.extend(expected::knee(&diagnosis, other.map(|(name, _, d)| (name.as_str(), d))));
-        }
-        let unexpected = expected::unexpected(&variant.expect, &diagnosis).into_iter().chain(strayed);
-        let by_hand = args.by_hand.then(|| by_hand::judge(&place, &variant.expect, &say)).transpose()?.flatten();
-        wrong.extend(unexpected.chain(by_hand).map(|what| format!("{}: {what}", variant.name)));
+        wrong.extend(unexpected.iter().map(|what| format!("{}: {what}", variant.name)));
         if !args.output.json {
             outln!("{}", terminal::brief(&diagnosis, Some(&recording.dir)));
         }
         runs.push((variant.name.clone(), recording, diagnosis));
     }
+    report(&lab, &runs, &dir, args.output.json)?;
+    if wrong.is_empty() { Ok(()) } else { Err(Failure::No(format!("not as the lab expects: {}", wrong.join("; ")))) }
+}
+
+/// Checks that the lab has every `wanted` variant.
+fn check_variants(lab: &Lab, wanted: &[String]) -> Result<(), Failure> {
+    let is_unknown = |wanted: &&String| lab.variants.iter().all(|v| v.name != **wanted);
+    let Some(unknown) = wanted.iter().find(is_unknown) else { return Ok(()) };
+    let names: Vec<&str> = lab.variants.iter().map(|v| v.name.as_str()).collect();
+    Err(Failure::Unusable(format!("{} has no variant \"{unknown}\"; there are: {}", lab.name, names.join(", "))))
+}
+
+/// How a variant is recorded.
+struct Play<'a> {
+    /// The recording's folder.
+    dir: &'a Path,
+    /// Time between samples.
+    interval: Duration,
+    /// Whether standard tools record it too.
+    by_hand: bool,
+    is_quiet: bool,
+}
+
+/// Plays a variant once, and records it.
+fn play(
+    stage: &Stage<'_>,
+    variant: &str,
+    how: &Play<'_>,
+    say: &dyn Fn(&str),
+    stop: &AtomicBool,
+) -> Result<Recorded, Failure> {
+    let mut act = stage.start(variant, say, stop).map_err(lab_failure)?;
+    let paste = how.by_hand.then(|| stage.start_by_hand(&mut act, variant, say, stop));
+    let paste = paste.transpose().map_err(lab_failure)?;
+    let file = act.scenario_file.display().to_string();
+    let scenario = Scenario::parse(&act.scenario, &file).map_err(Failure::unusable)?;
+    let mut progress = Progress::new(how.is_quiet, Some(scenario.load.length()));
+    let session = Session {
+        name: variant,
+        scenario: Some(&scenario),
+        watch_for: None,
+        thresholds: Vec::new(),
+        watch: &act.watch,
+        interval: how.interval,
+        dir: how.dir,
+        partial: false,
+        slow: Some(SLOW),
+        limits: Limits::default(),
+    };
+    let recorded = session::record(&session, &mut progress, stop)?;
+    let dead = act.dead();
+    if let Some(paste) = paste {
+        by_hand::keep(&paste, how.dir)?;
+    }
+    act.stop();
+    match dead {
+        Some(dead) if !recorded.interrupted => Err(Failure::Unusable(format!("{variant}: {dead}"))),
+        _ => Ok(recorded),
+    }
+}
+
+/// How a variant's diagnosis is not as the lab expects, by itself and beside the `runs` before it.
+fn strayed(variant: &Variant, diagnosis: &Diagnosis, runs: &[Played], say: &dyn Fn(&str)) -> Vec<String> {
+    let mut all: Vec<String> = expected::unexpected(&variant.expect, diagnosis).into_iter().collect();
+    if let Some(recover) = &variant.expect.recovered {
+        match runs.iter().find(|(name, ..)| *name == recover.against) {
+            Some((_, _, calm)) => {
+                all.extend(recovered::strayed(&calm.ledger, &diagnosis.ledger, &recover.places));
+            }
+            None => say(&format!("{}: not compared with {}, which was not run", variant.name, recover.against)),
+        }
+    }
+    if let Some(knee) = &variant.expect.knee {
+        let other = knee.above.as_ref().and_then(|above| runs.iter().find(|(name, ..)| name == above));
+        if let (Some(above), None) = (&knee.above, other) {
+            say(&format!("{}: its knee is not compared with that of {above}, which was not run", variant.name));
+        }
+        all.extend(expected::knee(diagnosis, other.map(|(name, _, d)| (name.as_str(), d))));
+    }
+    all
+}
+
+/// Writes the report of all variants, and prints how they compare.
+fn report(lab: &Lab, runs: &[Played], dir: &Path, is_json: bool) -> Result<(), Failure> {
     let shown: Vec<_> = runs.iter().map(|(name, recording, diagnosis)| (name.as_str(), recording, diagnosis)).collect();
     // Searches choose their own rates, so they are compared only with each other.
     let (searches, offered): (Vec<_>, Vec<_>) = shown.iter().copied().partition(|(_, _, d)| d.search.is_some());
@@ -146,7 +190,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         .collect();
     let report = dir.join(REPORT);
     Report::new(&lab.title, &shown, comparisons.first().map(|(_, comparison)| comparison)).write(&report)?;
-    if args.output.json {
+    if is_json {
         let mut all: serde_json::Map<String, serde_json::Value> = runs
             .iter()
             .map(|(name, _, diagnosis)| Ok((name.clone(), serde_json::to_value(diagnosis).map_err(Failure::unusable)?)))
@@ -154,14 +198,13 @@ pub fn run(args: Args) -> Result<(), Failure> {
         for (key, comparison) in &comparisons {
             all.insert((*key).to_owned(), serde_json::to_value(comparison).map_err(Failure::unusable)?);
         }
-        print_json(&all)?;
-    } else {
-        for (_, comparison) in &comparisons {
-            terminal::print(&terminal::comparison(comparison, false));
-        }
-        where_it_is(&dir, Some(&report));
+        return print_json(&all);
     }
-    if wrong.is_empty() { Ok(()) } else { Err(Failure::No(format!("not as the lab expects: {}", wrong.join("; ")))) }
+    for (_, comparison) in &comparisons {
+        terminal::print(&terminal::comparison(comparison, false));
+    }
+    where_it_is(dir, Some(&report));
+    Ok(())
 }
 
 fn list(args: &Args) -> Result<(), Failure> {

@@ -30,7 +30,6 @@ pub mod replay;
 pub mod report;
 pub mod run;
 mod scenario_args;
-pub mod secret_values;
 pub mod settle;
 mod slips;
 mod sql_args;
@@ -45,10 +44,11 @@ use holdup_diagnose::{Diagnosis, diagnose};
 use holdup_load::Scenario;
 use holdup_recording::{Limits, RecordError, Recording};
 
-use self::secret_values::{Values, values};
 use crate::failure::Failure;
 use crate::html::Report;
-use crate::session::{Recorded, Session};
+use crate::recorded::Recorded;
+use crate::secret_values::{Values, values};
+use crate::session::Session;
 use crate::{session, terminal};
 
 /// Largest scenario, and largest file of facts beside a recording, in bytes.

@@ -1,8 +1,8 @@
 //! The flags that write a run's results to further places beside its recording.
 
-use super::secret_values::{Values, values};
 use crate::failure::Failure;
 use crate::outputs::Outputs;
+use crate::secret_values::{Values, values};
 use crate::terminal;
 
 #[derive(clap::Args)]

@@ -24,12 +24,13 @@ use self::servers::Server;
 use super::compare::carries;
 use super::digest::time;
 use super::log_args::LogArgs;
-use super::secret_values::{Values, values};
 use super::{Output, Sampling, conclude, duration, print_json, slips};
 use crate::failure::Failure;
 use crate::progress::Progress;
+use crate::recorded::Recorded;
 use crate::replay::{Facts, Plan, REPLAY, plan};
-use crate::session::{self, Recorded, Session};
+use crate::secret_values::{Values, values};
+use crate::session::{self, Session};
 
 /// Slowest and fastest speed, as multiples of the log's speed.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.001..=1_000.0;

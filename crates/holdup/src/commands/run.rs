@@ -13,8 +13,9 @@ use super::scenario_args::{LoadFlags, ScenarioArgs};
 use super::{Output, conclude, describe};
 use crate::failure::Failure;
 use crate::progress::Progress;
+use crate::recorded::Recorded;
 use crate::repeat::quota;
-use crate::session::{self, Recorded};
+use crate::session;
 
 /// Put load on a service, record every layer, and name what holds it up
 #[derive(clap::Args)]

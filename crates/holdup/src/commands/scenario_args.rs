@@ -13,12 +13,13 @@ use holdup_recording::{clock, files};
 
 use super::http_args::HttpArgs;
 use super::load_args::LoadArgs;
-use super::secret_values::{Values, value, values};
 use super::sql_args::SqlArgs;
 use super::{LARGEST_BYTES, Sampling, duration, judge, slips};
 use crate::failure::Failure;
 use crate::progress::Progress;
-use crate::session::{self, Recorded, Session};
+use crate::recorded::Recorded;
+use crate::secret_values::{Values, value, values};
+use crate::session::{self, Session};
 
 #[derive(clap::Args)]
 pub struct ScenarioArgs {

@@ -14,9 +14,9 @@ use holdup_recording::manifest::{Host, Manifest};
 use holdup_recording::rows::Sample;
 use holdup_recording::{Batch, Recording, clock, metrics};
 
-use super::secret_values::value;
 use super::{duration, print_json};
 use crate::failure::Failure;
+use crate::secret_values::value;
 
 /// The span that is judged: a vacuum's pace shows within it.
 const JUDGED_SPAN: Duration = Duration::from_secs(6);

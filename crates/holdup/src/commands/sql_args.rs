@@ -4,8 +4,8 @@
 use holdup_load::scenario::{self, Inputs, Scenario, Target};
 
 use super::load_args::LoadArgs;
-use super::secret_values::value;
 use crate::failure::Failure;
+use crate::secret_values::value;
 
 #[derive(clap::Args)]
 #[command(next_help_heading = "Which statement")]

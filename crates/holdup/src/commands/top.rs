@@ -10,8 +10,8 @@ use holdup_collect::processes::Look;
 use holdup_collect::{mysql, postgres};
 
 use super::duration;
-use super::secret_values::value;
 use crate::failure::Failure;
+use crate::secret_values::value;
 use crate::terminal::outlet::{self, Stream};
 use crate::terminal::processes::{Size, View};
 use crate::terminal::size::columns_and_rows;

@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use holdup_load::yaml::{Map, Node, YamlError};
 
+use super::command::{Launch, Ready, Step};
 use super::error::LabError;
-use super::fields::{Fields, signal};
+use super::fields::Fields;
 use super::placeholder::{Declared, instead, is_name};
+use super::signal::signal;
 
 /// An incident that can be played: the processes to start and the diagnosis to expect. It holds the
 /// lab's passwords.
@@ -108,22 +110,6 @@ pub struct Recover {
     pub places: Vec<String>,
 }
 
-/// A command that ends by itself.
-#[derive(Debug)]
-pub(super) struct Step {
-    pub launch: Launch,
-    pub within: Duration,
-}
-
-/// The command that starts a program; its texts still hold placeholders.
-#[derive(Clone, Debug)]
-pub(super) struct Launch {
-    pub run: Vec<String>,
-    pub env: Vec<(String, String)>,
-    /// Path of a file.
-    pub stdin: Option<String>,
-}
-
 /// A program that runs until it is stopped.
 #[derive(Debug)]
 pub(super) struct Process {
@@ -134,17 +120,6 @@ pub(super) struct Process {
     pub then: Vec<Step>,
     pub stop_signal: i32,
     pub stop_within: Duration,
-}
-
-/// The sign that a process is ready; its texts still hold placeholders.
-#[derive(Clone, Debug)]
-pub(super) enum Ready {
-    /// A connection to this port of 127.0.0.1 (or `HOST:PORT`) is accepted.
-    Tcp(String),
-    /// It has written this text.
-    Stdout(String),
-    /// This URL answers `GET` with 200.
-    Http(String),
 }
 
 /// Default time limit of a step, and of a process that gets ready.

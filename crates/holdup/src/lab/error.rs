@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use holdup_load::yaml::YamlError;
 
-use super::process::Ending;
+use super::ending::Ending;
 
 /// Why a lab could not be read, set up or started.
 #[derive(Debug, thiserror::Error)]

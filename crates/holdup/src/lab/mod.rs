@@ -11,7 +11,9 @@
 //! - `expected`, `recovered`: compare a variant's diagnosis with the lab's expectation.
 
 mod act;
+mod command;
 mod definition;
+mod ending;
 mod error;
 pub mod expected;
 mod fields;
@@ -20,6 +22,7 @@ mod placeholder;
 mod process;
 mod ready;
 pub mod recovered;
+mod signal;
 mod stage;
 #[cfg(test)]
 mod tests;

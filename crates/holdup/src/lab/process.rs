@@ -1,7 +1,6 @@
 //! One process of a lab: started so that it cannot outlive holdup, watched without being reaped,
 //! and stopped for certain. It does not know when a process is ready, nor its purpose.
 
-use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::process::CommandExt as _;
@@ -10,38 +9,14 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::ending::Ending;
 use super::error::LabError;
-use super::fields::SIGNALS;
 
 /// Interval between checks of a process.
 pub(super) const POLL: Duration = Duration::from_millis(10);
 /// How long to wait for the end of a killed process. Only a process that the kernel cannot wake
 /// takes longer, and holdup cannot help that.
 const KILLED_WITHIN: Duration = Duration::from_secs(10);
-
-/// How a process ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// It ended by itself with this status.
-    Exited(i32),
-    /// This signal ended it.
-    Killed(i32),
-    /// Its status is gone, because another caller reaped it.
-    Gone,
-}
-
-impl fmt::Display for Ending {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Exited(status) => write!(f, "ended with exit status {status}"),
-            Self::Killed(signal) => match SIGNALS.iter().find(|(_, number)| number == signal) {
-                Some((name, _)) => write!(f, "was ended by signal {signal} (SIG{name})"),
-                None => write!(f, "was ended by signal {signal}"),
-            },
-            Self::Gone => write!(f, "ended"),
-        }
-    }
-}
 
 /// A program to start, with all placeholders filled in.
 pub(super) struct Program {

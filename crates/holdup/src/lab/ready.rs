@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 
-use super::definition::Ready;
+use super::command::Ready;
 use super::placeholder::Scope;
 use super::process::Log;
 

@@ -9,10 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use super::definition::{Lab, Launch, Step};
+use super::command::{Launch, Step};
+use super::definition::Lab;
+use super::ending::Ending;
 use super::error::LabError;
 use super::placeholder::Scope;
-use super::process::{Ending, Program, Running};
+use super::process::{Program, Running};
 
 /// A lab after its setup: its variants can be started, one at a time.
 pub struct Stage<'a> {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use holdup_load::stats::{OperationSecond, Second};
 use holdup_recording::clock;
 
-use super::figures::{QUANTILES, failed, length_s, max_ms, mean_ms, offered, quantile_ms};
+use crate::figures::{QUANTILES, failed, length_s, max_ms, mean_ms, offered, quantile_ms};
 
 /// The columns before and after the percentiles of response time.
 const BEFORE: [&str; 10] = [
@@ -77,8 +77,8 @@ fn field(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::figures::tests::second;
     use super::*;
+    use crate::figures::tests::second;
 
     #[test]
     fn a_row_an_operation_with_as_many_fields_as_the_header() {

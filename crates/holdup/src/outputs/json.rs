@@ -9,7 +9,7 @@ use holdup_load::stats::Second;
 use holdup_recording::clock;
 use serde_json::{Map, Value, json};
 
-use super::figures::{
+use crate::figures::{
     QUANTILES, achieved, failed, failures_of_all, length_s, max_ms, mean_ms, offered, quantile_ms, response_of_all,
 };
 
@@ -84,8 +84,8 @@ fn times(histogram: &Histogram<u64>) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::figures::tests;
     use super::*;
+    use crate::figures::tests;
 
     #[test]
     fn a_second_is_one_line() {

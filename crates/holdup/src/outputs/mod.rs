@@ -7,7 +7,6 @@
 
 mod csv;
 mod endpoint;
-pub mod figures;
 mod json;
 mod junit;
 mod protobuf;
@@ -33,7 +32,7 @@ use self::scrape::{Page, Scrape};
 use self::series::{Labels, Meter};
 use self::writer::{OpenDestination, Writer};
 use crate::failure::Failure;
-use crate::session::Recorded;
+use crate::recorded::Recorded;
 
 /// The outputs of one run.
 pub struct Outputs {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use holdup_load::stats::Second;
 
-use super::figures::offered;
+use crate::figures::offered;
 
 /// The type of a family (Prometheus' text format).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,8 +202,8 @@ fn escaped(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::figures::tests::second;
     use super::*;
+    use crate::figures::tests::second;
 
     fn value(text: &str, series: &str) -> Option<f64> {
         text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())

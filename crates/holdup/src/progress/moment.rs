@@ -2,7 +2,7 @@
 
 use holdup_load::stats::{OperationSecond, Second};
 
-use crate::outputs::figures::{failed, failures_of_all, length_s, offered, quantile_ms, response_of_all};
+use crate::figures::{failed, failures_of_all, length_s, offered, quantile_ms, response_of_all};
 
 /// The live view's figures of one second.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -80,7 +80,7 @@ fn by_count<'a>(failures: impl Iterator<Item = (&'a &'static str, &'a u64)>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outputs::figures::tests::second;
+    use crate::figures::tests::second;
 
     #[test]
     fn what_is_drawn_of_a_second() {

@@ -8,11 +8,13 @@ use holdup_recording::files;
 use holdup_recording::folder::Folder;
 use serde::{Deserialize, Serialize};
 
-use crate::commands::LARGEST_BYTES;
 use crate::failure::Failure;
 
 /// File beside the recordings.
 pub const INTERLEAVE: &str = "interleave.json";
+
+/// Largest such file, in bytes.
+const LARGEST_BYTES: u64 = 64 << 20;
 
 /// The content of [`INTERLEAVE`].
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -10,12 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use holdup_load::scenario::Target;
+use holdup_load::yaml::parse_duration;
 use holdup_recording::folder::Folder;
 use holdup_recording::{files, secret};
 
-use crate::commands::secret_values::value;
 use crate::failure::Failure;
 use crate::lab::{accepts, answers_200};
+use crate::secret_values::value;
 
 /// File beside the recordings with the commands' output.
 pub const LOG: &str = "switch.log";
@@ -35,11 +36,11 @@ pub struct SwitchArgs {
     ready: Option<Ready>,
 
     /// Pause between readiness and the load
-    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = crate::commands::duration)]
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_duration)]
     settle: Duration,
 
     /// Longest time for the command, and then for readiness
-    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = crate::commands::duration)]
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = parse_duration)]
     switch_within: Duration,
 }
 

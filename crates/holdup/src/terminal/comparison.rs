@@ -8,7 +8,6 @@ use super::visible::one_line;
 use holdup_compare::recordings::{Against, Cell, Change, Comparison, Row, Section, words};
 
 use super::{BOLD, DIM, wrap};
-use crate::markdown::tells;
 
 /// Cells of the longest name, value, and name of a column.
 const NAME: usize = 40;
@@ -27,7 +26,7 @@ pub fn comparison(c: &Comparison, all: bool) -> String {
             }
         }
     }
-    let (shown, folded): (Vec<&Row>, Vec<&Row>) = c.rows.iter().partition(|row| all || tells(row));
+    let (shown, folded): (Vec<&Row>, Vec<&Row>) = c.rows.iter().partition(|row| all || row.is_notable());
     let widths = Widths::for_rows(c, &shown);
     widths.head(&mut out, c);
     let mut section = None;

@@ -10,7 +10,8 @@ use holdup_recording::{Coverage, CoverageState};
 
 use super::Form;
 use crate::mysql::address::Address;
-use crate::mysql::server::{Columns, Failure, Server};
+use crate::mysql::failure::Failure;
+use crate::mysql::server::{Columns, Server};
 
 /// The result of the probe.
 #[derive(Default)]

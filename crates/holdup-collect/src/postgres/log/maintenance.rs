@@ -27,11 +27,26 @@ pub(super) fn vacuum(message: &str) -> Option<(&'static str, Labels)> {
     put("aggressive", what.contains("aggressive").then(|| "1".to_owned()));
     put("to_prevent_wraparound", what.contains("wraparound").then(|| "1".to_owned()));
     put("index_scans", after(behind, "index scans: "));
-    let lines = || message.lines().map(str::trim);
-    let part = |begin: &str| lines().find_map(|line| line.split_once(begin)).map_or("", |(_, rest)| rest);
-    let (pages, tuples) = (part("pages: "), lines().find_map(|line| line.strip_prefix("tuples: ")).unwrap_or_default());
+    removed(message, &mut put);
+    index_scan(message, &mut put);
+    resources(message, &mut put);
+    Some((kind, labels))
+}
+
+/// Takes a label, if it has a value.
+type Put<'p> = dyn FnMut(&str, Option<String>) + 'p;
+
+/// The part of a message behind `begin`, up to the end of its line.
+fn part<'m>(message: &'m str, begin: &str) -> &'m str {
+    message.lines().map(str::trim).find_map(|line| line.split_once(begin)).map_or("", |(_, rest)| rest)
+}
+
+/// Pages and tuples that vacuum removed, left or froze.
+fn removed(message: &str, put: &mut Put<'_>) {
+    let starting = |begin: &str| message.lines().map(str::trim).find_map(|line| line.strip_prefix(begin));
     // The line of an index contains `pages` as well.
-    let pages = lines().find_map(|line| line.strip_prefix("pages: ")).unwrap_or(pages);
+    let pages = starting("pages: ").unwrap_or_else(|| part(message, "pages: "));
+    let tuples = starting("tuples: ").unwrap_or_default();
     for (name, words) in [
         ("pages_removed", " removed"),
         ("pages_remain", " remain"),
@@ -49,13 +64,17 @@ pub(super) fn vacuum(message: &str) -> Option<(&'static str, Labels)> {
     ] {
         put(name, before(tuples, words));
     }
-    put("tuples_missed", before(part("tuples missed: "), " dead from"));
+    put("tuples_missed", before(part(message, "tuples missed: "), " dead from"));
     put("cutoff_age_transactions", after(message, "which was "));
-    put("tuples_frozen", before(part("frozen: "), " tuples frozen"));
+    put("tuples_frozen", before(part(message, "frozen: "), " tuples frozen"));
+}
+
+/// Whether the indexes were scanned, and why.
+fn index_scan(message: &str, put: &mut Put<'_>) {
     for how in
         ["index scan needed: ", "index scan not needed: ", "index scan bypassed: ", "index scan bypassed by failsafe: "]
     {
-        let told = part(how);
+        let told = part(message, how);
         if !told.is_empty() {
             let word = how.trim_start_matches("index scan ").trim_end_matches(": ").replace(' ', "_");
             put("index_scan", Some(word));
@@ -63,7 +82,11 @@ pub(super) fn vacuum(message: &str) -> Option<(&'static str, Labels)> {
             put("dead_items", before(told, " dead item identifiers"));
         }
     }
-    let buffers = part("buffer usage: ");
+}
+
+/// What it cost: buffers, reads and writes, log, CPU and time.
+fn resources(message: &str, put: &mut Put<'_>) {
+    let buffers = part(message, "buffer usage: ");
     put("buffers_hit", before(buffers, " hits"));
     // Called misses until 16.
     put("buffers_missed", before(buffers, " misses").or_else(|| before(buffers, " reads")));
@@ -74,11 +97,11 @@ pub(super) fn vacuum(message: &str) -> Option<(&'static str, Labels)> {
     };
     put("read_bytes_per_second", megabytes("avg read rate: "));
     put("write_bytes_per_second", megabytes("avg write rate: "));
-    let timings = part("I/O timings: ");
+    let timings = part(message, "I/O timings: ");
     put("read_ms", after(timings, "read: "));
     put("write_ms", after(timings, "write: "));
     put("delay_ms", after(message, "delay time: "));
-    let log = part("WAL usage: ");
+    let log = part(message, "WAL usage: ");
     put("wal_records", before(log, " records"));
     put("wal_full_page_images", before(log, " full page images"));
     put("wal_bytes", before(log, " bytes"));
@@ -86,7 +109,6 @@ pub(super) fn vacuum(message: &str) -> Option<(&'static str, Labels)> {
     put("cpu_user_ms", milliseconds(usage, "user: "));
     put("cpu_system_ms", milliseconds(usage, "system: "));
     put("elapsed_ms", milliseconds(usage, "elapsed: "));
-    Some((kind, labels))
 }
 
 /// The reason of a starting checkpoint: `time`, `wal`, `immediate force wait`, …

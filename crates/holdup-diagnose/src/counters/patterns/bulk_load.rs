@@ -4,13 +4,13 @@
 //! transaction gets heavier, but the log *per changed row* does not grow: a row costs what it did
 //! before.
 
-use super::quantities::{
+use super::{Pattern, piled_up_at_rows};
+use crate::counters::quantities::{
     CHANGED, CHANGED_PER_COMMIT, COMMITS, INSERTED, INSERTED_PER_COMMIT, LOG, LOG_PER_CHANGE, LOG_PER_COMMIT, PER_SENT,
     RECEIVED, RECEIVED_PER_COMMIT,
 };
-use super::{Pattern, piled_up_at_rows};
-use crate::counters::judge::Votes;
 use crate::counters::view::{View, all, any, group};
+use crate::counters::votes::Votes;
 
 pub const PATTERN: Pattern = Pattern {
     name: "bulk_load",

@@ -6,9 +6,9 @@
 //! for row locks. Without page writes it is rather the network.
 
 use super::Pattern;
-use super::quantities::{COMMITS, FILES, LOG, PAGES, PAGES_PER_COMMIT, WAITING_OF_RUNNING};
-use crate::counters::judge::Votes;
+use crate::counters::quantities::{COMMITS, FILES, LOG, PAGES, PAGES_PER_COMMIT, WAITING_OF_RUNNING};
 use crate::counters::view::{View, all, group};
+use crate::counters::votes::Votes;
 
 pub const PATTERN: Pattern = Pattern {
     name: "global_lock",

@@ -4,12 +4,12 @@
 //! the CPU nor the run queue show more work. What clients send grows no faster than what they
 //! receive: that would be rows in bulk.
 
-use super::quantities::{
+use super::{Pattern, lighter, piled_up_at_rows};
+use crate::counters::quantities::{
     BUSY, CONNECTED, IDLE_SESSIONS, PER_SENT, RECEIVED_PER_COMMIT, RUN_QUEUE, RUNNING, SWITCHES_PER_COMMIT,
 };
-use super::{Pattern, lighter, piled_up_at_rows};
-use crate::counters::judge::Votes;
 use crate::counters::view::{Observation, View, all, any};
+use crate::counters::votes::Votes;
 
 pub const PATTERN: Pattern = Pattern {
     name: "many_small_commits",

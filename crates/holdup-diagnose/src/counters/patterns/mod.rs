@@ -10,13 +10,13 @@ mod lock_contention;
 mod many_small_commits;
 mod missing_index;
 mod network_delay;
-pub mod quantities;
 mod small_buffer_pool;
 mod too_many_indexes;
 mod workload_spike;
 
-use crate::counters::judge::{Part, Votes};
+use crate::counters::quantities;
 use crate::counters::view::{Normal, Observation, View, all};
+use crate::counters::votes::{Part, Votes};
 use holdup_signals::counters::frame::Frame;
 use holdup_signals::counters::jitter::Jitter;
 

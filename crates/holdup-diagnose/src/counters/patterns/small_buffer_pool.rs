@@ -4,9 +4,9 @@
 //! pages have to be read.
 
 use super::Pattern;
-use super::quantities::{MISS_RATIO, POOL};
-use crate::counters::judge::Votes;
+use crate::counters::quantities::{MISS_RATIO, POOL};
 use crate::counters::view::View;
+use crate::counters::votes::Votes;
 
 pub const PATTERN: Pattern = Pattern {
     name: "small_buffer_pool",

@@ -7,12 +7,12 @@
 //! is asked of it; if it does not, its sessions rose because each takes longer, or because clients
 //! open connections while they wait.
 
-use super::quantities::{
+use super::{Pattern, lighter, piled_up_at_rows};
+use crate::counters::quantities::{
     COMMITS, CONNECTED, CPU_PER_COMMIT, KEYED_PER_COMMIT, LOG_PER_COMMIT, REQUESTS_PER_COMMIT, RUNNING, SERVER_CPU,
 };
-use super::{Pattern, lighter, piled_up_at_rows};
-use crate::counters::judge::Votes;
 use crate::counters::view::{Observation, View, all, any, group};
+use crate::counters::votes::Votes;
 
 pub const PATTERN: Pattern = Pattern {
     name: "workload_spike",

@@ -11,7 +11,7 @@ use holdup_recording::{Labels, metrics};
 use holdup_signals::View;
 use holdup_signals::evidence::Evidence;
 
-use super::suspects::Signs;
+use super::signs::Signs;
 use crate::strength::{CERTAIN, FAIR, STRONG};
 use crate::verdict::PasteNextReport;
 

@@ -2,8 +2,6 @@
 //! queue is full, what sessions say they wait for. Signs of one cause from several sources add up;
 //! the time before and after is not known, so no suspect becomes certain.
 
-use std::collections::BTreeMap;
-
 use holdup_recording::words::bytes;
 use holdup_signals::Disk;
 use holdup_signals::disk_waits::{Wait, wait_of};
@@ -11,6 +9,7 @@ use holdup_signals::evidence::Evidence;
 use holdup_signals::threads::Place;
 
 use super::facts::Facts;
+use super::signs::Signs;
 use crate::resources::disk::what_it_does;
 use crate::strength::{CERTAIN, FAIR, STRONG, Strength, WEAK};
 
@@ -57,16 +56,6 @@ pub(super) struct Suspect {
     pub evidence: Vec<Evidence>,
 }
 
-/// The signs of all causes.
-#[derive(Default)]
-pub(super) struct Signs(BTreeMap<&'static str, Vec<(Strength, Option<Evidence>)>>);
-
-impl Signs {
-    pub(super) fn add(&mut self, cause: &'static str, strength: Strength, evidence: Option<Evidence>) {
-        self.0.entry(cause).or_default().push((strength, evidence));
-    }
-}
-
 /// The suspects, the likeliest first.
 pub(super) fn suspects(facts: &Facts<'_>) -> Vec<Suspect> {
     let mut signs = Signs::default();
@@ -84,7 +73,7 @@ pub(super) fn suspects(facts: &Facts<'_>) -> Vec<Suspect> {
         evidence.dedup_by(|a, b| a.text == b.text);
         Suspect { cause, confidence: INSTANT * (1.0 - missed), evidence }
     };
-    let mut all: Vec<Suspect> = signs.0.into_iter().map(suspect).collect();
+    let mut all: Vec<Suspect> = signs.by_cause().map(suspect).collect();
     all.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
     all
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use holdup_recording::Recording;
-use holdup_recording::rows::Tables;
+use holdup_recording::tables::Tables;
 
 /// What is taken away.
 #[derive(Clone, Debug, PartialEq)]

@@ -39,8 +39,11 @@ mod vmstat;
 use super::context::Context;
 use super::paste::Line;
 
-pub(super) use pidstat::is_header as is_pidstat_header;
-pub(super) use redis::is_section as is_redis_section;
+/// Whether a line that begins as a prompt of root does is a heading: of `pidstat -h`, or of a
+/// section of Redis' `INFO`.
+pub(super) fn is_heading(text: &str) -> bool {
+    text.starts_with('#') && (pidstat::is_header(text) || redis::is_section(text))
+}
 
 /// A kind of output.
 pub(super) struct Kind {

@@ -16,7 +16,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-use crate::service::capacity::Overflow;
 use crate::service::http::Status;
 use crate::service::listener::{bind, own_address, set_backlog};
 use crate::service::{Options, ServiceError};
@@ -34,6 +33,17 @@ const BACKLOG: u32 = 4_096;
 
 /// Token of the listener's event.
 const LISTENER: u64 = u64::MAX - 1;
+
+/// The response to a request that finds no room.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overflow {
+    /// A 503.
+    Refuse,
+    /// A closed connection.
+    Close,
+    /// No answer, ever.
+    Drop,
+}
 
 /// A running queue.
 pub struct Server {

@@ -16,7 +16,7 @@ use heed::types::Bytes;
 use heed::{Database, Env, EnvFlags, EnvOpenOptions};
 use serde_json::json;
 
-use crate::service::handler::Answer;
+use crate::service::answer::Answer;
 use crate::service::http::{Request, Status};
 use crate::service::metrics::Metrics;
 use crate::service::seed::mix;

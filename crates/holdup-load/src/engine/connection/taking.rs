@@ -17,104 +17,129 @@ impl Connection {
         context: &mut ReadContext<'_>,
     ) -> Result<(), Outcome> {
         match &mut self.speech {
-            ProtocolState::Http1(parser) => {
-                if !self.is_asked {
-                    // The server sent data without a request.
-                    return Err(Outcome::BadResponse);
-                }
-                self.is_answering = true;
-                let sent = context.slots.get(self.slot).map_or(NEVER, |r| r.sent);
-                let at = context.clock.moment(stamp, sent);
-                let Some(request) = context.slots.answered(self.slot, at) else { return Ok(()) };
-                request.bytes += bytes.len() as u64;
-                let progress = parser.feed_with(bytes, &mut context.memos[request.operation as usize]);
-                request.status = parser.status();
-                if parser.expected_body().unwrap_or(0).max(parser.body_bytes()) > context.max_response_bytes {
-                    return Err(Outcome::ResponseTooLarge);
-                }
-                match progress {
-                    Ok(http1::Progress::More) => Ok(()),
-                    Ok(http1::Progress::Done { used }) => {
-                        // Extra bytes after a response, or a response before its request was sent
-                        // in full, leave the connection out of step: it can't be used again.
-                        self.reusable = parser.keep_alive() && used == bytes.len() && self.is_written;
-                        self.is_asked = false;
-                        self.has_answered = true;
-                        finish_http1(parser, self.slot, request, at, &mut context.set_cookies, context.ended);
-                        Ok(())
-                    }
-                    Err(http1::Malformed::HeadTooLarge) => Err(Outcome::HeadTooLarge),
-                    Err(_) => Err(Outcome::BadResponse),
-                }
-            }
-            ProtocolState::Sql(database) => {
-                let slot = self.slot;
-                let sent = context.slots.get(slot).map_or(NEVER, |r| r.sent);
-                let at = context.clock.moment(stamp, sent);
-                let (mut let_in, mut begins_tls) = (false, false);
-                if self.is_asked
-                    && let Some(request) = context.slots.answered(slot, at)
-                {
-                    request.bytes += bytes.len() as u64;
-                    if request.bytes > context.max_response_bytes {
-                        return Err(Outcome::ResponseTooLarge);
-                    }
-                }
-                let (mut is_over, mut refused, slots) = (None, None, &mut *context.slots);
-                let fed = database.session.feed(bytes, &mut |event| match event {
-                    Event::LoggedIn => let_in = true,
-                    Event::StartTls => begins_tls = true,
-                    Event::Row { columns, values, .. } => {
-                        // For a transaction, the row of the last statement is kept.
-                        if let Some(kept) = slots.get_mut(slot).and_then(|r| r.kept.as_mut()) {
-                            let pairs = columns.iter().zip(values);
-                            kept.fields = pairs.map(|(c, v)| (c.as_bytes().into(), v.map(Into::into))).collect();
-                        }
-                    }
-                    Event::Done { rows, affected, warnings, hash, .. } => {
-                        if let Some(execution) = slots.get_mut(slot).and_then(|r| r.execution.as_mut()) {
-                            (execution.rows, execution.affected, execution.warnings) = (rows, affected, warnings);
-                            execution.hash = execution.hash.map(|_| hash);
-                        }
-                        if let Some(kept) = slots.get_mut(slot).and_then(|r| r.kept.as_mut()) {
-                            kept.rows = rows;
-                        }
-                        is_over = Some(Outcome::Ok);
-                    }
-                    Event::Failed { statement, code, message } => {
-                        if let Some(execution) = slots.get_mut(slot).and_then(|r| r.execution.as_mut()) {
-                            execution.error = Some(code.into());
-                        }
-                        refused = Some((statement, code.to_owned(), message.to_owned()));
-                        is_over = Some(Outcome::StatementFailed);
-                    }
-                });
-                self.begins_tls |= begins_tls;
-                let opened = if database.is_opening { is_over.take() } else { None };
-                database.is_opening &= opened.is_none();
-                if opened == Some(Outcome::Ok) || let_in && database.let_in() {
-                    self.stage = super::Stage::Open;
-                }
-                let is_shut_out = opened.is_some_and(|opened| opened != Outcome::Ok);
-                let outcome = fed.as_ref().err().map(|error| sql_outcome(error, database.is_logged_in)).or(is_over);
-                let outcome = if is_shut_out { Some(Outcome::LoginFailed) } else { outcome };
-                if let Err(Error::LoginRefused { code, message } | Error::ClosedByServer { code, message }) = &fed {
-                    refused = Some((0, code.clone(), message.clone()));
-                }
-                if let (Some((statement, code, message)), Some(outcome)) = (refused, outcome)
-                    && let Some(request) = context.slots.get(slot)
-                {
-                    refusals::note(context.refusals, (request.operation, outcome), statement, &code, &message);
-                }
-                if let Some(outcome) = is_over {
-                    self.is_asked = false;
-                    self.has_answered = true;
-                    context.ended.push(EndedRequest { slot, outcome, at, again: Resend::No });
-                }
-                fed.map_err(|error| sql_outcome(&error, database.is_logged_in))?;
-                if is_shut_out { Err(Outcome::LoginFailed) } else { Ok(()) }
-            }
+            ProtocolState::Http1(_) => self.take_http1(bytes, stamp, context),
+            ProtocolState::Sql(_) => self.take_sql(bytes, stamp, context),
             ProtocolState::Http2(session) => take_http2(session, bytes, stamp, context, &mut self.has_answered),
+        }
+    }
+
+    fn take_http1(&mut self, bytes: &[u8], stamp: Option<i64>, context: &mut ReadContext<'_>) -> Result<(), Outcome> {
+        let ProtocolState::Http1(parser) = &mut self.speech else { return Ok(()) };
+        if !self.is_asked {
+            // The server sent data without a request.
+            return Err(Outcome::BadResponse);
+        }
+        self.is_answering = true;
+        let sent = context.slots.get(self.slot).map_or(NEVER, |r| r.sent);
+        let at = context.clock.moment(stamp, sent);
+        let Some(request) = context.slots.answered(self.slot, at) else { return Ok(()) };
+        request.bytes += bytes.len() as u64;
+        let progress = parser.feed_with(bytes, &mut context.memos[request.operation as usize]);
+        request.status = parser.status();
+        if parser.expected_body().unwrap_or(0).max(parser.body_bytes()) > context.max_response_bytes {
+            return Err(Outcome::ResponseTooLarge);
+        }
+        match progress {
+            Ok(http1::Progress::More) => Ok(()),
+            Ok(http1::Progress::Done { used }) => {
+                // Extra bytes after a response, or a response before its request was sent
+                // in full, leave the connection out of step: it can't be used again.
+                self.reusable = parser.keep_alive() && used == bytes.len() && self.is_written;
+                self.is_asked = false;
+                self.has_answered = true;
+                finish_http1(parser, self.slot, request, at, &mut context.set_cookies, context.ended);
+                Ok(())
+            }
+            Err(http1::Malformed::HeadTooLarge) => Err(Outcome::HeadTooLarge),
+            Err(_) => Err(Outcome::BadResponse),
+        }
+    }
+
+    fn take_sql(&mut self, bytes: &[u8], stamp: Option<i64>, context: &mut ReadContext<'_>) -> Result<(), Outcome> {
+        let ProtocolState::Sql(database) = &mut self.speech else { return Ok(()) };
+        let slot = self.slot;
+        let sent = context.slots.get(slot).map_or(NEVER, |r| r.sent);
+        let at = context.clock.moment(stamp, sent);
+        if self.is_asked
+            && let Some(request) = context.slots.answered(slot, at)
+        {
+            request.bytes += bytes.len() as u64;
+            if request.bytes > context.max_response_bytes {
+                return Err(Outcome::ResponseTooLarge);
+            }
+        }
+        let (mut read, slots) = (SqlRead::default(), &mut *context.slots);
+        let fed = database.session.feed(bytes, &mut |event| read.event(event, slots.get_mut(slot)));
+        self.begins_tls |= read.begins_tls;
+        let opened = if database.is_opening { read.is_over.take() } else { None };
+        database.is_opening &= opened.is_none();
+        if opened == Some(Outcome::Ok) || read.let_in && database.let_in() {
+            self.stage = super::Stage::Open;
+        }
+        let is_shut_out = opened.is_some_and(|opened| opened != Outcome::Ok);
+        let outcome = fed.as_ref().err().map(|error| sql_outcome(error, database.is_logged_in)).or(read.is_over);
+        let outcome = if is_shut_out { Some(Outcome::LoginFailed) } else { outcome };
+        if let Err(Error::LoginRefused { code, message } | Error::ClosedByServer { code, message }) = &fed {
+            read.refused = Some((0, code.clone(), message.clone()));
+        }
+        if let (Some((statement, code, message)), Some(outcome)) = (read.refused, outcome)
+            && let Some(request) = context.slots.get(slot)
+        {
+            refusals::note(context.refusals, (request.operation, outcome), statement, &code, &message);
+        }
+        if let Some(outcome) = read.is_over {
+            self.is_asked = false;
+            self.has_answered = true;
+            context.ended.push(EndedRequest { slot, outcome, at, again: Resend::No });
+        }
+        fed.map_err(|error| sql_outcome(&error, database.is_logged_in))?;
+        if is_shut_out { Err(Outcome::LoginFailed) } else { Ok(()) }
+    }
+}
+
+/// What the events of one read from a database mean for its connection.
+#[derive(Default)]
+struct SqlRead {
+    let_in: bool,
+    begins_tls: bool,
+    /// The outcome of the request, if it has ended.
+    is_over: Option<Outcome>,
+    /// The database's refusal: the statement's number, the code, and the message.
+    refused: Option<(usize, String, String)>,
+}
+
+impl SqlRead {
+    /// Takes an event; `request` is the one that the connection has.
+    fn event(&mut self, event: Event<'_>, request: Option<&mut InFlight>) {
+        match event {
+            Event::LoggedIn => self.let_in = true,
+            Event::StartTls => self.begins_tls = true,
+            Event::Row { columns, values, .. } => {
+                // For a transaction, the row of the last statement is kept.
+                if let Some(kept) = request.and_then(|r| r.kept.as_mut()) {
+                    let pairs = columns.iter().zip(values);
+                    kept.fields = pairs.map(|(c, v)| (c.as_bytes().into(), v.map(Into::into))).collect();
+                }
+            }
+            Event::Done { rows, affected, warnings, hash, .. } => {
+                if let Some(request) = request {
+                    if let Some(execution) = &mut request.execution {
+                        (execution.rows, execution.affected, execution.warnings) = (rows, affected, warnings);
+                        execution.hash = execution.hash.map(|_| hash);
+                    }
+                    if let Some(kept) = &mut request.kept {
+                        kept.rows = rows;
+                    }
+                }
+                self.is_over = Some(Outcome::Ok);
+            }
+            Event::Failed { statement, code, message } => {
+                if let Some(execution) = request.and_then(|r| r.execution.as_mut()) {
+                    execution.error = Some(code.into());
+                }
+                self.refused = Some((statement, code.to_owned(), message.to_owned()));
+                self.is_over = Some(Outcome::StatementFailed);
+            }
         }
     }
 }
@@ -154,6 +179,15 @@ pub(super) fn finish_http1(
 /// The server refused the stream before it did anything for it (RFC 9113, section 8.7).
 const REFUSED_STREAM: u32 = 7;
 
+/// Whether the request of a stream that `event` ended is sent again.
+fn resend(event: &http2::Event<'_>, has_answered: bool) -> Resend {
+    match event {
+        http2::Event::Refused { .. } if has_answered => Resend::Always,
+        http2::Event::Refused { .. } | http2::Event::Reset { code: REFUSED_STREAM, .. } => Resend::Once,
+        _ => Resend::No,
+    }
+}
+
 fn take_http2(
     session: &mut http2::Session,
     bytes: &[u8],
@@ -179,11 +213,7 @@ fn take_http2(
         }
         let sent = slots.get(tag).map_or(NEVER, |r| r.sent);
         let at = clock.moment(stamp, sent);
-        let again = match event {
-            http2::Event::Refused { .. } if *has_answered => Resend::Always,
-            http2::Event::Refused { .. } | http2::Event::Reset { code: REFUSED_STREAM, .. } => Resend::Once,
-            _ => Resend::No,
-        };
+        let again = resend(&event, *has_answered);
         let request = if again == Resend::No { slots.answered(tag, at) } else { slots.get_mut(tag) };
         let Some(request) = request else { return };
         let mut end = |outcome| ended.push(EndedRequest { slot: tag, outcome, at, again });

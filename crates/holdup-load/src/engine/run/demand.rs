@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-use super::played::Player;
+use super::player::Player;
 use crate::model::{Closed, Load};
 use crate::schedule::{Arrival, Arrivals, Live, Share};
 

@@ -1,165 +1,16 @@
 //! A recorded mix within a loop. Each session has its own slot, from when it connected to when it
-//! left; each statement is sent when it is due, but not before the one before it has ended. A
-//! separate thread reads ahead.
+//! left; each statement is sent when it is due, but not before the one before it has ended.
 
-use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, sync_channel};
-
-use holdup_protocol::database::Login;
 
 use super::Loop;
 use super::demand::Demand;
+use super::player::{PlayedSession, Player};
 use crate::engine::connection::Stage;
 use crate::engine::outcome::Outcome;
 use crate::engine::plan::Prepared;
 use crate::engine::slots::{ExecutionDetails, InFlight};
-use crate::schedule::played::{Action, DatabaseName, Feed, OrderDelay, PlannedExecution, Play};
-use crate::sys::monotonic_ns;
-
-/// Plays that are handed over together, and (below) most bytes of their statements.
-const BATCH_MOST: usize = 128;
-const BATCH_BYTES_MOST: usize = 256 << 10;
-
-/// Batches that are read ahead.
-const BATCHES_AHEAD: usize = 64;
-
-/// How soon an empty channel is checked again.
-const ASK_AGAIN_NS: i64 = 1_000_000;
-
-/// Owner of a free slot.
-const NO_OWNER: u64 = u64::MAX;
-
-/// Batches that have to be there before the load starts.
-const BATCHES_AT_FIRST: usize = BATCHES_AHEAD / 2;
-
-/// Reads ahead until the receiver of `batches` is gone. `begun` is dropped when there is enough to
-/// begin with.
-pub fn read_ahead(feed: Feed, batches: &SyncSender<Vec<Play>>, begun: Sender<()>) {
-    let (mut batch, mut bytes, mut given) = (Vec::with_capacity(BATCH_MOST), 0, 0);
-    let mut begun = Some(begun);
-    for play in feed {
-        if let Action::Execute(planned, _) = &play.action {
-            bytes += planned.statements.iter().map(|s| s.text.len()).sum::<usize>();
-        }
-        batch.push(play);
-        if batch.len() >= BATCH_MOST || bytes >= BATCH_BYTES_MOST {
-            bytes = 0;
-            if batches.send(std::mem::replace(&mut batch, Vec::with_capacity(BATCH_MOST))).is_err() {
-                return;
-            }
-            given += 1;
-            if given >= BATCHES_AT_FIRST {
-                begun = None;
-            }
-        }
-    }
-    // Sending fails only if the run was stopped.
-    let _ = batches.send(batch);
-    drop(begun);
-}
-
-/// The two ends of the channel for reading ahead.
-pub fn batches() -> (SyncSender<Vec<Play>>, Receiver<Vec<Play>>) {
-    sync_channel(BATCHES_AHEAD)
-}
-
-/// A session of the mix.
-struct PlayedSession {
-    /// Its slot; none while the most sessions allowed are connected.
-    slot: Option<u32>,
-    login: Arc<Login>,
-    /// Statements that are due and wait for their turn.
-    queue: VecDeque<(i64, Box<PlannedExecution>)>,
-    is_leaving: bool,
-}
-
-/// See the module.
-#[derive(Default)]
-pub struct Player {
-    /// Start of the load, nanoseconds of the monotonic clock.
-    pub started: i64,
-    /// Statements of all sessions that are due and wait.
-    pub waiting: u64,
-    /// How far the log's own order delayed statements.
-    pub bound: OrderDelay,
-    batches: Option<Receiver<Vec<Play>>>,
-    ahead: VecDeque<Play>,
-    sessions: HashMap<u64, PlayedSession>,
-    /// Slots without an owner.
-    free: Vec<u32>,
-    /// The owner of each slot.
-    owners: Vec<u64>,
-    /// Sessions without a slot.
-    without_slot: VecDeque<u64>,
-    /// Slots whose statement has ended, and when.
-    ended: Vec<(u32, i64)>,
-    /// One login per account and database, so that SCRAM's keys are derived once.
-    logins: HashMap<DatabaseName, Arc<Login>>,
-}
-
-impl Player {
-    /// What to play, and the number of slots.
-    pub fn start(&mut self, batches: Receiver<Vec<Play>>, slots: usize) {
-        self.batches = Some(batches);
-        self.free = (0..slots as u32).rev().collect();
-        self.owners = vec![NO_OWNER; slots];
-    }
-
-    fn fill(&mut self) {
-        while self.ahead.is_empty()
-            && let Some(batches) = &self.batches
-        {
-            match batches.try_recv() {
-                Ok(batch) => self.ahead.extend(batch),
-                Err(TryRecvError::Empty) => return,
-                Err(TryRecvError::Disconnected) => self.batches = None,
-            }
-        }
-    }
-
-    /// When the next timed event comes.
-    pub fn next_moment(&mut self) -> i64 {
-        self.fill();
-        match self.ahead.front() {
-            _ if !self.ended.is_empty() => 0,
-            Some(play) => self.started + play.due_ns,
-            None if self.batches.is_some() => monotonic_ns() + ASK_AGAIN_NS,
-            None => i64::MAX,
-        }
-    }
-
-    /// Whether no more plays will come, and none waits.
-    pub fn is_over(&mut self) -> bool {
-        self.fill();
-        self.batches.is_none() && self.ahead.is_empty() && self.waiting == 0 && self.ended.is_empty()
-    }
-
-    /// The next play that is due by `now`.
-    fn next_due(&mut self, now: i64) -> Option<Play> {
-        self.fill();
-        let latest = now - self.started;
-        if self.ahead.front()?.due_ns <= latest { self.ahead.pop_front() } else { None }
-    }
-
-    /// The owner of `slot`, or [`NO_OWNER`].
-    fn owner(&self, slot: u32) -> u64 {
-        self.owners.get(slot as usize).copied().unwrap_or(NO_OWNER)
-    }
-
-    /// Gives a session a slot if one is free.
-    fn assign_slot(&mut self, session: u64) -> Option<u32> {
-        let played = self.sessions.get_mut(&session)?;
-        if played.slot.is_none() {
-            let slot = self.free.pop()?;
-            played.slot = Some(slot);
-            if let Some(owner) = self.owners.get_mut(slot as usize) {
-                *owner = session;
-            }
-        }
-        played.slot
-    }
-}
+use crate::schedule::played::{Action, DatabaseName, PlannedExecution, Play};
 
 impl Loop<'_> {
     fn player(&mut self) -> Option<&mut Player> {
@@ -227,7 +78,7 @@ impl Loop<'_> {
                 login
             }
         };
-        let played = PlayedSession { slot: None, login: Arc::clone(&login), queue: VecDeque::new(), is_leaving: false };
+        let played = PlayedSession::new(Arc::clone(&login));
         player.sessions.insert(session, played);
         let slot = player.assign_slot(session);
         match slot {
@@ -307,10 +158,7 @@ impl Loop<'_> {
         let Some(player) = self.player() else { return };
         let session = player.owner(slot);
         player.sessions.remove(&session);
-        if let Some(owner) = player.owners.get_mut(slot as usize) {
-            *owner = NO_OWNER;
-        }
-        player.free.push(slot);
+        player.vacate(slot);
         while let Some(next) = player.without_slot.pop_front() {
             // That session may have left already, without ever having a slot.
             if !player.sessions.contains_key(&next) {

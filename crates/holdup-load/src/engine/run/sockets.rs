@@ -38,7 +38,7 @@ impl Loop<'_> {
             TraceSource::At(_) | TraceSource::InStatements => {}
         }
         request.sendings += 1;
-        let mark = Mark::new(prepared, request.trace, request.sendings);
+        let mark = Mark::new(prepared.traced, request.trace, request.sendings);
         let connection = &mut self.connections[index as usize];
         let wanted = match &self.sessions {
             Some(sessions) if request.session != NO_SESSION => {
@@ -136,7 +136,7 @@ impl Loop<'_> {
                 let Some(prepared) = self.plan.request(request.instead.as_deref(), request.request) else { return };
                 match &prepared.form {
                     Form::Http1(bytes, _) => {
-                        let mark = Mark::new(prepared, request.trace, request.sendings);
+                        let mark = Mark::new(prepared.traced, request.trace, request.sendings);
                         connection.write(bytes, mark.as_ref(), &mut self.scratch)
                     }
                     Form::Http2(_) | Form::Sql(..) => connection.flush_session(),

@@ -106,9 +106,7 @@ impl Call {
             Self::Item(list, index) => {
                 let index = index.value(ctx, work)?;
                 let NodeValue::List(items) = list.evaluate(ctx, work)? else { return Err(StepFailure::Template) };
-                let from_end = if index < 0 { items.len() as i64 } else { 0 };
-                let index = usize::try_from(index.saturating_add(from_end)).map_err(|_| StepFailure::Template)?;
-                out.extend_from_slice(items.get(index).ok_or(StepFailure::Template)?.as_bytes());
+                out.extend_from_slice(item(items, index).ok_or(StepFailure::Template)?.as_bytes());
             }
             Self::Add(a, b) => {
                 let mut number = |node: &Node| -> Result<Number, StepFailure> {
@@ -133,6 +131,12 @@ impl Call {
         }
         Ok(())
     }
+}
+
+/// The item at `index`, which counts from the end if it is negative.
+fn item(items: &[Box<str>], index: i64) -> Option<&str> {
+    let from_end = if index < 0 { items.len() as i64 } else { 0 };
+    items.get(usize::try_from(index.saturating_add(from_end)).ok()?).map(AsRef::as_ref)
 }
 
 /// An integer, parsed early if it is known.

@@ -126,3 +126,19 @@ impl fmt::Debug for Template {
         f.debug_tuple("Template").field(&self.text).finish()
     }
 }
+
+/// Length of the template expression that `text` begins with: up to its closing brace, ignoring
+/// braces in quotes. An unclosed one reaches to the end.
+pub(crate) fn expression_bytes(text: &str) -> usize {
+    let (mut depth, mut quote) = (0, None);
+    let end = text.char_indices().skip(1).find(|(_, c)| {
+        match quote {
+            Some(open) if open == *c => quote = None,
+            Some(_) => {}
+            None if matches!(c, '\'' | '"') => quote = Some(*c),
+            None => depth += i32::from(*c == '{') - i32::from(*c == '}'),
+        }
+        depth == 0
+    });
+    end.map_or(text.len(), |(end, _)| end + 1)
+}

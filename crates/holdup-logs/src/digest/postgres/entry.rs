@@ -7,6 +7,7 @@ use holdup_sql::Dialect;
 
 use crate::digest::attribute::QUERY_TIME;
 use crate::digest::event::{Event, Kind, Position};
+use crate::digest::loose::{LooseEnd, Waiting};
 use crate::digest::plan;
 use crate::digest::postgres::fact;
 use crate::digest::postgres::prefix::Fields;
@@ -28,25 +29,6 @@ pub struct Entry<'a> {
     pub position: Position,
     /// Whether its text was too long to be kept whole.
     pub cut: bool,
-}
-
-/// A statement that waits for its duration, which is a separate entry.
-#[derive(Clone, Debug)]
-pub struct Waiting {
-    sql: Vec<u8>,
-    who: [Vec<u8>; 4],
-    pid: u64,
-    at_us: Option<i64>,
-    position: Position,
-}
-
-/// A loose end of a block that fits one of another block.
-#[derive(Clone, Debug)]
-pub enum LooseEnd {
-    /// A statement without its duration yet.
-    Statement(Waiting),
-    /// The first duration of a process without a statement before it in the block, microseconds.
-    Duration(u64),
 }
 
 /// State of one process within a block.

@@ -162,17 +162,7 @@ impl Prefix {
                     .iter()
                     .find(|(name, _)| word.eq_ignore_ascii_case(name))
                     .map_or(Part::Any, |(_, part)| part.clone());
-                let value = line.get(at..).unwrap_or_default();
-                // Up to the character that ends it: a comma, or a blank without an earlier comma.
-                at += value
-                    .iter()
-                    .position(|byte| matches!(byte, b',' | b' ' | b'|' | b';' | b']' | b')'))
-                    .unwrap_or(value.len());
-                if part == Part::Application && line.get(at) == Some(&b' ') {
-                    // Names of applications may contain blanks; the fields behind them have a name.
-                    let rest = line.get(at..).unwrap_or_default();
-                    at += rest.iter().position(|byte| *byte == b',').unwrap_or(0);
-                }
+                at += named_value(line.get(at..).unwrap_or_default(), &part);
                 prefix.parts.push(part);
                 continue;
             }
@@ -314,6 +304,19 @@ pub(super) fn time(text: &[u8]) -> Option<(i64, usize)> {
         _ => 0,
     };
     Some((at, length + offset))
+}
+
+/// Length of the value of a named part at the start of `text`.
+fn named_value(text: &[u8], part: &Part) -> usize {
+    // Up to the character that ends it: a comma, or a blank without an earlier comma.
+    let ends = |byte: &u8| matches!(byte, b',' | b' ' | b'|' | b';' | b']' | b')');
+    let length = text.iter().position(ends).unwrap_or(text.len());
+    let rest = text.get(length..).unwrap_or_default();
+    if *part == Part::Application && rest.first() == Some(&b' ') {
+        // Names of applications may contain blanks; the fields behind them have a name.
+        return length + rest.iter().position(|byte| *byte == b',').unwrap_or(0);
+    }
+    length
 }
 
 #[cfg(test)]

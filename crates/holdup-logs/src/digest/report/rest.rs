@@ -5,9 +5,9 @@ use serde::Serialize;
 use super::Order;
 use holdup_recording::words::count;
 
+use crate::digest::duration::time;
 use crate::digest::shape::Shape;
 use crate::digest::tally::Tally;
-use crate::digest::text::time;
 
 /// Statements that did not fit in memory. Their calls and time are in the sums of the report, their
 /// other attributes are not.

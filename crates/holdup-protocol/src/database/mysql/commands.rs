@@ -1,7 +1,7 @@
 //! The commands sent to the server: texts, statements to prepare, prepared ones to execute or to
 //! close.
 
-use super::response::Phase;
+use super::phase::{Handle, Phase};
 use super::{Mysql, State};
 use crate::database::answer::Failure;
 use crate::database::inbox::Events;
@@ -22,13 +22,6 @@ const STALE: [&str; 2] = ["1243", "1615"];
 
 /// SQLSTATE for a wrong number of parameters, which has no specific error code.
 const WRONG_COUNT: &str = "07001";
-
-/// A prepared statement.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Handle {
-    pub(super) id: u32,
-    pub(super) parameters: u16,
-}
 
 impl Mysql {
     /// Writes a command; the numbering of packets starts with it.

@@ -1,9 +1,9 @@
 //! The replies to commands: OK or error, columns and rows, further results, prepared statements.
 //! Rows are counted; the bytes of unwanted ones are not even collected.
 
-use super::commands::Handle;
-use super::{FULL_PAYLOAD, MAX_PACKET_BYTES, Mysql, State, failure, head, row, status};
-use crate::database::answer::{Column, MAX_KEPT_BYTES, StatementAnswer};
+use super::phase::{EOF_BELOW_BYTES, Handle, Phase};
+use super::{FULL_PAYLOAD, Mysql, State, failure, head, row, status};
+use crate::database::answer::Column;
 use crate::database::cursor::Cursor;
 use crate::database::event::Error;
 use crate::database::inbox::Events;
@@ -11,51 +11,8 @@ use crate::database::inbox::Events;
 /// Most columns of a result (MySQL's own limit is 4,096).
 const MAX_COLUMNS: u64 = 1 << 16;
 
-/// An EOF packet is shorter than any row that begins with the same byte.
-const EOF_BELOW_BYTES: usize = 9;
-
 /// A flag of columns.
 const UNSIGNED: u16 = 1 << 5;
-
-/// What is expected next.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Phase {
-    /// OK, an error, or the number of columns.
-    Answer {
-        is_binary: bool,
-    },
-    /// Definitions of columns, and the EOF after them.
-    Columns {
-        left: u64,
-        is_binary: bool,
-    },
-    Rows {
-        is_binary: bool,
-    },
-    /// The reply to a statement to prepare.
-    Prepare,
-    /// Its descriptions of parameters and columns: so many packets, which are ignored.
-    Definitions {
-        left: u32,
-        handle: Handle,
-    },
-}
-
-impl Phase {
-    /// How many bytes are needed of a packet with this length and first byte.
-    pub(super) fn keep(self, length: usize, first: u8, answer: &StatementAnswer) -> usize {
-        match self {
-            Self::Rows { .. } if first == head::EOF && length < EOF_BELOW_BYTES => length,
-            Self::Rows { .. } if first == head::ERROR => length.min(MAX_PACKET_BYTES),
-            Self::Rows { .. } if answer.looks_at_rows() && length <= MAX_KEPT_BYTES => length,
-            // A row that is too large: it is skipped, and the next one is not wanted either.
-            Self::Rows { .. } => usize::from(length < FULL_PAYLOAD),
-            Self::Columns { left: 1.., .. } if !answer.wants_row() && first != head::ERROR => 1,
-            Self::Definitions { .. } if first != head::ERROR => 1,
-            _ => length.min(MAX_PACKET_BYTES),
-        }
-    }
-}
 
 /// The content of an OK packet.
 pub(super) struct Ok {

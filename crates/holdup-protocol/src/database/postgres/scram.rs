@@ -2,18 +2,17 @@
 //! account, and neither sends the password. The password is used unchanged, without Unicode
 //! normalization (SASLprep): ASCII passwords, and most others, are normalized already.
 
-use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::PoisonError;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use ring::rand::SecureRandom as _;
-use ring::{digest, hmac, pbkdf2, rand};
-use zeroize::Zeroizing;
+use ring::{digest, hmac, rand};
 
 use crate::database::event::Error;
 use crate::database::login::Login;
+use crate::database::salted::{SaltedKeys, sign};
 
 pub(super) const NAME: &str = "SCRAM-SHA-256";
 
@@ -26,39 +25,6 @@ const BINDING: &str = "biws";
 /// PostgreSQL's default is 4,096. A server that asks for more than this would delay all other
 /// connections.
 const MAX_ITERATIONS: u32 = 1_000_000;
-
-const KEY_BYTES: usize = digest::SHA256_OUTPUT_LEN;
-
-type Key = Zeroizing<[u8; KEY_BYTES]>;
-
-/// The keys from a password and a salt. The salt is the account's, so all connections share them.
-pub(crate) struct SaltedKeys {
-    salt: Vec<u8>,
-    iterations: NonZeroU32,
-    client: Key,
-    server: Key,
-}
-
-impl fmt::Debug for SaltedKeys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("(secret)")
-    }
-}
-
-impl SaltedKeys {
-    fn new(password: &[u8], salt: &[u8], iterations: NonZeroU32) -> Self {
-        let mut salted: Key = Zeroizing::default();
-        pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, iterations, salt, password, &mut *salted);
-        let key = |name: &str| Zeroizing::new(sign(&*salted, name.as_bytes()));
-        Self { salt: salt.to_vec(), iterations, client: key("Client Key"), server: key("Server Key") }
-    }
-}
-
-fn sign(key: &[u8], text: &[u8]) -> [u8; KEY_BYTES] {
-    let mut out = [0; KEY_BYTES];
-    out.copy_from_slice(hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), text).as_ref());
-    out
-}
 
 /// A login whose first message is ready.
 pub(super) struct Scram {
@@ -103,7 +69,7 @@ impl Scram {
             return Err(Error::TooLarge("the number of SCRAM iterations"));
         }
         let mut kept = login.salted.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = kept.take().filter(|kept| kept.salt == salt && kept.iterations == iterations);
+        let known = kept.take().filter(|kept| kept.are_of(&salt, iterations));
         let salted = kept
             .insert(known.unwrap_or_else(|| SaltedKeys::new(login.password.reveal().as_bytes(), &salt, iterations)));
         let without_proof = format!("c={BINDING},r={nonce}");

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::packets::protocol::Piece;
+use crate::packets::piece::Piece;
 use crate::packets::turn::ClientIdentity;
 
 /// Codes in place of the version in a first message ("Message Formats" in PostgreSQL's manual).

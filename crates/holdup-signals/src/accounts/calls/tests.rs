@@ -1,7 +1,7 @@
 //! The join of a server's timing, packets and sessions.
 
 use holdup_recording::manifest::{Host, Manifest};
-use holdup_recording::rows::Tables;
+use holdup_recording::tables::Tables;
 
 use super::*;
 

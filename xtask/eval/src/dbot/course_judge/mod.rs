@@ -15,7 +15,8 @@ pub use evidence::{Alarm, Evidence};
 pub use exporter::{alarm_of_alert, signal_of_metric};
 pub use workload::{Executed, Workload};
 
-use holdup_diagnose::counters::judge::{Ranking, Suspect, Votes};
+use holdup_diagnose::counters::judge::{Ranking, Suspect};
+use holdup_diagnose::counters::votes::Votes;
 use holdup_signals::counters::jitter::Jitter;
 
 /// A cause: its name, and what must and can't be seen of it.

@@ -4,7 +4,7 @@
 //! kind do is said better by the causes named for inserts and updates. That a flush is under way fits every writer.
 
 use crate::dbot::course_judge::{Cause, Evidence};
-use holdup_diagnose::counters::judge::Votes;
+use holdup_diagnose::counters::votes::Votes;
 use holdup_signals::counters::signal::Signal;
 
 pub const CAUSE: Cause = Cause { slug: "concurrent_commits", account };

@@ -4,8 +4,8 @@
 //! beyond is somebody else's.
 
 use crate::dbot::course_judge::{Alarm, Cause, Evidence};
-use holdup_diagnose::counters::judge::Votes;
 use holdup_diagnose::counters::view::any;
+use holdup_diagnose::counters::votes::Votes;
 use holdup_signals::counters::signal::Signal;
 
 pub const CAUSE: Cause = Cause { slug: "cpu_contention", account };

@@ -7,8 +7,8 @@
 use crate::dbot::course_judge::evidence::every;
 use crate::dbot::course_judge::statements::Verb;
 use crate::dbot::course_judge::{Alarm, Cause, Evidence, Workload};
-use holdup_diagnose::counters::judge::Votes;
 use holdup_diagnose::counters::view::any;
+use holdup_diagnose::counters::votes::Votes;
 use holdup_signals::counters::signal::Signal;
 
 pub const CAUSE: Cause = Cause { slug: "heavy_deletes", account };

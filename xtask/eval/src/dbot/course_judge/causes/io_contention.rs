@@ -4,8 +4,8 @@
 //! writes until disks are busy is such a cause.
 
 use crate::dbot::course_judge::{Cause, Evidence};
-use holdup_diagnose::counters::judge::Votes;
 use holdup_diagnose::counters::view::any;
+use holdup_diagnose::counters::votes::Votes;
 use holdup_signals::counters::signal::Signal;
 
 pub const CAUSE: Cause = Cause { slug: "io_contention", account };

@@ -131,13 +131,7 @@ impl Scope {
                     scope.tables.push(String::new());
                     scope.prefixes.extend(alias(pieces, end + 1));
                 }
-                // What has no table of its own has no condition either: its parenthesis was never closed.
-                if inside.tables.is_empty() {
-                    scope.joins += inside.joins;
-                    scope.keyed |= inside.keyed;
-                    scope.filtered |= inside.filtered;
-                }
-                scope.inner.push(inside);
+                scope.take_inner(inside);
                 at = end + 1;
                 continue;
             }
@@ -188,6 +182,16 @@ impl Scope {
         }
         scope.foreign = used.iter().any(|prefix| !scope.prefixes.contains(&prefix.to_lowercase()));
         scope
+    }
+
+    fn take_inner(&mut self, inside: Self) {
+        // What has no table of its own has no condition either: its parenthesis was never closed.
+        if inside.tables.is_empty() {
+            self.joins += inside.joins;
+            self.keyed |= inside.keyed;
+            self.filtered |= inside.filtered;
+        }
+        self.inner.push(inside);
     }
 
     /// Whether a comma here is followed by a further table: also behind the condition of a join.

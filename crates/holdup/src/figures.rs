@@ -1,4 +1,5 @@
-//! The figures that outputs take from the histograms of one second. Nothing is stored here.
+//! The figures that outputs and the live view take from the histograms of one second. Nothing is
+//! stored here.
 
 use std::collections::BTreeMap;
 

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use holdup_recording::files;
 
-use super::LARGEST_BYTES;
+/// Largest file that stands for a value, in bytes.
+const LARGEST_BYTES: u64 = 64 << 20;
 
 /// The values of one argument: the value itself, or the lines of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,0 +1,47 @@
+//! Controllers whose rounds are not counted.
+
+use super::{Round, Surroundings, some};
+use crate::error::ImportError;
+use crate::jmx::Plan;
+use crate::jmx::element::Element;
+use crate::load::{LONGEST, length, seconds};
+use crate::scenario::Step;
+
+impl Plan<'_> {
+    /// The steps inside, in rounds that are not counted.
+    fn uncounted<'e, 'a>(
+        &mut self,
+        at: &'e Element<'a>,
+        around: &mut Surroundings<'e, 'a>,
+    ) -> Result<Vec<Step>, ImportError> {
+        around.rounds.push(Round::Uncounted);
+        let steps = self.inside(at, around);
+        around.rounds.pop();
+        steps
+    }
+
+    pub(super) fn repeat_while<'e, 'a>(
+        &mut self,
+        at: &'e Element<'a>,
+        around: &mut Surroundings<'e, 'a>,
+    ) -> Result<Vec<Step>, ImportError> {
+        let steps = self.uncounted(at, around)?;
+        let text = at.text("WhileController.condition").unwrap_or_default();
+        let condition = match self.condition(text, at.line) {
+            Some(condition) => condition,
+            None => self.switch(at, "its condition", text, "false"),
+        };
+        Ok(some(steps, |steps| Step::While { condition, steps }))
+    }
+
+    pub(super) fn run_time<'e, 'a>(
+        &mut self,
+        at: &'e Element<'a>,
+        around: &mut Surroundings<'e, 'a>,
+    ) -> Result<Vec<Step>, ImportError> {
+        let steps = self.uncounted(at, around)?;
+        let for_s = at.filled("RunTime.seconds").and_then(|text| self.names.number(text));
+        let for_s = for_s.and_then(seconds).filter(|d| !d.is_zero()).unwrap_or(LONGEST);
+        Ok(some(steps, |steps| Step::During { length: length(for_s), steps }))
+    }
+}
