@@ -1,18 +1,22 @@
 //! Opens a recording: finished, still running, or cut off by `kill -9`.
 
+pub mod excerpt;
+
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
 
+use parquet::data_type::Int64Type;
 use parquet::errors::ParquetError;
 use parquet::file::reader::RowGroupReader;
 
-use crate::condensed::{Condensed, read_samples, read_statements};
+use crate::condensed::{self, Condensed};
 use crate::manifest::{FORMAT_MAJOR, MANIFEST, Manifest};
 use crate::rows::{Exchange, Sample, Statement, Tables};
-use crate::segment::{self, SegmentError};
-use crate::table::Row;
+use crate::segment::{self, GroupSpan, SegmentError};
+use crate::table::{Row, StoredColumn, time_column};
 use crate::{files, hlog};
 
 /// The file of a search for the knee: its settings, and every step that was played (JSON).
@@ -76,6 +80,11 @@ pub struct Table<R> {
 }
 
 impl<R: Row> Table<R> {
+    /// A table that has no file, or was not read.
+    fn absent() -> Self {
+        Self { rows: Vec::new(), missing: Vec::new(), present: false }
+    }
+
     /// The rows, if the file has every one of `columns`.
     ///
     /// # Errors
@@ -113,7 +122,7 @@ impl Recording {
     /// See [`OpenError`]. A running or cut-off recording is not an error: its closed segments are
     /// read.
     pub fn open(dir: &Path) -> Result<Self, OpenError> {
-        Self::opened(dir, |dir| Ok((Tables::read(dir)?, hlog::read(dir))))
+        Self::opened(dir, |dir| Ok((Tables::from_source(&mut all(dir))?, hlog::read(dir))))
     }
 
     /// Opens it for judging, without rows of samples, and with rows only of those executions that
@@ -125,12 +134,13 @@ impl Recording {
     pub fn open_condensed(dir: &Path) -> Result<Self, OpenError> {
         Self::opened(dir, |dir| {
             std::thread::scope(|scope| {
-                let samples = scope.spawn(|| read_samples(dir));
-                let exchanges = read_table::<Exchange>(dir)?;
+                let samples = scope.spawn(|| condensed::Reader::default().samples(dir));
+                let exchanges = read_table::<Exchange>(dir, None)?;
                 let has_packets = !exchanges.rows.is_empty();
-                let statements = scope.spawn(move || read_statements(dir, has_packets));
+                let statements = scope.spawn(move || condensed::Reader::default().statements(dir, has_packets));
                 let apart = [Sample::TABLE, Statement::TABLE, Exchange::TABLE];
-                let mut tables = Tables::read_without(dir, &apart)?;
+                let mut tables =
+                    Tables::from_source(&mut Part(dir, |table| (!apart.contains(&table)).then_some(None)))?;
                 let latencies = hlog::read(dir);
                 let (samples, series) = joined(samples)?;
                 let (statements, executions, totals) = joined(statements)?;
@@ -141,17 +151,25 @@ impl Recording {
         })
     }
 
-    fn opened(
-        dir: &Path,
-        read: impl FnOnce(&Path) -> Result<(Tables, Vec<hlog::Slice>), OpenError>,
-    ) -> Result<Self, OpenError> {
+    /// The manifest of the recording in `dir`.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn manifest(dir: &Path) -> Result<Manifest, OpenError> {
         if !dir.exists() {
             return Err(OpenError::NotThere(dir.to_owned()));
         }
         if dir.is_file() {
             return Err(OpenError::IsFile { path: dir.to_owned(), hint: recording_around(dir) });
         }
-        let manifest = read_manifest(dir)?;
+        read_manifest(dir)
+    }
+
+    fn opened(
+        dir: &Path,
+        read: impl FnOnce(&Path) -> Result<(Tables, Vec<hlog::Slice>), OpenError>,
+    ) -> Result<Self, OpenError> {
+        let manifest = Self::manifest(dir)?;
         let (tables, latencies) = read(dir)?;
         let search = files::read_text(&dir.join(SEARCH), LARGEST_TEXT_BYTES).ok();
         Ok(Self { dir: dir.to_owned(), manifest, tables, latencies, search })
@@ -203,16 +221,56 @@ fn recordings_in(dir: &Path) -> String {
     }
 }
 
-/// Reads a whole table.
-pub(crate) fn read_table<R: Row>(dir: &Path) -> Result<Table<R>, OpenError> {
+/// What tables are filled from.
+pub(crate) trait Source {
+    /// The table of rows `R`.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    fn table<R: Row>(&mut self) -> Result<Table<R>, OpenError>;
+}
+
+/// The tables of a directory for which the second says which time to read, or all of it with
+/// `Some(None)`.
+struct Part<'d, F>(&'d Path, F);
+
+impl<'p, F: Fn(&'static str) -> Option<Option<&'p Range<i64>>>> Source for Part<'_, F> {
+    fn table<R: Row>(&mut self) -> Result<Table<R>, OpenError> {
+        (self.1)(R::TABLE).map_or_else(|| Ok(Table::absent()), |within| read_table(self.0, within))
+    }
+}
+
+/// All tables of a directory.
+fn all(dir: &Path) -> Part<'_, impl Fn(&'static str) -> Option<Option<&'static Range<i64>>>> {
+    Part(dir, |_| Some(None))
+}
+
+/// Reads a table: all of it, or the rows in `within`.
+fn read_table<R: Row>(dir: &Path, within: Option<&Range<i64>>) -> Result<Table<R>, OpenError> {
     let mut rows = Vec::new();
-    let table = read_groups::<R>(dir, |group, positions| {
+    let table = read_groups::<R>(dir, within, |group, positions| {
         let more = R::read_group(group, positions)?;
-        let bytes = more.iter().map(R::own_bytes).sum();
-        rows.extend(more);
-        Ok(bytes)
+        let before = rows.len();
+        match within.zip(time_column::<R>()) {
+            None => rows.extend(more),
+            Some((within, column)) => {
+                let times = StoredColumn::<Int64Type>::read(group, positions[column])?;
+                let timed = more.into_iter().zip(times.iter());
+                rows.extend(timed.filter(|(_, at)| at.is_none_or(|at| within.contains(at))).map(|(row, _)| row));
+            }
+        }
+        Ok(rows[before..].iter().map(R::own_bytes).sum())
     })?;
     Ok(Table { rows, ..table })
+}
+
+/// The spans of all row groups of a table.
+fn group_spans<R: Row>(dir: &Path) -> Result<Vec<GroupSpan>, OpenError> {
+    let mut spans = Vec::new();
+    for (path, file) in segment::open_parts(dir, R::TABLE)? {
+        spans.extend(segment::group_spans::<R>(&path, file)?);
+    }
+    Ok(spans)
 }
 
 /// Memory that a table may take per byte of its files, and a base amount: repeated values compress
@@ -220,10 +278,11 @@ pub(crate) fn read_table<R: Row>(dir: &Path) -> Result<Table<R>, OpenError> {
 const UNPACKED_RATIO_MAX: u64 = 256;
 const UNPACKED_BYTES: u64 = 512 << 20;
 
-/// Passes each row group of a table to `read`, in the order written; `read` returns the bytes it
-/// keeps in memory. Returns the table without rows.
+/// Passes each row group of a table to `read`, in the order written: all, or those that may have
+/// rows in `within`. `read` returns the bytes it keeps in memory. Returns the table without rows.
 pub(crate) fn read_groups<R: Row>(
     dir: &Path,
+    within: Option<&Range<i64>>,
     mut read: impl FnMut(&dyn RowGroupReader, &[Option<usize>]) -> Result<usize, ParquetError>,
 ) -> Result<Table<R>, OpenError> {
     let parts = segment::open_parts(dir, R::TABLE)?;
@@ -240,7 +299,7 @@ pub(crate) fn read_groups<R: Row>(
     };
     let mut table = Table { rows: Vec::new(), missing: Vec::new(), present: !parts.is_empty() };
     for (path, file) in parts {
-        table.missing.extend(segment::each_group_of::<R>(&path, file, &mut read)?);
+        table.missing.extend(segment::each_group_of::<R>(&path, file, within, &mut read)?);
     }
     table.missing.sort_unstable();
     table.missing.dedup();

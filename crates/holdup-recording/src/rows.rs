@@ -446,23 +446,14 @@ macro_rules! tables {
             )*
             /// The condensed samples and statements, if they were read without their rows.
             pub condensed: Option<std::sync::Arc<crate::condensed::Condensed>>,
+            /// Which part they hold, if not all.
+            pub excerpt: Option<std::sync::Arc<crate::reader::excerpt::Excerpt>>,
         }
 
         impl Tables {
-            pub(crate) fn read(dir: &std::path::Path) -> Result<Self, crate::reader::OpenError> {
-                Self::read_without(dir, &[])
-            }
-
-            /// All tables except the named ones.
-            pub(crate) fn read_without(dir: &std::path::Path, left_out: &[&str]) -> Result<Self, crate::reader::OpenError> {
-                Ok(Self {
-                    $($field: if left_out.contains(&stringify!($field)) {
-                        crate::reader::Table::default()
-                    } else {
-                        crate::reader::read_table(dir)?
-                    },)*
-                    condensed: None,
-                })
+            /// Each table as `source` has it.
+            pub(crate) fn from_source(source: &mut impl crate::reader::Source) -> Result<Self, crate::reader::OpenError> {
+                Ok(Self { $($field: source.table::<$row>()?,)* condensed: None, excerpt: None })
             }
         }
 
