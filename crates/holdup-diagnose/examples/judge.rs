@@ -10,7 +10,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let dir = Path::new(arguments.first().ok_or("usage: judge RECORDING [rows]")?);
     let begun = Instant::now();
-    let recording = if arguments.len() > 1 { Recording::open(dir)? } else { Recording::open_condensed(dir)? };
+    let recording = match arguments.get(1) {
+        Some(_) => Recording::open(dir)?,
+        None => Recording::open_excerpt(dir, None, &holdup_diagnose::CHOICE)?,
+    };
     let (read, kept) = (begun.elapsed(), memory("VmRSS")?);
     let diagnosis = holdup_diagnose::diagnose(&recording, None);
     println!("{}", serde_json::to_string_pretty(&diagnosis)?);

@@ -134,6 +134,7 @@ mod tests {
                 tables: Default::default(),
                 latencies: Vec::new(),
                 search: None,
+                excerpt: None,
             };
             let (cause, title, missing) = ("c".to_owned(), "t".to_owned(), "m".to_owned());
             let mut open = [NotJudged { cause, title, missing, enable: enable.to_owned() }];

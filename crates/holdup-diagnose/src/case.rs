@@ -86,7 +86,7 @@ pub struct Case<'a> {
 impl<'a> Case<'a> {
     /// Lays out `recording`, or the part of it in `window`.
     pub fn new(recording: &'a Recording, window: Option<Window>) -> Self {
-        Self::laid_out(recording, window, None)
+        Self::laid_out(recording, window, None, None)
     }
 
     /// The same, with `healthy` as the baseline.
@@ -98,12 +98,17 @@ impl<'a> Case<'a> {
         window: Option<Window>,
         healthy: &'a Recording,
     ) -> Result<Self, Incomparable> {
-        let case = Self::laid_out(recording, window, Some(BaselineRecording::new(recording, healthy)?));
+        let case = Self::laid_out(recording, window, Some(BaselineRecording::new(recording, healthy)?), None);
         case.against.as_ref().map_or(Ok(()), |against| against.fits(&case))?;
         Ok(case)
     }
 
-    fn laid_out(recording: &'a Recording, window: Option<Window>, against: Option<BaselineRecording<'a>>) -> Self {
+    fn laid_out(
+        recording: &'a Recording,
+        window: Option<Window>,
+        against: Option<BaselineRecording<'a>>,
+        of_whole: Option<&[Objective]>,
+    ) -> Self {
         let manifest = &recording.manifest;
         let whole = window.unwrap_or(Window { from: manifest.started_at, to: manifest.ended_at.unwrap_or(i64::MAX) });
         let rows = recording.tables.requests.with_columns(COLUMNS).unwrap_or_default();
@@ -115,7 +120,7 @@ impl<'a> Case<'a> {
         let operations = operations::summarize(recording, &requests, window, warm_up.measured_from());
         let validity = Validity::judge(manifest, &index, &requests, whole);
         let healthy = against.as_ref().map(|a| (&a.calm, a.healthy.origin));
-        let basis = Basis { recording, requests: &requests, operations: &operations, window, healthy };
+        let basis = Basis { recording, requests: &requests, operations: &operations, window, healthy, of_whole };
         let (of, found) = basis.choose(latency::measured(&requests, &index, whole), warm_up.measured_from());
         let (found, limited_ratio, left_out) = basis.leave_out_spoiled(&of, found, &validity, whole);
         let Measured { client, origin, objectives } = of;

@@ -69,7 +69,7 @@ mod tests {
         let mut manifest = Manifest::starting("made", 0, Host::default());
         manifest.ended_at = Some(10_000_000_000);
         let (dir, tables) = (Default::default(), Tables::default());
-        let mut recording = Recording { dir, manifest, tables, latencies: Vec::new(), search: None };
+        let mut recording = Recording { dir, manifest, tables, latencies: Vec::new(), search: None, excerpt: None };
         let unmeasured = headline(&Case::new(&recording, None));
         assert!(unmeasured.contains("weighed in milliseconds.") && unmeasured.contains("--watch prometheus:"));
         for (at, value, stat) in [(1, 0.015, None), (2, 0.1, None), (3, 0.02, None), (4, 9.0, Some("Maximum"))] {

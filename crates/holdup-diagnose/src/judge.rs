@@ -2,6 +2,7 @@
 //! only if the evidence suffices.
 
 mod conspicuous;
+pub mod excerpt;
 mod sentences;
 mod snapshot;
 mod standing;
@@ -41,7 +42,8 @@ const LEAST_CONFIDENCE: f64 = 0.05;
 
 /// Judges `recording`, or the part of it in `window`.
 pub fn diagnose(recording: &Recording, window: Option<Window>) -> Diagnosis {
-    judged(Case::new(recording, window))
+    let of_excerpt = recording.excerpt.as_ref().and_then(|of| excerpt::judged(recording, of, window, None).ok()?);
+    of_excerpt.unwrap_or_else(|| judged(Case::new(recording, window)))
 }
 
 /// The same, with `healthy`, a recording of a healthy time, as the baseline.
@@ -53,7 +55,9 @@ pub fn diagnose_against(
     window: Option<Window>,
     healthy: &Recording,
 ) -> Result<Diagnosis, Incomparable> {
-    Case::against(recording, window, healthy).map(judged)
+    let excerpt = recording.excerpt.as_ref();
+    let of_excerpt = excerpt.map(|of| excerpt::judged(recording, of, window, Some(healthy))).transpose()?.flatten();
+    of_excerpt.map_or_else(|| Case::against(recording, window, healthy).map(judged), Ok)
 }
 
 fn judged(case: Case<'_>) -> Diagnosis {
@@ -315,6 +319,7 @@ impl Outcomes {
             search,
             load: LoadReport { disturbed: disturbance.text(), ..load },
             coverage: case.recording.manifest.coverage.iter().map(CoverageEntry::from).collect(),
+            read: None,
         }
     }
 }

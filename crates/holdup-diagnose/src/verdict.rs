@@ -10,7 +10,8 @@ pub use holdup_recording::objective::{State, Unit};
 use serde::{Deserialize, Serialize};
 
 pub use self::outline::{
-    AgainstReport, ChainLink, DebtReport, EpisodeReport, PasteNextReport, SnapshotReport, SplitReport, TableDebtReport,
+    AgainstReport, ChainLink, DebtReport, EpisodeReport, PasteNextReport, ReadReport, SnapshotReport, SplitReport,
+    TableDebtReport,
 };
 pub use crate::counters::{CountersEpisode, CountersReport, CountersSuspect, CountersVote, Figure, FoundBy};
 pub use crate::finding::Finding;
@@ -101,6 +102,9 @@ pub struct Diagnosis {
     pub load: LoadReport,
     /// What each source could provide.
     pub coverage: Vec<CoverageEntry>,
+    /// The stretch that was read in full; none if that is all of the recording.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read: Option<ReadReport>,
 }
 
 /// The confidence (0-1) from which a culprit is named as found. Below it the verdict stays open,

@@ -7,11 +7,12 @@ mod executions;
 mod files;
 mod grouped;
 mod series;
+mod thinning;
 mod totals;
 
 use crate::rows::{Sample, Statement};
 pub use executions::{Execution, Executions};
-pub(crate) use files::{read_samples, read_statements};
+pub(crate) use files::Reader;
 use series::SeriesMaker;
 pub use series::{Points, Series, SeriesOfMetric};
 use totals::TotalsMaker;

@@ -9,6 +9,7 @@
 //!   epoch. [`tables`] holds all of them together.
 //! - [`manifest`]: what was recorded, when, on which machine, and what could not be read.
 //! - [`condensed`]: samples and statements without repetition, for judging.
+//! - [`excerpt`]: the course and one stretch of a recording that does not fit in memory.
 //! - [`metrics`]: every metric that samples may have.
 //! - [`plan`]: the tree in the table `plans`.
 //! - [`files`], [`secret`]: opening and creating files, and finding secrets in texts.
@@ -48,6 +49,7 @@ pub mod writer;
 
 pub use labels::Labels;
 pub use manifest::{Coverage, CoverageState, Manifest, Phase, RunState};
+pub use reader::excerpt;
 pub use reader::{OpenError, Recording};
 pub use stored::Table;
 pub use table::{Column, ColumnType, Row};

@@ -1,15 +1,18 @@
 //! Opens a recording: finished, still running, or cut off by `kill -9`.
 
+pub mod excerpt;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
 
-use crate::condensed::{Condensed, read_samples, read_statements};
+use self::excerpt::Excerpt;
+use crate::condensed::{self, Condensed};
 use crate::manifest::{FORMAT_MAJOR, MANIFEST, Manifest};
 use crate::rows::{Exchange, Sample, Statement};
 use crate::segment::SegmentError;
-use crate::stored::read_table;
+use crate::stored::{Part, all, read_table};
 use crate::table::Row;
 use crate::tables::Tables;
 use crate::{files, hlog};
@@ -76,6 +79,8 @@ pub struct Recording {
     pub latencies: Vec<hlog::Slice>,
     /// Text of [`SEARCH`], if the load was a search.
     pub search: Option<String>,
+    /// Which part of it is in memory, if not all.
+    pub excerpt: Option<Arc<Excerpt>>,
 }
 
 impl Recording {
@@ -85,7 +90,7 @@ impl Recording {
     /// See [`OpenError`]. A running or cut-off recording is not an error: its closed segments are
     /// read.
     pub fn open(dir: &Path) -> Result<Self, OpenError> {
-        Self::opened(dir, |dir| Ok((Tables::read(dir)?, hlog::read(dir))))
+        Self::opened(dir, |dir| Ok((Tables::from_source(&mut all(dir))?, hlog::read(dir))))
     }
 
     /// Opens it for judging, without rows of samples, and with rows only of those executions that
@@ -97,12 +102,13 @@ impl Recording {
     pub fn open_condensed(dir: &Path) -> Result<Self, OpenError> {
         Self::opened(dir, |dir| {
             std::thread::scope(|scope| {
-                let samples = scope.spawn(|| read_samples(dir));
-                let exchanges = read_table::<Exchange>(dir)?;
+                let samples = scope.spawn(|| condensed::Reader::default().samples(dir));
+                let exchanges = read_table::<Exchange>(dir, None)?;
                 let has_packets = !exchanges.rows.is_empty();
-                let statements = scope.spawn(move || read_statements(dir, has_packets));
+                let statements = scope.spawn(move || condensed::Reader::default().statements(dir, has_packets));
                 let apart = [Sample::TABLE, Statement::TABLE, Exchange::TABLE];
-                let mut tables = Tables::read_without(dir, &apart)?;
+                let mut tables =
+                    Tables::from_source(&mut Part(dir, |table| (!apart.contains(&table)).then_some(None)))?;
                 let latencies = hlog::read(dir);
                 let (samples, series) = joined(samples)?;
                 let (statements, executions, totals) = joined(statements)?;
@@ -113,20 +119,28 @@ impl Recording {
         })
     }
 
-    fn opened(
-        dir: &Path,
-        read: impl FnOnce(&Path) -> Result<(Tables, Vec<hlog::Slice>), OpenError>,
-    ) -> Result<Self, OpenError> {
+    /// The manifest of the recording in `dir`.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn manifest(dir: &Path) -> Result<Manifest, OpenError> {
         if !dir.exists() {
             return Err(OpenError::NotThere(dir.to_owned()));
         }
         if dir.is_file() {
             return Err(OpenError::IsFile { path: dir.to_owned(), hint: recording_around(dir) });
         }
-        let manifest = read_manifest(dir)?;
+        read_manifest(dir)
+    }
+
+    fn opened(
+        dir: &Path,
+        read: impl FnOnce(&Path) -> Result<(Tables, Vec<hlog::Slice>), OpenError>,
+    ) -> Result<Self, OpenError> {
+        let manifest = Self::manifest(dir)?;
         let (tables, latencies) = read(dir)?;
         let search = files::read_text(&dir.join(SEARCH), LARGEST_TEXT_BYTES).ok();
-        Ok(Self { dir: dir.to_owned(), manifest, tables, latencies, search })
+        Ok(Self { dir: dir.to_owned(), manifest, tables, latencies, search, excerpt: None })
     }
 }
 

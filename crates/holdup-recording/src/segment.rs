@@ -10,6 +10,7 @@ mod tests;
 mod thrift;
 
 use std::fs::{self, File};
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,11 +19,12 @@ use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use parquet::file::statistics::Statistics;
 use parquet::file::writer::SerializedFileWriter;
 
 use crate::files;
 use crate::folder::Folder;
-use crate::table::{Row, parquet_schema};
+use crate::table::{Row, parquet_schema, time_column};
 
 /// Rows of a row group in a finished table: enough for columns to compress, few enough to buffer.
 const ROW_GROUP_ROWS: usize = 65_536;
@@ -123,18 +125,46 @@ fn write_partial<R: Row>(
 }
 
 /// Passes each row group of an open Parquet file of table `R` to `read`, with the positions of its
-/// columns. Returns the columns that the file lacks. `path` is for errors.
+/// columns: all, or those that may have rows in `within`. Returns the columns that the file lacks.
+/// `path` is for errors.
 pub(crate) fn each_group_of<R: Row>(
     path: &Path,
     file: File,
+    within: Option<&Range<i64>>,
     mut read: impl FnMut(&dyn RowGroupReader, &[Option<usize>]) -> Result<(), ParquetError>,
 ) -> Result<Vec<&'static str>, SegmentError> {
     let groups = Groups::open::<R>(path, file)?;
     for i in 0..groups.len() {
-        groups.read(i, &mut read)?;
+        if within.is_none_or(|within| groups.span::<R>(i).overlaps(within)) {
+            groups.read(i, &mut read)?;
+        }
     }
     let columns = R::COLUMNS.iter().zip(&groups.positions);
     Ok(columns.filter(|(_, position)| position.is_none()).map(|(column, _)| column.name).collect())
+}
+
+/// The rows of a row group by the statistics of its file: how many, and from which time to which. All
+/// times if the file does not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GroupSpan {
+    /// First time, nanoseconds since the Unix epoch.
+    pub from: i64,
+    /// Last time.
+    pub to: i64,
+    /// Number of rows.
+    pub rows: u64,
+}
+
+impl GroupSpan {
+    fn overlaps(&self, range: &Range<i64>) -> bool {
+        self.from < range.end && self.to >= range.start
+    }
+}
+
+/// The spans of all row groups of an open Parquet file of table `R`.
+pub(crate) fn group_spans<R: Row>(path: &Path, file: File) -> Result<Vec<GroupSpan>, SegmentError> {
+    let groups = Groups::open::<R>(path, file)?;
+    Ok((0..groups.len()).map(|i| groups.span::<R>(i)).collect())
 }
 
 /// The row groups of an open Parquet file.
@@ -161,6 +191,18 @@ impl Groups {
 
     fn len(&self) -> usize {
         self.reader.num_row_groups()
+    }
+
+    fn span<R: Row>(&self, i: usize) -> GroupSpan {
+        let group = self.reader.metadata().row_group(i);
+        let position = time_column::<R>().and_then(|column| self.positions[column]);
+        let statistics = position.and_then(|position| group.columns().get(position)?.statistics());
+        let times = match statistics {
+            Some(Statistics::Int64(of)) => of.min_opt().zip(of.max_opt()).filter(|(from, to)| from <= to),
+            _ => None,
+        };
+        let (from, to) = times.map_or((i64::MIN, i64::MAX), |(from, to)| (*from, *to));
+        GroupSpan { from, to, rows: group.num_rows().max(0).unsigned_abs() }
     }
 
     fn read<T>(

@@ -1,13 +1,15 @@
 //! One table of a recording in memory, read from its files: the whole table, or the segments of a
 //! recording that has not ended.
 
+use std::ops::Range;
 use std::path::Path;
 
+use parquet::data_type::Int64Type;
 use parquet::errors::ParquetError;
 use parquet::file::reader::RowGroupReader;
 
-use crate::segment::{self, SegmentError};
-use crate::table::Row;
+use crate::segment::{self, GroupSpan, SegmentError};
+use crate::table::{Row, StoredColumn, time_column};
 
 /// A table in memory, and the columns that its file lacks.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +23,11 @@ pub struct Table<R> {
 }
 
 impl<R: Row> Table<R> {
+    /// A table that has no file, or was not read.
+    pub(crate) fn absent() -> Self {
+        Self { rows: Vec::new(), missing: Vec::new(), present: false }
+    }
+
     /// The rows, if the file has every one of `columns`.
     ///
     /// # Errors
@@ -36,16 +43,56 @@ impl<R: Row> Table<R> {
     }
 }
 
-/// Reads a whole table.
-pub(crate) fn read_table<R: Row>(dir: &Path) -> Result<Table<R>, SegmentError> {
+/// What tables are filled from.
+pub(crate) trait Source {
+    /// The table of rows `R`.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    fn table<R: Row>(&mut self) -> Result<Table<R>, SegmentError>;
+}
+
+/// The tables of a directory for which the second says which time to read, or all of it with
+/// `Some(None)`.
+pub(crate) struct Part<'d, F>(pub &'d Path, pub F);
+
+impl<'p, F: Fn(&'static str) -> Option<Option<&'p Range<i64>>>> Source for Part<'_, F> {
+    fn table<R: Row>(&mut self) -> Result<Table<R>, SegmentError> {
+        (self.1)(R::TABLE).map_or_else(|| Ok(Table::absent()), |within| read_table(self.0, within))
+    }
+}
+
+/// All tables of a directory.
+pub(crate) fn all(dir: &Path) -> Part<'_, impl Fn(&'static str) -> Option<Option<&'static Range<i64>>>> {
+    Part(dir, |_| Some(None))
+}
+
+/// Reads a table: all of it, or the rows in `within`.
+pub(crate) fn read_table<R: Row>(dir: &Path, within: Option<&Range<i64>>) -> Result<Table<R>, SegmentError> {
     let mut rows = Vec::new();
-    let table = read_groups::<R>(dir, |group, positions| {
+    let table = read_groups::<R>(dir, within, |group, positions| {
         let more = R::read_group(group, positions)?;
-        let bytes = more.iter().map(R::own_bytes).sum();
-        rows.extend(more);
-        Ok(bytes)
+        let before = rows.len();
+        match within.zip(time_column::<R>()) {
+            None => rows.extend(more),
+            Some((within, column)) => {
+                let times = StoredColumn::<Int64Type>::read(group, positions[column])?;
+                let timed = more.into_iter().zip(times.iter());
+                rows.extend(timed.filter(|(_, at)| at.is_none_or(|at| within.contains(at))).map(|(row, _)| row));
+            }
+        }
+        Ok(rows[before..].iter().map(R::own_bytes).sum())
     })?;
     Ok(Table { rows, ..table })
+}
+
+/// The spans of all row groups of a table.
+pub(crate) fn group_spans<R: Row>(dir: &Path) -> Result<Vec<GroupSpan>, SegmentError> {
+    let mut spans = Vec::new();
+    for (path, file) in segment::open_parts(dir, R::TABLE)? {
+        spans.extend(segment::group_spans::<R>(&path, file)?);
+    }
+    Ok(spans)
 }
 
 /// Memory that a table may take per byte of its files, and a base amount: repeated values compress
@@ -53,10 +100,11 @@ pub(crate) fn read_table<R: Row>(dir: &Path) -> Result<Table<R>, SegmentError> {
 const UNPACKED_RATIO_MAX: u64 = 256;
 const UNPACKED_BYTES: u64 = 512 << 20;
 
-/// Passes each row group of a table to `read`, in the order written; `read` returns the bytes it
-/// keeps in memory. Returns the table without rows.
+/// Passes each row group of a table to `read`, in the order written: all, or those that may have
+/// rows in `within`. `read` returns the bytes it keeps in memory. Returns the table without rows.
 pub(crate) fn read_groups<R: Row>(
     dir: &Path,
+    within: Option<&Range<i64>>,
     mut read: impl FnMut(&dyn RowGroupReader, &[Option<usize>]) -> Result<usize, ParquetError>,
 ) -> Result<Table<R>, SegmentError> {
     let parts = segment::open_parts(dir, R::TABLE)?;
@@ -73,7 +121,7 @@ pub(crate) fn read_groups<R: Row>(
     };
     let mut table = Table { rows: Vec::new(), missing: Vec::new(), present: !parts.is_empty() };
     for (path, file) in parts {
-        table.missing.extend(segment::each_group_of::<R>(&path, file, &mut read)?);
+        table.missing.extend(segment::each_group_of::<R>(&path, file, within, &mut read)?);
     }
     table.missing.sort_unstable();
     table.missing.dedup();

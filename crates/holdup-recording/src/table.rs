@@ -74,6 +74,11 @@ pub trait Row: Sized + Clone + Send + 'static {
     fn read_group(group: &dyn RowGroupReader, positions: &[Option<usize>]) -> Result<Vec<Self>>;
 }
 
+/// Position of the column by which rows of a table are placed in time: its first time.
+pub(crate) fn time_column<R: Row>() -> Option<usize> {
+    R::COLUMNS.iter().position(|column| column.kind == ColumnType::Timestamp)
+}
+
 /// The Parquet schema of a table.
 pub(crate) fn parquet_schema<R: Row>() -> Result<TypePtr> {
     let fields = R::COLUMNS.iter().map(|c| {

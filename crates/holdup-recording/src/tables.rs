@@ -10,7 +10,7 @@ use crate::rows::{
     Event, Exchange, Execution, Plan, Request, Sample, Session, Setting, Span, Stage, Statement, Thread,
 };
 use crate::segment::{self, SegmentError};
-use crate::stored::{Table, read_table};
+use crate::stored::{Source, Table};
 use crate::table::{Column, Row};
 
 /// Declares [`Batch`] and [`Tables`] over one explicit, ordered list of tables.
@@ -66,20 +66,9 @@ macro_rules! tables {
         }
 
         impl Tables {
-            pub(crate) fn read(dir: &Path) -> Result<Self, SegmentError> {
-                Self::read_without(dir, &[])
-            }
-
-            /// All tables except the named ones.
-            pub(crate) fn read_without(dir: &Path, left_out: &[&str]) -> Result<Self, SegmentError> {
-                Ok(Self {
-                    $($field: if left_out.contains(&stringify!($field)) {
-                        Table::default()
-                    } else {
-                        read_table(dir)?
-                    },)*
-                    condensed: None,
-                })
+            /// Each table as `source` has it.
+            pub(crate) fn from_source(source: &mut impl Source) -> Result<Self, SegmentError> {
+                Ok(Self { $($field: source.table::<$row>()?,)* condensed: None })
             }
         }
 

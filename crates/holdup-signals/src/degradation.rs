@@ -98,6 +98,20 @@ impl Degradation {
         if self.is_slow { (self.slow_mean_ms - self.calm_mean_ms).max(0.0) } else { 0.0 }
     }
 
+    /// The part of it in `window`, with the same figures; none if it lies elsewhere.
+    pub fn within(&self, window: Window) -> Option<Self> {
+        let part = |of: &Window| {
+            let (from, to) = (of.from.max(window.from), of.to.min(window.to));
+            (from < to).then_some(Window { from, to })
+        };
+        Some(Self {
+            slow: part(&self.slow)?,
+            episodes: self.episodes.iter().filter_map(part).collect(),
+            calm: self.calm.as_ref().and_then(part),
+            ..self.clone()
+        })
+    }
+
     /// Finds the symptom in `view`, whose requests sum to `operations`; none if all is well.
     /// Objectives decide if there are any; without, the recording's own baseline or that of another
     /// (`calm`).

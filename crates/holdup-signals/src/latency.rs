@@ -138,6 +138,22 @@ pub fn measured(requests: &[&Request], index: &Index, whole: Window) -> Vec<(Cli
     all
 }
 
+/// Whether samples of `metric` may say how requests fared, or whether the generator was fit to
+/// measure it: all that [`measured`] goes by.
+pub fn is_measure(metric: &str) -> bool {
+    let of_http = metric.strip_prefix(timing::HTTP_SERVER);
+    let of_database = [metrics::mysql::SESSIONS, metrics::postgresql::ACTIVITY_SESSIONS].map(|of| of.name);
+    of_http.is_some_and(|part| ["_bucket", "_sum", "_count"].contains(&part))
+        || metric.starts_with(LOAD)
+        || of_database.contains(&metric)
+        || server::counts(metric)
+        || proxy::counts(metric)
+        || volume::counts(metric)
+}
+
+/// How the names of the generator's own metrics begin.
+const LOAD: &str = "holdup_load_";
+
 /// Intervals between scrapes of the app's HTTP histogram. A bucket's requests are put at the geometric middle
 /// of its bounds, which is off by at most the square root of their ratio.
 fn from_histogram(index: &Index, whole: Window, of: impl Fn(&str) -> bool) -> ClientView {

@@ -30,7 +30,8 @@ impl SyntheticRecording {
         tables.samples.present = true;
         tables.settings.present = true;
         tables.threads.present = true;
-        let recording = Recording { dir: Default::default(), manifest, tables, latencies: Vec::new(), search: None };
+        let recording =
+            Recording { dir: Default::default(), manifest, tables, latencies: Vec::new(), search: None, excerpt: None };
         Self { seconds, recording }
     }
 

@@ -104,9 +104,12 @@ pub fn link(diagnosis: &mut Diagnosis, charts: &[Chart]) {
 /// Series with more points are thinned out, because screens cannot show more.
 const MOST_POINTS: usize = 2_000;
 
-/// All charts that have data, in the order in which a request meets what they show.
+/// All charts that have data, in the order in which a request meets what they show. Of a recording
+/// that was read in part they show the course; single statements and plans are those of the part.
 pub fn charts(recording: &Recording) -> Vec<Chart> {
-    let plot = Plot { recording, condensed: condensed(recording), start: recording.manifest.started_at };
+    let course = recording.course().unwrap_or(recording);
+    let start = recording.manifest.started_at;
+    let plot = Plot { recording: course, condensed: condensed(course), stretch: recording, start };
     let layers = [
         layers::load_charts(&plot),
         layers::service_charts(&plot),
@@ -126,6 +129,8 @@ fn condensed(recording: &Recording) -> Arc<Condensed> {
 struct Plot<'a> {
     recording: &'a Recording,
     condensed: Arc<Condensed>,
+    /// What was read in full: the recording itself, or a part of it.
+    stretch: &'a Recording,
     start: i64,
 }
 

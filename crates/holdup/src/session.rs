@@ -13,6 +13,7 @@ use holdup_collect::Collector;
 use holdup_collect::run as collectors;
 use holdup_collect::slow::SlowRequests;
 use holdup_collect::watch::{self, Options};
+use holdup_diagnose::CHOICE;
 use holdup_load::engine::{Engine, OperationSummary, Outputs, Summary};
 use holdup_load::scenario::{EndReason, RateOf, Scenario, WarmUp};
 use holdup_load::schedule::Share;
@@ -159,10 +160,10 @@ pub fn record_to(
     recorder.notices().iter().for_each(|notice| progress.warn(notice));
     let trouble = recorder.finish(manifest, state).err().map(|error| error.to_string());
     let Ending { interrupted, failed, played } = outcome?;
-    // Opened without rows of samples and statements, so that a day on a busy host does not need a
-    // day's rows in memory.
-    let mut recording =
-        Recording::open_condensed(&folder.place()).map_err(|e| Failure::Unusable(folder.shown(&e.to_string())))?;
+    // Opened without rows of samples and statements, and of a day on a busy host only in part, so
+    // that it fits in memory.
+    let mut recording = Recording::open_excerpt(&folder.place(), None, &CHOICE)
+        .map_err(|e| Failure::Unusable(folder.shown(&e.to_string())))?;
     recording.dir = folder.current();
     // A load that its own objective ended did what it was asked to do.
     let is_aborted = recording.manifest.load.as_ref().is_some_and(|load| load.aborted.is_some());

@@ -128,6 +128,9 @@ pub fn verbose(d: &Diagnosis, with_counters: bool) -> String {
     if let Some(against) = &d.against {
         wrap(&mut out, "", &format!("It was {}.", against.text));
     }
+    if let Some(read) = &d.read {
+        wrap(&mut out, "", &format!("{}.", holdup_recording::words::capital(&read.text)));
+    }
     kernel::episodes(&mut out, d);
     if let Some(debt) = &d.debt {
         wrap(&mut out, "", &format!("Old work is not finished: {}.", debt.text));

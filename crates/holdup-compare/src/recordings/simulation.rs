@@ -83,7 +83,7 @@ fn recording(random: &mut Random, service: Service, speed: f64) -> Recording {
     (manifest.ended_at, manifest.state) = (Some(SECONDS * S), RunState::Complete);
     manifest.phases = vec![Phase { name: "load".into(), from: 0, to: SECONDS * S, rate_from: RATE, rate_to: RATE }];
     manifest.load = Some(LoadFacts { operations: vec!["get".into()], warm_up_ns: Some(0), ..LoadFacts::default() });
-    Recording { dir: Default::default(), manifest, tables, latencies: Vec::new(), search: None }
+    Recording { dir: Default::default(), manifest, tables, latencies: Vec::new(), search: None, excerpt: None }
 }
 
 /// All comparisons use the same parts of a verdict, so it is made once.

@@ -91,5 +91,5 @@ pub(super) fn recorded(executions: Vec<Execution>) -> Recording {
     let mut tables = Tables::default();
     tables.executions.rows = executions;
     let manifest = Manifest::starting("replay", 0, Host::default());
-    Recording { dir: "made/up".into(), manifest, tables, latencies: Vec::new(), search: None }
+    Recording { dir: "made/up".into(), manifest, tables, latencies: Vec::new(), search: None, excerpt: None }
 }

@@ -195,3 +195,19 @@ fn facts(manifest: &Manifest) -> BTreeSet<&str> {
 fn listed(of: &BTreeSet<&str>) -> String {
     of.iter().copied().collect::<Vec<_>>().join(", ")
 }
+
+impl<'a> Case<'a> {
+    /// Lays out the stretch of `recording` in `window`, the only one that was read in full. `course`
+    /// has all of the recording; what it says of objectives and of an episode holds here as well.
+    pub(crate) fn within(
+        recording: &'a Recording,
+        window: Window,
+        course: &Case<'_>,
+        healthy: Option<&'a Recording>,
+    ) -> Result<Self, Incomparable> {
+        let against = healthy.map(|healthy| BaselineRecording::new(recording, healthy)).transpose()?;
+        let mut case = Self::laid_out(recording, Some(window), against, Some(&course.objectives));
+        case.degradation = case.degradation.or_else(|| course.degradation.as_ref()?.within(window));
+        Ok(case)
+    }
+}

@@ -31,6 +31,8 @@ pub(super) struct Basis<'c, 'a> {
     pub window: Option<Window>,
     /// The baseline recording's time, and what measured it.
     pub healthy: Option<(&'c Baseline, Origin)>,
+    /// The objectives' outcomes over all of a recording of which this is a part.
+    pub of_whole: Option<&'c [Objective]>,
 }
 
 /// The episode with the time before it in which no request ended: those that ended late in it were
@@ -76,6 +78,7 @@ impl Basis<'_, '_> {
         client.seconds.retain(|second| second.window.from >= from);
         let (recording, requests, operations, window) = (self.recording, self.requests, self.operations, self.window);
         let objectives = match &recording.manifest.load {
+            _ if self.of_whole.is_some() => self.of_whole.unwrap_or_default().to_vec(),
             None => watched::judge(&recording.manifest, &client, origin),
             Some(_) => Run { recording, requests, operations, window, measured_from: from }.judge(),
         };

@@ -21,6 +21,17 @@ pub struct AgainstReport {
     pub text: String,
 }
 
+/// Which part of a recording that does not fit in memory was read in full. Causes are judged there.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReadReport {
+    /// The stretch, seconds from the recording's start.
+    pub window: Span,
+    /// How often the other samples were read outside of it, seconds; 0 if all were.
+    pub step_s: f64,
+    /// In words, with what was not looked at.
+    pub text: String,
+}
+
 /// The measurement that would tell apart causes that the recording cannot.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SplitReport {

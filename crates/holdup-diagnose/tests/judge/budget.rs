@@ -1,5 +1,5 @@
-//! What a long recording costs to judge, at 1,000 requests a second and 1,000 sessions: an hour must take no more than 512 MB, and
-//! twice as long no more than twice the work. Bytes are those that were asked of the allocator, which are the same on every machine;
+//! What a long recording costs to judge, at 1,000 requests a second and 1,000 sessions: an hour must take no more than 512 MB, a day
+//! no more than 1 GB, and twice as long no more than twice the work. Bytes are those that were asked of the allocator, which are the same on every machine;
 //! seconds are not, so that work is the CPU time of one length beside that of another. All of the process is counted: it has to be this test's own.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use holdup_diagnose::diagnose;
 use holdup_recording::Recording;
 
-use crate::long::grow;
+use crate::long::{SMALL, grow};
 
 /// The system's allocator, counting bytes that are held.
 struct Counting;
@@ -95,4 +95,31 @@ fn an_hour_fits_in_memory_and_work_grows_with_length() {
     println!("{bytes:?} bytes, {a_second:.0} more a second; {cpu_s:?} s of CPU");
     assert!(a_second <= BYTES_A_SECOND, "{a_second:.0} bytes a second, {bytes:?} in all");
     assert!(cpu_s[1] <= WORK * cpu_s[0], "{cpu_s:?} s of CPU");
+}
+
+/// Bytes that a further second may take in a recording that is read in part. A day of them, the stretch that is read in full and the
+/// thinned samples fit in 1 GB.
+const BYTES_A_SECOND_IN_PART: f64 = 8.0 * 1024.0;
+
+/// Seconds of the recordings that are read in part.
+const SECONDS_IN_PART: [i64; 2] = [600, 960];
+
+#[test]
+fn a_day_fits_in_memory() {
+    let root = tempfile::tempdir().unwrap();
+    let fixture = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name);
+    let bytes = SECONDS_IN_PART.map(|seconds| {
+        let dir = root.path().join(seconds.to_string());
+        let (healthy, faulty) = (fixture("hidden-queue-fixed"), fixture("hidden-queue-faulty"));
+        grow::Grown::of(&healthy, &faulty, seconds).unwrap().write(&dir).unwrap();
+        let held = HELD.load(Relaxed);
+        MOST.store(held, Relaxed);
+        let recording = Recording::open_excerpt(&dir, None, &SMALL).unwrap();
+        let diagnosis = diagnose(&recording, None);
+        assert_eq!(diagnosis.culprit.as_deref(), Some("thread_pool_queue"));
+        (MOST.load(Relaxed) - held) as f64
+    });
+    let a_second = (bytes[1] - bytes[0]) / (SECONDS_IN_PART[1] - SECONDS_IN_PART[0]) as f64;
+    println!("{bytes:?} bytes, {a_second:.0} more a second");
+    assert!(a_second <= BYTES_A_SECOND_IN_PART, "{a_second:.0} bytes a second, {bytes:?} in all");
 }

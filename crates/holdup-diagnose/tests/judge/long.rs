@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use holdup_diagnose::diagnose;
-use holdup_diagnose::verdict::Answer;
+use holdup_diagnose::verdict::{Answer, Diagnosis};
+use holdup_diagnose::{CHOICE, diagnose};
 use holdup_recording::Recording;
 use holdup_recording::condensed::Condensed;
+use holdup_recording::excerpt::{Choice, Limits};
 
 use crate::fixtures::side_by_side;
 
@@ -66,4 +67,65 @@ fn the_fault_of_a_long_recording_is_named_and_found_where_it_is() {
     assert!((requests - 1_000 * grown.seconds()).abs() < 2_000, "{requests} requests");
     let [rows, condensed] = both(&dir);
     assert_eq!(rows, condensed);
+}
+
+/// As if a few megabytes were all the memory there is.
+pub const SMALL: Choice =
+    Choice { limits: Limits { whole_bytes: 16 << 20, stretch_bytes: 12 << 20, course_samples: 100_000 }, ..CHOICE };
+
+/// Writes the long recording made of two fixtures to `dir`, and what was made.
+fn grown(dir: &Path, [healthy, faulty]: [&str; 2], seconds: i64) -> grow::Grown {
+    let grown = grow::Grown::of(&fixtures().join(healthy), &fixtures().join(faulty), seconds).unwrap();
+    grown.write(dir).unwrap();
+    grown
+}
+
+fn judged(recording: &Recording) -> Diagnosis {
+    diagnose(recording, None)
+}
+
+/// What does not fit in memory is judged where it turned bad, like the short recording that it was made of.
+#[test]
+fn the_cause_of_a_short_recording_is_found_in_a_long_one_that_is_read_in_part() {
+    let root = tempfile::tempdir().unwrap();
+    let dir = root.path().join("long");
+    let grown = grown(&dir, ["hidden-queue-fixed", "hidden-queue-faulty"], 420);
+    let recording = Recording::open_excerpt(&dir, None, &SMALL).unwrap();
+    let (part, whole) = (judged(&recording), judged(&Recording::open_condensed(&dir).unwrap()));
+    assert_eq!((part.verdict, part.culprit.as_deref()), (Answer::Found, Some("thread_pool_queue")));
+    assert_eq!((whole.verdict, &whole.culprit), (part.verdict, &part.culprit));
+    assert_eq!((&whole.episode, &whole.episodes), (&part.episode, &part.episodes));
+    assert_eq!((&whole.objectives, whole.load.offered_rate), (&part.objectives, part.load.offered_rate));
+    let read = part.read.unwrap();
+    let (fault, length_s) = (grown.fault(), read.window.to_s - read.window.from_s);
+    assert!(read.window.from_s < fault.start as f64 && read.window.to_s > fault.start as f64 + 5.0, "{read:?}");
+    assert!(length_s < 0.5 * grown.seconds() as f64, "{read:?}");
+    assert!(part.coverage.iter().any(|entry| entry.why.as_ref() == Some(&read.text)));
+    assert!(whole.read.is_none());
+    assert!(recording.tables.sessions.rows.len() < 100_000, "{}", recording.tables.sessions.rows.len());
+}
+
+/// A part that was asked for is read alone, and judged as it is in the whole recording.
+#[test]
+fn a_part_that_fits_is_read_alone() {
+    let root = tempfile::tempdir().unwrap();
+    let dir = root.path().join("long");
+    let grown = grown(&dir, ["hidden-queue-fixed", "hidden-queue-faulty"], 420);
+    let whole = Recording::open_condensed(&dir).unwrap();
+    let at = |second: i64| whole.manifest.started_at + second * 1_000_000_000;
+    let part = at(grown.fault().start - 10)..at(grown.fault().start + 10);
+    let window = holdup_signals::Window { from: part.start, to: part.end };
+    let alone = Recording::open_excerpt(&dir, Some(part), &SMALL).unwrap();
+    assert!(alone.course().is_none() && alone.excerpt.is_some());
+    let [alone, whole] = [&alone, &whole].map(|recording| diagnose(recording, Some(window)));
+    assert_eq!((alone.verdict, &alone.culprit), (whole.verdict, &whole.culprit));
+    assert_eq!(alone.culprit.as_deref(), Some("thread_pool_queue"));
+}
+
+#[test]
+fn every_fixture_fits_in_memory() {
+    for entry in std::fs::read_dir(fixtures()).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir())
+    {
+        assert!(Recording::open_excerpt(&entry, None, &CHOICE).unwrap().excerpt.is_none(), "{}", entry.display());
+    }
 }

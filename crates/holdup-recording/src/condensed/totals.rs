@@ -3,6 +3,7 @@
 use std::hash::Hash;
 
 use super::grouped::Grouped;
+use super::thinning::Thinning;
 use crate::rows::Statement;
 
 /// The counters of one statement at one read.
@@ -63,27 +64,42 @@ pub struct Totals {
 /// the text.
 pub(super) struct TotalsMaker<K, T> {
     groups: Grouped<K>,
-    all: Vec<(T, Vec<Reading>)>,
+    texts: Vec<T>,
+    /// Each with the end of its present step.
+    readings: Vec<(Vec<Reading>, i64)>,
+    thinning: Thinning,
 }
 
 impl<K, T> Default for TotalsMaker<K, T> {
     fn default() -> Self {
-        Self { groups: Grouped::default(), all: Vec::new() }
+        Self::thinned(Thinning::default())
+    }
+}
+
+impl<K, T> TotalsMaker<K, T> {
+    pub fn thinned(thinning: Thinning) -> Self {
+        Self { groups: Grouped::default(), texts: Vec::new(), readings: Vec::new(), thinning }
     }
 }
 
 impl<K: Copy + Eq + Hash, T> TotalsMaker<K, T> {
     pub fn push(&mut self, key: K, text: T, reading: Reading) {
         let number = self.groups.number(key);
-        if number == self.all.len() {
-            self.all.push((text, Vec::new()));
+        if number == self.texts.len() {
+            self.texts.push(text);
+            self.readings.push((Vec::new(), i64::MIN));
         }
-        self.all[number].1.push(reading);
+        let (readings, until) = &mut self.readings[number];
+        if self.thinning.takes(until, reading.observed_at) {
+            readings.push(reading);
+            self.thinning.keep_to(&mut self.readings, |reading| reading.observed_at);
+        }
     }
 
     /// All totals; `name` makes those of a key, without their readings.
     pub fn finish(self, name: impl Fn(K, T) -> Totals) -> Vec<Totals> {
-        let of = self.groups.keys.into_iter().zip(self.all).map(|(key, (text, mut readings))| {
+        let rows = self.groups.keys.into_iter().zip(self.texts).zip(self.readings);
+        let of = rows.map(|((key, text), (mut readings, _))| {
             readings.shrink_to_fit();
             readings.sort_by_key(|r| r.observed_at);
             Totals { readings, ..name(key, text) }

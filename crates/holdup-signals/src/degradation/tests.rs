@@ -28,8 +28,14 @@ fn find(rows: &[Request], threshold: Option<&str>) -> Option<Degradation> {
     let mut manifest = Manifest::starting("t", 0, Host::default());
     let thresholds: Vec<Threshold> = threshold.into_iter().map(|t| objective::parse::<&str>(t, &[]).unwrap()).collect();
     manifest.load = Some(LoadFacts { thresholds, ..LoadFacts::default() });
-    let recording =
-        Recording { dir: Default::default(), manifest, tables: Tables::default(), latencies: Vec::new(), search: None };
+    let recording = Recording {
+        dir: Default::default(),
+        manifest,
+        tables: Tables::default(),
+        latencies: Vec::new(),
+        search: None,
+        excerpt: None,
+    };
     let operations = operations::summarize_rows(rows, i64::MIN);
     let requests: Vec<&Request> = rows.iter().collect();
     let run = Run {

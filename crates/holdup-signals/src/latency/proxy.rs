@@ -8,6 +8,11 @@ use holdup_recording::metrics::haproxy;
 
 use super::{ClientView, Distribution, Index, Second, Window};
 
+/// Whether this account goes by samples of `metric`.
+pub(super) fn counts(metric: &str) -> bool {
+    [haproxy::REQUESTS, haproxy::QUEUED_REQUESTS, haproxy::SERVER_SESSIONS].iter().any(|of| of.name == metric)
+}
+
 /// Intervals between samples of the proxy with the most requests.
 pub(super) fn seconds(index: &Index, whole: Window) -> ClientView {
     let sum = |metric: &str, source: &str| {

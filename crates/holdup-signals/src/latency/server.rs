@@ -15,6 +15,11 @@ const IN_FLIGHT: [&str; 2] = [metrics::tcp::ACCEPT_QUEUE_LENGTH.name, metrics::s
 /// Counters of the database's statements or transactions.
 const STATEMENTS: [&str; 2] = [metrics::mysql::GLOBAL_STATUS_QUESTIONS.name, super::TRANSACTIONS];
 
+/// Whether this account goes by samples of `metric`.
+pub(super) fn counts(metric: &str) -> bool {
+    IN_FLIGHT.contains(&metric) || STATEMENTS.contains(&metric) || request_counters().any(|(of, _)| of == metric)
+}
+
 /// Intervals in which a counter of requests rose, of the watched server with the most requests in
 /// flight. Empty without such a counter, or if holdup did not see the server's connections.
 pub(super) fn by_requests(index: &Index, whole: Window) -> ClientView {

@@ -16,6 +16,12 @@ const DIRECTIONS: [(&str, &str); 2] = [
     (metrics::aws::WRITE_LATENCY.name, metrics::aws::WRITE_IOPS.name),
 ];
 
+/// Whether this account goes by samples of `metric`.
+pub(super) fn counts(metric: &str) -> bool {
+    metric == metrics::aws::DISK_QUEUE_DEPTH.name
+        || DIRECTIONS.iter().any(|(latency, rate)| [*latency, *rate].contains(&metric))
+}
+
 /// Periods of CloudWatch. With several instances, the first by name.
 pub(super) fn seconds(index: &Index, whole: Window) -> ClientView {
     let depth = metrics::aws::DISK_QUEUE_DEPTH.name;

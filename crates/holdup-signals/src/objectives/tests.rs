@@ -116,7 +116,14 @@ fn judge_part(recording: &Recording, rows: &[Request], window: Option<Window>, m
 }
 
 fn recording(manifest: Manifest, latencies: Vec<hlog::Slice>) -> Recording {
-    Recording { dir: std::path::PathBuf::new(), manifest, tables: Tables::default(), latencies, search: None }
+    Recording {
+        dir: std::path::PathBuf::new(),
+        manifest,
+        tables: Tables::default(),
+        latencies,
+        search: None,
+        excerpt: None,
+    }
 }
 
 fn states(objectives: &[Objective]) -> Vec<State> {

@@ -1,6 +1,7 @@
 //! Charts of the database: its sessions, statements, plans and dead rows.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use holdup_recording::metrics;
 
@@ -9,6 +10,9 @@ use super::{Plot, Points, Series};
 impl Plot<'_> {
     /// Sessions by true state.
     pub(super) fn sessions(&self) -> Vec<Series> {
+        if self.stretch.course().is_some() {
+            return self.counted_sessions();
+        }
         let mut instants: BTreeMap<i64, BTreeMap<&str, f64>> = BTreeMap::new();
         for (at, _) in self.samples(metrics::mysql::GLOBAL_STATUS_THREADS_CONNECTED.name, &[]).into_values().flatten() {
             instants.entry(at).or_default();
@@ -26,6 +30,18 @@ impl Plot<'_> {
             .collect()
     }
 
+    /// The same by the server's counts, where the rows of sessions were not all read.
+    fn counted_sessions(&self) -> Vec<Series> {
+        let counts = [metrics::mysql::SESSIONS.name, metrics::postgresql::SESSIONS.name];
+        let of_state = |state: &'static str| {
+            let labels = [("true_state", state)];
+            let mut series = self.gauges(&counts.map(|metric| (state, metric, labels.as_slice())));
+            series.retain(|s| s.y.iter().flatten().any(|value| *value > 0.0));
+            series
+        };
+        ["queued", "lock_wait", "executing", "idle"].into_iter().flat_map(of_state).collect()
+    }
+
     /// Median duration per second of the digests that took the most time.
     pub(super) fn statements(&self) -> Vec<Series> {
         const MOST_DIGESTS: usize = 5;
@@ -36,7 +52,9 @@ impl Plot<'_> {
             by_second_ms: BTreeMap<i64, Vec<f64>>,
         }
         let mut digests: BTreeMap<&str, Digest<'_>> = BTreeMap::new();
-        for one in self.condensed.executions.within(i64::MIN, i64::MAX) {
+        let condensed =
+            self.stretch.course().map_or_else(|| Arc::clone(&self.condensed), |_| super::condensed(self.stretch));
+        for one in condensed.executions.within(i64::MIN, i64::MAX) {
             let second = self.start + (one.observed_at - self.start).div_euclid(1_000_000_000) * 1_000_000_000;
             let digest = digests.entry(one.digest).or_default();
             digest.total_ns += one.duration_ns;
@@ -59,7 +77,7 @@ impl Plot<'_> {
     pub(super) fn plans(&self) -> Vec<Series> {
         const MOST_SHAPES: usize = 8;
         let mut shapes: BTreeMap<&str, BTreeMap<&str, Points>> = BTreeMap::new();
-        for plan in &self.recording.tables.plans.rows {
+        for plan in &self.stretch.tables.plans.rows {
             if let Some(ns) = plan.duration_ns {
                 let by_shape = shapes.entry(&plan.digest).or_default();
                 by_shape.entry(&plan.shape).or_default().push((plan.observed_at, Some(ns as f64 / 1e6)));

@@ -40,6 +40,7 @@ const MOST: usize = 300;
 
 /// The first [`MOST`] marks of a recording, in order of time.
 pub fn marks(recording: &Recording) -> Vec<Mark> {
+    let recording = recording.course().unwrap_or(recording);
     let start = recording.manifest.started_at;
     let at_s = |at: i64| ((at - start) as f64 / 1e6).round() / 1e3;
     let of = |kind: &str| KINDS.iter().find(|(known, _)| *known == kind);

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use holdup_collect::hardware;
 use holdup_collect::watch::Options;
-use holdup_diagnose::{Case, diagnose, diagnose_against};
-use holdup_recording::{Batch, Recording, clock};
+use holdup_diagnose::{CHOICE, Case, diagnose, diagnose_against};
+use holdup_recording::{Batch, Manifest, Recording, clock};
 use holdup_signals::Window;
 
 use super::moment::{Moment, moment};
@@ -83,34 +83,20 @@ pub struct Args {
 
 pub fn run(args: Args) -> Result<(), Failure> {
     let is_drawn = !args.json && (args.chart || terminal::is_seen());
-    // The breakdown of a single request needs its rows.
-    let open = if args.request.is_some() { Recording::open } else { Recording::open_condensed };
-    let mut recording = open(&args.recording).map_err(Failure::unusable)?;
+    let manifest = Recording::manifest(&args.recording).map_err(Failure::unusable)?;
+    let window = args.window(&manifest)?;
+    let recording = match &args.request {
+        // The breakdown of a single request needs its rows.
+        Some(_) => Recording::open(&args.recording),
+        None => Recording::open_excerpt(&args.recording, window.map(|w| w.from..w.to), &CHOICE),
+    };
+    let mut recording = recording.map_err(Failure::unusable)?;
     slips::say_if_running(&recording);
     args.thresholds.add_to(&mut recording.manifest)?;
-    for address in &args.on {
-        let mut told = Batch::default();
-        let wrong = |error: String| Failure::Unusable(error.replace("--watch", "--on"));
-        let mut hardware = hardware::make(address, &Options::default()).map_err(|error| wrong(error.to_string()))?;
-        hardware.settings(&mut told).map_err(|error| wrong(error.to_string()))?;
-        recording.tables.settings.rows.append(&mut told.settings);
-        recording.tables.settings.present = true;
+    if let Some(course) = recording.course_mut() {
+        args.thresholds.add_to(&mut course.manifest)?;
     }
-    let start = recording.manifest.started_at;
-    let end = recording.manifest.ended_at.unwrap_or(i64::MAX);
-    let last = args.last.map(|d| end.saturating_sub(i64::try_from(d.as_nanos()).unwrap_or(i64::MAX)).max(start));
-    let window = (args.from.is_some() || args.to.is_some() || last.is_some()).then(|| Window {
-        from: last.or(args.from.map(|from| from.within(start))).unwrap_or(start),
-        to: args.to.map_or(i64::MAX, |to| to.within(start)),
-    });
-    if window.is_some_and(|w| w.to <= w.from) {
-        return Err(Failure::Unusable("--to must be later than --from".to_owned()));
-    }
-    if let Some(window) = window.filter(|w| w.to <= start || w.from >= end) {
-        let (from, to) = (clock::rfc3339(start), clock::rfc3339(end));
-        let asked = clock::rfc3339(if window.from >= end { window.from } else { window.to });
-        return Err(Failure::Unusable(format!("{asked} is outside the recording, which runs from {from} to {to}")));
-    }
+    add_hardware(&mut recording, &args.on)?;
     if let Some(trace_id) = &args.request {
         return one_request(&recording, window, trace_id, args.json);
     }
@@ -135,6 +121,41 @@ pub fn run(args: Args) -> Result<(), Failure> {
     args.thresholds.check_met(&diagnosis)?;
     if args.fail_on_finding && diagnosis.is_named() {
         return Err(Failure::No(diagnosis.headline));
+    }
+    Ok(())
+}
+
+impl Args {
+    /// The part to judge, if not all.
+    fn window(&self, manifest: &Manifest) -> Result<Option<Window>, Failure> {
+        let start = manifest.started_at;
+        let end = manifest.ended_at.unwrap_or(i64::MAX);
+        let last = self.last.map(|d| end.saturating_sub(i64::try_from(d.as_nanos()).unwrap_or(i64::MAX)).max(start));
+        let window = (self.from.is_some() || self.to.is_some() || last.is_some()).then(|| Window {
+            from: last.or(self.from.map(|from| from.within(start))).unwrap_or(start),
+            to: self.to.map_or(i64::MAX, |to| to.within(start)),
+        });
+        if window.is_some_and(|w| w.to <= w.from) {
+            return Err(Failure::Unusable("--to must be later than --from".to_owned()));
+        }
+        if let Some(window) = window.filter(|w| w.to <= start || w.from >= end) {
+            let (from, to) = (clock::rfc3339(start), clock::rfc3339(end));
+            let asked = clock::rfc3339(if window.from >= end { window.from } else { window.to });
+            return Err(Failure::Unusable(format!("{asked} is outside the recording, which runs from {from} to {to}")));
+        }
+        Ok(window)
+    }
+}
+
+/// Adds the settings of machines and disks that were named afterwards.
+fn add_hardware(recording: &mut Recording, addresses: &[String]) -> Result<(), Failure> {
+    for address in addresses {
+        let mut told = Batch::default();
+        let wrong = |error: String| Failure::Unusable(error.replace("--watch", "--on"));
+        let mut hardware = hardware::make(address, &Options::default()).map_err(|error| wrong(error.to_string()))?;
+        hardware.settings(&mut told).map_err(|error| wrong(error.to_string()))?;
+        recording.tables.settings.rows.append(&mut told.settings);
+        recording.tables.settings.present = true;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use holdup_diagnose::diagnose;
+use holdup_diagnose::{CHOICE, diagnose};
 use holdup_recording::Recording;
 
 use super::{REPORT, slips};
@@ -23,7 +23,7 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
-    let recording = Recording::open_condensed(&args.recording).map_err(Failure::unusable)?;
+    let recording = Recording::open_excerpt(&args.recording, None, &CHOICE).map_err(Failure::unusable)?;
     slips::say_if_running(&recording);
     let diagnosis = diagnose(&recording, None);
     let path = args.output.unwrap_or_else(|| args.recording.join(REPORT));

@@ -153,6 +153,7 @@ fn remaining_work(server: &mut dyn Collector, kept: &mut Batch) -> Result<Option
         tables: Default::default(),
         latencies: Vec::new(),
         search: None,
+        excerpt: None,
     };
     recording.manifest.ended_at = Some(now);
     let tables = &mut recording.tables;

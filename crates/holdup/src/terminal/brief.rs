@@ -128,6 +128,11 @@ fn warnings(out: &mut String, d: &Diagnosis) {
     if let Some(against) = &d.against {
         cut(out, "", &format!("It was {}.", against.text));
     }
+    if let Some(read) = &d.read {
+        let often = if read.step_s > 0.0 { format!(" every {:.0} s", read.step_s) } else { String::new() };
+        let rest = format!("of the rest holdup read response time and counters{often}");
+        cut(out, "", &format!("Causes were judged from {} only; {rest}.", clock_span(d, read.window)));
+    }
     if d.episodes.len() > 1 {
         cut(out, "", &format!("This is one of {} episodes; --verbose lists them.", d.episodes.len()));
     }

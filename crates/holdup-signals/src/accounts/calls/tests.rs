@@ -9,7 +9,7 @@ const MS: i64 = 1_000_000;
 
 fn recording(tables: Tables) -> Recording {
     let manifest = Manifest::starting("made", 0, Host::default());
-    Recording { dir: Default::default(), manifest, tables, latencies: Vec::new(), search: None }
+    Recording { dir: Default::default(), manifest, tables, latencies: Vec::new(), search: None, excerpt: None }
 }
 
 fn exchange(side: &str, client: &str, from_ms: i64, to_ms: i64) -> Exchange {

@@ -117,7 +117,8 @@ pub fn run(args: &Args, first: &Scenario, (versions, rounds): &(Vec<Version>, u3
             // A run that was cut off cannot stand beside complete ones.
             if !recorded.interrupted && recorded.trouble.is_none() {
                 let name = dir.join(&path).display().to_string();
-                let run = Run::from_recording(name, &recorded.recording, &diagnosis, Some(*round));
+                let course = recorded.recording.course().unwrap_or(&recorded.recording);
+                let run = Run::from_recording(name, course, &diagnosis, Some(*round));
                 measured[*which].runs.push(run);
                 done.order.push(Turn { name: version.name.clone(), round: *round, path: PathBuf::from(path) });
                 done.write(&held)?;
