@@ -21,6 +21,7 @@ pub mod episodes;
 pub mod evidence;
 pub mod flows;
 pub mod latency;
+pub mod limit_shares;
 pub mod limits;
 pub mod memory;
 pub mod memory_setting;

@@ -11,6 +11,7 @@ mod suspects;
 mod tests;
 
 use holdup_recording::words::round;
+use holdup_signals::Window;
 use holdup_signals::evidence::{Evidence, Fix};
 
 use self::facts::Facts;
@@ -48,7 +49,10 @@ pub(super) struct Judgement {
     pub findings: Vec<Finding>,
     pub cleared: Vec<Cleared>,
     pub split: Option<SplitReport>,
-    pub report: SnapshotReport,
+    /// Absent if the verdict covers a longer time.
+    pub report: Option<SnapshotReport>,
+    /// That longer time.
+    pub window: Option<Window>,
 }
 
 /// Judges an instant; none if nothing stands out in it, or if it is a longer time.
@@ -90,7 +94,8 @@ pub(super) fn judge(case: &Case<'_>) -> Option<Judgement> {
         findings: found.into_iter().enumerate().map(|(i, suspect)| finding(i, suspect, is_named)).collect(),
         cleared,
         split,
-        report: SnapshotReport { settles, open, paste_next },
+        report: Some(SnapshotReport { settles, open, paste_next }),
+        window: None,
     })
 }
 
