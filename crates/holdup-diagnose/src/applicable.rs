@@ -33,7 +33,7 @@ const OF_RUNTIMES: &str = "runtime_pause";
 
 /// Rare causes that one source of their own shows: where that was not recorded, they lower no
 /// confidence.
-const RARE: &[&str] = &["process_stopped", "wait_in_app", "connection_per_request"];
+const RARE: &[&str] = &["process_stopped", "wait_in_app", "connection_per_request", "disk_full"];
 
 /// The cause that needs a network between the database and its clients.
 const OF_NETWORKS: &str = "network_delay";

@@ -20,6 +20,7 @@ pub mod disturbance;
 pub mod episodes;
 pub mod evidence;
 pub mod flows;
+pub mod full_disk;
 pub mod latency;
 pub mod limit_shares;
 pub mod limits;

@@ -5,6 +5,7 @@ use holdup_recording::clock;
 use holdup_recording::words::{percent, round};
 use holdup_signals::Window;
 use holdup_signals::evidence::Fix;
+use holdup_signals::full_disk::ShownBy;
 use holdup_signals::limit_shares::{LimitShare, Limited};
 
 use super::snapshot::Judgement;
@@ -19,6 +20,9 @@ const UNMEASURED: f64 = 0.8;
 /// Judges the percentages of limits; none if none of them was reached for a while. The limit that
 /// was reached first leads.
 pub(super) fn judge(case: &Case<'_>) -> Option<Judgement> {
+    if let Some(full) = full(case) {
+        return Some(full);
+    }
     let shares = case.view(case.whole()).limit_shares();
     let mut reached: Vec<(Window, LimitShare)> =
         shares.into_iter().filter_map(|share| Some((share.longest()?, share))).collect();
@@ -44,6 +48,42 @@ pub(super) fn judge(case: &Case<'_>) -> Option<Judgement> {
         split: None,
         report: None,
         window: Some(window),
+    })
+}
+
+/// A cloud's volume without storage: nothing else matters before there is room.
+fn full(case: &Case<'_>) -> Option<Judgement> {
+    let view = case.view(case.whole());
+    let full = view.room().ok()?.full.into_iter().find(|full| full.shown_by == ShownBy::Cloud)?;
+    let rule = &rules::disk_full::RULE;
+    let from = full.since.unwrap_or(view.window.from);
+    let headline = format!(
+        "{}: {}, from {} UTC on. No source measures response time, so its cost is not known.",
+        rule.doc.title,
+        full.evidence.text,
+        time(from)
+    );
+    let finding = Finding {
+        cause: rule.cause.to_owned(),
+        title: rule.doc.title.to_owned(),
+        role: Role::Root,
+        follows_from: None,
+        adds_to: None,
+        confidence: round(UNMEASURED * CERTAIN.chance(), 2),
+        explains_ms: 0.0,
+        explains_ratio: 0.0,
+        fixes: rules::disk_full::fixes(&view, std::slice::from_ref(&full)),
+        evidence: vec![full.evidence],
+        prove: rule.doc.prove.to_owned(),
+    };
+    Some(Judgement {
+        verdict: Answer::Found,
+        headline,
+        findings: vec![finding],
+        cleared: Vec::new(),
+        split: None,
+        report: None,
+        window: Some(Window { from, to: view.window.to }),
     })
 }
 
@@ -125,6 +165,10 @@ mod tests {
         }
         let found = diagnosed("aws_disk_io_consumed_ratio", busy);
         assert!(found.headline.contains("whether operations or bytes"), "{}", found.headline);
+        // No storage goes before every other limit.
+        let full = diagnosed("aws_storage_utilization_ratio", |s| if s < 30 { 0.97 } else { 1.0 });
+        assert_eq!((full.verdict, full.culprit.as_deref()), (Answer::Found, Some("disk_full")), "{}", full.headline);
+        assert!(full.findings[0].fixes.iter().any(|fix| fix.text.contains("Add storage to db")));
         let below = diagnosed("aws_disk_io_consumed_ratio", |_| 0.9);
         assert_eq!((below.verdict, below.culprit), (Answer::Undecided, None));
     }

@@ -17,6 +17,7 @@ pub mod connection_per_request;
 pub mod connection_pool_exhausted;
 pub mod cpu_saturated;
 pub mod cpu_throttled;
+pub mod disk_full;
 pub mod disk_saturated;
 pub mod downstream_slow;
 pub mod file_descriptor_limit;
@@ -102,6 +103,7 @@ pub const ALL: &[&Rule] = &[
     &backup_or_bulk_load::RULE,
     &toast_rewrite::RULE,
     &autovacuum_pressure::RULE,
+    &disk_full::RULE,
     &throughput_ceiling::RULE,
     &iops_ceiling::RULE,
     &burst_exhausted::RULE,
