@@ -17,6 +17,7 @@ use std::fs;
 use std::io::{Read, Write as _};
 use std::path::{Path, PathBuf};
 
+use holdup_import::clocks::Segments;
 use holdup_import::traces::Columns;
 use holdup_import::{Imported, Kind, LARGEST_BYTES, Options, Source, import};
 use holdup_protocol::packets::Protocol;
@@ -225,6 +226,8 @@ struct Report {
     next: Vec<String>,
     /// What could not be read to its end, although the rest was recorded.
     failed: Option<String>,
+    /// The segments of a capture, which align its clock with that of another.
+    segments: Option<Segments>,
 }
 
 /// Reads files of one kind into a recording.

@@ -68,7 +68,7 @@ pub(super) fn import(given: ImportRequest<'_>) -> Result<Report, Failure> {
     let dir = dir.map_or_else(|| default_dir(name), Path::to_owned);
     record(batch, &names.join(", "), &summary, &dir)?;
     let next = vec![format!("wrote {}/events.parquet and settings.parquet; next: holdup diagnose {0}", dir.display())];
-    Ok(Report { text: summary.text(&dir), json: summary.json(&dir), next, failed: None })
+    Ok(Report { text: summary.text(&dir), json: summary.json(&dir), next, failed: None, segments: None })
 }
 
 fn read(file: InputFile) -> Result<Document, Failure> {

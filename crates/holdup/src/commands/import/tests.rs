@@ -83,6 +83,45 @@ fn a_clock_that_is_off_is_moved_by_what_both_saw() {
     assert_eq!(starts.min(), Some(1_795_687_872));
 }
 
+/// Captured at both ends of a line between two network namespaces: tcpdump -s 128, one clock.
+const AT_CLIENT: &[u8] = include_bytes!("../../../tests/captures/client.pcap");
+const AT_SERVER: &[u8] = include_bytes!("../../../tests/captures/server.pcap");
+
+/// The capture by a clock that is `by_us` microseconds ahead.
+fn by_another_clock(capture: &[u8], by_us: u64) -> Vec<u8> {
+    let mut bytes = capture.to_vec();
+    let mut at = 24;
+    while at < bytes.len() {
+        let word = |place: usize| u32::from_le_bytes(bytes[place..place + 4].try_into().unwrap());
+        let (moved, length) = (u64::from(word(at)) * 1_000_000 + u64::from(word(at + 4)) + by_us, word(at + 8));
+        bytes[at..at + 4].copy_from_slice(&((moved / 1_000_000) as u32).to_le_bytes());
+        bytes[at + 4..at + 8].copy_from_slice(&((moved % 1_000_000) as u32).to_le_bytes());
+        at += 16 + length as usize;
+    }
+    bytes
+}
+
+#[test]
+fn captures_of_both_ends_have_one_clock() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("client.pcap"), AT_CLIENT).unwrap();
+    std::fs::write(dir.path().join("server.pcap"), by_another_clock(AT_SERVER, 2_500_000)).unwrap();
+    import(dir.path(), &["client.pcap", "server.pcap", "-o", "r"]).unwrap();
+    let recording = Recording::open(&dir.path().join("r")).unwrap();
+    let clock = recording.tables.events.rows.iter().find(|row| row.kind == "clock_offset").unwrap();
+    let number = |name: &str| clock.labels.get(name).and_then(|text| text.parse::<f64>().ok()).unwrap();
+    assert!((number("offset_seconds") + 2.5).abs() <= number("error_seconds") + 1e-6, "{clock:?}");
+    assert!(number("error_seconds") < 0.001 && clock.text.contains("segments of the same connections"), "{clock:?}");
+    // What both saw is at the same moments now.
+    let sent = |source: &str| {
+        let of_it = recording.tables.exchanges.rows.iter().filter(move |row| row.source == source);
+        of_it.map(|row| row.request_at).collect::<Vec<i64>>()
+    };
+    let (near, far) = (sent("pcap:client.pcap"), sent("pcap:server.pcap"));
+    assert!(near.len() >= 16 && near.len() == far.len(), "{} {}", near.len(), far.len());
+    assert!(near.iter().zip(&far).all(|(near, far)| (near - far).abs() < 1_000_000));
+}
+
 #[test]
 fn a_folder_of_several_kinds_and_a_recording() {
     let dir = tempfile::tempdir().unwrap();

@@ -71,7 +71,13 @@ pub(super) fn import(given: ImportRequest<'_>) -> Result<Report, Failure> {
     let all: Vec<String> = broken.into_iter().map(|(_, failure)| failure.to_string()).collect();
     let failed =
         (!all.is_empty()).then(|| format!("{}; the other files are kept in {}", all.join("; "), dir.display()));
-    Ok(Report { text, json: answer, next: vec![format!("next: holdup diagnose {}", dir.display())], failed })
+    Ok(Report {
+        text,
+        json: answer,
+        next: vec![format!("next: holdup diagnose {}", dir.display())],
+        failed,
+        segments: None,
+    })
 }
 
 /// Reads a file; returns whether it holds an output that is known.
