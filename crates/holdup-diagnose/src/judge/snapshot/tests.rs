@@ -121,9 +121,11 @@ fn nothing_conspicuous_names_no_suspect() {
 #[test]
 fn a_full_disk_is_named_with_what_waits_for_it_and_left_open_alone() {
     let full = |free: &str| {
-        SyntheticRecording::new(3)
-            .setting("host", "mount[/var].size_bytes", "100000000000")
-            .setting("host", "mount[/var].free_bytes", free)
+        SyntheticRecording::new(3).setting("host", "mount[/var].size_bytes", "100000000000").setting(
+            "host",
+            "mount[/var].free_bytes",
+            free,
+        )
     };
     let named = sessions(full("0"), 6, "executing", "waiting for handler commit").diagnose();
     assert_eq!((named.verdict, named.findings[0].cause.as_str()), (Answer::Found, "disk_full"), "{}", named.headline);
