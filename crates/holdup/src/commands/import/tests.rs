@@ -66,6 +66,33 @@ fn files_of_several_kinds_are_one_recording() {
 }
 
 #[test]
+fn json_of_kubectl_within_a_paste_is_read_beside_its_outputs() {
+    let dir = tempfile::tempdir().unwrap();
+    let paste = format!(
+        "ann@ops:~$ kubectl get pods -n shop -o json\n{PODS}\nann@ops:~$ uptime\n 10:31:12 up 3 days,  2 users,  load average: 9.00, 2.00, 3.00\n"
+    );
+    std::fs::write(dir.path().join("paste.txt"), &paste).unwrap();
+    import(dir.path(), &["paste.txt", "--at=2026-11-26T10:31:12Z", "-o", "r"]).unwrap();
+    let recording = Recording::open(&dir.path().join("r")).unwrap();
+    let at = |metric: &str| {
+        recording.tables.samples.rows.iter().find(|row| row.metric == metric).map(|row| row.observed_at / 1_000_000_000)
+    };
+    // Pods say nothing of the time at which they were listed: the load average beside them does.
+    assert_eq!(
+        (at("container_restarts_total"), at("system_load_average_1m")),
+        (Some(1_795_689_072), Some(1_795_689_072))
+    );
+    let clock = recording.tables.events.rows.iter().find(|row| row.kind == "clock_offset").unwrap();
+    assert_eq!((clock.labels.get("part"), clock.labels.get("against")), (Some("paste.txt"), Some("paste.txt:2-5")));
+    // Only the prompt around it: the document alone.
+    let alone = paste.split("ann@ops:~$ uptime").next().unwrap();
+    std::fs::write(dir.path().join("alone.txt"), alone).unwrap();
+    import(dir.path(), &["alone.txt", "-o", "alone"]).unwrap();
+    let recording = Recording::open(&dir.path().join("alone")).unwrap();
+    assert!(recording.tables.samples.rows.iter().any(|row| row.metric == "container_restarts_total"));
+}
+
+#[test]
 fn a_clock_that_is_off_is_moved_by_what_both_saw() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("client.json"), spans(0, 100, 3)).unwrap();

@@ -85,7 +85,7 @@ fn read(mut file: InputFile, pasted: &mut Pasted, at: Option<i64>) -> Result<boo
     if file.is_listed && !is_one(&mut file)? {
         return Ok(false);
     }
-    let InputFile { name, shown, head, rest, modified_at, is_listed } = file;
+    let InputFile { name, shown, head, rest, modified_at, is_listed, .. } = file;
     let mut bytes = head;
     let limit = (LARGEST_BYTES + 1).saturating_sub(bytes.len()) as u64;
     rest.take(limit).read_to_end(&mut bytes).map_err(|e| Failure::Unusable(format!("{shown}: {e}")))?;
