@@ -1,5 +1,5 @@
 //! Clocks of two captures by the segments of the connections that both saw, e.g. on a client and on
-//! the server. A sequence number names a segment on its connection, so both stamps are of the same
+//! the server. A sequence number names a segment on its connection, so both captures stamp the same
 //! packet. It reaches the far side later than the near side left it, in both directions: the fastest
 //! packet of each direction bounds the offset. What both directions have in common cancels out, and
 //! half the sum of the shortest ways is the error.

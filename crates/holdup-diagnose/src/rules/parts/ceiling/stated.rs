@@ -20,7 +20,7 @@ use holdup_signals::{Gauge, Missing};
 const WAITS: [&str; 3] =
     [metrics::aws::DISK_QUEUE_DEPTH.name, metrics::aws::READ_LATENCY.name, metrics::aws::WRITE_LATENCY.name];
 
-/// The percentage as evidence, and what it is worth.
+/// The percentage as evidence, and its strength.
 pub(crate) fn statement(case: &Case<'_>, of: &Stated) -> (Evidence, Strength) {
     let slow = case.slow().window;
     let ratio = of.share.bound_ratio(slow).unwrap_or(0.0);
