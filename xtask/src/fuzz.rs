@@ -18,12 +18,14 @@ use crate::steps::{ask, command, run as run_command};
 
 /// Each a binary of `fuzz/`, with seeds of its name, and how many times [`SECONDS`] it is run: what users write, in languages
 /// of their own, has more ways to be odd than what servers say.
-pub const TARGETS: [(&str, u32); 19] = [
+pub const TARGETS: [(&str, u32); 21] = [
     ("access", 3),
     ("template", 3),
     ("scenario", 3),
     ("import", 3),
     ("pasted", 2),
+    ("cloud", 2),
+    ("together", 2),
     ("http1_response", 1),
     ("http2_session", 1),
     ("hpack", 1),

@@ -10,6 +10,8 @@
 //! - *A lock holder waits for something itself*: for its commit, for pages to be written, for rows
 //!   read without an index. Those behind the lock then wait for that. A holder that does nothing
 //!   follows from no other cause.
+//! - *A disk without room stops writes*: the commit that waits for it keeps its locks, its thread of
+//!   a pool and its connection.
 //! - *Long statements fill the thread pool*: each holds a thread longer, so statements queue for
 //!   one.
 //! - *A statement with another plan reads rows that it did not read before*, without the index that

@@ -1,6 +1,7 @@
 //! From rules' outcomes to one answer: ranked by explained milliseconds and linked, with a culprit
 //! only if the evidence suffices.
 
+mod at_limit;
 mod conspicuous;
 pub mod excerpt;
 mod sentences;
@@ -216,9 +217,7 @@ impl Outcomes {
         if !is_measured {
             findings = counted.as_ref().map_or_else(Vec::new, CounterJudgement::findings);
         }
-        // Too few samples for counters to have a usual value, or none left it: what stands out all along counts.
-        let is_instant = !is_measured && counted.as_ref().is_none_or(|counted| counted.episodes.is_empty());
-        let instant = is_instant.then(|| snapshot::judge(case)).flatten();
+        let instant = if is_measured { None } else { without_course(case, counted.as_ref()) };
         if let Some(instant) = &instant {
             findings.clone_from(&instant.findings);
             self.cleared.extend(instant.cleared.iter().cloned());
@@ -282,6 +281,7 @@ impl Outcomes {
         let minor = minor.filter(|f| f.confidence >= NAMED).map(|f| f.cause.clone());
         let culprit = culprit.filter(|_| verdict == Answer::Found).map(|f| f.cause.clone());
         let start = case.recording.manifest.started_at;
+        let (alone, at_limit) = (counted.as_ref(), instant.as_ref().and_then(|i| i.window));
         if verdict == Answer::Undecided && !is_fit {
             // What such measurements say of a cause, they say of the disturbance.
             findings.iter_mut().filter(|f| f.role == Role::Root).for_each(|f| f.role = Role::Contributor);
@@ -298,7 +298,7 @@ impl Outcomes {
             headline,
             started_at: clock::rfc3339(start),
             complaint: complaint.map(|c| c.text.clone() + &left_out(case)),
-            episode: complaint.map(|c| c.slow).or_else(|| counted.as_ref()?.alone(case)).map(|w| span(w, start)),
+            episode: complaint.map(|c| c.slow).or_else(|| alone?.alone(case)).or(at_limit).map(|w| span(w, start)),
             against: links::against(case),
             episodes: complaint.map_or_else(Vec::new, |c| links::episodes(case, c)),
             debt: links::debt(case),
@@ -307,7 +307,7 @@ impl Outcomes {
             cleared: self.cleared,
             not_judged: applicable::among(self.not_judged, case.recording),
             split,
-            snapshot: instant.map(|i| i.report),
+            snapshot: instant.and_then(|i| i.report),
             next: None,
             notes,
             host_load: host_load::explain(case),
@@ -322,6 +322,16 @@ impl Outcomes {
             read: None,
         }
     }
+}
+
+/// The answer without response times where counters name nothing: from a provider's percentages of its
+/// limits, or from what stands out all along, where there are too few samples for a usual value or
+/// none left it.
+fn without_course(case: &Case<'_>, counted: Option<&CounterJudgement>) -> Option<snapshot::Judgement> {
+    let is_named = counted.is_some_and(|counted| !counted.findings().is_empty());
+    let at_limit = if is_named { None } else { at_limit::judge(case) };
+    let is_usual = counted.is_none_or(|counted| counted.episodes.is_empty());
+    at_limit.or_else(|| snapshot::judge(case).filter(|_| is_usual))
 }
 
 /// The chance (0-1) that there is something to explain: where every objective was met, a mean that

@@ -205,6 +205,15 @@ pub const ALL: &[PasteNext] = &[
     ),
     anywhere(&["backup_or_bulk_load"], "pidstat -d 1 10", 10, "which process reads and writes"),
     PasteNext {
+        managed: Some("aws cloudwatch get-metric-data with FreeStorageSpace of the last day (holdup import --help)"),
+        ..anywhere(
+            &["disk_full"],
+            "df -P; df -i; dmesg -T | tail -20",
+            1,
+            "which file system has no bytes or no inodes left",
+        )
+    },
+    PasteNext {
         managed: Some(VOLUME),
         ..anywhere(
             &["disk_saturated", "throughput_ceiling", "iops_ceiling", "burst_exhausted"],

@@ -1,10 +1,14 @@
 //! How far the clocks of two sets of rows are apart, by what both saw: requests with one trace id,
-//! counters with the same values, or a device whose load rose and fell. Time stamps alone show
-//! nothing, because each is by its own clock. Pure: rows in, an offset with its error out.
+//! counters with the same values, a device whose load rose and fell, or segments of the same
+//! connections. Time stamps alone show nothing, because each is by its own clock. Pure: rows in, an offset with its error out.
+
+mod segments;
 
 use std::collections::BTreeMap;
 
 use holdup_recording::{Batch, Labels};
+
+pub use segments::{Segment, Segments, offset_by_segments};
 
 const SECOND_NS: i64 = 1_000_000_000;
 
@@ -28,6 +32,9 @@ const OVERLAP_S: i64 = 20;
 
 /// Longest stretch that is compared second by second.
 const COMPARED_S: i64 = 3_600;
+
+/// Most comparisons of seconds, over all devices and offsets.
+const COMPARISONS_MAX: usize = 50_000_000;
 
 /// Correlation (0-1) from which on two loads are the same one, and its lead over any other offset.
 const SAME: f64 = 0.9;
@@ -54,6 +61,8 @@ pub struct Offset {
 pub enum Shared {
     /// Requests with the same trace id.
     Traces,
+    /// Segments of the same connections.
+    Segments,
     /// Counters that had the same values.
     Counters,
     /// The load of the same devices.
@@ -65,6 +74,7 @@ impl Shared {
     pub fn words(self) -> &'static str {
         match self {
             Self::Traces => "shared trace ids",
+            Self::Segments => "segments of the same connections",
             Self::Counters => "equal readings of the same counters",
             Self::Loads => "loads of the same device",
         }
@@ -74,7 +84,7 @@ impl Shared {
 impl Offset {
     /// Whether the clocks differ by more than the error.
     pub fn is_known(&self) -> bool {
-        self.offset_ns.abs() > self.error_ns
+        self.offset_ns.saturating_abs() > self.error_ns
     }
 }
 
@@ -89,7 +99,10 @@ fn traces(batch: &Batch) -> BTreeMap<&str, (i64, i64)> {
         .requests
         .iter()
         .filter_map(|row| Some((row.trace_id.as_deref()?, row.sent_at.unwrap_or(row.intended_at), row.done_at)));
-    let spans = batch.spans.iter().map(|row| (row.trace_id.as_str(), row.started_at, row.started_at + row.duration_ns));
+    let spans = batch
+        .spans
+        .iter()
+        .map(|row| (row.trace_id.as_str(), row.started_at, row.started_at.saturating_add(row.duration_ns)));
     let mut all: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
     for (id, from, to) in requests.chain(spans).filter(|(id, ..)| !id.is_empty()) {
         let one = all.entry(id).or_insert((from, to));
@@ -104,7 +117,7 @@ fn by_traces(known: &Batch, other: &Batch) -> Option<Offset> {
     let mut bounds: Vec<(i64, i64)> = Vec::new();
     for (id, (from, to)) in &other {
         let Some((known_from, known_to)) = known.get(id) else { continue };
-        let (a, b) = (known_from - from, known_to - to);
+        let (a, b) = (known_from.saturating_sub(*from), known_to.saturating_sub(*to));
         bounds.push((a.min(b), a.max(b)));
     }
     if bounds.len() < TRACES_MIN {
@@ -112,12 +125,17 @@ fn by_traces(known: &Batch, other: &Batch) -> Option<Offset> {
     }
     let low = bounds.iter().map(|(low, _)| *low).max()?;
     let high = bounds.iter().map(|(_, high)| *high).min()?;
+    let half = |low: i64, high: i64| high.saturating_sub(low) / 2;
     let (offset_ns, error_ns) = match low <= high {
-        true => (low + (high - low) / 2, (high - low) / 2),
+        true => (low.saturating_add(half(low, high)), half(low, high)),
         // The clocks drift, or some id was used twice: the middle, and how far they spread.
         false => {
-            let middle = median(bounds.iter().map(|(low, high)| low + (high - low) / 2).collect())?;
-            (middle, median(bounds.iter().map(|(low, high)| (low.max(&(2 * middle - high)) - middle).abs()).collect())?)
+            let middle = median(bounds.iter().map(|(low, high)| low.saturating_add(half(*low, *high))).collect())?;
+            let off = |(low, high): &(i64, i64)| {
+                let most = low.saturating_sub(middle).max(middle.saturating_sub(*high));
+                most.saturating_abs()
+            };
+            (middle, median(bounds.iter().map(off).collect())?)
         }
     };
     Some(Offset { offset_ns, error_ns, by: Shared::Traces, count: bounds.len() })
@@ -168,18 +186,19 @@ fn by_counters(known: &Batch, other: &Batch) -> Option<Offset> {
         for (at, value) in points {
             let Some(pair) = ours.windows(2).find(|pair| pair[0].1 < *value && *value <= pair[1].1) else { continue };
             let part = (value - pair[0].1) / (pair[1].1 - pair[0].1);
-            let gap = pair[1].0 - pair[0].0;
-            let passed = pair[0].0 + (part * gap as f64) as i64;
-            readings.push((passed - at, gap / 2));
+            let gap = pair[1].0.saturating_sub(pair[0].0);
+            let passed = pair[0].0.saturating_add((part * gap as f64) as i64);
+            readings.push((passed.saturating_sub(*at), gap / 2));
         }
     }
     let middle = median(readings.iter().map(|(offset, _)| *offset).collect())?;
-    readings.retain(|(offset, _)| (offset - middle).abs() <= AGREE_NS);
+    readings.retain(|(offset, _)| offset.saturating_sub(middle).saturating_abs() <= AGREE_NS);
     if readings.len() < READINGS_MIN {
         return None;
     }
     let offset_ns = median(readings.iter().map(|(offset, _)| *offset).collect())?;
-    let spread = median(readings.iter().map(|(offset, _)| (offset - offset_ns).abs()).collect())?;
+    let spread =
+        median(readings.iter().map(|(offset, _)| offset.saturating_sub(offset_ns).saturating_abs()).collect())?;
     let error_ns = readings.iter().map(|(_, error)| *error).min()?.max(spread);
     Some(Offset { offset_ns, error_ns, by: Shared::Counters, count: readings.len() })
 }
@@ -207,7 +226,7 @@ impl Load {
                 per_second[usize::try_from(second).ok()?] = rate;
             }
         }
-        let step_ns = median(points.windows(2).map(|pair| pair[1].0 - pair[0].0).collect())?;
+        let step_ns = median(points.windows(2).map(|pair| pair[1].0.saturating_sub(pair[0].0)).collect())?;
         Some(Self { from_s: first, per_second, step_ns })
     }
 
@@ -245,6 +264,9 @@ fn by_loads(known: &Batch, other: &Batch) -> Option<Offset> {
         .collect();
     let first = pairs.first()?;
     let reach = (first.0.per_second.len() + first.1.per_second.len()) as i64;
+    // Long stretches of many devices would take minutes: a few devices show as much.
+    let each = first.0.per_second.len() * first.1.per_second.len();
+    let pairs = pairs.get(..(COMPARISONS_MAX / each.max(1)).max(1)).unwrap_or(&pairs);
     let middle = first.0.from_s - first.1.from_s;
     // The sum over the devices, of those that show anything at this offset.
     let mut all: Vec<(i64, f64)> = Vec::new();

@@ -6,7 +6,7 @@
 mod azure;
 mod google;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
@@ -58,7 +58,7 @@ struct Point {
 struct Found {
     file: String,
     series: BTreeMap<(String, BTreeMap<String, String>), Vec<Point>>,
-    settings: BTreeMap<String, f64>,
+    settings: BTreeMap<String, String>,
     unknown: Vec<String>,
     source: &'static str,
 }
@@ -73,10 +73,14 @@ impl Found {
     fn put(&mut self, metric: &str, instance: &str, points: Vec<Point>) {
         let labels = BTreeMap::from([("db_instance".to_owned(), instance.to_owned())]);
         let known = self.series.entry((metric.to_owned(), labels)).or_default();
+        let mut places: HashMap<i64, usize> = (0..).zip(known.iter()).map(|(place, one)| (one.to, place)).collect();
         for point in points.into_iter().filter(|point| point.value.is_finite()) {
-            match known.iter_mut().find(|one| one.to == point.to) {
+            match places.get(&point.to).and_then(|place| known.get_mut(*place)) {
                 Some(one) => one.value += point.value,
-                None => known.push(point),
+                None => {
+                    places.insert(point.to, known.len());
+                    known.push(point);
+                }
             }
         }
     }
@@ -95,8 +99,9 @@ impl Found {
 
     /// What is left of `all` beside `used`, at the same moments.
     fn put_rest(&mut self, metric: &str, instance: &str, all: &[Point], used: &[Point]) {
+        let by_end: HashMap<i64, &Point> = all.iter().map(|point| (point.to, point)).collect();
         let rest = used.iter().filter_map(|used| {
-            let all = all.iter().find(|all| all.to == used.to).or_else(|| all.last())?;
+            let all = by_end.get(&used.to).copied().or_else(|| all.last())?;
             Some(Point { value: (all.value - used.value).max(0.0), ..*used })
         });
         let rest = rest.collect();
@@ -107,19 +112,17 @@ impl Found {
         let Self { file, series, settings, unknown, source } = self;
         let one = |((metric, labels), mut points): ((String, BTreeMap<String, String>), Vec<Point>)| {
             points.sort_by_key(|point| point.to);
-            let mut steps: Vec<i64> = points.windows(2).map(|pair| pair[1].to - pair[0].to).collect();
+            let mut steps: Vec<i64> = points.windows(2).map(|pair| pair[1].to.saturating_sub(pair[0].to)).collect();
             steps.sort_unstable();
             let usual = steps.get(steps.len() / 2).copied().unwrap_or(0);
-            let own = points.iter().map(|point| point.to - point.from).max().unwrap_or(0);
+            let own = points.iter().map(|point| point.to.saturating_sub(point.from)).max().unwrap_or(0);
             let period_ns = if own > 0 { own } else { usual };
-            let points = points.into_iter().map(|point| (point.to - period_ns / 2, point.value)).collect();
+            let middle = |point: Point| (point.to.saturating_sub(period_ns / 2), point.value);
+            // Values of several series may add up to more than a number holds.
+            let points = points.into_iter().filter(|point| point.value.is_finite()).map(middle).collect();
             Series { source: format!("{source}:{file}"), metric, labels, period_ns, points }
         };
-        let settings = settings.into_iter().map(|(name, value)| Setting {
-            source: SETTINGS.to_owned(),
-            name,
-            value: value.to_string(),
-        });
+        let settings = settings.into_iter().map(|(name, value)| Setting { source: SETTINGS.to_owned(), name, value });
         let mut notes = Vec::new();
         if !unknown.is_empty() {
             let shown: Vec<&str> = unknown.iter().take(NAMED_MAX).map(String::as_str).collect();
@@ -131,7 +134,8 @@ impl Found {
             ));
         }
         Figures {
-            series: series.into_iter().map(one).collect(),
+            // A rate needs an interval with a length: without one a series has no points.
+            series: series.into_iter().map(one).filter(|series| !series.points.is_empty()).collect(),
             settings: settings.collect(),
             notes,
             is_partial: false,

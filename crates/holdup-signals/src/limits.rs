@@ -30,6 +30,12 @@ const DESCRIBED: [(&str, &str, Unit); 4] = [
     ("instance.ebs_burst_iops", "burst", Unit::Operations),
 ];
 
+/// The source of limits that a description of the volume gives.
+const DESCRIBED_SO: &str = "as it was described";
+
+/// The source of limits that follow from a rate beside its percentage.
+pub const BY_PERCENTAGES: &str = "by the rate beside its percentage";
+
 /// Whose limit it is. Both hold at once, so the smaller one counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -130,15 +136,26 @@ fn of_any_volume(kind: &str, size: Option<f64>, iops: Option<f64>, throughput: O
     let given = told.into_iter().filter_map(|(unit, limit)| {
         let is_there = found.iter().any(|d| d.unit == unit && Some(d.limit) == limit);
         let of = format!("provisioned rate of the {kind} volume");
-        let described = |limit| Documented { of, place: Place::Volume, unit, limit, source: "as it was described" };
+        let described = |limit| Documented { of, place: Place::Volume, unit, limit, source: DESCRIBED_SO };
         limit.filter(|_| !is_there).map(described)
     });
     given.chain(found.iter().cloned()).collect()
 }
 
+/// The limits of a volume whose type is unknown: what was provisioned, or what percentages give.
+fn of_nameless_volume(iops: Option<f64>, throughput: Option<f64>, from: Option<&str>) -> Vec<Documented> {
+    let source = if from == Some("percentages") { BY_PERCENTAGES } else { DESCRIBED_SO };
+    let given = [(Unit::Operations, iops), (Unit::Bytes, throughput)].into_iter();
+    let limit = |(unit, limit): (Unit, Option<f64>)| {
+        let of = "provisioned rate of the volume".to_owned();
+        Some(Documented { of, place: Place::Volume, unit, limit: limit?, source })
+    };
+    given.filter_map(limit).collect()
+}
+
 /// Whether there are figures for a volume of type `kind`.
 pub fn knows_volume(kind: &str) -> bool {
-    !of_any_volume(kind, Some(100.0 * GIB), Some(3_000.0), None).iter().all(|d| d.source == "as it was described")
+    !of_any_volume(kind, Some(100.0 * GIB), Some(3_000.0), None).iter().all(|d| d.source == DESCRIBED_SO)
 }
 
 /// Where settings of the instance and the volume come from: the user of holdup, and an import from
@@ -167,19 +184,17 @@ impl View<'_> {
         if limits.is_empty() {
             limits = class.map(of_instance).unwrap_or_default();
         }
-        limits.extend(kind.map_or_else(Vec::new, |kind| {
-            of_any_volume(
-                kind,
-                number("volume.size_bytes"),
-                number("volume.iops"),
-                number("volume.throughput_bytes_per_second"),
-            )
-        }));
+        let (iops, throughput) = (number("volume.iops"), number("volume.throughput_bytes_per_second"));
+        limits.extend(match kind {
+            Some(kind) => of_any_volume(kind, number("volume.size_bytes"), iops, throughput),
+            None => of_nameless_volume(iops, throughput, text("volume.limits_from")),
+        });
         let is_from_user = ["instance.class", "volume.type"].iter().any(|name| of("told", name).is_some());
         let created = text("instance.created");
         let earlier = class.filter(|_| created.is_none_or(amazon::is_before_the_raise));
         let earlier = earlier.map_or_else(Vec::new, amazon::of_earlier_instance);
-        let what = class.or(kind).map(str::to_owned);
+        let nameless = (!limits.is_empty()).then_some("the volume");
+        let what = class.or(kind).or(nameless).map(str::to_owned);
         KnownLimits { what, is_from_user, class: class.map(str::to_owned), limits, earlier }
     }
 }
@@ -262,6 +277,14 @@ mod tests {
             SyntheticRecording::new(3).setting("told", "volume.type", "pd-ssd").setting("told", "volume.iops", "9000");
         let known = provisioned.seen(|view| view.known_limits());
         assert_eq!(known.matching(Unit::Operations, 8_900.0).unwrap().source, "as it was described");
+        // Without a type, what was provisioned is still the limit.
+        let nameless =
+            SyntheticRecording::new(3).setting("aws", "volume.iops", "9000").seen(|view| view.known_limits());
+        let limit = nameless.matching(Unit::Operations, 8_900.0).unwrap();
+        assert_eq!(
+            (limit.of.as_str(), nameless.what.as_deref()),
+            ("provisioned rate of the volume", Some("the volume"))
+        );
         assert!(knows_volume("gp3") && knows_volume("pd-balanced") && knows_volume("P10") && !knows_volume("floppy"));
     }
 }

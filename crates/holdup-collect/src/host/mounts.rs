@@ -85,9 +85,14 @@ pub(crate) fn read(proc: &Proc, who: &str) -> Vec<(String, String)> {
         if !is_safe(mount, &all) {
             continue;
         }
-        if let Some((size, free)) = root.as_ref().and_then(|root| sizes(root, &mount.path)) {
-            put("size_bytes", size.to_string());
-            put("free_bytes", free.to_string());
+        if let Some(sizes) = root.as_ref().and_then(|root| sizes(root, &mount.path)) {
+            put("size_bytes", sizes.size_bytes.to_string());
+            put("free_bytes", sizes.free_bytes.to_string());
+            // Some file systems make inodes as they need them, and count none.
+            if sizes.inodes > 0 {
+                put("inodes", sizes.inodes.to_string());
+                put("free_inodes", sizes.free_inodes.to_string());
+            }
         }
     }
     found
@@ -165,9 +170,17 @@ fn process_root(proc: &Proc, who: &str, all: &[Mount]) -> Option<PathBuf> {
     Some(if is_ours { PathBuf::from("/") } else { proc.path(Tree::Proc, &format!("{who}/root")) })
 }
 
-/// Size of the file system at `path` below `root`, and the bytes that an ordinary user could still
-/// fill.
-fn sizes(root: &Path, path: &str) -> Option<(u64, u64)> {
+/// The room on a file system.
+struct Sizes {
+    size_bytes: u64,
+    /// Bytes that an ordinary user could still fill.
+    free_bytes: u64,
+    inodes: u64,
+    free_inodes: u64,
+}
+
+/// The room on the file system at `path` below `root`.
+fn sizes(root: &Path, path: &str) -> Option<Sizes> {
     let path = root.join(path.trim_start_matches('/'));
     let path = CString::new(path.as_os_str().as_bytes()).ok()?;
     // SAFETY: an all-zero statvfs is valid; the call fills it in.
@@ -175,7 +188,11 @@ fn sizes(root: &Path, path: &str) -> Option<(u64, u64)> {
     // SAFETY: `path` is NUL-terminated, and `stat` is ours to write to.
     let result = unsafe { libc::statvfs(path.as_ptr(), &raw mut stat) };
     let bytes = |blocks: u64| blocks.checked_mul(stat.f_frsize);
-    (result == 0).then(|| Some((bytes(stat.f_blocks)?, bytes(stat.f_bavail)?))).flatten()
+    if result != 0 {
+        return None;
+    }
+    let (size_bytes, free_bytes) = (bytes(stat.f_blocks)?, bytes(stat.f_bavail)?);
+    Some(Sizes { size_bytes, free_bytes, inodes: stat.f_files, free_inodes: stat.f_favail })
 }
 
 #[cfg(test)]

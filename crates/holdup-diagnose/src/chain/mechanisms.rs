@@ -58,7 +58,10 @@ pub(super) const SIZES: &[&str] = &["working_set_exceeds_memory"];
 /// Causes within the time of a single statement: a holder of a lock or of a pool's thread is held
 /// up by them too.
 pub(super) const WITHIN_STATEMENTS: &[&str] =
-    &["plan_changed", "missing_index", "commit_log_bound", "flush_storm", BULK];
+    &["plan_changed", "missing_index", "commit_log_bound", "flush_storm", BULK, FULL];
+
+/// A disk without room: writes wait for it.
+pub(super) const FULL: &str = "disk_full";
 
 /// Temporary tables and files.
 pub(super) const TEMPORARY: &str = "on_disk_temporary_tables";
@@ -107,6 +110,7 @@ pub(super) const LONG_STATEMENTS: &[&str] = &[
     "memory_pressure",
     "table_cache_small",
     BULK,
+    FULL,
     "too_many_indexes",
 ];
 
@@ -224,7 +228,7 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
     // A flush waits behind all other work of the disk, including pages that have to be written.
     Mechanism {
         consequence: "commit_log_bound",
-        causes: &[&["disk_saturated", "iops_ceiling", "throughput_ceiling"], &["flush_storm"]],
+        causes: &[&[FULL], &["disk_saturated", "iops_ceiling", "throughput_ceiling"], &["flush_storm"]],
         magnitude: its_own,
         is_added: false,
     },

@@ -12,6 +12,7 @@ mod suspects;
 mod tests;
 
 use holdup_recording::words::round;
+use holdup_signals::Window;
 use holdup_signals::evidence::{Evidence, Fix};
 
 use self::facts::Facts;
@@ -53,7 +54,10 @@ pub(super) struct Judgement {
     pub findings: Vec<Finding>,
     pub cleared: Vec<Cleared>,
     pub split: Option<SplitReport>,
-    pub report: SnapshotReport,
+    /// Absent if the verdict covers a longer time.
+    pub report: Option<SnapshotReport>,
+    /// That longer time.
+    pub window: Option<Window>,
 }
 
 /// Judges an instant; none if nothing stands out in it, or if it is a longer time.
@@ -92,10 +96,11 @@ pub(super) fn judge(case: &Case<'_>) -> Option<Judgement> {
     Some(Judgement {
         verdict: if is_named { Answer::Found } else { Answer::Undecided },
         headline: headline.trim().to_owned(),
-        findings: found.into_iter().enumerate().map(|(i, suspect)| finding(i, suspect, is_named)).collect(),
+        findings: found.into_iter().enumerate().map(|(i, suspect)| finding(i, suspect, is_named, &facts)).collect(),
         cleared,
         split,
-        report: SnapshotReport { settles, open, paste_next },
+        report: Some(SnapshotReport { settles, open, paste_next }),
+        window: None,
     })
 }
 
@@ -114,6 +119,7 @@ fn settles(case: &Case<'_>, facts: &Facts<'_>, said: Vec<String>, innocent: Vec<
     if let Some(disk) = facts.disk.as_ref().filter(|_| is_disk_full(facts)) {
         all.push(format!("The disk is full: {}", what_it_does(disk)));
     }
+    all.extend(facts.full.iter().map(|full| rules::capital(&full.evidence.text)));
     let asleep = facts.asleep.as_ref().filter(|asleep| asleep.mean >= 1.0);
     let load = facts.load.as_ref().zip(facts.cpus).filter(|(load, cpus)| load.max > *cpus);
     if load.is_some() || asleep.is_some() {
@@ -147,10 +153,13 @@ fn open(found: &[Suspect], is_named: bool, seconds: f64) -> String {
 }
 
 /// A suspect as a finding; its remedy only if it is named, because a change on a guess costs time.
-fn finding(i: usize, suspect: Suspect, is_named: bool) -> Finding {
+fn finding(i: usize, suspect: Suspect, is_named: bool, facts: &Facts<'_>) -> Finding {
     let doc = rules::by_cause(suspect.cause).map(|rule| &rule.doc);
-    let fix = doc.filter(|_| is_named && i == 0);
-    let fix = fix.map(|doc| Fix { text: doc.fix.to_owned(), command: None, keep: None, risk: None });
+    let fix = |doc: &rules::Doc| match suspect.cause == rules::disk_full::RULE.cause {
+        true => rules::disk_full::fixes(&facts.view, &facts.full),
+        false => vec![Fix { text: doc.fix.to_owned(), command: None, keep: None, risk: None }],
+    };
+    let fixes = doc.filter(|_| is_named && i == 0).map_or_else(Vec::new, fix);
     Finding {
         cause: suspect.cause.to_owned(),
         title: title(suspect.cause).to_owned(),
@@ -161,7 +170,7 @@ fn finding(i: usize, suspect: Suspect, is_named: bool) -> Finding {
         explains_ms: 0.0,
         explains_ratio: 0.0,
         evidence: suspect.evidence,
-        fixes: fix.into_iter().collect(),
+        fixes,
         prove: doc.map_or_else(String::new, |doc| doc.prove.to_owned()),
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod demand;
 pub mod level;
+pub mod stated;
 
 use holdup_signals::client::{mean_over, service_ms};
 use holdup_signals::disk_waits::DiskWaits;

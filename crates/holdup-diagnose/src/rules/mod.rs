@@ -17,6 +17,7 @@ pub(crate) mod connection_per_request;
 pub(crate) mod connection_pool_exhausted;
 pub(crate) mod cpu_saturated;
 pub(crate) mod cpu_throttled;
+pub(crate) mod disk_full;
 pub(crate) mod disk_saturated;
 pub(crate) mod downstream_slow;
 pub(crate) mod file_descriptor_limit;
@@ -102,6 +103,7 @@ pub const ALL: &[&Rule] = &[
     &backup_or_bulk_load::RULE,
     &toast_rewrite::RULE,
     &autovacuum_pressure::RULE,
+    &disk_full::RULE,
     &throughput_ceiling::RULE,
     &iops_ceiling::RULE,
     &burst_exhausted::RULE,

@@ -36,12 +36,12 @@ const KNOWN: [(&str, &str, Take); 36] = [
     ("replication_lag", "aws_replica_lag_seconds", Take::Plain),
     ("cpu_credits_remaining", "aws_cpu_credit_balance", Take::Plain),
     ("memory_percent", "aws_memory_utilization_ratio", Take::Percent),
-    ("storage_percent", "aws_storage_utilization_ratio", Take::Percent),
-    ("io_consumption_percent", "aws_disk_iops_consumed_ratio", Take::Percent),
-    ("disk_iops_consumed_percentage", "aws_disk_iops_consumed_ratio", Take::Percent),
-    ("disk_bandwidth_consumed_percentage", "aws_disk_throughput_consumed_ratio", Take::Percent),
-    ("physical_data_read_percent", "aws_data_io_consumed_ratio", Take::Percent),
-    ("log_write_percent", "aws_log_write_consumed_ratio", Take::Percent),
+    ("storage_percent", aws::STORAGE_UTILIZATION_RATIO.name, Take::Percent),
+    ("io_consumption_percent", aws::DISK_IO_CONSUMED_RATIO.name, Take::Percent),
+    ("disk_iops_consumed_percentage", aws::DISK_IOPS_CONSUMED_RATIO.name, Take::Percent),
+    ("disk_bandwidth_consumed_percentage", aws::DISK_THROUGHPUT_CONSUMED_RATIO.name, Take::Percent),
+    ("physical_data_read_percent", aws::DATA_IO_CONSUMED_RATIO.name, Take::Percent),
+    ("log_write_percent", aws::LOG_WRITE_CONSUMED_RATIO.name, Take::Percent),
     ("dtu_consumption_percent", "aws_dtu_consumed_ratio", Take::Percent),
     ("workers_percent", "aws_workers_consumed_ratio", Take::Percent),
     ("sessions_percent", "aws_sessions_consumed_ratio", Take::Percent),
@@ -50,8 +50,8 @@ const KNOWN: [(&str, &str, Take); 36] = [
     ("Data Disk Read Operations/Sec", aws::READ_IOPS.name, Take::Plain),
     ("Data Disk Write Operations/Sec", aws::WRITE_IOPS.name, Take::Plain),
     ("Data Disk Queue Depth", aws::DISK_QUEUE_DEPTH.name, Take::Plain),
-    ("Data Disk IOPS Consumed Percentage", "aws_disk_iops_consumed_ratio", Take::Percent),
-    ("Data Disk Bandwidth Consumed Percentage", "aws_disk_throughput_consumed_ratio", Take::Percent),
+    ("Data Disk IOPS Consumed Percentage", aws::DISK_IOPS_CONSUMED_RATIO.name, Take::Percent),
+    ("Data Disk Bandwidth Consumed Percentage", aws::DISK_THROUGHPUT_CONSUMED_RATIO.name, Take::Percent),
     ("Composite Disk Read Bytes/sec", aws::READ_THROUGHPUT_BYTES_PER_SECOND.name, Take::Plain),
     ("Composite Disk Write Bytes/sec", aws::WRITE_THROUGHPUT_BYTES_PER_SECOND.name, Take::Plain),
     ("Available Memory Bytes", aws::FREEABLE_MEMORY_BYTES.name, Take::Plain),
@@ -59,6 +59,10 @@ const KNOWN: [(&str, &str, Take); 36] = [
 
 /// A share of a limit below this (0-1) is rounded too much to tell the limit.
 const TELLING: f64 = 0.2;
+
+/// The setting that says where the volume's limits come from.
+const LIMITS_FROM: &str = "volume.limits_from";
+const PERCENTAGES: &str = "percentages";
 
 pub(super) fn is_one(head: &str) -> bool {
     head.contains("\"timeseries\"") && head.contains("\"localizedValue\"")
@@ -90,7 +94,7 @@ pub(super) fn read(document: &Value, found: &mut Found) {
     }
     for (instance, _, limit) in all_used.iter().filter(|(_, what, _)| *what == "limit") {
         if let Some(last) = limit.iter().max_by_key(|point| point.to) {
-            found.settings.insert("volume.size_bytes".to_owned(), last.value);
+            found.settings.insert("volume.size_bytes".to_owned(), last.value.to_string());
         }
         if let Some((.., used)) = all_used.iter().find(|(of, what, _)| of == instance && *what == "used") {
             found.put_rest(aws::FREE_STORAGE_SPACE_BYTES.name, instance, limit, used);
@@ -105,9 +109,9 @@ fn limits(found: &mut Found) {
         found.series.keys().filter_map(|(_, labels)| labels.get("db_instance").cloned()).collect();
     for instance in instances {
         for (share, reads, writes, setting) in [
-            ("aws_disk_iops_consumed_ratio", aws::READ_IOPS.name, aws::WRITE_IOPS.name, "volume.iops"),
+            (aws::DISK_IOPS_CONSUMED_RATIO.name, aws::READ_IOPS.name, aws::WRITE_IOPS.name, "volume.iops"),
             (
-                "aws_disk_throughput_consumed_ratio",
+                aws::DISK_THROUGHPUT_CONSUMED_RATIO.name,
                 aws::READ_THROUGHPUT_BYTES_PER_SECOND.name,
                 aws::WRITE_THROUGHPUT_BYTES_PER_SECOND.name,
                 "volume.throughput_bytes_per_second",
@@ -119,10 +123,11 @@ fn limits(found: &mut Found) {
             let limit = found.points(share, &instance).and_then(|shares| {
                 let top = shares.iter().max_by(|a, b| a.value.total_cmp(&b.value))?;
                 let sum = at(reads, top.to)? + at(writes, top.to)?;
-                (top.value >= TELLING).then_some(sum / top.value)
+                (top.value >= TELLING).then_some(sum / top.value).filter(|limit| limit.is_finite())
             });
             if let Some(limit) = limit {
-                found.settings.insert(setting.to_owned(), limit.round());
+                found.settings.insert(setting.to_owned(), limit.round().to_string());
+                found.settings.insert(LIMITS_FROM.to_owned(), PERCENTAGES.to_owned());
             }
         }
     }

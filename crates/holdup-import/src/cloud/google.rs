@@ -20,7 +20,7 @@ enum Take {
 }
 
 /// Google's name behind the prefix, our name, and how to take it.
-const KNOWN: [(&str, &str, Take); 12] = [
+const KNOWN: [(&str, &str, Take); 13] = [
     ("cpu/utilization", aws::CPU_UTILIZATION_RATIO.name, Take::Plain),
     ("disk/read_ops_count", aws::READ_IOPS.name, Take::PerSecond),
     ("disk/write_ops_count", aws::WRITE_IOPS.name, Take::PerSecond),
@@ -30,6 +30,7 @@ const KNOWN: [(&str, &str, Take); 12] = [
     ("postgresql/num_backends", aws::DATABASE_CONNECTIONS.name, Take::Plain),
     ("network/received_bytes_count", aws::NETWORK_RECEIVE_THROUGHPUT_BYTES_PER_SECOND.name, Take::PerSecond),
     ("network/sent_bytes_count", aws::NETWORK_TRANSMIT_THROUGHPUT_BYTES_PER_SECOND.name, Take::PerSecond),
+    ("disk/utilization", aws::STORAGE_UTILIZATION_RATIO.name, Take::Plain),
     ("swap/bytes_used", aws::SWAP_USAGE_BYTES.name, Take::Plain),
     ("replication/replica_lag", "aws_replica_lag_seconds", Take::Plain),
     ("mysql/replication/seconds_behind_master", "aws_replica_lag_seconds", Take::Plain),
@@ -65,12 +66,13 @@ pub(super) fn read(document: &Value, found: &mut Found) {
         {
             // Throughput is provisioned in MiB/s.
             let factor = if name.ends_with("throughput") { 1_048_576.0 } else { 1.0 };
-            found.settings.insert((*setting).to_owned(), last.value * factor);
+            let value = (last.value * factor).min(f64::MAX);
+            found.settings.insert((*setting).to_owned(), value.to_string());
         }
         match KNOWN.iter().find(|(theirs, ..)| *theirs == name) {
             Some((_, ours, take)) => {
                 let rate = |point: Point| {
-                    let seconds = (point.to - point.from) as f64 / 1e9;
+                    let seconds = point.to.saturating_sub(point.from) as f64 / 1e9;
                     (seconds > 0.0).then(|| Point { value: point.value / seconds, ..point })
                 };
                 let points: Vec<Point> = match take {
@@ -113,6 +115,6 @@ fn point(value: &Value) -> Option<Point> {
     let to = at("endTime")?;
     let number = value.get("value")?.as_object()?.values().next()?;
     // Whole numbers are texts.
-    let value = number.as_f64().or_else(|| number.as_str()?.parse().ok())?;
+    let value = number.as_f64().or_else(|| number.as_str()?.parse().ok()).filter(|value| value.is_finite())?;
     Some(Point { from: at("startTime").unwrap_or(to).min(to), to, value })
 }

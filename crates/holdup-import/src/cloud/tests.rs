@@ -91,6 +91,9 @@ fn what_is_no_figure_is_said() {
     let why = |text: &str| read(text.as_bytes(), "x.json").unwrap_err().to_string();
     assert!(why("{").contains("--output json"));
     assert!(why(r#"{"value": [], "localizedValue": 1, "timeseries": 1}"#).contains("no points"));
+    let no_length =
+        google("disk/read_ops_count", "DELTA", r#"{"int64Value": "6000"}"#).replace("10:00:00Z", "10:01:00Z");
+    assert!(why(&format!("[{no_length}]")).contains("no points"));
     let only = azure("backup_storage_used", r#""average": 1.0"#);
     assert!(why(&format!(r#"{{"value": [{only}]}}"#)).contains("backup_storage_used"));
 }

@@ -6,6 +6,7 @@
 mod clock;
 mod columns;
 mod context;
+mod documents;
 mod json;
 mod kinds;
 mod number;
@@ -14,6 +15,8 @@ mod paste;
 mod result_set;
 
 use holdup_recording::Batch;
+
+pub use documents::{Document, cut_documents, is_only_commands};
 
 use context::Context;
 use kinds::{KINDS, Kind};

@@ -78,6 +78,14 @@ pub(crate) enum NotSegment {
     Short,
 }
 
+/// Sender, receiver and first number of a segment that carries data or opens a connection; none for
+/// others, whose number repeats.
+pub fn numbered(packet: &Packet<'_>) -> Option<(SocketAddr, SocketAddr, u32)> {
+    let segment = segment(packet).ok()?;
+    let is_one = segment.syn || !segment.payload.is_empty() || segment.cut > 0;
+    is_one.then_some((segment.from, segment.to, segment.seq))
+}
+
 const VLAN_DEPTH_MAX: usize = 4;
 const TCP: u8 = 6;
 

@@ -22,5 +22,12 @@ metrics! {
     Gauge EBS_BYTE_BALANCE_RATIO: Ratio = "aws_ebs_byte_balance_ratio", "Credits left to the instance for bytes to volumes";
     Gauge EBS_IO_BALANCE_RATIO: Ratio = "aws_ebs_io_balance_ratio", "Credits left to the instance for requests to volumes";
 
+    Gauge DISK_IOPS_CONSUMED_RATIO: Ratio = "aws_disk_iops_consumed_ratio", "Share of the volume's limit on operations";
+    Gauge DISK_THROUGHPUT_CONSUMED_RATIO: Ratio = "aws_disk_throughput_consumed_ratio", "Share of the volume's limit on bytes";
+    Gauge DISK_IO_CONSUMED_RATIO: Ratio = "aws_disk_io_consumed_ratio", "Share of a limit on the volume's I/O, operations or bytes";
+    Gauge DATA_IO_CONSUMED_RATIO: Ratio = "aws_data_io_consumed_ratio", "Share of the limit on I/O to data files";
+    Gauge LOG_WRITE_CONSUMED_RATIO: Ratio = "aws_log_write_consumed_ratio", "Share of the limit on bytes written to the log";
+    Gauge STORAGE_UTILIZATION_RATIO: Ratio = "aws_storage_utilization_ratio", "Share of the volume's space in use";
+
     @family FIGURES: "the name's end says the unit; all are gauges" = "aws_", "CloudWatch's figures by their names in lower case; `aws_os_*` of enhanced monitoring, `aws_pi_*` of Performance Insights";
 }

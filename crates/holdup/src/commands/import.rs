@@ -6,6 +6,7 @@ mod capture_summary;
 mod folder;
 mod guard;
 mod kubernetes;
+mod mixed;
 mod pace;
 mod packets;
 mod sorted;
@@ -17,6 +18,7 @@ use std::fs;
 use std::io::{Read, Write as _};
 use std::path::{Path, PathBuf};
 
+use holdup_import::clocks::Segments;
 use holdup_import::traces::Columns;
 use holdup_import::{Imported, Kind, LARGEST_BYTES, Options, Source, import};
 use holdup_protocol::packets::Protocol;
@@ -189,7 +191,10 @@ pub fn run(mut args: Args) -> Result<(), Failure> {
     let (recordings, paths): (Vec<PathBuf>, Vec<PathBuf>) =
         args.files.iter().cloned().partition(|path| sorted::is_recording(path));
     let found = folder::with_folders(&paths)?;
-    let files = found.into_iter().map(InputFile::new).collect::<Result<Vec<InputFile>, Failure>>()?;
+    let mut files = Vec::new();
+    for file in found {
+        files.extend(mixed::parted(InputFile::new(file)?, args.at)?);
+    }
     let hints = sorted::Hints { columns: args.columns.as_ref(), log_format: args.log_format.as_deref() };
     let mut groups = sorted::by_kind(files, hints)?;
     if groups.is_empty() && recordings.is_empty() {
@@ -234,6 +239,8 @@ struct Report {
     next: Vec<String>,
     /// What could not be read to its end, although the rest was recorded.
     failed: Option<String>,
+    /// The segments of a capture, which align its clock with that of another.
+    segments: Option<Segments>,
 }
 
 /// Reads files of one kind into a recording.
@@ -278,6 +285,8 @@ struct InputFile {
     is_listed: bool,
     /// When it was changed last, nanoseconds since the epoch.
     modified_at: Option<i64>,
+    /// When the paste was made that it was cut out of.
+    pasted_at: Option<i64>,
 }
 
 /// Bytes that show the kind of a file: some lines of a log.
@@ -306,7 +315,7 @@ impl InputFile {
         let mut head = Vec::new();
         rest.by_ref().take(HEAD_BYTES).read_to_end(&mut head).map_err(unreadable)?;
         let modified_at = if is_stream { None } else { text::modified_at(path) };
-        Ok(Self { name, shown, head, rest, is_listed, modified_at })
+        Ok(Self { name, shown, head, rest, is_listed, modified_at, pasted_at: None })
     }
 }
 

@@ -43,6 +43,7 @@ targets! {
     access: "../../../../fuzz/fuzz_targets/access.rs",
     app_servers: "../../../../fuzz/fuzz_targets/app_servers.rs",
     capture: "../../../../fuzz/fuzz_targets/capture.rs",
+    cloud: "../../../../fuzz/fuzz_targets/cloud.rs",
     growing: "../../../../fuzz/fuzz_targets/growing.rs",
     hpack: "../../../../fuzz/fuzz_targets/hpack.rs",
     http1_response: "../../../../fuzz/fuzz_targets/http1_response.rs",
@@ -58,6 +59,7 @@ targets! {
     scenario: "../../../../fuzz/fuzz_targets/scenario.rs",
     statement: "../../../../fuzz/fuzz_targets/statement.rs",
     template: "../../../../fuzz/fuzz_targets/template.rs",
+    together: "../../../../fuzz/fuzz_targets/together.rs",
     wire: "../../../../fuzz/fuzz_targets/wire.rs",
 }
 

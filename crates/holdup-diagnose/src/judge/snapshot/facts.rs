@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use holdup_recording::words::percent;
 use holdup_recording::{Labels, metrics};
 use holdup_signals::evidence::Evidence;
+use holdup_signals::full_disk::FullDisk;
 use holdup_signals::threads::Asleep;
 use holdup_signals::{Disk, Gauge, View};
 
@@ -38,6 +39,8 @@ pub(super) struct Facts<'c> {
     pub swapped: Option<(f64, Evidence)>,
     /// Share (0-1) of the memory that is available.
     pub available: Option<(f64, Evidence)>,
+    /// File systems and volumes without room, the surest first.
+    pub full: Vec<FullDisk>,
     /// A full accept queue.
     pub accept_queue: Option<AcceptQueue>,
     /// Workers of autovacuum that run.
@@ -116,6 +119,7 @@ impl<'c> Facts<'c> {
             pool_queue: gauge(metrics::mysql::THREAD_POOL_QUEUE_LENGTH.name, &[]),
             swapped: swapped(&view),
             available: available(&view),
+            full: view.room().map_or_else(|_| Vec::new(), |room| room.full),
             accept_queue: accept_queue(&view),
             vacuums: gauge(metrics::postgresql::ACTIVITY_SESSIONS.name, &[("backend_type", "autovacuum worker")])
                 .filter(|vacuums| vacuums.max >= 1.0),

@@ -6,11 +6,13 @@ use holdup_recording::words::bytes;
 use holdup_signals::Disk;
 use holdup_signals::disk_waits::{Wait, wait_of};
 use holdup_signals::evidence::Evidence;
+use holdup_signals::full_disk::ShownBy;
 use holdup_signals::threads::Place;
 
 use super::facts::Facts;
 use super::signs::Signs;
 use crate::resources::disk::what_it_does;
+use crate::rules::disk_full;
 use crate::strength::{CERTAIN, FAIR, STRONG, Strength, WEAK};
 
 /// The most (0-1) that one instant can show: the same state may be usual here.
@@ -63,6 +65,7 @@ pub(super) fn suspects(facts: &Facts<'_>) -> Vec<Suspect> {
     by_disk(facts, &mut signs);
     by_sessions(facts, &mut signs);
     by_cpus_and_memory(facts, &mut signs);
+    by_room(facts, &mut signs);
     facts.pods.suspect(&mut signs);
     by_accept_queue(facts, &mut signs);
     let suspect = |(cause, signs): (&'static str, Vec<(Strength, Option<Evidence>)>)| {
@@ -239,6 +242,24 @@ fn hidden_queue(facts: &Facts<'_>, active: f64, signs: &mut Signs) {
         signs.add("thread_pool_queue", FAIR, sessions.evidence(is_idle, "few", text));
         let text = format!("{idle:.0} of the app's connections had no statement: it may wait for something else");
         signs.add("connection_pool_exhausted", WEAK, sessions.evidence(is_idle, "few", text));
+    }
+}
+
+/// Disks without room, and sessions that stand at the end of a write meanwhile.
+fn by_room(facts: &Facts<'_>, signs: &mut Signs) {
+    let cause = disk_full::RULE.cause;
+    for full in &facts.full {
+        // A full file system alone may hold nothing that is written.
+        let is_write = matches!(full.shown_by, ShownBy::Write | ShownBy::Cloud);
+        let strength = if is_write { disk_full::strength(full.shown_by) } else { FAIR };
+        signs.add(cause, strength, Some(full.evidence.clone()));
+    }
+    let Some(sessions) = facts.sessions.as_ref().filter(|_| !facts.full.is_empty()) else { return };
+    let writes = |of: &str, state: &str| of == "executing" && disk_full::is_write(state);
+    let count = sessions.count(writes);
+    if count >= 2.0 {
+        let text = format!("{count:.0} of {:.0} active sessions stood at the end of a write", sessions.active());
+        signs.add(cause, STRONG, sessions.evidence(writes, "few", text));
     }
 }
 

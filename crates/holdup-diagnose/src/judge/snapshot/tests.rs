@@ -214,3 +214,25 @@ fn a_longer_stretch_is_judged_as_a_whole_up_to_two_minutes() {
     assert!(short.headline.contains("These 60 s do not show since when"), "{}", short.headline);
     assert!(of(180).snapshot.is_none());
 }
+
+#[test]
+fn a_full_disk_is_named_with_what_waits_for_it_and_left_open_alone() {
+    let full = |free: &str| {
+        SyntheticRecording::new(3).setting("host", "mount[/var].size_bytes", "100000000000").setting(
+            "host",
+            "mount[/var].free_bytes",
+            free,
+        )
+    };
+    let named = sessions(full("0"), 6, "executing", "waiting for handler commit").diagnose();
+    assert_eq!((named.verdict, named.findings[0].cause.as_str()), (Answer::Found, "disk_full"), "{}", named.headline);
+    assert!(named.headline.contains("stood at the end of a write"), "{}", named.headline);
+    assert!(named.findings[0].fixes.iter().any(|fix| fix.text.contains("what holds the space")));
+    let alone = full("0").diagnose();
+    assert_eq!((alone.verdict, alone.culprit.as_deref()), (Answer::Undecided, None), "{}", alone.headline);
+    assert!(alone.headline.contains("disk_full"), "{}", alone.headline);
+    let failed = SyntheticRecording::new(3).events(&[(1, "host", "disk_full", &[("server", "mysql")])]).diagnose();
+    assert_eq!((failed.verdict, failed.findings[0].cause.as_str()), (Answer::Found, "disk_full"));
+    let room = full("50000000000").diagnose();
+    assert!(room.findings.is_empty(), "{}", room.headline);
+}

@@ -100,9 +100,11 @@ pub fn documented(case: &Case<'_>, at: &AtCeiling) -> Option<Documented> {
     known.matching(at.binding.unit, at.binding.ceiling.level).filter(|_| is_known).cloned()
 }
 
-/// Whether a cloud's volume stays at a documented limit.
+/// Whether a cloud's volume stays at a documented limit, or at one that the provider reports as
+/// reached.
 pub fn is_at_documented(case: &Case<'_>) -> bool {
-    at_ceiling(case, FlowSource::Cloud).is_ok_and(|(_, all)| all.iter().any(|at| documented(case, at).is_some()))
+    !super::stated::stated(case).is_empty()
+        || at_ceiling(case, FlowSource::Cloud).is_ok_and(|(_, all)| all.iter().any(|at| documented(case, at).is_some()))
 }
 
 /// Milliseconds that a mean request of the episode waits longer for the volume than one of the

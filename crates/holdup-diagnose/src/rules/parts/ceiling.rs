@@ -2,6 +2,7 @@
 
 pub(crate) mod level;
 mod sizing;
+mod stated;
 
 use self::level::level_evidence;
 use self::sizing::restart;
@@ -9,6 +10,7 @@ pub(crate) use self::sizing::{raise, sizing};
 use crate::case::Case;
 use crate::resources::is_too_small;
 use crate::resources::volume::level::{AtCeiling, CLOUD, at_ceiling, documented, rate, waited_ms};
+use crate::resources::volume::stated::stated;
 use crate::rules::Role;
 use crate::rules::parts::cloud;
 use crate::rules::{Outcome, RuleFinding, ms, thousands};
@@ -17,7 +19,7 @@ use holdup_recording::{Labels, metrics};
 use holdup_signals::Missing;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::flows::{Flow, FlowSource};
-use holdup_signals::limits::{Documented, KnownLimits, Place};
+use holdup_signals::limits::{BY_PERCENTAGES, Documented, KnownLimits, Place};
 use holdup_signals::plateau::{Ceiling, Demand};
 use holdup_signals::throttle::Unit;
 
@@ -101,15 +103,28 @@ pub(crate) fn judge(
 fn cloud(case: &Case<'_>, unit: Unit) -> Option<Result<Outcome, Missing>> {
     let (flows, at) = match at_ceiling(case, FlowSource::Cloud) {
         Ok(both) => both,
-        Err(missing) if missing.enable == CLOUD => return None,
-        Err(missing) => return Some(Err(missing)),
+        Err(missing) => {
+            // The provider's percentage needs no rates.
+            let reached = stated(case);
+            return match reached.iter().find(|s| s.unit == unit) {
+                Some(here) => Some(stated::outcome(case, here)),
+                None => (missing.enable != CLOUD).then_some(Err(missing)),
+            };
+        }
     };
     Some(cloud_outcome(case, unit, &flows, at))
 }
 
 fn cloud_outcome(case: &Case<'_>, unit: Unit, flows: &[Flow], at: Vec<AtCeiling>) -> Result<Outcome, Missing> {
-    let at = at.into_iter().find(|a| a.binding.unit == unit);
+    let reached = stated(case);
+    let here = reached.iter().find(|s| s.unit == unit);
+    // The provider says which of its limits binds: a level of the other rate follows from it.
+    let is_other = here.is_none() && !reached.is_empty();
+    let at = at.into_iter().find(|a| a.binding.unit == unit && !is_other);
     let Some(at) = at else {
+        if let Some(here) = here {
+            return stated::outcome(case, here);
+        }
         let evidence = flows.iter().filter_map(|flow| other_unit(case, flow, unit)).collect();
         return Ok(Outcome::Cleared(evidence));
     };
@@ -131,7 +146,11 @@ fn cloud_outcome(case: &Case<'_>, unit: Unit, flows: &[Flow], at: Vec<AtCeiling>
     if is_too_small(case, explains_ms)? {
         return Ok(Outcome::Cleared(evidence));
     }
-    if let Some(limit) = documented(case, &at) {
+    if let Some((share, strength)) = here.map(|here| stated::statement(case, here)) {
+        evidence.push(share);
+        weights.push(strength);
+    }
+    if let Some(limit) = documented(case, &at).filter(|limit| limit.source != BY_PERCENTAGES) {
         evidence.push(described(case, &limit));
         weights.push(STRONG);
     }

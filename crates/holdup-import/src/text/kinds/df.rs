@@ -1,5 +1,5 @@
-//! `df`: size, free bytes and device of each mount, in the unit that its header shows. Inodes
-//! (`-i`) are left out, because no rule knows them.
+//! `df`: size, free bytes and device of each mount, in the unit that its header shows, and with `-i`
+//! its inodes.
 
 use super::super::context::Context;
 use super::super::number::size;
@@ -35,7 +35,9 @@ fn block_bytes(word: &str) -> Option<f64> {
 
 fn read(lines: &[Line], context: &mut Context) -> usize {
     let at = context.instant();
-    let unit = text(lines, 0).split_whitespace().find_map(block_bytes);
+    let is_of_inodes = text(lines, 0).split_whitespace().any(|word| word == "Inodes");
+    let unit = text(lines, 0).split_whitespace().find_map(block_bytes).or(is_of_inodes.then_some(1.0));
+    let facts = if is_of_inodes { ["inodes", "free_inodes"] } else { ["size_bytes", "free_bytes"] };
     let base = if context.has_flag('H') { 1000.0 } else { 1024.0 };
     let (mut used, mut name) = (1, String::new());
     for (place, line) in (1..).zip(rows(lines, recognises)) {
@@ -57,9 +59,12 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
         let value = |back: usize| size(words.get(percent - back)?, unit?, base);
         let Some((total, free)) = value(3).zip(value(1)).filter(|_| mount.starts_with('/')) else { continue };
         let device = words.first().copied().unwrap_or_default().trim_start_matches("/dev/");
-        for (fact, value) in
-            [("size_bytes", total.to_string()), ("free_bytes", free.to_string()), ("device", device.to_owned())]
-        {
+        // Some file systems make inodes as they need them, and count none.
+        if is_of_inodes && total <= 0.0 {
+            continue;
+        }
+        let [all, rest] = facts;
+        for (fact, value) in [(all, total.to_string()), (rest, free.to_string()), ("device", device.to_owned())] {
             context.out.setting(at, HOST, format!("mount[{mount}].{fact}"), value);
         }
     }

@@ -18,6 +18,7 @@ mod mongodb_shape;
 mod mount;
 mod mpstat;
 mod netstat;
+mod no_space;
 mod pg_statements;
 mod pg_units;
 mod pg_views;
@@ -110,6 +111,7 @@ pub(super) const KINDS: &[Kind] = &[
     kubectl::pods::KIND,
     kubectl::top::KIND,
     kubectl::describe::KIND,
+    no_space::KIND,
     kernel_log::KIND,
 ];
 

@@ -80,7 +80,13 @@ pub(super) fn import(given: ImportRequest<'_>) -> Result<Report, Failure> {
     let dir = dir.map_or_else(|| default_dir(name), Path::to_owned);
     record(&account, &names, &dir)?;
     let next = vec![format!("next: holdup diagnose {}", dir.display())];
-    Ok(Report { text: summary_text(&account, &dir), json: summary_json(&account, &dir), next, failed: None })
+    Ok(Report {
+        text: summary_text(&account, &dir),
+        json: summary_json(&account, &dir),
+        next,
+        failed: None,
+        segments: None,
+    })
 }
 
 /// The format of all files; they count as parts of one log.

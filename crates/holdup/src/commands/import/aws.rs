@@ -92,7 +92,7 @@ pub(super) fn import(given: ImportRequest<'_>) -> Result<Report, Failure> {
         "none of them is a response time; to measure that: holdup run SCENARIO --watch postgres://USER@HOST:5432"
             .to_owned(),
     ];
-    Ok(Report { text: summary.text(&dir), json: summary.json(&dir), next, failed: None })
+    Ok(Report { text: summary.text(&dir), json: summary.json(&dir), next, failed: None, segments: None })
 }
 
 /// Reads figures of another cloud, whose documents are small.

@@ -85,6 +85,7 @@ mod tests {
             rest: Box::new(Broken(rest)),
             is_listed: false,
             modified_at: Some(0),
+            pasted_at: None,
         }
     }
 

@@ -46,13 +46,16 @@ pub(super) fn import(given: ImportRequest<'_>) -> Result<Report, Failure> {
     let ImportRequest { files, dir } = given;
     let mut documents = Vec::new();
     let mut names = Vec::new();
+    let mut pasted_at = None;
     for file in files {
         names.push(file.name.clone());
+        pasted_at = pasted_at.max(file.pasted_at);
         documents.push(read(file)?);
     }
     let all = || documents.iter();
     let latest =
         all().filter_map(|document| holdup_collect::kubernetes::objects::latest(std::slice::from_ref(document))).max();
+    let latest = latest.max(pasted_at);
     // Pods do not say when they were read. A single list is not older than the other facts.
     let is_single = all().filter(|document| document.pods() > 0).count() <= 1;
     let mut tracker = ObjectTracker::for_everything();
@@ -63,12 +66,12 @@ pub(super) fn import(given: ImportRequest<'_>) -> Result<Report, Failure> {
         batch.append(tracker.take(document, ReadTime { at: at.unwrap_or_else(clock::now_ns), window_ns: 0 }));
     }
     batch.events.sort_by_key(|event| event.observed_at);
-    let summary = ClusterSummary::from_documents(&documents, &batch);
+    let summary = ClusterSummary::from_documents(&names, &documents, &batch);
     let name = names.first().map_or("kubernetes", |name| name.split('.').next().unwrap_or(name));
     let dir = dir.map_or_else(|| default_dir(name), Path::to_owned);
     record(batch, &names.join(", "), &summary, &dir)?;
     let next = vec![format!("wrote {}/events.parquet and settings.parquet; next: holdup diagnose {0}", dir.display())];
-    Ok(Report { text: summary.text(&dir), json: summary.json(&dir), next, failed: None })
+    Ok(Report { text: summary.text(&dir), json: summary.json(&dir), next, failed: None, segments: None })
 }
 
 fn read(file: InputFile) -> Result<Document, Failure> {
@@ -121,6 +124,7 @@ fn record(batch: Batch, title: &str, summary: &ClusterSummary, dir: &Path) -> Re
 
 /// Summary of an import, for the user.
 struct ClusterSummary {
+    names: Vec<String>,
     pods: usize,
     events: usize,
     others: Vec<String>,
@@ -133,14 +137,14 @@ struct ClusterSummary {
 }
 
 impl ClusterSummary {
-    fn from_documents(documents: &[Document], batch: &Batch) -> Self {
+    fn from_documents(names: &[String], documents: &[Document], batch: &Batch) -> Self {
         let times = batch.events.iter().map(|event| event.observed_at);
         let times = times.chain(batch.samples.iter().map(|sample| sample.observed_at));
         let times = || times.clone().chain(batch.settings.iter().map(|setting| setting.observed_at));
         let now = clock::now_ns();
         let mut sources = BTreeMap::new();
-        let names = batch.events.iter().map(|it| &it.source).chain(batch.samples.iter().map(|it| &it.source));
-        for source in names.chain(batch.settings.iter().map(|it| &it.source)) {
+        let seen = batch.events.iter().map(|it| &it.source).chain(batch.samples.iter().map(|it| &it.source));
+        for source in seen.chain(batch.settings.iter().map(|it| &it.source)) {
             *sources.entry(source.clone()).or_default() += 1;
         }
         let mut happened = BTreeMap::new();
@@ -155,6 +159,7 @@ impl ClusterSummary {
         others.sort();
         others.dedup();
         Self {
+            names: names.to_vec(),
             pods: documents.iter().map(Document::pods).sum(),
             events: documents.iter().map(Document::events).sum(),
             others,
@@ -169,6 +174,9 @@ impl ClusterSummary {
     fn text(&self, dir: &Path) -> String {
         let (from, to) = (clock::rfc3339(self.span.0), clock::rfc3339(self.span.1));
         let mut text = format!("{} pods, {} events from {from} to {to} -> {}\n", self.pods, self.events, dir.display());
+        for name in &self.names {
+            text += &format!("  {name:<24} kubectl -o json\n");
+        }
         if !self.others.is_empty() {
             text += &format!("note: left out: {}\n", self.others.join(", "));
         }
@@ -194,6 +202,7 @@ impl ClusterSummary {
             .map(|((kind, what), count)| serde_json::json!({ "kind": kind, "what": what, "count": count }));
         serde_json::json!({
             "recording": dir.display().to_string(),
+            "files": self.names,
             "pods": self.pods,
             "events": self.events,
             "left_out": self.others,

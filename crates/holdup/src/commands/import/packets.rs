@@ -4,8 +4,9 @@
 use std::io::Read;
 use std::path::Path;
 
+use holdup_import::clocks::{Segment, Segments};
 use holdup_protocol::packets::file::{Reader, is_capture};
-use holdup_protocol::packets::packet::Packet;
+use holdup_protocol::packets::packet::{Packet, numbered};
 use holdup_protocol::packets::{Capture, Options, Protocol, Totals};
 use holdup_recording::manifest::{Host, Manifest, RunState};
 use holdup_recording::metrics::Metric;
@@ -57,6 +58,7 @@ pub(super) fn import(given: ImportRequest<'_>) -> Result<Report, Failure> {
         Ok(trouble) => trouble,
         Err(failure) => return Err(work.end_early(failure, &dir)),
     };
+    let segments = Some(std::mem::take(&mut work.segments));
     let summary = work.finish(&dir, trouble.as_deref())?;
     let next = vec![
         format!(
@@ -65,7 +67,7 @@ pub(super) fn import(given: ImportRequest<'_>) -> Result<Report, Failure> {
         ),
         "for a diagnosis, watch the packets during a load: holdup run SCENARIO --watch wire:PORT".to_owned(),
     ];
-    Ok(Report { text: summary.text(), json: summary.json(&dir), next, failed: None })
+    Ok(Report { text: summary.text(), json: summary.json(&dir), next, failed: None, segments })
 }
 
 enum ImportError {
@@ -83,6 +85,8 @@ struct CaptureImport {
     samples: Vec<Sample>,
     sampled_at: i64,
     first_at: Option<i64>,
+    /// What another capture of the same connections is aligned by.
+    segments: Segments,
     summary: CaptureSummary,
     recorder: Option<Recorder>,
     pace: Pace,
@@ -104,6 +108,7 @@ impl CaptureImport {
             samples: Vec::new(),
             sampled_at: i64::MIN,
             first_at: None,
+            segments: Segments::default(),
             recorder: None,
             pace: Pace::new("exchanges", ROWS_WAITING),
         }
@@ -127,13 +132,16 @@ impl CaptureImport {
     }
 
     fn feed(&mut self, bytes: &[u8]) -> Option<String> {
-        let Self { source, capture, reader, rows, samples, sampled_at, first_at, summary, .. } = self;
+        let Self { source, capture, reader, rows, samples, sampled_at, first_at, segments, summary, .. } = self;
         let mut take = |packet: &Packet<'_>| {
             let mut out = |row: Exchange| {
                 summary.add(&row);
                 rows.push(row);
             };
             first_at.get_or_insert(packet.at);
+            if let Some((from, to, seq)) = numbered(packet) {
+                segments.add(Segment { from, to, seq }, packet.at);
+            }
             capture.packet(packet, &mut out);
             if packet.at.saturating_sub(*sampled_at) >= SAMPLE_NS {
                 *sampled_at = packet.at;

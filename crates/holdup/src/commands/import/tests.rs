@@ -66,6 +66,33 @@ fn files_of_several_kinds_are_one_recording() {
 }
 
 #[test]
+fn json_of_kubectl_within_a_paste_is_read_beside_its_outputs() {
+    let dir = tempfile::tempdir().unwrap();
+    let paste = format!(
+        "ann@ops:~$ kubectl get pods -n shop -o json\n{PODS}\nann@ops:~$ uptime\n 10:31:12 up 3 days,  2 users,  load average: 9.00, 2.00, 3.00\n"
+    );
+    std::fs::write(dir.path().join("paste.txt"), &paste).unwrap();
+    import(dir.path(), &["paste.txt", "--at=2026-11-26T10:31:12Z", "-o", "r"]).unwrap();
+    let recording = Recording::open(&dir.path().join("r")).unwrap();
+    let at = |metric: &str| {
+        recording.tables.samples.rows.iter().find(|row| row.metric == metric).map(|row| row.observed_at / 1_000_000_000)
+    };
+    // Pods say nothing of the time at which they were listed: the load average beside them does.
+    assert_eq!(
+        (at("container_restarts_total"), at("system_load_average_1m")),
+        (Some(1_795_689_072), Some(1_795_689_072))
+    );
+    let clock = recording.tables.events.rows.iter().find(|row| row.kind == "clock_offset").unwrap();
+    assert_eq!((clock.labels.get("part"), clock.labels.get("against")), (Some("paste.txt"), Some("paste.txt:2-5")));
+    // Only the prompt around it: the document alone.
+    let alone = paste.split("ann@ops:~$ uptime").next().unwrap();
+    std::fs::write(dir.path().join("alone.txt"), alone).unwrap();
+    import(dir.path(), &["alone.txt", "-o", "alone"]).unwrap();
+    let recording = Recording::open(&dir.path().join("alone")).unwrap();
+    assert!(recording.tables.samples.rows.iter().any(|row| row.metric == "container_restarts_total"));
+}
+
+#[test]
 fn a_clock_that_is_off_is_moved_by_what_both_saw() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("client.json"), spans(0, 100, 3)).unwrap();
@@ -81,6 +108,45 @@ fn a_clock_that_is_off_is_moved_by_what_both_saw() {
     assert!(number("error_seconds") <= 0.011 && clock.text.contains("5 shared trace ids"), "{clock:?}");
     let starts = recording.tables.spans.rows.iter().map(|row| row.started_at / 1_000_000_000);
     assert_eq!(starts.min(), Some(1_795_687_872));
+}
+
+/// Captured at both ends of a line between two network namespaces: tcpdump -s 128, one clock.
+const AT_CLIENT: &[u8] = include_bytes!("../../../tests/captures/client.pcap");
+const AT_SERVER: &[u8] = include_bytes!("../../../tests/captures/server.pcap");
+
+/// The capture by a clock that is `by_us` microseconds ahead.
+fn by_another_clock(capture: &[u8], by_us: u64) -> Vec<u8> {
+    let mut bytes = capture.to_vec();
+    let mut at = 24;
+    while at < bytes.len() {
+        let word = |place: usize| u32::from_le_bytes(bytes[place..place + 4].try_into().unwrap());
+        let (moved, length) = (u64::from(word(at)) * 1_000_000 + u64::from(word(at + 4)) + by_us, word(at + 8));
+        bytes[at..at + 4].copy_from_slice(&((moved / 1_000_000) as u32).to_le_bytes());
+        bytes[at + 4..at + 8].copy_from_slice(&((moved % 1_000_000) as u32).to_le_bytes());
+        at += 16 + length as usize;
+    }
+    bytes
+}
+
+#[test]
+fn captures_of_both_ends_have_one_clock() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("client.pcap"), AT_CLIENT).unwrap();
+    std::fs::write(dir.path().join("server.pcap"), by_another_clock(AT_SERVER, 2_500_000)).unwrap();
+    import(dir.path(), &["client.pcap", "server.pcap", "-o", "r"]).unwrap();
+    let recording = Recording::open(&dir.path().join("r")).unwrap();
+    let clock = recording.tables.events.rows.iter().find(|row| row.kind == "clock_offset").unwrap();
+    let number = |name: &str| clock.labels.get(name).and_then(|text| text.parse::<f64>().ok()).unwrap();
+    assert!((number("offset_seconds") + 2.5).abs() <= number("error_seconds") + 1e-6, "{clock:?}");
+    assert!(number("error_seconds") < 0.001 && clock.text.contains("segments of the same connections"), "{clock:?}");
+    // What both saw is at the same moments now.
+    let sent = |source: &str| {
+        let of_it = recording.tables.exchanges.rows.iter().filter(move |row| row.source == source);
+        of_it.map(|row| row.request_at).collect::<Vec<i64>>()
+    };
+    let (near, far) = (sent("pcap:client.pcap"), sent("pcap:server.pcap"));
+    assert!(near.len() >= 16 && near.len() == far.len(), "{} {}", near.len(), far.len());
+    assert!(near.iter().zip(&far).all(|(near, far)| (near - far).abs() < 1_000_000));
 }
 
 #[test]

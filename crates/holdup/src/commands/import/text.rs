@@ -71,7 +71,13 @@ pub(super) fn import(given: ImportRequest<'_>) -> Result<Report, Failure> {
     let all: Vec<String> = broken.into_iter().map(|(_, failure)| failure.to_string()).collect();
     let failed =
         (!all.is_empty()).then(|| format!("{}; the other files are kept in {}", all.join("; "), dir.display()));
-    Ok(Report { text, json: answer, next: vec![format!("next: holdup diagnose {}", dir.display())], failed })
+    Ok(Report {
+        text,
+        json: answer,
+        next: vec![format!("next: holdup diagnose {}", dir.display())],
+        failed,
+        segments: None,
+    })
 }
 
 /// Reads a file; returns whether it holds an output that is known.
@@ -79,7 +85,7 @@ fn read(mut file: InputFile, pasted: &mut Pasted, at: Option<i64>) -> Result<boo
     if file.is_listed && !is_one(&mut file)? {
         return Ok(false);
     }
-    let InputFile { name, shown, head, rest, modified_at, is_listed } = file;
+    let InputFile { name, shown, head, rest, modified_at, is_listed, .. } = file;
     let mut bytes = head;
     let limit = (LARGEST_BYTES + 1).saturating_sub(bytes.len()) as u64;
     rest.take(limit).read_to_end(&mut bytes).map_err(|e| Failure::Unusable(format!("{shown}: {e}")))?;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use holdup_import::clocks::{Offset, offset};
+use holdup_import::clocks::{Offset, Segments, offset, offset_by_segments};
 use holdup_recording::manifest::{Manifest, RunState};
 use holdup_recording::rows::Event;
 use holdup_recording::writer::{RecordError, Recorder};
@@ -61,6 +61,8 @@ struct Part {
     name: String,
     manifest: Manifest,
     rows: Batch,
+    /// The segments of a capture.
+    segments: Option<Segments>,
     /// Where it is, if it is a recording of the user's.
     dir: Option<PathBuf>,
 }
@@ -101,9 +103,10 @@ pub(super) fn import(request: Request<'_>) -> Result<Report, Failure> {
             Err(panicked) => Err(panicked),
         };
         match report {
-            Ok(report) => {
+            Ok(mut report) => {
                 failed.extend(report.failed.clone());
-                parts.push(Part { name, ..Part::open(&place, None)? });
+                let segments = report.segments.take();
+                parts.push(Part { name, segments, ..Part::open(&place, None)? });
                 reports.push(report);
             }
             // What it recorded before it failed says so itself.
@@ -131,6 +134,7 @@ pub(super) fn import(request: Request<'_>) -> Result<Report, Failure> {
         json: json(reports, &clocks, &dir),
         next: vec![format!("next: holdup diagnose {}", dir.display())],
         failed,
+        segments: None,
     })
 }
 
@@ -166,7 +170,7 @@ impl Part {
             return Err(Failure::Unusable(format!("{}: {why}", place.display())));
         }
         let name = place.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        Ok(Self { name, manifest, rows: tables.into_batch(), dir: dir.cloned() })
+        Ok(Self { name, manifest, rows: tables.into_batch(), segments: None, dir: dir.cloned() })
     }
 
     /// From its first moment to its last.
@@ -177,9 +181,12 @@ impl Part {
 
     /// Takes in another part, on this one's clock.
     fn join(&mut self, mut part: Part) -> Clock {
-        let offset = offset(&self.rows, &part.rows);
+        let captures = self.segments.as_ref().zip(part.segments.as_ref());
+        let by_segments = captures.and_then(|(ours, theirs)| offset_by_segments(ours, theirs));
+        let offset = by_segments.or_else(|| offset(&self.rows, &part.rows));
         if let Some(found) = offset.filter(Offset::is_known) {
             part.rows.move_times(found.offset_ns);
+            part.segments.iter_mut().for_each(|segments| segments.move_times(found.offset_ns));
             part.manifest.started_at = part.manifest.started_at.saturating_add(found.offset_ns);
             part.manifest.ended_at = part.manifest.ended_at.map(|at| at.saturating_add(found.offset_ns));
         }
@@ -196,6 +203,9 @@ impl Part {
             self.add_coverage(coverage);
         }
         self.rows.append(part.rows);
+        if let Some(segments) = part.segments {
+            self.segments.get_or_insert_default().append(segments);
+        }
         self.manifest.started_at = own_from.min(from);
         self.manifest.ended_at = Some(own_to.max(to));
         if part.manifest.state != RunState::Complete {
@@ -244,16 +254,20 @@ impl Clock {
         let Self { against, .. } = self;
         match &self.offset {
             None => {
-                format!("its time stamps were taken as they are: it shares no trace id, counter or load with {against}")
+                format!(
+                    "its time stamps were taken as they are: it shares no trace id, counter, load or connection with {against}"
+                )
             }
             Some(found) => {
                 let (off, error) = (found.offset_ns as f64 / 1e9, found.error_ns as f64 / 1e9);
+                // Packets tell microseconds.
+                let error = if found.error_ns < 1_000_000 { format!("{error:.6}") } else { format!("{error:.3}") };
                 let by = format!("by {} {}", found.count, found.by.words());
                 if found.is_known() {
                     let way = if off > 0.0 { "behind" } else { "ahead of" };
-                    format!("its clock was {:.3} s {way} that of {against} (± {error:.3} s, {by}): moved", off.abs())
+                    format!("its clock was {:.3} s {way} that of {against} (± {error} s, {by}): moved", off.abs())
                 } else {
-                    format!("its clock agrees with that of {against} (± {error:.3} s, {by})")
+                    format!("its clock agrees with that of {against} (± {error} s, {by})")
                 }
             }
         }

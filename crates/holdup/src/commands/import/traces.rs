@@ -53,7 +53,7 @@ pub(super) fn import(given: ImportRequest<'_>) -> Result<Report, Failure> {
     }
     let summary = work.finish()?;
     let next = vec![format!("wrote {}/spans.parquet; next: holdup diagnose {0}", dir.display())];
-    Ok(Report { text: text(&summary), json: summary, next, failed: None })
+    Ok(Report { text: text(&summary), json: summary, next, failed: None, segments: None })
 }
 
 struct TraceImport<'a> {

@@ -1,0 +1,175 @@
+//! Limits that a cloud's percentages show as reached, where no source measured response time: the
+//! provider itself says that the limit binds. What that costs requests is not known.
+
+use holdup_recording::clock;
+use holdup_recording::words::{percent, round};
+use holdup_signals::Window;
+use holdup_signals::evidence::Fix;
+use holdup_signals::full_disk::ShownBy;
+use holdup_signals::limit_shares::{LimitShare, Limited};
+
+use super::snapshot::Judgement;
+use crate::case::Case;
+use crate::rules;
+use crate::strength::CERTAIN;
+use crate::verdict::{Answer, Finding, Role};
+
+/// What remains (0-1) of the evidence without response times, as for causes named by counters.
+const UNMEASURED: f64 = 0.8;
+
+/// Judges the percentages of limits; none if none of them was reached for a while. The limit that
+/// was reached first leads.
+pub(super) fn judge(case: &Case<'_>) -> Option<Judgement> {
+    if let Some(full) = full(case) {
+        return Some(full);
+    }
+    let shares = case.view(case.whole()).limit_shares();
+    let mut reached: Vec<(Window, LimitShare)> =
+        shares.into_iter().filter_map(|share| Some((share.longest()?, share))).collect();
+    reached.sort_by_key(|(window, _)| window.from);
+    let (window, first) = reached.first()?;
+    let headline = format!(
+        "{}. No source measures response time, so its cost is not known{}.",
+        says(*window, first),
+        doubt(first.limited)
+    );
+    let window = *window;
+    let mut findings: Vec<Finding> = Vec::new();
+    for (window, share) in &reached {
+        if findings.iter().all(|known| known.cause != cause(share.limited)) {
+            findings.push(finding(*window, share, findings.is_empty()));
+        }
+    }
+    Some(Judgement {
+        verdict: Answer::Found,
+        headline,
+        findings,
+        cleared: Vec::new(),
+        split: None,
+        report: None,
+        window: Some(window),
+    })
+}
+
+/// A cloud's volume without storage: nothing else matters before there is room.
+fn full(case: &Case<'_>) -> Option<Judgement> {
+    let view = case.view(case.whole());
+    let full = view.room().ok()?.full.into_iter().find(|full| full.shown_by == ShownBy::Cloud)?;
+    let rule = &rules::disk_full::RULE;
+    let from = full.since.unwrap_or(view.window.from);
+    let headline = format!(
+        "{}: {}, from {} UTC on. No source measures response time, so its cost is not known.",
+        rule.doc.title,
+        full.evidence.text,
+        time(from)
+    );
+    let finding = Finding {
+        cause: rule.cause.to_owned(),
+        title: rule.doc.title.to_owned(),
+        role: Role::Root,
+        follows_from: None,
+        adds_to: None,
+        confidence: round(UNMEASURED * CERTAIN.chance(), 2),
+        explains_ms: 0.0,
+        explains_ratio: 0.0,
+        fixes: rules::disk_full::fixes(&view, std::slice::from_ref(&full)),
+        evidence: vec![full.evidence],
+        prove: rule.doc.prove.to_owned(),
+    };
+    Some(Judgement {
+        verdict: Answer::Found,
+        headline,
+        findings: vec![finding],
+        cleared: Vec::new(),
+        split: None,
+        report: None,
+        window: Some(Window { from, to: view.window.to }),
+    })
+}
+
+/// The time of day.
+fn time(ns: i64) -> String {
+    clock::rfc3339(ns).get(11..19).unwrap_or_default().to_owned()
+}
+
+fn cause(limited: Limited) -> &'static str {
+    match limited {
+        Limited::Cpu => rules::cpu_saturated::RULE.cause,
+        Limited::Bytes | Limited::LogBytes => rules::throughput_ceiling::RULE.cause,
+        Limited::Operations | Limited::OperationsOrBytes => rules::iops_ceiling::RULE.cause,
+    }
+}
+
+/// What the percentage leaves open about its limit.
+fn doubt(limited: Limited) -> &'static str {
+    match limited {
+        Limited::OperationsOrBytes => ", and the percentage does not say whether operations or bytes are limited",
+        _ => "",
+    }
+}
+
+fn says(window: Window, share: &LimitShare) -> String {
+    format!(
+        "From {} to {} UTC {} used {} of {} by the provider's own percentage",
+        time(window.from),
+        time(window.to),
+        share.instance,
+        percent(share.mean(window)),
+        share.limit
+    )
+}
+
+fn finding(window: Window, share: &LimitShare, is_first: bool) -> Finding {
+    let cause = cause(share.limited);
+    let doc = rules::by_cause(cause).map(|rule| &rule.doc);
+    let observed = percent(share.mean(window));
+    let text = format!("{}{}", says(window, share), doubt(share.limited));
+    let fix = doc.filter(|_| is_first).map(|doc| doc.fix.to_owned());
+    let fix = fix.map(|text| Fix { text, command: None, keep: None, risk: None });
+    Finding {
+        cause: cause.to_owned(),
+        title: doc.map_or(cause, |doc| doc.title).to_owned(),
+        role: if is_first { Role::Root } else { Role::Contributor },
+        follows_from: None,
+        adds_to: None,
+        confidence: round(UNMEASURED * CERTAIN.chance(), 2),
+        explains_ms: 0.0,
+        explains_ratio: 0.0,
+        evidence: vec![share.evidence(window, observed, text)],
+        fixes: fix.into_iter().collect(),
+        prove: doc.map_or_else(String::new, |doc| doc.prove.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Judged as _, SyntheticRecording};
+    use crate::verdict::{Answer, Diagnosis};
+
+    fn diagnosed(metric: &str, of: fn(i64) -> f64) -> Diagnosis {
+        SyntheticRecording::new(60).counted("azure", metric, &[("db_instance", "db")], of).diagnose()
+    }
+
+    #[test]
+    fn a_percentage_at_its_limit_names_it_and_what_it_leaves_open() {
+        let busy = |s: i64| if (20..50).contains(&s) { 0.99 } else { 0.4 };
+        for (metric, cause) in [
+            ("aws_disk_io_consumed_ratio", "iops_ceiling"),
+            ("aws_disk_throughput_consumed_ratio", "throughput_ceiling"),
+            ("aws_cpu_utilization_ratio", "cpu_saturated"),
+        ] {
+            let found = diagnosed(metric, busy);
+            assert_eq!((found.verdict, found.culprit.as_deref()), (Answer::Found, Some(cause)), "{}", found.headline);
+            assert!((0.6..0.8).contains(&found.findings[0].confidence), "{:?}", found.findings[0]);
+            assert!(found.headline.contains("No source measures response time"), "{}", found.headline);
+        }
+        let found = diagnosed("aws_disk_io_consumed_ratio", busy);
+        assert!(found.headline.contains("whether operations or bytes"), "{}", found.headline);
+        // No storage goes before every other limit.
+        let full = diagnosed("aws_storage_utilization_ratio", |s| if s < 30 { 0.97 } else { 1.0 });
+        assert_eq!((full.verdict, full.culprit.as_deref()), (Answer::Found, Some("disk_full")), "{}", full.headline);
+        assert!(full.findings[0].fixes.iter().any(|fix| fix.text.contains("Add storage to db")));
+        let below = diagnosed("aws_disk_io_consumed_ratio", |_| 0.9);
+        assert_eq!((below.verdict, below.culprit), (Answer::Undecided, None));
+    }
+}
