@@ -2,7 +2,6 @@
 //! and of the baseline window that rules look through.
 
 mod against;
-mod band;
 mod measured;
 
 use std::any::{Any, TypeId};
@@ -14,9 +13,9 @@ use holdup_recording::{Recording, metrics};
 
 pub(crate) use self::against::BaselineRecording;
 pub use self::against::Incomparable;
-pub use self::band::{Band, Change};
 use self::measured::{Basis, Measured};
 use holdup_signals::accounts::{Accounts, Sources};
+pub use holdup_signals::band::{Band, Change};
 use holdup_signals::client::{client_queue_ms, is_latency, mean_over, service_ms, unloaded_ms};
 use holdup_signals::degradation::Severity;
 use holdup_signals::latency::{self, Origin};

@@ -6,8 +6,10 @@
 pub mod accounts;
 pub mod app_server;
 pub mod autovacuum;
+pub mod band;
 pub mod blockers;
 pub mod client;
+pub mod copies;
 pub mod counters;
 pub mod database;
 pub mod debt;

@@ -65,7 +65,7 @@ pub fn long_functions(source: &Source) -> usize {
 type Imports<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
 /// For each folder of modules how many of them stand in circles of imports: modules are its files and folders. A crate's `src`
-/// goes by the crate's name. The module that a folder belongs to is no part of it: it may use what it consists of, and be used.
+/// goes by the crate's name. The module that a folder belongs to is left out: it may use what it consists of, and be used.
 pub fn circles(sources: &[Source]) -> BTreeMap<String, usize> {
     let code = |source: &Source| without_comments(without_tests(source));
     let files = sources.iter().filter(|source| is_product(&source.path));

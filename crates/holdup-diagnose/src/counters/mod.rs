@@ -6,7 +6,6 @@
 
 pub mod judge;
 pub mod patterns;
-pub mod quantities;
 mod report;
 #[cfg(test)]
 mod tests;

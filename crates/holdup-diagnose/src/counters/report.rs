@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use crate::counters::judge::{NAMED, Suspect};
+use crate::counters::patterns;
 use crate::counters::votes::{Part, Vote};
-use crate::counters::{patterns, quantities};
 use holdup_recording::Labels;
+use holdup_signals::counters::quantities;
 use holdup_signals::counters::{Family, Signal};
 use serde::{Deserialize, Serialize};
 

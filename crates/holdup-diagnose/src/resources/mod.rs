@@ -7,7 +7,6 @@
 
 pub mod checkpoints;
 pub mod connections;
-pub mod copies;
 pub mod cpu;
 pub mod database_path;
 pub mod disk;

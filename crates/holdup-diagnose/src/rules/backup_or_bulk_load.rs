@@ -6,12 +6,12 @@ mod began;
 use super::parts::clearing::or_by_disk;
 use super::{Doc, Judge, MATTERS, Occurs, Others, Outcome, Role, Rule, RuleFinding, bytes_per_second, ms, percent};
 use crate::case::Case;
-use crate::resources::copies::{Copying, THREADS, copying};
 use crate::resources::is_felt;
 use crate::resources::volume::demand::{demand, share_text};
 use crate::strength::{STRONG, WEAK};
 use holdup_recording::metrics;
 use holdup_signals::Missing;
+use holdup_signals::copies::{Copying, THREADS, copying};
 use holdup_signals::evidence::{Evidence, Fix};
 
 pub const RULE: Rule = Rule {

@@ -185,7 +185,7 @@ fn against_calm(case: &Case<'_>, of: &DigestUse, completed: f64) -> Option<(Chan
     let before = calm.executed(COLUMNS).ok()?;
     let served = case.completed_in(calm.window).ok().filter(|n| *n > 0.0)?;
     let was = before.iter().find(|b| b.digest == of.digest && b.database == of.database);
-    // A statement that did not run then read nothing, which is no estimate.
+    // A statement that did not run then read nothing, exactly.
     let (was, calls) = was.map_or((0.0, f64::INFINITY), |b| (b.rows_examined / served, b.calls));
     let is = of.rows_examined / completed;
     let text = format!("{} rows examined per request, {} at baseline", thousands(is), thousands(was));

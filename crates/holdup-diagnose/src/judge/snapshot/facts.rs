@@ -219,7 +219,7 @@ pub(super) struct AcceptQueue {
 }
 
 fn accept_queue(view: &View<'_>) -> Option<AcceptQueue> {
-    /// As many are no coincidence.
+    /// So many are more than chance.
     const READINGS: usize = 3;
     let ports = view.label_values(metrics::tcp::ACCEPT_QUEUE_LENGTH.name, "port");
     ports.iter().find_map(|port| {

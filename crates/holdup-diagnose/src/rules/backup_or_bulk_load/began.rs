@@ -6,13 +6,13 @@ use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::throttle::Unit;
 
 use crate::case::{Band, Case};
-use crate::resources::copies::{Copying, copying, is_copy};
 use crate::resources::newcomers::{BulkChange, Newcomers};
 use crate::resources::volume::demand::demand;
 use crate::resources::{is_felt, locks};
 use crate::rules::parts::cpu_work;
 use crate::rules::{Others, Outcome, Role, RuleFinding, bytes_per_second, ms, percent, thousands};
 use crate::strength::{FAIR, STRONG};
+use holdup_signals::copies::{Copying, copying, is_copy};
 
 /// Bulk changes that make up less of all changed rows (0-1) are not what fills the log.
 const MOST: f64 = 0.5;

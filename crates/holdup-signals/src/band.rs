@@ -15,7 +15,7 @@
 //! A factor between two windows has both errors: its band is `factor · exp(±1.645 · √(e₁² + e₂²))`,
 //! which holds in nineteen cases of twenty on each side (normal in its logarithm).
 
-use holdup_signals::Counter;
+use crate::Counter;
 
 /// Variance of counts over that of single events.
 const BURSTS: f64 = 2.0;

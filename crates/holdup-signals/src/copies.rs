@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::View;
+use crate::evidence::Evidence;
+use crate::server_waits::{SessionWait, at};
 use holdup_recording::{Labels, metrics};
-use holdup_signals::View;
-use holdup_signals::evidence::Evidence;
-use holdup_signals::server_waits::{SessionWait, at};
 
 /// Programs that copy whole files or databases.
 const PROGRAMS: &[&str] = &[

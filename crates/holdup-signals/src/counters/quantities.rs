@@ -1,7 +1,7 @@
 //! What causes are judged by: sums and ratios of signals, each under one name.
 
-use holdup_signals::counters::effect::Quantity;
-use holdup_signals::counters::signal::Signal::*;
+use crate::counters::effect::Quantity;
+use crate::counters::signal::Signal::*;
 
 /// Idle CPU time.
 pub const IDLE: Quantity = Quantity::sum("idle share of the CPU", &[CpuIdle]);
