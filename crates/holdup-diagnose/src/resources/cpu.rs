@@ -118,16 +118,22 @@ impl CpuUse {
     }
 }
 
+/// Below this share (0-1) of the niced time what is left for others is an error of the reads: a host and its
+/// processes are read one after another.
+const READ_ERROR: f64 = 0.1;
+
 /// Seconds of CPU time that niced work of others used. A service that is niced itself does not make
 /// way for itself: what its processes used in user mode beyond all that was used there without a
 /// nice value, is theirs.
 pub fn gives_way_seconds(view: &View<'_>) -> f64 {
-    let user = [("cpu_mode", "user")];
-    let of = |metric, labels: &[(&str, &str)]| view.counter(metric, labels, "").map(|used| used.delta).ok();
-    let all = |mode| of(metrics::host::CPU_TIME.name, &[("cpu_mode", mode)]).unwrap_or(0.0);
+    let used = |metric, mode| view.counter(metric, &[("cpu_mode", mode)], "").ok();
+    let Some(niced) = used(metrics::host::CPU_TIME.name, "nice") else { return 0.0 };
+    // By rates, because a busy host reads its processes at other instants than itself.
+    let ordinary = used(metrics::host::CPU_TIME.name, "user").map_or(0.0, |user| user.rate());
     let own = [metrics::process::CPU_TIME.name, metrics::server::THREAD_CPU_TIME.name];
-    let own = own.into_iter().find_map(|metric| of(metric, &user)).unwrap_or(0.0);
-    (all("nice") - (own - all("user")).max(0.0)).max(0.0)
+    let own = own.into_iter().find_map(|metric| used(metric, "user")).map_or(0.0, |user| user.rate());
+    let others = niced.rate() - (own - ordinary).max(0.0);
+    if others >= READ_ERROR * niced.rate() { others * niced.seconds } else { 0.0 }
 }
 
 /// CPU time of the app server's own processes for a request of `view`, milliseconds; none if

@@ -33,6 +33,14 @@ pub(super) fn find(case: &Case<'_>) -> Result<Option<[Evidence; 2]>, Missing> {
     // While requests are due: what is still answered later leaves CPUs idle.
     let view = case.view(window);
     let cpus = CpuUse::measure(&view)?;
+    let own = [metrics::process::CPU_TIME.name, metrics::server::THREAD_CPU_TIME.name];
+    let own = own.into_iter().find_map(|metric| view.counter(metric, &[], "").ok());
+    let own = own.ok_or_else(|| Missing::new("CPU time of the service's processes", "--watch pid:N for each of them"));
+    // Niced time may be the service's own, which does not make way for it.
+    let whose = own.as_ref().err().filter(|_| cpus.gives_way > 0.0 && cpus.may_be_short());
+    if let Some(missing) = whose {
+        return Err(missing.clone());
+    }
     if cpus.busy < ALL_BUSY && cpus.full < MOSTLY_FULL {
         return Ok(None);
     }
@@ -48,10 +56,7 @@ pub(super) fn find(case: &Case<'_>) -> Result<Option<[Evidence; 2]>, Missing> {
         }
     };
     let Some((expected, text)) = queue.filter(|_| answered > 0.0) else { return Ok(None) };
-    let own = [metrics::process::CPU_TIME.name, metrics::server::THREAD_CPU_TIME.name];
-    let own = own.into_iter().find_map(|metric| view.counter(metric, &[], "").ok());
-    let own =
-        own.ok_or_else(|| Missing::new("CPU time of the service's processes", "--watch pid:N for each of them"))?;
+    let own = own?;
     if own.delta < cpu::OWN * cpus.seconds {
         return Ok(None);
     }

@@ -15,6 +15,8 @@ use crate::terminal;
 
 /// Confidence from which a wrong name counts as a wrong verdict; less is a guess that says so.
 const WRONG_FROM: f64 = 0.5;
+/// What a lab expects by hand where the tools cannot show its culprit.
+const NOTHING: &str = "nothing";
 /// So many suspects may be left over if a command is named that decides between them.
 const SUSPECTS_LEFT: usize = 2;
 
@@ -67,6 +69,9 @@ fn unexpected(expect: &Expect, d: &Diagnosis) -> Option<String> {
         }
     });
     suspects.truncate(SUSPECTS_LEFT);
+    if suspects.is_empty() && is_right(NOTHING) {
+        return None;
+    }
     if !suspects.iter().any(|cause| is_right(cause)) {
         return Some(format!("by hand: undecided, and the first suspects are {}", suspects.join(", ")));
     }
@@ -129,6 +134,9 @@ mod tests {
         d.split = Some(split(None));
         d.snapshot = None;
         assert!(unexpected(&expected(Some("thread_pool_queue"), &[]), &d).unwrap().contains("no command decides"));
+        (d.split, d.findings) = (None, Vec::new());
+        assert!(unexpected(&expected(Some("plan_changed"), &[]), &d).is_some());
+        assert_eq!(unexpected(&expected(Some("plan_changed"), &["nothing"]), &d), None);
         d.verdict = Answer::Healthy;
         assert!(unexpected(&expected(Some("thread_pool_queue"), &[]), &d).unwrap().contains("called healthy"));
         assert_eq!(unexpected(&expected(None, &[]), &d), None);
