@@ -278,8 +278,9 @@ mod tests {
                 }
                 let status = statuses[n.min(statuses.len() - 1)];
                 let answer = format!("HTTP/1.1 {status} X\r\nContent-Length: 3\r\nConnection: close\r\n\r\nwhy");
-                stream.write_all(answer.as_bytes()).unwrap();
+                // Before the answer: its reader may look at once.
                 let _ = sender.send(status);
+                stream.write_all(answer.as_bytes()).unwrap();
             }
         });
         (endpoint, seen)
