@@ -243,12 +243,14 @@ impl Plan<'_> {
         around: &mut Surroundings<'e, 'a>,
     ) -> Result<Vec<Step>, ImportError> {
         let steps = self.inside(at, around)?;
-        let text = at.text("IfController.condition").unwrap_or_default();
-        let condition = match self.condition(text, at.line) {
-            Some(condition) => condition,
-            None => self.switch(at, "its condition", text, "false"),
-        };
+        let condition = self.condition_in(at, "IfController.condition");
         Ok(some(steps, |steps| Step::If { condition, steps, otherwise: Vec::new() }))
+    }
+
+    /// The condition in one of an element's properties, or a switch in its place.
+    fn condition_in(&mut self, at: &Element<'_>, property: &str) -> String {
+        let text = at.text(property).unwrap_or_default();
+        self.condition(text, at.line).unwrap_or_else(|| self.switch(at, "its condition", text, "false"))
     }
 
     /// A switch for the user to set, for a condition that cannot be translated.

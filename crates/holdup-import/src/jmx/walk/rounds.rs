@@ -26,11 +26,7 @@ impl Plan<'_> {
         around: &mut Surroundings<'e, 'a>,
     ) -> Result<Vec<Step>, ImportError> {
         let steps = self.uncounted(at, around)?;
-        let text = at.text("WhileController.condition").unwrap_or_default();
-        let condition = match self.condition(text, at.line) {
-            Some(condition) => condition,
-            None => self.switch(at, "its condition", text, "false"),
-        };
+        let condition = self.condition_in(at, "WhileController.condition");
         Ok(some(steps, |steps| Step::While { condition, steps }))
     }
 
