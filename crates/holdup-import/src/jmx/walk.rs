@@ -270,10 +270,7 @@ impl Plan<'_> {
         at: &'e Element<'a>,
         around: &mut Surroundings<'e, 'a>,
     ) -> Result<Vec<Step>, ImportError> {
-        around.rounds.push(Round::Uncounted);
-        let steps = self.inside(at, around);
-        around.rounds.pop();
-        let steps = steps?;
+        let steps = self.uncounted(at, around)?;
         let input = at.filled("ForeachController.inputVal").unwrap_or_default();
         let item = at.filled("ForeachController.returnVal").unwrap_or("item");
         let item = self.names.variable(item);

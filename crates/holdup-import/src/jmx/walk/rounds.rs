@@ -9,7 +9,7 @@ use crate::scenario::Step;
 
 impl Plan<'_> {
     /// The steps inside, in rounds that are not counted.
-    fn uncounted<'e, 'a>(
+    pub(super) fn uncounted<'e, 'a>(
         &mut self,
         at: &'e Element<'a>,
         around: &mut Surroundings<'e, 'a>,

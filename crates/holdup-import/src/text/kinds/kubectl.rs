@@ -10,8 +10,11 @@ mod probe;
 mod table;
 pub(super) mod top;
 
+use self::table::{Row, Table};
 use super::super::context::Context;
 use super::super::number::size;
+use super::super::paste::Line;
+use super::{rows, text};
 
 /// Longest message that is kept, characters.
 const TEXT_CHARS: usize = 300;
@@ -33,6 +36,24 @@ fn asked_namespace(context: &Context) -> String {
     let next = flag.and_then(|at| words.get(at + 1)).copied();
     let joined = || words.iter().find_map(|word| word.strip_prefix("--namespace=").or(word.strip_prefix("-n=")));
     next.or_else(joined).unwrap_or("default").to_owned()
+}
+
+/// Passes each row below a header to `read`, which says whether it understood it. Returns the lines
+/// used.
+fn each_row(
+    lines: &[Line],
+    context: &mut Context,
+    recognises: fn(&[Line]) -> bool,
+    mut read: impl FnMut(&Row<'_>, &mut Context) -> Option<()>,
+) -> usize {
+    let table = Table::new(text(lines, 0));
+    let below = rows(lines, recognises);
+    for (place, line) in (1..).zip(below) {
+        if table.row(&line.text).and_then(|row| read(&row, context)).is_none() {
+            context.unread.push(place);
+        }
+    }
+    1 + below.len()
 }
 
 /// Nanoseconds of an age: `45s`, `2m5s`, `3d4h`, `5y12d`; none if it is unknown.

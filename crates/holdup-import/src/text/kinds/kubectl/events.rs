@@ -2,10 +2,10 @@
 
 use super::super::super::context::Context;
 use super::super::super::paste::Line;
-use super::super::{Kind, rows, text};
+use super::super::{Kind, text};
 use super::happened::Happened;
 use super::table::Table;
-use super::{age_ns, asked_namespace, repeated, source};
+use super::{age_ns, asked_namespace, each_row, repeated, source};
 
 pub(in super::super) const KIND: Kind = Kind { name: "kubectl get events", recognises, read };
 
@@ -17,21 +17,9 @@ fn recognises(lines: &[Line]) -> bool {
 fn read(lines: &[Line], context: &mut Context) -> usize {
     let now = context.instant_of(KIND.name);
     let asked = asked_namespace(context);
-    let table = Table::new(text(lines, 0));
-    let below = rows(lines, recognises);
-    for (place, line) in (1..).zip(below) {
-        let Some(row) = table.row(&line.text) else {
-            context.unread.push(place);
-            continue;
-        };
-        let (Some(object), Some(reason)) = (row.cell(&["OBJECT"]), row.cell(&["REASON"])) else {
-            context.unread.push(place);
-            continue;
-        };
-        let Some((last, over, count)) = row.cell(&["LAST SEEN"]).and_then(repeated) else {
-            context.unread.push(place);
-            continue;
-        };
+    each_row(lines, context, recognises, |row, context| {
+        let (object, reason) = (row.cell(&["OBJECT"])?, row.cell(&["REASON"])?);
+        let (last, over, count) = row.cell(&["LAST SEEN"]).and_then(repeated)?;
         let first = row.cell(&["FIRST SEEN"]).and_then(age_ns).or(over);
         let count = row.cell(&["COUNT"]).and_then(|count| count.parse().ok()).unwrap_or(count);
         let (kind, name) = object.split_once('/').unwrap_or(("", object));
@@ -50,8 +38,8 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
             object: (!is_pod).then(|| object.to_owned()),
         }
         .put(context);
-    }
-    1 + below.len()
+        Some(())
+    })
 }
 
 /// The container in `spec.containers{app}`.

@@ -5,9 +5,9 @@ use holdup_recording::{Labels, metrics};
 
 use super::super::super::context::Context;
 use super::super::super::paste::Line;
-use super::super::{Kind, rows, text};
+use super::super::{Kind, text};
 use super::table::Table;
-use super::{age_ns, asked_namespace, happened, source};
+use super::{age_ns, asked_namespace, each_row, happened, source};
 
 pub(in super::super) const KIND: Kind = Kind { name: "kubectl get pods", recognises, read };
 
@@ -22,19 +22,10 @@ fn recognises(lines: &[Line]) -> bool {
 fn read(lines: &[Line], context: &mut Context) -> usize {
     let now = context.instant_of(KIND.name);
     let asked = asked_namespace(context);
-    let table = Table::new(text(lines, 0));
-    let below = rows(lines, recognises);
-    for (place, line) in (1..).zip(below) {
-        let row = table.row(&line.text);
-        let Some((row, restarts)) = row.as_ref().and_then(|row| Some((row, row.cell(&["RESTARTS"])?))) else {
-            context.unread.push(place);
-            continue;
-        };
+    each_row(lines, context, recognises, |row, context| {
+        let restarts = row.cell(&["RESTARTS"])?;
         let (count, ago) = restarts.split_once('(').unwrap_or((restarts, ""));
-        let (Some(name), Ok(count)) = (row.cell(&["NAME"]), count.trim().parse::<u32>()) else {
-            context.unread.push(place);
-            continue;
-        };
+        let (name, count) = (row.cell(&["NAME"])?, count.trim().parse::<u32>().ok()?);
         let source = source(row.cell(&["NAMESPACE"]).unwrap_or(&asked), Some(name));
         let mut put = |metric, value| context.out.gauge(now, &source, metric, Labels::none(), value);
         put(metrics::kubernetes::RESTARTS.name, f64::from(count));
@@ -56,6 +47,6 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
         if let Some(node) = row.cell(&["NODE"]) {
             context.out.setting(now, &source, "pod.node", node);
         }
-    }
-    1 + below.len()
+        Some(())
+    })
 }

@@ -6,9 +6,9 @@ use holdup_recording::{Labels, metrics};
 use super::super::super::context::Context;
 use super::super::super::number::number;
 use super::super::super::paste::Line;
-use super::super::{Kind, rows, text};
+use super::super::{Kind, text};
 use super::table::Table;
-use super::{asked_namespace, bytes, millicores, source};
+use super::{asked_namespace, bytes, each_row, millicores, source};
 
 pub(in super::super) const KIND: Kind = Kind { name: "kubectl top", recognises, read };
 
@@ -22,19 +22,14 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
     let asked = asked_namespace(context);
     let table = Table::new(text(lines, 0));
     let is_of_nodes = table.has(&["CPU%"]) || table.has(&["CPU(%)"]);
-    let below = rows(lines, recognises);
-    for (place, line) in (1..).zip(below) {
-        let row = table.row(&line.text);
-        let of = |names: &[&str]| row.as_ref().and_then(|row| row.cell(names)).map(str::to_owned);
+    each_row(lines, context, recognises, |row, context| {
+        let of = |names: &[&str]| row.cell(names).map(str::to_owned);
         let cpus = of(&["CPU(cores)"]).and_then(|text| millicores(&text)).map(|thousandths| thousandths / 1e3);
         let memory = of(&["MEMORY(bytes)"]).and_then(|text| bytes(&text));
-        let Some(pod) = of(&["POD", "NAME"]).filter(|_| cpus.is_some() || memory.is_some()) else {
-            context.unread.push(place);
-            continue;
-        };
+        let pod = of(&["POD", "NAME"]).filter(|_| cpus.is_some() || memory.is_some())?;
         // The sum of all pods, with `--sum`.
         if pod.starts_with("___") {
-            continue;
+            return Some(());
         }
         let (source, labels) = match is_of_nodes {
             true => (format!("kubernetes_node:{pod}"), Labels::none()),
@@ -60,6 +55,6 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
                 context.out.gauge(now, &source, metric.name, labels.clone(), value);
             }
         }
-    }
-    1 + below.len()
+        Some(())
+    })
 }
