@@ -9,8 +9,7 @@
 //! - **Means.** The mean of `n` values that differ as much as they are large (as the times of an
 //!   exponential distribution do) is off by 1/√n.
 //! - **Reads.** A counter is read `k` times in a window, so its growth belongs to a window that is
-//!   off by up to an interval: 1/k. A level that was sampled `k` times is off by its standard
-//!   deviation over √k.
+//!   off by up to an interval: 1/k.
 //!
 //! A factor between two windows has both errors: its band is `factor · exp(±1.645 · √(e₁² + e₂²))`,
 //! which holds in nineteen cases of twenty on each side (normal in its logarithm).
@@ -46,15 +45,6 @@ impl Band {
     /// The growth of a counter of bytes or seconds per second: error 1/reads.
     pub fn of_counter(counter: &Counter) -> Self {
         Self { value: counter.rate(), error: 0.0 }.read(counter.reads)
-    }
-
-    /// A level, by its samples: error s/(mean·√k). None without samples.
-    pub fn of_samples(samples: &[f64]) -> Option<Self> {
-        let count = samples.len() as f64;
-        let mean = samples.iter().sum::<f64>() / count;
-        let squares: f64 = samples.iter().map(|sample| (sample - mean).powi(2)).sum();
-        let deviation = (squares / (count - 1.0).max(1.0)).sqrt();
-        (count > 0.0).then(|| Self { value: mean, error: deviation / count.sqrt() / mean.abs().max(f64::MIN_POSITIVE) })
     }
 
     /// The same with the error of a window at whose edges a counter was read, `reads` intervals
@@ -121,9 +111,6 @@ mod tests {
         close(Band::of_count(5.0, 200.0).error, 0.1);
         close(Band::of_mean(5.0, 100.0).error, 0.1);
         close(Band::of_mean(5.0, 100.0).read(10).error, 0.02_f64.sqrt());
-        // 1 and 3: deviation √2, of two samples.
-        close(Band::of_samples(&[1.0, 3.0]).map_or(0.0, |band| band.error), 0.5);
-        assert_eq!(Band::of_samples(&[]), None);
         let change = Band::of_mean(4.0, 1e12).since(Band::of_mean(2.0, 100.0));
         close(change.least(), 2.0 * (-0.1645_f64).exp());
         close(change.most(), 2.0 * 0.1645_f64.exp());
