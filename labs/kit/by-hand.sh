@@ -52,10 +52,9 @@ database() {
         ;;
     postgresql)
         postgresql_says 'SELECT pid, state, wait_event_type, wait_event, now() - query_start AS age, left(query, 60) AS query FROM pg_stat_activity'
-        for view in database bgwriter user_tables; do
+        for view in database bgwriter wal user_tables; do
             postgresql_says "SELECT * FROM pg_stat_$view"
         done
-        postgresql_says 'SELECT * FROM pg_stat_io'
         ;;
     esac
 }

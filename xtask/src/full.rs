@@ -20,6 +20,8 @@ enum Item {
     /// Binary and name.
     Test(String, String),
     Lab(String),
+    /// A lab's fault as standard tools alone show it.
+    ByHand(String),
     Fuzz(&'static str, u32),
 }
 
@@ -28,6 +30,7 @@ impl Item {
         match self {
             Self::Test(binary, name) => format!("{binary} {name}"),
             Self::Lab(name) => format!("lab {name}"),
+            Self::ByHand(name) => format!("lab {name} by hand"),
             Self::Fuzz(target, _) => format!("fuzz {target}"),
         }
     }
@@ -41,7 +44,8 @@ impl Item {
                 let test = pass.tests.into_iter().next().context("nextest ran no test of that name")?;
                 (test.outcome, test.why)
             }
-            Self::Lab(name) => passed(lab(root, name)),
+            Self::Lab(name) => passed(lab(root, name, &[])),
+            Self::ByHand(name) => passed(lab(root, name, &["--by-hand", "--variant=faulty"])),
             Self::Fuzz(target, seconds) => passed(fuzz::one(root, target, *seconds)),
         };
         Ok(Test { name: self.name(), outcome, seconds: begun.elapsed().as_secs_f64(), why })
@@ -143,7 +147,13 @@ fn items(root: &Path, tools: &Tools) -> Result<Vec<Item>> {
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .collect();
     labs.sort();
+    let by_hand = |name: &String| {
+        let text = std::fs::read_to_string(root.join("labs").join(name).join("lab.yaml")).unwrap_or_default();
+        text.lines().any(|line| line.starts_with("by_hand:"))
+    };
+    let by_hand: Vec<Item> = labs.iter().filter(|name| by_hand(name)).cloned().map(Item::ByHand).collect();
     items.extend(labs.into_iter().map(Item::Lab));
+    items.extend(by_hand);
     items.extend(fuzz::TARGETS.map(|(target, times)| Item::Fuzz(target, FUZZ_SECONDS * times)));
     Ok(items)
 }
@@ -155,15 +165,16 @@ fn passed(result: Result<()>) -> (Outcome, String) {
     }
 }
 
-/// All variants of a lab, each with the verdict that the lab expects, by a release build. Recordings of what failed stay for a look.
-fn lab(root: &Path, name: &str) -> Result<()> {
+/// A lab with these flags, each variant with the verdict that the lab expects, by a release build. Recordings of what failed stay
+/// for a look.
+fn lab(root: &Path, name: &str, flags: &[&str]) -> Result<()> {
     run_command(cargo(root, &["build", "--release", "-p", "holdup", "--features", "labs"]))?;
     let out = root.join("target/full").join(name);
     if out.exists() {
         std::fs::remove_dir_all(&out).with_context(|| format!("failed to remove {}", out.display()))?;
     }
     let mut lab = command(root, root.join("target/release/holdup"), &["lab", name, "--quiet", "--output"]);
-    lab.arg(&out);
+    lab.arg(&out).args(flags);
     run_command(lab)
 }
 

@@ -13,8 +13,6 @@ use crate::failure::Failure;
 use crate::lab::Expect;
 use crate::terminal;
 
-/// Confidence from which a wrong name counts as a wrong verdict; less is a guess that says so.
-const WRONG_FROM: f64 = 0.5;
 /// What a lab expects by hand where the tools cannot show its culprit.
 const NOTHING: &str = "nothing";
 /// So many suspects may be left over if a command is named that decides between them.
@@ -49,28 +47,23 @@ pub(super) fn judge(place: &Path, expect: &Expect, say: &dyn Fn(&str)) -> Result
 /// suspects without it or without the command that decides.
 fn unexpected(expect: &Expect, d: &Diagnosis) -> Option<String> {
     let is_right = |cause: &str| expect.culprit.as_deref() == Some(cause) || expect.by_hand.iter().any(|c| c == cause);
-    let confidence = d.findings.first().map_or(0.0, |finding| finding.confidence);
-    let found = d.culprit.as_deref().filter(|_| d.verdict == Answer::Found);
-    if let Some(cause) = found {
-        let is_wrong = !is_right(cause) && confidence >= WRONG_FROM;
-        return is_wrong.then(|| format!("by hand: {cause} was named with a confidence of {confidence:.2}"));
+    if let Some(cause) = d.culprit.as_deref().filter(|_| d.verdict == Answer::Found) {
+        let confidence = d.findings.first().map_or(0.0, |finding| finding.confidence);
+        return (!is_right(cause)).then(|| format!("by hand: {cause} was named with a confidence of {confidence:.2}"));
     }
     expect.culprit.as_ref()?;
     if d.verdict == Answer::Healthy {
         return Some("by hand: called healthy".to_owned());
     }
-    let mut suspects: Vec<&str> = d.split.iter().flat_map(|split| &split.rivals).map(String::as_str).collect();
-    suspects.extend(d.findings.iter().map(|finding| finding.cause.as_str()));
-    let mut seen = Vec::new();
-    suspects.retain(|cause| {
-        !seen.contains(cause) && {
-            seen.push(cause);
-            true
+    let rivals = d.split.iter().flat_map(|split| &split.rivals);
+    let mut suspects: Vec<&str> = Vec::new();
+    for cause in rivals.chain(d.findings.iter().map(|finding| &finding.cause)) {
+        if suspects.len() < SUSPECTS_LEFT && !suspects.contains(&cause.as_str()) {
+            suspects.push(cause);
         }
-    });
-    suspects.truncate(SUSPECTS_LEFT);
-    if suspects.is_empty() && is_right(NOTHING) {
-        return None;
+    }
+    if suspects.is_empty() {
+        return (!is_right(NOTHING)).then(|| "by hand: undecided, without a suspect".to_owned());
     }
     if !suspects.iter().any(|cause| is_right(cause)) {
         return Some(format!("by hand: undecided, and the first suspects are {}", suspects.join(", ")));
