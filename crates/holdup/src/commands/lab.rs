@@ -67,6 +67,9 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let Some(name) = &args.name else { return list(&args) };
     let lab = Lab::find(name, args.labs.as_deref()).map_err(Failure::unusable)?;
     check_variants(&lab, &args.variant)?;
+    if args.by_hand {
+        lab.check_by_hand().map_err(lab_failure)?;
+    }
     let stop = crate::stop::stop_flag()?;
     let say = |text: &str| {
         if !args.output.quiet {

@@ -93,12 +93,10 @@ impl Stage<'_> {
         stop: &AtomicBool,
     ) -> Result<PathBuf, LabError> {
         let variant = self.lab.variant(variant)?;
-        let by_hand = self.lab.by_hand.as_ref();
-        let found = by_hand.and_then(|by_hand| Some((by_hand, self.lab.process(&by_hand.process)?)));
-        let (by_hand, process) = found.ok_or_else(|| LabError::NotByHand { lab: self.lab.name.clone() })?;
+        let (process, paste) = self.lab.tools()?;
         self.start_one(act, process, variant, say, stop)?;
-        let paste = act.scope.fill(&by_hand.paste);
-        Ok(PathBuf::from(paste.map_err(|process| not_started(&variant.name, "the paste", process))?))
+        let filled = act.scope.fill(paste);
+        Ok(PathBuf::from(filled.map_err(|process| not_started(&variant.name, "the paste", process))?))
     }
 
     fn start_one(

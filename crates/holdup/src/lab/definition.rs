@@ -188,6 +188,19 @@ impl Lab {
         })
     }
 
+    /// # Errors
+    /// If the lab does not say how standard tools record it.
+    pub fn check_by_hand(&self) -> Result<(), LabError> {
+        self.tools().map(|_| ())
+    }
+
+    /// The process that runs standard tools, and the text of the path it writes to.
+    pub(super) fn tools(&self) -> Result<(&Process, &str), LabError> {
+        let by_hand = self.by_hand.as_ref();
+        let found = by_hand.and_then(|by_hand| Some((self.process(&by_hand.process)?, by_hand.paste.as_str())));
+        found.ok_or_else(|| LabError::NotByHand { lab: self.name.clone() })
+    }
+
     pub(super) fn variant(&self, name: &str) -> Result<&Variant, LabError> {
         self.variants.iter().find(|v| v.name == name).ok_or_else(|| {
             let known: Vec<&str> = self.variants.iter().map(|v| v.name.as_str()).collect();
