@@ -61,6 +61,9 @@ fn a_swapped_folder_never_redirects_a_recording() {
     recorder.sink().push(rows());
     await_segments(&aside.join("r"), 1);
     recorder.sink().push(rows());
+    // A merge replaces every segment between its first and its last number, and a writer counts up: its second one comes
+    // before those of higher numbers.
+    await_segments(&aside.join("r"), 2);
     // Many segments, so that merging takes a while.
     let segments = aside.join("r/segments");
     let bytes = fs::read(segments.join("samples-00000001.parquet")).unwrap();
