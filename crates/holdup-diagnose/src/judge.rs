@@ -113,6 +113,8 @@ struct Outcomes {
     fails: BTreeMap<&'static str, f64>,
     cleared: Vec<Cleared>,
     not_judged: Vec<NotJudged>,
+    /// Causes that are present by themselves; what they cost requests is `not_judged`.
+    uncounted: Vec<(&'static Rule, rules::RuleFinding)>,
     /// Causes that would be roots if another did not explain more.
     claims: Vec<&'static str>,
 }
@@ -137,6 +139,10 @@ impl Outcomes {
             Ok(Outcome::Fails(found, failed)) => {
                 self.fails.insert(rule.cause, failed);
                 self.found.push((rule, found));
+            }
+            Ok(Outcome::Uncounted(found, missing)) => {
+                self.uncounted.push((rule, found));
+                self.not_judged.push(NotJudged { cause, title, missing: missing.what, enable: missing.enable });
             }
             Ok(Outcome::Cleared(evidence)) => self.cleared.push(Cleared { cause, title, evidence }),
             Err(missing) => {
@@ -209,6 +215,26 @@ impl Outcomes {
         findings
     }
 
+    /// Of the causes that are present by themselves, the surest that may be named.
+    fn surest_uncounted(&self) -> Option<Finding> {
+        let sure = |found: &rules::RuleFinding| round(confidence::calibrated(confidence::combine(found)), 2);
+        let roots = self.uncounted.iter().filter(|(_, found)| sure(found) >= NAMED);
+        let (rule, found) = roots.max_by(|(_, a), (_, b)| sure(a).total_cmp(&sure(b)))?;
+        Some(Finding {
+            cause: rule.cause.to_owned(),
+            title: rule.doc.title.to_owned(),
+            role: Role::Root,
+            follows_from: None,
+            adds_to: None,
+            confidence: sure(found),
+            explains_ms: 0.0,
+            explains_ratio: 0.0,
+            evidence: found.evidence.clone(),
+            fixes: found.fixes.clone(),
+            prove: found.prove.clone(),
+        })
+    }
+
     fn answer(mut self, case: &Case<'_>) -> Diagnosis {
         let mut findings = self.rank(case);
         applicable::ask_for_watched(&mut self.not_judged, case.recording);
@@ -228,7 +254,15 @@ impl Outcomes {
             };
             self.not_judged.retain(|n| is_open(&n.cause));
         }
-        let carries = |f: &&Finding| f.role == Role::Root && (f.explains_ratio >= CULPRIT_RATIO || !is_measured);
+        let is_quiet = is_measured && case.degradation.is_none() && case.recording.manifest.load.is_none();
+        let uncounted = if is_quiet { self.surest_uncounted() } else { None };
+        if let Some(found) = &uncounted {
+            self.not_judged.retain(|n| n.cause != found.cause);
+            findings = vec![found.clone()];
+        }
+        let carries = |f: &&Finding| {
+            uncounted.is_some() || f.role == Role::Root && (f.explains_ratio >= CULPRIT_RATIO || !is_measured)
+        };
         let root = findings.iter().position(|f| carries(&f));
         let rival = root.and_then(|i| rivals::find_rival(&findings[i], &findings, &self.claims)).cloned();
         // If the evidence for another cause of the same time is as strong, no name is given.
@@ -247,6 +281,9 @@ impl Outcomes {
             }
             _ if !is_measured => by_counters(case, counted.as_ref(), culprit),
             Some(report) => of_search(report, case, culprit, &disturbance),
+            None if uncounted.is_some() => {
+                (Answer::Found, uncounted.as_ref().map_or_else(String::new, standing::uncounted))
+            }
             None => answer(case, culprit, tied.as_deref(), &disturbance),
         };
         if verdict == Answer::Healthy

@@ -40,7 +40,7 @@ impl Judged for SyntheticRecording {
     fn judge(&self, rule: &Rule) -> Result<Outcome, Missing> {
         let outcome = self.with(|case| rule.judge(case));
         let evidence = match &outcome {
-            Ok(Outcome::Found(found) | Outcome::Fails(found, _)) => &found.evidence[..],
+            Ok(Outcome::Found(found) | Outcome::Fails(found, _) | Outcome::Uncounted(found, _)) => &found.evidence[..],
             Ok(Outcome::Cleared(evidence)) => evidence,
             Err(_) => &[],
         };
@@ -53,6 +53,7 @@ impl Judged for SyntheticRecording {
     fn fails(&self, rule: &Rule) -> Option<f64> {
         match self.judge(rule) {
             Ok(Outcome::Fails(_, failed)) => Some(failed),
+            Ok(Outcome::Uncounted(..)) => None,
             Ok(_) => Some(0.0),
             Err(_) => None,
         }
@@ -61,6 +62,7 @@ impl Judged for SyntheticRecording {
     fn explains(&self, rule: &Rule) -> Option<f64> {
         match self.judge(rule) {
             Ok(Outcome::Found(found) | Outcome::Fails(found, _)) => Some(found.explains_ms),
+            Ok(Outcome::Uncounted(..)) => None,
             Ok(Outcome::Cleared(_)) => Some(0.0),
             Err(_) => None,
         }

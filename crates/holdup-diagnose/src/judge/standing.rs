@@ -58,6 +58,12 @@ fn follows(findings: &[Finding], finding: &Finding, root: &str) -> bool {
     false
 }
 
+/// The sentence of a cause that is present by itself, while no request was seen to be slow.
+pub(super) fn uncounted(of: &Finding) -> String {
+    let shown = of.evidence.first().map_or_else(String::new, |evidence| format!(": {}", evidence.text));
+    format!("{}{shown}. No source shows what it costs requests.", of.title)
+}
+
 /// Limits that were reached and processes that were killed, where no source counted what failed of
 /// it.
 pub(super) fn alarms(not_judged: &[NotJudged]) -> Option<String> {

@@ -16,6 +16,7 @@ use holdup_signals::evidence::Evidence;
 use holdup_signals::{Missing, View, Window};
 
 use crate::case::Case;
+use crate::failures;
 
 /// What to record to see the states of threads.
 const ENABLE: &str = "--watch pid:N for the app and the database";
@@ -30,6 +31,12 @@ const FREEZERS: &[&str] = &["do_freezer_trap", "__refrigerator"];
 /// it, and a look at many threads takes a while.
 const MOSTLY: f64 = 0.5;
 
+/// Stopped again and again: seen so at this many instants …
+const OFTEN: usize = 2;
+
+/// … that are this share (0-1) of all.
+const OFTEN_RATIO: f64 = 0.05;
+
 /// The watched process that was stopped most.
 #[derive(Debug)]
 pub struct Stops {
@@ -41,6 +48,8 @@ pub struct Stops {
     pub calm_ratio: f64,
     /// Milliseconds of a request in its stops.
     pub request_ms: f64,
+    /// Number of instants at which it was stopped.
+    instants: usize,
     /// Requests in flight while it was stopped, on average; none without single requests.
     pub in_flight: Option<f64>,
     window: Window,
@@ -67,6 +76,14 @@ impl Stops {
         self.request_ms * grown.clamp(0.0, 1.0)
     }
 
+    /// What would show the cost of its stops, if it was stopped again and again and nothing outside of
+    /// it timed requests.
+    pub fn untimed(&self) -> Option<Missing> {
+        let is_often = self.instants >= OFTEN && self.ratio >= OFTEN_RATIO;
+        let timed = "load from holdup run, or the log of a load balancer or proxy in front";
+        (is_often && self.in_flight.is_none()).then(|| Missing::new(failures::UNCOUNTED, timed))
+    }
+
     fn measure(case: &Case<'_>) -> Result<Self, Missing> {
         let view = case.slow();
         view.gauge(metrics::process::THREADS.name, &[], ENABLE)?;
@@ -80,6 +97,7 @@ impl Stops {
                 calm_ratio: calm.map_or(0.0, |(stopped, instants)| stopped.len() as f64 / (instants as f64).max(1.0)),
                 request_ms: cost(case, &view, ratio, in_flight),
                 ratio,
+                instants: stopped.len(),
                 in_flight,
                 window: view.window,
             }

@@ -72,11 +72,7 @@ fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
     let mut evidence = vec![queue, dropped];
     evidence.extend(connects(case));
     if failed > 0.0 {
-        evidence.push(of_failures(
-            case.degradation.as_ref().map_or(view.window, |c| c.slow),
-            failed,
-            "got no answer while the queue was full",
-        ));
+        evidence.push(of_failures(case, failed, "got no answer while the queue was full"));
     }
     let found = RuleFinding {
         explains_ms,
@@ -111,9 +107,7 @@ fn failed_share(case: &Case<'_>, outside: &Outside, overflows: &Counter) -> Resu
     let source = if outside.has_processes() { outside.source.as_str() } else { "host" };
     let grew = view.growths(|s| s == source, metrics::tcp::LISTEN_OVERFLOWS.name, &[]);
     windows.extend(grew.into_iter().filter(|g| g.delta > 0.0).map(|g| g.window));
-    let failed = failures::unanswered_share(case, &windows)?;
-    let bad: u64 = case.slow_requests()?.iter().filter(|r| holdup_signals::client::failed(r)).map(|r| r.count()).sum();
-    Ok(failed.min(overflows.delta / (bad as f64).max(1.0)))
+    failures::at_most(case, failures::unanswered_share(case, &windows)?, overflows.delta)
 }
 
 /// Requests whose connecting took as long as the first timers.

@@ -10,7 +10,7 @@ use holdup_recording::{Labels, metrics};
 use self::refusals::refusals;
 use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, ms, of_failures, thousands, timing};
 use crate::case::Case;
-use crate::failures;
+use crate::failures::{self, Failed};
 use crate::resources::share;
 use crate::strength::{CERTAIN, FAIR, STRONG, WEAK};
 use holdup_signals::database::DATABASE;
@@ -226,21 +226,19 @@ fn of_limit(case: &Case<'_>, view: &View<'_>, limit: &Limit) -> Result<Outcome, 
     if limit.reached.is_empty() {
         return Ok(Outcome::Cleared(evidence));
     }
-    let mut failed = failures::failed_share(case, &limit.reached)?;
-    if let Some(refused) = refused {
-        // A failed request needs at least one refused connection.
-        let rows = case.slow_requests()?;
-        let bad: u64 = rows.iter().filter(|r| holdup_signals::client::failed(r)).map(|r| r.count()).sum();
-        failed = failed.min(refused.0 / (bad as f64).max(1.0));
-    }
+    let share_of_failed = failures::failed_share(case, &limit.reached);
+    let failed = Failed::of(share_of_failed.and_then(|share| match refused {
+        Some(refused) => failures::at_most(case, share, refused.0),
+        None => Ok(share),
+    }))?;
     let waited = waited(case, view);
-    if failed < MATTERS && share(case, waited.as_ref().map_or(0.0, |w| w.0)) < MATTERS {
+    if failed.is_small() && share(case, waited.as_ref().map_or(0.0, |w| w.0)) < MATTERS {
         return Ok(Outcome::Cleared(evidence));
     }
-    if failed > 0.0 {
+    if failed.share > 0.0 {
         evidence.push(of_failures(
-            case.degradation.as_ref().map_or(view.window, |c| c.slow),
-            failed,
+            case,
+            failed.share,
             "were in flight while the limit was reached, with a refused connection for each",
         ));
     }
@@ -254,12 +252,12 @@ fn of_limit(case: &Case<'_>, view: &View<'_>, limit: &Limit) -> Result<Outcome, 
     let found = RuleFinding {
         explains_ms,
         evidence,
-        weights: vec![if refused.is_some_and(|r| r.0 > 0.0) { CERTAIN } else { FAIR }, STRONG * failed, WEAK],
+        weights: vec![if refused.is_some_and(|r| r.0 > 0.0) { CERTAIN } else { FAIR }, STRONG * failed.share, WEAK],
         fixes: advice::fixes(view, limit),
         prove: format!("Run the same scenario again: connections stay below {}, and none is refused.", limit.name),
         role: Role::Root,
     };
-    Ok(Outcome::Fails(found, failed))
+    Ok(Outcome::failing(found, failed))
 }
 
 /// Milliseconds that a request waited for a connection although its pool was not full.
@@ -319,6 +317,27 @@ mod tests {
                 .fails(&RULE),
             Some(0.0)
         );
+    }
+
+    #[test]
+    fn refused_connections_count_although_requests_do_not() {
+        let app = |made: SyntheticRecording| {
+            made.counter("prometheus:app", "http_server_request_duration_seconds_count", &[], 50.0).counter(
+                "prometheus:app",
+                "http_server_request_duration_seconds_sum",
+                &[],
+                0.5,
+            )
+        };
+        let watched = |connected: f64, refused: f64| {
+            app(SyntheticRecording::new(12))
+                .gauge(DB, "mysql_global_status_threads_connected", &[], connected)
+                .counter(DB, "mysql_global_status_connection_errors_max_connections", &[], refused)
+                .setting(DB, "max_connections", "20")
+        };
+        let refused = watched(20.0, 30.0).diagnose();
+        assert_eq!(refused.culprit.as_deref(), Some(RULE.cause), "{refused:#?}");
+        assert_eq!(watched(12.0, 0.0).diagnose().culprit, None);
     }
 
     #[test]

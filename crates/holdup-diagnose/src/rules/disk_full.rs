@@ -80,8 +80,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         return Ok(Outcome::Cleared(evidence));
     }
     if failed > 0.0 {
-        let slow = case.degradation.as_ref().map_or(view.window, |c| c.slow);
-        evidence.push(of_failures(slow, failed, "failed while it was full"));
+        evidence.push(of_failures(case, failed, "failed while it was full"));
         weights.push(FAIR * failed);
     }
     let found = RuleFinding {

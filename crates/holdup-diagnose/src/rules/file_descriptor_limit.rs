@@ -96,11 +96,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         return queue.map(|_| Outcome::Cleared(evidence));
     }
     if failed > 0.0 {
-        evidence.push(of_failures(
-            case.degradation.as_ref().map_or(view.window, |c| c.slow),
-            failed,
-            "were in flight while it was at its limit",
-        ));
+        evidence.push(of_failures(case, failed, "were in flight while it was at its limit"));
     }
     let weights = vec![STRONG, FAIR * queue.as_ref().map_or(0.0, |q| q.positive_ratio), FAIR * failed];
     let most = open.max + queue.map_or(0.0, |q| q.max);

@@ -6,7 +6,7 @@ use holdup_recording::rows::Request;
 
 use super::{Doc, Fix, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent};
 use crate::case::Case;
-use crate::failures;
+use crate::failures::{self, Failed};
 use crate::resources::probe::{self, Probe};
 use crate::resources::share;
 use crate::strength::{CERTAIN, FAIR, STRONG};
@@ -46,30 +46,39 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         evidence.extend(kill.evidence(&view));
     }
     let gone: f64 = holes.iter().map(|hole| bounded(*hole, case).seconds()).sum();
-    let failed = failures::failed_share(case, &holes)?;
+    let failed = Failed::of(failures::failed_share(case, &holes))?;
     let explains_ms = waited_ms(case, &holes);
-    let text = format!(
-        "{} of the failed requests were in flight in the {gone:.1} s in which the server was gone, in {} restart{}",
-        percent(failed),
-        kills.len(),
-        if kills.len() > 1 { "s" } else { "" }
-    );
-    let window = case.degradation.as_ref().map_or(view.window, |c| c.slow);
-    evidence.push(Evidence::new("requests", "outcome", Labels::none(), window, percent(failed), "none", text));
+    let restarts = format!("{} restart{}", kills.len(), if kills.len() > 1 { "s" } else { "" });
+    if failed.uncounted.is_none() {
+        let text = format!(
+            "{} of the failed requests were in flight in the {gone:.1} s in which the server was gone, in {restarts}",
+            percent(failed.share)
+        );
+        let window = case.degradation.as_ref().map_or(view.window, |c| c.slow);
+        evidence.push(Evidence::new(
+            "requests",
+            "outcome",
+            Labels::none(),
+            window,
+            percent(failed.share),
+            "none",
+            text,
+        ));
+    }
     evidence.extend(probe::silences(&view, &holes));
     // A kill that users did not feel does not explain their delay, but it happened.
-    if failed < MATTERS && share(case, explains_ms) < MATTERS {
+    if failed.is_small() && share(case, explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(evidence));
     }
     let found = RuleFinding {
         explains_ms,
         evidence,
-        weights: vec![if kills.iter().any(|k| k.is_explicit) { CERTAIN } else { STRONG }, FAIR * failed],
+        weights: vec![if kills.iter().any(|k| k.is_explicit) { CERTAIN } else { STRONG }, FAIR * failed.share],
         fixes: fixes(&probe),
         prove: "Run the same scenario again: probe_success stays 1, and the server does not stop.".to_owned(),
         role: Role::Root,
     };
-    Ok(Outcome::Fails(found, failed))
+    Ok(Outcome::failing(found, failed))
 }
 
 /// Without a kill: whether the probe failed often enough in a row for one.

@@ -56,6 +56,7 @@ use std::collections::BTreeMap;
 use holdup_recording::Labels;
 
 use crate::case::Case;
+use crate::failures::Failed;
 use crate::strength::Strength;
 pub(crate) use holdup_recording::words::{bytes, bytes_per_second, capital, ms, percent, thousands};
 use holdup_signals::evidence::{Evidence, Fix};
@@ -239,8 +240,21 @@ pub enum Outcome {
     /// The cause is present and makes requests fail, with its share (0-1) of the failed requests.
     /// No wait explains a refused request.
     Fails(RuleFinding, f64),
+    /// The cause is present by itself, whatever requests say; no source shows what it costs them, and
+    /// which would.
+    Uncounted(RuleFinding, Missing),
     /// The cause is absent, with the evidence.
     Cleared(Vec<Evidence>),
+}
+
+impl Outcome {
+    /// What is said of a cause that is present, by the requests that failed of it.
+    fn failing(found: RuleFinding, failed: Failed) -> Self {
+        match failed.uncounted {
+            None => Self::Fails(found, failed.share),
+            Some(missing) => Self::Uncounted(found, missing),
+        }
+    }
 }
 
 /// The part that a finding plays.
@@ -279,9 +293,13 @@ pub fn by_cause(cause: &str) -> Option<&'static Rule> {
     ALL.iter().find(|rule| rule.cause == cause).copied()
 }
 
-/// The share (0-1) of the failed requests of `window` that this rule explains, because they `did`
-/// so.
-pub(crate) fn of_failures(window: Window, failed: f64, did: &str) -> Evidence {
+/// The share (0-1) of the episode's failed requests that this rule explains, because they `did` so.
+pub(crate) fn of_failures(case: &Case<'_>, failed: f64, did: &str) -> Evidence {
+    of_failures_in(case.degradation.as_ref().map_or(case.whole(), |c| c.slow), failed, did)
+}
+
+/// The same of those of `window`.
+pub(crate) fn of_failures_in(window: Window, failed: f64, did: &str) -> Evidence {
     let expected = "failures at other times as well, if this were not the reason";
     let text = format!("{} of the failed requests {did}", percent(failed));
     Evidence::new("requests", "outcome", Labels::none(), window, percent(failed), expected, text)

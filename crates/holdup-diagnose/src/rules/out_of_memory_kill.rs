@@ -7,7 +7,7 @@ use holdup_recording::{Labels, metrics, words};
 
 use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, of_failures};
 use crate::case::Case;
-use crate::failures;
+use crate::failures::{self, Failed};
 use crate::resources::share;
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_signals::evidence::Evidence;
@@ -118,26 +118,26 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         ));
     }
     let after: Vec<Window> = kills.iter().map(|w| Window { from: w.from, to: i64::MAX }).collect();
-    let failed = failures::failed_share(case, &after)?;
+    let failed = Failed::of(failures::failed_share(case, &after))?;
     let limited = limit(&view, &ended);
     evidence.extend(limited.as_ref().map(|l| l.evidence.clone()));
     // Requests in flight then, and those that wait for its return, are slow because of it.
     let slow = case.degradation.as_ref().is_some_and(|c| after.iter().any(|w| w.from < c.slow.to));
-    let explains_ms = if slow { case.excess_ms() * failed } else { 0.0 };
-    if failed < MATTERS && share(case, explains_ms) < MATTERS {
+    let explains_ms = if slow { case.excess_ms() * failed.share } else { 0.0 };
+    if failed.is_small() && share(case, explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(evidence));
     }
-    evidence.push(of_failures(case.degradation.as_ref().map_or(view.window, |c| c.slow), failed, "failed after it"));
+    evidence.extend(failed.uncounted.is_none().then(|| of_failures(case, failed.share, "failed after it")));
     let found = RuleFinding {
         explains_ms,
         evidence,
-        weights: vec![STRONG, if ended.is_empty() { WEAK } else { STRONG }, FAIR * failed],
+        weights: vec![STRONG, if ended.is_empty() { WEAK } else { STRONG }, FAIR * failed.share],
         fixes: advice::fixes(&view, limited.as_ref()),
         prove: "Run the same scenario again: system_out_of_memory_kills_total does not grow, and no process ends."
             .to_owned(),
         role: Role::Root,
     };
-    Ok(Outcome::Fails(found, failed))
+    Ok(Outcome::failing(found, failed))
 }
 
 /// The count of the service's cgroup: the largest of the watched ones, which may be one.

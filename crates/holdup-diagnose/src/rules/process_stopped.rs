@@ -6,7 +6,7 @@ use crate::resources::is_too_small;
 use crate::resources::stops::Stops;
 use crate::strength::CERTAIN;
 use holdup_signals::Missing;
-use holdup_signals::evidence::Fix;
+use holdup_signals::evidence::{Evidence, Fix};
 
 pub const RULE: Rule = Rule {
     cause: "process_stopped",
@@ -16,7 +16,7 @@ pub const RULE: Rule = Rule {
         what: "Something keeps all threads of the app or of the database from running: a signal (SIGSTOP), a debugger or tracer that has attached, a paused container (docker pause, the freezer of its cgroup), or a snapshot that freezes the process while it copies it.",
         hurts: "All requests in the process stand still, and those that arrive wait until it goes on. Every other layer looks idle: the process uses no CPU, holds no disk, and its locks and connections are held meanwhile.",
         needs: "The states of the process's threads (--watch pid:N for the app and the database).",
-        predicts: "At some instants most threads of the process are in state T (stopped), t (under a debugger), or asleep in the kernel's freezer. The requests in flight at these instants make up the excess, by Little's law.",
+        predicts: "At some instants most threads of the process are in state T (stopped), t (under a debugger), or asleep in the kernel's freezer. The requests in flight at these instants make up the excess, by Little's law. Where nothing outside of the process times requests, two such instants and 5 % of all count by themselves.",
         clears: "No watched process was stopped at any instant, or the requests in flight meanwhile lost a small part of the delay.",
         looks_like: "A pause of the runtime (runtime_pause): the collector's thread runs meanwhile. A CPU quota (cpu_throttled): threads stay runnable and its cgroup counts the throttled periods. A pause of the whole machine: nothing is sampled meanwhile. To the app, a stopped database looks like a slow network.",
         fix: "Find what stops it and move that to a time without load, or to a replica: the parent that sends the signal, the debugger, the backup that freezes the container.",
@@ -39,16 +39,31 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let expected = format!("{} as in the baseline window", percent(stops.calm_ratio));
     let counted = stops.evidence(percent(stops.ratio), expected, text);
     // Nothing was stopped: however small the delay is, that is not its cause.
-    if stops.ratio <= stops.calm_ratio || is_too_small(case, explains_ms)? {
+    if stops.ratio <= stops.calm_ratio {
         return Ok(Outcome::Cleared(vec![counted]));
     }
+    if is_too_small(case, explains_ms)? {
+        // What times requests inside of a process stands still with it.
+        let Some(missing) = stops.untimed() else { return Ok(Outcome::Cleared(vec![counted])) };
+        let text = format!(
+            "{} was stopped at {} of the instants, and requests that came meanwhile waited outside of it",
+            stops.name,
+            percent(stops.ratio)
+        );
+        let found = RuleFinding { explains_ms: 0.0, ..found(explains_ms, counted.saying("at none", text)) };
+        return Ok(Outcome::Uncounted(found, missing));
+    }
+    Ok(Outcome::Found(found(explains_ms, counted)))
+}
+
+fn found(explains_ms: f64, counted: Evidence) -> RuleFinding {
     let look = |text: &str, command: &str| Fix {
         text: text.to_owned(),
         command: Some(command.to_owned()),
         keep: None,
         risk: None,
     };
-    Ok(Outcome::Found(RuleFinding {
+    RuleFinding {
         explains_ms,
         evidence: vec![counted],
         weights: vec![CERTAIN],
@@ -64,7 +79,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         ],
         prove: "Run the same scenario again: no thread of the process is in state T.".to_owned(),
         role: Role::Root,
-    }))
+    }
 }
 
 #[cfg(test)]
@@ -102,5 +117,24 @@ mod tests {
         assert_eq!(made("R", 400).explains(&RULE), Some(0.0));
         assert_eq!(made("D", 400).explains(&RULE), Some(0.0));
         assert_eq!(made("T", 400).without("process_threads").explains(&RULE), None);
+    }
+
+    /// An app times 50 requests a second of 10 ms each; its database is stopped at the instants of `stopped`.
+    fn watched(stopped: fn(i64) -> bool) -> SyntheticRecording {
+        let count = move |second: i64| if stopped(second) { 8.0 } else { 0.0 };
+        SyntheticRecording::new(24)
+            .counter("prometheus:app", "http_server_request_duration_seconds_count", &[], 50.0)
+            .counter("prometheus:app", "http_server_request_duration_seconds_sum", &[], 0.5)
+            .counted("pid:7", "process_threads", &[("state", "T")], count)
+            .counted("pid:7", "process_threads", &[("state", "S")], move |second| 8.0 - count(second))
+    }
+
+    #[test]
+    fn stops_count_although_what_times_requests_stands_still_too() {
+        let diagnosis = watched(|second| second % 4 == 0).diagnose();
+        assert_eq!(diagnosis.culprit.as_deref(), Some(RULE.cause), "{diagnosis:#?}");
+        assert!(diagnosis.headline.ends_with("No source shows what it costs requests."), "{}", diagnosis.headline);
+        let once = watched(|second| second == 12).diagnose();
+        assert_eq!((once.culprit, once.verdict), (None, crate::verdict::Answer::Healthy), "{}", once.headline);
     }
 }

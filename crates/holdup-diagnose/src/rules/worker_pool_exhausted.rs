@@ -6,7 +6,7 @@ mod slots;
 mod tests;
 mod timed;
 
-use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, of_failures};
+use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, of_failures_in};
 use crate::case::Case;
 use crate::failures;
 use crate::resources::share;
@@ -97,7 +97,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         evidence.extend(timed::against_baseline(case, &pool, held, evidence.first()));
     }
     if failed >= MATTERS {
-        evidence.push(of_failures(stretch(case).window, failed, "got no answer while others waited for a worker"));
+        evidence.push(of_failures_in(stretch(case).window, failed, "got no answer while others waited for a worker"));
     }
     let is_held_longer = held.as_ref().is_some_and(|held| held.was_enough_at_ms(case).is_some());
     let found = RuleFinding {

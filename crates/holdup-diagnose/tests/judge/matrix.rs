@@ -25,6 +25,7 @@ fn word(case: &Case<'_>, cause: &str) -> &'static str {
     match rules::by_cause(cause).unwrap().judge(case) {
         Ok(Outcome::Found(_) | Outcome::Fails(..)) => "Found",
         Ok(Outcome::Cleared(_)) => "Cleared",
+        Ok(Outcome::Uncounted(..)) => "Uncounted",
         Err(_) => "NotJudged",
     }
 }
