@@ -1,6 +1,7 @@
-//! A server that hangs, refuses, is killed or is full of large statements: how many connections it gets from holdup, counted on its
-//! side, and whether holdup comes back.
+//! A server that hangs, refuses, is killed or is full of large statements: how many connections it gets from holdup, and
+//! whether holdup comes back.
 
+use std::collections::BTreeSet;
 use std::net::{TcpListener, TcpStream};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -15,30 +16,32 @@ use crate::server::{Server, mariadb, mariadbd};
 /// Most connections of one source.
 const CONNECTIONS_MAX: usize = 2;
 
-/// Connections that the kernel holds for the server's side, also those that only holdup has closed, with the bytes
-/// that the server has not read of each.
-fn connections_unread(port: u16) -> Vec<u64> {
+/// Rows of the kernel's table of connections.
+fn rows(of: impl Fn(&[&str]) -> bool) -> usize {
     let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
-    let unread = move |line: &str| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        // Established, or closed by the other side.
-        let is_there = words[1].ends_with(&format!(":{port:04X}")) && matches!(words[3], "01" | "08");
-        is_there.then(|| u64::from_str_radix(words[4].split_once(':').unwrap().1, 16).unwrap())
-    };
-    table.lines().skip(1).filter_map(unread).collect()
+    table.lines().skip(1).filter(|line| of(&line.split_whitespace().collect::<Vec<_>>())).count()
 }
 
+/// Connections as the server has them: established, or closed by the other side.
 fn connections(port: u16) -> usize {
-    connections_unread(port).len()
+    let end = format!(":{port:04X}");
+    rows(|words| words[1].ends_with(&end) && matches!(words[3], "01" | "08"))
 }
 
-/// Without those of programs that speak first, as one that asks every port of the machine for metrics does: a client
-/// of this protocol waits for the server's greeting. The end of a connection counts as one unread byte.
-fn silent_connections(port: u16) -> usize {
-    connections_unread(port).iter().filter(|unread| **unread <= 1).count()
+/// Connections that this process has open. Another one may ask every port of the machine for metrics, and a listener
+/// that accepts nothing never forgets who has left.
+fn own_connections(port: u16) -> usize {
+    let fds = std::fs::read_dir("/proc/self/fd").unwrap();
+    let own: BTreeSet<String> = fds
+        .flatten()
+        .filter_map(|fd| std::fs::read_link(fd.path()).ok())
+        .filter_map(|of| Some(of.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned()))
+        .collect();
+    let end = format!(":{port:04X}");
+    rows(|words| words[2].ends_with(&end) && words[3] == "01" && own.contains(words[9]))
 }
 
-/// Whether nothing comes within 20 ms: see [`silent_connections`].
+/// Whether nothing comes within 20 ms: a client of this protocol waits for the server's greeting.
 fn stays_silent(stream: &TcpStream) -> bool {
     stream.set_nonblocking(false).unwrap();
     stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
@@ -115,7 +118,7 @@ fn what_accepts_and_never_speaks_gets_two_connections_and_no_more() {
     server.kill();
     // In the server's place, as a proxy whose backend is gone.
     let listener = TcpListener::bind(("127.0.0.1", server.port)).unwrap();
-    let most = most_connections(&mut watcher, 8, || silent_connections(server.port));
+    let most = most_connections(&mut watcher, 8, || own_connections(server.port));
     assert!((1..=CONNECTIONS_MAX).contains(&most), "{most} connections to what never speaks");
     drop(listener);
     let command = mariadbd(server.dir.path());
