@@ -377,3 +377,6 @@ fn certainty(case: &Case<'_>) -> f64 {
     let minor = case.degradation.as_ref().filter(|c| c.severity == Severity::Minor && c.calm_mean_ms > 0.0);
     minor.map_or(1.0, |c| 1.0 - (c.calm_mean_ms / c.slow_mean_ms.max(c.calm_mean_ms)).powi(2))
 }
+
+#[cfg(test)]
+mod tests;

@@ -38,7 +38,6 @@ pub mod audit;
 mod between;
 pub mod case;
 mod chain;
-mod change;
 mod confidence;
 pub mod counters;
 pub mod explain;

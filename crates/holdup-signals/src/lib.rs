@@ -8,6 +8,7 @@ pub mod app_server;
 pub mod autovacuum;
 pub mod band;
 pub mod blockers;
+pub mod change;
 pub mod client;
 pub mod copies;
 pub mod counters;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use holdup_recording::rows::Setting;
 
-use crate::change::host::Place;
+use holdup_signals::change::host::Place;
 
 /// The product that a piece of advice is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

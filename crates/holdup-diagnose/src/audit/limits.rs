@@ -2,7 +2,7 @@
 
 use super::facts::{Facts, Product, Server};
 use super::{Check, Deviation, sysctl, sysctl_against};
-use crate::change::host::Place;
+use holdup_signals::change::host::Place;
 use holdup_signals::evidence::Fix;
 
 const MONGODB_ULIMIT: &str = "MongoDB Manual: UNIX ulimit Settings, Recommended ulimit Settings (https://www.mongodb.com/docs/manual/reference/ulimit/)";

@@ -2,11 +2,11 @@
 
 use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent};
 use crate::case::Case;
-use crate::change::host::Place;
 use crate::resources::disk::{what_it_does, who};
 use crate::resources::{is_too_small, volume};
 use crate::strength::FAIR;
 use holdup_recording::metrics;
+use holdup_signals::change::host::Place;
 use holdup_signals::disks::HOST;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Missing, Mount, View};

@@ -5,8 +5,8 @@ use holdup_recording::{Labels, metrics};
 
 use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, SERVICE_SLOWED, ms, percent};
 use crate::case::{Case, SPOILED};
-use crate::change::host::Place;
 use crate::strength::CERTAIN;
+use holdup_signals::change::host::Place;
 use holdup_signals::client::{client_queue_ms, mean_over, send_lag_ms, service_ms, unloaded_ms};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::validity::{Label, Limit};

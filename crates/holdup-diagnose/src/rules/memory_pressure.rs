@@ -2,12 +2,12 @@
 
 use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, bytes, ms, percent, thousands};
 use crate::case::Case;
-use crate::change::host::{self, Place};
-use crate::change::{Bounds, Direction, SettingChange, Unit};
 use crate::resources::is_too_small;
 use crate::resources::volume;
 use crate::strength::{FAIR, STRONG};
 use holdup_recording::metrics;
+use holdup_signals::change::host::{self, Place};
+use holdup_signals::change::{Bounds, Direction, SettingChange, Unit};
 use holdup_signals::disk_waits::Wait;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::memory::{HOST, Memory, PROCESS};

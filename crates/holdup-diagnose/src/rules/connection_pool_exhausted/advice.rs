@@ -1,8 +1,8 @@
 //! How large a pool of connections has to be, or what else to do if it is large enough.
 
-use crate::change::{Bounds, Direction, SettingChange, Unit, cut};
 use crate::resources::statements;
 use holdup_signals::View;
+use holdup_signals::change::{Bounds, Direction, SettingChange, Unit, cut};
 use holdup_signals::evidence::Fix;
 
 /// The risk of a larger pool.

@@ -5,12 +5,12 @@ use holdup_signals::Missing;
 use holdup_signals::evidence::{Evidence, Fix};
 
 use crate::case::Case;
-use crate::change::{Bounds, Direction, SettingChange, Steps, Unit};
 use crate::resources::connections::{ENOUGH, GREW};
 use crate::resources::pooler::{self, Pooler};
 use crate::resources::share;
 use crate::rules::{MATTERS, Outcome, Role, RuleFinding};
 use crate::strength::{STRONG, WEAK};
+use holdup_signals::change::{Bounds, Direction, SettingChange, Steps, Unit};
 
 /// Room for bursts in a pool, as a factor on what its load needs.
 const BURSTS: f64 = 1.5;

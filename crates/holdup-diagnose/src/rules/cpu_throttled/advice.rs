@@ -2,11 +2,11 @@
 
 use super::ThrottledSource;
 use crate::case::Case;
-use crate::change::host::Place;
-use crate::change::{Bounds, Direction, SettingChange, Unit, host};
 use crate::rules::timing;
 use holdup_recording::metrics;
 use holdup_signals::View;
+use holdup_signals::change::host::Place;
+use holdup_signals::change::{Bounds, Direction, SettingChange, Unit, host};
 use holdup_signals::evidence::Fix;
 
 /// CPUs at most where the recording does not say how many the machine has.

@@ -4,14 +4,14 @@
 
 use super::{ALWAYS, Outcome, RuleFinding, SLOWER, bytes, pile_up, thousands};
 use crate::case::Case;
-use crate::change::Direction;
-use crate::change::database::Server;
-use crate::change::parameters::{COMPLETION_TARGET, Engine, MAX_WAL_SIZE};
 use crate::resources::{checkpoints, is_felt};
 use crate::rules::Role;
 use crate::rules::bytes_per_second;
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_recording::metrics;
+use holdup_signals::change::Direction;
+use holdup_signals::change::database::Server;
+use holdup_signals::change::parameters::{COMPLETION_TARGET, Engine, MAX_WAL_SIZE};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::vacuum::PAGE_BYTES;
 use holdup_signals::{Counter, Growth, Missing, View, Window};

@@ -6,8 +6,8 @@ use holdup_signals::throttle::{Throttle, Unit};
 
 use holdup_signals::evidence::Fix;
 
-use crate::change::Steps;
-use crate::change::host::Place;
+use holdup_signals::change::Steps;
+use holdup_signals::change::host::Place;
 
 /// The limit that would also let through the operations that wait now.
 pub(crate) fn raise(view: &View<'_>, throttle: &Throttle) -> Fix {

@@ -3,10 +3,10 @@
 use holdup_recording::metrics;
 
 use super::ENABLE;
-use crate::change::Steps;
-use crate::change::host::Place;
 use crate::rules::{bytes, thousands};
 use holdup_signals::View;
+use holdup_signals::change::Steps;
+use holdup_signals::change::host::Place;
 use holdup_signals::evidence::Fix;
 
 /// Where to mount the tmpfs; nothing else is there.

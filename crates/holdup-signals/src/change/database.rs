@@ -2,16 +2,16 @@
 //! `ALTER SYSTEM`, a parameter group, or the console of a cloud that has no command which is safe
 //! to print.
 
+use crate::View;
+use crate::memory_setting::bytes_of;
 use holdup_recording::rows::Setting;
-use holdup_signals::View;
-use holdup_signals::memory_setting::bytes_of;
 
 use super::parameters::{Amazon, Engine, Live, Parameter};
 use super::{Direction, SettingChange, Stay, Steps, Unit, settings};
 
 /// Who runs the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Home {
+pub enum Home {
     /// The reader.
     Own,
     /// Amazon RDS.
@@ -26,7 +26,7 @@ pub(crate) enum Home {
 
 /// A server whose settings were recorded.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Server<'a> {
+pub struct Server<'a> {
     rows: &'a [Setting],
     source: &'a str,
     engine: Engine,
@@ -219,7 +219,7 @@ fn number(text: &str, unit: Unit) -> Option<f64> {
 }
 
 /// A time in PostgreSQL's words; a plain number counts milliseconds.
-pub(crate) fn milliseconds(text: &str) -> Option<f64> {
+pub fn milliseconds(text: &str) -> Option<f64> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '-').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);

@@ -1,7 +1,5 @@
 //! Moves, and how platforms take them.
 
-mod property;
-
 use holdup_recording::rows::Setting;
 
 use super::database::{Home, Server};

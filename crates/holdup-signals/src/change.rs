@@ -3,23 +3,23 @@
 //! sentence. A move whose beginning is not known, or that has already been made, is a [`Stay`]: its
 //! fix has no command and says why. [`database`] and [`host`] know which commands a platform takes.
 
-pub(crate) mod database;
-pub(crate) mod host;
-pub(crate) mod parameters;
+pub mod database;
+pub mod host;
+pub mod parameters;
 
 use std::fmt;
 
+use crate::View;
+use crate::evidence::Fix;
 use holdup_recording::rows::Setting;
 use holdup_recording::words::{bytes, thousands};
-use holdup_signals::View;
-use holdup_signals::evidence::Fix;
 
 /// Characters of a statement in a sentence.
 const STATEMENT_CHARS: usize = 120;
 
 /// What a value counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unit {
+pub enum Unit {
     /// Things, or a code.
     Count,
     /// Milliseconds.
@@ -62,7 +62,7 @@ impl Unit {
 
 /// Which way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
+pub enum Direction {
     /// To more.
     Raise,
     /// To less.
@@ -73,7 +73,7 @@ pub(crate) enum Direction {
 
 /// What a setting may be.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Bounds {
+pub struct Bounds {
     /// Least value.
     pub least: f64,
     /// Greatest value.
@@ -82,7 +82,7 @@ pub(crate) struct Bounds {
 
 /// A move that is worth making.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct SettingChange {
+pub struct SettingChange {
     /// The setting's own name, or the name that a sentence gives it.
     pub name: String,
     /// What its values count.
@@ -97,7 +97,7 @@ pub(crate) struct SettingChange {
 
 /// Why a setting stays as it is.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Stay {
+pub enum Stay {
     /// Its value was not recorded.
     Unknown(String),
     /// It is at the target or beyond it.
@@ -152,7 +152,7 @@ impl SettingChange {
 }
 
 /// The fix that makes several changes at once.
-pub(crate) fn fix(changes: &[SettingChange], why: &str, steps: Steps, risk: &str) -> Fix {
+pub fn fix(changes: &[SettingChange], why: &str, steps: Steps, risk: &str) -> Fix {
     let mut sentence = changes.iter().map(SettingChange::sentence).collect::<Vec<_>>().join("; ");
     sentence = format!("{sentence}: {why}.");
     sentence += &steps.note();
@@ -185,7 +185,7 @@ impl fmt::Display for Stay {
 
 /// How a platform takes a change.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Steps {
+pub struct Steps {
     /// The command; none where the platform takes none.
     pub command: Option<String>,
     /// How to keep it, or what to do instead of a command.
@@ -205,7 +205,7 @@ impl Steps {
 }
 
 /// A statement as a sentence may have it.
-pub(crate) fn cut(statement: &str) -> String {
+pub fn cut(statement: &str) -> String {
     let flat = statement.split_whitespace().collect::<Vec<_>>().join(" ");
     if flat.chars().count() <= STATEMENT_CHARS {
         return flat;
@@ -214,7 +214,7 @@ pub(crate) fn cut(statement: &str) -> String {
 }
 
 /// The recorded settings that a view sees; none where a column is missing.
-pub(crate) fn settings<'a>(view: &View<'a>) -> &'a [Setting] {
+pub fn settings<'a>(view: &View<'a>) -> &'a [Setting] {
     view.recording.tables.settings.with_columns(&["source", "name", "value"]).unwrap_or_default()
 }
 

@@ -2,24 +2,24 @@
 //! the limits that a container runtime or Kubernetes has given it. From within a container no
 //! kernel setting is changed: it is said what to do on the node.
 
+use crate::View;
 use holdup_recording::rows::Setting;
-use holdup_signals::View;
 
 use super::{SettingChange, Steps, settings};
 
 /// Bytes of memory that the machine has, if that was recorded.
-pub(crate) fn memory_bytes(view: &View<'_>) -> Option<f64> {
+pub fn memory_bytes(view: &View<'_>) -> Option<f64> {
     view.setting_of("host", "memory_total_bytes")?.parse::<f64>().ok().filter(|bytes| *bytes > 0.0)
 }
 
 /// CPUs that the machine has, if that was recorded.
-pub(crate) fn cpus(view: &View<'_>) -> Option<f64> {
+pub fn cpus(view: &View<'_>) -> Option<f64> {
     view.setting_of("host", "cpu_logical_count")?.parse::<f64>().ok().filter(|count| *count > 0.0)
 }
 
 /// What keeps a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub enum Place {
     /// Nothing but the machine and its service manager.
     Machine,
     /// A container of Docker or Podman: the runtime's command, and the container's short id.

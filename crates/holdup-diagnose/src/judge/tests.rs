@@ -1,0 +1,3 @@
+//! What verdicts print.
+
+mod property;
