@@ -199,40 +199,20 @@ impl Outcomes {
                 role => role,
             };
             findings.push(Finding {
-                cause: rule.cause.to_owned(),
-                title: rule.doc.title.to_owned(),
-                role,
                 follows_from: link.follows_from.map(str::to_owned),
                 adds_to: link.adds_to.map(str::to_owned),
-                confidence: round(confidence::calibrated(confidence).max(LEAST_CONFIDENCE), 2),
-                explains_ms: round(found.explains_ms, 1),
-                explains_ratio: round(explains_ratio, 3),
-                evidence: found.evidence,
-                fixes: found.fixes,
-                prove: found.prove,
+                ..of_rule(rule, found, role, confidence, explains_ratio)
             });
         }
         findings
     }
 
     /// Of the causes that are present by themselves, the surest that may be named.
-    fn surest_uncounted(&self) -> Option<Finding> {
-        let sure = |found: &rules::RuleFinding| round(confidence::calibrated(confidence::combine(found)), 2);
-        let roots = self.uncounted.iter().filter(|(_, found)| sure(found) >= NAMED);
-        let (rule, found) = roots.max_by(|(_, a), (_, b)| sure(a).total_cmp(&sure(b)))?;
-        Some(Finding {
-            cause: rule.cause.to_owned(),
-            title: rule.doc.title.to_owned(),
-            role: Role::Root,
-            follows_from: None,
-            adds_to: None,
-            confidence: sure(found),
-            explains_ms: 0.0,
-            explains_ratio: 0.0,
-            evidence: found.evidence.clone(),
-            fixes: found.fixes.clone(),
-            prove: found.prove.clone(),
-        })
+    fn surest_uncounted(&mut self) -> Option<Finding> {
+        let sure = |(_, found): &(&Rule, rules::RuleFinding)| confidence::combine(found);
+        let (i, confidence) = self.uncounted.iter().map(sure).enumerate().max_by(|(_, a), (_, b)| a.total_cmp(b))?;
+        let (rule, found) = self.uncounted.swap_remove(i);
+        Some(of_rule(rule, found, Role::Root, confidence, 0.0)).filter(|finding| finding.confidence >= NAMED)
     }
 
     fn answer(mut self, case: &Case<'_>) -> Diagnosis {
@@ -358,6 +338,23 @@ impl Outcomes {
             coverage: case.recording.manifest.coverage.iter().map(CoverageEntry::from).collect(),
             read: None,
         }
+    }
+}
+
+/// A finding without links, of `explains_ratio` (0-1) of the excess.
+fn of_rule(rule: &Rule, found: rules::RuleFinding, role: Role, confidence: f64, explains_ratio: f64) -> Finding {
+    Finding {
+        cause: rule.cause.to_owned(),
+        title: rule.doc.title.to_owned(),
+        role,
+        follows_from: None,
+        adds_to: None,
+        confidence: round(confidence::calibrated(confidence).max(LEAST_CONFIDENCE), 2),
+        explains_ms: round(found.explains_ms, 1),
+        explains_ratio: round(explains_ratio, 3),
+        evidence: found.evidence,
+        fixes: found.fixes,
+        prove: found.prove,
     }
 }
 
