@@ -20,10 +20,10 @@ const REFUSED_PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// A peer that acknowledges nothing for about this many seconds is given up. Only a dead host or
 /// network does that; a hung server still acknowledges.
-pub(crate) const DEAD_AFTER_S: u32 = 30;
+const DEAD_AFTER_S: u32 = 30;
 
 /// A connection without traffic is probed at this interval, seconds.
-pub(crate) const PROBED_EVERY_S: u32 = 10;
+const PROBED_EVERY_S: u32 = 10;
 
 /// The state that all connections of one source share. Clones share it, too.
 #[derive(Clone, Default)]
@@ -139,7 +139,6 @@ fn has_news(socket: &OwnedFd) -> bool {
 }
 
 /// Lets the kernel detect that the peer's host is gone: see [`DEAD_AFTER_S`].
-#[cfg(feature = "postgresql")]
 pub(crate) fn notice_death(socket: &std::net::TcpStream) {
     let ms = DEAD_AFTER_S * 1_000;
     for (level, name, value) in [

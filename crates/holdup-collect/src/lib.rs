@@ -20,6 +20,8 @@ pub mod hardware;
 pub mod host;
 pub mod http;
 pub mod kubernetes;
+#[cfg(any(feature = "mysql", feature = "postgresql"))]
+mod line;
 pub mod log;
 #[cfg(feature = "mysql")]
 pub mod mysql;

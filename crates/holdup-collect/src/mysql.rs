@@ -14,7 +14,6 @@ mod gate;
 mod history;
 mod holders;
 mod innodb;
-mod login;
 mod plans;
 mod pool;
 mod probe;
@@ -261,6 +260,9 @@ impl MySql {
 
     fn unusable(&self, failure: Failure) -> ProbeError {
         let source_name = self.source();
+        if let Failure::Login(why) = failure {
+            return ProbeError::Denied { source_name, why };
+        }
         if failure.is_login() {
             let is_given = self.address.password.0.is_some();
             let why = refused_login(&failure, &self.address.user, is_given, Dialect::Mysql);
@@ -277,7 +279,7 @@ impl MySql {
             (Failure::Lost(_) | Failure::Refused(_) | Failure::Large(_), None) => {
                 "; is the server running, and is this its port?".to_owned()
             }
-            (Failure::Server(..), None) => String::new(),
+            (Failure::Server(..) | Failure::Login(_), None) => String::new(),
         };
         ProbeError::Unreachable { source_name, why: format!("{failure}{way_out}") }
     }

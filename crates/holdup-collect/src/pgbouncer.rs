@@ -292,7 +292,7 @@ mod tests {
     fn rows(columns: &str, values: &[&str]) -> Rows {
         let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let row = |line: &&str| Row(words(line).into_iter().map(Some).collect());
-        Rows { columns: words(columns), rows: values.iter().map(row).collect() }
+        Rows { columns: words(columns), rows: values.iter().map(row).collect(), ..Rows::default() }
     }
 
     fn value(batch: &Batch, metric: Metric, labels: &[(&str, &str)]) -> Option<f64> {

@@ -23,7 +23,6 @@ mod server;
 mod sessions;
 mod statements;
 mod tables;
-mod tls;
 
 use holdup_protocol::database::Dialect;
 use holdup_recording::{Batch, Coverage};

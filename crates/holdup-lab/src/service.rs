@@ -22,6 +22,7 @@ mod listener;
 #[cfg(test)]
 mod mariadb_tests;
 mod metrics;
+mod mysql;
 mod noisy_neighbour;
 mod options;
 mod orders;

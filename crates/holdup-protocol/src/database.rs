@@ -2,11 +2,12 @@
 //! sockets, clocks, threads or TLS: it tells the caller when to start TLS, and the caller does the
 //! timing.
 //!
-//! It exists to put statements on a database as load: rows are counted, and at most the first row
-//! of each statement is kept. Whatever a server sends, memory is bounded: by one relevant message
-//! of at most 1 MiB, by the kept row, and by the caller's statements. Passwords and parameters
-//! appear in no `Debug` and no error. A server's error message is passed on unchanged, and may
-//! quote them.
+//! It puts statements on a database as load: rows are counted, and at most the first row of each
+//! statement is kept. It also reads the server's own tables for the collectors, which take every
+//! row and bound what they keep. Whatever a server sends, memory is bounded: by one relevant message
+//! of at most 1 MiB (for the collectors one packet of MySQL, 16 MiB), by the kept row, and by the
+//! caller's statements. Passwords and parameters appear in no `Debug` and no error. A server's error
+//! message is passed on unchanged, and may quote them.
 //!
 //! Deliberately absent: pools and transactions that span calls (left to the caller), `COPY` and
 //! `LOCAL INFILE` (refused), compression, cursors, replication, and several statements in one text

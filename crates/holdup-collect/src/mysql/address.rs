@@ -1,5 +1,5 @@
 //! Parses `mysql://user[:password]@host[:port][?…]`. Passwords come from the address, an
-//! environment variable or a file, and go only to the driver: no name, error or `Debug` output
+//! environment variable or a file, and go only to the server: no name, error or `Debug` output
 //! contains them.
 
 use std::fmt;

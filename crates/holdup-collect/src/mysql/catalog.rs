@@ -4,7 +4,7 @@ use holdup_sql::catalog::{Index, Table};
 
 use super::address::Address;
 use super::failure::Failure;
-use super::server::{Columns, OwnDigests, Server};
+use super::server::{OwnDigests, Server};
 use crate::connections::Connections;
 use crate::{ProbeError, ReadError};
 
@@ -38,7 +38,7 @@ impl Catalog {
         ))?;
         let [row] = found.as_slice() else { return Ok(None) };
         let is_it =
-            format!("TABLE_SCHEMA = {} AND TABLE_NAME = {}", literal(&row.text(0).unwrap_or_default()), literal(bare));
+            format!("TABLE_SCHEMA = {} AND TABLE_NAME = {}", literal(row.text(0).unwrap_or_default()), literal(bare));
         let columns = self.0.rows(&format!(
             "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE {is_it} ORDER BY ORDINAL_POSITION"
         ))?;
@@ -47,10 +47,10 @@ impl Catalog {
              WHERE {is_it} AND INDEX_TYPE = 'BTREE' ORDER BY INDEX_NAME, SEQ_IN_INDEX"
         ))?;
         let indexes = Index::gather(keys.iter().map(|row| {
-            let text = |at| row.text(at).unwrap_or_default();
+            let text = |at| row.text(at).unwrap_or_default().to_owned();
             (text(0), row.int(1) == Some(0), text(2))
         }));
-        let columns = columns.iter().filter_map(|row| row.text(0)).collect();
+        let columns = columns.iter().filter_map(|row| row.text(0)).map(str::to_owned).collect();
         Ok(Some(Table { name: name.to_owned(), columns, indexes, rows: row.float(1) }))
     }
 }

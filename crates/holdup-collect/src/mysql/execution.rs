@@ -6,11 +6,10 @@ use std::collections::HashMap;
 
 use holdup_recording::rows::{Stage, Statement};
 use holdup_sql::{Dialect, digest_of_text, digest_text, trace_id};
-use mysql::Row;
 
 use super::ReadWindow;
 use super::failure::Failure;
-use super::server::{Columns, MARKER, Server};
+use super::server::{MARKER, Row, Server};
 
 /// The columns that [`Execution::from_row`] reads, in order. Both `NO_INDEX` flags mean that a table was
 /// read without a (good) index.
@@ -109,19 +108,19 @@ impl Execution {
     pub(super) fn from_row(row: &Row) -> Option<Self> {
         let (thread, event, end_ns) = (row.int(0)?, row.int(1)?, row.int(2)?);
         let sql = row.text(10);
-        if sql.as_ref().is_some_and(|sql| sql.starts_with(MARKER)) {
+        if sql.is_some_and(|sql| sql.starts_with(MARKER)) {
             return None;
         }
         // The server's digest text is complete even when its copy of the statement is cut.
         let shape = row.text(9).filter(|text| !text.is_empty());
-        let shape = shape.as_ref().or(sql.as_ref()).map(|text| digest_text(text, Dialect::MySql));
+        let shape = shape.or(sql).map(|text| digest_text(text, Dialect::MySql));
         let text = shape.unwrap_or_else(|| PREPARED.to_owned());
         let number = |index| row.int(index).unwrap_or(0);
         let statement = Statement {
             kind: "execution".to_owned(),
             digest: digest_of_text(&text),
             digest_text: text,
-            database: row.text(8),
+            database: row.text(8).map(str::to_owned),
             calls: 1,
             duration_ns: number(3),
             lock_ns: number(4),
@@ -132,7 +131,7 @@ impl Execution {
             no_index: number(12),
             temporary_tables: number(13),
             temporary_disk_tables: number(14),
-            trace_id: sql.as_deref().and_then(|sql| trace_id(sql, Dialect::MySql)),
+            trace_id: sql.and_then(|sql| trace_id(sql, Dialect::MySql)),
             ..Statement::default()
         };
         Some(Self { thread, event, end_ns, row: statement })
@@ -184,7 +183,7 @@ pub(super) fn stages(
             source: source.to_owned(),
             session_id: connections.get(&execution.thread).copied(),
             digest: execution.row.digest.clone(),
-            stage: row.text(2)?,
+            stage: row.text(2)?.to_owned(),
             duration_ns: row.int(4)?,
             trace_id: execution.row.trace_id.clone(),
         })

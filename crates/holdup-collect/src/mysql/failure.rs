@@ -1,15 +1,14 @@
-//! Why a server gave no answer: its own errors and their meaning, and the limits of waiting for it.
+//! Why a server gave no answer: its own errors and their meaning.
 
-use std::error::Error as _;
-use std::time::Duration;
+use holdup_protocol::database::Error;
 
 use crate::database::Trouble;
+use crate::line::{ANSWER_BYTES, LineError};
 
-/// Longest wait for a connection, or for more of an answer.
-pub(super) const PATIENCE: Duration = Duration::from_secs(3);
-
-/// Size limit of one whole answer.
-pub(super) const ANSWER_BYTES: usize = 32 << 20;
+/// The way out for an account whose password would have to be sent. The protocol could encrypt it
+/// with a key that the server sends, but then any server in between would be able to read it.
+const NEEDS_TLS: &str = "the server asks for the password itself (caching_sha2_password does, until it has cached the account), \
+     and holdup sends it only encrypted: add tls_ca=PATH or tls=verify to the address (tls=require accepts any server)";
 
 /// Why a statement has no answer.
 #[derive(Debug)]
@@ -22,6 +21,8 @@ pub(super) enum Failure {
     Large(String),
     /// Nothing listens there.
     Refused(String),
+    /// The account cannot log in this way: holdup's own reason, not the server's.
+    Login(String),
     /// The server's error, number and message.
     Server(u16, String),
 }
@@ -39,47 +40,43 @@ impl Trouble for Failure {
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Lost(why) | Self::Silent(why) | Self::Large(why) | Self::Refused(why) => f.write_str(why),
+            Self::Lost(why) | Self::Silent(why) | Self::Large(why) | Self::Refused(why) | Self::Login(why) => {
+                f.write_str(why)
+            }
             Self::Server(number, words) => write!(f, "error {number}: {words}"),
         }
     }
 }
 
-impl From<mysql::Error> for Failure {
-    fn from(error: mysql::Error) -> Self {
+impl From<LineError> for Failure {
+    fn from(error: LineError) -> Self {
+        if error.is_refused() {
+            return Self::Refused(error.to_string());
+        }
         match error {
-            mysql::Error::MySqlError(error) => Self::Server(error.code, error.message),
-            mysql::Error::IoError(error) => Self::io(&error),
-            mysql::Error::CodecError(error) => match error.source().and_then(|source| source.downcast_ref()) {
-                Some(error) => Self::io(error),
-                // The driver does not export the variants of this error.
-                None if error.to_string().starts_with("Packet is larger") => Self::large(),
-                None => Self::Lost(error.to_string()),
-            },
-            mysql::Error::DriverError(mysql::DriverError::ConnectTimeout) => {
-                Self::Lost(format!("no connection within {} s", PATIENCE.as_secs()))
-            }
-            mysql::Error::DriverError(mysql::DriverError::CouldNotConnect(Some((_, why, kind)))) => {
-                if kind == std::io::ErrorKind::ConnectionRefused { Self::Refused(why) } else { Self::Lost(why) }
-            }
+            LineError::Silent(why) => Self::Silent(why),
+            LineError::Protocol(error) => Self::from(error),
+            other => Self::Lost(other.to_string()),
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::LoginRefused { code, message } => Self::Server(code.parse().unwrap_or(0), message),
+            Error::NeedsTls(_) => Self::Login(NEEDS_TLS.to_owned()),
+            Error::UnsupportedAuth(_) | Error::ServerNotProved => Self::Login(error.to_string()),
+            Error::TlsNotOffered => Self::Lost(
+                "the server offers no TLS: switch it on there, or remove tls and tls_ca from the address".to_owned(),
+            ),
+            Error::TooLarge(_) => Self::Large(error.to_string()),
             other => Self::Lost(other.to_string()),
         }
     }
 }
 
 impl Failure {
-    fn io(error: &std::io::Error) -> Self {
-        use std::io::ErrorKind::{TimedOut, WouldBlock};
-        if matches!(error.kind(), TimedOut | WouldBlock) {
-            return Self::silent();
-        }
-        Self::Lost(error.to_string())
-    }
-
-    pub(super) fn silent() -> Self {
-        Self::Silent(format!("no answer within {} s", PATIENCE.as_secs()))
-    }
-
     pub(super) fn large() -> Self {
         Self::Large(format!("the answer is larger than {} MiB", ANSWER_BYTES >> 20))
     }
@@ -93,6 +90,6 @@ impl Failure {
     /// Whether the account or password is wrong: 1045 in general, 1698 for a plugin, 1130 for the
     /// host, 1251, 1524 and 2059 for the authentication method, 1862 expired, 3118 and 4151 locked.
     pub(super) fn is_login(&self) -> bool {
-        matches!(self, Self::Server(1045 | 1130 | 1251 | 1524 | 1698 | 1862 | 2059 | 3118 | 4151, _))
+        matches!(self, Self::Login(_) | Self::Server(1045 | 1130 | 1251 | 1524 | 1698 | 1862 | 2059 | 3118 | 4151, _))
     }
 }

@@ -2,14 +2,14 @@
 //! evaluates functions of constants, looks up rows and opens views, all with holdup's rights. So
 //! each table must be a base table of a known engine, and is addressed by its full name. Other
 //! names resolve to nothing, because the session's database is the server's catalog, in which
-//! functions and views cannot be created. The statement is sent as a prepared statement, which
-//! holds exactly one: the driver allows several in a plain text, and that cannot be switched off.
+//! functions and views cannot be created. The server accepts only one statement in a text, because
+//! the connection does not ask for more.
 
 use std::collections::BTreeSet;
 
 use super::catalog::literal;
 use super::failure::Failure;
-use super::server::{Columns, Server};
+use super::server::Server;
 use crate::plans::allowed::AllowedStatement;
 
 /// Engines that read only their own files.
@@ -55,9 +55,10 @@ fn plain_table(server: &Server, schema: &str, name: &str) -> Result<Option<(Stri
         literal(name)
     ))?;
     let [row] = rows.as_slice() else { return Ok(None) };
-    let is_table = matches!(row.text(2).as_deref(), Some("BASE TABLE" | "SYSTEM VERSIONED"));
-    let is_own = row.text(3).is_some_and(|engine| ENGINES.iter().any(|known| known.eq_ignore_ascii_case(&engine)));
-    Ok(row.text(0).zip(row.text(1)).filter(|_| is_table && is_own))
+    let is_table = matches!(row.text(2), Some("BASE TABLE" | "SYSTEM VERSIONED"));
+    let is_own = row.text(3).is_some_and(|engine| ENGINES.iter().any(|known| known.eq_ignore_ascii_case(engine)));
+    let name = row.text(0).zip(row.text(1)).filter(|_| is_table && is_own);
+    Ok(name.map(|(schema, name)| (schema.to_owned(), name.to_owned())))
 }
 
 impl Admitted {
@@ -67,6 +68,6 @@ impl Admitted {
         // globally.
         server.rows("SET SESSION sql_mode = ''")?;
         server.rows("USE information_schema")?;
-        Ok(server.rows_of_single(&format!("{how} {}", self.0))?.first().and_then(|row| row.text(0)))
+        Ok(server.rows(&format!("{how} {}", self.0))?.first().and_then(|row| row.text(0)).map(str::to_owned))
     }
 }

@@ -12,7 +12,7 @@ use super::ReadWindow;
 use super::execution::{self, COLUMNS, Execution, STATEMENTS, Timer, picoseconds};
 use super::failure::Failure;
 use super::recorded::RecordedExecutions;
-use super::server::{Columns, Server};
+use super::server::Server;
 
 /// Where the server keeps executions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

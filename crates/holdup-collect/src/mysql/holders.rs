@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::failure::Failure;
-use super::server::{Columns, INFO_BYTES, Server};
+use super::server::{INFO_BYTES, Server};
 use super::versions::Topic;
 
 /// Largest number of holders whose statement is looked up.
@@ -35,5 +35,5 @@ pub(super) fn last_statements(server: &Server, sessions: &BTreeSet<i64>) -> Resu
          WHERE holdup_t.PROCESSLIST_ID IN ({}) AND holdup_s.SQL_TEXT IS NOT NULL ORDER BY holdup_s.EVENT_ID",
         ids.join(", ")
     ))?;
-    Ok(rows.iter().filter_map(|row| row.int(0).zip(row.text(1))).collect())
+    Ok(rows.iter().filter_map(|row| row.int(0).zip(row.text(1).map(str::to_owned))).collect())
 }

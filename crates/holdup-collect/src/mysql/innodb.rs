@@ -8,7 +8,7 @@ use holdup_recording::{Batch, Labels, metrics};
 
 use super::ReadWindow;
 use super::failure::Failure;
-use super::server::{Columns, Server};
+use super::server::Server;
 use super::versions::Topic;
 
 /// `SHOW ENGINE INNODB STATUS` lists all transactions, so it is read once in this many samples.
@@ -46,9 +46,8 @@ impl Backlog {
             && has_process
             && self.reads % SPARSE == 1
         {
-            let text =
-                server.rows("SHOW ENGINE INNODB STATUS")?.first().and_then(|row| row.text(2)).unwrap_or_default();
-            age = age_of_text(&text);
+            let rows = server.rows("SHOW ENGINE INNODB STATUS")?;
+            age = rows.first().and_then(|row| row.text(2)).and_then(age_of_text);
         }
         if self.capacity.is_none() || self.reads % SPARSE == 1 {
             let rows = server.rows(&format!("SELECT {}", server.release.has(Topic::LogCapacity)))?;

@@ -11,7 +11,7 @@ use holdup_sql::{Dialect, digest_of_text, digest_text, trace_id};
 
 use super::failure::Failure;
 use super::gate;
-use super::server::{Columns, MARKER, Server};
+use super::server::{MARKER, Server};
 use super::sessions::Texts;
 use crate::plans::allowed::{self, AllowedStatement};
 use crate::plans::pace::Pace;
@@ -75,7 +75,7 @@ impl Plans {
             ))?;
             for row in &rows {
                 if let (Some(database), Some(text)) = (row.text(0), row.text(1)) {
-                    self.take(None, &database, &text, &mut due);
+                    self.take(None, database, text, &mut due);
                 }
             }
         }

@@ -8,7 +8,7 @@ use holdup_recording::{Batch, Labels, metrics};
 
 use super::ReadWindow;
 use super::failure::Failure;
-use super::server::{Columns, Server};
+use super::server::Server;
 
 /// Nanoseconds waited, by the connection id in the queue.
 pub(super) type Queued = HashMap<i64, i64>;

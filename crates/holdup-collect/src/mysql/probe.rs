@@ -9,7 +9,7 @@ use super::failure::Failure;
 use super::history::{History, MOST};
 use super::plans;
 use super::release::Flavour;
-use super::server::{Columns, Server};
+use super::server::{Row, Server};
 use super::sessions::Holders;
 use super::slow_log;
 use super::versions::Topic;
@@ -174,14 +174,14 @@ fn access(server: &Server, sql: &str) -> Result<Access, Failure> {
 }
 
 fn variable(server: &Server, name: &str) -> Option<String> {
-    server.rows(&format!("SELECT @@global.{name}")).ok()?.first()?.text(0)
+    server.rows(&format!("SELECT @@global.{name}")).ok()?.first()?.text(0).map(str::to_owned)
 }
 
 /// The account as a GRANT names it: `'user'@'host'`.
 fn account(server: &Server) -> Result<String, Failure> {
     let rows = server.rows("SELECT CURRENT_USER()")?;
     let current = rows.first().and_then(|row| row.text(0)).unwrap_or_default();
-    let (user, host) = current.rsplit_once('@').unwrap_or((&current, "%"));
+    let (user, host) = current.rsplit_once('@').unwrap_or((current, "%"));
     let quoted = |name: &str| format!("'{}'", name.replace('\\', "\\\\").replace('\'', "''"));
     Ok(format!("{}@{}", quoted(user), quoted(host)))
 }
@@ -247,7 +247,7 @@ fn replication(server: &Server, source: &str, account: &str, parts: &mut Parts) 
     let way = access(server, server.release.has(Topic::ReplicaStatus))?;
     parts.replication = way == Access::Granted;
     // A replica lists its replication threads to an account with PROCESS.
-    let is_replica = |row: &mysql::Row| {
+    let is_replica = |row: &Row| {
         let state = row.text(6).unwrap_or_default().to_ascii_lowercase();
         row.text(1).is_some_and(|user| user == "system user")
             && ["master", "relay log", "source", "replica"].iter().any(|word| state.contains(word))
@@ -270,7 +270,7 @@ fn statements(server: &Server, source: &str, parts: &mut Parts) -> Result<Vec<Co
     let on: Vec<String> = server
         .rows("SELECT NAME FROM performance_schema.setup_consumers WHERE ENABLED = 'YES'")?
         .iter()
-        .filter_map(|row| row.text(0))
+        .filter_map(|row| row.text(0).map(str::to_owned))
         .collect();
     let is_on = |name: &str| on.iter().any(|consumer| consumer == name);
     let (mut digests, mut history) = (entry(source, DIGESTS), entry(source, HISTORY));

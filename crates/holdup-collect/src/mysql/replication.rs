@@ -4,11 +4,10 @@
 
 use holdup_recording::rows::Event;
 use holdup_recording::{Batch, Labels, metrics};
-use mysql::Row;
 
 use super::ReadWindow;
 use super::failure::Failure;
-use super::server::{Columns, Server};
+use super::server::Server;
 use super::versions::Topic;
 
 /// State between reads.
@@ -22,12 +21,13 @@ impl Replication {
     /// Adds lag and state of every channel.
     pub(super) fn sample(&mut self, server: &Server, source: &str, batch: &mut Batch) -> Result<(), Failure> {
         let mut read = ReadWindow::begin(source);
-        let rows = server.rows(server.release.has(Topic::ReplicaStatus))?;
+        let table = server.table(server.release.has(Topic::ReplicaStatus))?;
         read.end();
-        for row in &rows {
-            let column = |names: &[&str]| named(row, names);
+        for row in &table.rows {
+            // The first of these columns that exists and is not NULL.
+            let column = |names: &[&str]| names.iter().find_map(|name| row.text(table.column(name)?));
             let channel = column(&["Connection_name", "Channel_Name"]).unwrap_or_default();
-            let labels = Labels::new([("channel", channel.as_str())]);
+            let labels = Labels::new([("channel", channel)]);
             let lag = column(&["Seconds_Behind_Source", "Seconds_Behind_Master"]).and_then(|lag| lag.parse().ok());
             let runs = |names: &[&str]| column(names).map(|state| f64::from(u8::from(state == "Yes")));
             for (metric, value) in [
@@ -39,7 +39,7 @@ impl Replication {
             }
             let state = column(&["Replica_SQL_Running_State", "Slave_SQL_Running_State"]).unwrap_or_default();
             // Only the number: the message may contain the values of a row.
-            let error = column(&["Last_SQL_Errno"]).filter(|number| number != "0");
+            let error = column(&["Last_SQL_Errno"]).filter(|number| *number != "0");
             let text =
                 error.map(|number| format!("replication of channel {channel:?} stopped with error {number} ({state})"));
             if let Some(text) = text.clone().filter(|text| self.said.as_ref() != Some(text)) {
@@ -55,12 +55,4 @@ impl Replication {
         }
         Ok(())
     }
-}
-
-/// The first of these columns that exists and is not NULL.
-fn named(row: &Row, names: &[&str]) -> Option<String> {
-    names.iter().find_map(|name| {
-        let index = row.columns_ref().iter().position(|column| column.name_str().eq_ignore_ascii_case(name))?;
-        row.text(index)
-    })
 }

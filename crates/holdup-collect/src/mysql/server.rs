@@ -1,21 +1,20 @@
 //! A connection to the server: its limits, and the mark on its statements. It knows no tables.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashSet;
-use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use holdup_protocol::database::{self, Login, Secret, Statement};
 use holdup_sql::{Dialect, digest};
-use mysql::prelude::Queryable;
-use mysql::{Conn, Row, Value};
 
-use super::address::Address;
-use super::failure::{ANSWER_BYTES, Failure};
-use super::login::{Login, login};
+use super::address::{Address, Tls};
+use super::failure::Failure;
 use super::release::{Flavour, Release};
 use super::versions::Topic;
-use crate::connections::{Connections, Slot};
+use crate::connections::Connections;
+pub(super) use crate::line::Row;
+use crate::line::{Answer, Line, LineError, Place, Rows, Trust};
 
 /// Prefix of every statement that holdup sends, so that the server's records show its origin.
 pub(super) const MARKER: &str = "/* holdup */";
@@ -41,10 +40,7 @@ impl OwnDigests {
 
 /// A read-only connection.
 pub(super) struct Server {
-    conn: RefCell<Conn>,
-    socket: TcpStream,
-    /// Whether the server still owes an answer that holdup no longer waits for.
-    is_silent: Cell<bool>,
+    line: RefCell<Line>,
     own: OwnDigests,
     pub(super) release: Release,
     pub(super) connection_id: i64,
@@ -52,8 +48,6 @@ pub(super) struct Server {
     pub(super) port: u16,
     /// An extra port that refused the connection, and its error.
     pub(super) detour: Option<(u16, String)>,
-    /// Returned last.
-    slot: Option<Slot>,
 }
 
 impl Server {
@@ -105,24 +99,20 @@ impl Server {
     }
 
     fn open(address: &Address, port: u16, own: &OwnDigests, connections: &Connections) -> Result<Self, Failure> {
-        let Login { conn, socket, slot } = login(address, port, connections.take_slot().map_err(Failure::Lost)?)?;
         let mut server = Self {
-            conn: RefCell::new(conn),
-            socket,
-            is_silent: Cell::new(false),
+            line: RefCell::new(log_in(address, port, connections)?),
             own: own.clone(),
             release: Release { flavour: Flavour::MySql, version: (0, 0, 0) },
             connection_id: 0,
             port,
             detour: None,
-            slot: Some(slot),
         };
         let facts = server.rows("SELECT CONNECTION_ID(), @@version, @@version_comment")?;
         let facts = facts.first().ok_or_else(|| {
             Failure::Lost("the server returned no version: is this a MySQL or MariaDB server?".to_owned())
         })?;
         server.connection_id = facts.int(0).unwrap_or(0);
-        server.release = Release::parse(&facts.text(1).unwrap_or_default(), &facts.text(2).unwrap_or_default());
+        server.release = Release::parse(facts.text(1).unwrap_or_default(), facts.text(2).unwrap_or_default());
         for limit in LIMITS.into_iter().chain([server.release.has(Topic::TimeLimit)]) {
             if limit.is_empty() {
                 continue;
@@ -137,48 +127,29 @@ impl Server {
         Ok(server)
     }
 
-    /// Runs one statement.
+    /// The rows of one statement. The connection does not ask for several statements in a text, so
+    /// the server refuses a second one.
     pub(super) fn rows(&self, sql: &str) -> Result<Vec<Row>, Failure> {
-        self.own.digests().insert(digest(sql, Dialect::MySql));
-        let answer = self.answer(&format!("{MARKER} {sql}"));
-        match &answer {
-            Err(Failure::Silent(_)) => self.is_silent.set(true),
-            Err(Failure::Large(_)) => drop(self.socket.shutdown(Shutdown::Both)),
-            _ => {}
-        }
-        answer
+        self.table(sql).map(|table| table.rows)
     }
 
-    /// All rows of an answer, within its limits.
-    fn answer(&self, sql: &str) -> Result<Vec<Row>, Failure> {
-        let deadline = Instant::now() + ANSWER_TIME;
-        let mut conn = self.conn.borrow_mut();
-        let answer = conn.query_iter(sql)?;
-        let (mut rows, mut bytes) = (Vec::new(), 0);
-        for row in answer {
-            let row = row?;
-            bytes += (0..row.len()).filter_map(|at| row.as_ref(at)).map(size).sum::<usize>();
-            let is_late = Instant::now() > deadline;
-            if bytes > ANSWER_BYTES || is_late {
-                // The driver would read the rest before it closes.
-                let _ = self.socket.shutdown(Shutdown::Both);
-                let late = || Failure::Lost(format!("no complete answer within {} s", ANSWER_TIME.as_secs()));
-                return Err(if is_late { late() } else { Failure::large() });
+    /// The same with the names of its columns.
+    pub(super) fn table(&self, sql: &str) -> Result<Rows, Failure> {
+        self.own.digests().insert(digest(sql, Dialect::MySql));
+        let statement = Statement { text: format!("{MARKER} {sql}"), ..Statement::default() };
+        let mut line = self.line.borrow_mut();
+        match line.execute(statement, ANSWER_TIME, false) {
+            Ok(Answer::Rows(rows)) => Ok(rows),
+            Ok(Answer::Failed(number, words)) => Err(Failure::Server(number.parse().unwrap_or(0), words)),
+            Ok(Answer::TooLarge) => Err(Failure::large()),
+            Err(error) => {
+                // Of these the rest is still being sent.
+                if matches!(error, LineError::Late(_) | LineError::Protocol(_)) {
+                    line.close();
+                }
+                Err(error.into())
             }
-            rows.push(row);
         }
-        Ok(rows)
-    }
-
-    /// Runs a statement that contains foreign text: prepared, because then the server accepts only
-    /// one statement.
-    pub(super) fn rows_of_single(&self, sql: &str) -> Result<Vec<Row>, Failure> {
-        self.own.digests().insert(digest(sql, Dialect::MySql));
-        let mut conn = self.conn.borrow_mut();
-        let statement = conn.prep(format!("{MARKER} {sql}"))?;
-        let rows = conn.exec(&statement, ());
-        conn.close(statement)?;
-        Ok(rows?)
     }
 
     /// Whether a statement with this digest is holdup's own.
@@ -187,56 +158,15 @@ impl Server {
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        if let Some(slot) = self.slot.take()
-            && self.is_silent.get()
-            && let Ok(socket) = self.socket.try_clone()
-        {
-            slot.keep(socket.into());
-        }
-    }
-}
-
-/// Bytes of a value in memory.
-fn size(value: &Value) -> usize {
-    if let Value::Bytes(bytes) = value { bytes.len() } else { size_of::<Value>() }
-}
-
-/// Typed access to columns of the text protocol; `None` for NULL and for values of another type.
-pub(super) trait Columns {
-    fn text(&self, index: usize) -> Option<String>;
-    fn float(&self, index: usize) -> Option<f64>;
-    fn int(&self, index: usize) -> Option<i64>;
-}
-
-impl Columns for Row {
-    fn text(&self, index: usize) -> Option<String> {
-        match self.as_ref(index)? {
-            Value::Bytes(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
-            Value::Int(number) => Some(number.to_string()),
-            Value::UInt(number) => Some(number.to_string()),
-            Value::Float(number) => Some(number.to_string()),
-            Value::Double(number) => Some(number.to_string()),
-            _ => None,
-        }
-    }
-
-    fn float(&self, index: usize) -> Option<f64> {
-        match self.as_ref(index)? {
-            Value::Bytes(bytes) => std::str::from_utf8(bytes).ok()?.parse().ok(),
-            _ => self.text(index)?.parse().ok(),
-        }
-    }
-
-    fn int(&self, index: usize) -> Option<i64> {
-        match self.as_ref(index)? {
-            Value::Bytes(bytes) => {
-                let text = std::str::from_utf8(bytes).ok()?;
-                // Unsigned counters may exceed i64; then its maximum is used.
-                text.parse::<i64>().ok().or_else(|| text.parse::<u64>().ok().map(|_| i64::MAX))
-            }
-            _ => self.text(index)?.parse().ok(),
-        }
-    }
+/// A logged-in connection to `port`.
+fn log_in(address: &Address, port: u16, connections: &Connections) -> Result<Line, LineError> {
+    let trust = match &address.tls {
+        Tls::Off => None,
+        Tls::Require => Some(Trust::All),
+        Tls::Verify(file) => Some(Trust::Authority { file: file.as_deref(), parameter: "tls_ca", any_name: false }),
+    };
+    let password = Secret::new(address.password.0.clone().unwrap_or_default());
+    let login = Login::new(address.user.clone(), password, None);
+    let place = Place::Network(&address.host, port);
+    Line::open(&place, (database::Dialect::Mysql, login), trust.as_ref(), connections)
 }

@@ -9,11 +9,10 @@ use std::time::Instant;
 use holdup_recording::rows::Session;
 use holdup_recording::{Batch, Labels, Text, metrics};
 use holdup_sql::{Dialect, digest_of_text, digest_text, trace_id};
-use mysql::Row;
 
 use super::failure::Failure;
 use super::pool::Queued;
-use super::server::{Columns, INFO_BYTES, MARKER, Server};
+use super::server::{INFO_BYTES, MARKER, Row, Server};
 use super::versions::Topic;
 use super::{ReadWindow, Reads, holders};
 
@@ -50,7 +49,7 @@ pub(super) fn lock_waits(server: &Server, reads: &mut Reads) -> Option<LockWaits
         if waits_now {
             waits.insert(session, None);
         }
-        sessions.insert(trx, (session, waits_now));
+        sessions.insert(trx.to_owned(), (session, waits_now));
     }
     if waits.is_empty() {
         return Some(LockWaits::default());
@@ -60,7 +59,7 @@ pub(super) fn lock_waits(server: &Server, reads: &mut Reads) -> Option<LockWaits
     };
     for row in &pairs {
         let (Some(waiter), Some(holder)) = (row.text(0), row.text(1)) else { continue };
-        let (Some((waiter, _)), Some((holder, holder_waits))) = (sessions.get(&waiter), sessions.get(&holder)) else {
+        let (Some((waiter, _)), Some((holder, holder_waits))) = (sessions.get(waiter), sessions.get(holder)) else {
             continue;
         };
         // Waiters further ahead in the queue count as blocking, too: the holder is the one that
@@ -107,15 +106,15 @@ pub(super) fn sample(
         let (Some(id), Some(user), Some(command)) = (row.int(0), row.text(1), row.text(4)) else { continue };
         let info = row.text(7).map(cut);
         let ours = id == server.connection_id || info.as_ref().is_some_and(|text| text.starts_with(MARKER));
-        if ours || command == "Daemon" || SYSTEM_USERS.contains(&user.as_str()) {
+        if ours || command == "Daemon" || SYSTEM_USERS.contains(&user) {
             continue;
         }
         let state = row.text(6).filter(|state| !state.is_empty());
-        let true_state = true_state(&command, state.as_deref(), queued.contains_key(&id), locks.0.contains_key(&id));
-        *counts.entry((command.clone(), true_state)).or_default() += 1.0;
+        let true_state = true_state(command, state, queued.contains_key(&id), locks.0.contains_key(&id));
+        *counts.entry((command.to_owned(), true_state)).or_default() += 1.0;
         // A session that blocks others is recorded even when idle. Its last statement shows what
         // its transaction is about.
-        let info = info.or_else(|| last.get(&id).map(|text| cut(text.clone())));
+        let info = info.or_else(|| last.get(&id).map(|text| cut(text)));
         if true_state == "idle" && !is_holder.contains(&id) {
             idle += 1;
             if idle > IDLE_ROWS_MAX {
@@ -181,7 +180,7 @@ fn in_the_way(
     let mut blocked: HashMap<i64, i64> =
         locks.0.iter().filter_map(|(waiter, holder)| Some((*waiter, (*holder)?))).collect();
     let waits_for_metadata =
-        |row: &Row| row.text(6).is_some_and(|state| is_lock_state(&state) && state.ends_with("metadata lock"));
+        |row: &Row| row.text(6).is_some_and(|state| is_lock_state(state) && state.ends_with("metadata lock"));
     if holders.metadata && rows.iter().any(waits_for_metadata) {
         let found = reads.read("metadata locks", || holders::metadata_lock_holders(server)).unwrap_or_default();
         for (waiter, holder) in found {
@@ -199,10 +198,9 @@ fn in_the_way(
 }
 
 /// The beginning of a statement.
-fn cut(mut text: String) -> String {
+fn cut(text: &str) -> String {
     let end = (0..=INFO_BYTES.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
-    text.truncate(end.unwrap_or(0));
-    text
+    text.get(..end.unwrap_or(0)).unwrap_or_default().to_owned()
 }
 
 /// What a session really does.
@@ -227,10 +225,10 @@ mod tests {
 
     #[test]
     fn long_statements_are_cut_between_characters() {
-        assert_eq!(cut("SELECT 1".to_owned()), "SELECT 1");
-        let long = cut("é".repeat(INFO_BYTES) + "x");
+        assert_eq!(cut("SELECT 1"), "SELECT 1");
+        let long = cut(&"é".repeat(INFO_BYTES));
         assert_eq!(long.len(), INFO_BYTES);
-        assert_eq!(cut("x".to_owned() + &long).len(), INFO_BYTES - 1);
+        assert_eq!(cut(&format!("x{long}")).len(), INFO_BYTES - 1);
     }
 
     #[test]

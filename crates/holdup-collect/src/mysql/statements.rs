@@ -11,7 +11,7 @@ use holdup_sql::{Dialect, digest_of_text, digest_text};
 use super::ReadWindow;
 use super::execution::TEXT_BYTES;
 use super::failure::Failure;
-use super::server::{Columns, Server};
+use super::server::Server;
 use crate::pace::{Pace, Turn};
 
 /// Largest number of digests read, those with the most time first.
@@ -63,14 +63,14 @@ impl Statements {
                 continue;
             }
             let number = |index| row.int(index).unwrap_or(0);
-            let total = totals.entry((row.text(0), digest.clone())).or_insert_with(|| Statement {
+            let total = totals.entry((row.text(0).map(str::to_owned), digest.clone())).or_insert_with(|| Statement {
                 observed_at: read.at(),
                 source: source.to_owned(),
                 kind: "digest_total".to_owned(),
                 session_id: None,
                 digest,
                 digest_text: text,
-                database: row.text(0),
+                database: row.text(0).map(str::to_owned),
                 ..Statement::default()
             });
             total.calls += number(2);

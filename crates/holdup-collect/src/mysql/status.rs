@@ -10,7 +10,7 @@ use holdup_recording::{Batch, Labels, clock, metrics};
 
 use super::ReadWindow;
 use super::failure::Failure;
-use super::server::{Columns, Server};
+use super::server::Server;
 use super::versions::Topic;
 
 /// The statement for the counters; its shape in the server's records is distinct from that of other
@@ -76,8 +76,13 @@ pub(super) fn settings(server: &Server, source: &str, batch: &mut Batch) -> Resu
     let at = clock::now_ns();
     for row in server.rows(VARIABLES)? {
         let (Some(name), Some(value)) = (row.text(0), row.text(1)) else { continue };
-        if !is_secret_in_mysql(&name) {
-            batch.settings.push(Setting { observed_at: at, source: source.to_owned(), name, value });
+        if !is_secret_in_mysql(name) {
+            batch.settings.push(Setting {
+                observed_at: at,
+                source: source.to_owned(),
+                name: name.to_owned(),
+                value: value.to_owned(),
+            });
         }
     }
     Ok(())

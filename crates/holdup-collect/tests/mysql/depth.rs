@@ -5,7 +5,6 @@ use std::time::Duration;
 use holdup_collect::mysql::processes::Processes;
 use holdup_collect::slow::SlowRequests;
 use holdup_recording::{Batch, Coverage, CoverageState, clock};
-use mysql::prelude::Queryable;
 
 use crate::server::{CANARY, Server, id, mariadb, part, sample_until, session, value};
 
@@ -115,9 +114,9 @@ fn prepared(server: &Server) {
     let (mut watcher, _) = server.watch(None);
     watcher.sample(&mut Batch::default()).unwrap();
     let mut client = server.client();
-    let _: Option<String> = client.exec_first("SELECT note FROM t WHERE id = ?", (1,)).unwrap();
+    let _: Option<String> = client.exec_first("SELECT note FROM t WHERE id = ?", 1).unwrap();
     let of_client = |row: &&holdup_recording::rows::Statement| {
-        // Its driver asks for settings, too, when it connects.
+        // It asks for its own id, too, when it connects.
         let is_text = row.digest_text.starts_with("SELECT");
         row.kind == "execution" && row.session_id == Some(id(&client)) && row.rows_sent == 1 && !is_text
     };

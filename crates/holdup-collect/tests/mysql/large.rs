@@ -5,7 +5,6 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use holdup_recording::Batch;
-use mysql::prelude::Queryable;
 
 use crate::raw::Raw;
 use crate::server::{Server, mariadb};
@@ -48,7 +47,7 @@ fn a_sample_of_ten_thousand_sessions_and_a_million_digests() {
     run_statements(&server);
     let sessions: Vec<UnixStream> = (0..SESSIONS).map(|_| Raw::connect(&server, 8).into_stream()).collect();
     let mut root = server.root().unwrap();
-    let mut count = |sql: &str| root.query_first::<u64, _>(sql).unwrap().unwrap();
+    let mut count = |sql: &str| root.query_first::<u64>(sql).unwrap().unwrap();
     let digests = count("SELECT COUNT(*) FROM performance_schema.events_statements_summary_by_digest");
     let open = count("SELECT COUNT(*) FROM information_schema.PROCESSLIST");
     assert!(digests >= DIGESTS as u64 && open >= SESSIONS as u64, "{digests} digests, {open} sessions");

@@ -12,10 +12,9 @@ use holdup_collect::watch::{Options, collector};
 use holdup_collect::{Collector, ProbeError};
 use holdup_recording::rows::Session;
 use holdup_recording::{Batch, Coverage, CoverageState, clock};
-use mysql::Conn;
-use mysql::prelude::Queryable;
 
 use self::pooled::{MARIADBD, MariaDb, free_port};
+use crate::client::Conn;
 
 const PASSWORD: &str = "s3cr3t-canary";
 const TRACE: &str = "5bd66ef5095369c7b0d1f8f4bd33716a";

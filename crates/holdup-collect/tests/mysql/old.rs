@@ -8,7 +8,6 @@ use std::time::Duration;
 use holdup_collect::slow::SlowRequests;
 use holdup_collect::watch::{Options, collector};
 use holdup_recording::{Batch, CoverageState, clock};
-use mysql::prelude::Queryable;
 
 use crate::server::{CANARY, Server, id, part, sample_until, session, value};
 
@@ -103,7 +102,7 @@ fn nothing_of_holdup_waits_for_a_locked_table() {
         let mut batch = Batch::default();
         let _ = watcher.sample(&mut batch);
         assert!(value(&batch, "mysql_global_status_uptime") >= 0.0, "the rest goes on");
-        most = most.max(root.query_first::<usize, _>(sessions).unwrap().unwrap());
+        most = most.max(root.query_first::<usize>(sessions).unwrap().unwrap());
     }
     assert_eq!(most, 1, "sessions of holdup that the server has");
     holder.query_drop("UNLOCK TABLES").unwrap();

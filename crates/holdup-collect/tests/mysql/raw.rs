@@ -1,4 +1,4 @@
-//! MySQL's protocol as far as a test needs it to send any bytes as one statement, which the driver does not: root's, by the socket.
+//! MySQL's protocol as far as a test needs it to send any bytes of any length as one statement: root's, by the socket.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -30,9 +30,23 @@ impl Raw {
         self.0
     }
 
-    fn send(&mut self, number: u8, body: &[u8]) {
-        let length = u32::try_from(body.len()).unwrap().to_le_bytes();
-        self.0.write_all(&[&length[..3], &[number], body].concat()).unwrap();
+    /// A packet; a long one in parts, the last of which is not full.
+    fn send(&mut self, mut number: u8, mut body: &[u8]) {
+        loop {
+            let (part, rest) = body.split_at(body.len().min(0xff_ffff));
+            let length = u32::try_from(part.len()).unwrap().to_le_bytes();
+            self.0.write_all(&[&length[..3], &[number]].concat()).unwrap();
+            self.0.write_all(part).unwrap();
+            if part.len() < 0xff_ffff {
+                return;
+            }
+            (number, body) = (number + 1, rest);
+        }
+    }
+
+    /// Sends a statement, whose answer is not read.
+    pub fn start(&mut self, sql: &[u8]) {
+        self.send(0, &[b"\x03", sql].concat());
     }
 
     fn packet(&mut self) -> Vec<u8> {
@@ -45,7 +59,7 @@ impl Raw {
 
     /// The rows of a statement, as the server sends them; none if it refuses it.
     pub fn run(&mut self, sql: &[u8]) -> Option<Vec<Vec<u8>>> {
-        self.send(0, &[b"\x03", sql].concat());
+        self.start(sql);
         let first = self.packet();
         match first.first() {
             Some(0xff) => return None,

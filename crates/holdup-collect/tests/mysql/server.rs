@@ -10,9 +10,8 @@ use holdup_collect::slow::SlowRequests;
 use holdup_collect::watch::{Options, collector};
 use holdup_recording::rows::Session;
 use holdup_recording::{Batch, Coverage};
-use mysql::prelude::Queryable;
-use mysql::{Conn, OptsBuilder};
 
+use crate::client::{Conn, Refused};
 use crate::template;
 
 /// In every literal, and nowhere else: it must not come out.
@@ -86,14 +85,12 @@ impl Server {
     }
 
     /// As root over the socket, who needs no password there.
-    pub fn root(&self) -> Result<Conn, mysql::Error> {
-        let socket = self.dir.path().join("socket").display().to_string();
-        Conn::new(OptsBuilder::new().socket(Some(socket)).user(Some("root")))
+    pub fn root(&self) -> Result<Conn, Refused> {
+        Conn::root(&self.dir.path().join("socket"))
     }
 
     pub fn client(&self) -> Conn {
-        let options = OptsBuilder::new().ip_or_hostname(Some("127.0.0.1")).tcp_port(self.port).prefer_socket(false);
-        Conn::new(options.user(Some("app")).pass(Some("app")).db_name(Some("lab"))).unwrap()
+        Conn::tcp(self.port, "app", "app").unwrap()
     }
 
     pub fn address(&self, user: &str) -> String {

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 use holdup_collect::Collector;
 use holdup_collect::slow::SlowRequests;
 use holdup_recording::Batch;
-use mysql::prelude::Queryable;
 
+use crate::client::Conn;
+use crate::raw::Raw;
 use crate::server::{Server, mariadb, mariadbd};
 
 /// Most connections of one source.
@@ -166,7 +167,7 @@ fn reads_that_fail_are_left_alone_for_a_while_and_the_others_go_on() {
     watcher.sample(&mut Batch::default()).unwrap();
     let mut root = server.root().unwrap();
     root.query_drop("REVOKE SELECT ON performance_schema.* FROM 'watcher'@'127.0.0.1'").unwrap();
-    let denials = |root: &mut mysql::Conn| -> u32 {
+    let denials = |root: &mut Conn| -> u32 {
         let (_, count): (String, u32) =
             root.query_first("SHOW GLOBAL STATUS LIKE 'Access_denied_errors'").unwrap().unwrap();
         count
@@ -194,23 +195,20 @@ fn statements_of_many_mebibytes_do_not_keep_sessions_from_being_seen() {
     let server = Server::start(command, dir);
     let (mut watcher, _) = server.watch(None);
     watcher.sample(&mut Batch::default()).unwrap();
-    let sent = |root: &mut mysql::Conn| -> u64 {
+    let sent = |root: &mut Conn| -> u64 {
         let (_, bytes): (String, u64) = root.query_first("SHOW GLOBAL STATUS LIKE 'Bytes_sent'").unwrap().unwrap();
         bytes
     };
     let mut root = server.root().unwrap();
     // Three that are too much together, and one that is by itself.
-    let running: Vec<_> = [15, 15, 15, 40]
-        .map(|mebibytes: usize| {
-            let mut client = server.client();
-            std::thread::spawn(move || {
-                let _ = client.query_drop(format!("SELECT SLEEP(600), '{}'", "x".repeat(mebibytes << 20)));
-            })
-        })
-        .into();
+    let running = [15, 15, 15, 40].map(|mebibytes: usize| {
+        let mut client = Raw::connect(&server, 45);
+        client.start(format!("SELECT SLEEP(600), '{}'", "x".repeat(mebibytes << 20)).as_bytes());
+        client
+    });
     let deadline = Instant::now() + Duration::from_secs(120);
     let asleep = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO_BINARY LIKE 'SELECT SLEEP%'";
-    while root.query_first::<usize, _>(asleep).unwrap() != Some(running.len()) {
+    while root.query_first::<usize>(asleep).unwrap() != Some(running.len()) {
         assert!(Instant::now() < deadline, "the statements do not run");
         sleep(Duration::from_millis(100));
     }
@@ -225,8 +223,5 @@ fn statements_of_many_mebibytes_do_not_keep_sessions_from_being_seen() {
     let mebibytes = (sent(&mut root) - before) >> 20;
     assert!(seen >= 10, "the sessions were seen in {seen} of 30 samples");
     assert!(mebibytes <= 15 * 85, "{mebibytes} MiB were read in 30 samples");
-    drop(server);
-    for session in running {
-        session.join().unwrap();
-    }
+    drop((server, running));
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 use holdup_collect::watch::{Options, collector};
 use holdup_recording::rows::Statement;
 use holdup_recording::{Batch, CoverageState, clock};
-use mysql::prelude::Queryable;
 
 use crate::server::{CANARY, Server, id, mariadb, part, sample_until};
 
@@ -57,7 +56,7 @@ fn what_the_slow_log_of_a_real_mariadb_gives() {
     client.query_drop(format!("UPDATE t SET note = '{CANARY}' WHERE id = 2 {}", comment(TRAILING))).unwrap();
     client.query_drop(format!("SELECT note,\n  id\n# {CANARY}\nFROM t\n{}", comment(LINES))).unwrap();
     let text = format!("{} SELECT id FROM t WHERE id = ?", comment(PREPARED));
-    let _: Option<i64> = client.exec_first(text, (1,)).unwrap();
+    let _: Option<i64> = client.exec_first(text, 1).unwrap();
     client.query_drop("SELECT SLEEP(1.5)").unwrap();
     let slept_at = clock::now_ns();
     // A value that looks like an entry of somebody else's.

@@ -6,6 +6,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use holdup_protocol::database::{Address, Secret, TlsMode};
+
 use crate::service::ServiceError;
 
 /// Environment variable with the password for a `mysql://` address that has none, so that `ps` does
@@ -25,7 +27,7 @@ pub enum Database {
     /// A SQLite file.
     Sqlite(PathBuf),
     /// MariaDB or MySQL.
-    Mysql(mysql::Opts),
+    Mysql(Address),
 }
 
 impl FromStr for DatabaseAddress {
@@ -77,23 +79,15 @@ impl DatabaseAddress {
             // The text may hold a password, so the error does not repeat it.
             return Err(bad("must be none, sqlite:PATH or mysql://user@host:port/database".to_owned()));
         }
-        let opts = mysql::Opts::from_url(&self.0).map_err(|error| {
-            let why = match error {
-                mysql::UrlError::UnknownParameter(name) => format!("unknown parameter `{name}`"),
-                _ => "not a valid address".to_owned(),
-            };
-            bad(format!("{self}: {why}; write mysql://user@host:port/database"))
-        })?;
-        let password = opts.get_pass().map(str::to_owned).or(password);
-        Ok(Database::Mysql(
-            mysql::OptsBuilder::from_opts(opts)
-                .pass(password)
-                // On loopback the driver would look for the server's own socket file, but a lab's
-                // traffic belongs on TCP.
-                .prefer_socket(false)
-                .tcp_connect_timeout(Some(std::time::Duration::from_secs(10)))
-                .into(),
-        ))
+        let mut address =
+            Address::parse(&self.0).map_err(|_| bad(format!("{self}: write mysql://user@host:port/database")))?;
+        if address.tls == TlsMode::On {
+            return Err(bad(format!("{self}: the service's connections have no TLS; remove tls=on")));
+        }
+        if let Some(password) = password.filter(|_| address.password == Secret::default()) {
+            address.password = Secret::new(password);
+        }
+        Ok(Database::Mysql(address))
     }
 }
 
@@ -111,10 +105,10 @@ mod tests {
         assert!(
             matches!(address("sqlite:/a b.db").parse(None), Ok(Database::Sqlite(p)) if p.to_str() == Some("/a b.db"))
         );
-        let Ok(Database::Mysql(opts)) = address("mysql://app@127.0.0.1:3310/shop").parse(Some("pw".to_owned())) else {
+        let Ok(Database::Mysql(found)) = address("mysql://app@127.0.0.1:3310/shop").parse(Some("pw".to_owned())) else {
             panic!("not understood");
         };
-        assert_eq!((opts.get_tcp_port(), opts.get_pass(), opts.get_db_name()), (3310, Some("pw"), Some("shop")));
+        assert_eq!((found.port, found.password.reveal(), found.database.as_deref()), (3310, "pw", Some("shop")));
         assert!(address("postgres://x").parse(None).is_err());
     }
 

@@ -3,11 +3,12 @@
 
 use std::path::PathBuf;
 
-use mysql::prelude::Queryable;
+use holdup_protocol::database::Address;
 use rusqlite::types::ValueRef;
 use serde_json::{Map, Value};
 
 use crate::service::address::{Database, PASSWORD_VARIABLE};
+use crate::service::mysql::{Client, ClientError};
 use crate::service::{Options, ServiceError, seed};
 
 /// Placeholder in a route's SQL for the requested id.
@@ -27,7 +28,7 @@ pub enum Connection {
     /// SQLite's.
     Sqlite(Box<rusqlite::Connection>),
     /// MariaDB's; without one after it broke.
-    Mysql(Box<(mysql::Opts, Option<mysql::Conn>)>),
+    Mysql(Box<(Address, Option<Client>)>),
 }
 
 /// Why a statement failed, in the database's words.
@@ -36,15 +37,9 @@ pub enum StatementError {
     /// SQLite's error.
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
-    /// The error of MariaDB or its driver.
+    /// MariaDB's error, or that of its connection.
     #[error(transparent)]
-    Mysql(#[from] Box<mysql::Error>),
-}
-
-impl From<mysql::Error> for StatementError {
-    fn from(error: mysql::Error) -> Self {
-        Self::Mysql(Box::new(error))
-    }
+    Mysql(#[from] ClientError),
 }
 
 impl Target {
@@ -81,8 +76,8 @@ impl Target {
         let one = || match &self.database {
             Database::None => Ok(None),
             Database::Sqlite(path) => open_sqlite(path).map(Some).map_err(|error| self.failed(error)),
-            Database::Mysql(opts) => mysql::Conn::new(opts.clone())
-                .map(|conn| Some(Connection::Mysql(Box::new((opts.clone(), Some(conn))))))
+            Database::Mysql(address) => Client::connect(address)
+                .map(|client| Some(Connection::Mysql(Box::new((address.clone(), Some(client))))))
                 .map_err(|error| self.failed(error)),
         };
         (0..count).filter_map(|_| one().transpose()).collect()
@@ -100,7 +95,7 @@ impl Target {
     /// Its host and port, if it has any.
     pub fn peer(&self) -> Option<(String, u16)> {
         match &self.database {
-            Database::Mysql(opts) => Some((opts.get_ip_or_hostname().into_owned(), opts.get_tcp_port())),
+            Database::Mysql(address) => Some((address.host.clone(), address.port)),
             Database::None | Database::Sqlite(_) => None,
         }
     }
@@ -126,16 +121,16 @@ impl Connection {
         match self {
             Self::Sqlite(connection) => run_sqlite(connection, &sql.replace(ID, "?1"), id),
             Self::Mysql(place) => {
-                let (opts, conn) = &mut **place;
-                let mut live = match conn.take() {
+                let (address, client) = &mut **place;
+                let mut live = match client.take() {
                     Some(live) => live,
-                    None => mysql::Conn::new(opts.clone())?,
+                    None => Client::connect(address)?,
                 };
                 let result = run_mysql(&mut live, sql, id);
                 // After an error of the server itself the connection is good; after any other it is
                 // not trusted.
-                if matches!(&result, Ok(_) | Err(mysql::Error::MySqlError(_))) {
-                    *conn = Some(live);
+                if matches!(&result, Ok(_) | Err(ClientError::Server(..))) {
+                    *client = Some(live);
                 }
                 Ok(result?)
             }
@@ -173,34 +168,17 @@ fn from_sqlite(value: ValueRef<'_>) -> Value {
     }
 }
 
-fn run_mysql(conn: &mut mysql::Conn, sql: &str, id: i64) -> Result<Vec<Value>, mysql::Error> {
+fn run_mysql(client: &mut Client, sql: &str, id: i64) -> Result<Vec<Value>, ClientError> {
     // A prepared statement would bind the id. But MariaDB records executions of prepared statements
     // with neither text nor digest (events_statements_history*, 10.11), and most drivers send text.
     // The id is a number, so none of the client's text gets into the statement.
     let text = sql.replace(ID, &id.to_string());
     let mut shown = Vec::new();
-    for row in conn.query_iter(text)? {
-        let row = row?;
+    let value = |value: &Option<&[u8]>| value.map_or(Value::Null, |value| String::from_utf8_lossy(value).into());
+    client.run(&text, &mut |columns, values| {
         if shown.len() < ROWS_IN_ANSWER {
-            let columns = row.columns();
-            let mut object = Map::new();
-            for (column, value) in columns.iter().zip(row.unwrap()) {
-                object.insert(column.name_str().into_owned(), from_mysql(value));
-            }
-            shown.push(Value::Object(object));
+            shown.push(Value::Object(columns.iter().cloned().zip(values.iter().map(value)).collect()));
         }
-    }
+    })?;
     Ok(shown)
-}
-
-fn from_mysql(value: mysql::Value) -> Value {
-    match value {
-        mysql::Value::NULL => Value::Null,
-        mysql::Value::Bytes(bytes) => String::from_utf8_lossy(&bytes).into(),
-        mysql::Value::Int(n) => n.into(),
-        mysql::Value::UInt(n) => n.into(),
-        mysql::Value::Float(x) => f64::from(x).into(),
-        mysql::Value::Double(x) => x.into(),
-        other => other.as_sql(true).into(),
-    }
 }

@@ -7,8 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use mysql::prelude::Queryable;
+use holdup_protocol::database::Address;
 
+use crate::service::mysql;
 use crate::service::service_tests::{Client, metric, start};
 use crate::service::{NoisyNeighbourOptions, run_noisy_neighbour};
 
@@ -64,17 +65,17 @@ impl MariaDb {
             "CREATE TABLE jobs.counter (id INT PRIMARY KEY, n INT)",
             "INSERT INTO jobs.counter VALUES (1, 0), (2, 0)",
         ] {
-            root.query_drop(sql).expect(sql);
+            numbers(&mut root, sql);
         }
         server
     }
 
-    fn root(&self) -> mysql::Conn {
-        let url = format!("mysql://root@127.0.0.1:{}?prefer_socket=false", self.port);
+    fn root(&self) -> mysql::Client {
+        let address = Address::parse(&format!("mysql://root@127.0.0.1:{}", self.port)).expect("an address");
         let deadline = Instant::now() + Duration::from_secs(120);
         loop {
-            match mysql::Conn::new(mysql::Opts::from_url(&url).expect("an address")) {
-                Ok(conn) => return conn,
+            match mysql::Client::connect(&address) {
+                Ok(client) => return client,
                 Err(error) => assert!(Instant::now() < deadline, "no answer after 2 min: {error}"),
             }
             thread::sleep(Duration::from_millis(50));
@@ -84,6 +85,14 @@ impl MariaDb {
     fn address(&self) -> String {
         format!("mysql://root@127.0.0.1:{}/jobs", self.port)
     }
+}
+
+/// The first value of each row of a statement.
+fn numbers(client: &mut mysql::Client, sql: &str) -> Vec<u32> {
+    let mut found = Vec::new();
+    let number = |value: Option<&[u8]>| String::from_utf8_lossy(value.expect("no NULL")).parse().expect("a number");
+    client.run(sql, &mut |_, values| found.push(number(values[0]))).expect(sql);
+    found
 }
 
 #[test]
@@ -102,7 +111,7 @@ fn a_lock_that_the_hog_holds_is_waited_for_and_a_killed_connection_comes_back() 
     let mut root = database.root();
     let deadline = Instant::now() + Duration::from_secs(120);
     let open = "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_rows_modified = 1";
-    while root.query_first::<u32, _>(open).expect("trx") != Some(1) {
+    while numbers(&mut root, open) != [1] {
         assert!(Instant::now() < deadline, "the noisy neighbour opens no transaction");
         // InnoDB refreshes these rows only after 100 ms without a read: a faster look never sees a change.
         thread::sleep(Duration::from_millis(150));
@@ -116,17 +125,17 @@ fn a_lock_that_the_hog_holds_is_waited_for_and_a_killed_connection_comes_back() 
     assert!((0.5..1.5).contains(&share), "the statement is not what took so long: {share} of it");
     assert!(noise.join().expect("no panic").is_ok());
 
-    let own: u32 = root.query_first("SELECT CONNECTION_ID()").expect("id").expect("a row");
+    let own = numbers(&mut root, "SELECT CONNECTION_ID()");
     let mut sessions: Vec<u32> = Vec::new();
     // The noisy neighbour has hung up; on a busy machine its session lives for a moment more.
     let deadline = Instant::now() + Duration::from_secs(120);
     while sessions.len() != 2 {
         assert!(Instant::now() < deadline, "{} sessions", sessions.len());
-        sessions = root.query("SELECT id FROM information_schema.processlist WHERE db = 'jobs'").expect("sessions");
+        sessions = numbers(&mut root, "SELECT id FROM information_schema.processlist WHERE db = 'jobs'");
         thread::sleep(Duration::from_millis(10));
     }
-    for session in sessions.into_iter().filter(|id| *id != own) {
-        root.query_drop(format!("KILL {session}")).expect("killed");
+    for session in sessions.into_iter().filter(|id| !own.contains(id)) {
+        numbers(&mut root, &format!("KILL {session}"));
     }
     let statuses: Vec<u16> = (0..4).map(|_| client.get("/count?id=2").0).collect();
     assert!(statuses[..2].contains(&500), "{statuses:?}: the connections were cut");

@@ -10,9 +10,10 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use mysql::prelude::Queryable;
+use holdup_protocol::database::Address;
 
 use crate::service::address::{Database, DatabaseAddress, PASSWORD_VARIABLE};
+use crate::service::mysql::{Client, ClientError};
 use crate::service::process::{self, Stop};
 use crate::service::script::{self, Step};
 use crate::service::{ServiceError, duration};
@@ -59,7 +60,7 @@ pub struct NoisyNeighbourOptions {
 
 /// State that the threads of all connections share.
 struct Work {
-    opts: mysql::Opts,
+    address: Address,
     steps: Vec<Step>,
     every: Option<Duration>,
     begun: Instant,
@@ -78,7 +79,7 @@ struct Work {
 /// and tried again.
 pub fn run_noisy_neighbour(options: NoisyNeighbourOptions) -> Result<(), ServiceError> {
     let bad = |option, why: &str| ServiceError::BadOption { option, why: why.to_owned() };
-    let Database::Mysql(opts) = options.database.parse(std::env::var(PASSWORD_VARIABLE).ok())? else {
+    let Database::Mysql(address) = options.database.parse(std::env::var(PASSWORD_VARIABLE).ok())? else {
         return Err(bad("--database", "must be mysql://user@host:port/database"));
     };
     if options.life > LIFE_MAX {
@@ -100,13 +101,13 @@ pub fn run_noisy_neighbour(options: NoisyNeighbourOptions) -> Result<(), Service
         process::stop_on_stdin_eof(stop)?;
     }
     let open = |_| {
-        mysql::Conn::new(opts.clone())
+        Client::connect(&address)
             .map_err(|error| ServiceError::Database { database: options.database.to_string(), why: error.to_string() })
     };
     let connections = (0..options.connections).map(open).collect::<Result<Vec<_>, _>>()?;
     say(&format!("ready connections={}", connections.len()))?;
     let work = Arc::new(Work {
-        opts: opts.clone(),
+        address: address.clone(),
         steps,
         every: options.every,
         begun: Instant::now(),
@@ -120,14 +121,14 @@ pub fn run_noisy_neighbour(options: NoisyNeighbourOptions) -> Result<(), Service
     say(&format!("ended rounds_total={rounds} errors_total={errors}"))
 }
 
-fn work_all(connections: Vec<mysql::Conn>, work: &Arc<Work>) -> Result<(), ServiceError> {
+fn work_all(connections: Vec<Client>, work: &Arc<Work>) -> Result<(), ServiceError> {
     let (done, all_done) = mpsc::channel::<()>();
-    for conn in connections {
+    for client in connections {
         let (work, done) = (Arc::clone(work), done.clone());
         thread::Builder::new()
             .name("hog".to_owned())
             .spawn(move || {
-                work.rounds(conn);
+                work.rounds(client);
                 drop(done);
             })
             .map_err(|source| ServiceError::System { what: "start a thread", source })?;
@@ -149,8 +150,8 @@ impl Work {
         !self.stop.is_set() && self.begun.elapsed() < self.life
     }
 
-    fn rounds(&self, conn: mysql::Conn) {
-        let mut conn = Some(conn);
+    fn rounds(&self, client: Client) {
+        let mut client = Some(client);
         let mut round = 0;
         while self.goes_on() {
             if let Some(every) = self.every {
@@ -161,7 +162,7 @@ impl Work {
                     return;
                 }
             }
-            match self.round(&mut conn) {
+            match self.round(&mut client) {
                 Ok(()) => drop(self.rounds_total.fetch_add(1, Ordering::Relaxed)),
                 Err(error) => {
                     if self.errors_total.fetch_add(1, Ordering::Relaxed) == 0 {
@@ -170,21 +171,21 @@ impl Work {
                     // After the server's own refusals (a lock wait that timed out) the connection
                     // is good, but a transaction may be open. A new connection is clean in every
                     // case.
-                    conn = None;
+                    client = None;
                     self.wait(RECONNECT_AFTER);
                 }
             }
         }
     }
 
-    fn round(&self, place: &mut Option<mysql::Conn>) -> Result<(), mysql::Error> {
-        let conn = match place {
-            Some(conn) => conn,
-            None => place.insert(mysql::Conn::new(self.opts.clone())?),
+    fn round(&self, place: &mut Option<Client>) -> Result<(), ClientError> {
+        let client = match place {
+            Some(client) => client,
+            None => place.insert(Client::connect(&self.address)?),
         };
         for step in &self.steps {
             match step {
-                Step::Statement(sql) => conn.query_drop(sql)?,
+                Step::Statement(sql) => client.run(sql, &mut |_, _| ())?,
                 Step::Sleep(time) => self.wait(*time),
             }
         }

@@ -81,6 +81,11 @@ impl StatementAnswer {
         self.wants_row || self.hashed != Rows::Passed
     }
 
+    /// Whether every row is needed, however large.
+    pub(crate) fn wants_every_row(&self) -> bool {
+        self.wants_row && self.keeps_every_row
+    }
+
     /// Counts a row of `length` bytes, of which `bytes` are available.
     pub(crate) fn count_row(&mut self, bytes: &[u8], length: usize) {
         self.rows += 1;

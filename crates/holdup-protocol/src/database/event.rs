@@ -11,7 +11,7 @@ pub enum Event<'a> {
     /// socket and then calls [`crate::database::Session::tls_started`].
     StartTls,
     /// The first row of a statement's first result that has one; only if it was requested and is at
-    /// most 1 MiB.
+    /// most 1 MiB. See [`crate::database::Session::keep_every_row`] for all rows.
     Row {
         /// Index of the statement, from 0.
         statement: usize,

@@ -133,6 +133,10 @@ impl Mysql {
         Ok(())
     }
 
+    pub(crate) fn keep_every_row(&mut self) {
+        self.answer.keeps_every_row = true;
+    }
+
     pub(crate) fn take_rows(&mut self, rows: Rows) {
         self.answer.hashed = rows;
     }

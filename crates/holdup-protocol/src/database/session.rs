@@ -138,12 +138,12 @@ impl Session {
         either!(self, speech => speech.execute(statements, keep_row, comment))
     }
 
-    /// From now on, where rows are requested, every row of PostgreSQL of at most 1 MiB is passed
-    /// on: for reading the server's own tables. The caller has to bound memory.
+    /// From now on, where rows are requested, every row is passed on: for reading the server's own
+    /// tables. The caller has to bound memory. A larger row of PostgreSQL than 1 MiB is skipped. A
+    /// row of MySQL that fills a packet (16 MiB) ends the connection with [`Error::TooLarge`]: it
+    /// may be a session, whose statement is part of the row.
     pub fn keep_every_row(&mut self) {
-        if let DialectState::Postgres(postgres) = &mut self.speech {
-            postgres.keep_every_row();
-        }
+        either!(self, speech => speech.keep_every_row());
     }
 
     /// Sets how rows are handled from now on.

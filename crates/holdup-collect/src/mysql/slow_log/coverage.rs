@@ -11,7 +11,7 @@ use holdup_recording::{Coverage, CoverageState};
 use super::Form;
 use crate::mysql::address::Address;
 use crate::mysql::failure::Failure;
-use crate::mysql::server::{Columns, Server};
+use crate::mysql::server::{Row, Server};
 
 /// The result of the probe.
 #[derive(Default)]
@@ -33,7 +33,7 @@ impl Settings {
             "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('slow_query_log', 'slow_query_log_file', 'datadir', 'log_output', \
              'long_query_time', 'log_slow_rate_limit', 'min_examined_row_limit', 'log_slow_filter')",
         )?;
-        let pair = |row: &mysql::Row| Some((row.text(0)?.to_ascii_lowercase(), row.text(1)?));
+        let pair = |row: &Row| Some((row.text(0)?.to_ascii_lowercase(), row.text(1)?.to_owned()));
         Ok(Self(rows.iter().filter_map(pair).collect()))
     }
 

@@ -8,9 +8,8 @@ use std::time::{Duration, Instant};
 
 use holdup_collect::Collector;
 use holdup_collect::watch::{Options, collector};
-use mysql::prelude::Queryable;
-use mysql::{Conn, OptsBuilder};
 
+use crate::client::{Conn, Refused};
 use crate::template;
 
 /// The server's program.
@@ -84,22 +83,12 @@ impl MariaDb {
         }
     }
 
-    pub fn client(&self) -> Result<Conn, mysql::Error> {
+    pub fn client(&self) -> Result<Conn, Refused> {
         self.connect("app", "app")
     }
 
-    pub fn connect(&self, user: &str, password: &str) -> Result<Conn, mysql::Error> {
-        Conn::new(
-            OptsBuilder::new()
-                .ip_or_hostname(Some("127.0.0.1"))
-                .tcp_port(self.port)
-                .prefer_socket(false)
-                .user(Some(user))
-                .pass(Some(password))
-                .db_name(Some("lab"))
-                .tcp_connect_timeout(Some(Duration::from_secs(120)))
-                .read_timeout(Some(Duration::from_secs(120))),
-        )
+    pub fn connect(&self, user: &str, password: &str) -> Result<Conn, Refused> {
+        Conn::tcp(self.port, user, password)
     }
 
     pub fn log(&self) -> String {

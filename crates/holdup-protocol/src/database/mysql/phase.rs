@@ -43,6 +43,7 @@ impl Phase {
         match self {
             Self::Rows { .. } if first == head::EOF && length < EOF_BELOW_BYTES => length,
             Self::Rows { .. } if first == head::ERROR => length.min(MAX_PACKET_BYTES),
+            Self::Rows { .. } if answer.wants_every_row() => length,
             Self::Rows { .. } if answer.looks_at_rows() && length <= MAX_KEPT_BYTES => length,
             // A row that is too large: it is skipped, and the next one is not wanted either.
             Self::Rows { .. } => usize::from(length < FULL_PAYLOAD),

@@ -60,6 +60,9 @@ impl Mysql {
                 if self.answer.wants_row() {
                     let (name, column) = definition(payload)?;
                     self.answer.column(name, column);
+                    if self.answer.keeps_every_row && !self.answer.wants_row() {
+                        return Err(Error::TooLarge("the names of columns"));
+                    }
                 }
                 self.state = State::Busy(Phase::Columns { left: left - 1, is_binary });
             }
@@ -73,7 +76,7 @@ impl Mysql {
             Phase::Rows { is_binary } => {
                 self.answer.count_row(payload, length);
                 if self.answer.wants_row() {
-                    self.first_row(payload, length, is_binary, events)?;
+                    self.pass_row(payload, length, is_binary, events)?;
                 }
                 self.state = State::Busy(phase);
             }
@@ -115,7 +118,7 @@ impl Mysql {
         }
     }
 
-    fn first_row(
+    fn pass_row(
         &mut self,
         payload: &[u8],
         length: usize,

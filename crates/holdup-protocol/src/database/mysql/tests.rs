@@ -1,5 +1,7 @@
 //! Conversations in bytes, those with servers that mean no good among them.
 
+mod every_row;
+
 use super::status::{IN_TRANSACTION, MORE_RESULTS};
 use crate::database::event::{Error, ExecuteError};
 use crate::database::tests::conversation::{PASSWORD, Step, have, prepared, session, text};

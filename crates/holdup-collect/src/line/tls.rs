@@ -1,7 +1,11 @@
-//! TLS for the connection, as `sslmode` requires. It sends no client certificate.
+//! TLS for a connection: which certificates are accepted, and the handshake. It sends no client
+//! certificate.
 
+use std::io::{Error, ErrorKind, Result as IoResult};
+use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -10,35 +14,77 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
-use super::address::{Address, Tls};
+/// Which servers are accepted.
+pub(crate) enum Trust<'a> {
+    /// All: encrypted, without checking the certificate.
+    All,
+    /// Those with a certificate of a trusted authority.
+    Authority {
+        /// The file of certificates to trust instead of the machine's.
+        file: Option<&'a Path>,
+        /// The address's parameter that names the file.
+        parameter: &'static str,
+        /// Whether the certificate may be for another host name.
+        any_name: bool,
+    },
+}
 
-/// The client side of an encrypted connection, or why it cannot be made.
-pub(super) fn connection(address: &Address) -> Result<ClientConnection, String> {
+/// The client side of an encrypted connection to `host`, or why it cannot be made.
+pub(super) fn client(host: &str, trust: &Trust<'_>) -> Result<ClientConnection, String> {
     let provider = Arc::new(ring::default_provider());
-    let chain = match address.tls {
-        Tls::VerifyCa | Tls::VerifyFull => {
-            let roots = roots(address.root_certificates.as_deref())?;
+    let (chain, any_name) = match trust {
+        Trust::All => (None, false),
+        Trust::Authority { file, parameter, any_name } => {
+            let roots = roots(*file, parameter)?;
             let chain = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider)).build();
-            Some(chain.map_err(|error| error.to_string())?)
+            (Some(chain.map_err(|error| error.to_string())?), *any_name)
         }
-        Tls::Disable | Tls::Prefer | Tls::Require => None,
     };
-    let verifier = Verifier { provider: Arc::clone(&provider), chain, any_name: address.tls == Tls::VerifyCa };
+    let verifier = Verifier { provider: Arc::clone(&provider), chain, any_name };
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(verifier))
         .with_no_client_auth();
-    let name = ServerName::try_from(address.host.clone())
-        .map_err(|_| format!("{} is not a valid TLS server name", address.host))?;
+    let name = ServerName::try_from(host.to_owned()).map_err(|_| format!("{host} is not a valid TLS server name"))?;
     ClientConnection::new(Arc::new(config), name).map_err(|error| error.to_string())
 }
 
-fn roots(file: Option<&Path>) -> Result<RootCertStore, String> {
+/// Performs the handshake over a socket that has a time limit for each read; a server that sends
+/// it in drops is given up at `deadline`.
+pub(super) fn shake_hands(
+    mut client: ClientConnection,
+    stream: &mut TcpStream,
+    deadline: Instant,
+) -> IoResult<ClientConnection> {
+    loop {
+        while client.wants_write() {
+            client.write_tls(stream)?;
+        }
+        if !client.is_handshaking() {
+            return Ok(client);
+        }
+        if Instant::now() > deadline {
+            return Err(Error::from(ErrorKind::TimedOut));
+        }
+        match client.read_tls(stream) {
+            Ok(0) => return Err(Error::other("the server closed the connection in the TLS handshake")),
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            read => drop(read?),
+        }
+        if let Err(error) = client.process_new_packets() {
+            // Tells the server why, if it can.
+            let _ = client.write_tls(stream);
+            return Err(Error::new(ErrorKind::InvalidData, error));
+        }
+    }
+}
+
+fn roots(file: Option<&Path>, parameter: &str) -> Result<RootCertStore, String> {
     let mut store = RootCertStore::empty();
     if let Some(path) = file {
-        let wrong = |why: String| format!("sslrootcert={}: {why}", path.display());
+        let wrong = |why: String| format!("{parameter}={}: {why}", path.display());
         for certificate in CertificateDer::pem_file_iter(path).map_err(|error| wrong(error.to_string()))? {
             let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
             store.add(certificate).map_err(|error| wrong(error.to_string()))?;
@@ -47,7 +93,7 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore, String> {
         store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     }
     if store.is_empty() {
-        return Err("no trusted certificates on this machine; add sslrootcert=PATH".to_owned());
+        return Err(format!("no trusted certificates on this machine; add {parameter}=PATH"));
     }
     Ok(store)
 }
