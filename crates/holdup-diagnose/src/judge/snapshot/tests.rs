@@ -236,3 +236,51 @@ fn a_full_disk_is_named_with_what_waits_for_it_and_left_open_alone() {
     let room = full("50000000000").diagnose();
     assert!(room.findings.is_empty(), "{}", room.headline);
 }
+
+#[test]
+fn a_command_is_one_for_the_machine_that_was_seen() {
+    let waits = |made| sessions(made, 12, "executing", "IO:DataFileRead");
+    let of = |made: SyntheticRecording| {
+        let made = made.gauge("postgresql://pasted", "postgresql_activity_sessions", &[], 12.0);
+        let diagnosis = waits(made).diagnose();
+        assert_eq!(diagnosis.findings[0].cause, "throughput_ceiling", "{}", diagnosis.headline);
+        let first = diagnosis.snapshot.expect("an instant").paste_next.remove(0);
+        (first.command.split(' ').next().unwrap_or_default().to_owned(), first.shows)
+    };
+    let by_setting = |name: &str| of(SyntheticRecording::new(3).setting("postgresql://pasted", name, "on")).0;
+    assert_eq!(by_setting("rds.logical_replication"), "aws");
+    assert_eq!(by_setting("azure.extensions"), "az");
+    assert_eq!(by_setting("cloudsql.logical_decoding"), "gcloud");
+    // A file system that was listed is one of a machine with a shell.
+    let (command, shows) = of(SyntheticRecording::new(3).setting("host", "mount[/].size_bytes", "100000000000"));
+    assert_eq!(command, "iostat");
+    assert!(!shows.contains("provider"), "{shows}");
+    let (command, shows) = of(SyntheticRecording::new(3));
+    assert_eq!(command, "iostat");
+    assert!(shows.contains("if a provider runs the database"), "{shows}");
+    let own = of(SyntheticRecording::new(3).tables(|tables| {
+        tables.sessions.rows.push(Session { user: Some("rdsadmin".into()), observed_at: S, ..Session::default() });
+    }));
+    assert_eq!(own.0, "aws");
+}
+
+#[test]
+fn what_was_read_for_each_fault_decides_and_is_not_asked_for_again() {
+    let judged_by = |faults: f64| {
+        let full = host(0.0, 0.7).disk("vda", (234.0, 15_000.0, 180.0), (45.0, 11_000.0, 36.0));
+        let made = full.setting("host", "block.vda.read_ahead_kb", "128").counter(
+            "host",
+            "system_paging_faults_total",
+            &[("type", "major")],
+            faults,
+        );
+        judged(&made)
+    };
+    let (verdict, causes, next) = judged_by(28.0);
+    assert_eq!((verdict, causes[0].as_str()), (Answer::Found, "readahead_too_large"));
+    assert!(next.iter().all(|command| !command.contains("sar -B")), "{next:?}");
+    let (verdict, causes, _) = judged_by(800.0);
+    assert_eq!((verdict, causes[0].as_str()), (Answer::Found, "working_set_exceeds_memory"));
+    // Reads by calls wait for no page.
+    assert_eq!(judged_by(0.1).0, Answer::Undecided);
+}
