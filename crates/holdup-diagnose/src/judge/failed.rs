@@ -41,32 +41,3 @@ fn who(kind: &str) -> &'static str {
         _ => "the app failed (500)",
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::testing::{Judged as _, SyntheticRecording};
-    use crate::verdict::Answer;
-
-    #[test]
-    fn refusals_that_take_no_time_are_told_with_who_refused_and_since_when() {
-        let log = "access_log:web.log";
-        let of = |refused: f64, has_times: bool| {
-            let grown = |second: i64| refused * (second - 20).max(0) as f64;
-            let made = SyntheticRecording::new(30)
-                .counter(log, "access_log_requests_total", &[("http_response_status_code", "200")], 60.0)
-                .counted(log, "access_log_failed_requests_total", &[("error_type", "upstream_unreachable")], grown);
-            let bucket = "http_server_request_duration_seconds_bucket";
-            let timed = made.clone().counter(log, bucket, &[("le", "0.1")], 60.0);
-            if has_times { timed.counter(log, bucket, &[("le", "+Inf")], 60.0).diagnose() } else { made.diagnose() }
-        };
-        let failing = of(30.0, true);
-        assert_eq!(failing.verdict, Answer::Undecided, "{}", failing.headline);
-        assert!(failing.headline.starts_with("Requests fail"), "{}", failing.headline);
-        let said = "17 % of the requests failed: 300 times a server behind the proxy could not be reached or broke off (502), from 00:00:20 on";
-        assert!(failing.headline.contains(said), "{}", failing.headline);
-        assert!(of(30.0, false).headline.contains(said), "{}", of(30.0, false).headline);
-        let usual = of(1.0, true);
-        assert_eq!(usual.verdict, Answer::Healthy, "{}", usual.headline);
-        assert!(!usual.headline.contains("failed"), "{}", usual.headline);
-    }
-}

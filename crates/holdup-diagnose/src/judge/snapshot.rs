@@ -9,8 +9,6 @@ mod pods;
 mod pods_tests;
 mod signs;
 mod suspects;
-#[cfg(test)]
-mod tests;
 
 use holdup_recording::words::round;
 use holdup_signals::Window;
