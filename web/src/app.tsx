@@ -153,6 +153,9 @@ function Body({ report, run, axis, follow }: { report: Report; run: Run; axis: T
       {v.objectives.length > 0 && (
         <Section id="objectives" title="Objectives" note=""><ObjectivesTable objectives={v.objectives} aborted={v.load.aborted ?? null} /></Section>
       )}
+      {run.charts.length > 0 && (
+        <Section id="charts" title="The run over time" note={several ? run.name : ""} wide><Charts charts={run.charts} marks={run.marks} phases={run.phases} shades={shaded} axis={axis} others={others} /></Section>
+      )}
       {v.cleared.length > 0 && (
         <Section id="cleared" title="Cleared" note={`${v.cleared.length}, each by evidence`}><ClearedList cleared={v.cleared} {...link} /></Section>
       )}
@@ -161,9 +164,6 @@ function Body({ report, run, axis, follow }: { report: Report; run: Run; axis: T
       )}
       {v.notes.length > 0 && (
         <Section id="notes" title="Settings that differ from the vendors’ advice" note={`${v.notes.length}; only load shows whether they matter`}><Notes notes={v.notes} /></Section>
-      )}
-      {run.charts.length > 0 && (
-        <Section id="charts" title="The run over time" note={several ? run.name : ""} wide><Charts charts={run.charts} marks={run.marks} phases={run.phases} shades={shaded} axis={axis} others={others} /></Section>
       )}
       {v.coverage.length > 0 && <Section id="coverage" title="Sources" note=""><CoverageTable coverage={v.coverage} /></Section>}
     </div>

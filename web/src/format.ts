@@ -82,6 +82,11 @@ export function clock(seconds: number, span_s: number): string {
   return sign + (h > 0 ? `${h}:${two(m)}:${two(whole % 60)}` : `${m}:${two(whole % 60)}`);
 }
 
+/** From one time of the run to another; as the charts' axis writes them where the run is long. */
+export function stretch(from_s: number, to_s: number): string {
+  return to_s < 600 ? `${num(from_s)} to ${num(to_s)} s` : `${clock(from_s, to_s)} to ${clock(to_s, to_s)}`;
+}
+
 export function duration(seconds: number): string {
   if (seconds < 120) return `${num(seconds)} s`;
   const m = Math.round(seconds / 60);

@@ -27,7 +27,7 @@ function show(report: Report): HTMLElement {
 test("the sections come in reading order", () => {
   const root = show(readReport(sample));
   const titles = [...root.querySelectorAll("h2")].map((h) => h.textContent);
-  assert.deepEqual(titles, ["The run in one picture", "Findings", "Side by side", "Where the time went", "What the client saw", "Cleared", "Not checked", "The run over time", "Sources"]);
+  assert.deepEqual(titles, ["The run in one picture", "Findings", "Side by side", "Where the time went", "What the client saw", "The run over time", "Cleared", "Not checked", "Sources"]);
 });
 
 test("the verdict reads whole: confidence, what it explains, evidence linked to its chart", () => {

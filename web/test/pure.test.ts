@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { align, highest, logFloor, lonely, valueAt } from "../src/align.ts";
 import { TimeAxis } from "../src/axis.ts";
-import { clock, inUnit, instant, ms, num, percent, withUnit, words } from "../src/format.ts";
+import { clock, inUnit, instant, ms, num, percent, stretch, withUnit, words } from "../src/format.ts";
 import { fromHash, toHash } from "../src/link.ts";
 import type { Series } from "../src/model.ts";
 import { readReport } from "../src/read.ts";
@@ -27,6 +27,7 @@ test("units: shares read as percent, bytes get their prefix", () => {
 
 test("times", () => {
   assert.deepEqual([clock(7.25, 15), clock(75, 300), clock(3700, 7200), clock(0.5, 5)], ["7.3 s", "1:15", "1:01:40", "0.5 s"]);
+  assert.deepEqual([stretch(2, 9.5), stretch(10_800, 36_000)], ["2 to 9.5 s", "3:00:00 to 10:00:00"]);
   assert.equal(instant("2026-11-21T22:04:07.120Z"), "2026-11-21 22:04:07 UTC");
   assert.equal(instant("yesterday"), "yesterday");
 });

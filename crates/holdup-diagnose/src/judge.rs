@@ -4,6 +4,7 @@
 mod at_limit;
 mod conspicuous;
 pub mod excerpt;
+mod failed;
 mod sentences;
 mod snapshot;
 mod standing;
@@ -277,6 +278,7 @@ impl Outcomes {
         if verdict == Answer::Undecided && is_measured && search.is_none() && root.is_none() {
             headline += &links::symptom_of_nothing(&findings).unwrap_or_default();
         }
+        headline += &failed::text(case).unwrap_or_default();
         // A search overloads on purpose: if it has an answer, that is not a symptom.
         let is_fit =
             !sentences::is_spoiled(case) && case.degradation.as_ref().is_none_or(|c| !disturbance.spoils(c.slow));

@@ -4,6 +4,29 @@
 
 use std::collections::BTreeSet;
 
+/// The machine that a command would run on, by what was pasted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Machine {
+    /// Its own outputs were pasted.
+    Reached,
+    /// Amazon's: RDS or Aurora.
+    Amazon,
+    /// Azure's.
+    Azure,
+    /// Google's: Cloud SQL.
+    Google,
+    /// Nothing says whose it is.
+    Unknown,
+}
+
+/// The figures of a managed database's volume, by provider.
+#[derive(Clone, Copy, Debug)]
+pub struct Managed {
+    amazon: &'static str,
+    azure: &'static str,
+    google: &'static str,
+}
+
 /// A command and its use.
 #[derive(Clone, Copy, Debug)]
 pub struct PasteNext {
@@ -14,11 +37,34 @@ pub struct PasteNext {
     /// The same for PostgreSQL, where the command is a statement for MySQL.
     pub postgresql: Option<&'static str>,
     /// The same for a managed database, whose machine nothing can be run on.
-    pub managed: Option<&'static str>,
+    pub managed: Option<Managed>,
     /// How long it takes, seconds.
     pub seconds: u32,
     /// What its output shows.
     pub shows: &'static str,
+}
+
+impl PasteNext {
+    /// The command for a database on `machine`.
+    #[must_use]
+    pub fn command_on(&self, machine: Machine, is_postgresql: bool) -> &'static str {
+        let of_provider = self.managed.and_then(|managed| match machine {
+            Machine::Amazon => Some(managed.amazon),
+            Machine::Azure => Some(managed.azure),
+            Machine::Google => Some(managed.google),
+            Machine::Reached | Machine::Unknown => None,
+        });
+        of_provider.or(self.postgresql.filter(|_| is_postgresql)).unwrap_or(self.command)
+    }
+
+    /// What its output shows. A machine that may be a provider's has no shell.
+    #[must_use]
+    pub fn shows_on(&self, machine: Machine) -> String {
+        let may_be_managed = machine == Machine::Unknown && self.managed.is_some();
+        let otherwise =
+            if may_be_managed { "; if a provider runs the database, import its figures instead" } else { "" };
+        format!("{}{otherwise}", self.shows)
+    }
 }
 
 const fn anywhere(
@@ -39,8 +85,19 @@ const fn statement(
     PasteNext { causes, command, postgresql: Some(postgresql), managed: None, seconds: 1, shows }
 }
 
-/// CloudWatch's figures of a volume.
-const VOLUME: &str = "aws cloudwatch get-metric-data with ReadThroughput, WriteThroughput, ReadIOPS, WriteIOPS and DiskQueueDepth of the last day (holdup import --help)";
+/// A provider's figures of a volume.
+const VOLUME: Managed = Managed {
+    amazon: "aws cloudwatch get-metric-data with ReadThroughput, WriteThroughput, ReadIOPS, WriteIOPS and DiskQueueDepth of the last day (holdup import --help)",
+    azure: "az monitor metrics list with read_throughput, write_throughput, read_iops, write_iops, disk_queue_depth and disk_bandwidth_consumed_percentage of the last day (holdup import --help)",
+    google: "gcloud monitoring time-series list of cloudsql.googleapis.com/database/disk of the last day (holdup import --help)",
+};
+
+/// A provider's figures of free space.
+const ROOM: Managed = Managed {
+    amazon: "aws cloudwatch get-metric-data with FreeStorageSpace of the last day (holdup import --help)",
+    azure: "az monitor metrics list with storage_percent of the last day (holdup import --help)",
+    google: "gcloud monitoring time-series list of cloudsql.googleapis.com/database/disk of the last day (holdup import --help)",
+};
 
 /// Every cause's command.
 pub const ALL: &[PasteNext] = &[
@@ -205,7 +262,7 @@ pub const ALL: &[PasteNext] = &[
     ),
     anywhere(&["backup_or_bulk_load"], "pidstat -d 1 10", 10, "which process reads and writes"),
     PasteNext {
-        managed: Some("aws cloudwatch get-metric-data with FreeStorageSpace of the last day (holdup import --help)"),
+        managed: Some(ROOM),
         ..anywhere(
             &["disk_full"],
             "df -P; df -i; dmesg -T | tail -20",
@@ -262,7 +319,8 @@ mod tests {
         }
         for next in ALL {
             assert!(next.causes.iter().all(|cause| rules::by_cause(cause).is_some()), "{next:?}");
-            for command in [Some(next.command), next.postgresql, next.managed].into_iter().flatten() {
+            let of_providers = next.managed.map(|of| [of.amazon, of.azure, of.google]).into_iter().flatten();
+            for command in [Some(next.command), next.postgresql].into_iter().flatten().chain(of_providers) {
                 let words = [" set ", "kill ", "alter ", "update ", "delete ", "analyze ", " > ", "rm ", "setra"];
                 let lower = format!(" {} ", command.to_lowercase());
                 assert!(

@@ -112,6 +112,25 @@ fn a_quiet_time_names_nobody_and_missing_telemetry_is_not_judged() {
     assert_eq!(suspect.map(|suspect| suspect.score), Some(None));
 }
 
+/// A cache takes up most of what the server writes, or its volume is not among the disks: disks then write less than the
+/// server, and whatever they write can be the server's.
+#[test]
+fn disks_that_write_less_than_the_server_are_taken_by_nobody_else() {
+    let fault =
+        [(Signal::DiskWriteBytes, 8.0), (Signal::DiskWrites, 8.0), (Signal::CpuIowait, 3.0), (Signal::CpuIdle, 0.6)];
+    let score = |of_server: f64| {
+        let mut frame = frame(&fault);
+        let grows = |row: usize, usual: f64| usual * if FAULT.contains(&row) { 8.0 } else { 1.0 };
+        let series = |usual: f64| (0..150).map(|row| grows(row, usual)).collect();
+        frame.set(Signal::DiskWriteBytes, series(of_server * 4e6));
+        frame.set(Signal::DiskWrites, series(of_server * 120.0));
+        let ranking = judged(&frame);
+        ranking.suspects.iter().find(|suspect| suspect.pattern == "io_taken_by_others").unwrap().score.unwrap()
+    };
+    assert!(score(0.1) < 0.1, "0.8 of what the server wrote: {}", score(0.1));
+    assert!(score(1.1) > 0.9, "{}", score(1.1));
+}
+
 /// The vote on `what` for `cause`.
 fn strength(ranking: &Ranking, cause: &str, what: &str) -> f64 {
     let suspect = ranking.suspects.iter().find(|suspect| suspect.pattern == cause).unwrap();

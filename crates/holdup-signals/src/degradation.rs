@@ -312,9 +312,15 @@ fn what_rose(
         parts.push(format!("response time rose to a median of {} in its worst second{calm}", ms(worst)));
     }
     if seconds.iter().any(too_many_errors) {
-        parts.push(failures(operations));
+        parts.push(if operations.is_empty() { failed_of(seconds) } else { failures(operations) });
     }
     (format!("{} ({})", parts.join("; "), of_objectives(objectives)), slow)
+}
+
+/// `120 of 500 requests failed`, where no operations have them by kind.
+fn failed_of(seconds: &[Second]) -> String {
+    let (failed, all) = seconds.iter().fold((0, 0), |(failed, all), s| (failed + s.errors, all + s.offered));
+    format!("{} of {} requests failed", thousands(failed as f64), thousands(all as f64))
 }
 
 /// First quartile of the seconds' medians, milliseconds.

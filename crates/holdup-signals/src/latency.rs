@@ -11,6 +11,7 @@
 //! time of its volume stands for it, but only when it is bad: a quick volume says nothing about
 //! requests.
 
+mod failed;
 mod proxy;
 mod server;
 mod statements;
@@ -26,6 +27,8 @@ use super::client::{ClientView, Second};
 use super::distribution::Distribution;
 use super::view::Index;
 use crate::timing;
+
+pub use failed::{FailedKind, FailedRequests};
 
 /// The source that measured response time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +110,7 @@ pub fn measured(requests: &[&Request], index: &Index, whole: Window) -> Vec<(Cli
     }
     let log = from_histogram(index, whole, is_access_log);
     if !log.seconds.is_empty() {
-        return vec![(log, Origin::AccessLog)];
+        return vec![(failed::counted(log, index, whole), Origin::AccessLog)];
     }
     let histogram = from_histogram(index, whole, |source| !is_access_log(source));
     let (app, origin) = match histogram.seconds.is_empty() {
@@ -149,6 +152,7 @@ pub fn is_measure(metric: &str) -> bool {
         || server::counts(metric)
         || proxy::counts(metric)
         || volume::counts(metric)
+        || failed::counts(metric)
 }
 
 /// How the names of the generator's own metrics begin.

@@ -1,7 +1,7 @@
 // One piece of evidence: its sentence, linked to the chart that shows it, and its place in the recording. Following the
 // link sets the page's only highlight (app.tsx).
 
-import { num } from "../format.ts";
+import { num, stretch } from "../format.ts";
 import { toHash } from "../link.ts";
 import type { Evidence } from "../model.ts";
 
@@ -26,7 +26,7 @@ export function EvidenceList({ run, evidence, charts, follow }: EvidenceProps) {
             {linked ? <a href={hash} onClick={() => follow(hash)} title="Show it in its chart">{plain}</a> : plain}
             <div class="source">
               {observed(e)}
-              {e.window && <span class="n">{num(e.window.from_s)}–{num(e.window.to_s)} s</span>}
+              {e.window && <span class="n">{stretch(e.window.from_s, e.window.to_s)}</span>}
               <code>{pointer(e)}</code>
             </div>
           </li>

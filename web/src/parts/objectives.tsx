@@ -1,6 +1,6 @@
 // The result of each objective: its value against its limit, and the windows that missed it.
 
-import { num, withUnit } from "../format.ts";
+import { num, stretch, withUnit } from "../format.ts";
 import type { Objective, Window } from "../model.ts";
 
 const WORDS: Record<string, [string, string]> = { met: ["met", "good"], missed: ["missed", "bad"], not_judged: ["not judged", "unsure"] };
@@ -39,4 +39,4 @@ export function ObjectivesTable({ objectives, aborted }: { objectives: Objective
   );
 }
 
-const when = (w: Window): string => `${num(w.from_s)} to ${num(w.to_s)} s`;
+const when = (w: Window): string => stretch(w.from_s, w.to_s);

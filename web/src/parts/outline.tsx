@@ -2,7 +2,7 @@
 // appears twice: its longest path as one line, and all links as a list with what would change without each.
 
 import type { ComponentChildren } from "preact";
-import { ms, num } from "../format.ts";
+import { ms, num, stretch } from "../format.ts";
 import { findingElement, toHash } from "../link.ts";
 import type { ChainLink, Debt, Episode, Finding, Verdict, Window } from "../model.ts";
 import { ROLES } from "./finding.tsx";
@@ -87,7 +87,7 @@ const RESPONSE = "response";
 /** The symptom, and every episode if there are several. */
 export function Slow({ run, verdict: v, charts, follow }: SlowProps) {
   const when = (window: Window) => {
-    const text = `${num(window.from_s)} to ${num(window.to_s)} s`;
+    const text = stretch(window.from_s, window.to_s);
     if (!charts.has(RESPONSE)) return <>{text}</>;
     const hash = toHash({ run, chart: RESPONSE, window });
     return <a href={hash} onClick={() => follow(hash)} title="Show it in the chart of response times">{text}</a>;

@@ -96,7 +96,16 @@ pub(super) fn headline(rows: &[Row], i: usize, name: &str, base: &str, overall: 
         .collect();
     if overall == Change::NotComparable {
         let why = told.iter().find_map(|(_, against)| against.why.as_deref());
-        return format!("{name} cannot be compared with {base}: {}", why.unwrap_or("they have no figure in common"));
+        // Figures below still say what changed, e.g. a volume's.
+        let is_told = |against: &Against| against.difference.is_some();
+        let has_others =
+            rows.iter().any(|row| row.cells.get(i).and_then(|cell| cell.against.as_ref()).is_some_and(is_told));
+        let unmeasured = if has_others {
+            "not both measured response time; the figures below still compare"
+        } else {
+            "they have no figure in common"
+        };
+        return format!("{name} cannot be compared with {base} as a whole: {}", why.unwrap_or(unmeasured));
     }
     let decides = |change: Change| matches!(change, Change::Better | Change::Worse);
     let mut chosen: Vec<(&Row, &Against)> = told.iter().copied().filter(|(_, a)| decides(a.verdict)).collect();

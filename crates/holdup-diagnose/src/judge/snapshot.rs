@@ -3,13 +3,12 @@
 //! it, so nothing shows what changed.
 
 mod facts;
+mod machine;
 mod pods;
 #[cfg(test)]
 mod pods_tests;
 mod signs;
 mod suspects;
-#[cfg(test)]
-mod tests;
 
 use holdup_recording::words::round;
 use holdup_signals::Window;
@@ -182,22 +181,23 @@ fn next(facts: &Facts<'_>, found: &[Suspect]) -> Vec<PasteNextReport> {
     let has_asleep = facts.asleep.as_ref().is_some_and(|asleep| asleep.mean >= 1.0);
     let has_places = facts.asleep.as_ref().is_some_and(|asleep| asleep.groups.iter().any(|p| p.function().is_some()));
     let missing = [
-        ("disk_saturated", facts.disk.is_none() && (has_asleep || !facts.has_host)),
+        ("disk_saturated", facts.disk.is_none() && (has_asleep || !facts.has_load)),
         ("uninterruptible_pileup", has_asleep && !has_places || is_full && facts.asleep.is_none()),
         ("disk_saturated", is_full),
         ("lock_contention", facts.sessions.is_none() && !is_full),
     ];
-    let suspects = found.iter().map(|suspect| suspect.cause);
+    let is_answered = |cause: &str| match cause {
+        "thread_pool_queue" => facts.pool_queue.is_some(),
+        "readahead_too_large" | "working_set_exceeds_memory" => facts.read_per_fault.is_some(),
+        _ => false,
+    };
+    let suspects = found.iter().map(|suspect| suspect.cause).filter(|cause| !is_answered(cause));
     let causes = suspects.chain(missing.into_iter().filter(|(_, is)| *is).map(|(cause, _)| cause));
-    let command = |next: &'static PasteNext| {
-        let managed = next.managed.filter(|_| !facts.has_host);
-        let command = managed.or(next.postgresql.filter(|_| facts.is_postgresql)).unwrap_or(next.command);
-        PasteNextReport {
-            causes: next.causes.iter().map(|cause| (*cause).to_owned()).collect(),
-            command: command.to_owned(),
-            seconds: next.seconds,
-            shows: next.shows.to_owned(),
-        }
+    let command = |next: &'static PasteNext| PasteNextReport {
+        causes: next.causes.iter().map(|cause| (*cause).to_owned()).collect(),
+        command: next.command_on(facts.machine, facts.is_postgresql).to_owned(),
+        seconds: next.seconds,
+        shows: next.shows_on(facts.machine),
     };
     // Kubernetes' own figures are there already where these ask for more.
     let mut all = facts.pods.next();

@@ -7,6 +7,7 @@ mod chance;
 mod episodes;
 mod fixtures;
 mod healthy;
+mod instants;
 mod known_wrong;
 mod long;
 mod matrix;

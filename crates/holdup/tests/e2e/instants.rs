@@ -22,8 +22,9 @@ fn d() -> String {
         let query = "UPDATE events SET payload = 'x' WHERE id = 7";
         let _ = writeln!(out, " {} | indexer | client backend | {state} | {wait} | {query}", 4_100 + pid);
     }
+    out += " 901 | rdsadmin | client backend | idle | Client | ClientRead | \n";
     out += " 900 | | autovacuum worker | active | IO | DataFileRead | autovacuum: VACUUM pg_toast.pg_toast_16403\n";
-    out + "(65 rows)\n"
+    out + "(66 rows)\n"
 }
 
 /// The verdict on a paste.
@@ -110,4 +111,92 @@ fn threads_that_remove_files_decide() {
     );
     assert!(is_cleared(&verdict, "disk_saturated"), "hardly any iowait: {verdict:#}");
     assert!(commands(&verdict).iter().any(|command| command.contains("Created_tmp_disk_tables")), "{verdict:#}");
+}
+
+/// How an output begins in these pastes.
+const PROMPTS: [&str; 6] = ["MariaDB [", "[root@", "[dba@", "ops@", "ann@", "search=>"];
+
+/// Vacuum's view and settings of incident D, as the same session printed them.
+const D_MORE: &str = "search=> SELECT * FROM pg_stat_progress_vacuum;
+  pid  | datid | datname | relid |       phase       | heap_blks_total | heap_blks_scanned | heap_blks_vacuumed | index_vacuum_count | max_dead_tuples | num_dead_tuples
+-------+-------+---------+-------+-------------------+-----------------+-------------------+--------------------+--------------------+-----------------+-----------------
+   900 | 16400 | search  | 16403 | vacuuming indexes |         9100000 |           9100000 |            3100000 |                  3 |        11184809 |        11184800
+(1 row)
+
+search=> SELECT name, setting, unit FROM pg_settings WHERE name IN ('shared_buffers', 'max_connections');
+      name       | setting | unit
+-----------------+---------+------
+ max_connections | 500     |
+ shared_buffers  | 2097152 | 8kB
+(2 rows)
+search=> SELECT datname, numbackends, xact_commit, blks_read, blks_hit FROM pg_stat_database;
+ datname | numbackends | xact_commit | blks_read | blks_hit
+---------+-------------+-------------+-----------+----------
+ search  |          64 |    90210344 | 812001233 | 99120034
+(1 row)
+";
+
+/// The outputs of a paste, each with its prompt.
+fn outputs(paste: &str) -> Vec<Vec<&str>> {
+    let mut all: Vec<Vec<&str>> = Vec::new();
+    for line in paste.lines() {
+        match all.last_mut() {
+            Some(last) if !PROMPTS.iter().any(|prompt| line.starts_with(prompt)) => last.push(line),
+            _ => all.push(vec![line]),
+        }
+    }
+    all
+}
+
+/// The numbers below `count` in one of five orders: as they are, backwards, from the middle on, every second one first, and
+/// the last one first.
+fn order(number: usize, count: usize) -> Vec<usize> {
+    let all = 0..count;
+    match number {
+        0 => all.collect(),
+        1 => all.rev().collect(),
+        2 => all.map(|i| (i + count / 2) % count).collect(),
+        3 => all.clone().step_by(2).chain(all.skip(1).step_by(2)).rev().collect(),
+        _ => all.map(|i| (i + count - 1) % count).collect(),
+    }
+}
+
+/// Verdict, suspects with their confidence, and what is cleared, of what is pasted on standard input.
+fn answer(paste: &str) -> (String, Vec<String>, Vec<String>) {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("paste.txt"), paste).unwrap();
+    let pipe = std::fs::File::open(dir.path().join("paste.txt")).unwrap();
+    let done = finish(holdup(["import", "-", "-o", "r"]).stdin(pipe).current_dir(dir.path()), 60);
+    assert_eq!(done.code(), Some(0), "{}", done.stderr);
+    let verdict = finish(holdup(["diagnose", "r", "--json"]).current_dir(dir.path()), 60).json();
+    let finding = |f: &Value| format!("{} {:.2}", f["cause"].as_str().unwrap(), f["confidence"].as_f64().unwrap());
+    let found = verdict["findings"].as_array().unwrap().iter().map(finding).collect();
+    let cleared = verdict["cleared"].as_array().unwrap().iter().map(|c| c["cause"].as_str().unwrap().to_owned());
+    (verdict["verdict"].as_str().unwrap().to_owned(), found, cleared.collect())
+}
+
+#[test]
+fn the_order_of_outputs_and_their_prompts_do_not_matter() {
+    let d = format!("search=> SELECT * FROM pg_stat_activity;\n{}{D_MORE}", d());
+    for (name, paste) in [("A", A), ("B", B), ("C", C), ("D", d.as_str()), ("E", E)] {
+        let outputs = outputs(paste);
+        assert!(outputs.len() >= 2, "{name}");
+        let first = answer(paste);
+        for number in 0..5 {
+            let has_prompts = number % 2 == 1;
+            let line = |i: &usize| outputs[*i][usize::from(!has_prompts)..].join("\n");
+            let text = order(number, outputs.len()).iter().map(line).collect::<Vec<_>>().join("\n");
+            assert_eq!(answer(&(text + "\n")), first, "{name}, order {number}, prompts: {has_prompts}");
+        }
+    }
+}
+
+#[test]
+fn what_was_pasted_of_one_s_own_machine_is_followed_by_commands_for_it() {
+    let df = "Filesystem     1K-blocks     Used Available Use% Mounted on\n/dev/vda1      102400000 61000000  41400000  60% /var/lib/mysql\n";
+    let sleeping = &A[A.find("+------").unwrap()..A.find("42 rows").unwrap()];
+    let verdict = verdict(&format!("$ df\n{df}\n{sleeping}"));
+    let commands = commands(&verdict);
+    assert!(commands.contains(&"iostat -x 1 10"), "{commands:?}");
+    assert!(commands.iter().all(|command| !command.contains("aws")), "{commands:?}");
 }

@@ -3,15 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use holdup_recording::words::percent;
+use holdup_recording::words::{bytes, percent};
 use holdup_recording::{Labels, metrics};
 use holdup_signals::evidence::Evidence;
 use holdup_signals::full_disk::FullDisk;
 use holdup_signals::threads::Asleep;
 use holdup_signals::{Disk, Gauge, View};
 
+use super::machine;
 use super::pods::Pods;
 use crate::case::Case;
+use crate::paste_next::Machine;
 use crate::resources::cpu::gives_way_seconds;
 
 /// Everything that suspects are judged by.
@@ -39,6 +41,8 @@ pub(super) struct Facts<'c> {
     pub swapped: Option<(f64, Evidence)>,
     /// Share (0-1) of the memory that is available.
     pub available: Option<(f64, Evidence)>,
+    /// Bytes read from disks for each page that a thread waited for.
+    pub read_per_fault: Option<(f64, Evidence)>,
     /// File systems and volumes without room, the surest first.
     pub full: Vec<FullDisk>,
     /// A full accept queue.
@@ -47,8 +51,10 @@ pub(super) struct Facts<'c> {
     pub vacuums: Option<Gauge>,
     /// The server has no thread pool.
     pub has_no_pool: bool,
-    /// A host was seen: its commands can be run.
-    pub has_host: bool,
+    /// The host's load was seen: its load average, its CPUs or its disks.
+    pub has_load: bool,
+    /// Where commands of the database's machine can be run.
+    pub machine: Machine,
     pub is_postgresql: bool,
     pub pods: Pods<'c>,
 }
@@ -105,9 +111,11 @@ impl<'c> Facts<'c> {
         let postgresql = view.sources_of(metrics::postgresql::ACTIVITY_SESSIONS.name);
         let load = gauge(metrics::host::LOAD_AVERAGE_1M.name, &[]);
         let idle = idle(&view);
+        let read_per_fault = read_per_fault(&view, disk.as_ref());
         Self {
+            read_per_fault,
             cpus: gauge(metrics::host::CPU_LOGICAL_COUNT.name, &[]).map(|cpus| cpus.mean).filter(|n| *n >= 1.0),
-            has_host: load.is_some() || idle.is_some() || disk.is_some(),
+            has_load: load.is_some() || idle.is_some() || disk.is_some(),
             load,
             idle,
             niced: niced(&view),
@@ -126,6 +134,7 @@ impl<'c> Facts<'c> {
             has_no_pool: view.setting("thread_handling", "").is_ok_and(|value| value != "pool-of-threads"),
             is_postgresql: !postgresql.is_empty(),
             pods: Pods::read(&view),
+            machine: machine::of_database(&view),
             view,
         }
     }
@@ -200,6 +209,15 @@ fn swapped(view: &View<'_>) -> Option<(f64, Evidence)> {
     let pages = view.counter(metrics::host::PAGING_OPERATIONS.name, &[], "").ok()?;
     let text = format!("{:.0} pages/s were swapped in and out", pages.rate());
     Some((pages.rate(), pages.evidence(format!("{:.0} a second", pages.rate()), "0", text)))
+}
+
+/// Hardly any fault: reads come by calls, and no count says which pages were needed.
+fn read_per_fault(view: &View<'_>, disk: Option<&Disk>) -> Option<(f64, Evidence)> {
+    const LEAST_PER_SECOND: f64 = 0.5;
+    let faults = view.counter(metrics::host::PAGING_FAULTS.name, &[("type", "major")], "").ok()?;
+    let each = disk?.read.bytes / disk?.seconds.max(1e-9) / faults.rate();
+    let text = format!("{} were read from {} for each page that a thread waited for", bytes(each), disk?.device);
+    (faults.rate() >= LEAST_PER_SECOND).then(|| (each, faults.evidence(bytes(each), "about 4 KiB", text)))
 }
 
 fn available(view: &View<'_>) -> Option<(f64, Evidence)> {

@@ -145,6 +145,9 @@ fn by_disk(facts: &Facts<'_>, signs: &mut Signs) {
     let Some(disk) = facts.disk.as_ref().filter(|_| is_disk_full(facts)) else { return };
     let evidence = || facts.view.disk_evidence(disk, "below 1", what_it_does(disk)).ok();
     let reads = disk.read.seconds >= disk.write.seconds;
+    if reads {
+        by_faults(facts, disk, signs);
+    }
     match () {
         () if reads && disk.bytes_each() <= SMALL_BYTES => {
             if let Some((window, setting)) = facts.readahead(disk).filter(|(window, _)| *window >= WIDE_BYTES) {
@@ -166,6 +169,22 @@ fn by_disk(facts: &Facts<'_>, signs: &mut Signs) {
             signs.add("flush_storm", WEAK, evidence());
             signs.add("commit_log_bound", WEAK, evidence());
         }
+    }
+}
+
+/// What the disk read for each page that a thread waited for: that page alone if data does not fit in
+/// memory, and a window of readahead if that is what fills the disk.
+fn by_faults(facts: &Facts<'_>, disk: &Disk, signs: &mut Signs) {
+    const PAGE_BYTES: f64 = 8.0 * 1024.0;
+    const OF_WINDOW: std::ops::RangeInclusive<f64> = 0.5..=2.0;
+    let Some((each, evidence)) = &facts.read_per_fault else { return };
+    let window = facts.readahead(disk).map(|(window, _)| window).filter(|window| *window >= WIDE_BYTES);
+    match window {
+        _ if *each <= PAGE_BYTES => signs.add("working_set_exceeds_memory", STRONG, Some(evidence.clone())),
+        Some(window) if OF_WINDOW.contains(&(each / window)) => {
+            signs.add("readahead_too_large", STRONG, Some(evidence.clone()));
+        }
+        _ => {}
     }
 }
 

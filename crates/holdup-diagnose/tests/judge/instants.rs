@@ -1,9 +1,20 @@
 //! Instants: what decides, what leaves two suspects, and that nothing conspicuous says nothing.
 
-use super::*;
-use crate::testing::{Judged as _, SyntheticRecording};
+use holdup_diagnose::Diagnosis;
+use holdup_diagnose::verdict::Answer;
 use holdup_recording::rows::{Session, Thread};
 use holdup_recording::{Labels, rows::Sample};
+use holdup_signals::testing::SyntheticRecording;
+
+trait Judged {
+    fn diagnose(&self) -> Diagnosis;
+}
+
+impl Judged for SyntheticRecording {
+    fn diagnose(&self) -> Diagnosis {
+        holdup_diagnose::diagnose(self.recording(), None)
+    }
+}
 
 const S: i64 = 1_000_000_000;
 
@@ -235,4 +246,75 @@ fn a_full_disk_is_named_with_what_waits_for_it_and_left_open_alone() {
     assert_eq!((failed.verdict, failed.findings[0].cause.as_str()), (Answer::Found, "disk_full"));
     let room = full("50000000000").diagnose();
     assert!(room.findings.is_empty(), "{}", room.headline);
+}
+
+#[test]
+fn a_command_is_one_for_the_machine_that_was_seen() {
+    let waits = |made| sessions(made, 12, "executing", "IO:DataFileRead");
+    let of = |made: SyntheticRecording| {
+        let made = made.gauge("postgresql://pasted", "postgresql_activity_sessions", &[], 12.0);
+        let diagnosis = waits(made).diagnose();
+        assert_eq!(diagnosis.findings[0].cause, "throughput_ceiling", "{}", diagnosis.headline);
+        let first = diagnosis.snapshot.expect("an instant").paste_next.remove(0);
+        (first.command.split(' ').next().unwrap_or_default().to_owned(), first.shows)
+    };
+    let by_setting = |name: &str| of(SyntheticRecording::new(3).setting("postgresql://pasted", name, "on")).0;
+    assert_eq!(by_setting("rds.logical_replication"), "aws");
+    assert_eq!(by_setting("azure.extensions"), "az");
+    assert_eq!(by_setting("cloudsql.logical_decoding"), "gcloud");
+    // A file system that was listed is one of a machine with a shell.
+    let (command, shows) = of(SyntheticRecording::new(3).setting("host", "mount[/].size_bytes", "100000000000"));
+    assert_eq!(command, "iostat");
+    assert!(!shows.contains("provider"), "{shows}");
+    let (command, shows) = of(SyntheticRecording::new(3));
+    assert_eq!(command, "iostat");
+    assert!(shows.contains("if a provider runs the database"), "{shows}");
+    let own = of(SyntheticRecording::new(3).tables(|tables| {
+        tables.sessions.rows.push(Session { user: Some("rdsadmin".into()), observed_at: S, ..Session::default() });
+    }));
+    assert_eq!(own.0, "aws");
+}
+
+#[test]
+fn what_was_read_for_each_fault_decides_and_is_not_asked_for_again() {
+    let judged_by = |faults: f64| {
+        let full = host(0.0, 0.7).disk("vda", (234.0, 15_000.0, 180.0), (45.0, 11_000.0, 36.0));
+        let made = full.setting("host", "block.vda.read_ahead_kb", "128").counter(
+            "host",
+            "system_paging_faults_total",
+            &[("type", "major")],
+            faults,
+        );
+        judged(&made)
+    };
+    let (verdict, causes, next) = judged_by(28.0);
+    assert_eq!((verdict, causes[0].as_str()), (Answer::Found, "readahead_too_large"));
+    assert!(next.iter().all(|command| !command.contains("sar -B")), "{next:?}");
+    let (verdict, causes, _) = judged_by(800.0);
+    assert_eq!((verdict, causes[0].as_str()), (Answer::Found, "working_set_exceeds_memory"));
+    // Reads by calls wait for no page.
+    assert_eq!(judged_by(0.1).0, Answer::Undecided);
+}
+
+#[test]
+fn refusals_that_take_no_time_are_told_with_who_refused_and_since_when() {
+    let log = "access_log:web.log";
+    let of = |refused: f64, has_times: bool| {
+        let grown = |second: i64| refused * (second - 20).max(0) as f64;
+        let made = SyntheticRecording::new(30)
+            .counter(log, "access_log_requests_total", &[("http_response_status_code", "200")], 60.0)
+            .counted(log, "access_log_failed_requests_total", &[("error_type", "upstream_unreachable")], grown);
+        let bucket = "http_server_request_duration_seconds_bucket";
+        let timed = made.clone().counter(log, bucket, &[("le", "0.1")], 60.0);
+        if has_times { timed.counter(log, bucket, &[("le", "+Inf")], 60.0).diagnose() } else { made.diagnose() }
+    };
+    let failing = of(30.0, true);
+    assert_eq!(failing.verdict, Answer::Undecided, "{}", failing.headline);
+    assert!(failing.headline.starts_with("Requests fail"), "{}", failing.headline);
+    let said = "17 % of the requests failed: 300 times a server behind the proxy could not be reached or broke off (502), from 00:00:20 on";
+    assert!(failing.headline.contains(said), "{}", failing.headline);
+    assert!(of(30.0, false).headline.contains(said), "{}", of(30.0, false).headline);
+    let usual = of(1.0, true);
+    assert_eq!(usual.verdict, Answer::Healthy, "{}", usual.headline);
+    assert!(!usual.headline.contains("failed"), "{}", usual.headline);
 }
