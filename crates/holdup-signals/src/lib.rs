@@ -11,6 +11,7 @@ pub mod blockers;
 pub mod client;
 pub mod copies;
 pub mod counters;
+pub mod critical_path;
 pub mod database;
 pub mod debt;
 pub mod degradation;
