@@ -18,6 +18,7 @@ mod by_outside;
 mod by_proxy;
 mod by_request;
 mod by_sessions;
+mod by_spans;
 mod instants;
 mod runtime;
 
@@ -88,7 +89,8 @@ const POOLER: &str = "database_pooler_wait";
 pub fn ledger(case: &Case<'_>) -> Vec<LedgerRow> {
     let requests = case.slow_requests().unwrap_or_default();
     if requests.is_empty() {
-        return by_log::rows(case);
+        let logged = by_log::rows(case);
+        return if logged.is_empty() { by_spans::rows(case) } else { logged };
     }
     let all_answered = by_metrics::has_answered_all(case);
     let mut parts = by_metrics::parts(case, all_answered);

@@ -48,6 +48,7 @@ pub mod testing;
 pub mod threads;
 pub mod throttle;
 pub mod timing;
+pub mod traced;
 pub mod useful_reads;
 pub mod vacuum;
 pub mod validity;
