@@ -29,6 +29,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::case::Case;
 use by_request::Joined;
+pub(crate) use by_spans::critical_paths;
 use holdup_recording::words::round;
 use holdup_signals::client::{
     client_queue_ms, connect_ms, is_latency, mean_over, response_ms, send_lag_ms, service_ms,

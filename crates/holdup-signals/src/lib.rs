@@ -24,6 +24,7 @@ pub mod episodes;
 pub mod evidence;
 pub mod flows;
 pub mod full_disk;
+pub mod gains;
 pub mod latency;
 pub mod limit_shares;
 pub mod limits;

@@ -3,6 +3,7 @@
 
 use holdup_recording::words::round;
 use holdup_signals::accounts::{Owner, Resource, SPEAKS};
+use holdup_signals::gains::{CriticalPathReport, gains};
 use holdup_signals::traced::{self, Operation, Requests};
 
 use super::{BANDS, LedgerRow, Part};
@@ -16,6 +17,12 @@ const PARTS: [(Owner, Option<Resource>); 6] = [
     (Owner::AppOther, None),
     (Owner::Database, Some(Resource::Database)),
 ];
+
+/// The critical paths of the episode, or of everything if nothing is degraded.
+pub(crate) fn critical_paths(case: &Case<'_>) -> Vec<CriticalPathReport> {
+    let window = case.degradation.as_ref().map_or(case.whole(), |degradation| degradation.slow);
+    gains(&Requests::collect(case.sources(), window).operations())
+}
 
 /// One request: its duration and its parts, milliseconds.
 struct Split {
