@@ -333,6 +333,7 @@ impl Outcomes {
             indicators: indicators::collect(case),
             ledger,
             accounts: ledger::accounts::report(case),
+            critical_path: ledger::critical_paths(case),
             by_counters: counted.as_ref().map(|c| c.report(case)),
             objectives: case.objectives.iter().map(|o| ObjectiveReport::new(o, &case.recording.manifest)).collect(),
             search,

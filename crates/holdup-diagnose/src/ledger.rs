@@ -18,6 +18,7 @@ mod by_outside;
 mod by_proxy;
 mod by_request;
 mod by_sessions;
+mod by_spans;
 mod instants;
 mod runtime;
 
@@ -28,6 +29,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::case::Case;
 use by_request::Joined;
+pub(crate) use by_spans::critical_paths;
 use holdup_recording::words::round;
 use holdup_signals::client::{
     client_queue_ms, connect_ms, is_latency, mean_over, response_ms, send_lag_ms, service_ms,
@@ -88,7 +90,8 @@ const POOLER: &str = "database_pooler_wait";
 pub fn ledger(case: &Case<'_>) -> Vec<LedgerRow> {
     let requests = case.slow_requests().unwrap_or_default();
     if requests.is_empty() {
-        return by_log::rows(case);
+        let logged = by_log::rows(case);
+        return if logged.is_empty() { by_spans::rows(case) } else { logged };
     }
     let all_answered = by_metrics::has_answered_all(case);
     let mut parts = by_metrics::parts(case, all_answered);

@@ -24,6 +24,7 @@ pub use crate::rules::Role;
 use crate::search::SearchReport;
 pub(crate) use holdup_recording::words::round;
 pub use holdup_signals::evidence::{Evidence, Fix, Span};
+pub use holdup_signals::gains::{CriticalPathReport, PathPartReport};
 use holdup_signals::objectives::{self, Objective};
 
 /// holdup's answer about one recording.
@@ -89,6 +90,10 @@ pub struct Diagnosis {
     /// Single requests with both sides joined; none if no request can be followed by a trace id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accounts: Option<AccountsReport>,
+    /// The critical paths of traced requests, and what a fix of each part gives back; empty without
+    /// spans of requests that wait for something.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub critical_path: Vec<CriticalPathReport>,
     /// What counters alone show; none without counters, or if nothing was slow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by_counters: Option<CountersReport>,

@@ -16,6 +16,7 @@ mod brief;
 pub mod capacity;
 mod comparison;
 mod counters;
+mod gains;
 mod history;
 mod kernel;
 mod objectives;
@@ -155,6 +156,7 @@ pub fn verbose(d: &Diagnosis, with_counters: bool) -> String {
     counters::counters(&mut out, d, with_counters);
     ledger(&mut out, d);
     accounts::accounts(&mut out, d);
+    gains::all(&mut out, d);
     // Without a symptom there is nothing to clear causes of.
     if !d.cleared.is_empty() && (d.complaint.is_some() || d.snapshot.is_some()) {
         let _ = writeln!(out, "\n{BOLD}Cleared{BOLD:#}");

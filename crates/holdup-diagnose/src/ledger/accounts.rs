@@ -10,7 +10,7 @@ use super::Part;
 use crate::case::Case;
 use holdup_recording::words::round;
 use holdup_signals::accounts::little::{self, Check};
-use holdup_signals::accounts::{Account, Accounts, Context, Owner, Resource, Wait, account, trace_number, trace_of};
+use holdup_signals::accounts::{Account, Accounts, Context, Owner, account, label, trace_number, trace_of};
 use holdup_signals::client::{service_ms, unloaded_ms};
 use holdup_signals::yardstick::SERVICE_SLOWED;
 
@@ -194,19 +194,11 @@ fn waits(case: &Case<'_>, account: &Account<'_>) -> Vec<WaitReport> {
     waits.sort_by(|a, b| b.ms.total_cmp(&a.ms));
     waits.truncate(WAITS);
     waits.sort_by_key(|w| w.span.started_at);
-    let what = |w: &Wait<'_>| {
-        let span = w.span;
-        let named = match w.resource {
-            Resource::Database => span.digest_text.as_deref().or(span.system.as_deref()),
-            _ => span.system.as_deref().or(span.peer.as_deref()),
-        };
-        named.filter(|n| !n.is_empty()).unwrap_or(&span.name).to_owned()
-    };
     waits
         .into_iter()
         .map(|w| WaitReport {
             resource: w.span.resource.clone(),
-            what: what(w),
+            what: label(w.span).to_owned(),
             from_ms: (!w.is_sum).then(|| round((w.span.started_at + shift_ns) as f64 / 1e6, 3)),
             ms: round(w.ms, 3),
             calls: w.span.calls.max(1).unsigned_abs(),

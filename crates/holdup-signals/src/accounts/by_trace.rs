@@ -26,6 +26,11 @@ impl<'a, T> ByTrace<'a, T> {
         let from = self.rows.partition_point(|(t, ..)| *t < trace);
         self.rows[from..].iter().take_while(move |(t, ..)| *t == trace).map(|(_, _, row)| *row)
     }
+
+    /// The rows of every trace, each in order of time.
+    pub fn traces(&self) -> impl Iterator<Item = Vec<&'a T>> + '_ {
+        self.rows.chunk_by(|a, b| a.0 == b.0).map(|rows| rows.iter().map(|(_, _, row)| *row).collect())
+    }
 }
 
 #[cfg(test)]

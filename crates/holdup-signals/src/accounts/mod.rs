@@ -32,8 +32,7 @@ pub use calls::Calls;
 pub use context::Context;
 pub use owner::{Amounts, Owner};
 pub use sampling::TraceSampling;
-use waits::{AppAccount, account_of};
-pub use waits::{Resource, Wait};
+pub use waits::{AppAccount, Resource, Wait, account_of, label};
 
 use crate::View;
 use crate::client::{is_latency, response_ms};
@@ -56,6 +55,11 @@ impl<'a> Sources<'a> {
     /// All database calls.
     pub fn calls(&self) -> &Calls<'a> {
         &self.calls
+    }
+
+    /// The spans of every trace, each in order of time.
+    pub fn traces(&self) -> impl Iterator<Item = Vec<&'a Span>> + '_ {
+        self.spans.traces()
     }
 
     /// The app's side of one trace.

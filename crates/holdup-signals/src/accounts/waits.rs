@@ -1,20 +1,22 @@
 //! The app's side of one request: how long it took, and what it waited for.
 //!
 //! Only the outermost wait counts: a driver's span below an ORM's, and all that a downstream
-//! service reports about its own work, lie within it. Where waits overlap, each gets an equal share
-//! of the common time, so that they add up to the time in which the app waited at all. Sums of
-//! waits from a log or a response header have no position in time; they are used as they are, and
-//! scaled down if they exceed the request.
+//! service reports about its own work, lie within it. Where waits overlap, the time goes to those on
+//! the request's [critical path](crate::critical_path): of two calls at the same time the app waits
+//! for the one that ends last. Sums of waits from a log or a response header have no position in
+//! time; they are used as they are, and scaled down if they exceed the request.
 
 use std::collections::HashMap;
 
 use holdup_recording::rows::Span;
 
+use crate::critical_path::spans::waited_ns;
+
 /// Most ancestors to follow from a span.
 const DEPTH_MAX: usize = 64;
 
 /// In a trace with more spans than this, only the longest count.
-const SPANS_MAX: usize = 4096;
+const SPANS_MAX: usize = 65_536;
 
 /// What the app can wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +55,7 @@ pub struct Wait<'a> {
     pub span: &'a Span,
     /// How long it took, milliseconds.
     pub ms: f64,
-    /// The part that counts, milliseconds: less where others overlap.
+    /// The part on the request's critical path, milliseconds: less where others overlap.
     pub counted_ms: f64,
     /// Whether it is a sum of several waits, without a position in time.
     pub is_sum: bool,
@@ -64,6 +66,7 @@ pub struct Wait<'a> {
 pub struct AppAccount<'a> {
     /// The whole request as the app sees it; none if not reported.
     pub request: Option<&'a Span>,
+    /// Its outermost waits, in order of time.
     pub waits: Vec<Wait<'a>>,
 }
 
@@ -82,6 +85,16 @@ impl<'a> AppAccount<'a> {
     pub fn waits_for(&self, resource: Resource) -> impl Iterator<Item = &Wait<'a>> {
         self.waits.iter().filter(move |wait| wait.resource == resource)
     }
+}
+
+/// What a span is about: the statement, the downstream service, else its name.
+pub fn label(span: &Span) -> &str {
+    let named = match Resource::from_name(&span.resource) {
+        Some(Resource::Database) => span.digest_text.as_deref().or(span.system.as_deref()),
+        Some(_) => span.system.as_deref().or(span.peer.as_deref()),
+        None => None,
+    };
+    named.filter(|name| !name.is_empty()).unwrap_or(&span.name)
 }
 
 /// Rank of a span's source. Two sources that report the same request must not be added up.
@@ -118,11 +131,13 @@ pub fn account_of<'a>(spans: impl Iterator<Item = &'a Span>) -> Option<AppAccoun
         above
     };
     let requests = spans.iter().copied().filter(|s| s.resource == "request");
-    // The outermost request is the longest: that of a downstream service, or of a handler below a
-    // gateway, lies within it. Work started by a message continues by itself, and counts as the
-    // request only if it has no other.
-    let request = requests.max_by_key(|s| (s.kind != "consumer", s.duration_ns));
+    // A downstream service may work on after the app has given up, so its request may be the longer
+    // one. Where parents were lost, the longest is the outermost. Work started by a message continues
+    // by itself, and counts as the request only if it has no other.
+    let is_outermost = |span: &&'a Span| outer(span).iter().all(|above| above.resource != "request");
+    let request = requests.max_by_key(|s| (s.kind != "consumer", is_outermost(s), s.duration_ns));
     let mut waits = Vec::new();
+    let mut placed = Vec::new();
     for span in spans {
         let Some(resource) = Resource::from_name(&span.resource) else { continue };
         let above = outer(span);
@@ -134,41 +149,24 @@ pub fn account_of<'a>(spans: impl Iterator<Item = &'a Span>) -> Option<AppAccoun
             && request.is_some_and(|r| r.service != span.service && !above.iter().any(|s| s.span_id == r.span_id));
         if !is_inner && !is_foreign {
             let ms = span.duration_ns as f64 / 1e6;
-            waits.push(Wait { resource, span, ms, counted_ms: ms, is_sum: span.span_id.is_none() });
+            let is_sum = span.span_id.is_none();
+            if !is_sum {
+                placed.push((waits.len(), (span, above)));
+            }
+            waits.push(Wait { resource, span, ms, counted_ms: ms, is_sum });
         }
     }
+    let (numbers, placed): (Vec<usize>, Vec<_>) = placed.into_iter().unzip();
+    for (i, ns) in numbers.into_iter().zip(waited_ns(request, &placed)) {
+        waits[i].counted_ms = ns as f64 / 1e6;
+    }
     waits.sort_by_key(|wait| wait.span.started_at);
-    share_overlaps(&mut waits);
     let whole = request.map_or(f64::MAX, |r| r.duration_ns as f64 / 1e6);
     let counted: f64 = waits.iter().map(|wait| wait.counted_ms).sum();
     if counted > whole {
         waits.iter_mut().for_each(|wait| wait.counted_ms *= whole / counted);
     }
     Some(AppAccount { request, waits })
-}
-
-/// Gives each wait an equal share of the time that several have in common.
-fn share_overlaps(waits: &mut [Wait<'_>]) {
-    let mut ends: Vec<(i64, bool, usize)> = Vec::new();
-    for (i, wait) in waits.iter_mut().enumerate().filter(|(_, wait)| !wait.is_sum) {
-        wait.counted_ms = 0.0;
-        ends.push((wait.span.started_at, true, i));
-        ends.push((wait.span.started_at + wait.span.duration_ns, false, i));
-    }
-    ends.sort_unstable();
-    let mut open: Vec<usize> = Vec::new();
-    let mut last = 0;
-    for (at, opens, i) in ends {
-        for &j in &open {
-            waits[j].counted_ms += (at - last) as f64 / 1e6 / open.len() as f64;
-        }
-        last = at;
-        if opens {
-            open.push(i);
-        } else {
-            open.retain(|j| *j != i);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -189,19 +187,40 @@ mod tests {
     }
 
     #[test]
-    fn waits_that_overlap_are_counted_once() {
+    fn of_waits_that_overlap_the_last_to_end_counts() {
         let spans = [
             span("r", None, "request", 0, 100),
-            span("a", Some("r"), "database", 10, 40),
-            span("b", Some("r"), "http", 30, 40),
+            span("a", Some("r"), "database", 10, 50),
+            span("b", Some("r"), "http", 10, 80),
             // Below the first: the driver's own.
             span("c", Some("a"), "database", 12, 30),
+            span("d", Some("r"), "database", 92, 5),
         ];
         let account = account_of(spans.iter()).unwrap();
         assert_eq!(account.request_ms(), Some(100.0));
-        // 10-30 alone, 30-50 together, 50-70 alone.
-        assert_eq!((account.waited_ms(Resource::Database), account.waited_ms(Resource::Http)), (30.0, 30.0));
-        assert_eq!(account.waits_for(Resource::Database).map(|w| w.ms).collect::<Vec<_>>(), [40.0]);
+        assert_eq!((account.waited_ms(Resource::Database), account.waited_ms(Resource::Http)), (5.0, 80.0));
+        assert_eq!(account.waits_for(Resource::Database).map(|w| w.ms).collect::<Vec<_>>(), [50.0, 5.0]);
+    }
+
+    #[test]
+    fn a_branch_that_ends_early_has_no_wait_on_the_path() {
+        let spans = [
+            span("r", None, "request", 0, 100),
+            span("x", Some("r"), "other", 0, 60),
+            span("a", Some("x"), "database", 5, 50),
+            span("y", Some("r"), "other", 0, 95),
+            span("b", Some("y"), "http", 60, 30),
+        ];
+        let account = account_of(spans.iter()).unwrap();
+        assert_eq!((account.waited_ms(Resource::Database), account.waited_ms(Resource::Http)), (0.0, 30.0));
+    }
+
+    #[test]
+    fn what_outlasts_the_request_was_not_waited_for_unless_the_request_gave_up() {
+        let mut spans = [span("r", None, "request", 0, 100), span("a", Some("r"), "queue", 90, 400)];
+        assert_eq!(account_of(spans.iter()).unwrap().waited_ms(Resource::Queue), 0.0);
+        spans[0].status = "error".into();
+        assert_eq!(account_of(spans.iter()).unwrap().waited_ms(Resource::Queue), 10.0);
     }
 
     #[test]
@@ -248,6 +267,18 @@ mod tests {
         spans.push(Span { source: "log:app.log".into(), ..span("l", None, "request", 0, 22) });
         assert_eq!(account_of(spans.iter()).unwrap().request_ms(), Some(20.0));
         assert_eq!(account_of(spans[1..2].iter()).unwrap().request_ms(), Some(500.0));
+    }
+
+    #[test]
+    fn a_neighbour_that_works_on_after_a_timeout_is_not_the_request() {
+        let mut spans = [
+            span("r", None, "request", 0, 100),
+            span("h", Some("r"), "http", 5, 95),
+            span("n", Some("h"), "request", 6, 900),
+        ];
+        spans[2].service = "stock".into();
+        let account = account_of(spans.iter()).unwrap();
+        assert_eq!((account.request_ms(), account.waited_ms(Resource::Http)), (Some(100.0), 95.0));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::objectives::what;
 use super::search::search;
 use super::style::AnsiColor;
 use super::visible::one_line;
-use super::{BOLD, DIM, answer, kernel, parts_of_time, wrap};
+use super::{BOLD, DIM, answer, gains, kernel, parts_of_time, wrap};
 
 /// Most pieces of evidence, and most fixes.
 const SHOWN: usize = 3;
@@ -49,6 +49,9 @@ pub fn brief(d: &Diagnosis, dir: Option<&Path>) -> String {
     objectives(&mut out, d);
     load(&mut out, d);
     time(&mut out, d);
+    if let Some(line) = gains::line(d) {
+        cut(&mut out, "A fix gives back: ", &line);
+    }
     if let Some(next) = &d.next {
         let line = format!("{} ({}), {} of an average request", next.title, next.cause, ms(next.explains_ms));
         cut(&mut out, "Will bind next: ", &line);

@@ -36,6 +36,7 @@ mod objectives;
 mod otel_python;
 mod outputs;
 mod own_cost;
+mod parallel_calls;
 mod postgresql;
 mod program;
 mod promptly;
