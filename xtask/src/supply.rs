@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn the_exceptions_of_this_project_have_dates() {
         let text = fs::read_to_string(crate::root().join("deny.toml")).unwrap();
-        assert!(text.contains("RUSTSEC-") && overdue(&text, "2000-01-01").is_empty());
+        assert!(overdue(&text, "2000-01-01").is_empty());
         assert!(overdue(&text, "9999-12-31").len() >= 2, "exceptions are not found");
     }
 
