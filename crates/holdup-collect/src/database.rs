@@ -2,12 +2,13 @@
 //! the results of a sample's parts. It speaks no protocol.
 
 use std::fmt::Display;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use holdup_protocol::database::Dialect;
 use holdup_recording::metrics::MetricName;
 use holdup_recording::rows::Sample;
-use holdup_recording::{Labels, clock};
+use holdup_recording::{Labels, clock, files};
 
 use crate::backoff::Backoffs;
 
@@ -124,6 +125,16 @@ impl<'a> ReadWindow<'a> {
             labels,
             value,
         }
+    }
+}
+
+/// A file of certificates. What is not a regular file is refused here; whether it is there at all shows
+/// when it is needed.
+pub(crate) fn certificates(parameter: &str, value: String) -> Result<PathBuf, String> {
+    let path = PathBuf::from(&value);
+    match files::open(&path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(format!("{parameter}={value}: {error}")),
+        _ => Ok(path),
     }
 }
 

@@ -144,11 +144,14 @@ impl Line {
         let wish = if trust.is_some() { TlsMode::On } else { TlsMode::Off };
         let mut session = Session::new(dialect, Arc::new(login), wish);
         session.keep_every_row();
-        // The collectors mark each of their statements, which the session's own rollback is not.
-        session.leave_transactions();
-        let transport = Transport::open(place).map_err(LineError::Unreachable)?;
+        if dialect == Dialect::Mysql {
+            // The collectors mark each of their statements, which the session's own rollback is not.
+            session.leave_transactions();
+        }
+        let deadline = Instant::now() + PATIENCE;
+        let transport = Transport::open(place, deadline).map_err(LineError::Unreachable)?;
         let mut line = Self { session, transport: Some(transport), is_silent: false, slot: Some(slot) };
-        let (mut heard, deadline) = (Heard::default(), Instant::now() + PATIENCE);
+        let mut heard = Heard::default();
         line.until(&mut heard, deadline, |heard| heard.logged_in || heard.tls)?;
         if let (true, Place::Network(host, _), Some(trust)) = (heard.tls, place, trust) {
             // MySQL's request for TLS.
@@ -206,20 +209,28 @@ impl Line {
     }
 
     fn talk(&mut self, heard: &mut Heard, deadline: Instant, enough: impl Fn(&Heard) -> bool) -> Result<(), LineError> {
-        let mut bytes = vec![0; 64 << 10];
+        use std::io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+        let late = || LineError::Late("no complete answer in time".to_owned());
+        let (mut bytes, mut is_answering) = (vec![0; 64 << 10], false);
         while !enough(heard) {
             self.send()?;
-            if Instant::now() > deadline {
-                return Err(LineError::Late("no complete answer in time".to_owned()));
+            let rest = deadline.saturating_duration_since(Instant::now());
+            if rest.is_zero() {
+                return Err(late());
             }
-            let count = match self.transport.as_mut().map(|transport| transport.receive(&mut bytes)) {
-                Some(Err(error)) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            let time = rest.min(PATIENCE);
+            let count = match self.transport.as_mut().map(|transport| transport.receive(&mut bytes, time)) {
+                Some(Err(error)) if error.kind() == Interrupted => 0,
+                Some(Err(error))
+                    if is_answering && time < PATIENCE && matches!(error.kind(), TimedOut | WouldBlock) =>
+                {
+                    return Err(late());
+                }
+                Some(Ok(0)) => return Err(LineError::Broken("the server closed the connection".to_owned())),
                 Some(result) => result?,
                 None => return Err(LineError::Broken("the connection is closed".to_owned())),
             };
-            if count == 0 {
-                return Err(LineError::Broken("the server closed the connection".to_owned()));
-            }
+            is_answering = true;
             let received = bytes.get(..count).unwrap_or_default();
             self.session.feed(received, &mut |event| heard.take(event)).map_err(LineError::Protocol)?;
         }

@@ -9,7 +9,7 @@ use holdup_protocol::database::Dialect;
 use holdup_recording::files;
 
 use crate::ProbeError;
-use crate::database::{decoded, host_and_port, password_of_variable, user_and_password};
+use crate::database::{certificates, decoded, host_and_port, password_of_variable, user_and_password};
 use crate::plans::PlanMode;
 
 const PARAMETERS: &str = "extra_port=N, tls=verify|require|off, tls_ca=PATH, password_env=VAR, password_file=PATH, option_file=PATH, log=PATH, plans=off|explain|analyze";
@@ -110,7 +110,7 @@ fn read(address: &str) -> Result<Address, String> {
                     _ => return Err(format!("tls={value} is invalid; use verify, require or off")),
                 }
             }
-            "tls_ca" => found.tls = Tls::Verify(Some(PathBuf::from(value))),
+            "tls_ca" => found.tls = Tls::Verify(Some(certificates(name, value)?)),
             "log" => found.log = Some(PathBuf::from(value)),
             "plans" => found.plans = PlanMode::parse(&value)?,
             "password_env" => found.password = Secret(Some(password_of_variable(&value)?)),

@@ -8,7 +8,7 @@ use holdup_protocol::database::{Dialect, Secret};
 use holdup_recording::files;
 
 use crate::ProbeError;
-use crate::database::{decoded, host_and_port, password_of_variable, user_and_password};
+use crate::database::{certificates, decoded, host_and_port, password_of_variable, user_and_password};
 use crate::plans::PlanMode;
 
 const PARAMETERS: &str = "sslmode=disable|prefer|require|verify-ca|verify-full, sslrootcert=PATH, password_env=VAR, \
@@ -106,7 +106,7 @@ pub(crate) fn read(rest: &str, default_port: u16) -> Result<Address, String> {
                     }
                 }
             }
-            "sslrootcert" => found.root_certificates = Some(PathBuf::from(value)),
+            "sslrootcert" => found.root_certificates = Some(certificates(name, value)?),
             "host" => found.host = value,
             "log" => found.log = Some(PathBuf::from(value)),
             "plans" => found.plans = PlanMode::parse(&value)?,

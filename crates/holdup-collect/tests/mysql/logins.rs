@@ -122,6 +122,42 @@ fn a_login_in_drops_is_given_up() {
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
 }
 
+/// The same once TLS is agreed on, where a record is of no use before its last byte.
+#[test]
+fn an_encrypted_login_in_drops_is_given_up() {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let key = rustls::pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap();
+    let begun = Instant::now();
+    let (error, _) = refusal("?tls=require", |stream| {
+        stream.write_all(&greeting(true)).unwrap();
+        read_packet(stream);
+        let mut tls = rustls::ServerConnection::new(config.into()).unwrap();
+        while tls.is_handshaking() {
+            tls.complete_io(stream).unwrap();
+        }
+        tls.writer().write_all(&packet(3, &[0; 1_000])).unwrap();
+        let mut record = Vec::new();
+        while tls.wants_write() {
+            tls.write_tls(&mut record).unwrap();
+        }
+        for byte in record {
+            if stream.write_all(&[byte]).is_err() || begun.elapsed() > Duration::from_secs(40) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(500));
+        }
+    });
+    assert!(error.to_string().contains("no complete answer"), "{error}");
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+}
+
 #[test]
 fn an_account_of_mariadbs_ed25519_is_watched() {
     let Some((mut command, dir)) = mariadb() else { return };

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 
-use holdup_protocol::database::{Address, Dialect, Event, Session, Statement, TlsMode};
+use holdup_protocol::database::{Address, Dialect, Error, Event, Session, Statement, TlsMode};
 
 /// Longest wait for a connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
@@ -103,7 +103,15 @@ impl Client {
             return Err(ClientError::Connection("the server closed the connection".to_owned()));
         }
         let received = self.bytes.get(..count).unwrap_or_default();
-        self.session.feed(received, events).map_err(|error| ClientError::Connection(error.to_string()))
+        self.session.feed(received, events).map_err(|error| {
+            ClientError::Connection(match error {
+                // The service's connections have no TLS, which the error's own text asks for.
+                Error::NeedsTls(_) => "the account's password may only be sent encrypted; \
+                    create it with mysql_native_password"
+                    .to_owned(),
+                other => other.to_string(),
+            })
+        })
     }
 }
 

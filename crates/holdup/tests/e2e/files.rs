@@ -36,9 +36,11 @@ fn pipes_and_devices_are_no_inputs() {
         let body = scenario("body.yaml", &format!("operations: [{{post: /, body_file: {bad}}}]\n"));
         let include = scenario("include.yaml", &format!("include: {bad}\noperations: [get: /]\n"));
         let password = format!("mysql://u@127.0.0.1:9?password_file={bad}");
-        let commands: [&[&str]; 15] = [
+        let commands: [&[&str]; 17] = [
             &["watch", "--for=1s", "--watch", &format!("log:{bad}")],
             &["watch", "--for=1s", "--watch", &password],
+            &["watch", "--for=1s", "--watch", &format!("mysql://u@127.0.0.1:9?tls_ca={bad}")],
+            &["watch", "--for=1s", "--watch", &format!("postgresql://u@127.0.0.1:9/x?sslrootcert={bad}")],
             &["run", "--url", "https://127.0.0.1:9", "--rate=1", "--duration=1s", "--tls-ca", bad],
             &["run", bad],
             &["run", &feeder],

@@ -35,6 +35,10 @@ pub(super) fn text(payload: &[u8], columns: usize) -> Result<Vec<Option<&[u8]>>,
     let mut cursor = Cursor(payload);
     let mut values = Vec::with_capacity(columns);
     while let [first, rest @ ..] = cursor.0 {
+        // A packet of 16 MiB may hold as many values.
+        if values.len() == columns {
+            return Err(Error::Protocol("a row has more or fewer values than there are columns"));
+        }
         values.push(if *first == NULL {
             cursor.0 = rest;
             None

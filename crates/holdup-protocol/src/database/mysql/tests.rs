@@ -210,6 +210,12 @@ fn a_failure_in_a_transaction_is_rolled_back_before_it_is_told() {
 }
 
 #[test]
+fn a_row_is_given_up_at_its_first_value_too_many() {
+    // A packet of 16 MiB may hold as many values, each of 16 bytes once it is read.
+    assert!(super::row::text(&[0xfb; 2], 2).is_ok() && super::row::text(&[0xfb; 3], 2).is_err());
+}
+
+#[test]
 fn logins() {
     let login = |steps: &[Step]| have(Dialect::Mysql, TlsMode::Off, steps);
     let sha2 = || greeting("caching_sha2_password", CAPABILITIES);
