@@ -9,7 +9,7 @@ use holdup_signals::{Missing, Window};
 use crate::case::Case;
 
 /// A smaller share (0-1) of failed requests is usual, and not what has to be explained.
-const FAILURES_MATTER: f64 = 0.01;
+pub const FAILURES_MATTER: f64 = 0.01;
 
 /// What is missing where a limit was reached, a process was killed or a connection was refused, and
 /// no source counted the requests that failed of it. It happened all the same.

@@ -5,9 +5,7 @@ use holdup_recording::words::{percent, thousands};
 use holdup_signals::latency::FailedRequests;
 
 use crate::case::Case;
-
-/// A smaller share (0-1) of failures is usual.
-const MATTERS: f64 = 0.01;
+use crate::failures::FAILURES_MATTER;
 
 /// Most kinds to name.
 const KINDS: usize = 3;
@@ -17,7 +15,7 @@ pub(super) fn text(case: &Case<'_>) -> Option<String> {
     let view = case.view(case.whole());
     let failed = FailedRequests::read(view.index, view.window);
     let share = failed.count() / failed.requests.max(1.0);
-    if share < MATTERS {
+    if share < FAILURES_MATTER {
         return None;
     }
     let named = failed.kinds.iter().take(KINDS).map(|kind| {
