@@ -10,7 +10,7 @@ use std::time::Instant;
 use holdup_recording::files;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme};
@@ -100,14 +100,27 @@ fn roots(file: Option<&Path>, parameter: &str) -> Result<RootCertStore, String> 
     Ok(store)
 }
 
-/// Verifies the server's certificate as far as required. Where any is accepted, a signature by it proves
-/// nothing: old kinds of certificates, whose signatures cannot be read, are as good.
+/// Verifies the server's certificate as far as required.
 #[derive(Debug)]
 struct Verifier {
     provider: Arc<CryptoProvider>,
     /// None accepts any certificate.
     chain: Option<Arc<WebPkiServerVerifier>>,
     any_name: bool,
+}
+
+impl Verifier {
+    /// Where any certificate is accepted, a signature by it proves nothing: old kinds of certificates, whose
+    /// signatures cannot be read, are as good.
+    fn signed(
+        &self,
+        verify: impl FnOnce(&WebPkiSupportedAlgorithms) -> Result<HandshakeSignatureValid, rustls::Error>,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        if self.chain.is_none() {
+            return Ok(HandshakeSignatureValid::assertion());
+        }
+        verify(&self.provider.signature_verification_algorithms)
+    }
 }
 
 impl ServerCertVerifier for Verifier {
@@ -135,10 +148,7 @@ impl ServerCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        if self.chain.is_none() {
-            return Ok(HandshakeSignatureValid::assertion());
-        }
-        verify_tls12_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+        self.signed(|known| verify_tls12_signature(message, certificate, signature, known))
     }
 
     fn verify_tls13_signature(
@@ -147,10 +157,7 @@ impl ServerCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        if self.chain.is_none() {
-            return Ok(HandshakeSignatureValid::assertion());
-        }
-        verify_tls13_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+        self.signed(|known| verify_tls13_signature(message, certificate, signature, known))
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

@@ -110,15 +110,16 @@ fn a_real_mariadb() {
 
 /// With a certificate of its own authority: refused by who wants to verify it against another, taken by who knows it.
 fn encrypted(server: &mut MariaDb) {
-    let path = |name: &str| server.dir.path().join(name).display().to_string();
+    let dir = server.dir.path().to_owned();
+    let path = |name: &str| dir.join(name).display().to_string();
     let (key, certificate) = (path("key.pem"), path("cert.pem"));
-    let made = Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"])
-        .args(["-addext", "basicConstraints=critical,CA:FALSE", "-addext", "subjectAltName=IP:127.0.0.1"])
-        .args(["-keyout", &key, "-out", &certificate])
-        .stderr(Stdio::null())
-        .status();
-    assert!(made.is_ok_and(|status| status.success()), "openssl is needed to make a certificate");
+    let openssl = |arguments: &[&str]| {
+        let made = Command::new("openssl").args(arguments).stderr(Stdio::null()).status();
+        assert!(made.is_ok_and(|status| status.success()), "openssl is needed to make a certificate");
+    };
+    let fresh = ["req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=127.0.0.1", "-keyout", &key];
+    let own = ["-x509", "-days", "2", "-addext", "basicConstraints=critical,CA:FALSE"];
+    openssl(&[&fresh[..], &own, &["-addext", "subjectAltName=IP:127.0.0.1", "-out", &certificate]].concat());
     server.restart(&[&format!("--ssl-cert={certificate}"), &format!("--ssl-key={key}")]);
     server.as_admin("ALTER USER 'watcher'@'%' REQUIRE SSL;");
     assert!(server.watch("watcher", PASSWORD, "", true).probe().is_err(), "the account may not come in plain text");
@@ -128,6 +129,14 @@ fn encrypted(server: &mut MariaDb) {
         watcher.probe().unwrap();
         assert!(value(&sample(&mut watcher), "mysql_global_status_questions") >= 1.0, "{tls}");
     }
+    // Of the first version of X.509, as older tools make it: its signatures cannot be read, and none matters where any
+    // server is accepted.
+    let (request, old) = (path("request.pem"), path("old.pem"));
+    openssl(&[&fresh[..], &["-out", &request]].concat());
+    openssl(&["x509", "-req", "-in", &request, "-signkey", &key, "-days", "2", "-out", &old]);
+    server.restart(&[&format!("--ssl-cert={old}"), &format!("--ssl-key={key}")]);
+    server.watch("watcher", PASSWORD, "?tls=require", true).probe().unwrap();
+    assert!(server.watch("watcher", PASSWORD, &format!("?tls_ca={old}"), true).probe().is_err());
 }
 
 /// Coverage of a server with nothing switched on, and of the same once it was done what the coverage says.

@@ -226,21 +226,21 @@ fn of_limit(case: &Case<'_>, view: &View<'_>, limit: &Limit) -> Result<Outcome, 
     if limit.reached.is_empty() {
         return Ok(Outcome::Cleared(evidence));
     }
+    let most = refused.map_or(f64::INFINITY, |refused| refused.0);
     let share_of_failed = failures::failed_share(case, &limit.reached);
-    let failed = Failed::of(share_of_failed.and_then(|share| match refused {
-        Some(refused) => failures::at_most(case, share, refused.0),
-        None => Ok(share),
-    }))?;
+    let failed = Failed::of(share_of_failed.and_then(|share| failures::at_most(case, share, most)))?;
+    let are_refused = refused.is_some_and(|refused| refused.0 > 0.0);
+    // As many connections as are allowed may be just those that are needed.
+    if let (Some(missing), false) = (&failed.uncounted, are_refused) {
+        return Err(missing.clone());
+    }
     let waited = waited(case, view);
     if failed.is_small() && share(case, waited.as_ref().map_or(0.0, |w| w.0)) < MATTERS {
         return Ok(Outcome::Cleared(evidence));
     }
     if failed.share > 0.0 {
-        evidence.push(of_failures(
-            case,
-            failed.share,
-            "were in flight while the limit was reached, with a refused connection for each",
-        ));
+        let did = "were in flight while the limit was reached, with a refused connection for each";
+        evidence.push(of_failures(case, failed.share, did));
     }
     evidence.push(view.variable_evidence(
         limit.setting,
@@ -252,7 +252,7 @@ fn of_limit(case: &Case<'_>, view: &View<'_>, limit: &Limit) -> Result<Outcome, 
     let found = RuleFinding {
         explains_ms,
         evidence,
-        weights: vec![if refused.is_some_and(|r| r.0 > 0.0) { CERTAIN } else { FAIR }, STRONG * failed.share, WEAK],
+        weights: vec![if are_refused { CERTAIN } else { FAIR }, STRONG * failed.share, WEAK],
         fixes: advice::fixes(view, limit),
         prove: format!("Run the same scenario again: connections stay below {}, and none is refused.", limit.name),
         role: Role::Root,
@@ -337,7 +337,10 @@ mod tests {
         };
         let refused = watched(20.0, 30.0).diagnose();
         assert_eq!(refused.culprit.as_deref(), Some(RULE.cause), "{refused:#?}");
-        assert_eq!(watched(12.0, 0.0).diagnose().culprit, None);
+        // A pool as large as the limit may be full and refuse none.
+        for quiet in [watched(12.0, 0.0), watched(20.0, 0.0)] {
+            assert_eq!(quiet.diagnose().culprit, None);
+        }
     }
 
     #[test]

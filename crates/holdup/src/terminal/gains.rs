@@ -15,7 +15,8 @@ const NAME: usize = 48;
 const LONG: f64 = 0.1;
 
 /// The line of the brief verdict: the operation that took the most time, with the two parts that save
-/// the most, or with the one that does and the longest one that saves nothing. A healthy service has it only where a part saves nothing.
+/// the most, or with the one that does and the longest one that saves nothing. A healthy service has
+/// it only where a part saves nothing, and no line tells of none.
 pub(super) fn line(d: &Diagnosis) -> Option<String> {
     let path = d.critical_path.first()?;
     let idle = path.parts.iter().find(|part| part.saves_nothing(path) && part.ms >= LONG * path.mean_ms);
@@ -31,7 +32,7 @@ pub(super) fn line(d: &Diagnosis) -> Option<String> {
     let nothing = idle.map(|part| format!("{} faster in {} saves nothing", ms(part.faster_ms), name(part)));
     let shown = if nothing.is_some() { 1 } else { SHOWN };
     let told: Vec<String> = saving.iter().take(shown).map(saves).chain(nothing).collect();
-    Some(format!("{} ({} traced): {}", path.operation, count(path.requests), told.join("; ")))
+    (!told.is_empty()).then(|| format!("{} ({} traced): {}", path.operation, count(path.requests), told.join("; ")))
 }
 
 fn name(part: &PathPartReport) -> String {
