@@ -191,6 +191,11 @@ impl<'a> Case<'a> {
         self.calm_accounts.get_or_init(make).as_ref()
     }
 
+    /// The episode, or all of the recording if nothing is degraded.
+    pub fn episode(&self) -> Window {
+        self.degradation.as_ref().map_or(self.whole, |c| c.slow)
+    }
+
     /// The episode until the last of its requests had ended, or all of the recording if nothing is
     /// degraded. A wait is booked when it ends, so the metrics of slow requests come after their
     /// start.
@@ -294,7 +299,7 @@ impl<'a> Case<'a> {
     /// If requests, or a column that every rule needs, were not recorded.
     pub fn slow_requests(&self) -> Result<&[&'a Request], Missing> {
         let find = || {
-            let mut rows = self.requests_in(self.degradation.as_ref().map_or(self.whole, |c| c.slow))?;
+            let mut rows = self.requests_in(self.episode())?;
             let measured_from = self.warm_up.measured_from();
             rows.retain(|r| r.intended_at >= measured_from && !self.left_out.iter().any(|w| w.contains(r.intended_at)));
             Ok(rows)
@@ -359,7 +364,7 @@ impl<'a> Case<'a> {
 
     /// Most requests due in any second of the episode, per second.
     pub fn peak_offered_per_second(&self) -> f64 {
-        let window = self.degradation.as_ref().map_or(self.whole, |c| c.slow);
+        let window = self.episode();
         let seconds = self.client.seconds.iter().filter(|s| window.contains(s.window.from));
         seconds.map(|s| s.offered as f64 / s.window.seconds().max(1e-9)).fold(0.0, f64::max)
     }

@@ -20,7 +20,7 @@ const PARTS: [(Owner, Option<Resource>); 6] = [
 
 /// The critical paths of the episode, or of everything if nothing is degraded.
 pub(crate) fn critical_paths(case: &Case<'_>) -> Vec<CriticalPathReport> {
-    let window = case.degradation.as_ref().map_or(case.whole(), |degradation| degradation.slow);
+    let window = case.episode();
     gains(&Requests::collect(case.sources(), window).operations())
 }
 
@@ -33,7 +33,7 @@ struct Split {
 /// The rows of the service in front; none if its spans cover less than half of the requests that were
 /// counted.
 pub(super) fn rows(case: &Case<'_>) -> Vec<LedgerRow> {
-    let window = case.degradation.as_ref().map_or(case.whole(), |degradation| degradation.slow);
+    let window = case.episode();
     let requests = Requests::collect(case.sources(), window);
     let operations = requests.operations();
     let front = requests.front();

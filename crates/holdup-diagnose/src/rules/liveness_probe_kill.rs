@@ -54,7 +54,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             "{} of the failed requests were in flight in the {gone:.1} s in which the server was gone, in {restarts}",
             percent(failed.share)
         );
-        let window = case.degradation.as_ref().map_or(view.window, |c| c.slow);
+        let window = case.episode();
         evidence.push(Evidence::new(
             "requests",
             "outcome",

@@ -295,7 +295,7 @@ pub fn by_cause(cause: &str) -> Option<&'static Rule> {
 
 /// The share (0-1) of the episode's failed requests that this rule explains, because they `did` so.
 pub(crate) fn of_failures(case: &Case<'_>, failed: f64, did: &str) -> Evidence {
-    of_failures_in(case.degradation.as_ref().map_or(case.whole(), |c| c.slow), failed, did)
+    of_failures_in(case.episode(), failed, did)
 }
 
 /// The same of those of `window`.

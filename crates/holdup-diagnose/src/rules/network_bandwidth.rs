@@ -244,7 +244,7 @@ fn transfer(case: &Case<'_>) -> Result<Option<(f64, Evidence)>, Missing> {
         .or_else(|| holdup_signals::client::distribution(rows.iter().copied(), took).quantile(0.05))
         .unwrap_or(0.0);
     let each = mean_over(rows.iter().copied(), |r| Some(r.response_bytes as f64)).unwrap_or(0.0);
-    let window = case.degradation.as_ref().map_or(case.whole(), |c| c.slow);
+    let window = case.episode();
     let text = format!(
         "a response of {} took {} from its first to its last byte, and {} on an idle network",
         bytes(each),

@@ -93,7 +93,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         ),
     )];
     evidence.push(counted);
-    evidence.extend(heaps.as_ref().map(|h| h.evidence(&view, case)));
+    evidence.extend(heaps.as_ref().map(|h| h.evidence(case)));
     if is_too_small(case, explains_ms)? {
         return Ok(Outcome::Cleared(evidence));
     }
@@ -182,8 +182,8 @@ impl Heaps {
         self.between > WIDE * self.late
     }
 
-    fn evidence(&self, view: &View<'_>, case: &Case<'_>) -> Evidence {
-        let window = case.degradation.as_ref().map_or(view.window, |c| c.slow);
+    fn evidence(&self, case: &Case<'_>) -> Evidence {
+        let window = case.episode();
         let share = percent(self.between / self.late.max(1.0));
         let text = format!(
             "{} requests were slower than the median of {} by 180 ms or more, with {:.0} in between for each hundred of them",

@@ -243,7 +243,7 @@ impl Pool {
 /// The episode itself: waiting requests are counted while they wait, although the queue drains
 /// later.
 pub fn stretch<'c>(case: &'c Case<'_>) -> View<'c> {
-    case.view(case.degradation.as_ref().map_or(case.whole(), |c| c.slow))
+    case.view(case.episode())
 }
 
 /// How long a request holds a worker in `view`, milliseconds; none if unknown.
