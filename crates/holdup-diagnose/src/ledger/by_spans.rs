@@ -128,5 +128,13 @@ mod tests {
         let parts: Vec<(&str, f64)> = all.parts.iter().map(|part| (part.part.as_str(), part.ms)).collect();
         assert_eq!((all.requests, all.response_ms, all.residual_ms), (40, 100.0, 0.0));
         assert_eq!(parts, [("downstream", 80.0), ("app_other", 20.0)]);
+        // 10 requests a second have spans; of 30 that were counted they are too few to stand for all.
+        let counted = made.counter("prometheus:app", "http_server_request_duration_seconds_count", &[], 30.0).counter(
+            "prometheus:app",
+            "http_server_request_duration_seconds_sum",
+            &[],
+            3.0,
+        );
+        assert!(counted.with(super::rows).is_empty());
     }
 }
