@@ -129,14 +129,14 @@ pub(crate) fn link(found: &mut [(&'static Rule, RuleFinding)], not_judged: &[&st
         };
         follows[of] = Some(found[cause].0.cause);
         found[of].1.role = Role::Symptom;
-        if mechanism.is_added {
-            // What leads to the cause has that much on top of it.
-            let added = found[of].1.explains_ms;
-            let mut at = Some(cause);
-            while let Some(i) = at {
-                found[i].1.explains_ms += added;
-                at = follows[i].and_then(|cause| found.iter().position(|(rule, _)| rule.cause == cause));
-            }
+        // What leads to the cause has that much on top of it; or it is the same time, and the larger of
+        // the two measures saw more of it.
+        let waited_ms = found[of].1.explains_ms;
+        let mut at = Some(cause);
+        while let Some(i) = at {
+            let own_ms = &mut found[i].1.explains_ms;
+            *own_ms = if mechanism.is_added { *own_ms + waited_ms } else { own_ms.max(waited_ms) };
+            at = follows[i].and_then(|cause| found.iter().position(|(rule, _)| rule.cause == cause));
         }
     }
     // The resource that ran out is the root, and does not share the time.
