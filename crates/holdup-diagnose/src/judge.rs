@@ -284,6 +284,7 @@ impl Outcomes {
             !sentences::is_spoiled(case) && case.degradation.as_ref().is_none_or(|c| !disturbance.spoils(c.slow));
         let ledger = ledger(case);
         let split = match (verdict, root.map(|i| &findings[i])) {
+            (Answer::Healthy, _) if is_measured && !case.origin.counts_requests() => Some(rivals::of_a_part()),
             (Answer::Healthy, _) => None,
             _ if instant.is_some() => instant.as_ref().and_then(|i| i.split.clone()),
             _ if !is_measured => counted.as_ref().and_then(CounterJudgement::rivals).map(rivals::of_counters),

@@ -149,6 +149,15 @@ fn is_in_app(ledger: &[LedgerRow]) -> bool {
     })
 }
 
+/// If only a part of the service was timed, such as its database, and it is well.
+pub(crate) fn of_a_part() -> SplitReport {
+    SplitReport {
+        measure: "response time at the app: what lies in front of the part that was timed does not show in it"
+            .to_owned(),
+        ..of_counters(Vec::new())
+    }
+}
+
 /// If no source measured response time: that, between the likeliest causes by counters.
 pub(crate) fn of_counters(rivals: Vec<String>) -> SplitReport {
     SplitReport {

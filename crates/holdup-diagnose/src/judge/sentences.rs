@@ -4,6 +4,7 @@ use holdup_recording::objective::{Judgement, State, Unit};
 use holdup_signals::client::{mean_over, send_lag_ms};
 use holdup_signals::degradation::{EVERY_MET, Severity};
 use holdup_signals::disturbance::Disturbance;
+use holdup_signals::latency::Origin;
 use holdup_signals::objectives::Objective;
 use holdup_signals::validity::Limit;
 use holdup_signals::validity::{self, Label};
@@ -135,7 +136,7 @@ pub(super) fn answer(
         (None, _) if is_open(case) => {
             (Answer::Undecided, format!("No cause of delay was found{}; {}.", met(case), unjudged(case)))
         }
-        (None, _) => (Answer::Healthy, format!("Nothing is holding requests up{}{}.", met(case), caveat(case))),
+        (None, _) => (Answer::Healthy, format!("{}{}{}.{}", nothing(case), met(case), caveat(case), in_front(case))),
         (Some(c), Some(f)) if f.cause == rules::workload_spike::RULE.cause => (
             Answer::Found,
             format!(
@@ -198,14 +199,14 @@ fn minor(case: &Case<'_>, of: &Degradation, culprit: Option<&Finding>) -> Option
     match culprit {
         _ if of.severity != Severity::Minor => None,
         _ if is_load_carried(case) => {
-            Some(format!("Nothing is holding requests up{met}; but {what} while more were asked for."))
+            Some(format!("{}{met}; but {what} while more were asked for.{}", nothing(case), in_front(case)))
         }
         Some(f) if is_good_enough && f.confidence >= NAMED => {
             Some(format!("No request was too slow{met}; but {what}: {} ({:.2}).", f.title, f.confidence))
         }
         Some(_) if !is_good_enough => None,
         _ if is_good_enough || is_small => {
-            Some(format!("Nothing is holding requests up{met}; but {what}, and no judged cause explains it."))
+            Some(format!("{}{met}; but {what}, and no judged cause explains it.{}", nothing(case), in_front(case)))
         }
         _ => None,
     }
@@ -242,6 +243,26 @@ fn caveat(case: &Case<'_>) -> String {
             validity.connections
         ),
         () => String::new(),
+    }
+}
+
+/// What holds nothing up: all of the service, or only the part that was timed.
+fn nothing(case: &Case<'_>) -> &'static str {
+    match case.origin {
+        Origin::DatabaseStatements | Origin::DatabaseSessions => "The database holds nothing up",
+        Origin::Volume => "The volume holds nothing up",
+        _ => "Nothing is holding requests up",
+    }
+}
+
+/// Where requests may wait in front of the part that was timed, if that is not all of them.
+fn in_front(case: &Case<'_>) -> &'static str {
+    match case.origin {
+        Origin::DatabaseStatements | Origin::DatabaseSessions => {
+            " Requests were not timed: they may wait in the app, for its connections, or on the network."
+        }
+        Origin::Volume => " Nothing in front of it was timed: requests may wait in the database or in the app.",
+        _ => "",
     }
 }
 
@@ -284,5 +305,20 @@ fn met(case: &Case<'_>) -> String {
         (met, open) if open.is_empty() => format!(": every objective was met ({met})"),
         (met, open) if met.is_empty() => format!("; but no objective could be judged ({open})"),
         (met, open) => format!(": every objective that could be judged was met ({met}), and {open} could not"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Judged as _, SyntheticRecording};
+
+    #[test]
+    fn a_database_alone_does_not_speak_for_requests() {
+        let steady = SyntheticRecording::new(40).digest("SELECT item", |second| (100 * second, 200 * second, 0, 0, 0));
+        let diagnosis = steady.diagnose();
+        assert_eq!(diagnosis.verdict, Answer::Healthy, "{}", diagnosis.headline);
+        assert!(diagnosis.headline.starts_with("The database holds nothing up"), "{}", diagnosis.headline);
+        assert!(diagnosis.headline.contains("Requests were not timed"), "{}", diagnosis.headline);
     }
 }
