@@ -2,12 +2,13 @@
 //! spans are the requests. Each is split along its critical path, so its parts are its duration.
 
 use holdup_recording::words::round;
-use holdup_signals::accounts::{Owner, Resource, SPEAKS};
+use holdup_signals::accounts::{Owner, Resource};
 use holdup_signals::gains::{CriticalPathReport, gains};
 use holdup_signals::traced::{self, Operation, Requests};
 
 use super::{BANDS, LedgerRow, Part};
 use crate::case::Case;
+use crate::resources::app_waits;
 
 const PARTS: [(Owner, Option<Resource>); 6] = [
     (Owner::PoolWait, Some(Resource::Pool)),
@@ -35,14 +36,7 @@ struct Split {
 pub(super) fn rows(case: &Case<'_>) -> Vec<LedgerRow> {
     let window = case.episode();
     let requests = Requests::collect(case.sources(), window);
-    let operations = requests.operations();
-    let front = requests.front();
-    let mine: Vec<&Operation<'_, '_>> = operations.iter().filter(|o| Some(o.service) == front).collect();
-    let traced: usize = mine.iter().map(|operation| operation.count()).sum();
-    if case.completed_in(window).is_ok_and(|counted| (traced as f64) < SPEAKS * counted) {
-        return Vec::new();
-    }
-    mine.into_iter().flat_map(of_operation).collect()
+    app_waits::front(case, &requests, window).iter().flat_map(of_operation).collect()
 }
 
 fn of_operation(operation: &Operation<'_, '_>) -> Vec<LedgerRow> {

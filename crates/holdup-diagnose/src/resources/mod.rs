@@ -5,6 +5,7 @@
 //! Arrows point up: a resource uses the case and other resources, rules use resources, and no file
 //! here knows a rule.
 
+pub mod app_waits;
 pub mod checkpoints;
 pub mod connections;
 pub mod cpu;

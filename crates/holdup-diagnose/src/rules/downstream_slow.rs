@@ -8,10 +8,11 @@ use holdup_recording::Labels;
 
 use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent, timing};
 use crate::case::Case;
+use crate::resources::app_waits::{self, AppWait};
 use crate::resources::{is_too_small, workers};
 use crate::strength::{CERTAIN, STRONG, Strength, WEAK};
 use holdup_recording::objective::Unit;
-use holdup_signals::accounts::{Accounts, Owner, Resource, trace_of};
+use holdup_signals::accounts::{Owner, Resource};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Missing, View};
 
@@ -48,27 +49,16 @@ struct DownstreamWait {
     ms: f64,
     /// The same in the baseline window, if there was one.
     calm_ms: Option<f64>,
+    /// By downstream service: how much more than in the baseline window.
+    growth_ms: BTreeMap<String, f64>,
     evidence: Evidence,
     /// The chance that it alone would be right.
     weight: Strength,
 }
 
-/// The source of the wait.
-#[derive(Clone, Copy, PartialEq)]
-enum WaitSource {
-    Spans,
-    Metrics,
-    Outside,
-}
-
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
-    let (told, waited) = match by_spans(case) {
-        Some(waited) => (WaitSource::Spans, waited),
-        None => match by_metrics(case) {
-            Ok(waited) => (WaitSource::Metrics, waited),
-            Err(missing) => (WaitSource::Outside, outside::waited(case).ok_or(missing)?),
-        },
-    };
+    let by_metrics = || by_metrics(case).or_else(|missing| outside::waited(case).ok_or(missing));
+    let waited = by_spans(case).map_or_else(by_metrics, Ok)?;
     let explains_ms = (waited.ms - waited.calm_ms.unwrap_or(0.0)).max(0.0);
     let before = waited.calm_ms.map_or_else(String::new, |calm| format!(", {} in the baseline window", ms(calm)));
     let text = format!("a request waited {} for downstream services{before}", ms(waited.ms));
@@ -88,12 +78,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         evidence.push(said.saying("", format!("that is {of}: other requests wait until it is free")));
     }
     let mut weights = vec![waited.weight];
-    let by_neighbour = match told {
-        WaitSource::Spans => growth_by_spans(case),
-        WaitSource::Metrics => growth_by_metrics(case),
-        WaitSource::Outside => outside::growth(case),
-    };
-    let most = by_neighbour.iter().max_by(|a, b| a.1.total_cmp(b.1)).filter(|(name, _)| !name.is_empty());
+    let most = waited.growth_ms.iter().max_by(|a, b| a.1.total_cmp(b.1)).filter(|(name, _)| !name.is_empty());
     if let Some((name, of_it)) = most {
         let share = percent((of_it / explains_ms.max(1e-9)).clamp(0.0, 1.0));
         let said = evidence[0].clone().saying("", format!("{share} of that was for {name}: {}", ms(*of_it)));
@@ -128,44 +113,14 @@ fn slow_by_itself_ms(case: &Case<'_>) -> f64 {
     limits.reduce(f64::min).map_or(SLOW_BY_ITSELF_MS, |limit| HALF * limit)
 }
 
-/// From single requests, if most of them can be followed.
+/// From spans, of single requests or of traces alone, if most requests can be followed.
 fn by_spans(case: &Case<'_>) -> Option<DownstreamWait> {
     let has_any = case.recording.tables.spans.rows.iter().any(|s| s.resource == "http");
-    let ms = case.accounts().mean_ms_of_app(Owner::Downstream).filter(|_| has_any)?;
-    let calm = case.calm_accounts();
-    let calm_ms = calm.and_then(|a| a.mean_ms_of_app(Owner::Downstream));
+    let wait = app_waits::waited_for(case, Owner::Downstream, Resource::Http).filter(|_| has_any)?;
     let labels = Labels::new([("resource", "http")]);
-    let evidence = Evidence::new("spans", "duration_ns", labels, case.slow().window, super::ms(ms), "", "");
-    Some(DownstreamWait { ms, calm_ms, evidence, weight: CERTAIN })
-}
-
-/// By downstream service: milliseconds of a mean request beyond the baseline window's.
-fn growth_by_spans(case: &Case<'_>) -> BTreeMap<String, f64> {
-    let mut growth = neighbours(case, case.accounts());
-    for (name, ms) in case.calm_accounts().map(|calm| neighbours(case, calm)).unwrap_or_default() {
-        *growth.entry(name).or_default() -= ms;
-    }
-    growth
-}
-
-/// By downstream service: milliseconds of a mean request, as the app reported it.
-fn neighbours(case: &Case<'_>, accounts: &Accounts<'_>) -> BTreeMap<String, f64> {
-    let mut sums: BTreeMap<String, f64> = BTreeMap::new();
-    let mut requests = 0.0;
-    for account in accounts.all.iter().filter(|a| a.has_app) {
-        let Some(app) = trace_of(account.request).and_then(|trace| case.sources().app(trace)) else { continue };
-        let count = account.request.count() as f64;
-        requests += count;
-        for wait in app.waits_for(Resource::Http) {
-            let name = wait.span.system.as_deref().or(wait.span.peer.as_deref()).unwrap_or(&wait.span.name);
-            match sums.get_mut(name) {
-                Some(sum) => *sum += wait.counted_ms * count,
-                None => drop(sums.insert(name.to_owned(), wait.counted_ms * count)),
-            }
-        }
-    }
-    sums.values_mut().for_each(|sum| *sum /= f64::max(requests, 1.0));
-    sums
+    let evidence = Evidence::new("spans", "duration_ns", labels, case.slow().window, super::ms(wait.ms), "", "");
+    let AppWait { ms, calm_ms, growth_ms } = wait;
+    Some(DownstreamWait { ms, calm_ms, growth_ms, evidence, weight: CERTAIN })
 }
 
 /// Labels that name the other side, newest convention first.
@@ -178,7 +133,7 @@ fn by_metrics(case: &Case<'_>) -> Result<DownstreamWait, Missing> {
     let ms = per_request(case, &view, &[]).unwrap_or(0.0);
     let calm_ms = case.calm().and_then(|calm| per_request(case, &calm, &[]));
     let evidence = mean.evidence(super::ms(ms), "", "");
-    Ok(DownstreamWait { ms, calm_ms, evidence, weight: STRONG })
+    Ok(DownstreamWait { ms, calm_ms, growth_ms: growth_by_metrics(case), evidence, weight: STRONG })
 }
 
 /// Milliseconds of a mean request in `view`, from the app's metrics with `labels`.
@@ -204,8 +159,11 @@ fn growth_by_metrics(case: &Case<'_>) -> BTreeMap<String, f64> {
 
 #[cfg(test)]
 mod tests {
+    use holdup_recording::rows::Span;
+
     use super::*;
-    use crate::testing::Judged as _;
+    use crate::testing::{Judged as _, SyntheticRecording};
+    use crate::verdict::NAMED;
     use holdup_signals::accounts::testing::{ALL, Injected, NONE, ReportingSources, made};
 
     const SLOW: Injected = Injected { downstream: 60.0, ..NONE };
@@ -239,5 +197,52 @@ mod tests {
             });
         let ms = told.explains(&RULE).unwrap();
         assert!((ms - 60.0).abs() < 6.0, "{ms}");
+    }
+
+    /// Ten requests a second for a minute, which ask two services at once; one of them takes 190 ms
+    /// instead of 20 from second 40 on. As an import of traces has them: with their counts and sums,
+    /// and nothing else.
+    fn traces_alone() -> SyntheticRecording {
+        let span = |number: i64, id: &str, resource: &str, from_ms: i64, took_ms: i64| Span {
+            started_at: number * 100_000_000 + from_ms * 1_000_000,
+            duration_ns: took_ms * 1_000_000,
+            source: "otlp".into(),
+            service: "shop".into(),
+            trace_id: format!("{:032x}", number + 1),
+            span_id: Some(format!("{id}{number}")),
+            parent_id: (id != "root").then(|| format!("root{number}")),
+            name: format!("GET /{id}"),
+            kind: if id == "root" { "server" } else { "client" }.into(),
+            resource: resource.into(),
+            system: (resource == "http").then(|| format!("{id}.example")),
+            ..Span::default()
+        };
+        let rows = (0..600).flat_map(|number| {
+            let slow_ms = if number < 400 { 20 } else { 190 } + number % 3;
+            [
+                span(number, "root", "request", 0, slow_ms.max(40) + 10),
+                span(number, "stock", "http", 5, slow_ms),
+                span(number, "price", "http", 5, 40),
+            ]
+        });
+        let rows: Vec<Span> = rows.collect();
+        let sum = |second: i64| 10.0 * (0.05 * second as f64 + 0.151 * (second - 40).max(0) as f64);
+        SyntheticRecording::new(60)
+            .counter("import:traces", "http_server_request_duration_seconds_count", &[], 10.0)
+            .counted("import:traces", "http_server_request_duration_seconds_sum", &[], sum)
+            .tables(|tables| {
+                tables.requests.rows.clear();
+                (tables.spans.present, tables.spans.rows) = (true, rows);
+            })
+    }
+
+    #[test]
+    fn traces_alone_name_the_service_that_the_path_runs_through() {
+        let diagnosis = traces_alone().diagnose();
+        assert_eq!(diagnosis.culprit.as_deref(), Some("downstream_slow"), "{}", diagnosis.headline);
+        let finding = &diagnosis.findings[0];
+        assert!((finding.explains_ms - 151.0).abs() < 2.0, "{finding:?}");
+        assert!(finding.evidence.iter().any(|e| e.text.contains("stock.example")), "{:?}", finding.evidence);
+        assert!(finding.confidence >= NAMED, "{}", finding.confidence);
     }
 }

@@ -35,11 +35,12 @@ pub(super) fn waited(case: &Case<'_>) -> Option<DownstreamWait> {
     let calm = case.calm().and_then(|view| seen(case, &view));
     let waited = of(&neighbours, per_second);
     let evidence = neighbours.first()?.evidence(ms(waited), "", "");
-    Some(DownstreamWait { ms: waited, calm_ms: calm.map(|(all, rate)| of(&all, rate)), evidence, weight: STRONG })
+    let calm_ms = calm.map(|(all, rate)| of(&all, rate));
+    Some(DownstreamWait { ms: waited, calm_ms, growth_ms: growth(case), evidence, weight: STRONG })
 }
 
 /// By downstream service: milliseconds of a mean request beyond the baseline window's.
-pub(super) fn growth(case: &Case<'_>) -> BTreeMap<String, f64> {
+fn growth(case: &Case<'_>) -> BTreeMap<String, f64> {
     let by_name = |view: &View<'_>| -> BTreeMap<String, f64> {
         let Some((neighbours, per_second)) = seen(case, view) else { return BTreeMap::new() };
         neighbours.into_iter().map(|n| (n.name, waited_ms(n.pending, per_second))).collect()
