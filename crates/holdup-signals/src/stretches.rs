@@ -57,9 +57,41 @@ pub fn added<'s>(series: impl IntoIterator<Item = &'s [(i64, f64)]>) -> Vec<(i64
     all
 }
 
+/// The same by rounds of reading: the processes of a server are read one after the other, and belong
+/// together all the same. A round lasts at most half of the shortest time between two reads of one
+/// series, and counts as its first instant.
+pub fn added_by_round(series: &[&[(i64, f64)]]) -> Vec<(i64, f64)> {
+    let gaps = series.iter().flat_map(|one| one.windows(2).map(|pair| pair[1].0 - pair[0].0));
+    let most = gaps.filter(|gap| *gap > 0).min().unwrap_or(0) / 2;
+    let mut rounds: Vec<(i64, f64)> = Vec::new();
+    for (at, value) in added(series.iter().copied()) {
+        match rounds.last_mut() {
+            Some((began, sum)) if at - *began <= most => *sum += value,
+            _ => rounds.push((at, value)),
+        }
+    }
+    rounds
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn series_that_are_read_one_after_the_other_belong_together() {
+        // Two processes of a server, read 3 ns apart; the second ends, and another comes.
+        let first: Vec<(i64, f64)> = (0..5).map(|i| (i * 10, 2.0 * i as f64)).collect();
+        let (second, third) = ([(3, 7.0), (13, 8.0)], [(33, 1.0), (43, 2.0)]);
+        assert_eq!(
+            added_by_round(&[&first, &second, &third]),
+            [(0, 7.0), (10, 10.0), (20, 4.0), (30, 7.0), (40, 10.0)]
+        );
+        // Read at the same instants, or once each, they are what they were.
+        let together = [(0, 1.0), (10, 2.0)];
+        assert_eq!(added_by_round(&[&first, &together]), added([first.as_slice(), &together]));
+        assert_eq!(added_by_round(&[&[(1, 1.0)], &[(2, 1.0)]]), [(1, 1.0), (2, 1.0)]);
+        assert_eq!(added_by_round(&[]), []);
+    }
 
     #[test]
     fn series_of_one_source_add_up_where_they_meet() {

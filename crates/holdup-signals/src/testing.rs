@@ -275,6 +275,14 @@ impl SyntheticRecording {
         self
     }
 
+    /// Pretends a scenario with these operations.
+    pub fn scenario(mut self, operations: &[&str]) -> Self {
+        if let Some(load) = &mut self.recording.manifest.load {
+            load.operations = operations.iter().map(|name| (*name).to_owned()).collect();
+        }
+        self
+    }
+
     /// Pretends a closed model: users who each wait for their response.
     pub fn closed(mut self) -> Self {
         if let Some(load) = &mut self.recording.manifest.load {

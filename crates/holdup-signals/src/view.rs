@@ -15,7 +15,7 @@ use holdup_recording::rows::{Request, Session};
 use holdup_recording::tables::Tables;
 use holdup_recording::{Labels, Recording};
 
-use super::stretches::{Stretches, added, pairs, within};
+use super::stretches::{Stretches, added, added_by_round, pairs, within};
 
 use super::{Missing, Window};
 use crate::Evidence;
@@ -275,9 +275,17 @@ impl<'a> View<'a> {
         Ok(gauge)
     }
 
+    /// All series of `metric` with `labels` of `source` added up, such as the memory of a server's
+    /// processes, by rounds of reading within the window.
+    pub fn total(&self, source: &str, metric: &str, labels: &[(&str, &str)]) -> Vec<(i64, f64)> {
+        let of_source = self.index.series(metric, labels).filter(|((of, _), _)| of == source);
+        let series: Vec<&[(i64, f64)]> = of_source.map(|(_, series)| series.as_slice()).collect();
+        within(&added_by_round(&series), self.window).to_vec()
+    }
+
     /// Growth of the counters `metric` with `labels` from sample to sample within the window, in
-    /// time order. Series of one source are read at the same instant; only sources that `is_source`
-    /// accepts count. A fall is left out.
+    /// time order. Series of one source are added up; only sources that `is_source` accepts count. A
+    /// fall is left out.
     pub fn growths(&self, is_source: impl Fn(&str) -> bool, metric: &str, labels: &[(&str, &str)]) -> Vec<Growth> {
         let mut by_source: BTreeMap<&str, Vec<&[(i64, f64)]>> = BTreeMap::new();
         for ((source, _), series) in self.index.series(metric, labels).filter(|((source, _), _)| is_source(source)) {
@@ -285,7 +293,7 @@ impl<'a> View<'a> {
         }
         let mut growths = Vec::new();
         for series in by_source.into_values() {
-            for ((from, before), (to, after)) in pairs(&added(series), self.window) {
+            for ((from, before), (to, after)) in pairs(&added_by_round(&series), self.window) {
                 if after >= before && to > from {
                     growths.push(Growth { window: Window { from, to }, delta: after - before });
                 }

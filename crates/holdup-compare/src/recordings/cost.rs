@@ -2,9 +2,7 @@
 //! source. The growth of counters is divided by the requests that ended between the same two
 //! samples.
 
-use std::collections::BTreeMap;
-
-use holdup_recording::{Labels, Recording, metrics};
+use holdup_recording::{Recording, metrics};
 
 use super::measure::{Measure, Precondition, Scale};
 use super::outcome::Section;
@@ -70,14 +68,18 @@ pub(super) fn measures(case: &Case<'_>, recording: &Recording) -> Vec<Measure> {
         for (source, name) in named_sources(recording, &view, metric, what) {
             let deepest = deepest(&view, metric, source);
             let labels: &[(&str, &str)] = &deepest.as_deref().map_or(Vec::new(), |path| vec![("cgroup", path)]);
-            let Ok(gauge) = view.gauge_where(|s| s == source, metric, labels, "") else { continue };
+            let levels = view.total(source, metric, labels);
+            if levels.is_empty() {
+                continue;
+            }
+            let mean = levels.iter().map(|(_, bytes)| bytes).sum::<f64>() / levels.len() as f64;
             measures.push(Measure {
                 needs: Precondition::SameOperations,
                 spread: MEMORY_SPREAD,
                 least: LEAST_MIB,
-                ..Measure::new(Section::Cost, format!("memory ({name})"), "MiB", gauge.mean / MIB)
+                ..Measure::new(Section::Cost, format!("memory ({name})"), "MiB", mean / MIB)
             });
-            measures.extend(growth(&ended, &view, metric, source, &name));
+            measures.extend(growth(&ended, &levels, &name));
         }
     }
     measures.dedup_by(|a, b| a.is_same(b));
@@ -165,16 +167,8 @@ fn cpu(ended: &EndedRequests<'_, '_>, growths: &[Growth], in_ticks: bool, indica
 }
 
 /// Memory that a thousand requests took for good: from the first to the last sample.
-fn growth(ended: &EndedRequests<'_, '_>, view: &View<'_>, metric: &str, source: &str, name: &str) -> Option<Measure> {
-    let path = deepest(view, metric, source);
-    let mut levels: BTreeMap<i64, f64> = BTreeMap::new();
-    let is_it = |of: &str, labels: &Labels| of == source && path.as_deref() == labels.get("cgroup");
-    for (_, series) in view.index.series(metric, &[]).filter(|((of, labels), _)| is_it(of, labels)) {
-        for (at, bytes) in series.iter().filter(|(at, _)| view.window.contains(*at)) {
-            *levels.entry(*at).or_default() += bytes;
-        }
-    }
-    let ((from, first), (to, last)) = (levels.first_key_value()?, levels.last_key_value()?);
+fn growth(ended: &EndedRequests<'_, '_>, levels: &[(i64, f64)], name: &str) -> Option<Measure> {
+    let ((from, first), (to, last)) = (levels.first()?, levels.last()?);
     let requests = ended.within(Window { from: *from, to: *to }).filter(|n| *n > 0.0)?;
     let kib = (last - first) / 1_024.0 / requests * 1e3;
     Some(Measure {

@@ -34,6 +34,8 @@ const SHORTEST_S: f64 = 1.0;
 pub(super) struct Facts {
     /// Share of each operation among all requests, 0-1.
     pub mix: BTreeMap<String, f64>,
+    /// Operations of the scenario.
+    scenario: Vec<String>,
     /// The schedule: rates and seconds; empty without one.
     phases: Vec<(f64, f64, f64)>,
     is_search: bool,
@@ -71,6 +73,7 @@ impl Facts {
         let seconds = &case.client.seconds;
         Self {
             mix: case.operations.iter().map(|o| (o.name.clone(), o.offered as f64 / due.max(1) as f64)).collect(),
+            scenario: manifest.load.as_ref().map_or_else(Vec::new, |load| load.operations.clone()),
             phases: manifest
                 .phases
                 .iter()
@@ -105,7 +108,11 @@ impl Facts {
         if measure.operation.is_none()
             && let Some(why) = self.other_mix(base)
         {
-            return Some(why);
+            match measure.needs {
+                Precondition::SameLoad if self.lost_steps(base) => {}
+                Precondition::SameAnswers if self.lost_steps(base) => return Some(self.survivors(base)),
+                _ => return Some(why),
+            }
         }
         if self.cpus != base.cpus && !across_machines {
             return Some(format!("they were measured from machines of {} and {} CPUs", base.cpus, self.cpus));
@@ -114,13 +121,27 @@ impl Facts {
             return None;
         }
         self.other_load(base).or_else(|| match measure.needs {
-            Precondition::SameAnswers if (self.unanswered - base.unanswered).abs() > SURVIVORS => Some(format!(
-                "{:.0} % of the requests failed without an answer against {:.0} %, so the times cover only the survivors",
-                base.unanswered * 100.0,
-                self.unanswered * 100.0
-            )),
+            Precondition::SameAnswers if (self.unanswered - base.unanswered).abs() > SURVIVORS => {
+                Some(self.survivors(base))
+            }
             _ => None,
         })
+    }
+
+    /// Whether the mix may differ because requests failed: a session that fails does not go on to its
+    /// next step. Fewer of these are then a result of the same scenario, not another scenario.
+    fn lost_steps(&self, base: &Self) -> bool {
+        !self.scenario.is_empty()
+            && self.scenario == base.scenario
+            && (self.unanswered - base.unanswered).abs() > SURVIVORS
+    }
+
+    fn survivors(&self, base: &Self) -> String {
+        format!(
+            "{:.0} % of the requests failed without an answer against {:.0} %, so the times cover only the survivors",
+            base.unanswered * 100.0,
+            self.unanswered * 100.0
+        )
     }
 
     /// Why the operations differ. A rare one may be missing by chance.

@@ -128,12 +128,14 @@ fn against(measure: &Measure, estimate: &Estimate, chance: f64, base: f64) -> Ag
     // If the baseline is near 0, a ratio is meaningless.
     let plus = if let Scale::Ratio { plus } = measure.scale { plus } else { 0.0 };
     let by_factor = is_ratio && base > 0.0 && base >= NEAR_ZERO * plus;
-    let shown = |shift: f64| match () {
-        () if by_factor => (base + plus) * shift.exp_m1() / base,
-        () if is_ratio => (base + plus) * shift.exp_m1(),
-        () => shift,
+    // Without this, an interval could reach beyond what is possible: less than nothing, more than all.
+    let bounds = measure.bounds();
+    let difference_of = |shift: f64| {
+        let difference = if is_ratio { (base + plus) * shift.exp_m1() } else { shift };
+        difference.clamp((bounds.start() - base).min(0.0), (bounds.end() - base).max(0.0))
     };
-    let difference = if is_ratio { (base + plus) * estimate.shift.exp_m1() } else { estimate.shift };
+    let shown = |shift: f64| if by_factor { difference_of(shift) / base } else { difference_of(shift) };
+    let difference = difference_of(estimate.shift);
     let matters = difference.abs() >= measure.least && (!is_ratio || estimate.shift.abs().exp_m1() >= MATTERS);
     let is_wide = if is_ratio {
         let too_wide = if estimate.repeats > 1 { TOO_WIDE_OF_REPEATS } else { TOO_WIDE };

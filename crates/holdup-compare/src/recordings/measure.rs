@@ -1,5 +1,7 @@
 //! A figure of one recording for the comparison, with its uncertainty.
 
+use std::ops::RangeInclusive;
+
 use super::outcome::Section;
 
 /// The scale on which figures are compared.
@@ -64,6 +66,15 @@ impl Measure {
             error: 0.0,
             spread: 0.0,
             least: 0.0,
+        }
+    }
+
+    /// Values that it can have: times, rates and counts are not negative, and a share (0-1) has an end.
+    pub fn bounds(&self) -> RangeInclusive<f64> {
+        match self.scale {
+            Scale::Ratio { .. } => 0.0..=f64::INFINITY,
+            Scale::Difference if self.unit == "ratio" => 0.0..=1.0,
+            Scale::Difference => f64::NEG_INFINITY..=f64::INFINITY,
         }
     }
 

@@ -22,6 +22,10 @@ use holdup_signals::operations::Operation;
 /// logarithm), beyond what the run itself shows: bench/runs, compare.
 const TIME_SPREAD: f64 = 0.04;
 
+/// The same for the largest response time. One request decides it, so that only a multiple counts: an
+/// assumption, not a measurement.
+const MAX_SPREAD: f64 = 0.5;
+
 /// The same for completion rates.
 const RATE_SPREAD: f64 = 0.01;
 
@@ -158,6 +162,11 @@ fn operation_measures(
                 ..measure(&format!("{kind} {percent}"), "ms", value)
             });
         }
+        measures.extend(all.max().map(|value| Measure {
+            spread: MAX_SPREAD,
+            least: LEAST_MS,
+            ..measure(&format!("{kind} max"), "ms", value)
+        }));
     }
     measures
 }

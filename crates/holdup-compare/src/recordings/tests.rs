@@ -102,6 +102,58 @@ fn other_loads_and_survivors_are_not_compared() {
     assert!(why(&compared(&[("A", &[base()]), ("B", &[closed])]), "response time p95").contains("protocol"));
 }
 
+/// 50 requests a second of sessions of two steps: `auth`, and `orders` if that did not fail, as one in three does of
+/// those that are `failing`.
+fn sessions(failing: bool) -> SyntheticRecording {
+    made(20, 2.0).scenario(&["auth", "orders"]).each_request(move |n, r| {
+        let has_failed = failing && n % 4 == 1;
+        r.operation = if n % 2 == 0 || has_failed { "auth" } else { "orders" }.into();
+        r.outcome = if has_failed { "connection_refused" } else { "ok" }.into();
+    })
+}
+
+#[test]
+fn a_mix_that_failures_changed_is_a_result_of_the_same_scenario() {
+    let drowned = compared(&[("A", &[sessions(false)]), ("B", &[sessions(true)])]);
+    assert!(why(&drowned, "all requests response time p95").contains("survivors"));
+    assert!(why(&drowned, "CPU per 1,000").contains("the mix differs"));
+    assert_eq!(against(&drowned, "all requests failed", 1).verdict, Change::Worse);
+    assert_ne!(against(&drowned, "all requests achieved rate", 1).verdict, Change::NotComparable);
+    assert_eq!(drowned.columns[1].verdict, Some(Change::Worse), "{:?}", drowned.columns[1]);
+    // Another mix without failures is another scenario.
+    let other = sessions(false).each_request(|n, r| r.operation = if n % 5 == 0 { "auth" } else { "orders" }.into());
+    let scenario = compared(&[("A", &[sessions(false)]), ("B", &[other])]);
+    assert!(why(&scenario, "all requests failed").contains("the mix differs"));
+}
+
+#[test]
+fn no_interval_reaches_beyond_what_is_possible() {
+    let failing = |each: i64| {
+        made(20, 2.0).each_request(move |n, r| r.outcome = if n % each == 0 { "timeout" } else { "ok" }.into())
+    };
+    let comparison = compared(&[("A", &[made(400, 9.0), failing(40)]), ("B", &[made(1, 0.1), failing(400)])]);
+    let of = |row: &Row| Some((row.cells[1].against.clone()?, row.cells[0].value?, row.unit.clone()));
+    let mut seen = 0;
+    for (against, base, unit) in comparison.rows.iter().filter_map(of) {
+        let (Some(low), Some(high)) = (against.low, against.high) else { continue };
+        let (least, most) = match against.change_ratio {
+            Some(_) => (-1.0, f64::INFINITY),
+            None if unit == "ratio" => (-base, 1.0 - base),
+            None => (f64::NEG_INFINITY, f64::INFINITY),
+        };
+        seen += 1;
+        assert!(low >= least - 1e-9 && high <= most + 1e-9, "{low} to {high}, from {base} {unit} on");
+    }
+    assert!(seen > 5, "{seen}");
+}
+
+#[test]
+fn the_largest_time_is_a_row_that_only_a_multiple_moves() {
+    let comparison = compared(&[("A", &[made(20, 2.0)]), ("B", &[made(30, 2.0)]), ("C", &[made(2_000, 2.0)])]);
+    assert_eq!(against(&comparison, "response time max", 1).verdict, Change::CantTell);
+    assert_eq!(against(&comparison, "response time max", 2).verdict, Change::Worse);
+}
+
 #[test]
 fn a_machine_with_other_cpus_is_compared_where_that_is_meant() {
     let runs = [made(20, 2.0), made(20, 2.0)].map(|made| group("x", &[made]));
