@@ -169,7 +169,8 @@ fn passed(result: Result<()>) -> (Outcome, String) {
 /// for a look.
 fn lab(root: &Path, name: &str, flags: &[&str]) -> Result<()> {
     run_command(cargo(root, &["build", "--release", "-p", "holdup", "--features", "labs"]))?;
-    let out = root.join("target/full").join(name);
+    let folder = if flags.is_empty() { name.to_owned() } else { format!("{name}-by-hand") };
+    let out = root.join("target/full").join(folder);
     if out.exists() {
         std::fs::remove_dir_all(&out).with_context(|| format!("failed to remove {}", out.display()))?;
     }

@@ -5,7 +5,7 @@ mod counts;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
@@ -13,8 +13,8 @@ use anyhow::{Context as _, Result, anyhow, bail};
 
 use counts::Counts;
 
-use crate::setup;
 use crate::steps::{ask, command, run as run_command};
+use crate::{child, setup};
 
 /// Each a binary of `fuzz/`, with seeds of its name, and how many times [`SECONDS`] it is run: what users write, in languages
 /// of their own, has more ways to be odd than what servers say.
@@ -189,7 +189,8 @@ fn fuzz(root: &Path, binary: &Path, target: &str, seconds: u32, inputs: Option<u
     }
     let inputs = inputs.map(|inputs| format!("-runs={inputs}"));
     arguments.extend(inputs.as_deref());
-    let output = command(root, binary, &arguments).output().with_context(|| format!("could not start {target}"))?;
+    let mut fuzzer = command(root, binary, &arguments);
+    let output = child::run(fuzzer.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
     let said = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
         let lines: Vec<&str> = said.lines().collect();

@@ -5,6 +5,7 @@
 
 mod bench;
 mod build;
+mod child;
 mod ci;
 mod full;
 mod fuzz;

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
+
+use crate::child;
 
 /// Whether this is root.
 pub fn is_root() -> bool {
@@ -51,7 +53,7 @@ pub fn command<S: AsRef<OsStr>>(dir: &Path, program: impl AsRef<OsStr>, argument
 /// Runs it with its output on ours.
 pub fn run(mut command: Command) -> Result<()> {
     let shown = format!("{command:?}");
-    let status = command.status().with_context(|| format!("could not start {shown}"))?;
+    let status = child::run(&mut command)?.status;
     if !status.success() {
         bail!("{shown} ended with {status}");
     }

@@ -14,6 +14,7 @@ use cost::Begun;
 pub use pass::{Outcome, Pass, Test};
 
 use crate::build::linted;
+use crate::child;
 use crate::setup::Tools;
 use crate::steps::{ask, cache, command, is_root, run as run_command};
 
@@ -56,7 +57,7 @@ pub fn run(root: &Path, tools: &Tools, profile: &str, filters: &[&str]) -> Resul
     }
     nextest.env("CARGO_TERM_COLOR", "never");
     let begun = Begun::now();
-    let status = nextest.status().with_context(|| format!("could not start {nextest:?}"))?;
+    let status = child::run(&mut nextest)?.status;
     if !status.success() && status.code() != Some(TESTS_FAILED) {
         bail!("nextest ended with {status}");
     }
