@@ -49,13 +49,16 @@ impl Table {
 
     /// The text, of draws called `title`.
     pub fn text(&self, title: &str) -> String {
-        let mut text = format!("{title}\n\n{:<22}{COLUMNS}\n", "by watcher");
+        let mut text = format!("{title}\n\n{:<28}{COLUMNS}\n", "by watcher");
         for watcher in Watcher::ALL {
-            let _ = writeln!(text, "{:<22}{}", watcher.name(), line(&self.sum(Some(watcher), None)));
+            let _ = writeln!(text, "{:<28}{}", watcher.name(), line(&self.sum(Some(watcher), None)));
         }
-        let _ = writeln!(text, "\n{:<22}{COLUMNS}", "everything, by layer");
-        for family in Family::ALL {
-            let _ = writeln!(text, "{:<22}{}", family.name(), line(&self.sum(Some(Watcher::Everything), Some(family))));
+        // Who watches only the database can't name what happens in front of it.
+        for watcher in [Watcher::Everything, Watcher::AppAndDatabase, Watcher::Database] {
+            let _ = writeln!(text, "\n{:<28}{COLUMNS}", format!("{}, by layer", watcher.name()));
+            for family in Family::ALL {
+                let _ = writeln!(text, "{:<28}{}", family.name(), line(&self.sum(Some(watcher), Some(family))));
+            }
         }
         let _ = writeln!(text, "\nconfidence             answers  right");
         for (number, (count, sure, right)) in self.sum(None, None).reliability().into_iter().enumerate() {
