@@ -7,6 +7,7 @@
 
 pub mod app_waits;
 pub mod checkpoints;
+pub mod commits;
 pub mod connections;
 pub mod cpu;
 pub mod database_path;
@@ -19,6 +20,7 @@ pub mod own_waits;
 pub mod pooler;
 pub mod probe;
 pub mod runtime;
+pub mod sessions;
 mod statement_owner;
 pub mod statements;
 pub mod stops;
