@@ -8,6 +8,7 @@
 pub mod app_waits;
 pub mod checkpoints;
 pub mod commits;
+pub mod connection_limits;
 pub mod connections;
 pub mod cpu;
 pub mod database_path;
