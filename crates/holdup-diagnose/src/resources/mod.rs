@@ -11,6 +11,7 @@ pub mod commits;
 pub mod connection_limits;
 pub mod connections;
 pub mod cpu;
+pub mod cpu_quotas;
 pub mod database_path;
 pub mod disk;
 pub mod indexes;
