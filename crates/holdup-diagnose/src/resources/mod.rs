@@ -15,6 +15,7 @@ pub mod cpu_quotas;
 pub mod database_path;
 pub mod disk;
 pub mod indexes;
+pub mod interfaces;
 pub mod locks;
 pub mod newcomers;
 pub mod other_users;
