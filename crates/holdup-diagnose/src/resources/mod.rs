@@ -22,6 +22,7 @@ pub mod other_users;
 pub mod own_waits;
 pub mod pooler;
 pub mod probe;
+pub mod reclaim;
 pub mod runtime;
 pub mod sessions;
 mod statement_owner;
