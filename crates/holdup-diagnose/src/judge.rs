@@ -5,28 +5,29 @@ mod at_limit;
 mod conspicuous;
 pub mod excerpt;
 mod failed;
+mod grounds;
 mod sentences;
 mod snapshot;
 mod standing;
+mod suspects;
 
 use std::collections::BTreeMap;
 
 use holdup_recording::{Recording, clock};
 
-use self::sentences::{answer, by_counters, is_good_enough, left_out, of_search};
+use self::grounds::Grounds;
+use self::sentences::{is_good_enough, left_out};
+use self::suspects::Suspects;
 use crate::case::{Case, Incomparable};
-use crate::counters::CounterJudgement;
 use crate::ledger::{self, ledger};
 use crate::load::{self, LoadReport};
 use crate::resources::share;
 use crate::rules::{self, Outcome, Rule};
-use crate::search;
 use crate::verdict::{
     Answer, Cleared, CoverageEntry, Diagnosis, Evidence, Finding, NAMED, NotJudged, ObjectiveReport, Role, Span, round,
 };
-use crate::{applicable, audit, between, chain, confidence, host_load, indicators, links, rivals};
+use crate::{applicable, audit, chain, confidence, host_load, indicators, links, rivals};
 use holdup_signals::degradation::Severity;
-use holdup_signals::disturbance::Disturbance;
 use holdup_signals::{Missing, Window};
 
 /// A root cause that explains a smaller share (0-1) of the excess is not called the culprit: more
@@ -216,101 +217,51 @@ impl Outcomes {
         Some(of_rule(rule, found, Role::Root, confidence, 0.0)).filter(|finding| finding.confidence >= NAMED)
     }
 
+    /// The findings without response time: those of counters, or of what was read of one instant.
+    fn without_latency(&mut self, grounds: &Grounds<'_, '_>) -> Vec<Finding> {
+        let findings = match (&grounds.instant, &grounds.counted) {
+            (Some(instant), _) => instant.findings.clone(),
+            (None, Some(counted)) => counted.findings(),
+            (None, None) => Vec::new(),
+        };
+        self.cleared.extend(grounds.instant.iter().flat_map(|instant| instant.cleared.iter().cloned()));
+        let is_open =
+            |cause: &str| findings.iter().all(|f| f.cause != cause) && self.cleared.iter().all(|c| c.cause != cause);
+        self.not_judged.retain(|n| is_open(&n.cause));
+        findings
+    }
+
     fn answer(mut self, case: &Case<'_>) -> Diagnosis {
         let mut findings = self.rank(case);
         applicable::ask_for_watched(&mut self.not_judged, case.recording);
-        let counted = CounterJudgement::judge(case);
-        let is_measured = !case.client.seconds.is_empty();
-        if !is_measured {
-            findings = counted.as_ref().map_or_else(Vec::new, CounterJudgement::findings);
-        }
-        let instant = if is_measured { None } else { without_course(case, counted.as_ref()) };
-        if let Some(instant) = &instant {
-            findings.clone_from(&instant.findings);
-            self.cleared.extend(instant.cleared.iter().cloned());
-        }
-        if !is_measured {
-            let is_open = |cause: &str| {
-                findings.iter().all(|f| f.cause != cause) && self.cleared.iter().all(|c| c.cause != cause)
-            };
-            self.not_judged.retain(|n| is_open(&n.cause));
-        }
-        let is_quiet = is_measured && case.degradation.is_none() && case.recording.manifest.load.is_none();
-        let uncounted = if is_quiet { self.surest_uncounted() } else { None };
-        if let Some(found) = &uncounted {
+        let mut grounds = Grounds::find(case);
+        if !grounds.is_measured {
+            findings = self.without_latency(&grounds);
+        } else if grounds.is_quiet()
+            && let Some(found) = self.surest_uncounted()
+        {
             self.not_judged.retain(|n| n.cause != found.cause);
             findings = vec![found.clone()];
+            grounds.uncounted = Some(found);
         }
-        let carries = |f: &&Finding| {
-            uncounted.is_some() || f.role == Role::Root && (f.explains_ratio >= CULPRIT_RATIO || !is_measured)
-        };
-        let root = findings.iter().position(|f| carries(&f));
-        let rival = root.and_then(|i| rivals::find_rival(&findings[i], &findings, &self.claims)).cloned();
-        // If the evidence for another cause of the same time is as strong, no name is given.
-        let tied = root.zip(rival.as_ref()).filter(|(i, rival)| rival.confidence >= findings[*i].confidence);
-        let tied = tied.map(|(i, rival)| rivals::tied(&findings[i], rival));
-        if let (Some(i), Some(rival)) = (root, &rival) {
-            let shared = rivals::shared(findings[i].confidence, rival.confidence);
-            findings[i].confidence = round(shared.max(LEAST_CONFIDENCE), 2);
-        }
-        let culprit = root.map(|i| &findings[i]).filter(|_| tied.is_none());
-        let disturbance = Disturbance::find(&case.view(case.whole()));
-        let search = search::report(case.recording);
-        let (mut verdict, mut headline) = match &search {
-            _ if instant.is_some() => {
-                instant.as_ref().map_or((Answer::Undecided, String::new()), |i| (i.verdict, i.headline.clone()))
-            }
-            _ if !is_measured => by_counters(case, counted.as_ref(), culprit),
-            Some(report) => of_search(report, case, culprit, &disturbance),
-            None if uncounted.is_some() => {
-                (Answer::Found, uncounted.as_ref().map_or_else(String::new, standing::uncounted))
-            }
-            None => answer(case, culprit, tied.as_deref(), &disturbance),
-        };
-        if verdict == Answer::Healthy
-            && case.recording.manifest.load.is_none()
-            && let Some(alarms) = standing::alarms(&self.not_judged)
-        {
-            verdict = Answer::Undecided;
-            headline =
-                format!("No slow request was seen, but {alarms}. No source counts the requests that failed of it.");
-        }
-        if verdict == Answer::Undecided && is_measured && search.is_none() && root.is_none() {
-            headline += &links::symptom_of_nothing(&findings).unwrap_or_default();
-        }
-        headline += &failed::text(case).unwrap_or_default();
-        // A search overloads on purpose: if it has an answer, that is not a symptom.
-        let is_fit =
-            !sentences::is_spoiled(case) && case.degradation.as_ref().is_none_or(|c| !disturbance.spoils(c.slow));
+        let mut suspects = Suspects::weigh(findings, &self.claims, |finding| grounds.carry(finding));
+        let (verdict, headline) = grounds.say(&suspects, &self.not_judged);
         let ledger = ledger(case);
-        let split = match (verdict, root.map(|i| &findings[i])) {
-            (Answer::Healthy, _) if is_measured && !case.origin.counts_requests() => Some(rivals::of_a_part()),
-            (Answer::Healthy, _) => None,
-            _ if instant.is_some() => instant.as_ref().and_then(|i| i.split.clone()),
-            _ if !is_measured => counted.as_ref().and_then(CounterJudgement::rivals).map(rivals::of_counters),
-            _ if !is_fit => None,
-            (_, Some(root)) => match &rival {
-                Some(rival) => Some(rivals::of_two(root, rival, &self.not_judged)),
-                None => rivals::of_root(root, &self.not_judged),
-            },
-            (_, None) => rivals::of_none(between::between(case).as_ref(), &ledger, &findings, &self.not_judged),
-        };
-        let complaint = case.degradation.as_ref().filter(|_| search.is_none() || verdict != Answer::Healthy);
-        let is_carried = sentences::is_load_carried(case);
-        let minor = culprit.filter(|_| verdict == Answer::Healthy && search.is_none() && !is_carried);
-        let minor = minor.filter(|f| f.confidence >= NAMED).map(|f| f.cause.clone());
-        let culprit = culprit.filter(|_| verdict == Answer::Found).map(|f| f.cause.clone());
-        let start = case.recording.manifest.started_at;
-        let (alone, at_limit) = (counted.as_ref(), instant.as_ref().and_then(|i| i.window));
-        if verdict == Answer::Undecided && !is_fit {
-            // What such measurements say of a cause, they say of the disturbance.
-            findings.iter_mut().filter(|f| f.role == Role::Root).for_each(|f| f.role = Role::Contributor);
+        let split = grounds.split(verdict, &suspects, &self.not_judged, &ledger);
+        let complaint = case.degradation.as_ref().filter(|_| grounds.search.is_none() || verdict != Answer::Healthy);
+        let cause = |of: &Finding| of.cause.clone();
+        let minor = grounds.minor(verdict, &suspects).map(cause);
+        let culprit = suspects.culprit().filter(|_| verdict == Answer::Found).map(cause);
+        if verdict == Answer::Undecided && !grounds.are_fit() {
+            suspects.withdraw();
         }
+        let mut findings = suspects.findings;
         findings.iter_mut().for_each(|f| place(&mut f.evidence, case));
         self.cleared.iter_mut().for_each(|c| place(&mut c.evidence, case));
         let notes = audit::notes(case, &findings);
         let found: Vec<&str> = findings.iter().map(|f| f.cause.as_str()).collect();
         let load = load::report(case, &found);
+        let start = case.recording.manifest.started_at;
         Diagnosis {
             verdict,
             culprit,
@@ -318,7 +269,7 @@ impl Outcomes {
             headline,
             started_at: clock::rfc3339(start),
             complaint: complaint.map(|c| c.text.clone() + &left_out(case)),
-            episode: complaint.map(|c| c.slow).or_else(|| alone?.alone(case)).or(at_limit).map(|w| span(w, start)),
+            episode: complaint.map(|c| c.slow).or_else(|| grounds.alone()).map(|w| span(w, start)),
             against: links::against(case),
             episodes: complaint.map_or_else(Vec::new, |c| links::episodes(case, c)),
             debt: links::debt(case),
@@ -327,7 +278,7 @@ impl Outcomes {
             cleared: self.cleared,
             not_judged: applicable::among(self.not_judged, case.recording),
             split,
-            snapshot: instant.and_then(|i| i.report),
+            snapshot: grounds.instant.and_then(|i| i.report),
             next: None,
             notes,
             host_load: host_load::explain(case),
@@ -335,10 +286,10 @@ impl Outcomes {
             ledger,
             accounts: ledger::accounts::report(case),
             critical_path: ledger::critical_paths(case),
-            by_counters: counted.as_ref().map(|c| c.report(case)),
+            by_counters: grounds.counted.as_ref().map(|c| c.report(case)),
             objectives: case.objectives.iter().map(|o| ObjectiveReport::new(o, &case.recording.manifest)).collect(),
-            search,
-            load: LoadReport { disturbed: disturbance.text(), ..load },
+            search: grounds.search,
+            load: LoadReport { disturbed: grounds.disturbance.text(), ..load },
             coverage: case.recording.manifest.coverage.iter().map(CoverageEntry::from).collect(),
             read: None,
         }
@@ -360,16 +311,6 @@ fn of_rule(rule: &Rule, found: rules::RuleFinding, role: Role, confidence: f64, 
         fixes: found.fixes,
         prove: found.prove,
     }
-}
-
-/// The answer without response times where counters name nothing: from a provider's percentages of its
-/// limits, or from what stands out all along, where there are too few samples for a usual value or
-/// none left it.
-fn without_course(case: &Case<'_>, counted: Option<&CounterJudgement>) -> Option<snapshot::Judgement> {
-    let is_named = counted.is_some_and(|counted| !counted.findings().is_empty());
-    let at_limit = if is_named { None } else { at_limit::judge(case) };
-    let is_usual = counted.is_none_or(|counted| counted.episodes.is_empty());
-    at_limit.or_else(|| snapshot::judge(case).filter(|_| is_usual))
 }
 
 /// The chance (0-1) that there is something to explain: where every objective was met, a mean that

@@ -23,6 +23,7 @@ mod run;
 pub mod search;
 mod sessions;
 mod slots;
+mod start;
 pub mod target;
 mod timing;
 pub mod tls;
@@ -31,7 +32,7 @@ mod turns;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Barrier, OnceLock, PoisonError, mpsc};
+use std::sync::{PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -43,13 +44,13 @@ use holdup_recording::writer::RowSink;
 use self::books::Books;
 use self::gather::{Gather, RunTotals};
 use self::plan::Plan;
-use self::run::player::{batches, read_ahead};
+use self::run::player::batches;
 use self::run::{Loop, Task};
 use self::search::{PlayedSearch, SearchSetup};
+use self::start::StartSignal;
 use self::target::CheckedTarget;
 use crate::model::Load;
 use crate::scenario::Scenario;
-use crate::schedule::RecordedMix;
 use crate::schedule::played::{OrderDelay, Play};
 use crate::stats::{Latencies, Live, Second};
 use crate::sys;
@@ -229,10 +230,11 @@ impl<'a> Engine<'a> {
     pub fn run(&self, outputs: Outputs, stop: &AtomicBool) -> Result<Summary, LoadError> {
         let scenario = self.scenario;
         let mut outputs = outputs;
-        let live = match &scenario.load {
-            Load::Open(schedule) => schedule.as_live(),
+        let schedule = match &scenario.load {
+            Load::Open(schedule) => Some(schedule),
             Load::Closed(_) => None,
         };
+        let live = schedule.and_then(|schedule| schedule.as_live());
         let searching = scenario.search.as_ref().zip(live).map(|(config, live)| {
             let (sender, seconds) = mpsc::channel();
             (config, live, seconds, outputs.seconds.replace(sender))
@@ -240,68 +242,29 @@ impl<'a> Engine<'a> {
         let plan = Plan::new(scenario, self.found.tls.clone(), self.found.address);
         let (reports, inbox) = mpsc::channel();
         let loops = self.loops as usize;
-        let played = match &scenario.load {
-            Load::Open(schedule) => schedule.as_recorded_mix().and_then(RecordedMix::take),
-            Load::Closed(_) => None,
-        };
+        let played = schedule.and_then(|schedule| schedule.as_recorded_mix()?.take());
         let (ahead, batches) = played
             .map(|feed| (feed, batches()))
             .map_or((None, None), |(feed, (give, take))| (Some((feed, give)), Some(take)));
         let tasks = self.tasks(&plan, &outputs, reports, batches, stop);
         let runners = tasks.map(Loop::new).collect::<Result<Vec<_>, _>>()?;
-        let (ready, go) = (Barrier::new(loops + 1), Barrier::new(loops + 1));
-        let start: OnceLock<(i64, i64)> = OnceLock::new();
+        let signal = StartSignal::new(loops);
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
-            for (index, runner) in runners.into_iter().enumerate() {
-                let (ready, go, start) = (&ready, &go, &start);
-                let cpu = self.cpus.get(index).copied();
-                thread::Builder::new().name(format!("load-{index}")).spawn_scoped(scope, move || {
-                    if let Some(cpu) = cpu {
-                        // The CPU was allowed a moment ago; if it is not any more, leave the choice
-                        // to the kernel.
-                        let _ = sys::pin_to(cpu);
-                    }
-                    runner.drive(ready, || {
-                        go.wait();
-                        start.get().copied().unwrap_or_default()
-                    });
-                })?;
-            }
+            start::start_loops(scope, runners, &self.cpus, &signal)?;
             if let Some((feed, batches)) = ahead {
-                let reading = thread::Builder::new().name("load-ahead".to_owned());
-                let (begun, has_begun) = mpsc::channel();
-                reading.spawn_scoped(scope, move || {
-                    give_way();
-                    read_ahead(feed, &batches, begun);
-                })?;
-                // Statements due at once have to be read already; the channel closes when they are.
-                let _ = has_begun.recv();
+                start::start_reading(scope, feed, batches)?;
             }
             if self.found.address.is_none() {
                 scope.spawn(|| resolve_again(&plan, &over));
             }
-            let connecting = sys::monotonic_ns();
-            ready.wait();
-            let is_ahead = scenario.generator.open_all || matches!(scenario.load, Load::Closed(_));
-            let is_ahead = is_ahead && scenario.http.keep_alive;
-            let connected_in = is_ahead.then(|| Duration::from_nanos((sys::monotonic_ns() - connecting) as u64));
-            wait_until(scenario.start_at, stop);
-            let started = sys::monotonic_ns();
-            let unix_offset = holdup_recording::clock::now_ns() - started;
-            let _ = start.set((started, unix_offset));
-            go.wait();
+            let took_ns = signal.await_loops();
+            let connected_in = self.opens_ahead().then(|| Duration::from_nanos(took_ns));
+            start::wait_until(scenario.start_at, stop);
+            let (started, unix_offset) = signal.give();
             let search = searching.map(|(config, live, seconds, forward)| {
-                let setup = SearchSetup {
-                    config: config.clone(),
-                    live,
-                    started,
-                    slots: u64::from(scenario.slots()),
-                    seconds,
-                    forward,
-                    plan: &plan,
-                    stop,
-                };
+                let (config, slots) = (config.clone(), u64::from(scenario.slots()));
+                let setup = SearchSetup { config, live, started, slots, seconds, forward, plan: &plan, stop };
                 thread::Builder::new().name("load-search".to_owned()).spawn_scoped(scope, move || search::play(setup))
             });
             let search = search.transpose()?;
@@ -313,9 +276,9 @@ impl<'a> Engine<'a> {
                 let outputs = outputs;
                 Gather::new(plan, &outputs, loops, unix_offset).run(&inbox)
             })?;
-            let gathered = gathered.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let gathered = end_of(gathered);
             over.store(true, Ordering::Relaxed);
-            let search = search.map(|s| s.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            let search = search.map(end_of);
             let RunTotals { operations, cpu_ns, interrupted } = gathered?;
             let ended = sys::monotonic_ns();
             Ok(Summary {
@@ -327,19 +290,17 @@ impl<'a> Engine<'a> {
                 operations,
                 connected_in,
                 search,
-                refusals: plan
-                    .refusals
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .iter()
-                    .map(|((index, outcome), said)| {
-                        (plan.operations[*index as usize].clone(), outcome.name(), said.clone())
-                    })
-                    .collect(),
+                refusals: plan.first_refusals(),
                 bound: plan.bound.lock().unwrap_or_else(PoisonError::into_inner).take(),
                 left: plan.left.lock().unwrap_or_else(PoisonError::into_inner).take(),
             })
         })
+    }
+
+    /// Whether loops open all their connections before the load starts.
+    fn opens_ahead(&self) -> bool {
+        let is_ahead = self.scenario.generator.open_all || matches!(self.scenario.load, Load::Closed(_));
+        is_ahead && self.scenario.http.keep_alive
     }
 
     /// Splits the work among the loops: each gets every loops-th request of this process's share,
@@ -384,19 +345,9 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// Waits for a time of the wall clock, or a stop.
-fn wait_until(moment: Option<i64>, stop: &AtomicBool) {
-    while let Some(moment) = moment
-        && !stop.load(Ordering::Relaxed)
-    {
-        let left = moment - holdup_recording::clock::now_ns();
-        if left <= 0 {
-            break;
-        }
-        // Sleep in pieces, so that a stop or a step of the clock is noticed; only the last piece is
-        // exact to the nanosecond.
-        thread::sleep(Duration::from_nanos(left.min(50_000_000) as u64));
-    }
+/// What a thread returned, or its panic.
+fn end_of<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Looks the name up again until it has an address.

@@ -7,18 +7,24 @@
 
 pub mod app_waits;
 pub mod checkpoints;
+pub mod commits;
+pub mod connection_limits;
 pub mod connections;
 pub mod cpu;
+pub mod cpu_quotas;
 pub mod database_path;
 pub mod disk;
 pub mod indexes;
+pub mod interfaces;
 pub mod locks;
 pub mod newcomers;
 pub mod other_users;
 pub mod own_waits;
 pub mod pooler;
 pub mod probe;
+pub mod reclaim;
 pub mod runtime;
+pub mod sessions;
 mod statement_owner;
 pub mod statements;
 pub mod stops;

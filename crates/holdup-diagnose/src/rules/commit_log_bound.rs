@@ -3,13 +3,14 @@
 mod advice;
 
 use super::parts::clearing;
-use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent};
+use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, ms};
 use crate::case::Case;
+use crate::resources::commits::{self, Durability, LogFlushes};
+use crate::resources::{is_felt, sessions};
 use crate::strength::STRONG;
-use holdup_recording::metrics;
 use holdup_signals::database::DATABASE;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::{Disk, Missing, SessionGroup, View};
+use holdup_signals::{Missing, SessionGroup, View};
 
 pub const RULE: Rule = Rule {
     cause: "commit_log_bound",
@@ -74,21 +75,19 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     // Little's law: sessions in commit = rate x time in it.
     let explains_ms = mean / (completed / view.window.seconds()) * 1e3;
     let counted = seen(&view, &committing, mean, explains_ms)?;
-    if !crate::resources::is_felt(case, explains_ms) {
+    if !is_felt(case, explains_ms) {
         return Ok(Outcome::Cleared(vec![counted]));
     }
-    let durable = durability(&view)?;
+    let durable = Durability::read(&view)?;
     if !durable.waits {
         return Ok(Outcome::Cleared(vec![durable.evidence, counted]));
     }
-    let disk = log_disk(&view);
-    let flush = disk.as_ref().and_then(|disk| flushes(&view, disk));
     let mut evidence = vec![counted, durable.evidence];
     // Few sightings may be chance: of n the error is the root of n.
     let sightings = mean * busy.instants as f64;
     let mut weights = vec![STRONG * (1.0 - 1.0 / (1.0 + sightings).sqrt())];
-    if let Some(flush) = flush {
-        let per_commit = explains_ms / commits_each(&view, completed).max(1e-9);
+    if let Some(flush) = LogFlushes::measure(&view) {
+        let per_commit = explains_ms / commits::per_request(&view, completed).max(1e-9);
         let most = OPERATIONS * flush.each_ms;
         evidence.push(flush.evidence);
         // I/O delayed by a cgroup's limit never reaches the device that counts.
@@ -98,7 +97,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         }
         weights.push(STRONG * flush.busy_ratio.min(1.0));
     }
-    evidence.extend(grouped(&view));
+    evidence.extend(commits::grouped(&view));
     Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
@@ -111,10 +110,8 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
 
 fn seen(view: &View<'_>, committing: &[&SessionGroup], mean: f64, explains_ms: f64) -> Result<Evidence, Missing> {
     let Some(most) = committing.first() else {
-        let counted = [metrics::mysql::SESSIONS.name, metrics::postgresql::SESSIONS.name]
-            .iter()
-            .find_map(|m| view.gauge(m, &[], DATABASE).ok());
-        let counted = counted.ok_or_else(|| Missing::new("samples of all database sessions", DATABASE))?;
+        let counted =
+            sessions::counted(view, &[]).ok_or_else(|| Missing::new("samples of all database sessions", DATABASE))?;
         return Ok(counted.evidence(
             "0 in commit",
             "most of them, if the log were the cause",
@@ -130,133 +127,6 @@ fn seen(view: &View<'_>, committing: &[&SessionGroup], mean: f64, explains_ms: f
         if most.statement.is_empty() { "(no statement shown)" } else { &most.statement }
     );
     Ok(Evidence::new("sessions", "state", labels, view.window, format!("{mean:.1} on average"), "none or few", text))
-}
-
-/// Whether commits wait for a flush, by the settings.
-struct Durability {
-    waits: bool,
-    is_postgresql: bool,
-    evidence: Evidence,
-}
-
-fn durability(view: &View<'_>) -> Result<Durability, Missing> {
-    if let Ok(commit) = view.setting("synchronous_commit", "") {
-        let fsync = view.setting("fsync", "").unwrap_or("on");
-        let waits = commit != "off" && fsync != "off";
-        let text =
-            format!("synchronous_commit is {commit}, fsync is {fsync}: a commit {} its log", waits_or_not(waits));
-        let evidence = view.variable_evidence("synchronous_commit", "", text);
-        return Ok(Durability { waits, is_postgresql: true, evidence });
-    }
-    let at_commit = view.setting("innodb_flush_log_at_trx_commit", DATABASE)?;
-    let is_on = |value: &str| matches!(value.to_ascii_uppercase().as_str(), "ON" | "1");
-    let has_binlog = view.setting("log_bin", "").is_ok_and(is_on);
-    let sync_binlog = view.setting_number("sync_binlog").unwrap_or(0.0);
-    // MariaDB's 3 flushes twice. 0 and 2 flush once a second, regardless of commits.
-    let waits = matches!(at_commit, "1" | "3") || has_binlog && sync_binlog > 0.0;
-    let binlog = if has_binlog { format!(", sync_binlog {sync_binlog:.0}") } else { String::new() };
-    let text =
-        format!("innodb_flush_log_at_trx_commit is {at_commit}{binlog}: a commit {} its log", waits_or_not(waits));
-    let evidence = view.variable_evidence("innodb_flush_log_at_trx_commit", "", text);
-    Ok(Durability { waits, is_postgresql: false, evidence })
-}
-
-fn waits_or_not(waits: bool) -> &'static str {
-    if waits { "waits for the flush of" } else { "does not wait for the flush of" }
-}
-
-/// The disk below the server's log if known; else the one with the most flushes.
-fn log_disk(view: &View<'_>) -> Option<Disk> {
-    let disks = view.disks().ok()?;
-    let folder = ["innodb_log_group_home_dir", "datadir", "data_directory"]
-        .iter()
-        .filter_map(|name| view.setting(name, "").ok())
-        .find(|path| path.starts_with('/'));
-    let device = folder.and_then(|f| view.mount_of(f)).map(|m| view.whole_device(&m.device));
-    let flushes = |d: &Disk| {
-        view.counter(metrics::host::DISK_FLUSHES.name, &[("device", &d.device)], "").map_or(0.0, |c| c.delta)
-    };
-    let named = device.and_then(|device| disks.named(&device).cloned());
-    named.or_else(|| disks.tops().max_by(|a, b| flushes(a).total_cmp(&flushes(b))).cloned())
-}
-
-struct Flushes {
-    /// Milliseconds of a flush with one write in front of it.
-    each_ms: f64,
-    /// Share (0-1) of the time with a flush in progress, if they follow one another.
-    busy_ratio: f64,
-    evidence: Evidence,
-}
-
-fn flushes(view: &View<'_>, disk: &Disk) -> Option<Flushes> {
-    let labels = [("device", disk.device.as_str())];
-    let count = view.counter(metrics::host::DISK_FLUSHES.name, &labels, "").ok()?;
-    let time = view.counter(metrics::host::DISK_FLUSH_TIME.name, &labels, "").ok()?;
-    let flush_ms = if count.delta > 0.0 { time.delta / count.delta * 1e3 } else { 0.0 };
-    let each_ms = flush_ms + disk.write.await_ms();
-    // A disk without a volatile cache gets no flushes: only writes count. Its reads are for others.
-    let written = disk.write.seconds / disk.operation_seconds().max(1e-9);
-    let busy_ratio = time.rate().max(disk.utilization * written.min(1.0)).min(1.0);
-    let text = format!(
-        "{} did {:.0} flushes/s of {} each, behind writes of {}: these took {} of the time, with {:.1} operations in the queue",
-        disk.name(),
-        count.rate(),
-        ms(flush_ms),
-        ms(disk.write.await_ms()),
-        percent(busy_ratio),
-        disk.queue
-    );
-    let evidence = time.evidence(ms(each_ms), "well below 1 ms, with a protected write cache", text);
-    Some(Flushes { each_ms, busy_ratio, evidence })
-}
-
-/// Commits per request; 1 if the server does not count them.
-fn commits_each(view: &View<'_>, completed: f64) -> f64 {
-    // A statement that is its own transaction does not count as Com_commit.
-    let changes = [
-        metrics::mysql::GLOBAL_STATUS_COM_INSERT,
-        metrics::mysql::GLOBAL_STATUS_COM_UPDATE,
-        metrics::mysql::GLOBAL_STATUS_COM_DELETE,
-        metrics::mysql::GLOBAL_STATUS_COM_REPLACE,
-    ];
-    let own: f64 = changes.into_iter().filter_map(|variable| view.status(variable).ok()).map(|c| c.delta).sum();
-    let said = view.status(metrics::mysql::GLOBAL_STATUS_COM_COMMIT).map_or(0.0, |c| c.delta);
-    let commits = if said > 0.0 { said } else { own };
-    if commits > 0.0 { commits / completed } else { 1.0 }
-}
-
-/// How many transactions shared a flush, if the server counts that.
-fn grouped(view: &View<'_>) -> Option<Evidence> {
-    if let (Ok(commits), Ok(groups)) = (
-        view.status(metrics::mysql::GLOBAL_STATUS_BINLOG_COMMITS),
-        view.status(metrics::mysql::GLOBAL_STATUS_BINLOG_GROUP_COMMITS),
-    ) && groups.delta > 0.0
-    {
-        let ratio = commits.delta / groups.delta;
-        let text =
-            format!("{ratio:.1} transactions on average shared a commit (binary log): {:.0} groups/s", groups.rate());
-        return Some(groups.evidence(format!("{ratio:.1} per group"), "many, if many commit at once", text));
-    }
-    let fsyncs = view.status(metrics::mysql::GLOBAL_STATUS_INNODB_OS_LOG_FSYNCS).ok()?;
-    let changes = [
-        metrics::mysql::GLOBAL_STATUS_COM_COMMIT,
-        metrics::mysql::GLOBAL_STATUS_COM_INSERT,
-        metrics::mysql::GLOBAL_STATUS_COM_UPDATE,
-        metrics::mysql::GLOBAL_STATUS_COM_DELETE,
-    ];
-    let commits: f64 = changes.into_iter().filter_map(|variable| view.status(variable).ok()).map(|c| c.delta).sum();
-    (fsyncs.delta > 0.0).then(|| {
-        let text = format!(
-            "the log was flushed {:.0} times/s, {:.2} times per statement that changes or commits",
-            fsyncs.rate(),
-            fsyncs.delta / commits.max(1.0)
-        );
-        fsyncs.evidence(
-            format!("{:.0} a second", fsyncs.rate()),
-            "far fewer than commits, if many commit at once",
-            text,
-        )
-    })
 }
 
 #[cfg(test)]

@@ -1,21 +1,17 @@
 //! The database refuses new connections because it has reached its limit, in all or for one user.
 
 mod advice;
-mod refusals;
 
-use std::collections::BTreeMap;
+use holdup_recording::metrics;
 
-use holdup_recording::{Labels, metrics};
-
-use self::refusals::refusals;
 use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, ms, of_failures, thousands, timing};
 use crate::case::Case;
 use crate::failures::{self, Failed};
+use crate::resources::connection_limits::ConnectionLimit;
 use crate::resources::share;
 use crate::strength::{CERTAIN, FAIR, STRONG, WEAK};
-use holdup_signals::database::DATABASE;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::{Gauge, Missing, View, Window};
+use holdup_signals::{Missing, View};
 
 pub const RULE: Rule = Rule {
     cause: "connection_limit",
@@ -35,42 +31,10 @@ pub const RULE: Rule = Rule {
     judge: Judge::Alone(judge),
 };
 
-const POSTGRESQL: &str = "--watch postgresql://USER@HOST:PORT";
-
-/// A sample speaks for this long before and after it, nanoseconds.
-const REACH_NS: i64 = 1_000_000_000;
-
-/// Most rows of idle sessions in a sample: with more, the sessions of one user are incomplete.
-const IDLE_ROWS: f64 = 100.0;
-
-/// A limit compared with the connections.
-struct Limit {
-    /// `max_connections`, or `max_user_connections of NAME`.
-    name: String,
-    /// The setting's own name.
-    setting: &'static str,
-    /// The limit.
-    most: f64,
-    /// Most connections at one instant.
-    had: f64,
-    /// Evidence of the count.
-    connected: Evidence,
-    /// Refused connections, if the server counts them, with the evidence.
-    refused: Option<(f64, Evidence)>,
-    /// When it was reached.
-    reached: Vec<Window>,
-    is_postgresql: bool,
-}
-
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
-    let limits = if view.sources_of(metrics::postgresql::SESSIONS.name).is_empty() {
-        mysql(&view)?
-    } else {
-        vec![postgresql(&view)?]
-    };
     let mut cleared = Vec::new();
-    for limit in limits {
+    for limit in ConnectionLimit::all(&view)? {
         match of_limit(case, &view, &limit)? {
             Outcome::Cleared(evidence) => cleared.extend(evidence),
             found => return Ok(found),
@@ -79,147 +43,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     Ok(Outcome::Cleared(cleared))
 }
 
-fn mysql(view: &View<'_>) -> Result<Vec<Limit>, Missing> {
-    let connected = view.status_level(metrics::mysql::GLOBAL_STATUS_THREADS_CONNECTED)?;
-    let refused = view.status(metrics::mysql::GLOBAL_STATUS_CONNECTION_ERRORS_MAX_CONNECTIONS)?;
-    let most = view.setting_number("max_connections")?;
-    let mut reached = at_or_above(view, metrics::mysql::GLOBAL_STATUS_THREADS_CONNECTED.name, most);
-    let refusals = view.growths(|_| true, metrics::mysql::GLOBAL_STATUS_CONNECTION_ERRORS_MAX_CONNECTIONS.name, &[]);
-    reached.extend(refusals.into_iter().filter(|g| g.delta > 0.0).map(|g| g.window));
-    // The server admits one connection more than max_connections, to leave room for a superuser.
-    // Any other user is rejected at login, which MariaDB counts as aborted, and MySQL as both.
-    let turned_away: f64 = view
-        .growths(|_| true, metrics::mysql::GLOBAL_STATUS_ABORTED_CONNECTS.name, &[])
-        .iter()
-        .filter(|g| reached.iter().any(|r| r.from < g.window.to && g.window.from < r.to))
-        .map(|g| g.delta)
-        .sum();
-    let count = refused.delta.max(turned_away);
-    let text = format!(
-        "{} connections were refused: {} before login, {} logins aborted while the limit was reached",
-        thousands(count),
-        thousands(refused.delta),
-        thousands(turned_away)
-    );
-    let refused = (count, refused.evidence(thousands(count), "0", text));
-    let text =
-        format!("at most {} connections, and max_connections allows {}", thousands(connected.max), thousands(most));
-    let mut limits = vec![Limit {
-        name: "max_connections".to_owned(),
-        setting: "max_connections",
-        most,
-        had: connected.max,
-        connected: connected.evidence(count_text(&connected, most), format!("below {}", thousands(most)), text),
-        refused: Some(refused),
-        reached,
-        is_postgresql: false,
-    }];
-    // 0 means unlimited.
-    if let Ok(of_user) = view.setting_number("max_user_connections")
-        && of_user > 0.0
-    {
-        limits.push(of_one_user(view, of_user)?);
-    }
-    Ok(limits)
-}
-
-/// The user with the most sessions at an instant, compared with the limit per user.
-fn of_one_user(view: &View<'_>, most: f64) -> Result<Limit, Missing> {
-    let sessions = view.sessions(&["observed_at", "source", "user"])?;
-    let mut counts: BTreeMap<(&str, i64), f64> = BTreeMap::new();
-    for session in &sessions {
-        *counts.entry((session.user.as_deref().unwrap_or_default(), session.observed_at)).or_default() += 1.0;
-    }
-    let idle = view.gauge(metrics::mysql::SESSIONS.name, &[("true_state", "idle")], DATABASE)?;
-    let (user, had) = counts.iter().max_by(|a, b| a.1.total_cmp(b.1)).map_or(("", 0.0), |((user, _), n)| (user, *n));
-    if had < most && idle.max > IDLE_ROWS {
-        return Err(Missing::new(
-            format!("all sessions of one user: {} were idle, of which {IDLE_ROWS:.0} were recorded", idle.max),
-            "SELECT user, COUNT(*) FROM information_schema.PROCESSLIST GROUP BY user",
-        ));
-    }
-    let at = |at: i64| Window { from: at - REACH_NS, to: at + REACH_NS };
-    let reached = counts.iter().filter(|((u, _), n)| *u == user && **n >= most).map(|((_, t), _)| at(*t)).collect();
-    let text =
-        format!("{user} had at most {} sessions, and max_user_connections allows {}", thousands(had), thousands(most));
-    let labels = Labels::new(if sessions.is_empty() { None } else { Some(("user", user)) });
-    let observed = format!("{} of {}", thousands(had), thousands(most));
-    let connected = if sessions.is_empty() {
-        idle.evidence(observed, "", text)
-    } else {
-        Evidence::new("sessions", "user", labels, view.window, observed, format!("below {}", thousands(most)), text)
-    };
-    let name = format!("max_user_connections of {user}");
-    Ok(Limit {
-        name,
-        setting: "max_user_connections",
-        most,
-        had,
-        connected,
-        refused: None,
-        reached,
-        is_postgresql: false,
-    })
-}
-
-fn postgresql(view: &View<'_>) -> Result<Limit, Missing> {
-    let number = |name: &str| view.setting(name, POSTGRESQL).ok().and_then(|v| v.parse::<f64>().ok());
-    let reserved =
-        number("superuser_reserved_connections").unwrap_or(3.0) + number("reserved_connections").unwrap_or(0.0);
-    let told = view.gauge(metrics::postgresql::CONNECTIONS_MAX.name, &[], POSTGRESQL).ok().map(|g| g.max);
-    let most = told
-        .or_else(|| number("max_connections").map(|all| all - reserved))
-        .ok_or_else(|| Missing::new("setting max_connections as a number", POSTGRESQL))?;
-    // Sessions exclude those of other kinds and holdup's own.
-    let metric = [metrics::postgresql::CONNECTIONS.name, metrics::postgresql::SESSIONS.name];
-    let metric =
-        metric.into_iter().find(|m| !view.sources_of(m).is_empty()).unwrap_or(metrics::postgresql::SESSIONS.name);
-    let connected = view.gauge(metric, &[], POSTGRESQL)?;
-    let text = format!(
-        "at most {} sessions, and max_connections leaves {} beside {reserved:.0} reserved ones",
-        thousands(connected.max),
-        thousands(most)
-    );
-    let mut reached = at_or_above(view, metric, most);
-    let refusals = refusals(view);
-    reached.extend(refusals.iter().map(|(at, _)| Window { from: at - REACH_NS, to: at + REACH_NS }));
-    let count: f64 = refusals.iter().map(|(_, count)| count).sum();
-    let labels = Labels::new([("kind", "error")]);
-    let refused = (count > 0.0).then(|| {
-        // With room for more, it was not the server's own limit that was reached.
-        let whose = if connected.max < most { ": a role or a database has a limit of its own" } else { "" };
-        let text = format!("{} connections were refused, by the server's log{whose}", thousands(count));
-        (count, Evidence::new("events", "labels", labels, view.window, thousands(count), "0", text))
-    });
-    Ok(Limit {
-        name: "max_connections".to_owned(),
-        setting: "max_connections",
-        most,
-        had: connected.max,
-        connected: connected.evidence(count_text(&connected, most), format!("below {}", thousands(most)), text),
-        refused,
-        reached,
-        is_postgresql: true,
-    })
-}
-
-fn count_text(connected: &Gauge, most: f64) -> String {
-    format!("{} of {}", thousands(connected.max), thousands(most))
-}
-
-/// When all series of gauge `metric` together were at `most` or above.
-fn at_or_above(view: &View<'_>, metric: &str, most: f64) -> Vec<Window> {
-    let mut sums: BTreeMap<(&str, i64), f64> = BTreeMap::new();
-    for ((source, _), series) in view.index.series(metric, &[]) {
-        for (at, value) in series.iter().filter(|(at, _)| view.window.contains(*at)) {
-            *sums.entry((source, *at)).or_default() += value;
-        }
-    }
-    let at = sums.into_iter().filter(|(_, sum)| *sum >= most);
-    at.map(|((_, at), _)| Window { from: at - REACH_NS, to: at + REACH_NS }).collect()
-}
-
-fn of_limit(case: &Case<'_>, view: &View<'_>, limit: &Limit) -> Result<Outcome, Missing> {
+fn of_limit(case: &Case<'_>, view: &View<'_>, limit: &ConnectionLimit) -> Result<Outcome, Missing> {
     let mut evidence = vec![limit.connected.clone()];
     let refused = limit.refused.as_ref();
     evidence.extend(refused.map(|refused| refused.1.clone()));
@@ -281,6 +105,7 @@ fn waited(case: &Case<'_>, view: &View<'_>) -> Option<(f64, Evidence)> {
 mod tests {
     use super::*;
     use crate::testing::{Judged as _, SyntheticRecording};
+    use holdup_recording::Labels;
     use holdup_recording::rows::Event;
 
     const DB: &str = "mysql://db";

@@ -6,8 +6,10 @@ mod checkpoints;
 
 use self::age::{Age, age};
 use super::parts::clearing;
-use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, bytes, ms, percent, thousands};
+use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, bytes, percent, thousands};
 use crate::case::Case;
+use crate::resources::is_felt;
+use crate::resources::sessions::PileUp;
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_recording::metrics;
 use holdup_signals::database::DATABASE;
@@ -37,9 +39,6 @@ const SLOWER: f64 = 0.8;
 
 /// A sample speaks for this long before and after it, nanoseconds.
 const REACH_NS: i64 = 500_000_000;
-
-/// From this share (0-1) of the time there are no other instants to compare with.
-const ALWAYS: f64 = 0.9;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     match from_server(case) {
@@ -77,12 +76,11 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     if storms.is_empty() {
         return Ok(Outcome::Cleared(vec![filled, free]));
     }
-    let sessions = pile_up(case, &view, &storms)?;
+    let sessions = PileUp::measure(case, &view, &storms)?;
     let completed = case.completed_in(view.window)?.max(1.0);
-    // Little's law: sessions that stand still = rate x time that they stand still.
-    let explains_ms = sessions.more * sessions.ratio / (completed / view.window.seconds()) * 1e3;
+    let explains_ms = sessions.request_ms(&view, completed);
     let piled = sessions.evidence(&view, explains_ms);
-    if !crate::resources::is_felt(case, explains_ms) {
+    if !is_felt(case, explains_ms) {
         return Ok(Outcome::Cleared(vec![filled, free].into_iter().chain(piled).collect()));
     }
     let mut evidence = vec![filled, free];
@@ -120,57 +118,6 @@ fn near(view: &View<'_>, age: &Age) -> Vec<Window> {
 fn waits_for_pages(view: &View<'_>) -> Vec<Window> {
     let growths = view.growths(|_| true, metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_WAIT_FREE.name, &[]);
     growths.into_iter().filter(|g| g.delta > 0.0).map(|g| g.window).collect()
-}
-
-/// Sessions executing during storms and at other times.
-struct PileUp {
-    /// Share (0-1) of the instants that were in a storm.
-    ratio: f64,
-    /// Sessions executing in a storm, on average.
-    then: f64,
-    /// The excess over other instants, on average.
-    more: f64,
-}
-
-impl PileUp {
-    fn evidence(&self, view: &View<'_>, explains_ms: f64) -> Option<Evidence> {
-        let counted = [metrics::mysql::SESSIONS.name, metrics::postgresql::SESSIONS.name]
-            .iter()
-            .find_map(|m| view.gauge(m, &[], DATABASE).ok())?;
-        let text = format!(
-            "{:.1} sessions executed on average in the {} of the time when pages had to be written first, {:.1} more than at other times: {} per request",
-            self.then,
-            percent(self.ratio),
-            self.more,
-            ms(explains_ms)
-        );
-        Some(counted.evidence(format!("{:.1} more", self.more), "as many as at other times", text))
-    }
-}
-
-fn pile_up(case: &Case<'_>, view: &View<'_>, storms: &[Window]) -> Result<PileUp, Missing> {
-    let count = |view: &View<'_>, is_in: &dyn Fn(i64) -> bool| -> Result<(f64, f64), Missing> {
-        let rows = view.sessions(&["observed_at", "true_state"])?;
-        let metrics = [metrics::mysql::SESSIONS.name, metrics::postgresql::SESSIONS.name].into_iter();
-        let series = metrics.flat_map(|m| view.index.series(m, &[]));
-        let series = series.flat_map(|(_, series)| series.iter().map(|(at, _)| *at));
-        let instants: std::collections::BTreeSet<i64> =
-            series.filter(|at| view.window.contains(*at) && is_in(*at)).collect();
-        let sessions = rows.iter().filter(|s| s.true_state == "executing" && is_in(s.observed_at)).count() as f64;
-        Ok((sessions, instants.len() as f64))
-    };
-    let in_storm = |at: i64| storms.iter().any(|w| w.contains(at));
-    let (then, instants) = count(view, &in_storm)?;
-    let (other, others) = count(view, &|at| !in_storm(at))?;
-    let ratio = instants / (instants + others).max(1.0);
-    let then = then / instants.max(1.0);
-    // If the storm never ends, the baseline window shows the usual number.
-    let usual = match case.calm().filter(|_| ratio >= ALWAYS) {
-        Some(calm) => count(&calm, &|_| true).map(|(sessions, instants)| sessions / instants.max(1.0)).unwrap_or(0.0),
-        None if others > 0.0 => other / others,
-        None => 0.0,
-    };
-    Ok(PileUp { ratio, then, more: (then - usual).max(0.0) })
 }
 
 /// Whether changes were slower in storms although as many pages were written; none without others.

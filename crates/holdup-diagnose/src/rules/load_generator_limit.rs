@@ -1,15 +1,18 @@
 //! The load generator itself is the limit: its numbers are then not the service's.
 
-use holdup_recording::rows::Request;
-use holdup_recording::{Labels, metrics};
+mod own_account;
 
-use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, SERVICE_SLOWED, ms, percent};
+use holdup_recording::Labels;
+use holdup_recording::rows::Request;
+
+use self::own_account::own_account;
+use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, SERVICE_SLOWED, ms};
 use crate::case::{Case, SPOILED};
 use crate::strength::CERTAIN;
 use holdup_signals::change::host::Place;
 use holdup_signals::client::{client_queue_ms, mean_over, send_lag_ms, service_ms, unloaded_ms};
 use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::validity::{Label, Limit};
+use holdup_signals::validity::Limit;
 use holdup_signals::{Missing, Window};
 
 pub const RULE: Rule = Rule {
@@ -31,78 +34,25 @@ pub const RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
-    let requests = case.slow_requests()?;
-    let window = case.slow().window;
-    let over = |of: fn(&Request) -> Option<f64>| mean_over(requests.iter().copied(), of).unwrap_or(0.0);
-    let (lag, queued, service) = (over(send_lag_ms), over(|r| Some(client_queue_ms(r))), over(service_ms));
-    let unloaded = unloaded_ms(case.requests_in(case.whole())?);
-    let connections = case.recording.manifest.load.as_ref().map_or(0, |l| l.connections);
-
-    let evidence = |column: &str, observed: String, expected: &str, text: String| {
-        Evidence::new("requests", column, Labels::none(), window, observed, expected, text)
-    };
-    let lag_text = format!("holdup sent each request {} late, on average", ms(lag));
-    let late = evidence("sent_at", ms(lag), "a small share of the delay", lag_text);
+    let waits = OwnWaits::measure(case)?;
+    let (lag_ms, queued_ms) = (waits.lag_ms, waits.queued_ms);
     let own = own_account(case);
-
-    let slowed = service >= SERVICE_SLOWED * unloaded;
     // A loop that can't keep up causes its own queue: it frees connections late.
     let full = case.limited_ratio >= SPOILED
-        && case.share(lag + queued) >= MATTERS
-        && (!slowed || case.validity.limits().iter().any(|(_, r)| r.limit == Limit::Busy));
-    let capped = case.share(queued) >= MATTERS && !slowed;
-    let (explains_ms, mut evidence, fixes) = if full || case.share(lag) >= MATTERS {
-        let mut fixes = case.validity.fixes();
-        // A container's kernel is not set from within it.
-        if !Place::find(&case.slow(), "host").is_machine() {
-            for fix in fixes.iter_mut().filter(|fix| fix.command.as_ref().is_some_and(|c| c.starts_with("sysctl"))) {
-                fix.command = None;
-            }
+        && case.share(lag_ms + queued_ms) >= MATTERS
+        && (!waits.is_service_slower() || case.validity.limits().iter().any(|(_, r)| r.limit == Limit::Busy));
+    let capped = case.share(queued_ms) >= MATTERS && !waits.is_service_slower();
+    let (explains_ms, mut evidence, fixes) = if full || case.share(lag_ms) >= MATTERS {
+        if full && queued_ms > lag_ms {
+            (lag_ms + queued_ms, vec![waits.queued_for_loop(), waits.late()], stronger_generator(case))
+        } else {
+            (lag_ms, vec![waits.late()], stronger_generator(case))
         }
-        if fixes.is_empty() {
-            fixes.push(Fix {
-                text: "Give the generator a dedicated core, or split the load over machines.".to_owned(),
-                command: None,
-                keep: None,
-                risk: None,
-            });
-        }
-        let queue = evidence(
-            "ready_at",
-            ms(queued),
-            "0 ms",
-            format!("requests waited {} for a connection that the generator had not freed", ms(queued)),
-        );
-        if full && queued > lag { (lag + queued, vec![queue, late], fixes) } else { (lag, vec![late], fixes) }
     } else if capped {
-        let text = format!(
-            "requests waited {} for one of {connections} connections while the service took {}, as usual ({} at its fastest)",
-            ms(queued),
-            ms(service),
-            ms(unloaded)
-        );
-        let fix = Fix {
-            text: format!(
-                "Allow more than {connections} requests in flight: load.connections in the scenario, or --connections."
-            ),
-            command: None,
-            keep: None,
-            risk: None,
-        };
-        (queued, vec![evidence("ready_at", ms(queued), "0 ms", text)], vec![fix])
+        (queued_ms, vec![waits.queued_as_allowed()], vec![waits.more_connections()])
     } else {
-        let mut cleared = own;
-        cleared.push(late);
-        if queued > 1.0 {
-            let text = format!(
-                "requests waited {} for one of {connections} connections because the service held each for {}, {:.0} times its fastest",
-                ms(queued),
-                ms(service),
-                service / unloaded.max(1e-6)
-            );
-            cleared.push(evidence("ready_at", ms(queued), "0 ms", text));
-        }
-        return Ok(Outcome::Cleared(cleared));
+        let cleared = own.into_iter().chain([waits.late()]).chain(waits.queued_for_service());
+        return Ok(Outcome::Cleared(cleared.collect()));
     };
     evidence.extend(own);
     Ok(Outcome::Found(RuleFinding {
@@ -116,44 +66,97 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }))
 }
 
-/// The generator's own figures, loop by loop, and every limit of its own that bound.
-fn own_account(case: &Case<'_>) -> Vec<Evidence> {
-    let view = case.slow();
-    let mut own = Vec::new();
-    let loops = view.label_values(metrics::load::CPU.name, "loop");
-    let several = loops.len() > 1;
-    for name in &loops {
-        let pair = [("loop", name.as_str())];
-        let labels: &[(&str, &str)] = if name.is_empty() { &[] } else { &pair };
-        let read = |metric: &str| view.counter(metric, labels, "holdup run").ok();
-        let share = |metric: &str| read(metric).map(|c| percent(c.rate()));
-        if let Some(cpu) = read(metrics::load::CPU.name) {
-            let which = if several { format!("loop {name}") } else { "its loop".to_owned() };
-            let awake = share(metrics::load::BUSY.name)
-                .map_or_else(String::new, |s| format!(", was awake for {s} of the time"));
-            let waited = share(metrics::load::RUN_QUEUE.name)
-                .map_or_else(String::new, |s| format!(", waited for a CPU for {s}"));
-            let text = format!("{which} used {} of one core{awake}{waited}", percent(cpu.rate()));
-            own.push(cpu.evidence(percent(cpu.rate()), "below 100 %", text));
+/// What a mean slow request waited for within the generator, beside what the service took.
+struct OwnWaits {
+    window: Window,
+    /// From when a connection was free until it was sent, milliseconds.
+    lag_ms: f64,
+    /// For a free connection.
+    queued_ms: f64,
+    service_ms: f64,
+    /// What the service takes at its fastest.
+    unloaded_ms: f64,
+    /// Requests that may be in flight.
+    connections: u32,
+}
+
+impl OwnWaits {
+    fn measure(case: &Case<'_>) -> Result<Self, Missing> {
+        let requests = case.slow_requests()?;
+        let over = |of: fn(&Request) -> Option<f64>| mean_over(requests.iter().copied(), of).unwrap_or(0.0);
+        Ok(Self {
+            window: case.slow().window,
+            lag_ms: over(send_lag_ms),
+            queued_ms: over(|r| Some(client_queue_ms(r))),
+            service_ms: over(service_ms),
+            unloaded_ms: unloaded_ms(case.requests_in(case.whole())?),
+            connections: case.recording.manifest.load.as_ref().map_or(0, |l| l.connections),
+        })
+    }
+
+    fn is_service_slower(&self) -> bool {
+        self.service_ms >= SERVICE_SLOWED * self.unloaded_ms
+    }
+
+    fn evidence(&self, column: &str, observed_ms: f64, expected: &str, text: String) -> Evidence {
+        Evidence::new("requests", column, Labels::none(), self.window, ms(observed_ms), expected, text)
+    }
+
+    fn late(&self) -> Evidence {
+        let text = format!("holdup sent each request {} late, on average", ms(self.lag_ms));
+        self.evidence("sent_at", self.lag_ms, "a small share of the delay", text)
+    }
+
+    fn queued(&self, why: &str) -> Evidence {
+        self.evidence("ready_at", self.queued_ms, "0 ms", format!("requests waited {} for {why}", ms(self.queued_ms)))
+    }
+
+    fn queued_for_loop(&self) -> Evidence {
+        self.queued("a connection that the generator had not freed")
+    }
+
+    fn queued_as_allowed(&self) -> Evidence {
+        self.queued(&format!(
+            "one of {} connections while the service took {}, as usual ({} at its fastest)",
+            self.connections,
+            ms(self.service_ms),
+            ms(self.unloaded_ms)
+        ))
+    }
+
+    /// None if hardly any request waited.
+    fn queued_for_service(&self) -> Option<Evidence> {
+        (self.queued_ms > 1.0).then(|| {
+            self.queued(&format!(
+                "one of {} connections because the service held each for {}, {:.0} times its fastest",
+                self.connections,
+                ms(self.service_ms),
+                self.service_ms / self.unloaded_ms.max(1e-6)
+            ))
+        })
+    }
+
+    fn more_connections(&self) -> Fix {
+        let text = format!(
+            "Allow more than {} requests in flight: load.connections in the scenario, or --connections.",
+            self.connections
+        );
+        Fix { text, command: None, keep: None, risk: None }
+    }
+}
+
+/// By the limits of the generator that bound.
+fn stronger_generator(case: &Case<'_>) -> Vec<Fix> {
+    let mut fixes = case.validity.fixes();
+    // A container's kernel is not set from within it.
+    if !Place::find(&case.slow(), "host").is_machine() {
+        for fix in fixes.iter_mut().filter(|fix| fix.command.as_ref().is_some_and(|c| c.starts_with("sysctl"))) {
+            fix.command = None;
         }
     }
-    for (limit, _, text) in case.validity.sentences() {
-        let Some(window) = case.validity.windows(Label::GeneratorLimited).reduce(|a, b| Window { to: b.to, ..a })
-        else {
-            break;
-        };
-        let evidence = |table: &str, column: &str, labels: Labels| {
-            Evidence::new(table, column, labels, window, "", "", text.clone())
-        };
-        let sample = |metric: &str| evidence("samples", "value", Labels::new([("metric", metric)]));
-        own.push(match limit {
-            Limit::Busy => sample(metrics::load::BUSY.name),
-            Limit::RunQueue => sample(metrics::load::RUN_QUEUE.name),
-            Limit::Throttled => sample(metrics::load::THROTTLED.name),
-            Limit::SendLag => evidence("requests", "sent_at", Labels::none()),
-            Limit::LocalPorts => evidence("requests", "outcome", Labels::none()),
-            Limit::InFlight => continue,
-        });
+    if fixes.is_empty() {
+        let text = "Give the generator a dedicated core, or split the load over machines.".to_owned();
+        fixes.push(Fix { text, command: None, keep: None, risk: None });
     }
-    own
+    fixes
 }

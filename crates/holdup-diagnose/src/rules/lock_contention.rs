@@ -9,7 +9,8 @@ use holdup_recording::{Labels, metrics};
 
 use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent, timing};
 use crate::case::Case;
-use crate::resources::{is_felt, locks};
+use crate::resources::locks::{self, LockWaiters};
+use crate::resources::{is_felt, sessions};
 use crate::strength::{CERTAIN, FAIR, STRONG};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Blockers, Holder, Missing, View};
@@ -57,15 +58,13 @@ fn clear_by_bound(case: &Case<'_>) -> Result<Outcome, Missing> {
 fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
     let waiters = locks::waiters(case, &view, &["observed_at", "source", "true_state", "blocked_by", "digest_text"])?;
-    let (mean_waiting, instants, own_ratio) = (waiters.mean(), waiters.instants, waiters.own_ratio());
-    let (aside, waiting) = (waiters.aside as f64 / instants, waiters.own);
     let completed = case.completed_in(view.window)?.max(1.0);
     // Little's law: waiters = rate x wait.
-    let little = mean_waiting / (completed / view.window.seconds()) * 1e3;
+    let little = waiters.mean() / (completed / view.window.seconds()) * 1e3;
     // InnoDB books a wait when it ends; an unfinished wait shows only in the sessions.
     let booked = view
         .counter(metrics::mysql::GLOBAL_STATUS_INNODB_ROW_LOCK_TIME.name, &[], "--watch mysql://USER@HOST:PORT")
-        .map(|c| (c.delta * own_ratio / completed, c));
+        .map(|c| (c.delta * waiters.own_ratio() / completed, c));
     let explains_ms = booked.as_ref().map_or(little, |(ms, _)| ms.max(little));
 
     let mut evidence = Vec::new();
@@ -76,35 +75,9 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
             format!("the server booked {} of row-lock wait per request", ms(*per_request)),
         ));
     }
-    if waiting.is_empty() && aside > 0.0 {
-        let labels = Labels::new([("true_state", "lock_wait")]);
-        let text = format!(
-            "no session of a request waited for a lock; {aside:.1} sessions did on average that run other work, which began with the episode"
-        );
-        evidence.insert(0, Evidence::new("sessions", "true_state", labels, view.window, "0 waiting", "several", text));
-    } else if waiting.is_empty() {
-        let counted = [
-            metrics::mysql::GLOBAL_STATUS_THREADS_CONNECTED.name,
-            metrics::mysql::SESSIONS.name,
-            metrics::postgresql::SESSIONS.name,
-        ];
-        let counted = counted.iter().find_map(|metric| view.gauge(metric, &[], "").ok());
-        let text = format!("in {instants:.0} samples no session waited for a lock");
-        evidence.extend(counted.map(|c| c.evidence("0 waiting", "several, if locks were the cause", text)));
-    } else {
-        evidence.insert(
-            0,
-            Evidence::new(
-                "sessions",
-                "true_state",
-                Labels::new([("true_state", "lock_wait")]),
-                view.window,
-                format!("{mean_waiting:.1} on average"),
-                "0",
-                format!("{mean_waiting:.1} sessions waited for a lock on average"),
-            ),
-        );
-    }
+    // With no waiting session to show, the booked time comes first.
+    let at = if waiters.own.is_empty() && waiters.aside == 0 { evidence.len() } else { 0 };
+    evidence.splice(at..at, seen(&view, &waiters));
     if !is_felt(case, explains_ms) {
         return Ok(Outcome::Cleared(evidence));
     }
@@ -117,7 +90,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         && let Some(first) = blockers.holders.first()
     {
         evidence.push(holder_evidence(&view, &blockers, first));
-        evidence.extend(most_waiters(&view, &waiting));
+        evidence.extend(most_waiters(&view, &waiters.own));
         weights.push(FAIR);
         fixes.push(advice::shorten(&view, first));
     } else {
@@ -128,7 +101,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
             risk: None,
         });
     }
-    fixes.push(advice::bound(case, &view, waiting.first().map_or("", |s| s.source.as_str())));
+    fixes.push(advice::bound(case, &view, waiters.own.first().map_or("", |s| s.source.as_str())));
     Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
@@ -137,6 +110,30 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         prove: "Run the same scenario again: no session in lock wait, and the lock wait leaves the ledger.".to_owned(),
         role: Role::Root,
     }))
+}
+
+/// The sessions that wait, or else the count of all.
+fn seen(view: &View<'_>, waiters: &LockWaiters<'_>) -> Option<Evidence> {
+    let labels = Labels::new([("true_state", "lock_wait")]);
+    let waiting = |observed: String, expected: &str, text: String| {
+        Some(Evidence::new("sessions", "true_state", labels, view.window, observed, expected, text))
+    };
+    if !waiters.own.is_empty() {
+        let mean = format!("{:.1}", waiters.mean());
+        let text = format!("{mean} sessions waited for a lock on average");
+        return waiting(format!("{mean} on average"), "0", text);
+    }
+    if waiters.aside > 0 {
+        let aside = waiters.aside as f64 / waiters.instants;
+        let text = format!(
+            "no session of a request waited for a lock; {aside:.1} sessions did on average that run other work, which began with the episode"
+        );
+        return waiting("0 waiting".to_owned(), "several", text);
+    }
+    let connected = view.status_level(metrics::mysql::GLOBAL_STATUS_THREADS_CONNECTED).ok();
+    let counted = connected.or_else(|| sessions::counted(view, &[]))?;
+    let text = format!("in {:.0} samples no session waited for a lock", waiters.instants);
+    Some(counted.evidence("0 waiting", "several, if locks were the cause", text))
 }
 
 /// The session that blocks most: its statement, hold time, and what it does meanwhile.

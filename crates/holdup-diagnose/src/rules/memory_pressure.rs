@@ -1,9 +1,9 @@
 //! Requests wait for memory: for pages to be freed, or for swapped-out pages to come back.
 
-use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, bytes, ms, percent, thousands};
+use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, bytes, ms, percent};
 use crate::case::Case;
-use crate::resources::is_too_small;
-use crate::resources::volume;
+use crate::resources::reclaim::Reclaim;
+use crate::resources::{is_too_small, volume};
 use crate::strength::{FAIR, STRONG};
 use holdup_recording::metrics;
 use holdup_signals::change::host::{self, Place};
@@ -11,7 +11,7 @@ use holdup_signals::change::{Bounds, Direction, SettingChange, Unit};
 use holdup_signals::disk_waits::Wait;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::memory::{HOST, Memory, PROCESS};
-use holdup_signals::{Counter, Missing, View};
+use holdup_signals::{Missing, View};
 
 pub const RULE: Rule = Rule {
     cause: "memory_pressure",
@@ -30,9 +30,6 @@ pub const RULE: Rule = Rule {
     },
     judge: Judge::Alone(judge),
 };
-
-/// Pages that a stalled allocation frees before it continues (the kernel's SWAP_CLUSTER_MAX).
-const PAGES_A_STALL: f64 = 32.0;
 
 /// The kernel may keep up to this share (0-1) of all memory free; with more, programs are killed
 /// for lack of memory.
@@ -61,42 +58,19 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         }
     }
     let memory = view.memory()?;
-    let stalls = view.counter(metrics::host::ALLOCATION_STALLS.name, &[], HOST)?;
-    let swapped = swapped_in(&view)?;
+    let reclaim = Reclaim::measure(&view, &memory)?;
     let disks = view.disks()?;
     let completed = case.completed_in(view.window)?.max(1.0);
     let waits = view.disk_waits(&disks, completed)?;
     let asleep_ms = volume::of_requests(&waits, case, waits.ms(waits.mean_of(&[Wait::Reclaim, Wait::Swap])))?;
-
-    let back = swapped.as_ref().map_or(0.0, |s| s.delta);
-    let dropped = view.refaults(&memory, "file").map(|c| c.delta).unwrap_or(0.0);
-    let made_room = stalls.delta * PAGES_A_STALL;
-    let by_pressure = (back + made_room) / (back + made_room + dropped).max(1.0);
     let explains_ms = match most {
-        Ok(most) => (most * by_pressure).max(asleep_ms),
-        Err(_) if stalls.delta == 0.0 && back == 0.0 => asleep_ms,
+        Ok(most) => (most * reclaim.ratio()).max(asleep_ms),
+        Err(_) if reclaim.is_none() => asleep_ms,
         Err(missing) => return Err(missing.clone()),
     };
-    evidence.push(stalls.evidence(
-        format!("{:.1} a second", stalls.rate()),
-        "0",
-        format!("{} allocations/s had to free memory first", thousands(stalls.rate())),
-    ));
-    if let Some(swapped) = &swapped {
-        evidence.push(swapped.evidence(
-            format!("{:.1} pages a second", swapped.rate()),
-            "0",
-            format!("{} pages/s were read back from swap", thousands(swapped.rate())),
-        ));
-    }
+    evidence.extend(reclaim.evidence());
     if is_too_small(case, explains_ms)? {
-        if let Ok(refaults) = view.refaults(&memory, "file") {
-            let text = format!(
-                "{} pages/s of files were read again after they had been dropped: stalled tasks waited for those",
-                thousands(refaults.rate())
-            );
-            evidence.push(refaults.evidence(format!("{:.0} a second", refaults.rate()), "", text));
-        }
+        evidence.extend(reclaim.dropped_evidence());
         return Ok(Outcome::Cleared(evidence));
     }
     let mut weights = vec![STRONG, FAIR];
@@ -115,23 +89,11 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         explains_ms,
         evidence,
         weights,
-        fixes: fixes(&view, &memory, back > made_room),
+        fixes: fixes(&view, &memory, reclaim.is_swapping()),
         prove: "Run the same scenario again: no allocation stalls (allocstall in /proc/vmstat), nothing swapped in, hardly any time stalled for memory."
             .to_owned(),
         role: Role::Root,
     }))
-}
-
-/// Pages read back from swap; none if there is no swap.
-fn swapped_in(view: &View<'_>) -> Result<Option<Counter>, Missing> {
-    match view.counter(metrics::host::PAGING_OPERATIONS.name, &[("direction", "in")], HOST) {
-        Ok(pages) => Ok(Some(pages)),
-        Err(_) if view.setting("swap_total_bytes", HOST) == Ok("0") => Ok(None),
-        Err(missing) => {
-            let size = view.gauge(metrics::host::PAGING_USAGE_BYTES.name, &[], HOST);
-            if size.is_ok_and(|size| size.max == 0.0) { Ok(None) } else { Err(missing) }
-        }
-    }
 }
 
 /// How much memory was available.

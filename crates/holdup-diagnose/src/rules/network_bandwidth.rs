@@ -6,14 +6,14 @@ mod path;
 
 use holdup_recording::{Labels, metrics};
 
-use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, bytes, bytes_per_second, ms, percent};
+use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, bytes, ms, percent};
 use crate::case::Case;
+use crate::resources::interfaces::{HOST, InterfaceDirection};
 use crate::resources::share;
 use crate::strength::{FAIR, NONE, STRONG};
 use holdup_signals::client::mean_over;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::plateau::inner;
-use holdup_signals::{Missing, Plateau, View};
+use holdup_signals::{Counter, Missing, View};
 
 pub const RULE: Rule = Rule {
     cause: "network_bandwidth",
@@ -33,74 +33,8 @@ pub const RULE: Rule = Rule {
     judge: Judge::Alone(judge),
 };
 
-const HOST: &str = "--watch host";
-
-/// Fewer bytes per request than one small packet are not the requests' traffic.
-const LEAST_BYTES: f64 = 64.0;
-
-/// Share (0-1) of the speed at which a link is full: headers and gaps take the rest.
-const FULL: f64 = 0.9;
-
 /// Share (0-1) of the samples that must have data queued.
 const QUEUED_THROUGH: f64 = 0.6;
-
-/// One direction of an interface.
-struct InterfaceDirection {
-    device: String,
-    direction: &'static str,
-    level: Plateau,
-    /// Its limit in bytes per second, if known.
-    limit: Option<(f64, &'static str)>,
-    /// Mean bytes in its queue, and the share (0-1) of the samples with any.
-    backlog: Option<(f64, f64)>,
-}
-
-impl InterfaceDirection {
-    /// Milliseconds that a byte stands in the queue: Little's law.
-    fn queue_ms(&self) -> f64 {
-        self.backlog.map_or(0.0, |(bytes, _)| bytes / self.level.level.max(1.0) * 1e3)
-    }
-
-    /// Whether it carries all it may, as far as can be told.
-    fn is_full(&self) -> bool {
-        match self.limit {
-            Some((limit, _)) => self.level.level >= FULL * limit,
-            None => self.level.is_flat(),
-        }
-    }
-
-    fn evidence(&self, view: &View<'_>) -> Result<Evidence, Missing> {
-        let labels = [("device", self.device.as_str()), ("direction", self.direction)];
-        let counter = view.counter(metrics::host::NETWORK_IO_BYTES.name, &labels, HOST)?;
-        let limit = match self.limit {
-            Some((limit, what)) => format!("; {what} is {}", bytes_per_second(limit)),
-            None => "; its limit is unknown".to_owned(),
-        };
-        let text = format!(
-            "{} {}s {}, within 8 % in {} of {} intervals{limit}",
-            self.device,
-            self.direction,
-            bytes_per_second(self.level.level),
-            percent(self.level.at_level_ratio),
-            self.level.intervals
-        );
-        Ok(counter.evidence(bytes_per_second(self.level.level), "as much as has to be sent", text))
-    }
-
-    fn queue_evidence(&self, view: &View<'_>) -> Option<Evidence> {
-        let (mean, ratio) = self.backlog?;
-        let labels = [("device", self.device.as_str())];
-        let backlog = view.gauge(metrics::host::NETWORK_QDISC_BACKLOG_BYTES.name, &labels, HOST).ok()?;
-        let text = format!(
-            "{} were in the queue of {} on average, in {} of the samples: {} for each byte sent",
-            bytes(mean),
-            self.device,
-            percent(ratio),
-            ms(self.queue_ms())
-        );
-        Some(backlog.evidence(bytes(mean), "0", text))
-    }
-}
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     if let Some(found) = path::judge(case).or_else(|| narrow::judge(case)) {
@@ -109,28 +43,11 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
     let all = view.counter(metrics::host::NETWORK_IO_BYTES.name, &[], HOST)?;
     let completed = case.completed_in(view.window)?.max(1.0);
-    let ways = ways(&view, completed)?;
+    let ways = InterfaceDirection::all(&view, completed)?;
     let transfer = transfer(case)?;
     let unsent = unacked(&view);
-    // The queue in front of it ranks first, then its throughput.
-    let rank = |way: &InterfaceDirection| way.queue_ms() + way.level.level / 1e12;
-    let Some(fullest) = ways.iter().filter(|w| w.is_full()).max_by(|a, b| rank(a).total_cmp(&rank(b))) else {
-        let text = match ways.iter().max_by(|a, b| a.level.level.total_cmp(&b.level.level)) {
-            Some(way) => {
-                return Ok(Outcome::Cleared(
-                    [way.evidence(&view)?].into_iter().chain(way.queue_evidence(&view)).collect(),
-                ));
-            }
-            None => format!(
-                "interfaces carried {} per request: the requests' traffic does not use them, or stays within this host",
-                bytes(all.delta / completed)
-            ),
-        };
-        return Ok(Outcome::Cleared(vec![all.evidence(
-            bytes(all.delta / completed),
-            "much, if it were the cause",
-            text,
-        )]));
+    let Some(fullest) = InterfaceDirection::fullest(&ways) else {
+        return Ok(Outcome::Cleared(none_full(&view, &ways, &all, completed)?));
     };
     // A request and its response pass once each: a queue delays one of them.
     let explains_ms = fullest.queue_ms().max(transfer.as_ref().map_or(0.0, |t| t.0));
@@ -180,49 +97,22 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }))
 }
 
-/// Every direction of every interface that carries the requests.
-fn ways(view: &View<'_>, completed: f64) -> Result<Vec<InterfaceDirection>, Missing> {
-    const METRIC: &str = metrics::host::NETWORK_IO_BYTES.name;
-    let mut ways = Vec::new();
-    for device in view.label_values(METRIC, "device") {
-        let of_device = [("device", device.as_str())];
-        let number =
-            |fact: &str| view.setting(&format!("net.{device}.{fact}"), HOST).ok().and_then(|v| v.parse::<f64>().ok());
-        let shaper = number("shaper_bytes_per_second").filter(|v| *v > 0.0).map(|v| (v, "its shaper's rate"));
-        let speed = number("speed_bits_per_second").filter(|v| *v > 0.0).map(|v| (v / 8.0, "its speed"));
-        // Within a host there is no limit except a shaper.
-        if device == "lo" && shaper.is_none() {
-            continue;
-        }
-        for direction in ["receive", "transmit"] {
-            let labels = [("device", device.as_str()), ("direction", direction)];
-            let carried = view.counter(METRIC, &labels, HOST)?;
-            if carried.delta < LEAST_BYTES * completed {
-                continue;
-            }
-            let growths = view.growths(|_| true, METRIC, &labels);
-            let rates: Vec<f64> = inner(&growths).iter().map(|g| g.rate()).collect();
-            let Some(level) = Plateau::from_rates(&rates) else {
-                return Err(Missing::new(
-                    "at least ten samples of the interfaces while requests were slow",
-                    "a longer run, or a shorter --interval",
-                ));
-            };
-            // A queue stands in front of outgoing data.
-            let is_sent = direction == "transmit";
-            let backlog =
-                view.gauge(metrics::host::NETWORK_QDISC_BACKLOG_BYTES.name, &of_device, HOST).ok().filter(|_| is_sent);
-            let shaper = shaper.filter(|_| is_sent);
-            ways.push(InterfaceDirection {
-                device: device.clone(),
-                direction,
-                level,
-                limit: shaper.or(speed),
-                backlog: backlog.map(|b| (b.mean, b.positive_ratio)),
-            });
-        }
+/// Evidence that no interface carries all it may: the one that carries most, or that the requests'
+/// traffic uses none.
+fn none_full(
+    view: &View<'_>,
+    ways: &[InterfaceDirection],
+    all: &Counter,
+    completed: f64,
+) -> Result<Vec<Evidence>, Missing> {
+    if let Some(way) = ways.iter().max_by(|a, b| a.level.level.total_cmp(&b.level.level)) {
+        return Ok([way.evidence(view)?].into_iter().chain(way.queue_evidence(view)).collect());
     }
-    Ok(ways)
+    let each = bytes(all.delta / completed);
+    let text = format!(
+        "interfaces carried {each} per request: the requests' traffic does not use them, or stays within this host"
+    );
+    Ok(vec![all.evidence(each, "much, if it were the cause", text)])
 }
 
 /// Excess of the time from first to last byte over the baseline, ms; none if not recorded.

@@ -5,19 +5,19 @@
 //! neither, sleep without matching I/O counts, with less weight.
 
 use self::counted::{elsewhere, made};
+use self::tmpdir::{PLACES, PlaceEvidence, Tmpdir};
 use super::parts::clearing;
-use super::{Doc, Judge, Occurs, Others, Outcome, Role, Rule, RuleFinding, ms, percent};
+use super::{Doc, Judge, Occurs, Others, Outcome, Role, Rule, RuleFinding, ms};
 use crate::case::Case;
 use crate::resources::is_too_small;
-use crate::strength::{CERTAIN, FAIR, Strength, WEAK};
+use crate::strength::FAIR;
 use holdup_recording::metrics;
-use holdup_signals::disk_waits::{Wait, wait_of};
-use holdup_signals::evidence::Evidence;
-use holdup_signals::{Asleep, Busy, Missing, Mount, Place, View};
+use holdup_signals::Missing;
 
 mod advice;
 mod counted;
 mod spills;
+mod tmpdir;
 mod work;
 
 pub const RULE: Rule = Rule {
@@ -40,9 +40,6 @@ pub const RULE: Rule = Rule {
 
 const ENABLE: &str = "--watch mysql://USER@HOST:PORT";
 
-/// What to record to see where threads sleep.
-const PLACES: &str = "--watch pid:N of the database as root, or with CAP_SYS_PTRACE (files, wait channels) and CAP_SYS_ADMIN (kernel stacks)";
-
 const CREATED: &str = metrics::mysql::GLOBAL_STATUS_CREATED_TMP_DISK_TABLES.name;
 
 /// With fewer on-disk temporary tables per request than this, not every request makes one.
@@ -50,9 +47,6 @@ const PER_REQUEST: f64 = 0.5;
 
 /// Fewer than this per request hardly matter.
 const HARDLY_ANY: f64 = 0.01;
-
-/// Share (0-1) of the counted threads that must have rows, to say where they slept.
-const LOCATED: f64 = 0.5;
 
 /// What sessions report meanwhile, in MySQL 5.5 to 8 and MariaDB, in lower case.
 const STATES: &[&str] = &[
@@ -66,21 +60,6 @@ const STATES: &[&str] = &[
     "converting heap to ondisk",
     "sending data",
 ];
-
-/// How a thread was found to be in tmpdir.
-#[derive(Clone, Copy, PartialEq)]
-enum PlaceEvidence {
-    File,
-    Function,
-    Nothing,
-}
-
-/// Threads asleep in tmpdir.
-struct TmpdirSleep {
-    /// Threads on average.
-    mean: f64,
-    by: PlaceEvidence,
-}
 
 fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
     let judged = match from_server(case) {
@@ -100,32 +79,34 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     if per_request < HARDLY_ANY {
         return Ok(Outcome::Cleared(vec![counted]));
     }
-    let tmpdirs = view.server_directories("tmpdir");
-    if tmpdirs.is_empty() {
-        return Err(Missing::new("setting tmpdir", ENABLE));
-    }
+    let tmpdir = Tmpdir::find(&view)?;
     let asleep = view.asleep()?;
-    let mount = view.mount_of(&tmpdirs[0]);
     if is_too_small(case, asleep.per_request_ms(asleep.mean, completed))? {
-        return Ok(Outcome::Cleared(vec![counted, elsewhere(&asleep, 0.0, completed, &tmpdirs)]));
+        return Ok(Outcome::Cleared(vec![counted, elsewhere(&asleep, 0.0, completed, &tmpdir.directories)]));
     }
-    let inside = in_tmpdir(case, &view, &asleep, &tmpdirs, mount.as_ref(), completed)?;
+    let inside = tmpdir.asleep(case, &view, &asleep, completed)?;
     let explains_ms = asleep.per_request_ms(inside.mean, completed);
     if is_too_small(case, explains_ms)? {
-        return Ok(Outcome::Cleared(vec![counted, elsewhere(&asleep, inside.mean, completed, &tmpdirs)]));
+        return Ok(Outcome::Cleared(vec![counted, elsewhere(&asleep, inside.mean, completed, &tmpdir.directories)]));
     }
     if inside.by != PlaceEvidence::File && per_request < PER_REQUEST {
         // Something else changes directories, or the tables are large: only files show it.
         return Err(Missing::new("the files that the server's threads wait for (threads.path)", PLACES));
     }
     let busy = view.busy_sessions().ok();
-    let (evidence, weights) = evidence(&view, &asleep, &inside, counted, per_request, busy.as_ref(), mount.as_ref());
+    let states = busy.as_ref().and_then(|busy| Some((busy, busy.evidence(STATES)?)));
+    let says_so = states.as_ref().map_or(0.0, |(busy, _)| (busy.mean_in(STATES) / busy.mean().max(1e-9)).min(1.0));
+    let mut evidence = vec![counted];
+    evidence.extend(inside.evidence(&asleep, &tmpdir));
+    evidence.extend(tmpdir.evidence(&view));
+    evidence.extend(states.map(|(_, evidence)| evidence));
+    evidence.extend(advice::in_vain(&view));
     let at_once = asleep.max.max(busy.as_ref().map_or(0.0, |b| b.max));
     Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
-        weights,
-        fixes: advice::fixes(&view, &tmpdirs, mount.as_ref(), &created, at_once),
+        weights: vec![inside.worth(), FAIR * (per_request / PER_REQUEST), FAIR * says_so],
+        fixes: advice::fixes(&view, &tmpdir.directories, tmpdir.mount.as_ref(), &created, at_once),
         prove: format!(
             "Run the same scenario again: as many on-disk temporary tables, but no thread of {} asleep in tmpdir, and requests are faster by about {}.",
             asleep.process().unwrap_or("the server"),
@@ -135,135 +116,12 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     }))
 }
 
-/// Which of the sleeping threads are in tmpdir.
-fn in_tmpdir(
-    case: &Case<'_>,
-    view: &View<'_>,
-    asleep: &Asleep,
-    tmpdirs: &[String],
-    mount: Option<&Mount>,
-    completed: f64,
-) -> Result<TmpdirSleep, Missing> {
-    let located = asleep.mean_where(|_| true);
-    if located < LOCATED * asleep.mean {
-        return Err(Missing::new("rows of the threads asleep (threads)", PLACES));
-    }
-    let by_file = asleep.mean_where(|place| is_in(place, tmpdirs));
-    let by_function = asleep.mean_where(|place| place.path.is_none() && wait_of(place) == Wait::Directory);
-    if asleep.groups.iter().any(|place| place.path.is_some()) {
-        return Ok(TmpdirSleep {
-            mean: by_file + by_function,
-            by: if by_file >= by_function { PlaceEvidence::File } else { PlaceEvidence::Function },
-        });
-    }
-    if mount.is_some_and(Mount::is_in_memory) {
-        // Its directory locks are held for microseconds: threads do not sleep behind them for long.
-        return Ok(TmpdirSleep { mean: 0.0, by: PlaceEvidence::Nothing });
-    }
-    if asleep.groups.iter().any(|place| place.function().is_some()) {
-        return Ok(TmpdirSleep { mean: by_function, by: PlaceEvidence::Function });
-    }
-    // Their places are unknown. Waits for a disk are in its queue; those for a lock are not.
-    let io = view.counter(metrics::host::DISK_OPERATION_TIME.name, &[], "--watch host")?;
-    if mount.is_none() {
-        return Err(Missing::new("where the server's threads sleep (threads.wchan, threads.path)", PLACES));
-    }
-    let waits_for_io = io.delta / completed * 1e3;
-    let beyond = (asleep.per_request_ms(asleep.mean, completed) - waits_for_io).max(0.0);
-    if is_too_small(case, beyond)? {
-        return Err(Missing::new("where the server's threads sleep (threads.wchan, threads.path)", PLACES));
-    }
-    Ok(TmpdirSleep { mean: beyond / asleep.per_request_ms(1.0, completed), by: PlaceEvidence::Nothing })
-}
-
-/// Whether the file lies directly in one of `tmpdirs`; a data directory may be below it.
-fn is_in(place: &Place, tmpdirs: &[String]) -> bool {
-    place.directory().is_some_and(|directory| tmpdirs.iter().any(|t| t == directory))
-}
-
-/// Most places to describe.
-const PLACES_TOLD: usize = 3;
-
-fn evidence(
-    view: &View<'_>,
-    asleep: &Asleep,
-    inside: &TmpdirSleep,
-    counted: Evidence,
-    per_request: f64,
-    busy: Option<&Busy>,
-    mount: Option<&Mount>,
-) -> (Vec<Evidence>, Vec<Strength>) {
-    let tmpdirs = view.server_directories("tmpdir");
-    let share = (inside.mean / asleep.mean.max(1e-9)).min(1.0);
-    let how = match inside.by {
-        PlaceEvidence::File => "on files of tmpdir",
-        PlaceEvidence::Function => "in calls that change a directory",
-        PlaceEvidence::Nothing => "without matching I/O of a disk",
-    };
-    let mut evidence = vec![
-        counted,
-        asleep.counted(
-            format!("{:.1} threads on average", inside.mean),
-            "0",
-            format!(
-                "{:.1} threads {} were in uninterruptible sleep on average, {:.0} at most, {} of them {how}",
-                asleep.mean,
-                whose(asleep),
-                asleep.max,
-                percent(share)
-            ),
-        ),
-    ];
-    let told = |p: &&Place| is_in(p, &tmpdirs) || p.path.is_none() && wait_of(p) == Wait::Directory;
-    for place in asleep.groups.iter().filter(told).take(PLACES_TOLD) {
-        evidence.push(asleep.at(place, format!("{:.1} threads", place.mean), "0", describe(place)));
-    }
-    let value = tmpdirs.join(":");
-    if let Some(mount) = mount {
-        let text = format!("tmpdir is {value}, which lies on {}", mount.describe());
-        evidence.push(advice::setting(view, &mount.source, &mount.setting("fstype"), &mount.fstype, "tmpfs", text));
-    }
-    let source = advice::source_of(view, "tmpdir");
-    let text = format!("the server's variable tmpdir is {value}: the files are temporary tables");
-    evidence.push(advice::setting(view, &source, "tmpdir", &value, "a directory on a tmpfs", text));
-    let states = busy.and_then(|busy| Some((busy, busy.evidence(STATES)?)));
-    let says_so = states.as_ref().map_or(0.0, |(busy, _)| (busy.mean_in(STATES) / busy.mean().max(1e-9)).min(1.0));
-    evidence.extend(states.map(|(_, evidence)| evidence));
-    evidence.extend(advice::in_vain(view));
-    let place = match inside.by {
-        PlaceEvidence::File => CERTAIN,
-        PlaceEvidence::Function => FAIR,
-        PlaceEvidence::Nothing => WEAK,
-    };
-    (evidence, vec![place, FAIR * (per_request / PER_REQUEST), FAIR * says_so])
-}
-
-/// `of mariadbd`, or of this machine if no process of the service is watched.
-fn whose(asleep: &Asleep) -> String {
-    match (asleep.process(), asleep.watched) {
-        (Some(process), true) => format!("of {process}"),
-        (Some(process), false) => format!("of this machine, most of them {process}'s,"),
-        _ => "of this machine".to_owned(),
-    }
-}
-
-/// Innermost functions of a stack to show: the rest is the way in, which is always the same.
-const FUNCTIONS_TOLD: usize = 4;
-
-/// `88.0 threads slept in do_unlinkat, on /tmp/x/#sql_? (stack: …)`.
-fn describe(place: &Place) -> String {
-    let function = place.function().unwrap_or("an unknown function");
-    let file = place.path.as_ref().map_or_else(String::new, |path| format!(", on {path}"));
-    let functions: Vec<&str> = place.functions().filter(|f| !f.is_empty()).take(FUNCTIONS_TOLD).collect();
-    let stack = if functions.is_empty() { String::new() } else { format!(" (stack: {})", functions.join(" < ")) };
-    format!("{:.1} threads of {} slept in {function} on average{file}{stack}", place.mean, place.process)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::{Judged as _, SyntheticRecording};
     use crate::verdict::Answer;
+    use holdup_signals::evidence::Evidence;
 
     const UNLINK: &str = "do_unlinkat < __x64_sys_unlink < do_syscall_64";
     const FSYNC: &str = "jbd2_log_wait_commit < ext4_sync_file < __x64_sys_fsync";

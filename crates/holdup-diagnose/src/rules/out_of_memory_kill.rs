@@ -1,17 +1,19 @@
 //! The kernel killed a process of the service because there was no memory left.
 
 mod advice;
+mod kills;
 
 use holdup_recording::rows::Event;
 use holdup_recording::{Labels, metrics, words};
 
+use self::kills::Kills;
 use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, of_failures};
 use crate::case::Case;
 use crate::failures::{self, Failed};
 use crate::resources::share;
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_signals::evidence::Evidence;
-use holdup_signals::{Counter, Missing, View, Window, processes};
+use holdup_signals::{Missing, View, Window, processes};
 
 pub const RULE: Rule = Rule {
     cause: "out_of_memory_kill",
@@ -36,66 +38,19 @@ const MIB: f64 = 1_048_576.0;
 const SERVICE: &str =
     "--watch pid:N for the app and the database, server:PORT, or cgroup:PATH; in Kubernetes kubernetes:";
 
-/// Events that mean that a process or a server has ended or been replaced.
-const ENDS: &[&str] = &["process_gone", "restart", "server_stopped", "worker_exited", "container_restarted"];
-
-/// Kubernetes' word for it.
-const TOLD: &str = "OOMKilled";
-
-/// Largest time between counter and event, nanoseconds: each is read once a second.
-const TOGETHER_NS: i64 = 3_000_000_000;
-
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     // The kill comes before its consequences.
     let view = case.view(case.whole());
-    let of_host = view.counter(metrics::host::OUT_OF_MEMORY_KILLS.name, &[], HOST);
-    let of_cgroup = of_cgroup(&view);
-    let grew = |c: &Result<Counter, Missing>| c.as_ref().is_ok_and(|c| c.delta > 0.0);
-    let told = told(&view);
-    if !grew(&of_host) && !grew(&of_cgroup) && told.is_empty() {
-        if let (Err(_), Ok(restarts)) = (&of_host, view.counter(metrics::kubernetes::RESTARTS.name, &[], SERVICE)) {
-            let text =
-                format!("{:.0} containers restarted, none for lack of memory according to Kubernetes", restarts.delta);
-            return Ok(Outcome::Cleared(vec![restarts.evidence("no OOMKilled", "1 or more", text)]));
-        }
-        // A process's cgroup has no sample after the kill: only the host's count can rule it out.
-        let count = of_host?;
-        let text = "the kernel killed no process for lack of memory on this host".to_owned();
-        return Ok(Outcome::Cleared(vec![count.evidence("0 kills", "1 or more", text)]));
+    let kills = Kills::count(&view);
+    if !kills.are_any() {
+        return none_killed(&view, kills);
     }
-    let mut kills = kill_times(&view);
-    kills.extend(told.iter().map(|at| Window { from: *at, to: *at }));
-    let rows = view
-        .recording
-        .tables
-        .events
-        .with_columns(&["observed_at", "source", "kind"])
-        .map_err(|what| Missing::new(what, "record again; this recording lacks it"))?;
-    let ended: Vec<&Event> = rows
-        .iter()
-        .filter(|e| ENDS.contains(&e.kind.as_str()) && kills.iter().any(|w| near(w, e.observed_at)))
-        .collect();
-    let mut evidence = Vec::new();
-    for count in of_host.iter().chain(&of_cgroup).filter(|c| c.delta > 0.0) {
-        let text = format!(
-            "the kernel killed {:.0} process{} for lack of memory",
-            count.delta,
-            if count.delta > 1.0 { "es" } else { "" }
-        );
-        evidence.push(count.evidence(format!("{:.0} kills", count.delta), "0", text));
-    }
-    if !told.is_empty() {
-        let text = format!(
-            "according to Kubernetes, {} restart{} for lack of memory",
-            told.len(),
-            if told.len() > 1 { "s were" } else { " was" }
-        );
-        let labels = Labels::new([("kind", "container_restarted")]);
-        evidence.push(Evidence::new("events", "labels", labels, view.window, TOLD, "no such event", text));
-    }
+    let times = kills.times(&view);
+    let ended = kills::ended(&view, &times)?;
+    let mut evidence = kills.evidence(&view);
     // A killed worker leaves its parent alive: the service's own cgroup counts it.
-    if ended.is_empty() && !grew(&of_cgroup) {
-        let _ = of_cgroup?;
+    if ended.is_empty() && !kills.are_of_cgroup() {
+        let _ = kills.of_cgroup?;
         if view.processes_with(metrics::process::MEMORY_USAGE_BYTES.name).is_empty() {
             return Err(Missing::new("whether it was a process of the service", SERVICE));
         }
@@ -105,19 +60,8 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         });
         return Ok(Outcome::Cleared(last.into_iter().collect()));
     }
-    for event in &ended {
-        let at_s = (event.observed_at - view.recording.manifest.started_at) as f64 / 1e9;
-        evidence.push(Evidence::new(
-            "events",
-            "kind",
-            Labels::new([("kind", event.kind.as_str())]),
-            view.window,
-            event.kind.clone(),
-            "no such event",
-            format!("at that moment (second {at_s:.0}): {}", event.text),
-        ));
-    }
-    let after: Vec<Window> = kills.iter().map(|w| Window { from: w.from, to: i64::MAX }).collect();
+    evidence.extend(ended.iter().map(|event| at_that_moment(&view, event)));
+    let after: Vec<Window> = times.iter().map(|w| Window { from: w.from, to: i64::MAX }).collect();
     let failed = Failed::of(failures::failed_share(case, &after))?;
     let limited = limit(&view, &ended);
     evidence.extend(limited.as_ref().map(|l| l.evidence.clone()));
@@ -140,36 +84,25 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     Ok(Outcome::failing(found, failed))
 }
 
-/// The count of the service's cgroup: the largest of the watched ones, which may be one.
-fn of_cgroup(view: &View<'_>) -> Result<Counter, Missing> {
-    const KILLS: &str = metrics::cgroup::OUT_OF_MEMORY_KILLS.name;
-    let sources = view.sources_of(KILLS).into_iter().filter(|source| processes::is_service(source));
-    let counted = sources.filter_map(|source| view.counter_where(|s| s == source, KILLS, &[], SERVICE).ok());
-    let most = counted.max_by(|a, b| a.delta.total_cmp(&b.delta));
-    most.ok_or_else(|| Missing::new(format!("samples of {KILLS}"), SERVICE))
+/// Clears it: by Kubernetes where the host was not watched, else by the kernel's count.
+fn none_killed(view: &View<'_>, kills: Kills) -> Result<Outcome, Missing> {
+    if let (Err(_), Ok(restarts)) = (&kills.of_host, view.counter(metrics::kubernetes::RESTARTS.name, &[], SERVICE)) {
+        let text =
+            format!("{:.0} containers restarted, none for lack of memory according to Kubernetes", restarts.delta);
+        return Ok(Outcome::Cleared(vec![restarts.evidence("no OOMKilled", "1 or more", text)]));
+    }
+    // A process's cgroup has no sample after the kill: only the host's count can rule it out.
+    let count = kills.of_host?;
+    let text = "the kernel killed no process for lack of memory on this host".to_owned();
+    Ok(Outcome::Cleared(vec![count.evidence("0 kills", "1 or more", text)]))
 }
 
-/// When Kubernetes reported restarting a container killed for lack of memory.
-fn told(view: &View<'_>) -> Vec<i64> {
-    let rows = view.recording.tables.events.with_columns(&["observed_at", "kind", "labels"]).unwrap_or_default();
-    let is_one = |e: &&Event| e.kind == "container_restarted" && e.labels.get("reason") == Some(TOLD);
-    rows.iter().filter(is_one).map(|e| e.observed_at).filter(|at| view.window.contains(*at)).collect()
-}
-
-fn near(window: &Window, at: i64) -> bool {
-    window.from - TOGETHER_NS <= at && at <= window.to + TOGETHER_NS
-}
-
-/// Between which samples a count grew: the host's, or that of a watched process's cgroup.
-fn kill_times(view: &View<'_>) -> Vec<Window> {
-    [metrics::host::OUT_OF_MEMORY_KILLS.name, metrics::cgroup::OUT_OF_MEMORY_KILLS.name]
-        .iter()
-        .flat_map(|metric| view.index.series(metric, &[]))
-        .filter(|((source, _), _)| source == "host" || processes::is_service(source))
-        .flat_map(|(_, samples)| samples.windows(2))
-        .filter(|pair| pair[1].1 > pair[0].1 && view.window.contains(pair[1].0))
-        .map(|pair| Window { from: pair[0].0, to: pair[1].0 })
-        .collect()
+/// The end of a process or a server, as evidence.
+fn at_that_moment(view: &View<'_>, event: &Event) -> Evidence {
+    let at_s = (event.observed_at - view.recording.manifest.started_at) as f64 / 1e9;
+    let text = format!("at that moment (second {at_s:.0}): {}", event.text);
+    let labels = Labels::new([("kind", event.kind.as_str())]);
+    Evidence::new("events", "kind", labels, view.window, event.kind.clone(), "no such event", text)
 }
 
 /// The memory limit of the killed process.

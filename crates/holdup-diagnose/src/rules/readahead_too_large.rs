@@ -11,11 +11,11 @@ use crate::resources::disk::{
 };
 use crate::resources::{is_too_small, share, volume};
 use crate::strength::{FAIR, STRONG, WEAK};
-use holdup_signals::disk_waits::Wait;
+use holdup_signals::disk_waits::{DiskWaits, Wait};
 use holdup_signals::disks::HOST;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::useful_reads::window_setting;
-use holdup_signals::{Disk, Missing, View};
+use holdup_signals::useful_reads::{UsefulReads, window_setting};
+use holdup_signals::{Counter, Disk, Missing, View};
 
 pub const RULE: Rule = Rule {
     cause: "readahead_too_large",
@@ -67,34 +67,12 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let size = disk.read.bytes_each();
     if size <= PLAIN_READ_BYTES {
         let text = format!("a read of {} was {} on average: that is not readahead", disk.name(), bytes(size));
-        return Ok(Outcome::Cleared(vec![read.evidence(
-            bytes(size),
-            format!("more than {}", bytes(PLAIN_READ_BYTES)),
-            text,
-        )]));
+        let plain = read.evidence(bytes(size), format!("more than {}", bytes(PLAIN_READ_BYTES)), text);
+        return Ok(Outcome::Cleared(vec![plain]));
     }
     let useful = view.useful_reads(disk, &waits)?;
-    let amplified = read.evidence(
-        format!("{:.0}x", useful.ratio()),
-        format!("below {MAYBE_AMPLIFIED:.0}x"),
-        format!(
-            "{} read {} for every byte requested: {} per read, of which {} were needed",
-            disk.name(),
-            format_args!("{:.0} bytes", useful.ratio()),
-            bytes(useful.read_each()),
-            bytes(useful.useful_each()),
-        ),
-    );
-    let window = useful.window_bytes.unwrap_or(size);
-    let per_fault = useful.faults.evidence(
-        format!("{} a fault", bytes(useful.read_per_fault())),
-        format!("at most {}, if reads are random", bytes(WINDOWS_PER_FAULT * window)),
-        format!(
-            "{} page faults/s had to read; each brought {}",
-            thousands(useful.faults.rate()),
-            bytes(useful.read_per_fault())
-        ),
-    );
+    let amplified = amplified(disk, &read, &useful);
+    let per_fault = per_fault(&useful, useful.window_bytes.unwrap_or(size));
     if !is_readahead_like(&useful) {
         let why = if useful.ratio() < MAYBE_AMPLIFIED { amplified } else { per_fault };
         return Ok(Outcome::Cleared(vec![why]));
@@ -104,41 +82,22 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         return Ok(Outcome::Cleared(vec![queue]));
     }
     let explains_ms = reading_ms * (1.0 - 1.0 / useful.ratio()) * useful.own();
+    let mut evidence = vec![amplified];
     if is_too_small(case, explains_ms)? {
-        let mut evidence = vec![amplified];
         evidence.extend(who(&view, disk).evidence);
         return Ok(Outcome::Cleared(evidence));
     }
-    let mut evidence = vec![amplified, queue, per_fault];
+    evidence.extend([queue, per_fault]);
     evidence.extend(who(&view, disk).evidence);
     let mut weights = vec![if useful.ratio() < AMPLIFIED { WEAK } else { STRONG }];
-    if let Some(kb) = window_kb(&view, disk) {
-        let name = window_setting(&disk.device);
-        let text = format!("the readahead window of {} is {kb} KiB", disk.device);
-        let labels = Labels::new([("name", name)]);
-        let near = format!("near {}", bytes(useful.useful_each()));
-        evidence.push(Evidence::new("settings", "value", labels, view.window, kb, near, text));
+    let further = [window(&view, disk, &useful), jumps(&view, disk)];
+    for told in further.into_iter().flatten() {
+        evidence.push(told);
         weights.push(FAIR);
     }
-    if let Some(jumps) = jumps(&view, disk) {
-        evidence.push(jumps);
-        weights.push(FAIR);
-    }
-    evidence.push(match waits.place(&[Wait::Fault]) {
-        Some(place) => {
-            weights.push(STRONG);
-            let share = percent(waits.mean_of(&[Wait::Fault]) / waits.asleep.mean.max(1e-9));
-            let text = format!(
-                "{share} of the threads in uninterruptible sleep waited for a page of a mapped file ({})",
-                place.process
-            );
-            waits.asleep.at(place, share, "0 %", text)
-        }
-        None => {
-            weights.push(WEAK);
-            asleep
-        }
-    });
+    let faults = in_faults(&waits);
+    weights.push(if faults.is_some() { STRONG } else { WEAK });
+    evidence.push(faults.unwrap_or(asleep));
     Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
@@ -153,6 +112,49 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }))
 }
 
+/// How many bytes were read for each that was requested.
+fn amplified(disk: &Disk, read: &Counter, useful: &UsefulReads) -> Evidence {
+    let text = format!(
+        "{} read {:.0} bytes for every byte requested: {} per read, of which {} were needed",
+        disk.name(),
+        useful.ratio(),
+        bytes(useful.read_each()),
+        bytes(useful.useful_each()),
+    );
+    read.evidence(format!("{:.0}x", useful.ratio()), format!("below {MAYBE_AMPLIFIED:.0}x"), text)
+}
+
+/// What a page fault brought, compared with a readahead window of `window` bytes.
+fn per_fault(useful: &UsefulReads, window: f64) -> Evidence {
+    let text = format!(
+        "{} page faults/s had to read; each brought {}",
+        thousands(useful.faults.rate()),
+        bytes(useful.read_per_fault())
+    );
+    let expected = format!("at most {}, if reads are random", bytes(WINDOWS_PER_FAULT * window));
+    useful.faults.evidence(format!("{} a fault", bytes(useful.read_per_fault())), expected, text)
+}
+
+/// The device's readahead window, if recorded.
+fn window(view: &View<'_>, disk: &Disk, useful: &UsefulReads) -> Option<Evidence> {
+    let name = window_setting(&disk.device);
+    let kb = view.setting(&name, HOST).ok()?;
+    let text = format!("the readahead window of {} is {kb} KiB", disk.device);
+    let near = format!("near {}", bytes(useful.useful_each()));
+    Some(Evidence::new("settings", "value", Labels::new([("name", name)]), view.window, kb, near, text))
+}
+
+/// The share of the sleeping threads that waited for a page of a mapped file, if any did.
+fn in_faults(waits: &DiskWaits) -> Option<Evidence> {
+    let place = waits.place(&[Wait::Fault])?;
+    let share = percent(waits.mean_of(&[Wait::Fault]) / waits.asleep.mean.max(1e-9));
+    let text = format!(
+        "{share} of the threads in uninterruptible sleep waited for a page of a mapped file ({})",
+        place.process
+    );
+    Some(waits.asleep.at(place, share, "0 %", text))
+}
+
 /// Whether most reads start elsewhere than where an earlier one ended, if recorded (--watch
 /// tracepoints). A window larger than the device's largest request is read in several consecutive
 /// parts: few jumps then prove nothing.
@@ -165,10 +167,6 @@ fn jumps(view: &View<'_>, disk: &Disk) -> Option<Evidence> {
         let text = format!("{} of {:.0} reads did not start where an earlier one ended", percent(ratio), all.delta);
         in_order.evidence(percent(ratio), format!("below {}", percent(MOST_JUMP)), text)
     })
-}
-
-fn window_kb(view: &View<'_>, disk: &Disk) -> Option<String> {
-    view.setting(&window_setting(&disk.device), HOST).ok().map(str::to_owned)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent, t
 use crate::case::Case;
 use crate::resources::is_felt;
 use crate::strength::{FAIR, STRONG, WEAK};
-use holdup_signals::evidence::Fix;
+use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::mix::{Mix, Statement};
 use holdup_signals::{Missing, Window};
 
@@ -43,11 +43,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 
 fn compare(case: &Case<'_>) -> Result<Outcome, Missing> {
     if case.degradation.is_none() {
-        let executed = case.slow().executed(&["digest_text"])?;
-        let calls: f64 = executed.iter().map(|of| of.calls).sum();
-        let text = format!("{} statements ran {} times, and nothing was slow", executed.len(), thousands(calls));
-        let told = executed.first().map(|of| case.slow().digest_evidence(of, "calls", thousands(of.calls), "", text));
-        return Ok(Outcome::Cleared(told.into_iter().collect()));
+        return nothing_slow(case);
     }
     let Some(calm) = case.calm() else {
         return Err(Missing::calm(" to compare with"));
@@ -81,23 +77,8 @@ fn compare(case: &Case<'_>) -> Result<Outcome, Missing> {
         return Ok(Outcome::Cleared(vec![whole]));
     };
     let explains_ms = further_ms(of);
-    let (now, before) = mix.rates(of);
     let is_new = of.calls.1 <= 0.0;
-    let was = if is_new { "never outside".to_owned() } else { format!("{}/s outside", rate(before)) };
-    let text = format!(
-        "{} calls/s, {was}; {} each, {} of a request: {}",
-        rate(now),
-        ms(of.seconds.0 / of.calls.0.max(1.0) * 1e3),
-        ms(explains_ms),
-        of.text
-    );
-    let told = mix.evidence(
-        view.window,
-        Some(of),
-        format!("{} a second", rate(now)),
-        format!("{} a second", rate(before)),
-        text,
-    );
+    let told = told(&mix, of, view.window, explains_ms);
     let is_another = mix.distance > mix.by_chance.1 && (mix.distance >= PART || is_new);
     if !is_felt(case, explains_ms) || !is_another {
         return Ok(Outcome::Cleared(vec![told, whole]));
@@ -119,6 +100,29 @@ fn compare(case: &Case<'_>) -> Result<Outcome, Missing> {
         prove: "The same load without that statement: response time is that of the baseline window.".to_owned(),
         role: Role::Root,
     }))
+}
+
+fn nothing_slow(case: &Case<'_>) -> Result<Outcome, Missing> {
+    let view = case.slow();
+    let executed = view.executed(&["digest_text"])?;
+    let calls: f64 = executed.iter().map(|of| of.calls).sum();
+    let text = format!("{} statements ran {} times, and nothing was slow", executed.len(), thousands(calls));
+    let told = executed.first().map(|of| view.digest_evidence(of, "calls", thousands(of.calls), "", text));
+    Ok(Outcome::Cleared(told.into_iter().collect()))
+}
+
+/// How often `of` is called, now and outside, and what that takes of a request.
+fn told(mix: &Mix, of: &Statement, window: Window, explains_ms: f64) -> Evidence {
+    let (now, before) = mix.rates(of);
+    let was = if of.calls.1 <= 0.0 { "never outside".to_owned() } else { format!("{}/s outside", rate(before)) };
+    let text = format!(
+        "{} calls/s, {was}; {} each, {} of a request: {}",
+        rate(now),
+        ms(of.seconds.0 / of.calls.0.max(1.0) * 1e3),
+        ms(explains_ms),
+        of.text
+    );
+    mix.evidence(window, Some(of), format!("{} a second", rate(now)), format!("{} a second", rate(before)), text)
 }
 
 /// Factor by which requests per second exceed those in `outside`, at least 1: statements of the

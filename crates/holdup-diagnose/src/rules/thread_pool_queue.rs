@@ -1,5 +1,4 @@
 //! Statements wait in the database's thread pool before execution, where no usual view shows them.
-use holdup_recording::metrics;
 
 mod advice;
 mod gap;
@@ -7,16 +6,14 @@ mod seen;
 #[cfg(test)]
 mod tests;
 
-use holdup_recording::Labels;
+use holdup_recording::{Labels, metrics};
 
 use self::seen::QueueSources;
 use super::parts::clearing;
 use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
 use crate::case::Case;
-use crate::resources::other_users::OtherUsers;
-use crate::resources::{is_too_small, statements};
-use crate::strength::{FAIR, STRONG};
-use holdup_signals::accounts::Owner;
+use crate::resources::is_too_small;
+use crate::strength::FAIR;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::latency::Origin;
 use holdup_signals::{Missing, View};
@@ -58,51 +55,21 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let handling = view.setting("thread_handling", ENABLE);
     if let Some(other) = handling.as_ref().ok().filter(|h| **h != "pool-of-threads") {
         let text = format!("the server has thread_handling={other}: statements cannot queue for a pool");
-        return Ok(Outcome::Cleared(vec![Evidence::new(
-            "settings",
-            "value",
-            Labels::new([("name", "thread_handling")]),
-            view.window,
-            *other,
-            "pool-of-threads",
-            text,
-        )]));
+        let labels = Labels::new([("name", "thread_handling")]);
+        let told = Evidence::new("settings", "value", labels, view.window, *other, "pool-of-threads", text);
+        return Ok(Outcome::Cleared(vec![told]));
     }
     let completed = case.completed_in(view.window)?.max(1.0);
-    let queue = view.gauge(metrics::mysql::THREAD_POOL_QUEUE_LENGTH.name, &[], ENABLE);
-    let unread = gap::unread(&view, &holdup_signals::ports::database_ports(&view));
-    let wire = gap::of_wire(case, completed);
-    let app = gap::of_app(case, completed);
-    let seen = QueueSources { handling: handling.is_ok(), queue: queue.as_ref().ok(), unread: unread.as_ref() };
-
-    // Statements per second, for Little's law, from the source that counts them.
-    let questions = view.counter(metrics::mysql::GLOBAL_STATUS_QUESTIONS.name, &[], ENABLE).map(|c| c.rate());
-    let rate = questions.unwrap_or(completed / view.window.seconds().max(1e-9)).max(1e-9);
-    let per_request = statements::calls_per_request(case, completed).unwrap_or(1.0);
-    // Where requests' sessions are known, theirs alone; else each statement is as good as another.
-    let others = OtherUsers::for_case(case).ok().filter(|others| !others.is_empty());
-    let little = seen.waiting().map(|waiting| match &others {
-        Some(others) => waiting * others.own_queued_ratio * view.window.seconds() / completed * 1e3,
-        None => waiting / rate * 1e3 * per_request,
-    });
-    // The closest source first: one without a network, then one with it, then counts alone.
-    let gaps = wire.as_ref().or(app.as_ref()).map(|gap| gap.per_request_ms);
-    // Counts cover all statements, including other users'; single requests do not.
-    let followed = case.accounts().mean_ms(Owner::AdmissionQueue).filter(|ms| wire.is_some() || *ms > 0.0);
-    // Of the app's timing and the server's one is a mean over others' statements, too.
-    let largest = gaps.into_iter().chain(little).reduce(f64::max);
-    let counted = if others.is_some() && wire.is_none() { largest } else { gaps.or(little) };
-    let Some(explains_ms) = followed.or(counted) else {
+    let seen = QueueSources::find(case, handling.is_ok(), completed);
+    let Some(explains_ms) = seen.request_ms(case, completed) else {
         let what = "the wait between app and database, seen from both sides";
         return clearing::by_statements(case, "including the pool's queue").ok_or_else(|| Missing::new(what, ENABLE));
     };
     if seen.is_empty_queue() || is_too_small(case, explains_ms)? {
-        let evidence = seen.evidence().into_iter().next();
-        let evidence = evidence.or_else(|| Some(wire.as_ref().or(app.as_ref())?.evidence.first()?.clone()));
-        return Ok(Outcome::Cleared(evidence.into_iter().collect()));
+        return Ok(Outcome::Cleared(seen.evidence().into_iter().take(1).collect()));
     }
     // Two rivals make the same gap. A bounded network or a seen queue decides.
-    if wire.is_none() && !seen.is_queue_seen() {
+    if seen.wire.is_none() && !seen.is_queue_seen() {
         let aside = gap::network_bound_ms(case).is_some_and(|ms| ms <= NETWORK_ASIDE * explains_ms);
         if !aside || !seen.handling {
             let what = format!(
@@ -112,36 +79,22 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             return Err(Missing::new(what, WIRE));
         }
     }
-    let mut evidence = seen.evidence();
-    let mut weights = seen.weights();
-    if let Some(gap) = wire {
-        evidence.extend(gap.evidence);
-        weights.push(if seen.handling { STRONG } else { FAIR });
-    }
-    if let Some(gap) = app {
-        evidence.extend(gap.evidence);
-        weights.push(if seen.is_queue_seen() { STRONG } else { FAIR });
-    }
-    if let Some(p99) = client_p99(case) {
-        evidence.push(p99);
-    }
+    let (mut evidence, mut weights) = (seen.evidence(), seen.weights());
+    evidence.extend(client_p99(case));
     if let Ok(Some(asleep)) = asleep(&view) {
         evidence.push(asleep);
         weights.push(FAIR);
     }
     if let Ok(longest) = view.gauge(metrics::mysql::THREAD_POOL_QUEUEING_TIME_MAX.name, &[], ENABLE) {
-        evidence.push(longest.evidence(
-            ms(longest.max * 1e3),
-            "0 ms",
-            format!("the longest wait seen in the queue was {}", ms(longest.max * 1e3)),
-        ));
+        let most = ms(longest.max * 1e3);
+        let text = format!("the longest wait seen in the queue was {most}");
+        evidence.push(longest.evidence(most, "0 ms", text));
     }
-    let fixes = advice::fixes(case, completed, seen.waiting());
     Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
         weights,
-        fixes,
+        fixes: advice::fixes(case, completed, seen.waiting()),
         prove: "Run the same scenario again: mysql_thread_pool_queue_length stays 0 and the admission queue leaves the ledger.".to_owned(),
         role: Role::Root,
     }))

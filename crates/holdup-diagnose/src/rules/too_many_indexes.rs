@@ -75,25 +75,8 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let indexes = indexes(case, table);
     // Never read at all, or at least not in this recording.
     let unread: Vec<&Index> = indexes.iter().filter(|i| !i.unique && i.scans <= 0.0).collect();
-    let hot_ratio = table.hot / table.updated.max(1.0);
-    let spared = table.updated * hot_ratio / table.written().max(1.0);
-    let names: Vec<&str> = unread.iter().map(|i| i.name.as_str()).collect();
-    let text = format!(
-        "{}, the most written table ({} rows/s), has {} indexes, of which {} were not read{}; {} of its updates are HOT",
-        table.table,
-        thousands(table.written() / table.seconds.max(1e-9)),
-        indexes.len(),
-        unread.len(),
-        if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) },
-        percent(hot_ratio)
-    );
-    let seen = view.table_evidence(
-        table,
-        metrics::postgresql::STAT_TABLES_N_TUP_UPD,
-        format!("{} indexes, {} not read", indexes.len(), unread.len()),
-        format!("fewer than {MANY:.0}, or all of them read"),
-        text,
-    );
+    let spared = table.updated * hot_ratio(table) / table.written().max(1.0);
+    let seen = described(&view, table, indexes.len(), &unread);
     if (indexes.len() as f64) < MANY || unread.len() < UNREAD || spared >= HOT {
         return Ok(Outcome::Cleared(vec![seen]));
     }
@@ -121,29 +104,56 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     if !is_felt(case, explains_ms) {
         return Ok(Outcome::Cleared(vec![seen, read]));
     }
-    let all: f64 = unread.iter().map(|i| i.bytes).sum();
     Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence: [Some(seen), Some(read), statement].into_iter().flatten().collect(),
         weights: vec![FAIR, WEAK],
-        fixes: unread
-            .iter()
-            .take(3)
-            .map(|i| Fix {
-                text: format!(
-                    "Drop {}, which was never read ({} of the {} of such indexes): check the server's replicas and month-end jobs first.",
-                    i.name,
-                    bytes(i.bytes),
-                    bytes(all)
-                ),
-                command: Some(format!("DROP INDEX CONCURRENTLY {};", in_schema_of(table, &i.name))),
-                keep: None,
-                risk: Some("A monthly statement that needs it then reads the whole table. Keep its definition (pg_get_indexdef).".to_owned()),
-            })
-            .collect(),
+        fixes: drop_unread(table, &unread),
         prove: "The same load again: fewer index blocks per change.".to_owned(),
         role: Role::Root,
     }))
+}
+
+/// Share (0-1) of a table's updates that change no index.
+fn hot_ratio(table: &TableWrites) -> f64 {
+    table.hot / table.updated.max(1.0)
+}
+
+/// The most written table, with its number of `indexes` and those that are `unread`.
+fn described(view: &View<'_>, table: &TableWrites, indexes: usize, unread: &[&Index]) -> Evidence {
+    let names: Vec<&str> = unread.iter().map(|i| i.name.as_str()).collect();
+    let text = format!(
+        "{}, the most written table ({} rows/s), has {indexes} indexes, of which {} were not read{}; {} of its updates are HOT",
+        table.table,
+        thousands(table.written() / table.seconds.max(1e-9)),
+        unread.len(),
+        if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) },
+        percent(hot_ratio(table))
+    );
+    view.table_evidence(
+        table,
+        metrics::postgresql::STAT_TABLES_N_TUP_UPD,
+        format!("{indexes} indexes, {} not read", unread.len()),
+        format!("fewer than {MANY:.0}, or all of them read"),
+        text,
+    )
+}
+
+fn drop_unread(table: &TableWrites, unread: &[&Index]) -> Vec<Fix> {
+    let all: f64 = unread.iter().map(|i| i.bytes).sum();
+    let risk = "A monthly statement that needs it then reads the whole table. Keep its definition (pg_get_indexdef).";
+    let fix = |i: &&Index| Fix {
+        text: format!(
+            "Drop {}, which was never read ({} of the {} of such indexes): check the server's replicas and month-end jobs first.",
+            i.name,
+            bytes(i.bytes),
+            bytes(all)
+        ),
+        command: Some(format!("DROP INDEX CONCURRENTLY {};", in_schema_of(table, &i.name))),
+        keep: None,
+        risk: Some(risk.to_owned()),
+    };
+    unread.iter().take(3).map(fix).collect()
 }
 
 /// Indexes of `table`, with how often each was read in the whole recording, and before it.

@@ -50,13 +50,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     evidence.splice(at..at, timed::evidence(&pool));
     let is_full = pool.is_full();
 
-    let queued_ms = pool.queued_ms();
-    // The app's own timing bounds the wait from above, because the rest includes transport.
-    let explains_ms = match (&pool.timing, pool.timed_ms()) {
-        (Some(timing), _) if is_full && overflow_ms <= 0.0 => queued_ms.max(timing.before_ms),
-        (_, Some(ms)) if pool.is_timed_queue() => ms,
-        _ => queued_ms,
-    };
+    let explains_ms = waited_ms(&pool, overflow_ms);
     let matters = share(case, explains_ms + overflow_ms) >= MATTERS;
     let failed = failed_share(case, &pool)?;
     match () {
@@ -108,15 +102,29 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             Some(slots) => slots::fixes(case, &pool, slots, held.as_ref()),
             None => advice::fixes(case, &pool, held.as_ref()),
         },
-        prove: if pool.slots.is_some() {
-            "Run the same scenario again: workers and slots are free at most instants, and proxy_queue leaves the ledger."
-        } else {
-            "Run the same scenario again: workers are free at most instants, and tcp_accept_queue_length stays 0."
-        }
-        .to_owned(),
+        prove: prove(&pool).to_owned(),
         role: if is_held_longer { Role::Symptom } else { Role::Root },
     };
     Ok(Outcome::Fails(found, failed))
+}
+
+/// Milliseconds that a request waits for a worker, beside what connections that overflow cost.
+fn waited_ms(pool: &Pool, overflow_ms: f64) -> f64 {
+    let queued_ms = pool.queued_ms();
+    // The app's own timing bounds the wait from above, because the rest includes transport.
+    match (&pool.timing, pool.timed_ms()) {
+        (Some(timing), _) if pool.is_full() && overflow_ms <= 0.0 => queued_ms.max(timing.before_ms),
+        (_, Some(ms)) if pool.is_timed_queue() => ms,
+        _ => queued_ms,
+    }
+}
+
+fn prove(pool: &Pool) -> &'static str {
+    if pool.slots.is_some() {
+        "Run the same scenario again: workers and slots are free at most instants, and proxy_queue leaves the ledger."
+    } else {
+        "Run the same scenario again: workers are free at most instants, and tcp_accept_queue_length stays 0."
+    }
 }
 
 /// Worth of the evidence, in its order: the app's timing and the accepted requests if they show the

@@ -12,7 +12,7 @@ use crate::strength::{FAIR, STRONG, Strength};
 use holdup_recording::metrics;
 use holdup_signals::disk_waits::DiskWaits;
 use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::memory::{HOST, PAGE_BYTES};
+use holdup_signals::memory::{HOST, Memory, PAGE_BYTES};
 use holdup_signals::{Disk, Missing, View};
 
 pub const RULE: Rule = Rule {
@@ -101,18 +101,7 @@ fn page_cache(
     completed: f64,
 ) -> Result<Result<FullCache, Vec<Evidence>>, Missing> {
     let memory = view.memory()?;
-    let whose = if memory.is_cgroup() { "the cgroup's memory" } else { "the machine's memory" };
-    let in_use = memory.evidence(
-        view,
-        format!("{} in use", percent(memory.in_use_ratio)),
-        "room for more",
-        format!(
-            "{} of {whose} ({}) was in use{}",
-            percent(memory.in_use_ratio),
-            bytes(memory.limit_bytes),
-            memory.file_bytes.map_or_else(String::new, |file| format!(", {} of it by files", bytes(file)))
-        ),
-    );
+    let in_use = in_use(view, &memory);
     if !memory.is_full() {
         return Ok(Err(vec![in_use]));
     }
@@ -164,6 +153,17 @@ fn page_cache(
         weights: vec![STRONG, STRONG * ratio.max(0.5), FAIR],
         fixes,
     }))
+}
+
+fn in_use(view: &View<'_>, memory: &Memory) -> Evidence {
+    let whose = if memory.is_cgroup() { "the cgroup's memory" } else { "the machine's memory" };
+    let ratio = percent(memory.in_use_ratio);
+    let text = format!(
+        "{ratio} of {whose} ({}) was in use{}",
+        bytes(memory.limit_bytes),
+        memory.file_bytes.map_or_else(String::new, |file| format!(", {} of it by files", bytes(file)))
+    );
+    memory.evidence(view, format!("{ratio} in use"), "room for more", text)
 }
 
 fn less_data() -> Fix {

@@ -2,7 +2,7 @@
 //! order of operations, and the target.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::script::fill::{self, FilledStatement};
 use crate::script::program::{RequestSpec, Script};
@@ -10,6 +10,7 @@ use crate::script::{Template, Value};
 use holdup_protocol::database::{Login, Statement};
 use holdup_protocol::http::{Request, http1, http2};
 
+use super::outcome::Outcome;
 use super::redirect::Origin;
 use super::refusals::Refusals;
 use super::tls::Tls;
@@ -198,6 +199,15 @@ impl<'a> Plan<'a> {
             }
         };
         plan
+    }
+
+    /// The database's first refusal of each operation and outcome, with their names.
+    pub fn first_refusals(&self) -> Vec<(String, &'static str, String)> {
+        let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        let named = |((index, outcome), said): (&(u32, Outcome), &String)| {
+            (self.operations[*index as usize].clone(), outcome.name(), said.clone())
+        };
+        refusals.iter().map(named).collect()
     }
 
     /// The request to send: `instead`, or the prepared one of this index.

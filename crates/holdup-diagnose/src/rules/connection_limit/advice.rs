@@ -1,21 +1,19 @@
 //! What to do about a limit on connections: fewer of them, or a higher limit with files for it.
 
-use super::Limit;
+use crate::resources::connection_limits::ConnectionLimit;
+use crate::resources::sessions;
 use crate::rules::thousands;
-use holdup_recording::metrics;
 use holdup_signals::View;
 use holdup_signals::change::Direction;
 use holdup_signals::change::database::Server;
 use holdup_signals::change::parameters::{MYSQL_CONNECTIONS, POSTGRESQL_CONNECTIONS, USER_CONNECTIONS};
 use holdup_signals::evidence::Fix;
 
-pub(super) fn fixes(view: &View<'_>, limit: &Limit) -> Vec<Fix> {
+pub(super) fn fixes(view: &View<'_>, limit: &ConnectionLimit) -> Vec<Fix> {
     let refused = limit.refused.as_ref().map_or(0.0, |r| (r.0 / view.window.seconds()).ceil());
     // Half as many again, plus those refused in a second.
     let enough = ((limit.had.max(limit.most) * 1.5 + refused) / 50.0).ceil() * 50.0;
-    let idle = [metrics::mysql::SESSIONS.name, metrics::postgresql::SESSIONS.name]
-        .iter()
-        .find_map(|metric| view.gauge(metric, &[("true_state", "idle")], "").ok());
+    let idle = sessions::counted(view, &[("true_state", "idle")]);
     let idle_share = idle.filter(|i| i.mean > 0.5 * limit.had).map(|i| i.mean);
     let mut fixes = Vec::new();
     if let Some(idle) = idle_share {
@@ -50,7 +48,7 @@ fn of_a_role() -> Fix {
 }
 
 /// A higher limit: by how much it is reached, and with files for it.
-fn raise(view: &View<'_>, limit: &Limit, enough: f64) -> Fix {
+fn raise(view: &View<'_>, limit: &ConnectionLimit, enough: f64) -> Fix {
     let parameter = match (limit.is_postgresql, limit.setting) {
         (true, _) => &POSTGRESQL_CONNECTIONS,
         (false, "max_user_connections") => &USER_CONNECTIONS,

@@ -1,6 +1,7 @@
 //! Pools whose every figure is known.
 
-use super::*;
+use super::RULE;
+use crate::rules::{Outcome, Role};
 use crate::testing::{Judged as _, SyntheticRecording};
 use holdup_signals::accounts::testing::{ALL, Injected, ReportingSources, made};
 

@@ -1,7 +1,7 @@
 //! What to do about a CPU limit: how much the load needs, and where the limit is raised.
 
-use super::ThrottledSource;
 use crate::case::Case;
+use crate::resources::cpu_quotas::ThrottledSource;
 use crate::rules::timing;
 use holdup_recording::metrics;
 use holdup_signals::View;

@@ -2,8 +2,8 @@
 
 use holdup_recording::metrics;
 
-use super::{ENABLE, ThrottledSource};
 use crate::case::Case;
+use crate::resources::cpu_quotas::{ENABLE, ThrottledSource};
 
 /// At least this many times as many stops a second as in the baseline window began with the episode …
 const TIMES: f64 = 3.0;

@@ -2,8 +2,9 @@
 //! reached max_wal_size early, and sessions pile up. Until version 16 the background writer's view
 //! counts checkpoints, from 17 on a separate one.
 
-use super::{ALWAYS, Outcome, RuleFinding, SLOWER, bytes, pile_up, thousands};
+use super::{Outcome, RuleFinding, SLOWER, bytes, thousands};
 use crate::case::Case;
+use crate::resources::sessions::{ALWAYS, PileUp};
 use crate::resources::{checkpoints, is_felt};
 use crate::rules::Role;
 use crate::rules::bytes_per_second;
@@ -80,9 +81,9 @@ pub(super) fn judge(case: &Case<'_>, [written, requested, timed]: [&'static str;
         let at_work = checkpoints::at_work(&calm).map_or(0.0, |(ratio, _)| ratio);
         calm.counter(written, &[], POSTGRESQL).is_ok_and(|c| c.rate() < WRITES) && at_work < NOW_AND_THEN
     });
-    let piled = pile_up(case, &view, &storms)?;
+    let piled = PileUp::measure(case, &view, &storms)?;
     let completed = case.completed_in(view.window)?.max(1.0);
-    let explains_ms = piled.more * piled.ratio / (completed / view.window.seconds()) * 1e3;
+    let explains_ms = piled.request_ms(&view, completed);
     let sessions = piled.evidence(&view, explains_ms);
     // A checkpoint that never ends is spread over its time, as it should be: there is nothing to
     // compare.

@@ -1,9 +1,10 @@
 //! The rule on PostgreSQL, from plans and counters of sequential scans: it does not count rows.
 
-use holdup_recording::metrics;
 use holdup_recording::plan::Node;
 
-use super::{EXAMINED_PER_USED, INDEX_COST, ROSE, ROW_MS, ROWS, columns};
+use super::conditions::columns;
+use super::scan::{SEQUENTIAL, Scan};
+use super::{EXAMINED_PER_USED, INDEX_COST, ROSE, ROW_MS, ROWS};
 use crate::case::{Band, Case, Change};
 use crate::resources::{is_felt, statements};
 use crate::rules::parts::identifier;
@@ -15,19 +16,6 @@ use holdup_signals::{DigestUse, Missing, View};
 
 /// Share (0-1) of the statements' time for which plans must be known before they can clear.
 const KNOWN: f64 = 0.5;
-
-const SEQUENTIAL: &str = metrics::postgresql::STAT_TABLES_SEQ_TUP_READ.name;
-
-/// A table read as a whole.
-struct Scan {
-    node: Node,
-    /// Rows that one execution reads.
-    examined: f64,
-    /// Rows that pass the filter.
-    kept: f64,
-    /// The source of the figures.
-    known: &'static str,
-}
 
 /// Judges PostgreSQL's statements.
 pub(super) fn judge(case: &Case<'_>, executed: &[&DigestUse], completed: f64) -> Result<Outcome, Missing> {
@@ -46,11 +34,11 @@ pub(super) fn judge(case: &Case<'_>, executed: &[&DigestUse], completed: f64) ->
         else {
             continue;
         };
-        if shape.tree.all().into_iter().any(|node| throws_away(node) && scan(&view, node).is_none()) {
+        if Scan::is_one_unknown(&view, &shape.tree) {
             continue;
         }
         known += of.seconds;
-        let Some(scan) = worst(&view, &shape.tree) else { continue };
+        let Some(scan) = Scan::worst(&view, &shape.tree) else { continue };
         let in_vain = scan.examined >= ROWS && scan.examined >= EXAMINED_PER_USED * scan.kept.max(1.0);
         if in_vain && statements::is_of_requests(case, &view, of, completed) {
             return Ok(told(case, &view, of, shape, &scan, completed));
@@ -98,48 +86,6 @@ fn without_plans(view: &View<'_>, completed: f64) -> Option<Outcome> {
     let text = format!("sequential scans of all tables together read {} rows per request", thousands(each));
     let told = read.evidence(format!("{} rows per request", thousands(each)), "", text);
     (each < ROWS).then(|| Outcome::Cleared(vec![told]))
-}
-
-/// The scan of a plan that discards most rows.
-fn worst(view: &View<'_>, plan: &Node) -> Option<Scan> {
-    let scans = plan.all().into_iter().filter(|node| throws_away(node));
-    scans.filter_map(|node| scan(view, node)).max_by(|a, b| (a.examined - a.kept).total_cmp(&(b.examined - b.kept)))
-}
-
-/// Whether it reads a whole table and keeps only a part of the rows.
-fn throws_away(node: &Node) -> bool {
-    node.kind.ends_with("Seq Scan") && node.filter.is_some()
-}
-
-fn scan(view: &View<'_>, node: &Node) -> Option<Scan> {
-    let with = |examined: f64, kept: f64, known| Some(Scan { node: node.clone(), examined, kept, known });
-    if let (Some(came), Some(removed)) = (node.rows_actual, node.rows_removed) {
-        let loops = node.loops.unwrap_or(1.0).max(1.0);
-        return with((came + removed) * loops, came * loops, "counted as it was executed");
-    }
-    let table = node.relation.as_deref()?;
-    let table = |value: &str| {
-        value == table
-            || value.rsplit_once('.').is_some_and(|(schema, name)| {
-                name == table && node.schema.as_deref().is_none_or(|known| known == schema)
-            })
-    };
-    let expected = node.rows_estimated?;
-    let names = view.label_values(metrics::postgresql::TABLE_ROWS.name, "table");
-    if let Some(name) = names.iter().find(|name| table(name))
-        && let Ok(rows) = view.gauge(metrics::postgresql::TABLE_ROWS.name, &[("table", name)], PLANS)
-    {
-        return with(rows.mean, expected, "by the planner's statistics");
-    }
-    let names = view.label_values(SEQUENTIAL, "table");
-    let name = names.iter().find(|name| table(name))?;
-    let labels = [("table", name.as_str())];
-    let read = view.counter(SEQUENTIAL, &labels, PLANS).ok()?;
-    let scans = view.counter(metrics::postgresql::STAT_TABLES_SEQ_SCAN.name, &labels, PLANS).ok()?;
-    if scans.delta < 1.0 {
-        return None;
-    }
-    with(read.delta / scans.delta, expected, "by the server's counters of the table")
 }
 
 fn told(case: &Case<'_>, view: &View<'_>, of: &DigestUse, shape: &Shape<'_>, scan: &Scan, completed: f64) -> Outcome {
@@ -201,7 +147,7 @@ fn against_calm(case: &Case<'_>, of: &DigestUse, scan: &Scan, completed: f64) ->
     let plans = calm.plans().ok()?;
     let by_kind = shapes(&plans, then);
     let shape = by_kind.values().filter_map(|shapes| shapes.first()).max_by_key(|shape| shape.count)?;
-    let read = worst(&calm, &shape.tree).filter(|then| then.node.relation == scan.node.relation);
+    let read = Scan::worst(&calm, &shape.tree).filter(|then| then.node.relation == scan.node.relation);
     let (was, is) =
         (read.map_or(0.0, |read| read.examined * then.calls / served), scan.examined * of.calls / completed);
     let text = format!("it read {} rows per request, against {} in the baseline window", thousands(is), thousands(was));

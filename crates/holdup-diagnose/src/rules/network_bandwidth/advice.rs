@@ -1,6 +1,6 @@
 //! What to do about a link that is full: fewer bytes, or more room for them.
 
-use super::{HOST, InterfaceDirection};
+use crate::resources::interfaces::{HOST, InterfaceDirection};
 use crate::rules::{bytes, bytes_per_second, thousands};
 use holdup_signals::View;
 use holdup_signals::change::host::Place;

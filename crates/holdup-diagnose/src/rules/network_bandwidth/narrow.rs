@@ -8,11 +8,12 @@
 use holdup_recording::metrics::{host, tcp};
 use holdup_recording::{Labels, words};
 
-use super::{HOST, InterfaceDirection, LEAST_BYTES, MATTERS, Outcome, RuleFinding, advice, bytes_per_second, ms};
+use super::advice;
 use crate::case::Case;
 use crate::resources::database_path::DatabasePath;
+use crate::resources::interfaces::{HOST, InterfaceDirection, LEAST_BYTES};
 use crate::resources::share;
-use crate::rules::Role;
+use crate::rules::{MATTERS, Outcome, Role, RuleFinding, bytes_per_second, ms};
 use crate::strength::FAIR;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::plateau::inner;

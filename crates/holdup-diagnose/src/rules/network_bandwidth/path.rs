@@ -5,12 +5,11 @@
 use holdup_recording::Labels;
 use holdup_recording::rows::Exchange;
 
-use super::{MATTERS, Outcome, RuleFinding, bytes, bytes_per_second, ms};
 use crate::case::Case;
 use crate::resources::share;
-use crate::rules::Role;
-use crate::rules::percent;
+use crate::rules::{MATTERS, Outcome, Role, RuleFinding, bytes, bytes_per_second, ms, percent};
 use crate::strength::{FAIR, STRONG};
+use holdup_signals::Window;
 use holdup_signals::accounts::Owner;
 use holdup_signals::evidence::{Evidence, Fix};
 
@@ -32,14 +31,84 @@ const IN_TRANSFER: f64 = 0.7;
 /// Shortest transfer that can be timed, milliseconds.
 const LEAST_MS: f64 = 1.0;
 
-struct Transfer<'a> {
-    exchange: &'a Exchange,
-    ms: f64,
+/// Large responses of the database that were timed on the app's machine.
+struct LargeResponses {
+    count: usize,
+    /// Milliseconds from first to last byte, of all together.
+    took_ms: f64,
+    mean_bytes: f64,
+    /// How many segments were sent again.
+    retransmits: i64,
+    /// Bytes per second of each, the slowest first.
+    rates: Vec<f64>,
 }
 
-impl Transfer<'_> {
-    fn bytes_per_second(&self) -> f64 {
-        self.exchange.response_bytes as f64 / self.ms * 1e3
+impl LargeResponses {
+    /// In the slow window; none if they are too few.
+    fn measure(case: &Case<'_>) -> Option<Self> {
+        let window = case.slow().window;
+        let of_app = case.sources().calls().all().iter().filter(|c| c.server.is_some()).filter_map(|c| c.client);
+        let all: Vec<(&Exchange, f64)> = of_app
+            .filter(|e| window.contains(e.request_at) && e.response_bytes >= LARGE_BYTES)
+            .filter_map(|e| Some((e, (e.done_at - e.first_byte_at?) as f64 / 1e6)))
+            .filter(|(_, ms)| *ms >= LEAST_MS)
+            .collect();
+        let mut rates: Vec<f64> = all.iter().map(|(e, ms)| e.response_bytes as f64 / ms * 1e3).collect();
+        rates.sort_by(f64::total_cmp);
+        (all.len() >= LEAST).then(|| Self {
+            count: all.len(),
+            took_ms: all.iter().map(|(_, ms)| ms).sum(),
+            mean_bytes: all.iter().map(|(e, _)| e.response_bytes as f64).sum::<f64>() / all.len() as f64,
+            retransmits: all.iter().map(|(e, _)| e.retransmits).sum(),
+            rates,
+        })
+    }
+
+    fn middle(&self) -> f64 {
+        self.rates[self.rates.len() / 2]
+    }
+
+    /// Without a tenth at each end: the slowest and the quickest.
+    fn most(&self) -> (f64, f64) {
+        let tenth = self.rates.len() / 10;
+        (self.rates[tenth], self.rates[self.rates.len() - 1 - tenth])
+    }
+
+    fn evidence(&self, window: Window, network_ms: f64) -> Vec<Evidence> {
+        let evidence = |value: String, expected: &str, text: String| {
+            let labels = Labels::new([("side", "client")]);
+            Evidence::new("exchanges", "first_byte_at", labels, window, value, expected, text)
+        };
+        let ((slowest, quickest), rate) = (self.most(), bytes_per_second(self.middle()));
+        let arrived = format!(
+            "responses of {} arrived from the database at {rate}, eight of ten of them between {} and {}",
+            bytes(self.mean_bytes),
+            bytes_per_second(slowest),
+            bytes_per_second(quickest)
+        );
+        let spent = format!(
+            "{} of a request were spent between app and database, by packets on both ends; {} of {} large responses had retransmitted segments",
+            ms(network_ms),
+            percent(self.retransmits.min(self.count as i64) as f64 / self.count as f64),
+            self.count
+        );
+        vec![evidence(rate, "as fast as the server sends", arrived), evidence(ms(network_ms), "a round trip", spent)]
+    }
+
+    fn fixes(&self) -> Vec<Fix> {
+        let fewer = format!(
+            "Fewer bytes from the database: a statement's result is {} on average. Ask for the columns and rows that are used, or compress the connection.",
+            bytes(self.mean_bytes)
+        );
+        let more = format!(
+            "More bandwidth between app and database than {}: the limit may be an instance's, a shaper, a VPN or a smaller link on the path.",
+            bytes_per_second(self.middle())
+        );
+        let risk = "Compressing takes CPU on both ends, about 20 to 50 ms for each MiB.".to_owned();
+        vec![
+            Fix { text: fewer, command: None, keep: None, risk: Some(risk) },
+            Fix { text: more, command: None, keep: None, risk: None },
+        ]
     }
 }
 
@@ -51,77 +120,18 @@ pub(super) fn judge(case: &Case<'_>) -> Option<Outcome> {
     if share(case, grown_ms) < MATTERS {
         return None;
     }
+    let large = LargeResponses::measure(case)?;
     let window = case.slow().window;
-    let of_app = case.sources().calls().all().iter().filter(|c| c.server.is_some()).filter_map(|c| c.client);
-    let transfers: Vec<Transfer<'_>> = of_app
-        .filter(|e| window.contains(e.request_at) && e.response_bytes >= LARGE_BYTES)
-        .filter_map(|e| Some(Transfer { exchange: e, ms: (e.done_at - e.first_byte_at?) as f64 / 1e6 }))
-        .filter(|t| t.ms >= LEAST_MS)
-        .collect();
-    if transfers.len() < LEAST {
-        return None;
-    }
     let completed = case.completed_in(window).ok()?.max(1.0);
-    let transfer_ms = transfers.iter().map(|t| t.ms).sum::<f64>() / completed;
-    let mut rates: Vec<f64> = transfers.iter().map(Transfer::bytes_per_second).collect();
-    rates.sort_by(f64::total_cmp);
-    let tenth = rates.len() / 10;
-    let (slowest, quickest) = (rates[tenth], rates[rates.len() - 1 - tenth]);
-    if quickest > LEVEL * slowest || transfer_ms < IN_TRANSFER * grown_ms {
+    let (slowest, quickest) = large.most();
+    if quickest > LEVEL * slowest || large.took_ms / completed < IN_TRANSFER * grown_ms {
         return None;
     }
-    let again: i64 = transfers.iter().map(|t| t.exchange.retransmits).sum();
-    let each = transfers.iter().map(|t| t.exchange.response_bytes as f64).sum::<f64>() / transfers.len() as f64;
-    let evidence = |value: String, expected: &str, text: String| {
-        Evidence::new("exchanges", "first_byte_at", Labels::new([("side", "client")]), window, value, expected, text)
-    };
-    let rate = rates[rates.len() / 2];
     Some(Outcome::Found(RuleFinding {
         explains_ms: grown_ms,
-        evidence: vec![
-            evidence(
-                bytes_per_second(rate),
-                "as fast as the server sends",
-                format!(
-                    "responses of {} arrived from the database at {}, eight of ten of them between {} and {}",
-                    bytes(each),
-                    bytes_per_second(rate),
-                    bytes_per_second(slowest),
-                    bytes_per_second(quickest)
-                ),
-            ),
-            evidence(
-                ms(network_ms),
-                "a round trip",
-                format!(
-                    "{} of a request were spent between app and database, by packets on both ends; {} of {} large responses had retransmitted segments",
-                    ms(network_ms),
-                    percent(again.min(transfers.len() as i64) as f64 / transfers.len() as f64),
-                    transfers.len()
-                ),
-            ),
-        ],
+        evidence: large.evidence(window, network_ms),
         weights: vec![STRONG, FAIR],
-        fixes: vec![
-            Fix {
-                text: format!(
-                    "Fewer bytes from the database: a statement's result is {} on average. Ask for the columns and rows that are used, or compress the connection.",
-                    bytes(each)
-                ),
-                command: None,
-                keep: None,
-                risk: Some("Compressing takes CPU on both ends, about 20 to 50 ms for each MiB.".to_owned()),
-            },
-            Fix {
-                text: format!(
-                    "More bandwidth between app and database than {}: the limit may be an instance's, a shaper, a VPN or a smaller link on the path.",
-                    bytes_per_second(rate)
-                ),
-                command: None,
-                keep: None,
-                risk: None,
-            },
-        ],
+        fixes: large.fixes(),
         prove:
             "Run the same scenario again: the time between first and last byte leaves the ledger's database_network."
                 .to_owned(),

@@ -9,7 +9,8 @@ use regex::bytes::Regex;
 
 use crate::script::capture::{Pointer, cookie, json_at};
 use crate::script::number::Number;
-use crate::script::template::node::{Node, NodeValue, Work};
+use crate::script::template::node::{NodeValue, Work};
+use crate::script::template::tree::Node;
 use crate::script::{Capture, Context, Needs, Response, StepFailure, Value};
 
 #[derive(Clone)]

@@ -9,8 +9,8 @@ use super::rule::Rule;
 use crate::script::capture::Pointer;
 use crate::script::number::Number;
 use crate::script::template::cursor::Cursor;
-use crate::script::template::node::Node;
 use crate::script::template::parse::{Inside, Scope};
+use crate::script::template::tree::Node;
 use crate::script::{Capture, Names, Pick, Slot, TemplateError, pattern};
 use holdup_recording::nearest::nearest;
 

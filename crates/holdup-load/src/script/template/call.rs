@@ -1,14 +1,11 @@
-//! Functions with arguments, and what each writes.
-
-use std::sync::Arc;
+//! What the functions of a template write.
 
 use super::encode::{Encoding, hex};
 use super::luck;
-use super::node::{Node, NodeValue, Work, separated};
-use super::parse::Scope;
-use super::sign::{Key, Token};
+use super::node::{NodeValue, Work, separated};
+use super::tree::{Call, IntegerArgument, LateParser, Node};
 use crate::script::number::Number;
-use crate::script::{Context, Names, Random, StepFailure};
+use crate::script::{Context, Random, StepFailure};
 
 /// Deepest nesting of texts expanded by `template`.
 const MAX_DEPTH: u8 = 8;
@@ -16,24 +13,6 @@ const MAX_DEPTH: u8 = 8;
 const MAX_EXPANDED_BYTES: usize = 1 << 20;
 /// Least cost of expanding a text, out of the bytes that functions may make.
 const EXPANSION_BYTES: usize = 1024;
-
-/// See the module. The names are those of the language.
-#[derive(Clone)]
-pub(crate) enum Call {
-    Random(IntegerArgument, IntegerArgument),
-    RandomText(IntegerArgument),
-    RandomHex(IntegerArgument),
-    Pick(Box<[Node]>),
-    Encode(Encoding, Node),
-    Sha256(Node),
-    Hmac { key: Key, text: Node, encoding: Encoding },
-    Jwt(Token),
-    Length(Node),
-    Item(Node, IntegerArgument),
-    Add(Node, Node),
-    Default(Node, Node),
-    Template { text: Node, names: Arc<Names> },
-}
 
 impl Call {
     /// The node for this call: a literal, if it always writes the same. None if the arguments are
@@ -66,7 +45,7 @@ impl Call {
         match self {
             Self::Random(low, high) => {
                 let (low, high) = (low.value(ctx, work)?, high.value(ctx, work)?);
-                let span = span(low, high).ok_or(StepFailure::Template)?;
+                let span = luck::span(low, high).ok_or(StepFailure::Template)?;
                 Node::Random { low, span }.write(ctx, work, out)?;
             }
             Self::RandomText(length) => {
@@ -124,9 +103,9 @@ impl Call {
                     result => result?,
                 }
             }
-            Self::Template { text, names } => {
+            Self::Template { text, late } => {
                 let text = text.text(ctx, work)?;
-                expand(&text, names, ctx, work, out)?;
+                expand(&text, late, ctx, work, out)?;
             }
         }
         Ok(())
@@ -137,13 +116,6 @@ impl Call {
 fn item(items: &[Box<str>], index: i64) -> Option<&str> {
     let from_end = if index < 0 { items.len() as i64 } else { 0 };
     items.get(usize::try_from(index.saturating_add(from_end)).ok()?).map(AsRef::as_ref)
-}
-
-/// An integer, parsed early if it is known.
-#[derive(Clone)]
-pub(crate) enum IntegerArgument {
-    Known(i64),
-    Text(Node),
 }
 
 impl IntegerArgument {
@@ -161,11 +133,6 @@ impl IntegerArgument {
             Self::Text(node) => node.text(ctx, work)?.parse().map_err(|_| StepFailure::Template),
         }
     }
-}
-
-/// How far `high` is above `low`; none if it is below.
-pub(super) fn span(low: i64, high: i64) -> Option<u64> {
-    (low <= high).then(|| high.abs_diff(low))
 }
 
 /// The length of a random text. Too long a text is refused before it is made.
@@ -191,7 +158,7 @@ fn pick(nodes: &[Node], ctx: &mut Context<'_>, work: &mut Work, out: &mut Vec<u8
 /// Renders a template whose text is known only now.
 fn expand(
     text: &str,
-    names: &Arc<Names>,
+    late: &LateParser,
     ctx: &mut Context<'_>,
     work: &mut Work,
     out: &mut Vec<u8>,
@@ -200,12 +167,11 @@ fn expand(
     if work.depth == MAX_DEPTH || text.len() > MAX_EXPANDED_BYTES {
         return Err(StepFailure::Template);
     }
-    let mut scope = Scope::at_run_time(names, work.left);
-    let nodes = scope.all_of(text).map_err(|_| StepFailure::Template);
-    work.left = work.left.min(scope.room());
+    let (nodes, left) = (late.parse)(&late.names, text, work.left);
+    work.left = work.left.min(left);
     let start = out.len();
     work.depth += 1;
-    let result = nodes.and_then(|nodes| {
+    let result = nodes.map_err(|_| StepFailure::Template).and_then(|nodes| {
         nodes.iter().try_for_each(|node| {
             node.write(ctx, work, out)?;
             if out.len() - start > MAX_EXPANDED_BYTES { Err(StepFailure::Template) } else { Ok(()) }

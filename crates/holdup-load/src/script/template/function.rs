@@ -1,13 +1,11 @@
 //! The functions of the template language, each with its arguments. Each is one entry of the list.
 
-use std::sync::Arc;
-
-use super::call::{Call, IntegerArgument, span};
 use super::encode::Encoding;
+use super::late::LateNames;
+use super::luck::span;
 use super::moment::Moment;
-use super::node::Node;
-use super::parse::Scope;
-use super::sign::{Key, Token, algorithm, encoding};
+use super::sign::{algorithm, encoding};
+use super::tree::{Call, IntegerArgument, Key, Node, Token};
 
 /// A function of the language.
 pub(super) struct Function {
@@ -19,10 +17,10 @@ pub(super) struct Function {
     pub(super) least: usize,
     pub(super) most: usize,
     /// Makes the node; none if the arguments are invalid.
-    pub(super) node: fn(Vec<Node>, &mut Scope<'_>) -> Option<Node>,
+    pub(super) node: Build,
 }
 
-type Build = fn(Vec<Node>, &mut Scope<'_>) -> Option<Node>;
+type Build = fn(Vec<Node>, &mut LateNames<'_>) -> Option<Node>;
 
 const fn function(
     name: &'static str,
@@ -94,10 +92,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
         let [node, otherwise] = two(arguments)?;
         Call::Default(node, otherwise).node()
     }),
-    function("template", "x", "a text", (1, 1), |arguments, scope| {
+    function("template", "x", "a text", (1, 1), |arguments, late| {
         let text = one(arguments)?;
-        let names: Arc<_> = scope.shared();
-        Call::Template { text, names }.node()
+        Call::Template { text, late: late.parser() }.node()
     }),
 ];
 

@@ -62,3 +62,8 @@ pub(super) fn whole(random: &mut Random, low: i64, span: u64) -> i64 {
     };
     low.wrapping_add_unsigned(above)
 }
+
+/// How far `high` is above `low`; none if it is below.
+pub(super) fn span(low: i64, high: i64) -> Option<u64> {
+    (low <= high).then(|| high.abs_diff(low))
+}

@@ -7,6 +7,7 @@ mod call;
 pub(crate) mod cursor;
 mod encode;
 mod function;
+mod late;
 mod luck;
 mod moment;
 pub(crate) mod node;
@@ -14,12 +15,14 @@ pub(crate) mod parse;
 mod sign;
 #[cfg(test)]
 mod tests;
+pub(crate) mod tree;
 
 use std::fmt;
 
 pub(crate) use encode::percent;
-use node::{Node, NodeValue, Work};
+use node::{NodeValue, Work};
 use parse::Scope;
+use tree::Node;
 
 use crate::script::{Context, Names, Slot, StepFailure, Value};
 

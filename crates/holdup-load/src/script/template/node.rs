@@ -1,43 +1,14 @@
-//! The nodes of a parsed template, and what each writes. Simple ones write straight into the
-//! caller's buffer.
+//! What the nodes of a template write. Simple ones write straight into the caller's buffer.
 
 use std::borrow::Cow;
 
-use super::call::Call;
 use super::luck;
-use super::moment::Moment;
+use super::tree::Node;
 use crate::script::{Context, StepFailure, Value};
 
 /// Most bytes that the functions of one template may produce together, 4 MiB: a bound for nesting
 /// and repetition.
 const MADE_BYTES: usize = 4 << 20;
-
-/// One node of a template.
-#[derive(Clone)]
-pub(crate) enum Node {
-    Literal(Box<str>),
-    /// A session's variable, and its fallback while it has no value.
-    Variable {
-        slot: u32,
-        first: Option<Box<Node>>,
-    },
-    Cell {
-        feeder: u32,
-        column: u32,
-    },
-    /// An integer from `low` to `low + span`.
-    Random {
-        low: i64,
-        span: u64,
-    },
-    Uuid,
-    Number,
-    Session,
-    Now(Moment),
-    /// One after the other.
-    Joined(Box<[Node]>),
-    Call(Box<Call>),
-}
 
 /// The remaining limits of one rendering.
 pub(crate) struct Work {
@@ -67,23 +38,6 @@ pub(crate) enum NodeValue<'b> {
 }
 
 impl Node {
-    /// Joins several nodes into one.
-    pub(crate) fn joined(mut nodes: Vec<Self>) -> Self {
-        match nodes.len() {
-            0 => Self::Literal(Box::default()),
-            1 => nodes.remove(0),
-            _ => Self::Joined(nodes.into()),
-        }
-    }
-
-    /// Its text, if that is always the same.
-    pub(crate) fn literal(&self) -> Option<&str> {
-        match self {
-            Self::Literal(text) => Some(text),
-            _ => None,
-        }
-    }
-
     /// Appends its text.
     pub(crate) fn write(&self, ctx: &mut Context<'_>, work: &mut Work, out: &mut Vec<u8>) -> Result<(), StepFailure> {
         match self {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::TemplateError;
 use super::cursor::Cursor;
 use super::function::FUNCTIONS;
-use super::node::Node;
+use super::late::LateNames;
+use super::tree::Node;
 use crate::script::{Names, Slot};
 use holdup_recording::nearest::nearest;
 
@@ -22,8 +23,8 @@ const MAX_LISTED: usize = 12;
 /// The known names while a text is parsed, and the ones it used.
 pub(crate) struct Scope<'n> {
     names: &'n Names,
-    /// The same without secrets and environment, for `template`; made when it is first needed.
-    shared: Option<Arc<Names>>,
+    /// For the function `template`.
+    late: LateNames<'n>,
     /// The vars that are being inlined, each nested in the one before it, by index.
     chain: Vec<usize>,
     /// Where the first of them is used.
@@ -41,7 +42,7 @@ impl<'n> Scope<'n> {
     pub(crate) fn new(names: &'n Names) -> Self {
         Self {
             names,
-            shared: None,
+            late: LateNames::new(names, parse_late),
             chain: Vec::new(),
             used_at: 0,
             base: 0,
@@ -51,22 +52,6 @@ impl<'n> Scope<'n> {
             feeders: Vec::new(),
             variables: Vec::new(),
         }
-    }
-
-    /// For a text that `template` expands; `room` bytes may be inlined.
-    pub(super) fn at_run_time(names: &'n Arc<Names>, room: usize) -> Self {
-        Self { shared: Some(Arc::clone(names)), room: room.min(MAX_INLINED_BYTES), ..Self::new(names) }
-    }
-
-    /// Bytes that may still be inlined.
-    pub(super) fn room(&self) -> usize {
-        self.room
-    }
-
-    /// Names for a text that is known only when the template is rendered. Such a text may come from
-    /// a response or a file of rows, which must not get at secrets or the environment.
-    pub(super) fn shared(&mut self) -> Arc<Names> {
-        Arc::clone(self.shared.get_or_insert_with(|| Arc::new(self.names.without_outside())))
     }
 
     pub(crate) fn names(&self) -> &'n Names {
@@ -232,7 +217,7 @@ impl<'n> Scope<'n> {
         if !(function.least..=function.most).contains(&arguments.len()) {
             return Err(takes(self));
         }
-        (function.node)(arguments, self).ok_or_else(|| takes(self))
+        (function.node)(arguments, &mut self.late).ok_or_else(|| takes(self))
     }
 
     fn arguments(&mut self, name: &str, at: usize, cursor: &mut Cursor<'_>) -> Result<Vec<Node>, TemplateError> {
@@ -359,6 +344,15 @@ impl<'n> Scope<'n> {
         };
         self.error(at, format!("unknown name \"{name}\"{hint}"))
     }
+}
+
+/// Reads a text that `template` expands; `room` bytes may be inlined. Returns how many are left,
+/// too.
+fn parse_late(names: &Arc<Names>, text: &str, room: usize) -> (Result<Vec<Node>, TemplateError>, usize) {
+    let late = LateNames::shared(names, parse_late);
+    let mut scope = Scope { late, room: room.min(MAX_INLINED_BYTES), ..Scope::new(names) };
+    let nodes = scope.all_of(text);
+    (nodes, scope.room)
 }
 
 /// The context of an expression.

@@ -3,15 +3,9 @@
 use ring::hmac::{self, HMAC_SHA1_FOR_LEGACY_USE_ONLY, HMAC_SHA256, HMAC_SHA384, HMAC_SHA512};
 
 use super::encode::Encoding;
-use super::node::{Node, Work};
+use super::node::Work;
+use super::tree::{Key, Node, Token};
 use crate::script::{Context, StepFailure};
-
-/// A key that is prepared, or becomes known only when the template is rendered.
-#[derive(Clone)]
-pub(crate) enum Key {
-    Known(hmac::Key),
-    Text(hmac::Algorithm, Node),
-}
 
 impl Key {
     pub(super) fn new(algorithm: hmac::Algorithm, key: Node) -> Self {
@@ -55,15 +49,6 @@ pub(super) fn encoding(name: &str) -> Option<Encoding> {
         "base64url" => Encoding::Base64Url,
         _ => return None,
     })
-}
-
-/// A token: header, claims and signature.
-#[derive(Clone)]
-pub(crate) struct Token {
-    /// The encoded header with the dot behind it.
-    header: &'static str,
-    key: Key,
-    claims: Node,
 }
 
 impl Token {

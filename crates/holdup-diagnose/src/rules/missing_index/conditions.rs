@@ -1,0 +1,51 @@
+//! A statement's tables, and the columns that its conditions compare: what an index would be for.
+
+/// Its tables, without their schema.
+pub(super) fn tables(text: &str) -> Vec<String> {
+    let words = words(text);
+    let is_before = |w: &str| matches!(w.to_uppercase().as_str(), "FROM" | "JOIN" | "UPDATE" | "INTO");
+    let pairs = words.windows(2).filter(|pair| is_before(&pair[0]) && pair[1] != "(");
+    pairs.map(|pair| pair[1].rsplit('.').next().unwrap_or_default().to_owned()).collect()
+}
+
+/// At most three columns that its first condition compares with a value; joined ones if qualified.
+pub(super) fn columns(text: &str) -> Vec<String> {
+    let words = words(text);
+    let Some(at) = words.iter().position(|w| w.eq_ignore_ascii_case("where")) else { return Vec::new() };
+    let mut found: Vec<String> = Vec::new();
+    for pair in words[at + 1..].windows(2) {
+        if ["GROUP", "ORDER", "LIMIT", "HAVING", "UNION"].iter().any(|w| pair[0].eq_ignore_ascii_case(w)) {
+            break;
+        }
+        let compares = matches!(pair[1].to_uppercase().as_str(), "=" | "<" | ">" | "IN" | "BETWEEN" | "LIKE");
+        let name = pair[0].rsplit('.').next().unwrap_or_default();
+        let is_name = name.starts_with(|c: char| c.is_alphabetic() || c == '_') && !name.eq_ignore_ascii_case("not");
+        if compares && is_name && !found.iter().any(|f| f == name) && found.len() < 3 {
+            found.push(name.to_owned());
+        }
+    }
+    found
+}
+
+/// Words of a statement without punctuation, and without quotes around names.
+fn words(text: &str) -> Vec<String> {
+    let apart: String =
+        text.chars().map(|c| if "(),=<>!;".contains(c) { format!(" {c} ") } else { c.to_string() }).collect();
+    apart.split_whitespace().map(|w| w.replace('`', "")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_tables_and_columns() {
+        assert_eq!(tables("SELECT a FROM `s` . `t`"), ["s"]);
+        assert_eq!(tables("UPDATE t SET a = ? WHERE b = ?"), ["t"]);
+        assert_eq!(
+            columns("UPDATE t SET a = ? WHERE b = ? AND NOT c >= ? OR t.d LIKE ? GROUP BY e = ?"),
+            ["b", "c", "d"]
+        );
+        assert_eq!(columns("SELECT a FROM t LIMIT ?"), [""; 0]);
+    }
+}
