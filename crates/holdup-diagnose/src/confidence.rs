@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::rules::RuleFinding;
+use crate::strength::CERTAIN;
 use holdup_signals::evidence::Evidence;
 
 /// Families of names: one of these plus the next two words is one mechanism.
@@ -34,6 +35,12 @@ pub(crate) fn combine(found: &RuleFinding) -> f64 {
         *of = of.max(weight);
     }
     1.0 - strongest.values().map(|weight| 1.0 - weight).product::<f64>()
+}
+
+/// Whether spans of single requests assign the time of `found`: no other cause is in that time.
+pub(crate) fn is_accounted(found: &RuleFinding) -> bool {
+    let pieces = found.evidence.iter().zip(&found.weights);
+    pieces.into_iter().any(|(piece, weight)| piece.table == "spans" && *weight >= CERTAIN)
 }
 
 /// Confidence (0-1) from which the product of the evidence promises more than verdicts keep.

@@ -165,8 +165,11 @@ impl Outcomes {
         let certainty = certainty(case);
         let confidence = |rule: &Rule, found: &rules::RuleFinding| {
             // The chance that not all of the evidence misleads; then how much is left unexplained.
-            certainty * confidence::combine(found) * (0.5 + 0.5 * (ratio(rule, found.explains_ms) / 0.8).min(1.0))
-                - UNJUDGED_PENALTY * unseen.len() as f64
+            let explained = ratio(rule, found.explains_ms);
+            // A cause hides only in time that no request's own account assigns.
+            let open = if confidence::is_accounted(found) { (1.0 - explained).max(0.0) } else { 1.0 };
+            certainty * confidence::combine(found) * (0.5 + 0.5 * (explained / 0.8).min(1.0))
+                - UNJUDGED_PENALTY * open * unseen.len() as f64
                 - rivals::upstream_penalty(rule.cause, &unseen)
         };
         found.sort_by(|((a_rule, a), _), ((b_rule, b), _)| {

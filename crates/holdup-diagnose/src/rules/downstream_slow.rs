@@ -163,7 +163,6 @@ mod tests {
 
     use super::*;
     use crate::testing::{Judged as _, SyntheticRecording};
-    use crate::verdict::NAMED;
     use holdup_signals::accounts::testing::{ALL, Injected, NONE, ReportingSources, made};
 
     const SLOW: Injected = Injected { downstream: 60.0, ..NONE };
@@ -243,6 +242,7 @@ mod tests {
         let finding = &diagnosis.findings[0];
         assert!((finding.explains_ms - 151.0).abs() < 2.0, "{finding:?}");
         assert!(finding.evidence.iter().any(|e| e.text.contains("stock.example")), "{:?}", finding.evidence);
-        assert!(finding.confidence >= NAMED, "{}", finding.confidence);
+        // Most causes were not judged; none of them can be in time that the calls took.
+        assert!(finding.confidence >= 0.7, "{}", finding.confidence);
     }
 }
