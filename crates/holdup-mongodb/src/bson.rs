@@ -156,7 +156,7 @@ impl Element<'_> {
     }
 }
 
-/// The elements of a document. After an error there are no more.
+/// The elements of a document. An error is the last of them.
 #[derive(Clone, Debug)]
 pub struct Elements<'a> {
     rest: &'a [u8],

@@ -1,5 +1,5 @@
-//! Every command that the source sends. There is no way to send another: a connection takes a
-//! [`Command`], and each of these only reads. The server limits the time of each.
+//! Every command that the source sends. It cannot send another: a connection takes a [`Command`], and
+//! each of these only reads. The server limits the time of each.
 
 use holdup_mongodb::Writer;
 use holdup_protocol::database::mongodb::ADMIN;

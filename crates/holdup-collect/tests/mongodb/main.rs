@@ -108,7 +108,7 @@ fn a_server_that_hangs_is_a_gap_and_comes_back() {
     let mut source = watch(&server.address("holdup"));
     source.probe().unwrap();
     source.sample(&mut Batch::default()).unwrap();
-    server.signal(libc::SIGSTOP);
+    server.stop();
     for _ in 0..3 {
         let begun = Instant::now();
         assert!(source.sample(&mut Batch::default()).is_err());

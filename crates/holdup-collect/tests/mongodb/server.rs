@@ -71,6 +71,21 @@ impl Server {
         assert_eq!(unsafe { libc::kill(self.child.id() as i32, signal) }, 0);
     }
 
+    /// Stops it, and waits until all its threads stand.
+    pub fn stop(&self) {
+        self.signal(libc::SIGSTOP);
+        let deadline = Instant::now() + PATIENCE;
+        let tasks = format!("/proc/{}/task", self.child.id());
+        let stands = |task: std::fs::DirEntry| {
+            let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+            stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('T'))
+        };
+        while !std::fs::read_dir(&tasks).unwrap().flatten().all(stands) {
+            assert!(Instant::now() < deadline, "it does not stop");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
