@@ -1,4 +1,4 @@
-//! Sees to what the tests need: MariaDB, PostgreSQL of three versions, PgBouncer, nginx, HAProxy, five app servers, Prometheus, tcpdump, Python with readers of
+//! Sees to what the tests need: MariaDB, PostgreSQL of three versions, PgBouncer, FerretDB, nginx, HAProxy, five app servers, Prometheus, tcpdump, Python with readers of
 //! Parquet and JSON Schema, Node; and for `cargo xtask fuzz` to cargo-fuzz. What it may install it installs (apt as root, PyPI into
 //! target/py, crates.io into target/tools); otherwise it says what to install and fails.
 
@@ -84,6 +84,7 @@ pub fn run(root: &Path) -> Result<Tools> {
     for version in OTHER_POSTGRESQL {
         postgresql(root, &tools, version)?;
     }
+    ferretdb(root)?;
     Ok(tools)
 }
 
@@ -107,6 +108,17 @@ fn postgresql(root: &Path, tools: &Tools, version: &str) -> Result<()> {
     let mut fetch = command(root, "sh", &["labs/kit/postgresql.sh", "fetch", version]);
     fetch.env("PATH", tools.path()).stdout(Stdio::null());
     run_command(fetch).with_context(|| format!("the tests need PostgreSQL {version}"))
+}
+
+/// FerretDB, once, in the user's cache, where Go is here to build it. Without Go its tests are skipped, or with `CI` fail.
+fn ferretdb(root: &Path) -> Result<()> {
+    if ask(command(root, "go", &["version"])).is_none() {
+        println!("   no Go, so no FerretDB: the tests of mongodb: need it (sudo apt-get install golang)");
+        return Ok(());
+    }
+    let mut fetch = command(root, "sh", &["labs/kit/ferretdb.sh", "fetch"]);
+    fetch.stdout(Stdio::null());
+    run_command(fetch).context("the tests need FerretDB")
 }
 
 /// `labs/kit/need.sh` knows how to install it, and says what to install where it may not.

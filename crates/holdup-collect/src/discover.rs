@@ -28,6 +28,8 @@ pub enum Kind {
     Postgres,
     /// PgBouncer.
     PgBouncer,
+    /// MongoDB, or a server that speaks its protocol.
+    MongoDb,
     /// Anything that answers `GET /metrics` in Prometheus' text format.
     Prometheus,
     /// A server of applications, seen from outside.
@@ -55,8 +57,15 @@ pub struct WatchableSource {
 }
 
 /// Kinds by the prefix of the process name. The kernel cuts names at 15 bytes.
-const KNOWN: [(&str, Kind); 4] =
-    [("mariadbd", Kind::Mysql), ("mysqld", Kind::Mysql), ("postgres", Kind::Postgres), ("pgbouncer", Kind::PgBouncer)];
+const KNOWN: [(&str, Kind); 7] = [
+    ("mariadbd", Kind::Mysql),
+    ("mysqld", Kind::Mysql),
+    ("postgres", Kind::Postgres),
+    ("pgbouncer", Kind::PgBouncer),
+    ("mongod", Kind::MongoDb),
+    ("mongos", Kind::MongoDb),
+    ("ferretdb", Kind::MongoDb),
+];
 
 /// App servers by the prefix of their name: the servers themselves, and the language runtimes they
 /// run as. A compiled program can have any name: it is recognized by having workers.
@@ -67,8 +76,7 @@ const APP_SERVERS: [&str; 26] = [
 ];
 
 /// Servers that do not speak HTTP and would log a stray request as an error or an attack.
-const NOT_ASKED: [&str; 11] =
-    ["sshd", "systemd", "redis", "valkey", "memcached", "mongod", "mongos", "smtpd", "master", "dovecot", "named"];
+const NOT_ASKED: [&str; 9] = ["sshd", "systemd", "redis", "valkey", "memcached", "smtpd", "master", "dovecot", "named"];
 
 /// The visible local servers by port, the source of each kind before its process.
 ///
@@ -239,6 +247,14 @@ fn describe(server: &Server, ports: usize, has_metrics: bool, found: &mut Vec<Wa
             put(Kind::PgBouncer, format!("pgbouncer://USER@{}:{}/pgbouncer", server.host(), server.port), note);
             put(Kind::Process, format!("pid:{}", server.pid), shared);
         }
+        Some(Kind::MongoDb) => {
+            put(
+                Kind::MongoDb,
+                format!("mongodb://USER@{}:{}/", server.host(), server.port),
+                "fill in the account".to_owned(),
+            );
+            put(Kind::Process, format!("pid:{}", server.pid), shared);
+        }
         _ => {
             if has_metrics {
                 put(Kind::Prometheus, format!("prometheus:{}", metrics_url(server)), String::new());
@@ -289,6 +305,7 @@ mod tests {
         );
         let pool = ["pgbouncer://USER@127.0.0.1:3306/pgbouncer", "pid:71"];
         assert_eq!(watches(&server("pgbouncer", "::"), 1, false), pool);
+        assert_eq!(watches(&server("mongod", "::"), 1, false), ["mongodb://USER@127.0.0.1:3306/", "pid:71"]);
         assert_eq!(watches(&server("app", "::"), 1, true), ["prometheus:http://127.0.0.1:3306/metrics", "pid:71"]);
         assert_eq!(watches(&server("app", "::"), 1, false), ["pid:71"]);
         assert_eq!(watches(&server("puma 5.6.5 (tcp", "::"), 1, false), ["server:3306", "pid:71"]);

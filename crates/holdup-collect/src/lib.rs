@@ -23,6 +23,8 @@ pub mod kubernetes;
 #[cfg(any(feature = "mysql", feature = "postgresql"))]
 mod line;
 pub mod log;
+#[cfg(feature = "mongodb")]
+pub mod mongodb;
 #[cfg(feature = "mysql")]
 pub mod mysql;
 pub mod nginx;

@@ -1,7 +1,9 @@
 //! A connection to a database of either dialect: one socket, its time limits, TLS, and the answer
-//! of one statement at a time. The protocols are in `holdup-protocol`; this is their caller. What an
+//! of one statement at a time. MongoDB's, which has commands and documents instead, is beside it. The protocols are in `holdup-protocol`; this is their caller. What an
 //! error means is for each collector to say.
 
+#[cfg(feature = "mongodb")]
+mod documents;
 mod rows;
 mod tls;
 mod transport;
@@ -11,6 +13,8 @@ use std::time::{Duration, Instant};
 
 use holdup_protocol::database::{Dialect, Error, Event, Login, Session, Statement, TlsMode};
 
+#[cfg(feature = "mongodb")]
+pub(crate) use self::documents::DocumentLine;
 pub(crate) use self::rows::{Row, Rows};
 pub(crate) use self::tls::Trust;
 use self::transport::Transport;

@@ -31,6 +31,8 @@ pub const SCHEMES: &[(&str, &str, &str, Make)] = &[
     ("postgres:", "postgres://user@127.0.0.1:5432/db", "the same", crate::postgres::make),
     #[cfg(feature = "postgresql")]
     ("pgbouncer:", "pgbouncer://user@127.0.0.1:6432/pgbouncer", "PgBouncer's admin console: clients that wait for a server connection, and for how long; pools, statements", crate::pgbouncer::make),
+    #[cfg(feature = "mongodb")]
+    ("mongodb:", "mongodb://user@127.0.0.1:27017", "MongoDB: operations and what each waits for, tickets, cache, checkpoints, collections and indexes, the replica set", crate::mongodb::make),
     ("tracepoints", "tracepoints", "disk requests and file system calls as the kernel traces them, as root: size, sequence, time", crate::tracepoints::make),
     #[cfg(feature = "otlp")]
     ("otlp", "otlp", "traces and metrics that apps send in OpenTelemetry's protocol, to 127.0.0.1:4317 and :4318", crate::otlp::make),
@@ -58,6 +60,7 @@ const ASKED_SCHEMES: &[&str] = &[
     "postgresql:",
     "postgres:",
     "pgbouncer:",
+    "mongodb:",
     "prometheus:",
     "puma:",
     "uwsgi:",
@@ -99,6 +102,11 @@ pub fn collector(address: &str, options: &Options) -> Result<Box<dyn Collector>,
         if address == *scheme || (scheme.ends_with(':') && address.starts_with(scheme)) {
             return make(address, options);
         }
+    }
+    // Its hosts are in DNS records, which holdup does not read: the source says what to do.
+    #[cfg(feature = "mongodb")]
+    if address.starts_with("mongodb+srv:") {
+        return crate::mongodb::make(address, options);
     }
     // The address may contain a password: only its scheme is repeated.
     let (scheme, rest) = address.split_once(':').map_or((address, ""), |(scheme, _)| (scheme, ":…"));

@@ -1,4 +1,5 @@
-//! The client side of MySQL, MariaDB and PostgreSQL, without I/O: bytes in, events out. It knows no
+//! The client side of MySQL, MariaDB and PostgreSQL, and in a module of its own that of MongoDB,
+//! without I/O: bytes in, events out. It knows no
 //! sockets, clocks, threads or TLS: it tells the caller when to start TLS, and the caller does the
 //! timing.
 //!
@@ -20,6 +21,7 @@ mod event;
 mod inbox;
 mod job;
 mod login;
+pub mod mongodb;
 mod mysql;
 mod outbox;
 mod placeholders;
@@ -27,6 +29,7 @@ mod postgres;
 mod prepared;
 mod rows;
 mod salted;
+mod scram;
 mod session;
 mod statement;
 #[cfg(test)]

@@ -251,7 +251,7 @@ sources! {
     nginx: "nginx' `stub_status` page: `nginx_*`.";
     mysql: "MariaDB and MySQL: `mysql_*`.";
     postgresql: "PostgreSQL: `postgresql_*`.";
-    mongodb: "MongoDB, from pasted outputs: `mongodb_*`.";
+    mongodb: "MongoDB: `mongodb_*`.";
     redis: "Redis, from pasted outputs: `redis_*`.";
     pgbouncer: "PgBouncer, a pool in front of PostgreSQL: `pgbouncer_*`.";
     tracepoints: "The kernel's trace points: `traced_*`.";

@@ -2,6 +2,8 @@
 //! `ISODate(…)`, strings in single quotes. A document may be cut at the end of the paste: what was
 //! open is closed there. Depth and number of values are bounded.
 
+pub(super) use holdup_mongodb::Value;
+
 use super::paste::Line;
 
 /// Deepest nesting.
@@ -13,17 +15,6 @@ const VALUES_MAX: usize = 1_000_000;
 /// Values that are read to recognise a document.
 const HEAD_VALUES: usize = 120;
 
-/// A value.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Value {
-    Null,
-    Bool(bool),
-    Number(f64),
-    Text(String),
-    List(Vec<Value>),
-    Map(Vec<(String, Value)>),
-}
-
 /// A document and its extent.
 #[derive(Debug)]
 pub(super) struct Document {
@@ -32,42 +23,6 @@ pub(super) struct Document {
     pub(super) used: usize,
     /// Whether it ended before its last bracket.
     pub(super) is_cut: bool,
-}
-
-impl Value {
-    pub(super) fn get(&self, key: &str) -> Option<&Self> {
-        self.entries().iter().find(|(name, _)| name == key).map(|(_, value)| value)
-    }
-
-    /// The value at the end of a path of keys.
-    pub(super) fn at(&self, path: &[&str]) -> Option<&Self> {
-        path.iter().try_fold(self, |value, key| value.get(key))
-    }
-
-    pub(super) fn entries(&self) -> &[(String, Self)] {
-        if let Self::Map(entries) = self { entries } else { &[] }
-    }
-
-    pub(super) fn items(&self) -> &[Self] {
-        if let Self::List(items) = self { items } else { &[] }
-    }
-
-    pub(super) fn text(&self) -> Option<&str> {
-        if let Self::Text(text) = self { Some(text) } else { None }
-    }
-
-    /// The number; a text of digits counts as one.
-    pub(super) fn number(&self) -> Option<f64> {
-        match self {
-            Self::Number(number) => Some(*number),
-            Self::Text(text) => text.trim().parse().ok().filter(|number: &f64| number.is_finite()),
-            _ => None,
-        }
-    }
-
-    pub(super) fn is_true(&self) -> bool {
-        matches!(self, Self::Bool(true)) || self.number().is_some_and(|number| number != 0.0)
-    }
 }
 
 /// Whether a line may begin a document.

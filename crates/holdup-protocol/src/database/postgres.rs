@@ -5,7 +5,6 @@
 
 mod auth;
 mod commands;
-mod scram;
 #[cfg(test)]
 mod tests;
 

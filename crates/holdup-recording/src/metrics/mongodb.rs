@@ -1,10 +1,11 @@
-//! Metrics of MongoDB, from pasted outputs of its shells. Figures of `serverStatus` are a family;
-//! those that a judge needs first have a constant.
+//! Metrics of MongoDB, from the live source and from pasted outputs of its shells. Figures of
+//! `serverStatus` are a family; those that a judge needs first have a constant.
 
 metrics! {
-    "mongodb", "MongoDB (pasted outputs)", "mongodb_";
+    "mongodb", "MongoDB", "mongodb_";
 
-    Gauge SESSIONS: Count = "mongodb_sessions", "Operations of `currentOp` by `command` and `true_state` (lock_wait, executing, idle)";
+    Gauge SESSIONS: Count = "mongodb_sessions", "Operations of `currentOp` by `command` and `true_state` (queued, lock_wait, executing, idle)";
+    Gauge ACTIVE_OPERATIONS: Count = "mongodb_active_operations", "Operations in progress by what they wait for (`wait`: lock, latch, ticket, flow_control, none)";
     Counter OPERATIONS: Count = "mongodb_operations_total", "Operations completed, by `kind` (reads, writes, commands, transactions)";
     Counter OPERATION_TIME: Seconds = "mongodb_operation_time_seconds_total", "Time that completed operations took, summed up, by `kind`";
     Gauge MEMORY_RESIDENT_BYTES: Bytes = "mongodb_memory_resident_bytes", "Resident memory of the server";
@@ -13,6 +14,20 @@ metrics! {
     Gauge DATABASE_STORAGE_BYTES: Bytes = "mongodb_database_storage_bytes", "Files of a `database` with documents";
     Gauge DATABASE_INDEX_BYTES: Bytes = "mongodb_database_index_bytes", "Indexes of a `database`";
     Gauge DATABASE_OBJECTS: Count = "mongodb_database_objects", "Documents of a `database`";
+
+    Counter COLLECTION_OPERATIONS: Count = "mongodb_collection_operations_total", "Operations on a `collection` of a `database`, by `kind` (reads, writes), as `top` counts them";
+    Counter COLLECTION_TIME: Seconds = "mongodb_collection_time_seconds_total", "Time of those operations, waits for locks and disk included";
+    Gauge COLLECTION_DATA_BYTES: Bytes = "mongodb_collection_data_bytes", "Documents of a `collection` of a `database`, uncompressed";
+    Gauge COLLECTION_STORAGE_BYTES: Bytes = "mongodb_collection_storage_bytes", "Its file with documents";
+    Gauge COLLECTION_FREE_BYTES: Bytes = "mongodb_collection_free_bytes", "Space in that file that new documents may take";
+    Gauge COLLECTION_INDEX_BYTES: Bytes = "mongodb_collection_index_bytes", "All its indexes";
+    Gauge COLLECTION_OBJECTS: Count = "mongodb_collection_objects", "Its documents";
+    Gauge COLLECTION_CACHE_BYTES: Bytes = "mongodb_collection_cache_bytes", "Bytes of it in the storage engine's cache";
+    Counter COLLECTION_CACHE_READ_BYTES: Bytes = "mongodb_collection_cache_read_bytes_total", "Bytes of it read into that cache";
+    Gauge INDEX_BYTES: Bytes = "mongodb_index_bytes", "Size of an `index` of a `collection`";
+    Counter INDEX_USES: Count = "mongodb_index_uses_total", "Operations that used an `index` since the server started or the index was made";
+    Gauge REPLICA_OPTIME: Seconds = "mongodb_replica_optime_seconds", "Time of the last operation that a `member` (in `state`) of the replica set has reached, by `stage` (written, applied, durable, committed), since 1970";
+    Gauge REPLICA_HEALTH: Boolean = "mongodb_replica_health", "Whether this server reaches a `member` of the replica set";
 
     Gauge SERVER_STATUS_CONNECTIONS_CURRENT: Count = "mongodb_server_status_connections_current", "Open connections";
     Gauge SERVER_STATUS_CONNECTIONS_AVAILABLE: Count = "mongodb_server_status_connections_available", "Connections that the server would still accept";
@@ -31,6 +46,15 @@ metrics! {
     Gauge SERVER_STATUS_WIRED_TIGER_CACHE_TRACKED_DIRTY_BYTES_IN_THE_CACHE: Bytes = "mongodb_server_status_wired_tiger_cache_tracked_dirty_bytes_in_the_cache", "Changed bytes in it that are not on disk yet";
     Counter SERVER_STATUS_WIRED_TIGER_CACHE_PAGES_READ_INTO_CACHE: Pages = "mongodb_server_status_wired_tiger_cache_pages_read_into_cache", "Pages read into that cache";
     Counter SERVER_STATUS_WIRED_TIGER_CACHE_PAGES_EVICTED_BY_APPLICATION_THREADS: Pages = "mongodb_server_status_wired_tiger_cache_pages_evicted_by_application_threads", "Pages that operations had to evict themselves";
+    Gauge SERVER_STATUS_WIRED_TIGER_TRANSACTION_TRANSACTION_CHECKPOINT_MOST_RECENT_TIME_MSECS: Milliseconds = "mongodb_server_status_wired_tiger_transaction_transaction_checkpoint_most_recent_time_msecs", "Time of the last checkpoint";
+    Counter SERVER_STATUS_EXTRA_INFO_PAGE_FAULTS: Count = "mongodb_server_status_extra_info_page_faults", "Page faults of the server that had to read from a disk";
+    Counter SERVER_STATUS_OPCOUNTERS_INSERT: Count = "mongodb_server_status_opcounters_insert", "Inserts received";
+    Counter SERVER_STATUS_OPCOUNTERS_QUERY: Count = "mongodb_server_status_opcounters_query", "Queries received";
+    Counter SERVER_STATUS_OPCOUNTERS_UPDATE: Count = "mongodb_server_status_opcounters_update", "Updates received";
+    Counter SERVER_STATUS_OPCOUNTERS_DELETE: Count = "mongodb_server_status_opcounters_delete", "Deletes received";
+    Counter SERVER_STATUS_OPCOUNTERS_GETMORE: Count = "mongodb_server_status_opcounters_getmore", "Requests for more of a result";
+    Counter SERVER_STATUS_OPCOUNTERS_COMMAND: Count = "mongodb_server_status_opcounters_command", "Other commands received";
+    Counter SERVER_STATUS_FLOW_CONTROL_TIME_ACQUIRING_MICROS: Count = "mongodb_server_status_flow_control_time_acquiring_micros", "Microseconds that writes waited because the secondaries lagged";
     Counter SERVER_STATUS_METRICS_QUERY_EXECUTOR_SCANNED: Count = "mongodb_server_status_metrics_query_executor_scanned", "Index entries scanned";
     Counter SERVER_STATUS_METRICS_QUERY_EXECUTOR_SCANNED_OBJECTS: Count = "mongodb_server_status_metrics_query_executor_scanned_objects", "Documents scanned";
     Counter SERVER_STATUS_METRICS_DOCUMENT_RETURNED: Count = "mongodb_server_status_metrics_document_returned", "Documents returned";

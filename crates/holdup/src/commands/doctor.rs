@@ -133,7 +133,7 @@ fn wire_address(kind: Kind, port: u16) -> Option<String> {
     let protocol = match kind {
         Kind::Mysql => Protocol::Mysql,
         Kind::Postgres | Kind::PgBouncer => Protocol::Postgres,
-        Kind::Prometheus | Kind::Server | Kind::Process => return None,
+        Kind::MongoDb | Kind::Prometheus | Kind::Server | Kind::Process => return None,
     };
     let is_known = Protocol::by_port(port) == Some(protocol);
     Some(if is_known { format!("wire:{port}") } else { format!("wire:{port}={}", protocol.name()) })

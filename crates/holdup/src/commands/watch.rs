@@ -19,8 +19,8 @@ Examples:
   holdup watch --watch host --for 10s -o recordings/quiet --json
   holdup watch --watch host --watch prometheus:http://127.0.0.1:8080/metrics --for 60s --threshold 'p99 < 500ms'
 
-`holdup doctor` proposes sources on this machine. Set passwords in HOLDUP_MYSQL_PASSWORD and
-HOLDUP_POSTGRES_PASSWORD.")]
+`holdup doctor` proposes sources on this machine. Set passwords in HOLDUP_MYSQL_PASSWORD,
+HOLDUP_POSTGRES_PASSWORD and HOLDUP_MONGODB_PASSWORD.")]
 pub struct Args {
     #[command(flatten)]
     sampling: Sampling,

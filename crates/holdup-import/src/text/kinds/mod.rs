@@ -14,7 +14,6 @@ mod lsblk;
 mod lscpu;
 mod memory;
 mod mongodb;
-mod mongodb_shape;
 mod mount;
 mod mpstat;
 mod netstat;

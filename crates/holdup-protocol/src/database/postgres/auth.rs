@@ -5,11 +5,11 @@
 use md5::{Digest as _, Md5};
 
 use super::Postgres;
-use super::scram::{self, Scram};
 use crate::database::cursor::Cursor;
 use crate::database::event::{Error, shortened};
 use crate::database::login::TlsMode;
 use crate::database::outbox::put_text;
+use crate::database::scram::{self, Scram};
 
 /// Progress of a login.
 pub(super) enum Step {
@@ -63,7 +63,7 @@ impl Postgres {
                     let name = offered.next().unwrap_or_default();
                     return Err(Error::UnsupportedAuth(shortened(&name[..name.len().min(64)])));
                 }
-                let scram = Scram::new()?;
+                let scram = Scram::new("")?;
                 let first = scram.first();
                 self.prove(|out| {
                     put_text(out, scram::NAME.as_bytes());

@@ -1,7 +1,7 @@
 //! The shape of an operation of MongoDB: its name, its collection and the names of the fields it
 //! asks for. Every value is replaced by `?`.
 
-use super::super::json::Value;
+use crate::value::Value;
 
 /// Bytes of a shape.
 const BYTES_MAX: usize = 2_000;
@@ -11,7 +11,8 @@ const PARTS: [&str; 12] =
     ["filter", "query", "q", "pipeline", "sort", "projection", "updates", "deletes", "u", "update", "key", "collation"];
 
 /// `find shop.orders filter { status: ?, total: { $gt: ? } }`; none if the command is unknown.
-pub(super) fn shape(operation: &Value, namespace: &str) -> Option<String> {
+#[must_use]
+pub fn shape(operation: &Value, namespace: &str) -> Option<String> {
     let command = operation.get("command").or_else(|| operation.get("query"))?;
     let original = operation.at(&["cursor", "originatingCommand"]).filter(|it| !it.entries().is_empty());
     let (name, _) = command.entries().first()?;
@@ -56,5 +57,22 @@ fn put(value: &Value, into: &mut String) {
             into.push(']');
         }
         _ => into.push('?'),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bson::Document;
+    use crate::writer::Writer;
+
+    #[test]
+    fn names_stay_and_values_go() {
+        let filter = Writer::new().text("email", "canary@example").document("total", Writer::new().int("$gt", 5));
+        let command = Writer::new().text("find", "orders").document("filter", filter).text("comment", "canary");
+        let bytes = Writer::new().text("op", "query").document("command", command).finish();
+        let operation = Document::read(&bytes).unwrap().value().unwrap();
+        let text = shape(&operation, "shop.orders").unwrap();
+        assert_eq!(text, "find shop.orders filter { email: ?, total: { $gt: ? } }");
     }
 }

@@ -14,7 +14,7 @@ use crate::database::event::Error;
 use crate::database::login::Login;
 use crate::database::salted::{SaltedKeys, sign};
 
-pub(super) const NAME: &str = "SCRAM-SHA-256";
+pub(crate) const NAME: &str = "SCRAM-SHA-256";
 
 /// No channel binding, and no other account to act for.
 const HEADER: &str = "n,,";
@@ -27,34 +27,38 @@ const BINDING: &str = "biws";
 const MAX_ITERATIONS: u32 = 1_000_000;
 
 /// A login whose first message is ready.
-pub(super) struct Scram {
+pub(crate) struct Scram {
+    /// The user's name as the first message has it; PostgreSQL ignores it there, and gets none.
+    name: String,
     nonce: String,
 }
 
 /// What the server has to prove.
-pub(super) struct Proof {
+pub(crate) struct Proof {
     signed: String,
     key: hmac::Key,
 }
 
 impl Scram {
-    pub(super) fn new() -> Result<Self, Error> {
+    /// A login of `user`, which may be empty where the server knows the name already.
+    pub(crate) fn new(user: &str) -> Result<Self, Error> {
         let mut nonce = [0; 18];
         rand::SystemRandom::new().fill(&mut nonce).map_err(|_| Error::NoRandomNumbers)?;
-        Ok(Self { nonce: BASE64.encode(nonce) })
+        let name = user.replace('=', "=3D").replace(',', "=2C");
+        Ok(Self { name, nonce: BASE64.encode(nonce) })
     }
 
-    /// The first message. The user's name is in the packet before, and ignored here.
-    pub(super) fn first(&self) -> String {
+    /// The first message.
+    pub(crate) fn first(&self) -> String {
         format!("{HEADER}{}", self.bare())
     }
 
     fn bare(&self) -> String {
-        format!("n=,r={}", self.nonce)
+        format!("n={},r={}", self.name, self.nonce)
     }
 
     /// The second message, in reply to the server's first.
-    pub(super) fn second(&self, said: &[u8], login: &Login) -> Result<(String, Proof), Error> {
+    pub(crate) fn second(&self, said: &[u8], login: &Login) -> Result<(String, Proof), Error> {
         let broken = Error::Protocol("a message of SCRAM that cannot be read");
         let said = str::from_utf8(said).map_err(|_| broken.clone())?;
         let mut parts = said.split(',');
@@ -83,7 +87,7 @@ impl Scram {
 
 impl Proof {
     /// Checks whether the server knows the account, too.
-    pub(super) fn check(&self, said: &[u8]) -> Result<(), Error> {
+    pub(crate) fn check(&self, said: &[u8]) -> Result<(), Error> {
         let signature = said.strip_prefix(b"v=").and_then(|signature| BASE64.decode(signature).ok());
         let signature = signature.ok_or(Error::ServerNotProved)?;
         hmac::verify(&self.key, self.signed.as_bytes(), &signature).map_err(|_| Error::ServerNotProved)
@@ -101,7 +105,7 @@ mod tests {
     #[test]
     fn both_sides_are_proved() {
         let login = Login::new("user".to_owned(), Secret::new("pencil".to_owned()), None);
-        let scram = Scram { nonce: "rOprNGfwEbeRWgbNEkqO".to_owned() };
+        let scram = Scram { name: String::new(), nonce: "rOprNGfwEbeRWgbNEkqO".to_owned() };
         assert_eq!(scram.first(), "n,,n=,r=rOprNGfwEbeRWgbNEkqO");
         let said = "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
         let (second, proof) = scram.second(said.as_bytes(), &login).unwrap();
@@ -134,10 +138,22 @@ mod tests {
         assert!(!format!("{login:?}").contains("pencil"));
     }
 
+    /// The whole example, with the user's name in the first message as MongoDB wants it.
+    #[test]
+    fn the_example_of_the_rfc() {
+        let login = Login::new("user".to_owned(), Secret::new("pencil".to_owned()), None);
+        let scram = Scram { name: "user".to_owned(), nonce: "rOprNGfwEbeRWgbNEkqO".to_owned() };
+        let said = "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
+        let (second, proof) = scram.second(said.as_bytes(), &login).unwrap();
+        assert!(second.ends_with(",p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="), "{second}");
+        assert_eq!(proof.check(b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="), Ok(()));
+        assert_eq!(Scram::new("a=b,c").unwrap().name, "a=3Db=2Cc", "neither ends the name");
+    }
+
     #[test]
     fn a_server_that_cheats() {
         let login = Login::new("user".to_owned(), Secret::new("canary".to_owned()), None);
-        let scram = Scram { nonce: "abc".to_owned() };
+        let scram = Scram { name: String::new(), nonce: "abc".to_owned() };
         let second = |said: &str| scram.second(said.as_bytes(), &login).map(|_| ()).unwrap_err();
         assert_eq!(second("r=abd1,s=AAAA,i=4096"), Error::ServerNotProved);
         assert_eq!(second("r=abc,s=AAAA,i=4096"), Error::ServerNotProved);

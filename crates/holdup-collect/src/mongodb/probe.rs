@@ -1,0 +1,176 @@
+//! Finds out what this server has and what this account may read. It asks each command once; what is
+//! refused or unknown becomes a line of the coverage and is not asked again on this connection.
+
+use holdup_mongodb::{NEWEST, OLDEST, Value, missing_sections};
+use holdup_recording::{Coverage, CoverageState};
+
+use super::address::Address;
+use super::collections;
+use super::commands::Command;
+use super::server::{Failure, Server};
+
+/// What can be read.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Parts {
+    pub(super) status: bool,
+    /// How operations are read; none if they cannot be.
+    pub(super) operations: Option<OperationsBy>,
+    /// Whether the use of collections is counted.
+    pub(super) top: bool,
+    /// Whether sizes of collections can be read.
+    pub(super) sizes: bool,
+    /// Whether uses of indexes are counted.
+    pub(super) index_uses: bool,
+    /// Whether it is part of a replica set that it tells of.
+    pub(super) replica_set: bool,
+}
+
+/// The command that shows operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OperationsBy {
+    Stage,
+    Command,
+}
+
+/// The result of the probe.
+pub(super) struct ProbeResult {
+    pub(super) parts: Parts,
+    pub(super) coverage: Vec<Coverage>,
+    /// What the account may not do, and the grant for it.
+    pub(super) missing: Option<(String, String)>,
+}
+
+/// What is asked, in turn.
+struct Probe<'p> {
+    server: &'p mut Server,
+    source: String,
+    grant: String,
+    coverage: Vec<Coverage>,
+}
+
+/// Probes the server.
+pub(super) fn find(server: &mut Server, address: &Address) -> Result<ProbeResult, Failure> {
+    let user = address.user.clone().unwrap_or_else(|| "USER".to_owned());
+    let grant = format!(
+        "db.getSiblingDB('{}').grantRolesToUser('{user}', [{{role: 'clusterMonitor', db: 'admin'}}])",
+        address.auth_source
+    );
+    let mut probe = Probe { server, source: address.source(), grant, coverage: Vec::new() };
+    let (mut parts, mut missing) = (Parts::default(), None);
+    match probe.server.ask(Command::Status) {
+        Ok(status) => {
+            parts.status = true;
+            probe.sections(&status);
+        }
+        Err(failure) if failure.is_denied() => {
+            let why = match &address.user {
+                Some(user) => format!("the account {user} may not run serverStatus: {failure}"),
+                None => format!("the server wants an account, and the address has none (USER@): {failure}"),
+            };
+            missing = Some((why, probe.grant.clone()));
+            probe.absent(" serverStatus", &failure);
+        }
+        Err(failure) => probe.unless_fatal(" serverStatus", failure)?,
+    }
+    parts.operations = probe.operations()?;
+    parts.top = probe.has(" use of collections", |server| server.ask(Command::Top))?;
+    probe.collections(&mut parts)?;
+    parts.replica_set = match probe.server.ask(Command::ReplicaSet) {
+        Err(failure) if failure.is_alone() => false,
+        Err(failure) => {
+            probe.unless_fatal(" replica set", failure)?;
+            false
+        }
+        Ok(_) => true,
+    };
+    probe.has(" parameters", |server| server.ask(Command::Parameters))?;
+    probe.has(" options", |server| server.ask(Command::Options))?;
+    let version = probe.server.release();
+    let mut coverage = Coverage::with_parts(&probe.source, probe.coverage);
+    if let (Some(own), Some(version)) = (coverage.first_mut(), version)
+        && !(OLDEST..=NEWEST).contains(&version)
+    {
+        let range = format!("MongoDB {version} is outside the supported versions ({OLDEST} to {NEWEST})");
+        own.why =
+            Some(own.why.take().map_or(range.clone(), |why| format!("{why}; {range}: some figures may be missing")));
+    }
+    Ok(ProbeResult { parts, coverage, missing })
+}
+
+impl Probe<'_> {
+    /// Whether the server answers.
+    fn has<T>(&mut self, part: &str, ask: impl FnOnce(&mut Server) -> Result<T, Failure>) -> Result<bool, Failure> {
+        match ask(self.server) {
+            Ok(_) => Ok(true),
+            Err(failure) => self.unless_fatal(part, failure).map(|()| false),
+        }
+    }
+
+    /// A line of the coverage; or the failure itself, if the connection is lost.
+    fn unless_fatal(&mut self, part: &str, failure: Failure) -> Result<(), Failure> {
+        if !matches!(failure, Failure::Server(..)) {
+            return Err(failure);
+        }
+        self.absent(part, &failure);
+        Ok(())
+    }
+
+    fn absent(&mut self, part: &str, failure: &Failure) {
+        let enable = failure.is_denied().then(|| self.grant.clone());
+        let why = match failure {
+            _ if failure.is_denied() => format!("the account may not read it: {failure}"),
+            _ if failure.is_lacking() => format!("the server does not have it: {failure}"),
+            _ => failure.to_string(),
+        };
+        self.put(part, CoverageState::Absent, why, enable);
+    }
+
+    fn put(&mut self, part: &str, state: CoverageState, why: String, enable: Option<String>) {
+        let source = format!("{}{part}", self.source);
+        let (cpu_ratio, reads_total, gaps_total) = (None, 0, 0);
+        self.coverage.push(Coverage { source, state, why: Some(why), enable, cpu_ratio, reads_total, gaps_total });
+    }
+
+    /// The sections of its status that another server of its version has.
+    fn sections(&mut self, status: &Value) {
+        // A router has no storage engine.
+        let is_router = status.get("process").and_then(Value::text) == Some("mongos");
+        let missing = missing_sections(status);
+        if missing.is_empty() || is_router {
+            return;
+        }
+        let list: Vec<String> = missing.iter().map(|(name, path)| format!("{name} ({path})")).collect();
+        let why = format!("its serverStatus has no {}", list.join(", "));
+        self.put(" serverStatus", CoverageState::Partial, why, None);
+    }
+
+    /// How operations can be read.
+    fn operations(&mut self) -> Result<Option<OperationsBy>, Failure> {
+        match self.server.list(Command::Operations) {
+            Ok(_) => return Ok(Some(OperationsBy::Stage)),
+            Err(failure) if failure.is_denied() || !matches!(failure, Failure::Server(..)) => {
+                return self.unless_fatal(" operations", failure).map(|()| None);
+            }
+            // Servers say in several ways that they do not have the stage.
+            Err(_) => {}
+        }
+        let has = self.has(" operations", |server| server.ask(Command::OldOperations))?;
+        Ok(has.then_some(OperationsBy::Command))
+    }
+
+    /// What can be read of collections, tried on one of them.
+    fn collections(&mut self, parts: &mut Parts) -> Result<(), Failure> {
+        let names = match collections::names(self.server, parts.top, 1) {
+            Ok(names) => names,
+            Err(failure) => return self.unless_fatal(" list of collections", failure),
+        };
+        let Some((database, name)) = names.into_iter().next() else {
+            // An empty server: whether it has them shows with the first collection.
+            (parts.sizes, parts.index_uses) = (true, true);
+            return Ok(());
+        };
+        parts.sizes = self.has(" collections", |server| server.ask(Command::Sizes(&database, &name)))?;
+        parts.index_uses = self.has(" indexes", |server| server.ask(Command::IndexUses(&database, &name)))?;
+        Ok(())
+    }
+}
