@@ -48,7 +48,7 @@
 mod mechanisms;
 
 use self::mechanisms::{
-    BURST, CEILINGS, CONTRIBUTIONS, CPUS, Contribution, DEMANDS, DISKS, GENERATOR, IN_FRONT, LOAD, MECHANISMS,
+    BURST, CEILINGS, CONTRIBUTIONS, CPUS, Contribution, DEMANDS, DISKS, GENERATOR, IN_FRONT, LINES, LOAD, MECHANISMS,
     Mechanism, OUTSIDE, OVERFLOW, POOLS, QUEUES, SEEN_AS, SIZES, STANDING,
 };
 use crate::case::Case;
@@ -129,11 +129,11 @@ pub(crate) fn link(found: &mut [(&'static Rule, RuleFinding)], not_judged: &[&st
         };
         follows[of] = Some(found[cause].0.cause);
         found[of].1.role = Role::Symptom;
-        // What leads to the cause has that much on top of it; or it is the same time, and the larger of
-        // the two measures saw more of it.
         let waited_ms = found[of].1.explains_ms;
-        let mut at = Some(cause);
+        let is_line = LINES.contains(&mechanism.consequence);
+        let mut at = Some(cause).filter(|_| mechanism.is_added || is_line);
         while let Some(i) = at {
+            // What leads to the cause has that much on top of it, or as much as all in line wait.
             let own_ms = &mut found[i].1.explains_ms;
             *own_ms = if mechanism.is_added { *own_ms + waited_ms } else { own_ms.max(waited_ms) };
             at = follows[i].and_then(|cause| found.iter().position(|(rule, _)| rule.cause == cause));

@@ -85,6 +85,10 @@ pub(super) const QUEUES: &[&str] = &[
     "uninterruptible_pileup",
 ];
 
+/// Waits in line behind one that waits for the cause itself: of the sessions in commit only the one
+/// that writes the log waits for the disk, and the disk's own measure does not see the others.
+pub(super) const LINES: &[&str] = &["commit_log_bound"];
+
 /// Queues for what a request holds: they are symptoms if it is held longer.
 pub(super) const POOLS: &[&str] = &["connection_pool_exhausted", "worker_pool_exhausted"];
 
