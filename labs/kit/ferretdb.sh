@@ -19,6 +19,13 @@ fetch() {
         exit 3
     }
     mkdir -p "$home"
+    # One builds it, others wait; a test does not wait for ever.
+    exec 9>"$home/lock"
+    flock -w 240 9 || {
+        echo "FerretDB is still being built; ask again in some minutes" >&2
+        exit 3
+    }
+    [ ! -x "$server" ] || return 0
     # In a folder of its own first: what is cut off half way must not be taken for the whole.
     part=$(mktemp -d "$home/part.XXXXXX")
     trap 'chmod -R u+w "$part"; rm -rf "$part"' EXIT
@@ -42,7 +49,7 @@ fetch() {
         echo "go could not build $module@$version" >&2
         exit 3
     }
-    # It appears whole, or another has put it there meanwhile; that one is the same.
+    # It appears whole.
     mv "$part/ferretdb" "$server"
 }
 

@@ -63,7 +63,7 @@ fn run(words: &[&str]) -> Result<()> {
         ["ci"] => ci::run(&root),
         ["ci", "--full", flags @ ..] => full::run(&root, &full::Slice::parse(flags)?),
         ["test", arguments @ ..] => tests::some(&root, &setup::run(&root)?, arguments),
-        ["setup"] => setup::run(&root).map(|_| ()),
+        ["setup"] => setup::run(&root).and_then(|_| setup::end(&root)),
         ["fuzz", flags @ ..] => fuzz::run(&root, &fuzz::Wish::parse(flags)?),
         ["soak", flags @ ..] => soak::run(&root, &soak::Wish::parse(flags)?),
         ["supply"] => supply::run(&root, &setup::run(&root)?),

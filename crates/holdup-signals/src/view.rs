@@ -15,7 +15,7 @@ use holdup_recording::rows::{Request, Session};
 use holdup_recording::tables::Tables;
 use holdup_recording::{Labels, Recording};
 
-use super::stretches::{Stretches, added, added_by_round, pairs, within};
+use super::stretches::{Stretches, added_by_round, pairs, within};
 
 use super::{Missing, Window};
 use crate::Evidence;
@@ -98,7 +98,7 @@ impl Growth {
     }
 }
 
-/// A gauge in a window; series of one instant are added up.
+/// A gauge in a window; series of one round of reading are added up.
 #[derive(Clone, Debug)]
 pub struct Gauge {
     /// Mean over the instants.
@@ -247,9 +247,8 @@ impl<'a> View<'a> {
         enable: &str,
     ) -> Result<Gauge, Missing> {
         self.samples_readable()?;
-        // Series of one source are read at the same instant, apart from the read itself; those of
-        // several sources at different ones. So holdup takes a mean per source, then the sum over
-        // sources.
+        // Series of one source are read in the same round, those of several sources at different
+        // times. So holdup takes a mean per source, then the sum over sources.
         let mut by_source: BTreeMap<&str, Vec<&[(i64, f64)]>> = BTreeMap::new();
         for ((source, _), series) in self.index.series(metric, labels).filter(|((source, _), _)| is_source(source)) {
             by_source.entry(source).or_default().push(within(series, self.window));
@@ -257,7 +256,7 @@ impl<'a> View<'a> {
         let mut gauge =
             Gauge { mean: 0.0, max: 0.0, min: 0.0, positive_ratio: 0.0, count: 0, origin: self.origin(metric, labels) };
         for series in by_source.into_values() {
-            let instants = added(series);
+            let instants = added_by_round(&series);
             let (n, values) = (instants.len(), || instants.iter().map(|(_, value)| *value));
             if n == 0 {
                 continue;
