@@ -10,6 +10,7 @@
 mod address;
 mod collections;
 mod commands;
+mod parts;
 mod probe;
 mod server;
 
@@ -20,7 +21,7 @@ use holdup_recording::{Batch, Coverage};
 use self::address::{Address, PASSWORD_VARIABLE};
 use self::collections::Collections;
 use self::commands::Command;
-use self::probe::{OperationsBy, Parts};
+use self::parts::{OperationsBy, Parts};
 use self::server::{Failure, Server};
 use crate::backoff::Backoffs;
 use crate::connections::Connections;

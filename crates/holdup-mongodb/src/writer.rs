@@ -1,5 +1,5 @@
-//! Writes BSON: the commands that a client sends, and documents of tests. It writes what it is given,
-//! in that order. Names must not contain a zero byte, at which BSON ends them: such a name is cut.
+//! Writes BSON: the commands that a client sends, and documents of tests. Values keep the order in which
+//! they are added. Names must not contain a zero byte, at which BSON ends them: such a name is cut.
 
 /// A document under construction.
 #[derive(Clone, Debug, Default)]

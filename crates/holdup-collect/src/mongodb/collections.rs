@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use holdup_mongodb::{Figure, Value, collection, index_uses, usage};
 
 use super::commands::Command;
-use super::probe::Parts;
+use super::parts::Parts;
 use super::server::{Failure, Server};
 use crate::pace::{Pace, Turn};
 

@@ -7,30 +7,8 @@ use holdup_recording::{Coverage, CoverageState};
 use super::address::Address;
 use super::collections;
 use super::commands::Command;
+use super::parts::{OperationsBy, Parts};
 use super::server::{Failure, Server};
-
-/// What can be read.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Parts {
-    pub(super) status: bool,
-    /// How operations are read; none if they cannot be.
-    pub(super) operations: Option<OperationsBy>,
-    /// Whether the use of collections is counted.
-    pub(super) top: bool,
-    /// Whether sizes of collections can be read.
-    pub(super) sizes: bool,
-    /// Whether uses of indexes are counted.
-    pub(super) index_uses: bool,
-    /// Whether it is part of a replica set that it tells of.
-    pub(super) replica_set: bool,
-}
-
-/// The command that shows operations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OperationsBy {
-    Stage,
-    Command,
-}
 
 /// The result of the probe.
 pub(super) struct ProbeResult {

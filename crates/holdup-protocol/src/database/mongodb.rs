@@ -191,7 +191,7 @@ impl Session {
         }
     }
 
-    /// The server has said what it is.
+    /// The server has answered the greeting.
     fn met(&mut self, document: Document<'_>, is_old: bool, events: &mut dyn FnMut(Event<'_>)) -> Result<(), Error> {
         if let Some((code, message)) = failure(document) {
             if code == COMMAND_NOT_FOUND && !is_old {
