@@ -25,7 +25,7 @@ class Knobs:
     USUAL = {
         "workers": 24, "pool": 16, "leak_every": 0, "hold_ms": 0, "cpu_ms": 0, "sleep_ms": 0, "busy_threads": 0,
         "collect_objects": 0, "collect_every_ms": 1000, "log_sync": 0, "log_bytes": 4096, "n_plus_one": 0,
-        "lock_ms": 0, "reconnect": 0, "cached_ratio": 0, "downstream": 1, "answer_bytes": 0,
+        "lock_ms": 0, "transaction_ms": 0, "reconnect": 0, "cached_ratio": 0, "downstream": 1, "answer_bytes": 0,
     }
 
     def __init__(self, path):
@@ -162,8 +162,11 @@ class App:
         connection = self.pool.take()
         obtained, is_good = time.perf_counter(), False
         try:
-            is_write = path == "/order"
-            for sql in (["BEGIN", *statements, "COMMIT"] if is_write else statements):
+            held_ms = self.knobs["transaction_ms"]
+            is_transaction = path == "/order" or held_ms
+            for sql in (["BEGIN", *statements, "COMMIT"] if is_transaction else statements):
+                if sql == "COMMIT" and held_ms:
+                    time.sleep(held_ms / 1e3)
                 begun = time.perf_counter()
                 rows = connection.query(sql)
                 self.metrics.operation.observe(time.perf_counter() - begun)

@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::edition::Edition;
 use crate::faults::{self, Fault, Setup, Values};
 use crate::load::Load;
 use crate::random::Random;
@@ -69,7 +70,7 @@ impl Draw {
         let mut doses = vec![Dose { fault: kind(seed).name.to_owned(), intensity: random.thousandths() }];
         let is_control = kind(seed).is_control();
         if !is_control && random.chance(COMPOUND) {
-            let second = second(&mut random, kind(seed));
+            let second = second(&mut random, kind(seed), Edition::of_seed(seed));
             doses.extend(second.map(|fault| Dose { fault: fault.name.to_owned(), intensity: random.thousandths() }));
         }
         Self::with(seed, doses)
@@ -79,12 +80,13 @@ impl Draw {
     pub fn with(seed: u64, doses: Vec<Dose>) -> Self {
         let fits = |topology: &Topology| doses.iter().filter_map(Dose::fault).all(|fault| (fault.fits)(topology));
         let mut random = Random::new(seed, 2);
-        let mut topology = Topology::draw(&mut random);
+        let edition = Edition::of_seed(seed);
+        let mut topology = Topology::draw(&mut random, edition);
         for _ in 0..TRIES {
             if fits(&topology) {
                 break;
             }
-            topology = Topology::draw(&mut random);
+            topology = Topology::draw(&mut random, edition);
         }
         let load = Load::draw(&mut Random::new(seed, 3), &topology);
         let mut draw = Self { seed, topology, load, doses, onset_s: 0.0, end_s: 0.0, seconds: 0.0 };
@@ -128,22 +130,19 @@ impl fmt::Display for Draw {
     }
 }
 
-/// Seeds after which each kind has had its turn.
-pub fn block() -> u64 {
-    deck().len() as u64
-}
-
-/// Every fault once and every control several times.
-fn deck() -> Vec<&'static Fault> {
+/// Every fault of an edition once and every control several times: after so many seeds each kind has had its turn.
+fn deck(edition: Edition) -> Vec<&'static Fault> {
     let copies = |fault: &Fault| if fault.is_control() { CONTROL_WEIGHT } else { 1 };
-    faults::ALL.iter().flat_map(|fault| std::iter::repeat_n(*fault, copies(fault))).collect()
+    edition.kinds().iter().flat_map(|fault| std::iter::repeat_n(*fault, copies(fault))).collect()
 }
 
 /// The kind of a seed: seeds that follow each other deal a shuffled deck, so that no kind is left out by chance.
 fn kind(seed: u64) -> &'static Fault {
-    let mut deck = deck();
-    let (block, place) = (seed / block(), (seed % block()) as usize);
-    let mut random = Random::new(block, 5);
+    let edition = Edition::of_seed(seed);
+    let mut deck = deck(edition);
+    let (first, count) = (edition.first_seed(), deck.len() as u64);
+    let (block, place) = ((seed - first) / count, ((seed - first) % count) as usize);
+    let mut random = Random::new(first + block, 5);
     for last in (1..deck.len()).rev() {
         deck.swap(last, random.below(last + 1));
     }
@@ -151,13 +150,14 @@ fn kind(seed: u64) -> &'static Fault {
 }
 
 /// A fault of another layer that can be played together with `first`.
-fn second(random: &mut Random, first: &Fault) -> Option<&'static Fault> {
+fn second(random: &mut Random, first: &Fault, edition: Edition) -> Option<&'static Fault> {
+    let kinds = edition.kinds();
     for _ in 0..TRIES {
-        let fault = faults::ALL[random.below(faults::ALL.len())];
+        let fault = kinds[random.below(kinds.len())];
         if fault.is_control() || fault.family == first.family {
             continue;
         }
-        let topology = Topology::draw(random);
+        let topology = Topology::draw(random, edition);
         if (fault.fits)(&topology) && (first.fits)(&topology) {
             return Some(fault);
         }
@@ -168,6 +168,8 @@ fn second(random: &mut Random, first: &Fault) -> Option<&'static Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::topology::{App, Between, Engine, Front};
+    use sha2::{Digest as _, Sha256};
     use std::collections::BTreeSet;
 
     #[test]
@@ -182,15 +184,45 @@ mod tests {
 
     #[test]
     fn a_block_of_seeds_has_every_kind() {
-        for start in [0, 10 * block()] {
-            let draws: Vec<Draw> = (start..start + block()).map(Draw::new).collect();
+        let block = |edition| deck(edition).len() as u64;
+        let first = (Edition::First, block(Edition::First));
+        let (later, from) = ((Edition::Proxies, block(Edition::Proxies)), Edition::Proxies.first_seed());
+        let starts = [(first, 0), (first, 10 * first.1), (later, from), (later, from + 3 * later.1)];
+        for ((edition, block), start) in starts {
+            let draws: Vec<Draw> = (start..start + block).map(Draw::new).collect();
             let kinds: BTreeSet<&str> = draws.iter().map(|draw| draw.doses[0].fault.as_str()).collect();
-            assert_eq!(kinds.len(), faults::ALL.len());
+            assert_eq!(kinds.len(), edition.kinds().len());
             let controls = draws.iter().filter(|draw| draw.is_control()).count() as f64;
             assert!((0.2..0.32).contains(&(controls / draws.len() as f64)), "{controls}");
         }
         let compounds = (0..1_000).map(Draw::new).filter(|draw| draw.doses.len() == 2).count();
         assert!((60..130).contains(&compounds), "{compounds}");
+    }
+
+    /// A corpus names its draws by seed: what was played must be what its seed draws today.
+    #[test]
+    fn seeds_that_were_played_keep_their_draws() {
+        let mut hash = Sha256::new();
+        for seed in 0..Edition::Proxies.first_seed() {
+            hash.update(serde_json::to_string(&Draw::new(seed)).unwrap());
+        }
+        let hex: String = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, "dfaf36915a0442b8");
+    }
+
+    #[test]
+    fn later_seeds_have_poolers_and_proxies() {
+        let from = Edition::Proxies.first_seed();
+        let draws: Vec<Draw> = (from..from + 1_000).map(Draw::new).collect();
+        let count = |is_so: fn(&Topology) -> bool| draws.iter().filter(|draw| is_so(&draw.topology)).count();
+        for between in [Between::PoolerTransaction, Between::PoolerSession, Between::Link] {
+            let count = draws.iter().filter(|draw| draw.topology.between == between).count();
+            assert!(count >= 40, "{between:?}: {count}");
+        }
+        assert!(count(|t| t.front == Front::Haproxy) >= 60 && count(|t| t.front == Front::Nginx) >= 40);
+        assert_eq!(count(|t| t.between.is_pooler() && t.engine != Engine::Postgresql), 0);
+        assert_eq!(count(|t| t.front != Front::Nothing && t.app == App::None), 0);
+        assert!((0..from).all(|seed| Draw::new(seed).topology.front == Front::Nothing));
     }
 
     #[test]

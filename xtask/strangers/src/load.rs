@@ -3,7 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::random::Random;
-use crate::topology::{App, Data, Storage, Topology};
+use crate::topology::{App, Between, Data, Storage, Topology};
+
+/// Connections of the generator to a database that makes each a session: PostgreSQL's sessions take memory that its
+/// files are then read for, and a pooler in session mode gives each a server connection.
+pub const SESSIONS: u32 = 40;
 
 /// How the rate goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,9 +108,9 @@ impl Load {
             .map(|(operation, weight)| Share { operation, weight: (weight * 10.0).round() as u32 })
             .filter(|share| share.weight > 0)
             .collect();
-        // Of a database each is a session: PostgreSQL's take memory that its files are then read for.
         let connections = match (topology.app, topology.data) {
-            (App::None, Data::OutOfCache) => 40,
+            (App::None, _) if topology.between == Between::PoolerSession => SESSIONS,
+            (App::None, Data::OutOfCache) => SESSIONS,
             (App::None, Data::InCache) => 120,
             _ => 400,
         };

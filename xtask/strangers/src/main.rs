@@ -5,6 +5,7 @@ mod bench;
 mod blame;
 mod corpus;
 mod draw;
+mod edition;
 mod env;
 mod faults;
 mod judge;

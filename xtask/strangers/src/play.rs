@@ -19,11 +19,13 @@ use crate::env::app::{self, App, Served};
 use crate::env::database::{self, Database};
 use crate::env::disk::{Limits, SMALL_VOLUME};
 use crate::env::link::Link;
+use crate::env::pooler::Pooled;
+use crate::env::proxy::Proxied;
 use crate::env::{Env, Running, process};
 use crate::faults::{Fault, Setup};
 use crate::scenario::{self, Target};
 use crate::symptom::Symptom;
-use crate::topology::{Between, Data, Engine, Instruments, Storage};
+use crate::topology::{Between, Data, Engine, Front, Instruments, Storage, Topology};
 use crate::trim::trim;
 use crate::truth::{Sources, Truth};
 
@@ -50,13 +52,13 @@ pub enum Outcome {
 /// Plays `draw` into `corpus`.
 pub fn play(bench: &mut Bench, draw: &Draw, corpus: &Corpus) -> Result<Outcome> {
     let begun = Instant::now();
-    if let Err(why) = database::is_available(draw.topology.engine, &bench.root) {
+    if let Err(why) = is_available(&draw.topology, &bench.root) {
         return Ok(Outcome::Skipped(format!("{why:#}")));
     }
     let link = match (draw.topology.between, &bench.link) {
         (Between::Link, Err(why)) => return Ok(Outcome::Skipped(format!("no link: {why:#}"))),
         (Between::Link, Ok(carried)) => Some(carried.link.clone()),
-        (Between::Nothing, _) => None,
+        _ => None,
     };
     let database = bench.database(draw.topology.engine)?;
     let stage = Stage::set(bench, draw, database, link)?;
@@ -86,6 +88,19 @@ pub fn play(bench: &mut Bench, draw: &Draw, corpus: &Corpus) -> Result<Outcome> 
     Ok(Outcome::Played(Box::new(truth)))
 }
 
+/// Whether the servers of a topology can be started here.
+fn is_available(topology: &Topology, root: &Path) -> Result<()> {
+    database::is_available(topology.engine, root)?;
+    if topology.between.is_pooler() {
+        database::need("pgbouncer", root)?;
+    }
+    match topology.front {
+        Front::Nothing => Ok(()),
+        Front::Haproxy => database::need("haproxy", root),
+        Front::Nginx => database::need("nginx-light", root),
+    }
+}
+
 /// File in which a stage notes who watches what, until the truth has it.
 const SOURCES: &str = "sources.json";
 
@@ -105,7 +120,10 @@ struct Stage<'a> {
     link: Option<Link>,
     limits: Limits,
     settings: Running,
+    // They end in this order.
+    proxy: Option<Proxied>,
     app: Option<Served>,
+    pooler: Option<Pooled>,
     target: Target,
 }
 
@@ -122,24 +140,32 @@ impl<'a> Stage<'a> {
             group.squeeze(FILE_CACHE_BYTES)?;
             settings = settings.and(Running::until(move || group.set_memory(None)));
         }
+        let topology = &draw.topology;
+        let pooler = Pooled::start(topology, bench.dir(), database.port)?;
+        let pooler_port = pooler.as_ref().map(|pooled| pooled.pooler.port);
         let place = app::Place {
             root: &bench.root,
             dir: bench.dir(),
             disk: &bench.disk.disk.folder,
             holdup: &bench.holdup,
             link: link.as_ref(),
+            pooler: pooler_port,
             downstream: format!("{}:{}", bench.downstream_host(), bench.downstream.port),
             group: bench.group.clone(),
         };
-        let topology = &draw.topology;
         let app = Served::start(topology.app, topology.instruments, &database, &place, &setup.knobs)?;
+        let proxy = match &app {
+            Some(served) => Proxied::start(topology.front, bench.dir(), &served.app)?,
+            None => None,
+        };
         bench.disk.disk.limit(limits)?;
-        let url = match &app {
-            Some(served) => format!("http://{}:{}", served.app.host, served.app.port),
-            None => database.address("app", "127.0.0.1"),
+        let url = match (&app, &proxy) {
+            (_, Some(proxied)) => format!("http://127.0.0.1:{}", proxied.proxy.port),
+            (Some(served), None) => format!("http://{}:{}", served.app.host, served.app.port),
+            (None, None) => database.address_at("app", "127.0.0.1", pooler_port.unwrap_or(database.port)),
         };
         let target = Target { url, app: topology.app };
-        Ok(Self { bench, draw, setup, database, link, limits, settings, app, target })
+        Ok(Self { bench, draw, setup, database, link, limits, settings, proxy, app, pooler, target })
     }
 
     fn app(&self) -> Option<&App> {
@@ -191,6 +217,8 @@ impl<'a> Stage<'a> {
             }
             all.extend(app.spans.iter().map(|address| format!("otlp:{address}")));
         }
+        all.extend(self.pooler.iter().map(|pooled| pooled.pooler.watch_address()));
+        all.extend(self.proxy.iter().map(|proxied| proxied.proxy.watch_address()));
         all
     }
 
@@ -203,10 +231,13 @@ impl<'a> Stage<'a> {
             all.extend(app.spans.iter().flat_map(|address| [format!("otlp:{address}"), "otlp".to_owned()]));
             all
         });
+        let pooler = self.pooler.iter().map(|pooled| pooled.pooler.source());
+        let proxy = self.proxy.iter().map(|proxied| proxied.proxy.watch_address());
         Sources {
             database: vec![format!("{scheme}://127.0.0.1:{}", self.database.port)],
             database_process: vec![format!("pid:{}", self.database.pid)],
             app,
+            between: pooler.chain(proxy).collect(),
             host: vec!["host".to_owned()],
         }
     }
@@ -248,6 +279,8 @@ impl<'a> Stage<'a> {
             disk: &self.bench.disk.disk,
             disk_limits: self.limits,
             link: self.link.as_ref(),
+            pooler: self.pooler.as_ref().map(|pooled| &pooled.pooler),
+            proxy: self.proxy.as_ref().map(|proxied| &proxied.proxy),
             downstream: &self.bench.downstream,
             load: &self.setup.load,
             target: &self.target,
@@ -258,7 +291,7 @@ impl<'a> Stage<'a> {
 
     /// Everything as it was before the draw.
     fn strike(self) -> Result<()> {
-        drop(self.app);
+        drop((self.proxy, self.app, self.pooler));
         self.bench.disk.disk.limit(Limits::NONE)?;
         self.settings.stop()?;
         let orders = crate::statements::ORDERS;

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::edition::Edition;
 use crate::random::Random;
 
 /// A database server. Each has its own folder and stays up from draw to draw.
@@ -44,7 +45,7 @@ pub enum App {
     Python,
 }
 
-/// What stands between app and database. A pooler or proxy becomes a variant here when holdup can watch it.
+/// What stands between app and database, or between load and database where the draw has no app.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Between {
@@ -52,6 +53,36 @@ pub enum Between {
     Nothing,
     /// A link with delay, loss and bandwidth of its own, see `env::link`.
     Link,
+    /// PgBouncer, which gives a client a server connection for one transaction.
+    PoolerTransaction,
+    /// PgBouncer, which gives a client a server connection for as long as it stays.
+    PoolerSession,
+}
+
+impl Between {
+    /// Whether it is a pooler.
+    pub fn is_pooler(self) -> bool {
+        matches!(self, Self::PoolerTransaction | Self::PoolerSession)
+    }
+}
+
+/// What stands between load and app.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Front {
+    /// Nothing: the load connects to the app, if the draw has one.
+    #[default]
+    Nothing,
+    /// HAProxy, with slots for the app.
+    Haproxy,
+    /// nginx, with a limit on connections.
+    Nginx,
+}
+
+impl Front {
+    fn is_nothing(&self) -> bool {
+        *self == Self::Nothing
+    }
 }
 
 /// The app's own telemetry.
@@ -95,6 +126,9 @@ pub struct Topology {
     pub app: App,
     /// What is between the two.
     pub between: Between,
+    /// What is in front of the app. Draws that were played before there were proxies do not name it.
+    #[serde(default, skip_serializing_if = "Front::is_nothing")]
+    pub front: Front,
     /// What the app tells.
     pub instruments: Instruments,
     /// Where rows come from.
@@ -105,7 +139,12 @@ pub struct Topology {
 
 impl Topology {
     /// A topology by its stream of numbers.
-    pub fn draw(random: &mut Random) -> Self {
+    pub fn draw(random: &mut Random, edition: Edition) -> Self {
+        let first = Self::draw_first(random);
+        if edition == Edition::First { first } else { first.with_proxies(random) }
+    }
+
+    fn draw_first(random: &mut Random) -> Self {
         let engine = random.weighted(
             &[
                 (Engine::Mariadb, 4.0),
@@ -131,10 +170,25 @@ impl Topology {
             engine,
             app,
             between: if is_far { Between::Link } else { Between::Nothing },
+            front: Front::Nothing,
             instruments,
             data: if random.chance(0.3) { Data::OutOfCache } else { Data::InCache },
             storage: if random.chance(0.4) { Storage::Throttled } else { Storage::Free },
         }
+    }
+
+    /// The same with a pooler or a proxy, where they may stand: PgBouncer speaks PostgreSQL's protocol only, and an
+    /// app on the other side of a link has its database there.
+    fn with_proxies(mut self, random: &mut Random) -> Self {
+        let can_pool = self.engine == Engine::Postgresql && self.between == Between::Nothing;
+        if can_pool && random.chance(0.4) {
+            let modes = [(Between::PoolerTransaction, 3.0), (Between::PoolerSession, 2.0)];
+            self.between = random.weighted(&modes, Between::PoolerTransaction);
+        }
+        if self.app != App::None && random.chance(0.3) {
+            self.front = random.weighted(&[(Front::Haproxy, 3.0), (Front::Nginx, 2.0)], Front::Haproxy);
+        }
+        self
     }
 }
 
@@ -155,9 +209,17 @@ impl fmt::Display for Topology {
             (App::Python, _) => "Python app with metrics",
         };
         write!(f, "{engine}, {app}")?;
-        if self.between == Between::Link {
-            f.write_str(", link")?;
-        }
+        f.write_str(match self.between {
+            Between::Nothing => "",
+            Between::Link => ", link",
+            Between::PoolerTransaction => ", PgBouncer (transactions)",
+            Between::PoolerSession => ", PgBouncer (sessions)",
+        })?;
+        f.write_str(match self.front {
+            Front::Nothing => "",
+            Front::Haproxy => ", behind HAProxy",
+            Front::Nginx => ", behind nginx",
+        })?;
         if self.data == Data::OutOfCache {
             f.write_str(", out of cache")?;
         }

@@ -23,6 +23,9 @@ pub struct Sources {
     pub database_process: Vec<String>,
     /// The app: processes, metrics, spans.
     pub app: Vec<String>,
+    /// What stands in front of app or database: proxy and pooler. Draws from before there were any do not name it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub between: Vec<String>,
     /// The machine.
     pub host: Vec<String>,
 }

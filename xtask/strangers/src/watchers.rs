@@ -18,7 +18,7 @@ pub enum Watcher {
     NoSpans,
     /// The same without plans.
     NoPlans,
-    /// Watches the machine, the app and the database; the load is others'.
+    /// Watches the machine, the app, the database and what stands between; the load is others'.
     AppAndDatabase,
     /// Watches the database on its machine.
     Database,
@@ -63,7 +63,7 @@ impl Watcher {
         match self {
             Self::NoSpans => !recording.tables.spans.rows.is_empty(),
             Self::NoPlans => !recording.tables.plans.rows.is_empty(),
-            Self::AppAndDatabase => !sources.app.is_empty(),
+            Self::AppAndDatabase => !sources.app.is_empty() || !sources.between.is_empty(),
             _ => true,
         }
     }
@@ -74,7 +74,9 @@ impl Watcher {
         };
         let kept: &[&Vec<String>] = match self {
             Self::Everything | Self::NoSpans | Self::NoPlans => return true,
-            Self::AppAndDatabase => &[&sources.host, &sources.app, &sources.database, &sources.database_process],
+            Self::AppAndDatabase => {
+                &[&sources.host, &sources.app, &sources.between, &sources.database, &sources.database_process]
+            }
             Self::Database => &[&sources.host, &sources.database, &sources.database_process],
             Self::DatabaseFromAfar => &[&sources.database],
             Self::Host => &[&sources.host],
@@ -144,6 +146,7 @@ mod tests {
             database: named("mysql://"),
             database_process: named("pid:"),
             app: named("otlp"),
+            between: Vec::new(),
             host: named("host"),
         };
         (recording, sources)
@@ -191,6 +194,21 @@ mod tests {
         assert!(seen(Watcher::NoSpans).tables.spans.rows.is_empty());
         let (all, _) = recording();
         assert!(Watcher::NoSpans.differs(&all, &sources) && !Watcher::NoPlans.differs(&all, &sources));
+    }
+
+    #[test]
+    fn a_pooler_is_seen_by_those_who_watch_the_app_and_not_from_the_database() {
+        let between = vec!["pgbouncer://127.0.0.1:6432".to_owned(), "haproxy:127.0.0.1:9999".to_owned()];
+        let sources = Sources { between, ..Sources::default() };
+        for source in &sources.between {
+            let seen: Vec<Watcher> = Watcher::ALL.into_iter().filter(|who| who.keeps(source, &sources)).collect();
+            let expected = [Watcher::Everything, Watcher::NoSpans, Watcher::NoPlans, Watcher::AppAndDatabase];
+            assert_eq!(seen, expected, "{source}");
+        }
+        let (recording, _) = recording();
+        // Without an app there is still something between.
+        assert!(Watcher::AppAndDatabase.differs(&recording, &sources));
+        assert!(!Watcher::AppAndDatabase.differs(&recording, &Sources::default()));
     }
 
     /// `pid:12` is not a part of `pid:1`, but `pid:1 block I/O delay` is.

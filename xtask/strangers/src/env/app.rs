@@ -35,6 +35,8 @@ pub struct Place<'a> {
     pub holdup: &'a Path,
     /// The link to the database, if it is on the other side of one.
     pub link: Option<&'a Link>,
+    /// Port of the pooler, if one is between app and database.
+    pub pooler: Option<u16>,
     /// Address and port of the downstream service.
     pub downstream: String,
     /// The app's group.
@@ -171,7 +173,7 @@ fn python_words(app: &App, database: &Database, place: &Place<'_>) -> Vec<String
     flag("listen", format!("{}:{}", app.host, app.port));
     flag("admin", format!("{}:{}", app.host, app.admin));
     flag("protocol", protocol.to_owned());
-    flag("database", format!("{}:{}", database_host(place), database.port));
+    flag("database", format!("{}:{}", database_host(place), place.pooler.unwrap_or(database.port)));
     flag("knobs", app.file.display().to_string());
     flag("downstream", place.downstream.clone());
     flag("log", place.disk.join("app-orders.log").display().to_string());

@@ -131,8 +131,13 @@ impl Database {
 
     /// Address of a client `user` at `host`.
     pub fn address(&self, user: &str, host: &str) -> String {
+        self.address_at(user, host, self.port)
+    }
+
+    /// The same at the port of what stands before it.
+    pub fn address_at(&self, user: &str, host: &str, port: u16) -> String {
         let scheme = if self.engine.is_mysql() { "mysql" } else { "postgres" };
-        format!("{scheme}://{user}@{host}:{}/shop", self.port)
+        format!("{scheme}://{user}@{host}:{port}/shop")
     }
 }
 
@@ -336,6 +341,11 @@ pub fn is_available(engine: Engine, root: &Path) -> Result<()> {
         Engine::Postgresql => "postgresql",
         _ => "mariadb-server",
     };
+    need(program, root)
+}
+
+/// Sees to it that a package's programs are here.
+pub fn need(package: &str, root: &Path) -> Result<()> {
     let script = root.join("labs/kit/need.sh").display().to_string();
-    ask(Command::new("sh").args([&script, program]), "").map(drop)
+    ask(Command::new("sh").args([script.as_str(), package]), "").map(drop)
 }

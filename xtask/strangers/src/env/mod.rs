@@ -6,7 +6,9 @@ pub mod disk;
 pub mod downstream;
 pub mod groups;
 pub mod link;
+pub mod pooler;
 pub mod process;
+pub mod proxy;
 pub mod running;
 pub mod sessions;
 
@@ -24,6 +26,8 @@ use database::Database;
 use disk::{Disk, Limits};
 use downstream::Downstream;
 use link::Link;
+use pooler::Pooler;
+use proxy::Proxy;
 pub use running::Running;
 
 /// What a fault may reach.
@@ -38,6 +42,10 @@ pub struct Env<'a> {
     pub disk_limits: Limits,
     /// The link, if the draw has one.
     pub link: Option<&'a Link>,
+    /// The pooler between app and database, if the draw has one.
+    pub pooler: Option<&'a Pooler>,
+    /// The proxy in front of the app, if the draw has one.
+    pub proxy: Option<&'a Proxy>,
     /// The downstream service.
     pub downstream: &'a Downstream,
     /// The load of the draw.
@@ -59,6 +67,16 @@ impl Env<'_> {
     /// The link, for faults that are of one.
     pub fn link(&self) -> Result<&Link> {
         self.link.context("the fault is of a link, and the draw has none")
+    }
+
+    /// The pooler, for faults that are of one.
+    pub fn pooler(&self) -> Result<&Pooler> {
+        self.pooler.context("the fault is of a pooler, and the draw has none")
+    }
+
+    /// The proxy, for faults that are of one.
+    pub fn proxy(&self) -> Result<&Proxy> {
+        self.proxy.context("the fault is of a proxy, and the draw has none")
     }
 
     /// Programs that run until the fault ends.

@@ -108,6 +108,12 @@ pub fn free_port() -> Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0").context("no free port on loopback")?.local_addr()?.port())
 }
 
+/// The server program of that name. Debian keeps it where not every path leads.
+pub fn server(name: &str) -> String {
+    let path = format!("/usr/sbin/{name}");
+    if Path::new(&path).exists() { path } else { name.to_owned() }
+}
+
 /// Sends a signal to a process of the bench.
 pub fn signal(pid: u32, name: &str) -> Result<()> {
     run("kill", &["-s", name, &pid.to_string()]).map(drop)

@@ -10,7 +10,11 @@ pub const FAULT: Fault = Fault {
     mechanism: "Other clients take nearly all connections that the server admits, and the app, which connects for each request, is refused.",
     causes: &["connection_limit"],
     parameters: &[Parameter::new("left", 4.0, 1.0)],
-    fits: |topology| topology.app == App::Python && topology.engine != Engine::MariadbThreadPool,
+    // Behind a pooler it is the pooler that is refused, and requests wait there.
+    fits: |topology| {
+        let is_direct = topology.engine != Engine::MariadbThreadPool && !topology.between.is_pooler();
+        topology.app == App::Python && is_direct
+    },
     prepare: |setup, _| {
         setup.load.at_most(40.0);
         setup.load.at_least(25.0);

@@ -25,6 +25,8 @@ pub enum Family {
     Host,
     /// The network between app and database.
     Network,
+    /// Poolers between app and database, proxies in front of the app.
+    Proxy,
     /// The load itself.
     Load,
     /// Something that happens and harms no request.
@@ -33,7 +35,8 @@ pub enum Family {
 
 impl Family {
     /// Every family.
-    pub const ALL: [Self; 6] = [Self::Database, Self::App, Self::Host, Self::Network, Self::Load, Self::Control];
+    pub const ALL: [Self; 7] =
+        [Self::Database, Self::App, Self::Host, Self::Network, Self::Proxy, Self::Load, Self::Control];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -42,6 +45,7 @@ impl Family {
             Self::App => "app",
             Self::Host => "host",
             Self::Network => "network",
+            Self::Proxy => "proxy",
             Self::Load => "load",
             Self::Control => "control",
         }
@@ -113,17 +117,21 @@ impl Fault {
     }
 }
 
-/// Declares one module a fault, and the list of all.
+/// Declares one module a fault, and the lists of the first edition's and of all.
 macro_rules! faults {
-    ($($name:ident),* $(,)?) => {
+    (first: [$($name:ident),* $(,)?], later: [$($later:ident),* $(,)?] $(,)?) => {
         $(mod $name;)*
+        $(mod $later;)*
 
-        /// Every fault, by layer.
-        pub const ALL: &[&Fault] = &[$(&$name::FAULT),*];
+        /// Faults of the first edition, by layer. Seeds were played with these, so the list stays as it is.
+        pub const FIRST: &[&Fault] = &[$(&$name::FAULT),*];
+
+        /// Every fault.
+        pub const ALL: &[&Fault] = &[$(&$name::FAULT,)* $(&$later::FAULT),*];
     };
 }
 
-faults![
+faults! { first: [
     // database
     lock_holder,
     hot_row,
@@ -198,7 +206,14 @@ faults![
     harmless_analyze,
     harmless_neighbor,
     deploy,
-];
+], later: [
+    // proxy
+    small_pooler,
+    pooler_transactions,
+    pooler_sessions,
+    few_slots,
+    few_proxy_connections,
+] }
 
 /// The fault of that name.
 pub fn by_name(name: &str) -> Option<&'static Fault> {

@@ -1,0 +1,36 @@
+//! What seeds draw from. Later seeds have more topologies and kinds to draw from than earlier ones, so that a seed that
+//! was played keeps its draw for ever: a new topology or kind belongs to the last edition, or begins another one.
+
+use crate::faults::{ALL, FIRST, Fault};
+
+/// What a seed draws from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Edition {
+    /// App and database, and perhaps a link between them.
+    First,
+    /// Poolers and proxies as well, and their faults.
+    Proxies,
+}
+
+impl Edition {
+    /// The edition of a seed.
+    pub fn of_seed(seed: u64) -> Self {
+        if seed < Self::Proxies.first_seed() { Self::First } else { Self::Proxies }
+    }
+
+    /// The first seed that draws from it.
+    pub fn first_seed(self) -> u64 {
+        match self {
+            Self::First => 0,
+            Self::Proxies => 1_200,
+        }
+    }
+
+    /// The kinds that it deals.
+    pub fn kinds(self) -> &'static [&'static Fault] {
+        match self {
+            Self::First => FIRST,
+            Self::Proxies => ALL,
+        }
+    }
+}
