@@ -9,6 +9,7 @@ mod tests;
 
 use anyhow::Result;
 
+use crate::edition::Edition;
 use crate::env::{Env, Running};
 use crate::load::Load;
 use crate::topology::Topology;
@@ -117,6 +118,14 @@ impl Fault {
     }
 }
 
+/// The kinds that an edition deals.
+pub fn dealt(edition: Edition) -> &'static [&'static Fault] {
+    match edition {
+        Edition::First => FIRST,
+        Edition::Proxies => ALL,
+    }
+}
+
 /// Declares one module a fault, and the lists of the first edition's and of all.
 macro_rules! faults {
     (first: [$($name:ident),* $(,)?], later: [$($later:ident),* $(,)?] $(,)?) => {
@@ -124,7 +133,7 @@ macro_rules! faults {
         $(mod $later;)*
 
         /// Faults of the first edition, by layer. Seeds were played with these, so the list stays as it is.
-        pub const FIRST: &[&Fault] = &[$(&$name::FAULT),*];
+        const FIRST: &[&Fault] = &[$(&$name::FAULT),*];
 
         /// Every fault.
         pub const ALL: &[&Fault] = &[$(&$name::FAULT,)* $(&$later::FAULT),*];
