@@ -47,14 +47,7 @@ pub fn pairs(series: &[(i64, f64)], window: Window) -> impl Iterator<Item = ((i6
 
 /// `series` of one source added up by instant, in order of time.
 pub fn added<'s>(series: impl IntoIterator<Item = &'s [(i64, f64)]>) -> Vec<(i64, f64)> {
-    let mut all: Vec<(i64, f64)> = series.into_iter().flatten().map(|(at, value)| (*at, 0.0 + value)).collect();
-    all.sort_by_key(|(at, _)| *at);
-    all.dedup_by(|next, kept| {
-        let is_same = next.0 == kept.0;
-        kept.1 += if is_same { next.1 } else { 0.0 };
-        is_same
-    });
-    all
+    added_within(series, 0)
 }
 
 /// The same by rounds of reading: the processes of a server are read one after the other, and belong
@@ -63,14 +56,19 @@ pub fn added<'s>(series: impl IntoIterator<Item = &'s [(i64, f64)]>) -> Vec<(i64
 pub fn added_by_round(series: &[&[(i64, f64)]]) -> Vec<(i64, f64)> {
     let gaps = series.iter().flat_map(|one| one.windows(2).map(|pair| pair[1].0 - pair[0].0));
     let most = gaps.filter(|gap| *gap > 0).min().unwrap_or(0) / 2;
-    let mut rounds: Vec<(i64, f64)> = Vec::new();
-    for (at, value) in added(series.iter().copied()) {
-        match rounds.last_mut() {
-            Some((began, sum)) if at - *began <= most => *sum += value,
-            _ => rounds.push((at, value)),
-        }
-    }
-    rounds
+    added_within(series.iter().copied(), most)
+}
+
+/// What lies at most `most` nanoseconds behind the first of a round belongs to it.
+fn added_within<'s>(series: impl IntoIterator<Item = &'s [(i64, f64)]>, most: i64) -> Vec<(i64, f64)> {
+    let mut all: Vec<(i64, f64)> = series.into_iter().flatten().map(|(at, value)| (*at, 0.0 + value)).collect();
+    all.sort_by_key(|(at, _)| *at);
+    all.dedup_by(|next, kept| {
+        let is_same = next.0 - kept.0 <= most;
+        kept.1 += if is_same { next.1 } else { 0.0 };
+        is_same
+    });
+    all
 }
 
 #[cfg(test)]
