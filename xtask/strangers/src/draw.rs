@@ -133,7 +133,7 @@ impl fmt::Display for Draw {
 /// Every fault of an edition once and every control several times: after so many seeds each kind has had its turn.
 fn deck(edition: Edition) -> Vec<&'static Fault> {
     let copies = |fault: &Fault| if fault.is_control() { CONTROL_WEIGHT } else { 1 };
-    edition.kinds().iter().flat_map(|fault| std::iter::repeat_n(*fault, copies(fault))).collect()
+    faults::of_edition(edition).iter().flat_map(|fault| std::iter::repeat_n(*fault, copies(fault))).collect()
 }
 
 /// The kind of a seed: seeds that follow each other deal a shuffled deck, so that no kind is left out by chance.
@@ -151,7 +151,7 @@ fn kind(seed: u64) -> &'static Fault {
 
 /// A fault of another layer that can be played together with `first`.
 fn second(random: &mut Random, first: &Fault, edition: Edition) -> Option<&'static Fault> {
-    let kinds = edition.kinds();
+    let kinds = faults::of_edition(edition);
     for _ in 0..TRIES {
         let fault = kinds[random.below(kinds.len())];
         if fault.is_control() || fault.family == first.family {
@@ -191,7 +191,7 @@ mod tests {
         for ((edition, block), start) in starts {
             let draws: Vec<Draw> = (start..start + block).map(Draw::new).collect();
             let kinds: BTreeSet<&str> = draws.iter().map(|draw| draw.doses[0].fault.as_str()).collect();
-            assert_eq!(kinds.len(), edition.kinds().len());
+            assert_eq!(kinds.len(), faults::of_edition(edition).len());
             let controls = draws.iter().filter(|draw| draw.is_control()).count() as f64;
             assert!((0.2..0.32).contains(&(controls / draws.len() as f64)), "{controls}");
         }

@@ -1,8 +1,6 @@
 //! What seeds draw from. Later seeds have more topologies and kinds to draw from than earlier ones, so that a seed that
 //! was played keeps its draw for ever: a new topology or kind belongs to the last edition, or begins another one.
 
-use crate::faults::{ALL, FIRST, Fault};
-
 /// What a seed draws from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Edition {
@@ -23,14 +21,6 @@ impl Edition {
         match self {
             Self::First => 0,
             Self::Proxies => 1_200,
-        }
-    }
-
-    /// The kinds that it deals.
-    pub fn kinds(self) -> &'static [&'static Fault] {
-        match self {
-            Self::First => FIRST,
-            Self::Proxies => ALL,
         }
     }
 }

@@ -9,6 +9,7 @@ mod tests;
 
 use anyhow::Result;
 
+use crate::edition::Edition;
 use crate::env::{Env, Running};
 use crate::load::Load;
 use crate::topology::Topology;
@@ -214,6 +215,14 @@ faults! { first: [
     few_slots,
     few_proxy_connections,
 ] }
+
+/// The faults that an edition deals.
+pub fn of_edition(edition: Edition) -> &'static [&'static Fault] {
+    match edition {
+        Edition::First => FIRST,
+        Edition::Proxies => ALL,
+    }
+}
 
 /// The fault of that name.
 pub fn by_name(name: &str) -> Option<&'static Fault> {

@@ -54,7 +54,7 @@ fn each_fits_a_topology_that_is_drawn() {
     for edition in [Edition::First, Edition::Proxies] {
         let topologies: Vec<Topology> =
             (0..2_000).map(|seed| Topology::draw(&mut Random::new(seed, 2), edition)).collect();
-        for fault in edition.kinds() {
+        for fault in of_edition(edition) {
             let fitting = topologies.iter().filter(|topology| (fault.fits)(topology)).count();
             assert!(fitting >= 20, "{}: {fitting}", fault.name);
             for seed in edition.first_seed()..edition.first_seed() + 5 {
