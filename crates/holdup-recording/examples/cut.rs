@@ -86,6 +86,9 @@ const SETTINGS: &[&str] = &[
     "version",
 ];
 
+/// Kernel functions in which a thread sleeps for a time that it chose itself.
+const TIMERS: &[&str] = &["hrtimer_nanosleep", "do_nanosleep"];
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [from, to] = arguments.as_slice() else {
@@ -131,7 +134,7 @@ fn cut(from: &Path, to: &Path) -> Result<(), Box<dyn std::error::Error>> {
         setting.value = lab_part(&setting.value);
     }
     let mut threads = tables.threads.rows;
-    threads.retain(|t| t.state == "D");
+    threads.retain(|t| t.state == "D" || t.wchan.as_deref().is_some_and(|wchan| TIMERS.contains(&wchan)));
     for thread in &mut threads {
         // Files of a lab's server lie in a folder that holdup named; holdup's own files do not matter.
         thread.path = thread.path.take().filter(|path| path.contains("holdup-"));
