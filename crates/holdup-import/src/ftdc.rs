@@ -9,6 +9,7 @@
 
 mod block;
 mod chunk;
+mod column;
 mod columns;
 mod machine;
 #[cfg(test)]
@@ -23,7 +24,8 @@ use holdup_recording::{Batch, Labels, metrics};
 
 use self::block::{Block, Blocks};
 use self::chunk::Chunk;
-use self::columns::{Column, columns};
+use self::column::Column;
+use self::columns::columns;
 
 /// The source of the server's rows.
 pub const SOURCE: &str = "mongodb://diagnostic.data";

@@ -7,9 +7,10 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use holdup_mongodb::{BsonError, Document, Element, Figure, Value, replica_set, status};
-use holdup_recording::{Labels, metrics};
+use holdup_recording::metrics;
 
 use super::chunk::leaf;
+use super::column::{Column, index};
 use super::machine;
 
 /// The metrics that have a constant.
@@ -17,20 +18,6 @@ static NAMED: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| metrics::all()
 
 /// Roles of a server that since 8.0 keep their figures apart.
 const ROLES: [&str; 3] = ["common", "shard", "router"];
-
-/// A metric, as a sum of figures.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Column {
-    pub(super) metric: String,
-    pub(super) labels: Labels,
-    /// Indexes of figures, with their factors.
-    pub(super) terms: Vec<(usize, f64)>,
-    pub(super) is_host: bool,
-    /// Whether its values are instants.
-    pub(super) is_time: bool,
-    /// Whether it has a constant, and so every sample of it counts.
-    pub(super) is_named: bool,
-}
 
 /// The columns of a chunk.
 #[derive(Debug, Default)]
@@ -66,7 +53,7 @@ pub(super) fn columns(reference: Result<Document<'_>, BsonError>) -> Result<Plan
 }
 
 impl Plan {
-    /// Figures of indexes, and what the same figures are of ones.
+    /// Adds figures made of indexes, given the same figures made of ones.
     fn add(&mut self, indexes: Vec<Figure>, ones: &[Figure]) {
         for (figure, one) in indexes.into_iter().zip(ones) {
             let place = (figure.value / one.value).round() - 1.0;
@@ -83,16 +70,6 @@ impl Plan {
             });
         }
     }
-}
-
-/// The index that a number stands for.
-pub(super) fn index(value: Option<&Value>) -> Option<usize> {
-    let number = match value? {
-        Value::Number(number) => *number as i64,
-        Value::Time(number) => *number,
-        _ => return None,
-    };
-    usize::try_from(number - 1).ok()
 }
 
 /// Counts the figures of a sample.

@@ -5,7 +5,7 @@ use holdup_mongodb::Value;
 use holdup_recording::metrics::{Metric, host};
 use holdup_recording::{Labels, metrics};
 
-use super::columns::{Column, index};
+use super::column::{Column, index};
 
 /// Bytes of a sector, in which the kernel counts.
 const SECTOR_BYTES: f64 = 512.0;

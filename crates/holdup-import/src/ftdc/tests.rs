@@ -241,7 +241,7 @@ fn claims_are_held_against_the_bytes() {
     }
     let plain = plain(&[deep.finish()]);
     assert!(matches!(Chunk::read(&compressed(&plain, plain.len())), Err(ChunkError::Sample(_))));
-    // Texts are no figures, and take memory all the same.
+    // Texts do not count as figures, but take memory.
     let texts = (0..200_000).fold(Writer::new(), |all, _| all.text("t", ""));
     let bytes = [&texts.finish()[..], &[0; 8]].concat();
     assert!(matches!(Chunk::read(&compressed(&bytes, bytes.len())), Err(ChunkError::Sample(_))));
