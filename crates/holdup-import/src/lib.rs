@@ -1,6 +1,6 @@
 //! Converts other tools' files. JMeter's plans, browsers' HAR files and OpenAPI descriptions become
 //! scenarios. The output of Amazon's command line becomes series ([`aws`]), and so do access logs
-//! ([`access`]) and traces in files ([`traces`]). Outputs of other tools, as people paste them,
+//! ([`access`]), traces in files ([`traces`]) and what a mongod keeps of itself ([`ftdc`]). Outputs of other tools, as people paste them,
 //! become rows of a recording ([`text`]). Pure: it opens no file and resolves no name. Input are
 //! bytes; output are the text of a scenario and a list of everything that it does not contain.
 //! Nothing is dropped silently: each loss is a [`Note`].
@@ -15,6 +15,7 @@ mod content;
 mod detect;
 mod document;
 mod error;
+pub mod ftdc;
 mod har;
 mod jmx;
 mod json_path;

@@ -91,6 +91,9 @@ impl From<LineError> for Failure {
                     "{error}; give the account the other one: db.updateUser(USER, {{mechanisms: ['SCRAM-SHA-256'], \
                      pwd: …}})"
                 )),
+                Error::Refused(_) => Self::Login(format!(
+                    "{error}; set scramSHA256IterationCount to 15000 on the server, then the account's password again"
+                )),
                 Error::ServerNotProved | Error::LoginRefused { .. } => Self::Login(error.to_string()),
                 _ => Self::Lost(error.to_string()),
             },

@@ -214,7 +214,7 @@ impl Session {
                 return Err(Error::UnsupportedAuth(shortened(names.next().unwrap_or(b"none".as_slice()))));
             }
         }
-        let scram = Scram::new(&account.login.user)?;
+        let scram = Scram::new(&account.login.user, scram::FEWEST_ITERATIONS)?;
         let command = Writer::new()
             .int("saslStart", 1)
             .text("mechanism", scram::NAME)

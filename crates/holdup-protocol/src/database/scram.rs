@@ -26,11 +26,16 @@ const BINDING: &str = "biws";
 /// connections.
 const MAX_ITERATIONS: u32 = 1_000_000;
 
+/// Fewest iterations by RFC 7677. With fewer, an impostor guesses the password from one login.
+pub(crate) const FEWEST_ITERATIONS: u32 = 4_096;
+
 /// A login whose first message is ready.
 pub(crate) struct Scram {
     /// The user's name as the first message has it; PostgreSQL ignores it there, and gets none.
     name: String,
     nonce: String,
+    /// Fewest iterations that the server may ask for.
+    iterations_min: u32,
 }
 
 /// What the server has to prove.
@@ -41,11 +46,11 @@ pub(crate) struct Proof {
 
 impl Scram {
     /// A login of `user`, which may be empty where the server knows the name already.
-    pub(crate) fn new(user: &str) -> Result<Self, Error> {
+    pub(crate) fn new(user: &str, iterations_min: u32) -> Result<Self, Error> {
         let mut nonce = [0; 18];
         rand::SystemRandom::new().fill(&mut nonce).map_err(|_| Error::NoRandomNumbers)?;
         let name = user.replace('=', "=3D").replace(',', "=2C");
-        Ok(Self { name, nonce: BASE64.encode(nonce) })
+        Ok(Self { name, nonce: BASE64.encode(nonce), iterations_min })
     }
 
     /// The first message.
@@ -71,6 +76,9 @@ impl Scram {
         let iterations: NonZeroU32 = iterations.parse().map_err(|_| broken)?;
         if iterations.get() > MAX_ITERATIONS {
             return Err(Error::TooLarge("the number of SCRAM iterations"));
+        }
+        if iterations.get() < self.iterations_min {
+            return Err(Error::Refused("a SCRAM login with fewer than 4096 iterations"));
         }
         let mut kept = login.salted.lock().unwrap_or_else(PoisonError::into_inner);
         let known = kept.take().filter(|kept| kept.are_of(&salt, iterations));
@@ -105,7 +113,8 @@ mod tests {
     #[test]
     fn both_sides_are_proved() {
         let login = Login::new("user".to_owned(), Secret::new("pencil".to_owned()), None);
-        let scram = Scram { name: String::new(), nonce: "rOprNGfwEbeRWgbNEkqO".to_owned() };
+        let nonce = "rOprNGfwEbeRWgbNEkqO".to_owned();
+        let scram = Scram { name: String::new(), nonce, iterations_min: FEWEST_ITERATIONS };
         assert_eq!(scram.first(), "n,,n=,r=rOprNGfwEbeRWgbNEkqO");
         let said = "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
         let (second, proof) = scram.second(said.as_bytes(), &login).unwrap();
@@ -142,18 +151,19 @@ mod tests {
     #[test]
     fn the_example_of_the_rfc() {
         let login = Login::new("user".to_owned(), Secret::new("pencil".to_owned()), None);
-        let scram = Scram { name: "user".to_owned(), nonce: "rOprNGfwEbeRWgbNEkqO".to_owned() };
+        let nonce = "rOprNGfwEbeRWgbNEkqO".to_owned();
+        let scram = Scram { name: "user".to_owned(), nonce, iterations_min: FEWEST_ITERATIONS };
         let said = "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
         let (second, proof) = scram.second(said.as_bytes(), &login).unwrap();
         assert!(second.ends_with(",p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="), "{second}");
         assert_eq!(proof.check(b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="), Ok(()));
-        assert_eq!(Scram::new("a=b,c").unwrap().name, "a=3Db=2Cc", "neither ends the name");
+        assert_eq!(Scram::new("a=b,c", 1).unwrap().name, "a=3Db=2Cc", "neither ends the name");
     }
 
     #[test]
     fn a_server_that_cheats() {
         let login = Login::new("user".to_owned(), Secret::new("canary".to_owned()), None);
-        let scram = Scram { name: String::new(), nonce: "abc".to_owned() };
+        let scram = Scram { name: String::new(), nonce: "abc".to_owned(), iterations_min: 1 };
         let second = |said: &str| scram.second(said.as_bytes(), &login).map(|_| ()).unwrap_err();
         assert_eq!(second("r=abd1,s=AAAA,i=4096"), Error::ServerNotProved);
         assert_eq!(second("r=abc,s=AAAA,i=4096"), Error::ServerNotProved);
@@ -162,5 +172,20 @@ mod tests {
         {
             assert!(matches!(second(said), Error::Protocol(_)), "{said}");
         }
+    }
+
+    /// PostgreSQL lets its administrator choose fewer; MongoDB does not.
+    #[test]
+    fn fewer_iterations_than_the_rfc_asks_for() {
+        let login = Login::new("user".to_owned(), Secret::new("canary".to_owned()), None);
+        let second = |iterations_min, count: u32| {
+            let scram = Scram { name: String::new(), nonce: "abc".to_owned(), iterations_min };
+            scram.second(format!("r=abc1,s=AAAA,i={count}").as_bytes(), &login).map(|_| ())
+        };
+        let refused = Err(Error::Refused("a SCRAM login with fewer than 4096 iterations"));
+        assert_eq!(second(FEWEST_ITERATIONS, 4_095), refused);
+        assert_eq!(second(FEWEST_ITERATIONS, 1), refused);
+        assert_eq!(second(FEWEST_ITERATIONS, 4_096), Ok(()));
+        assert_eq!(second(1, 100), Ok(()));
     }
 }

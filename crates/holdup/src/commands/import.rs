@@ -4,6 +4,7 @@ mod access;
 mod aws;
 mod capture_summary;
 mod folder;
+mod ftdc;
 mod guard;
 mod kubernetes;
 mod mixed;
@@ -42,6 +43,8 @@ use crate::session::default_dir;
 /// on each connection. JSON that aws prints of RDS also becomes a recording: CloudWatch, enhanced
 /// monitoring, Performance Insights, and descriptions of instances and volumes; several files make
 /// one recording. So does the output of kubectl get pods -o json and kubectl get events -o json.
+/// MongoDB's diagnostic.data becomes a recording of the server and its machine, once a second. Give
+/// the folder or single files.
 /// Pasted text of standard tools (uptime, top, vmstat, iostat, ps, dmesg, SHOW PROCESSLIST, pg_stat
 /// views, MongoDB's JSON, Redis' INFO and others) becomes a recording, too: several outputs in any
 /// order, files, a folder, or standard input.
@@ -61,6 +64,7 @@ Examples:
   holdup import data.json queries.json db.json -o recordings/orders-db
   kubectl get pods -n shop -o json > pods.json; kubectl get events -n shop -o json > events.json
   holdup import pods.json events.json -o recordings/shop
+  holdup import /var/lib/mongodb/diagnostic.data -o recordings/mongod
   (date; uptime; top -b -n 1 -H; ps -eTo ppid,pid,user,stat,pcpu,comm,wchan:32; iostat -xt 5 3) > paste.txt
   holdup import paste.txt -o recordings/incident; holdup diagnose recordings/incident
   holdup import - --at 2026-11-26T10:11:12Z --cpus 8        paste, then Ctrl-D
@@ -255,6 +259,7 @@ fn read_group(kind: FileKind, mut files: Vec<InputFile>, dir: Option<&Path>, arg
         FileKind::AccessLog => {
             access::import(access::ImportRequest { files, dir, log_format: args.log_format.as_deref() })
         }
+        FileKind::Ftdc => ftdc::import(ftdc::ImportRequest { files, dir }),
         FileKind::Kubernetes => kubernetes::import(kubernetes::ImportRequest { files, dir }),
         FileKind::Cloud => aws::import(aws::ImportRequest { files, dir, db_instance: args.db_instance.as_deref() }),
         FileKind::Text => text::import(text::ImportRequest { files, dir, at: args.at, cpus: args.cpus }),

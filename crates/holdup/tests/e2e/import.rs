@@ -188,3 +188,28 @@ fn a_folder_of_anything_has_mongodb_redis_and_sadf() {
     let done = finish(holdup(["import", "paste", "-o", "p"]).current_dir(dir.path()), 60);
     assert!(!done.stdout.contains(['\u{1b}', '\u{7}', '\u{9b}']), "{:?}", done.stdout);
 }
+
+/// Files of MongoDB's `diagnostic.data`: two chunks of three samples, and a chunk that is cut off. An
+/// interim file is empty after a clean end.
+#[test]
+fn what_a_mongod_keeps_of_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("diagnostic.data");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("metrics.1"), include_bytes!("../captures/mongod-chunk.ftdc")).unwrap();
+    std::fs::write(folder.join("metrics.interim"), include_bytes!("../captures/mongod-cut.ftdc")).unwrap();
+    std::fs::write(folder.join("metrics.2"), "").unwrap();
+    std::fs::write(folder.join("metrics.3"), "damaged from its beginning").unwrap();
+    let done = finish(holdup(["import", "diagnostic.data", "-o", "mongod"]).current_dir(dir.path()), 60);
+    assert_eq!(done.code(), Some(0), "{}", done.stderr);
+    for part in [
+        "6 samples in 2 chunks of 4 files",
+        "metrics.3, byte 0",
+        "metrics.interim, byte",
+        "left out 1 document of a newer kind",
+    ] {
+        assert!(done.stdout.contains(part), "{part}: {}", done.stdout);
+    }
+    let judged = finish(holdup(["diagnose", "mongod", "--json"]).current_dir(dir.path()), 60);
+    assert!(judged.stdout.contains("mongodb://diagnostic.data"), "{}", judged.stdout);
+}

@@ -92,6 +92,10 @@ fn a_server_before_4_4_2_is_greeted_in_its_own_words() {
 
 /// The server's side of a login, which may cheat.
 fn log_in(proof: impl FnOnce(String) -> String, is_done: bool) -> Result<Vec<String>, Error> {
+    log_in_after(4_096, proof, is_done)
+}
+
+fn log_in_after(iterations: u32, proof: impl FnOnce(String) -> String, is_done: bool) -> Result<Vec<String>, Error> {
     let mut session = Session::new(Some(account()), LIMIT);
     let (number, command) = sent(&mut session);
     assert_eq!(Document::read(&command).unwrap().get("saslSupportedMechs"), Some(Element::Text(b"admin.me")));
@@ -102,7 +106,7 @@ fn log_in(proof: impl FnOnce(String) -> String, is_done: bool) -> Result<Vec<Str
     let bare = String::from_utf8(first[3..].to_vec()).unwrap();
     let nonce = bare.strip_prefix("n=me,r=").unwrap();
     let salt = BASE64.encode("salt");
-    let said = format!("r={nonce}server,s={salt},i=4096");
+    let said = format!("r={nonce}server,s={salt},i={iterations}");
     let step = |payload: &str, is_done| {
         Writer::new().int("conversationId", 3).bool("done", is_done).binary("payload", payload.as_bytes()).int("ok", 1)
     };
@@ -134,6 +138,8 @@ fn both_sides_prove_that_they_know_the_account() {
         assert_eq!(log_in(|own| own.replace("v=", "v=A"), is_done), Err(Error::ServerNotProved));
         assert_eq!(log_in(|_| String::new(), is_done), Err(Error::ServerNotProved));
     }
+    let weak = log_in_after(4_095, |own| own, true);
+    assert!(matches!(weak, Err(Error::Refused(_))), "{weak:?}");
     assert!(!format!("{:?}", Session::new(Some(account()), LIMIT)).contains("canary"));
 }
 

@@ -7,7 +7,7 @@ use holdup_import::LARGEST_BYTES;
 use holdup_import::text::{Document, Pasted, cut_documents, is_only_commands, recognises};
 use holdup_recording::clock;
 
-use super::{InputFile, START_BYTES, aws, is_capture, kubernetes, text};
+use super::{InputFile, START_BYTES, aws, ftdc, is_capture, kubernetes, text};
 use crate::failure::Failure;
 
 /// Keys that name such documents. Without one of them near its beginning a file is not parted.
@@ -15,7 +15,7 @@ const KEYS: [&str; 4] = ["\"apiVersion\"", "\"MetricDataResults\"", "\"Datapoint
 
 /// The file itself, or its documents and the text around them.
 pub(super) fn parted(mut file: InputFile, at: Option<i64>) -> Result<Vec<InputFile>, Failure> {
-    if file.is_listed || is_capture(&file.head) {
+    if file.is_listed || is_capture(&file.head) || ftdc::is_one(&file.head) {
         return Ok(vec![file]);
     }
     let has_text = text::is_one(&mut file)?;

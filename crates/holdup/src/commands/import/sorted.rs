@@ -2,7 +2,7 @@
 
 use holdup_recording::files;
 
-use super::{InputFile, access, aws, is_capture, kubernetes, text, traces};
+use super::{InputFile, access, aws, ftdc, is_capture, kubernetes, text, traces};
 use crate::failure::Failure;
 use holdup_import::traces::Columns;
 
@@ -10,6 +10,7 @@ use holdup_import::traces::Columns;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum FileKind {
     Capture,
+    Ftdc,
     Traces,
     AccessLog,
     Kubernetes,
@@ -30,6 +31,9 @@ impl FileKind {
     fn of(file: &mut InputFile, hints: Hints<'_>) -> Result<Self, Failure> {
         if is_capture(&file.head) {
             return Ok(Self::Capture);
+        }
+        if ftdc::is_one(&file.head) {
+            return Ok(Self::Ftdc);
         }
         // In a folder, a file may be anything; what standard tools print is the likeliest.
         if file.is_listed && text::is_one(file)? {
@@ -61,10 +65,11 @@ pub(super) fn by_kind(files: Vec<InputFile>, hints: Hints<'_>) -> Result<Vec<(Fi
         _ => groups.push((kind, vec![file])),
     };
     let mut unknown = Vec::new();
-    let mut has_text = false;
+    let (mut has_text, mut has_ftdc) = (false, false);
     for mut file in files {
         let kind = FileKind::of(&mut file, hints)?;
         has_text |= kind == FileKind::Text;
+        has_ftdc |= kind == FileKind::Ftdc;
         match kind {
             FileKind::Unknown => unknown.push(file),
             // JSON of anything else in a folder is left out by name.
@@ -73,7 +78,13 @@ pub(super) fn by_kind(files: Vec<InputFile>, hints: Hints<'_>) -> Result<Vec<(Fi
         }
     }
     for file in unknown {
-        put(if has_text || file.is_listed { FileKind::Text } else { FileKind::Unknown }, file);
+        let kind = match file.is_listed {
+            true if has_ftdc && ftdc::is_named(&file.name) => FileKind::Ftdc,
+            true => FileKind::Text,
+            false if has_text => FileKind::Text,
+            false => FileKind::Unknown,
+        };
+        put(kind, file);
     }
     groups.sort_by_key(|(kind, _)| *kind);
     Ok(groups)
