@@ -25,9 +25,19 @@ pub struct Trend {
 impl Trend {
     /// Of values at seconds, in their order. Without three blocks there is no error to be had: it is without bound then.
     pub fn of(points: &[(f64, f64)]) -> Self {
+        Self::of_blocks(points, middle)
+    }
+
+    /// The same by the lowest values: of what comes and goes, such as memory for a while, they show what stays.
+    pub fn of_lowest(points: &[(f64, f64)]) -> Self {
+        let lowest = |block: &[(f64, f64)]| block.iter().map(|point| point.1).fold(f64::INFINITY, f64::min);
+        Self::of_blocks(points, |block| (middle(block).0, lowest(block)))
+    }
+
+    fn of_blocks(points: &[(f64, f64)], block: impl Fn(&[(f64, f64)]) -> (f64, f64)) -> Self {
         let (Some(first), Some(last)) = (points.first(), points.last()) else { return Self::default() };
         let mean = mean(points.iter().map(|point| point.1));
-        let blocks: Vec<(f64, f64)> = points.chunks(points.len().div_ceil(BLOCKS)).map(middle).collect();
+        let blocks: Vec<(f64, f64)> = points.chunks(points.len().div_ceil(BLOCKS)).map(block).collect();
         let (slope, error) = slope(&blocks);
         Self {
             first: first.1,
@@ -88,6 +98,17 @@ mod unit {
         // It grows, but by less than is looked for.
         let little = series(|at| 1_000.0 + at / 3_600.0);
         assert!(little.grows(0.0005) && !little.grows(0.01), "{little:?}");
+    }
+
+    #[test]
+    fn what_comes_and_goes_does_not_stay() {
+        // A merge in the last third takes 80 for 10 s in each 60.
+        let merges = |at: f64| if at > 700.0 && at % 60.0 < 10.0 { 80.0 } else { 0.0 };
+        let points = |stays: f64| -> Vec<(f64, f64)> {
+            (0..240).map(|i| f64::from(i) * 5.0).map(|at| (at, 100.0 + stays * at + merges(at))).collect()
+        };
+        assert!(Trend::of(&points(0.0)).grows(0.05));
+        assert!(!Trend::of_lowest(&points(0.0)).grows(0.0) && Trend::of_lowest(&points(0.02)).grows(0.05));
     }
 
     #[test]

@@ -56,17 +56,17 @@ impl Uses {
     }
 
     fn of(points: &[(f64, Process)]) -> Self {
-        let trend = |pick: fn(&Process) -> u64| {
-            Trend::of(&points.iter().map(|(at, process)| (*at, pick(process) as f64)).collect::<Vec<_>>())
+        let series = |pick: fn(&Process) -> u64| -> Vec<(f64, f64)> {
+            points.iter().map(|(at, process)| (*at, pick(process) as f64)).collect()
         };
         let cpus: Vec<(f64, f64)> = points
             .windows(2)
             .map(|pair| (pair[1].0, (pair[1].1.cpu_seconds - pair[0].1.cpu_seconds) / (pair[1].0 - pair[0].0)))
             .collect();
         Self {
-            rss_bytes: trend(|process| process.rss_bytes),
-            descriptors: trend(|process| process.descriptors),
-            threads: trend(|process| process.threads),
+            rss_bytes: Trend::of_lowest(&series(|process| process.rss_bytes)),
+            descriptors: Trend::of(&series(|process| process.descriptors)),
+            threads: Trend::of(&series(|process| process.threads)),
             cpus: Trend::of(&cpus),
         }
     }
