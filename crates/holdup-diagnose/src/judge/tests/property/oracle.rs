@@ -74,7 +74,7 @@ struct Move {
 const MOVES_NOTHING: &[&str] = &[
     "EXPLAIN", "USE ", "SHOW ", "ANALYZE", "SELECT pg_terminate_backend(", "SELECT indexrelid", "KILL ", "CALL mysql.rds_kill(",
     "CALL mysql.az_kill(", "CREATE INDEX", "DROP INDEX", "ss -", "nstat", "ps -", "free -m", "grep ", "ls -l /proc", "mtr ", "ethtool -S",
-    "tc -s", "holdup ", "postgres -D", "ALTER TABLE", "tmpdir=",
+    "tc -s", "holdup ", "postgres -D", "ALTER TABLE", "tmpdir=", "py-spy dump",
 ];
 
 /// What changes the machine, and is refused within a container.
