@@ -29,7 +29,7 @@ fetch() {
     # In a folder of its own first: what is cut off half way must not be taken for the whole.
     part=$(mktemp -d "$home/part.XXXXXX")
     trap 'chmod -R u+w "$part"; rm -rf "$part"' EXIT
-    found=$(cd "$part" && GOFLAGS=-mod=mod GOTOOLCHAIN=local go mod download -json "$module@$version") || {
+    found=$(cd "$part" && GOFLAGS=-mod=mod GOTOOLCHAIN=local timeout 120 go mod download -json "$module@$version") || {
         echo "go could not fetch $module@$version from its module proxy" >&2
         exit 3
     }
