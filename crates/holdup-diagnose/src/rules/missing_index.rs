@@ -1,9 +1,10 @@
 //! A statement of the requests reads many rows for each one that it needs, without an index.
 
 use super::parts::clearing;
-use super::{Doc, Judge, Occurs, Outcome, Rule};
+use super::{Doc, Judge, Occurs, Outcome, Rule, ms};
 use crate::case::Case;
-use holdup_signals::{DigestUse, Missing};
+use holdup_signals::evidence::Evidence;
+use holdup_signals::{DigestUse, Missing, View};
 
 mod by_counters;
 mod by_plan;
@@ -74,6 +75,22 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         }
         (found, _) => Ok(found),
     }
+}
+
+/// How often a statement ran, and what reading its rows accounts for.
+fn time_taken(view: &View<'_>, of: &DigestUse, completed: f64, explains_ms: f64) -> Evidence {
+    view.digest_evidence(
+        of,
+        "duration_ns",
+        format!("{} a request", ms(explains_ms)),
+        "a small part of the delay, with an index",
+        format!(
+            "it ran {:.2} times per request, {} each by the server's own timing; reading rows accounts for {} of a request",
+            of.calls / completed,
+            ms(of.seconds / of.calls * 1e3),
+            ms(explains_ms)
+        ),
+    )
 }
 
 #[cfg(test)]

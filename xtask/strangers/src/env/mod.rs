@@ -71,12 +71,12 @@ impl Env<'_> {
 
     /// The pooler, for faults that are of one.
     pub fn pooler(&self) -> Result<&Pooler> {
-        self.pooler.context("the fault is of a pooler, and the draw has none")
+        self.pooler.context("the fault needs a pooler, and the draw has none")
     }
 
     /// The proxy, for faults that are of one.
     pub fn proxy(&self) -> Result<&Proxy> {
-        self.proxy.context("the fault is of a proxy, and the draw has none")
+        self.proxy.context("the fault needs a proxy, and the draw has none")
     }
 
     /// Programs that run until the fault ends.

@@ -4,7 +4,7 @@
 use holdup_recording::metrics;
 
 use super::conditions::{columns, tables};
-use super::{COLUMNS, EXAMINED_PER_USED, INDEX_COST, ROSE, ROW_MS, ROWS};
+use super::{COLUMNS, EXAMINED_PER_USED, INDEX_COST, ROSE, ROW_MS, ROWS, time_taken};
 use crate::case::{Band, Case, Change};
 use crate::resources::{is_felt, statements};
 use crate::rules::{Outcome, Role, RuleFinding, ms, percent, thousands};
@@ -45,18 +45,7 @@ pub(super) fn judge(
             of.text
         ),
     );
-    let took = view.digest_evidence(
-        of,
-        "duration_ns",
-        format!("{} a request", ms(explains_ms)),
-        "a small part of the delay, with an index",
-        format!(
-            "it ran {:.2} times per request, {} each by the server's own timing; reading rows accounts for {} of a request",
-            of.calls / completed,
-            ms(of.seconds / of.calls * 1e3),
-            ms(explains_ms)
-        ),
-    );
+    let took = time_taken(view, of, completed, explains_ms);
     if !is_felt(case, explains_ms) {
         return Ok(Outcome::Cleared(vec![took, seen]));
     }

@@ -4,11 +4,11 @@ use holdup_recording::plan::Node;
 
 use super::conditions::columns;
 use super::scan::{SEQUENTIAL, Scan};
-use super::{EXAMINED_PER_USED, INDEX_COST, ROSE, ROW_MS, ROWS};
+use super::{EXAMINED_PER_USED, INDEX_COST, ROSE, ROW_MS, ROWS, time_taken};
 use crate::case::{Band, Case, Change};
 use crate::resources::{is_felt, statements};
 use crate::rules::parts::identifier;
-use crate::rules::{Outcome, Role, RuleFinding, ms, percent, thousands};
+use crate::rules::{Outcome, Role, RuleFinding, percent, thousands};
 use crate::strength::{FAIR, NONE, STRONG};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::plans::{PLANS, Shape, shapes};
@@ -89,7 +89,6 @@ fn without_plans(view: &View<'_>, completed: f64) -> Option<Outcome> {
 }
 
 fn told(case: &Case<'_>, view: &View<'_>, of: &DigestUse, shape: &Shape<'_>, scan: &Scan, completed: f64) -> Outcome {
-    let each_ms = of.seconds / of.calls * 1e3;
     let explains_ms = (of.seconds * 1e3).min(of.calls * scan.examined * ROW_MS) / completed;
     let text = format!(
         "{} reads {} rows per call ({}) and keeps {} of them: {}",
@@ -100,19 +99,13 @@ fn told(case: &Case<'_>, view: &View<'_>, of: &DigestUse, shape: &Shape<'_>, sca
         of.text
     );
     let mut evidence = vec![
-        view.plan_evidence(shape, format!("{} rows per call", thousands(scan.examined)), "about as many as it keeps", text),
-        view.digest_evidence(
-            of,
-            "duration_ns",
-            format!("{} a request", ms(explains_ms)),
-            "a small part of the delay, with an index",
-            format!(
-                "it ran {:.2} times per request, {} each by the server's own timing; reading rows accounts for {} of a request",
-                of.calls / completed,
-                ms(each_ms),
-                ms(explains_ms)
-            ),
+        view.plan_evidence(
+            shape,
+            format!("{} rows per call", thousands(scan.examined)),
+            "about as many as it keeps",
+            text,
         ),
+        time_taken(view, of, completed, explains_ms),
     ];
     if !is_felt(case, explains_ms) {
         return Outcome::Cleared(evidence);
