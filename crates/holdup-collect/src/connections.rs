@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::backoff::Backoff;
+use crate::database::{Reads, Trouble};
 
 /// Most connections of one source.
 const CONNECTIONS_MAX: usize = 2;
@@ -53,10 +54,34 @@ impl Connections {
     ///
     /// # Errors
     /// Why the last attempt failed, while its pause lasts.
-    pub fn may_try(&self) -> Result<(), String> {
+    fn may_try(&self) -> Result<(), String> {
         let mut state = self.state();
         state.release_answered();
         if state.backoff.is_due() { Ok(()) } else { Err(state.last.clone()) }
+    }
+
+    /// Opens a connection, unless the pause after the last failure lasts.
+    ///
+    /// # Errors
+    /// Those of `open`, or why the last attempt failed.
+    pub fn attempt<T, E: Trouble>(&self, open: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        self.may_try().map_err(E::not_tried)?;
+        let opened = open();
+        match &opened {
+            Ok(_) => self.opened(),
+            Err(failure) => self.failed(failure.to_string(), failure.is_refused()),
+        }
+        opened
+    }
+
+    /// The connection `server` after a sample; none if the reads lost it.
+    pub fn keep<S>(&self, server: S, reads: &Reads) -> Option<S> {
+        if reads.lost {
+            self.lost(reads.failures.join("; "));
+            return None;
+        }
+        self.served();
+        Some(server)
     }
 
     /// Takes a slot for one more connection.
@@ -77,14 +102,14 @@ impl Connections {
     }
 
     /// Records a failed attempt; `is_refused` if nothing listens there.
-    pub fn failed(&self, why: String, is_refused: bool) {
+    fn failed(&self, why: String, is_refused: bool) {
         let mut state = self.state();
         state.backoff.failed(Duration::ZERO, if is_refused { REFUSED_PAUSE_MAX } else { PAUSE_MAX });
         state.last = why;
     }
 
     /// Records a new connection, which has not proved itself yet.
-    pub fn opened(&self) {
+    fn opened(&self) {
         self.state().has_served = false;
     }
 

@@ -20,6 +20,14 @@ pub(crate) trait Trouble: Display {
 
     /// Whether the query itself may be the cause, and not only the connection.
     fn is_of_read(&self) -> bool;
+
+    /// Whether nothing listens there.
+    fn is_refused(&self) -> bool;
+
+    /// A connection that is not attempted now, and why.
+    fn not_tried(why: String) -> Self
+    where
+        Self: Sized;
 }
 
 /// The results of the parts of one sample.

@@ -1,7 +1,9 @@
-//! A connection to a database of either dialect: one socket, its time limits, TLS, and the answer
-//! of one statement at a time. MongoDB's, which has commands and documents instead, is beside it. The protocols are in `holdup-protocol`; this is their caller. What an
-//! error means is for each collector to say.
+//! A connection to a database of either dialect: the answer of one statement at a time. MongoDB's,
+//! which has commands and documents instead, is beside it; both speak over a [`Channel`]. The
+//! protocols are in `holdup-protocol`; this is their caller. What an error means is for each
+//! collector to say.
 
+mod channel;
 #[cfg(feature = "mongodb")]
 mod documents;
 mod rows;
@@ -13,12 +15,12 @@ use std::time::{Duration, Instant};
 
 use holdup_protocol::database::{Dialect, Error, Event, Login, Session, Statement, TlsMode};
 
+use self::channel::Channel;
 #[cfg(feature = "mongodb")]
 pub(crate) use self::documents::DocumentLine;
 pub(crate) use self::rows::{Row, Rows};
 pub(crate) use self::tls::Trust;
-use self::transport::Transport;
-use crate::connections::{Connections, Slot};
+use crate::connections::Connections;
 
 /// Longest wait for a connection, or for more of an answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
@@ -81,25 +83,15 @@ pub(crate) enum Place<'a> {
 /// A logged-in connection.
 pub(crate) struct Line {
     session: Session,
-    /// None once it is closed.
-    transport: Option<Transport>,
-    /// Whether the server still owes an answer that holdup no longer waits for.
-    is_silent: bool,
-    /// Returned last.
-    slot: Option<Slot>,
+    channel: Channel,
 }
 
 impl Drop for Line {
     fn drop(&mut self) {
-        let Some(transport) = &mut self.transport else { return };
-        if self.is_silent {
-            if let (Some(slot), Ok(socket)) = (self.slot.take(), transport.socket()) {
-                slot.keep(socket);
-            }
-        } else if self.session.is_ready() {
+        if self.channel.is_at_rest() && self.session.is_ready() {
             // Without it the server counts an aborted connection, and may log it.
             self.session.quit();
-            let _ = transport.send(self.session.output());
+            let _ = self.channel.send(&mut self.session);
         }
     }
 }
@@ -144,7 +136,6 @@ impl Line {
         trust: Option<&Trust<'_>>,
         connections: &Connections,
     ) -> Result<Self, LineError> {
-        let slot = connections.take_slot().map_err(LineError::Broken)?;
         let wish = if trust.is_some() { TlsMode::On } else { TlsMode::Off };
         let mut session = Session::new(dialect, Arc::new(login), wish);
         session.keep_every_row();
@@ -153,51 +144,17 @@ impl Line {
             session.leave_transactions();
         }
         let deadline = Instant::now() + PATIENCE;
-        let transport = Transport::open(place, deadline).map_err(LineError::Unreachable)?;
-        let mut line = Self { session, transport: Some(transport), is_silent: false, slot: Some(slot) };
+        let mut line = Self { session, channel: Channel::open(place, deadline, connections)? };
         let mut heard = Heard::default();
         line.until(&mut heard, deadline, |heard| heard.logged_in || heard.tls)?;
         if let (true, Place::Network(host, _), Some(trust)) = (heard.tls, place, trust) {
             // MySQL's request for TLS.
-            line.send()?;
-            line.encrypt(host, trust, deadline)?;
+            line.channel.send(&mut line.session)?;
+            line.channel.encrypt(host, trust, deadline)?;
             line.session.tls_started();
             line.until(&mut heard, deadline, |heard| heard.logged_in)?;
         }
         Ok(line)
-    }
-
-    fn encrypt(&mut self, host: &str, trust: &Trust<'_>, deadline: Instant) -> Result<(), LineError> {
-        let client = tls::client(host, trust).map_err(|why| LineError::Broken(format!("TLS: {why}")))?;
-        let Some(Transport::Plain(mut stream)) = self.transport.take() else {
-            return Err(LineError::Broken("TLS needs a connection by TCP".to_owned()));
-        };
-        // The socket stays with the line: a server that falls silent here keeps its slot, too.
-        match tls::shake_hands(client, &mut stream, deadline) {
-            Ok(client) => {
-                self.transport = Some(Transport::encrypted(client, stream));
-                Ok(())
-            }
-            Err(error) => {
-                self.transport = Some(Transport::Plain(stream));
-                let error = LineError::from(error);
-                self.is_silent |= matches!(error, LineError::Silent(_));
-                Err(error)
-            }
-        }
-    }
-
-    /// Sends what the session has to say.
-    fn send(&mut self) -> Result<(), LineError> {
-        let closed = || LineError::Broken("the connection is closed".to_owned());
-        let transport = self.transport.as_mut().ok_or_else(closed)?;
-        let output = self.session.output();
-        if !output.is_empty() {
-            transport.send(output)?;
-            let sent = output.len();
-            self.session.consumed(sent);
-        }
-        Ok(())
     }
 
     /// Sends and receives until `enough` was heard.
@@ -207,38 +164,10 @@ impl Line {
         deadline: Instant,
         enough: impl Fn(&Heard) -> bool,
     ) -> Result<(), LineError> {
-        let result = self.talk(heard, deadline, enough);
-        self.is_silent |= matches!(result, Err(LineError::Silent(_) | LineError::Late(_)));
-        result
-    }
-
-    fn talk(&mut self, heard: &mut Heard, deadline: Instant, enough: impl Fn(&Heard) -> bool) -> Result<(), LineError> {
-        use std::io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
-        let late = || LineError::Late("no complete answer in time".to_owned());
-        let (mut bytes, mut is_answering) = (vec![0; 64 << 10], false);
-        while !enough(heard) {
-            self.send()?;
-            let rest = deadline.saturating_duration_since(Instant::now());
-            if rest.is_zero() {
-                return Err(late());
-            }
-            let time = rest.min(PATIENCE);
-            let count = match self.transport.as_mut().map(|transport| transport.receive(&mut bytes, time)) {
-                Some(Err(error)) if error.kind() == Interrupted => 0,
-                Some(Err(error))
-                    if is_answering && time < PATIENCE && matches!(error.kind(), TimedOut | WouldBlock) =>
-                {
-                    return Err(late());
-                }
-                Some(Ok(0)) => return Err(LineError::Broken("the server closed the connection".to_owned())),
-                Some(result) => result?,
-                None => return Err(LineError::Broken("the connection is closed".to_owned())),
-            };
-            is_answering = true;
-            let received = bytes.get(..count).unwrap_or_default();
-            self.session.feed(received, &mut |event| heard.take(event)).map_err(LineError::Protocol)?;
-        }
-        Ok(())
+        self.channel.until(&mut self.session, deadline, |session, received| {
+            session.feed(received, &mut |event| heard.take(event))?;
+            Ok(enough(heard))
+        })
     }
 
     /// Executes one statement, whose whole answer may take this `time`. An answer that is too large
@@ -269,6 +198,6 @@ impl Line {
 
     /// Closes the connection: its server is alive, and what it still sends is not wanted.
     pub(crate) fn close(&mut self) {
-        self.transport = None;
+        self.channel.close();
     }
 }

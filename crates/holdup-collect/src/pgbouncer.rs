@@ -120,13 +120,7 @@ impl PgBouncer {
         if let Some(console) = self.console.take() {
             return Ok(console);
         }
-        self.connections.may_try().map_err(Failure::Lost)?;
-        let opened = Connection::open(&self.address, &self.connections);
-        match &opened {
-            Ok(_) => self.connections.opened(),
-            Err(failure) => self.connections.failed(failure.to_string(), matches!(failure, Failure::Refused(_))),
-        }
-        opened
+        self.connections.attempt(|| Connection::open(&self.address, &self.connections))
     }
 
     /// Runs `read` on the console.

@@ -195,15 +195,9 @@ impl PostgreSql {
     }
 
     fn finish(&mut self, server: Server, reads: Reads) -> Result<(), ReadError> {
+        self.server = self.connections.keep(server, &reads);
         self.backoffs = reads.backoffs;
-        let failures = reads.failures.join("; ");
-        if reads.lost {
-            self.connections.lost(failures.clone());
-        } else {
-            self.connections.served();
-            self.server = Some(server);
-        }
-        if failures.is_empty() { Ok(()) } else { Err(ReadError(failures)) }
+        if reads.failures.is_empty() { Ok(()) } else { Err(ReadError(reads.failures.join("; "))) }
     }
 
     fn unusable(&self, failure: Failure) -> ProbeError {

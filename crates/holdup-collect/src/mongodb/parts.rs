@@ -12,7 +12,7 @@ pub(super) struct Parts {
     pub(super) sizes: bool,
     /// Whether uses of indexes are counted.
     pub(super) index_uses: bool,
-    /// Whether it is part of a replica set that it tells of.
+    /// Whether it says that it is part of a replica set.
     pub(super) replica_set: bool,
 }
 

@@ -66,6 +66,14 @@ impl Trouble for Failure {
     fn is_of_read(&self) -> bool {
         matches!(self, Self::Server(..) | Self::Silent(_))
     }
+
+    fn is_refused(&self) -> bool {
+        matches!(self, Self::Refused(_))
+    }
+
+    fn not_tried(why: String) -> Self {
+        Self::Lost(why)
+    }
 }
 
 impl std::fmt::Display for Failure {
@@ -112,13 +120,7 @@ pub(super) struct Server {
 impl Server {
     /// All of holdup's connections to the server share `connections`.
     pub(super) fn connect(address: &Address, connections: &Connections) -> Result<Self, Failure> {
-        connections.may_try().map_err(Failure::Lost)?;
-        let opened = Self::open(address, connections);
-        match &opened {
-            Ok(_) => connections.opened(),
-            Err(failure) => connections.failed(failure.to_string(), matches!(failure, Failure::Refused(_))),
-        }
-        opened
+        connections.attempt(|| Self::open(address, connections))
     }
 
     fn open(address: &Address, connections: &Connections) -> Result<Self, Failure> {

@@ -59,13 +59,7 @@ impl Server {
         own: &OwnDigests,
         connections: &Connections,
     ) -> Result<Self, Failure> {
-        connections.may_try().map_err(Failure::Lost)?;
-        let opened = Self::reach(address, own, connections);
-        match &opened {
-            Ok(_) => connections.opened(),
-            Err(failure) => connections.failed(failure.to_string(), matches!(failure, Failure::Refused(_))),
-        }
-        opened
+        connections.attempt(|| Self::reach(address, own, connections))
     }
 
     fn reach(address: &Address, own: &OwnDigests, connections: &Connections) -> Result<Self, Failure> {

@@ -32,6 +32,14 @@ impl Trouble for Failure {
     fn is_of_read(&self) -> bool {
         matches!(self, Self::Server(..) | Self::Silent(_))
     }
+
+    fn is_refused(&self) -> bool {
+        matches!(self, Self::Refused(_))
+    }
+
+    fn not_tried(why: String) -> Self {
+        Self::Lost(why)
+    }
 }
 
 impl std::fmt::Display for Failure {

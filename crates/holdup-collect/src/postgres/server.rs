@@ -41,13 +41,7 @@ const SHARED_STATISTICS: i64 = 15;
 impl Server {
     /// All of holdup's connections to the server share `connections`.
     pub(super) fn connect(address: &Address, connections: &Connections) -> Result<Self, Failure> {
-        connections.may_try().map_err(Failure::Lost)?;
-        let opened = Self::open(address, connections);
-        match &opened {
-            Ok(_) => connections.opened(),
-            Err(failure) => connections.failed(failure.to_string(), matches!(failure, Failure::Refused(_))),
-        }
-        opened
+        connections.attempt(|| Self::open(address, connections))
     }
 
     fn open(address: &Address, connections: &Connections) -> Result<Self, Failure> {
