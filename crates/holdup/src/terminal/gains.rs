@@ -16,7 +16,7 @@ const LONG: f64 = 0.1;
 
 /// The line of the brief verdict: the operation that took the most time, with the two parts that save
 /// the most, or with the one that does and the longest one that saves nothing. A healthy service has
-/// the line only where a part saves nothing. Without such a part there is no line.
+/// it where a part saves nothing, and nowhere else.
 pub(super) fn line(d: &Diagnosis) -> Option<String> {
     let path = d.critical_path.first()?;
     let idle = path.parts.iter().find(|part| part.saves_nothing(path) && part.ms >= LONG * path.mean_ms);
