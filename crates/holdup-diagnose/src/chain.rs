@@ -352,13 +352,28 @@ mod tests {
         assert_eq!(locked("idle", "").diagnose().culprit.as_deref(), Some("lock_contention"));
     }
 
+    fn of(cause: &str, explains_ms: f64) -> (&'static Rule, RuleFinding) {
+        let (evidence, weights, fixes, prove) = (Vec::new(), Vec::new(), Vec::new(), String::new());
+        let finding = RuleFinding { explains_ms, evidence, weights, fixes, prove, role: Role::Root };
+        (rules::by_cause(cause).unwrap(), finding)
+    }
+
+    #[test]
+    fn a_disk_explains_what_all_in_line_behind_its_writer_wait() {
+        let explained = |consequence: &str| {
+            let mut found = [of("throughput_ceiling", 80.0), of(consequence, 120.0)];
+            let links = SyntheticRecording::new(12).requests(50, 400).with(|case| link(&mut found, &[], case));
+            assert_eq!(links[1].follows_from, Some("throughput_ceiling"), "{consequence}");
+            found[0].1.explains_ms
+        };
+        assert!((explained("commit_log_bound") - 120.0).abs() < 1e-9);
+        // The same time, but no line: what the disk does not explain may have another cause.
+        assert!((explained("disk_saturated") - 80.0).abs() < 1e-9);
+    }
+
     #[test]
     fn a_contributor_that_began_is_what_changed() {
-        let of = |cause: &str| {
-            let (evidence, weights, fixes, prove) = (Vec::new(), Vec::new(), Vec::new(), String::new());
-            let finding = RuleFinding { explains_ms: 100.0, evidence, weights, fixes, prove, role: Role::Root };
-            (rules::by_cause(cause).unwrap(), finding)
-        };
+        let of = |cause: &str| of(cause, 100.0);
         let found = [of("throughput_ceiling"), of("toast_rewrite")];
         let changed = |least: f64, began: &[&str]| contributor("throughput_ceiling", &found, 0, least, began);
         assert_eq!(changed(50.0, &["toast_rewrite"]), Some(1));
@@ -369,11 +384,6 @@ mod tests {
 
     #[test]
     fn waits_for_a_cpu_and_for_a_disk_add_up() {
-        let of = |cause: &str, explains_ms: f64| {
-            let (evidence, weights, fixes, prove) = (Vec::new(), Vec::new(), Vec::new(), String::new());
-            let finding = RuleFinding { explains_ms, evidence, weights, fixes, prove, role: Role::Root };
-            (rules::by_cause(cause).unwrap(), finding)
-        };
         let sum = |follows: [Option<&'static str>; 4]| {
             let mut found = [
                 of("backup_or_bulk_load", 40.0),
