@@ -11,6 +11,7 @@ import type { Report, Run, Slice } from "./model.ts";
 import { Charts } from "./parts/charts.tsx";
 import { FindingNote } from "./parts/finding.tsx";
 import { LoadAverage, Notes } from "./parts/kernel.tsx";
+import { Gains } from "./parts/gains.tsx";
 import { Ledger, ledgerParts } from "./parts/ledger.tsx";
 import { bringIntoView, Overview } from "./parts/overview.tsx";
 import { ObjectivesTable } from "./parts/objectives.tsx";
@@ -148,6 +149,9 @@ function Body({ report, run, axis, follow }: { report: Report; run: Run; axis: T
       )}
       {v.ledger.length > 0 && (
         <Section id="ledger" title="Where the time went" note="response time, from when a request was due"><Ledger rows={v.ledger} order={order} /></Section>
+      )}
+      {v.critical_path.length > 0 && (
+        <Section id="gains" title="What a fix gives back" note="traced requests, each part at half its time"><Gains paths={v.critical_path} /></Section>
       )}
       {v.load.operations.length > 0 && <Section id="load" title="What the client saw" note=""><LoadTable load={v.load} /></Section>}
       {v.objectives.length > 0 && (

@@ -46,6 +46,8 @@ export interface Verdict {
   /** the load average, explained; none if it was not recorded */
   host_load: HostLoad | null;
   ledger: LedgerRow[];
+  /** what a fix of each part of an operation gives back, by traced requests */
+  critical_path: CriticalPath[];
   objectives: Objective[];
   /** what a search for the knee found; none if the load was not a search */
   search: Search | null;
@@ -325,6 +327,33 @@ export interface LoadOperation {
   response_ms: Quantiles;
   service_ms: Quantiles;
   send_lag_ms: Quantiles;
+}
+
+/** An operation and the critical path of its traced requests. Times are of a mean request, milliseconds. */
+export interface CriticalPath {
+  operation: string;
+  service: string;
+  requests: number;
+  mean_ms: number;
+  /** none of fewer than a hundred requests */
+  p99_ms: number | null;
+  /** longest first */
+  parts: PathPart[];
+}
+
+export interface PathPart {
+  part: string;
+  /** the statement, the downstream service, or the name of the span */
+  what: string;
+  service: string;
+  ms: number;
+  /** the part of it that is on the critical path */
+  path_ms: number;
+  /** how much less time it takes if it takes half */
+  faster_ms: number;
+  /** how much of the mean that gives back */
+  saves_ms: number;
+  saves_p99_ms: number | null;
 }
 
 export interface Coverage {

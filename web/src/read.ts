@@ -103,6 +103,9 @@ function verdict(value: unknown): Loose {
     objectives: list(v.objectives, objective),
     search: search(v.search),
     ledger: list(v.ledger, (row) => ({ ...row, parts: list(row.parts) })),
+    critical_path: list(v.critical_path, (path) => ({
+      ...path, p99_ms: path.p99_ms ?? null, parts: list(path.parts, (part) => ({ ...part, saves_p99_ms: part.saves_p99_ms ?? null })),
+    })),
     load: { ...load, operations: list(load.operations), validity: validity(load.validity), warm_up: object(load.warm_up) },
     coverage: list(v.coverage),
   };

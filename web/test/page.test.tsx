@@ -27,7 +27,7 @@ function show(report: Report): HTMLElement {
 test("the sections come in reading order", () => {
   const root = show(readReport(sample));
   const titles = [...root.querySelectorAll("h2")].map((h) => h.textContent);
-  assert.deepEqual(titles, ["The run in one picture", "Findings", "Side by side", "Where the time went", "What the client saw", "The run over time", "Cleared", "Not checked", "Sources"]);
+  assert.deepEqual(titles, ["The run in one picture", "Findings", "Side by side", "Where the time went", "What a fix gives back", "What the client saw", "The run over time", "Cleared", "Not checked", "Sources"]);
 });
 
 test("the verdict reads whole: confidence, what it explains, evidence linked to its chart", () => {
@@ -275,6 +275,14 @@ test("the residual is named, and a negative one takes no room", () => {
   const root = show(report);
   assert.equal(root.querySelectorAll(".bar .hatch").length, 0);
   assert.match(root.querySelector(".ledger table")?.textContent ?? "", /unexplained\u22125/);
+});
+
+test("what a fix gives back stands beside what a part takes, and a run without traces has no such table", async () => {
+  const root = show(readReport(sample));
+  const rows = [...root.querySelectorAll("table.gains tbody tr")].map((row) => row.textContent);
+  assert.deepEqual(rows, ["connection pool waitmain338338169169402", "downstreamstock.example180900", "apprender in render121266\u2013"]);
+  await act(() => (root.querySelectorAll('[role="tab"]')[1] as HTMLElement).click());
+  assert.equal(root.querySelectorAll("#gains").length, 0);
 });
 
 test("a part keeps its colour from run to run, also where another run lacks one before it", async () => {
