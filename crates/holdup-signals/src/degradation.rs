@@ -35,6 +35,15 @@ const ERRORS_WITHOUT_OBJECTIVE: f64 = 0.05;
 /// Percentiles of a second with fewer requests than this say little; its slowest request decides.
 const FEW: u64 = 10;
 
+/// The percentile (0-1) of a second that shows a stall which meets a part of its requests.
+const TAIL: f64 = 0.95;
+
+/// With as many requests in a second two or more are beyond that percentile.
+const MANY: u64 = 30;
+
+/// Milliseconds by which a stall lengthens a request at least: less is one slice of a shared CPU.
+const LATE_BY_MS: f64 = 15.0;
+
 /// Episodes by change points that hold this share (0-1) of the degraded seconds stand for all.
 const MOST_DEGRADED: f64 = 0.5;
 
@@ -149,7 +158,16 @@ impl Degradation {
             degraded = stalled;
             what_rose(seconds, reference, operations, objectives)
         } else {
-            return None;
+            // A stall that meets a part of the requests.
+            let usual = calm_tail(calm.map_or(seconds, |c| &c.seconds))?;
+            // What is late from the start and then quick may only have warmed up.
+            let first = seconds.iter().position(|s| !is_late(s, usual))?;
+            let late: Vec<bool> = seconds.iter().enumerate().map(|(i, s)| i > first && is_late(s, usual)).collect();
+            if !late.windows(2).any(|pair| pair[0] && pair[1]) {
+                return None;
+            }
+            degraded = late;
+            (what_was_late(seconds, usual, objectives), true)
         };
         let times = |part: &[Second]| Distribution::merged(part.iter().map(|s| &s.response_ms));
         let stretches = stretches(seconds, &degraded, &levels)?;
@@ -317,6 +335,17 @@ fn what_rose(
     (format!("{} ({})", parts.join("; "), of_objectives(objectives)), slow)
 }
 
+/// Says that a part of the requests was late for some seconds.
+fn what_was_late(seconds: &[Second], usual: f64, objectives: &[Objective]) -> String {
+    let worst = seconds.iter().filter(|s| is_late(s, usual)).filter_map(|s| s.quantile(TAIL)).fold(0.0, f64::max);
+    format!(
+        "p95 rose to {} in its worst second, against {} in the baseline window ({})",
+        ms(worst),
+        ms(usual),
+        of_objectives(objectives)
+    )
+}
+
 /// `120 of 500 requests failed`, where no operations have them by kind.
 fn failed_of(seconds: &[Second]) -> String {
     let (failed, all) = seconds.iter().fold((0, 0), |(failed, all), s| (failed + s.errors, all + s.offered));
@@ -326,6 +355,19 @@ fn failed_of(seconds: &[Second]) -> String {
 /// First quartile of the seconds' medians, milliseconds.
 fn calm_median(seconds: &[Second]) -> Option<f64> {
     Distribution::from_counts(seconds.iter().filter_map(|s| Some((s.quantile(0.5)?, 1)))).quantile(0.25)
+}
+
+/// Median of the seconds' 95th percentiles, milliseconds.
+fn calm_tail(seconds: &[Second]) -> Option<f64> {
+    let tails = seconds.iter().filter(|s| s.offered >= MANY).filter_map(|s| Some((s.quantile(TAIL)?, 1)));
+    Distribution::from_counts(tails).quantile(0.5)
+}
+
+/// Whether a part of the second's requests met a stall: its 95th percentile is far above the usual
+/// one.
+fn is_late(second: &Second, usual: f64) -> bool {
+    let tail = second.quantile(TAIL).unwrap_or(0.0);
+    second.offered >= MANY && tail >= DEGRADED_FACTOR * usual && tail >= usual + LATE_BY_MS
 }
 
 /// Two degraded seconds in a row, or one in which a tenth of all requests began.

@@ -135,6 +135,27 @@ fn two_seconds_in_which_a_crowd_stands_are_an_episode() {
     assert_eq!(stall(1_000, 9.0, 36.0), None, "slower by less than five times");
 }
 
+/// A tenth of the requests waits for a throttled disk: neither the middle nor a level of it shows.
+#[test]
+fn two_seconds_in_which_a_part_of_the_requests_is_late_are_an_episode() {
+    let stall = |from: i64, to: i64, late_ms: f64| {
+        let mut rows = requests(60, 30, |_| 3.0);
+        for (n, row) in rows.iter_mut().enumerate() {
+            let second = row.intended_at / 1_000_000_000;
+            if (from..to).contains(&second) && n % 10 == 0 {
+                row.done_at = row.intended_at + (late_ms * 1e6) as i64;
+            }
+        }
+        find(&rows, None)
+    };
+    let found = stall(20, 22, 80.0).expect("a stall");
+    assert_eq!((found.slow.from, found.slow.to, found.severity), (20_000_000_000, 22_000_000_000, Severity::Minor));
+    assert!(found.text.starts_with("p95 rose to 80"), "{}", found.text);
+    assert_eq!(stall(20, 21, 80.0), None, "one second");
+    assert_eq!(stall(0, 3, 80.0), None, "it warmed up");
+    assert_eq!(stall(20, 22, 16.0), None, "a slice of a shared CPU");
+}
+
 /// A twentieth of the requests waits for a lock: the middle of the seconds does not move.
 #[test]
 fn a_mean_that_doubles_is_an_episode_and_a_drift_is_none() {
