@@ -15,6 +15,10 @@ use holdup_signals::evidence::Evidence;
 use holdup_signals::yardstick::MATTERS;
 use holdup_signals::{Missing, View, Window};
 
+/// Accepted requests of which less than this share (0-1) is in work, by the app's own timing, are no
+/// measure of its workers: while others wait in front, all of these work.
+const AT_WORK: f64 = 0.5;
+
 /// Workers and their queue over the episode.
 pub struct Pool {
     /// Requests that the server answers, per second.
@@ -72,7 +76,11 @@ impl Pool {
                 "generate the load with holdup run, or watch the app's metrics",
             )
         })?;
-        let most = workers.as_ref().map(|w| w.most).or_else(|| outside.as_ref().and_then(|o| o.takes_at_once));
+        let timing = AppTiming::in_episode(case);
+        // It may accept requests for which it has no worker yet: by its own timing few are in work.
+        let at_work = |taken: &f64| timing.as_ref().is_none_or(|timing| timing.busy >= AT_WORK * taken);
+        let taken = outside.as_ref().and_then(|o| o.takes_at_once).filter(at_work);
+        let most = workers.as_ref().map(|w| w.most).or(taken);
         let were = workers.as_ref().and_then(|_| case.calm()?.workers()).map(|w| w.most);
         let fewer_by = were.zip(most).map(|(were, most)| were - most).filter(|n| *n >= 1.0);
         let answering = outside.as_ref().and_then(|o| o.answering);
@@ -105,7 +113,7 @@ impl Pool {
             fewer_by,
             busy,
             full_ratio,
-            timing: AppTiming::in_episode(case),
+            timing,
             calm_timing: AppTiming::in_baseline(case),
         })
     }

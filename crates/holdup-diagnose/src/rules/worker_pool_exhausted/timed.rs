@@ -161,6 +161,20 @@ mod tests {
         assert!((slow.explains_ms - 169.0).abs() < 10.0, "{}", slow.explains_ms);
     }
 
+    /// It accepts 50 requests and works on ten: what it accepts is not what its workers take.
+    #[test]
+    fn requests_that_are_accepted_and_not_in_work_wait_for_a_worker() {
+        let accepting = |held_ms: f64| {
+            made(held_ms, 50.0).without("tcp_accept_queue_length").counted(
+                SERVER,
+                "tcp_accept_queue_length",
+                &[("port", "8080")],
+                |s| if s % 2 == 0 { 1.0 } else { 0.0 },
+            )
+        };
+        assert!(accepting(100.0).explains(&RULE).unwrap() > 350.0, "{:?}", accepting(100.0).explains(&RULE));
+    }
+
     #[test]
     fn a_wait_without_busy_workers_is_not_for_one() {
         // A twentieth of a worker: the server does not get to its requests.
