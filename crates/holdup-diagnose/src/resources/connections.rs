@@ -13,7 +13,8 @@ use holdup_signals::{Gauge, Mean, Missing, View};
 pub use names::{NAMES, Names};
 pub use unreported::UnreportedPool;
 
-use super::{pooler, statements};
+use super::pooler::Loan;
+use super::statements;
 use crate::case::Case;
 
 /// Utilization (0-1) up to which a pool of some tens hardly has a queue (Erlang's C formula).
@@ -204,7 +205,10 @@ pub fn to_explain_ms(case: &Case<'_>) -> Option<f64> {
         .map(|hold| hold.to_explain_ms())
         .or_else(|| statements::database_by_spans(case).map(|(ms, ..)| ms))
         .or_else(|| UnreportedPool::for_case(case).ok()?.to_explain_ms())
-        .or_else(|| Some(pooler::held_ms(&case.slow())? * pooler::Pooler::for_case(case).ok()?.statements))
+        .or_else(|| {
+            let (view, loan) = (case.slow(), Loan::measure(&case.slow())?);
+            Some(loan.ms * loan.times / case.completed_in(view.window).ok()?.max(1.0))
+        })
 }
 
 /// If the app reports only a part of its pool's metrics, so that it is unknown whether requests wait

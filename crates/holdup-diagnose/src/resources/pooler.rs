@@ -27,8 +27,6 @@ pub struct Pooler {
     pub statement_ms: f64,
     /// Milliseconds that a request of the service waits, all its statements together.
     pub request_ms: f64,
-    /// Statements of a request.
-    pub statements: f64,
     /// The pool with the longest queue.
     pub busiest: BusiestPool,
 }
@@ -40,8 +38,12 @@ pub struct BusiestPool {
     pub database: String,
     /// Its connections that have a client, mean.
     pub active: Option<f64>,
-    /// Its size.
+    /// Its size, mean: it can be changed while clients wait.
     pub size: Option<f64>,
+    /// Its size at the end.
+    pub size_now: Option<f64>,
+    /// Its size in the baseline window, if that was larger.
+    pub larger_before: Option<f64>,
 }
 
 impl Pooler {
@@ -64,8 +66,7 @@ impl Pooler {
         Ok(Self {
             statement_ms: waited_s / statements * 1e3,
             request_ms: waited_s / completed * 1e3,
-            statements: statements / completed,
-            busiest: BusiestPool::find(&view),
+            busiest: BusiestPool::find(&view, case.calm().as_ref()),
             waiting,
             waited,
         })
@@ -73,7 +74,7 @@ impl Pooler {
 }
 
 impl BusiestPool {
-    fn find(view: &View<'_>) -> Self {
+    fn find(view: &View<'_>, calm: Option<&View<'_>>) -> Self {
         let waiting = |labels: &[(&str, &str)]| {
             view.gauge(pgbouncer::WAITING_CLIENTS.name, labels, ENABLE).map_or(-1.0, |gauge| gauge.mean)
         };
@@ -85,18 +86,48 @@ impl BusiestPool {
         let user = longest("user", &|name| waiting(&[("database", &database), ("user", name)]));
         let pool = [("database", database.as_str()), ("user", user.as_str())];
         let active = view.gauge(pgbouncer::ACTIVE_SERVERS.name, &pool, ENABLE).ok().map(|gauge| gauge.mean);
-        let size = view.gauge(pgbouncer::POOL_SIZE.name, &pool[..1], ENABLE).ok().map(|gauge| gauge.max);
-        Self { active, size: size.filter(|size| *size > 0.0), database }
+        let size = |view: &View<'_>| {
+            let gauge = view.gauge(pgbouncer::POOL_SIZE.name, &pool[..1], ENABLE).ok()?;
+            Some(gauge.mean).filter(|size| *size > 0.0)
+        };
+        let sizes = view.sources_of(pgbouncer::POOL_SIZE.name).into_iter();
+        let last = |source| view.levels(source, pgbouncer::POOL_SIZE.name, &pool[..1]).into_values().next_back();
+        let size_now = sizes.filter_map(last).next_back();
+        let larger_before = calm.and_then(size).filter(|before| size_now.is_some_and(|now| now < *before));
+        Self { active, size: size(view), size_now, larger_before, database }
     }
 }
 
-/// Milliseconds for which a statement holds a server connection while it runs there; none if
-/// PgBouncer was not recorded. Its time of statements begins at their arrival.
-pub fn held_ms(view: &View<'_>) -> Option<f64> {
-    let delta = |metric: &str| view.counter(metric, &[], ENABLE).ok().map(|counter| counter.delta);
-    let queries = delta(pgbouncer::QUERIES.name).filter(|count| *count > 0.0)?;
-    let seconds = delta(pgbouncer::QUERY_TIME.name)? - delta(pgbouncer::WAIT_TIME.name)?;
-    Some(seconds.max(0.0) / queries * 1e3)
+/// How long server connections are lent.
+#[derive(Clone, Copy, Debug)]
+pub struct Loan {
+    /// Milliseconds for which a client has one each time.
+    pub ms: f64,
+    /// How many times one was lent.
+    pub times: f64,
+}
+
+impl Loan {
+    /// By transactions, for which a client keeps its connection also between their statements: in
+    /// session mode it keeps one for longer, which no counter shows. By statements where
+    /// transactions are not counted. None if PgBouncer was not recorded. Its times begin when the
+    /// client asks, so its waits are taken off.
+    pub fn measure(view: &View<'_>) -> Option<Self> {
+        Self::of(view, pgbouncer::TRANSACTIONS.name, pgbouncer::TRANSACTION_TIME.name)
+            .or_else(|| Self::of_statements(view))
+    }
+
+    /// By statements alone: while one runs.
+    pub fn of_statements(view: &View<'_>) -> Option<Self> {
+        Self::of(view, pgbouncer::QUERIES.name, pgbouncer::QUERY_TIME.name)
+    }
+
+    fn of(view: &View<'_>, count: &str, time: &str) -> Option<Self> {
+        let delta = |metric: &str| view.counter(metric, &[], ENABLE).ok().map(|counter| counter.delta);
+        let times = delta(count).filter(|count| *count > 0.0)?;
+        let seconds = delta(time)? - delta(pgbouncer::WAIT_TIME.name)?;
+        Some(Self { ms: seconds.max(0.0) / times * 1e3, times })
+    }
 }
 
 #[cfg(test)]
@@ -124,8 +155,14 @@ mod tests {
             assert!((pooler.statement_ms - 70.0).abs() < 4.0 && (pooler.request_ms - 140.0).abs() < 15.0, "{pooler:?}");
             let busiest = &pooler.busiest;
             assert_eq!((busiest.database.as_str(), busiest.active, busiest.size), ("shop", Some(2.0), Some(2.0)));
-            assert!((held_ms(&case.slow()).unwrap() - 20.0).abs() < 0.1);
+            assert!((Loan::measure(&case.slow()).unwrap().ms - 20.0).abs() < 0.1);
         });
+        // Half as many transactions of two statements, with 30 ms of the app's own in between.
+        let loan = made(7.0)
+            .counter(source, "pgbouncer_transactions_total", &pool[..1], 50.0)
+            .counter(source, "pgbouncer_transaction_time_seconds_total", &pool[..1], 10.5)
+            .with(|case| Loan::measure(&case.slow()).unwrap());
+        assert!((loan.ms - 70.0).abs() < 0.1 && (loan.times - 600.0).abs() < 60.0, "{loan:?}");
         // Clients that never get a connection are in no total.
         let ms = made(0.0).with(|case| Pooler::for_case(case).unwrap().request_ms);
         assert!((ms - 140.0).abs() < 15.0, "{ms}");

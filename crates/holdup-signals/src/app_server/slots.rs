@@ -42,11 +42,13 @@ impl View<'_> {
         // Requests of one user may have to wait for one server while another has free slots.
         let is_full = |at: &i64| queued.get(at).is_some_and(|n| *n > 0.0) || used.get(at) >= most.get(at);
         let full: Vec<i64> = used.keys().filter(|at| is_full(at)).copied().collect();
+        // The limit can be moved while the proxy runs: the one at which requests waited counts.
+        let at_limit = full.last().and_then(|at| most.get(at)).copied();
         Some(Workers {
             source: source.to_owned(),
             server: "HAProxy",
             busy: mean(&used),
-            most: most.values().copied().fold(0.0, f64::max),
+            most: at_limit.unwrap_or_else(|| most.values().copied().fold(0.0, f64::max)),
             full_ratio: full.len() as f64 / used.len() as f64,
             full: around(full),
             queue: Some(mean(&queued)),
@@ -129,6 +131,18 @@ mod tests {
         let made = backend(SyntheticRecording::new(10), "app", [2.0, 0.0], 0.0);
         let slots = made.seen(|view| view.slots()).unwrap();
         assert_eq!((slots.busy_ratio(), slots.full_ratio), (0.5, 1.0));
+    }
+
+    #[test]
+    fn slots_that_were_taken_away_are_counted_as_they_are() {
+        let made =
+            SyntheticRecording::new(10)
+                .counted(SOURCE, "haproxy_slots", &[("backend", "app"), ("server", "a")], |s| {
+                    if s < 2 { 50.0 } else { 2.0 }
+                })
+                .gauge(SOURCE, "haproxy_slots_used", &[("backend", "app"), ("server", "a")], 2.0)
+                .counted(SOURCE, "haproxy_queued_requests", &[("backend", "app")], |s| if s < 2 { 0.0 } else { 7.0 });
+        assert_eq!(made.seen(|view| view.slots()).unwrap().most, 2.0);
     }
 
     #[test]

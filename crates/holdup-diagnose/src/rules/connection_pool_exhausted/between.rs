@@ -1,16 +1,22 @@
 //! The same in a pool between app and database: PgBouncer's queue.
 
+use holdup_recording::Labels;
+use holdup_recording::metrics::pgbouncer::ACTIVE_SERVERS;
 use holdup_recording::words::ms;
 use holdup_signals::Missing;
 use holdup_signals::evidence::{Evidence, Fix};
 
 use crate::case::Case;
 use crate::resources::connections::{ENOUGH, GREW};
-use crate::resources::pooler::{self, Pooler};
+use crate::resources::pooler::{self, Loan, Pooler};
 use crate::resources::share;
 use crate::rules::{MATTERS, Outcome, Role, RuleFinding};
 use crate::strength::{STRONG, WEAK};
 use holdup_signals::change::{Bounds, Direction, SettingChange, Steps, Unit};
+
+/// If statements run on less than this share (0-1) of the connections that clients have, the others
+/// are kept.
+const KEPT: f64 = 0.5;
 
 /// Room for bursts in a pool, as a factor on what its load needs.
 const BURSTS: f64 = 1.5;
@@ -46,9 +52,16 @@ pub(super) fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         weights.push(STRONG * (active / size).min(1.0));
     }
     let longer = held_longer(case, &pooler);
-    let role = if longer.is_some() { Role::Symptom } else { Role::Root };
+    let kept = kept(case, &pooler);
+    // What statements do is behind the pool. What clients do not give back is the pool's own matter.
+    let role = if longer.is_some() && kept.is_none() { Role::Symptom } else { Role::Root };
+    if kept.is_some() {
+        weights.push(STRONG);
+    }
     let mut evidence = vec![waited, queue];
+    evidence.extend(kept);
     evidence.extend(longer);
+    evidence.extend(made_smaller(&pooler));
     Ok(Outcome::Found(RuleFinding {
         explains_ms: pooler.request_ms,
         evidence,
@@ -61,32 +74,59 @@ pub(super) fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }))
 }
 
-/// Connections that the load needs if a statement holds one for `held_ms`, by Little's law.
-fn needed(case: &Case<'_>, pooler: &Pooler, held_ms: f64) -> f64 {
-    case.peak_offered_per_second() * pooler.statements * held_ms / 1e3
+/// Connections that the load needs if each `loan` of the episode takes `ms`, by Little's law.
+fn needed(case: &Case<'_>, loan: Loan, ms: f64) -> Option<f64> {
+    let completed = case.completed_in(case.slow().window).ok()?.max(1.0);
+    Some(case.peak_offered_per_second() * loan.times / completed * ms / 1e3)
 }
 
 /// Each connection is held longer: at the hold time of the baseline window the pool would suffice.
 fn held_longer(case: &Case<'_>, pooler: &Pooler) -> Option<Evidence> {
-    let (now_ms, before_ms) = (pooler::held_ms(&case.slow())?, pooler::held_ms(&case.calm()?)?);
-    let needed = needed(case, pooler, before_ms);
-    (now_ms >= (1.0 + GREW) * before_ms && needed <= ENOUGH * pooler.busiest.size?).then(|| {
+    let (now, before) = (Loan::measure(&case.slow())?, Loan::measure(&case.calm()?)?);
+    let needed = needed(case, now, before.ms)?;
+    (now.ms >= (1.0 + GREW) * before.ms && needed <= ENOUGH * pooler.busiest.size?).then(|| {
         let text = format!(
-            "a statement held a server connection for {}, and for {} in the baseline window, at which {needed:.0} would suffice: PgBouncer's pool runs out because each is held longer",
-            ms(now_ms),
-            ms(before_ms)
+            "a client held a server connection for {}, and for {} in the baseline window, at which {needed:.0} would suffice: PgBouncer's pool runs out because each is held longer",
+            ms(now.ms),
+            ms(before.ms)
         );
-        pooler.waited.evidence(ms(now_ms), ms(before_ms), text)
+        pooler.waited.evidence(ms(now.ms), ms(before.ms), text)
     })
+}
+
+/// Clients keep connections while no statement runs on them: in transactions that wait for their
+/// client, or in whole sessions, which no counter times. At the time that statements take the pool
+/// would suffice.
+fn kept(case: &Case<'_>, pooler: &Pooler) -> Option<Evidence> {
+    let (active, size) = (pooler.busiest.active?, pooler.busiest.size?);
+    let run = Loan::of_statements(&case.slow())?;
+    let running = run.ms / 1e3 * run.times / case.slow().window.seconds().max(1e-9);
+    (active >= ENOUGH * size && running <= KEPT * active).then(|| {
+        let text = format!(
+            "clients had {active:.1} of the {size:.0} server connections of database {}, and statements ran on {running:.1} of them: the others were kept idle",
+            pooler.busiest.database
+        );
+        let labels = Labels::new([("metric", ACTIVE_SERVERS.name), ("database", pooler.busiest.database.as_str())]);
+        let window = case.slow().window;
+        Evidence::new("samples", "value", labels, window, format!("{active:.1} kept"), format!("{running:.1}"), text)
+    })
+}
+
+/// The pool was made smaller after the baseline window.
+fn made_smaller(pooler: &Pooler) -> Option<Evidence> {
+    let (now, before) = (pooler.busiest.size_now?, pooler.busiest.larger_before?);
+    let text = format!("PgBouncer lends at most {now:.0} connections, and lent {before:.0} in the baseline window");
+    Some(pooler.waiting.evidence(format!("{now:.0}"), format!("{before:.0}"), text))
 }
 
 fn fixes(case: &Case<'_>, pooler: &Pooler) -> Vec<Fix> {
     let view = case.slow();
     let mode = view.setting("pool_mode", pooler::ENABLE).ok();
     // Without a hold time nothing is computed, and so nothing is proposed.
-    let needed = pooler::held_ms(&view).map_or(f64::NAN, |held_ms| (needed(case, pooler, held_ms) * BURSTS).ceil());
+    let needed = Loan::measure(&view).and_then(|loan| needed(case, loan, loan.ms));
+    let needed = needed.map_or(f64::NAN, |needed| (needed * BURSTS).ceil());
     let bounds = Bounds { least: 1.0, most: POOL_MOST };
-    let size = pooler.busiest.size;
+    let size = pooler.busiest.size_now;
     let change = SettingChange::new(Direction::Raise, "default_pool_size", Unit::Count, size, needed, bounds);
     let database = &pooler.busiest.database;
     let mut fixes = vec![match change {
@@ -104,6 +144,20 @@ fn fixes(case: &Case<'_>, pooler: &Pooler) -> Vec<Fix> {
         }
         Err(stay) => stay.fix(&format!("Hold each server connection of database {database} for less time")),
     }];
+    if kept(case, pooler).is_some() && mode != Some("session") {
+        fixes.insert(
+            0,
+            Fix {
+                text: "Find the clients that keep transactions open, and let PgBouncer end the next ones.".to_owned(),
+                command: Some(
+                    "idle_transaction_timeout = 10 below [pgbouncer] in pgbouncer.ini, then RELOAD on its console"
+                        .to_owned(),
+                ),
+                keep: None,
+                risk: Some("A transaction that idles for longer is rolled back.".to_owned()),
+            },
+        );
+    }
     if mode == Some("session") {
         fixes.push(Fix {
             text: "Lend connections for a transaction instead of a session: pool_mode is session.".to_owned(),
@@ -158,6 +212,52 @@ mod tests {
         assert_eq!(queued.diagnose().culprit.as_deref(), Some("connection_pool_exhausted"));
         // A free pool in between says nothing of the app's own.
         assert_eq!(made(0.0, 0.0).explains(&RULE), None);
+    }
+
+    /// Each of 50 transactions a second keeps a connection for 75 ms, of which a statement runs for
+    /// `run_s`.
+    fn kept(run_s: f64) -> SyntheticRecording {
+        let kept = |s: i64| 50.0 * (0.31 * s.min(5) as f64 + 0.375 * (s - 5).max(0) as f64);
+        made_held(15.0, 0.3, run_s)
+            .each_request(|_, r| {
+                if r.intended_at < 5_000_000_000 {
+                    r.done_at = r.intended_at + 5_000_000;
+                }
+            })
+            .counter(SOURCE, "pgbouncer_transactions_total", &POOL[..1], 50.0)
+            .counted(SOURCE, "pgbouncer_transaction_time_seconds_total", &POOL[..1], kept)
+    }
+
+    #[test]
+    fn connections_that_clients_keep_without_a_statement_are_the_pools_own_matter() {
+        let found = |run_s: f64| match kept(run_s).judge(&RULE) {
+            Ok(Outcome::Found(found)) => found,
+            _ => panic!("not found"),
+        };
+        let idle = found(0.01);
+        assert_eq!(idle.role, Role::Root);
+        assert!(idle.evidence.iter().any(|e| e.text.contains("statements ran on 0.5 of them")), "{:?}", idle.evidence);
+        // Held longer because statements run longer: what makes them long is behind it.
+        assert_eq!(found(0.074).role, Role::Symptom);
+    }
+
+    #[test]
+    fn a_pool_that_was_made_smaller_is_said() {
+        let sized = |now: f64| {
+            made(15.0, 0.3)
+                .without("pgbouncer_pool_size")
+                .each_request(|_, r| {
+                    if r.intended_at < 5_000_000_000 {
+                        r.done_at = r.intended_at + 5_000_000;
+                    }
+                })
+                .counted(SOURCE, "pgbouncer_pool_size", &POOL[..1], move |s| if s < 5 { 20.0 } else { now })
+        };
+        let says = |made: SyntheticRecording| {
+            let Ok(Outcome::Found(found)) = made.judge(&RULE) else { panic!("not found") };
+            found.evidence.iter().any(|e| e.text.contains("at most 4 connections, and lent 20"))
+        };
+        assert!(says(sized(4.0)) && !says(sized(20.0)));
     }
 
     /// 50 a second of 20 ms need no more than the pool has: raising it would not be a fix, nor would lowering it.
