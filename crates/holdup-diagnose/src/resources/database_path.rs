@@ -36,6 +36,10 @@ const DEVIATIONS: f64 = 1.645;
 /// States of sessions whose answer does not leave the server: the way is their wait.
 const SENDING: &[&str] = &["writing to net", "sending to client", "client:clientwrite"];
 
+/// States of sessions that wait for their client's next message, also within a transaction: the way
+/// is their wait, too.
+const RECEIVING: &[&str] = &["reading from net", "receiving from client", "client:clientread"];
+
 /// The way in the episode, beside the baseline.
 #[derive(Debug)]
 pub struct DatabasePath {
@@ -270,7 +274,7 @@ fn worked(view: &View<'_>, is_known: &dyn Fn(&str, f64) -> bool) -> Result<(f64,
     let timed = (!by_digest.is_empty()).then(|| known.map(|(_, (_, seconds))| seconds).sum::<f64>());
     let busy = view.busy_sessions().ok();
     let sending = busy.as_ref().map_or(0.0, |busy| busy.mean_in(SENDING));
-    let sessions = busy.map(|busy| (busy.mean() - sending).max(0.0));
+    let sessions = busy.map(|busy| (busy.mean() - sending - busy.mean_in(RECEIVING)).max(0.0));
     let (least, most) = match (timed, sessions) {
         (Some(timed), Some(sessions)) => ((timed - sending).max(0.0), (timed - sending).max(sessions)),
         (Some(timed), None) => (timed, timed),

@@ -53,6 +53,15 @@ fn what_waits_elsewhere_clears_it() {
     assert_eq!(made_at("127.0.0.1", 45, 4.2, 0.1, 0.0, 4.5).explains(&RULE), Some(0.0), "on one machine");
 }
 
+/// A transaction stays open while its next statement is under way.
+#[test]
+fn sessions_that_wait_for_their_client_do_not_work() {
+    let far = made(45, 4.2, 0.1, 0.0, 4.5);
+    let waiting = far.clone().sessions(4, "Client:ClientRead").explains(&RULE).unwrap();
+    assert!((waiting - 40.0).abs() < 3.0, "{waiting}");
+    assert_eq!(far.sessions(4, "IO:DataFileRead").explains(&RULE), None, "it works, as it did before");
+}
+
 #[test]
 fn lost_packets_are_no_longer_way() {
     // 20 timers of 200 ms a second are all that is awaited longer.
