@@ -1,11 +1,12 @@
 //! The app's own code waits: it sleeps while it has a request, alone or under a lock.
 
-use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, ms};
+use super::{Doc, Judge, Occurs, Others, Outcome, Role, Rule, RuleFinding, ms};
 use crate::case::Case;
 use crate::resources::connections::{ConnectionHold, NAMES};
 use crate::resources::is_too_small;
 use crate::resources::own_waits::OwnWaits;
-use crate::strength::STRONG;
+use crate::resources::unowned::UnownedTime;
+use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_signals::Missing;
 use holdup_signals::evidence::Fix;
 
@@ -16,21 +17,71 @@ pub const RULE: Rule = Rule {
         title: "The app's own code waits",
         what: "A handler sleeps while it has a request: a fixed pause, a poll of something every few milliseconds, the back-off of a retry, a rate limiter. If it holds a lock meanwhile, one request at a time passes.",
         hurts: "The request takes as long as the sleep, and holds its worker, and perhaps a lock or a pooled connection, for as long. CPU, database and network are idle. Behind a lock the queue grows without bound as soon as requests arrive faster than one sleep after another.",
-        needs: "Where the threads of the app sleep (--watch pid:N of the app, as its user or as root), and a baseline window.",
+        needs: "Where the threads of the app sleep (--watch pid:N of the app, as its user or as root), and a baseline window. Or the app's own timing of its requests and of its waits for a pooled connection, beside its port and its process: then what is left without an owner.",
         predicts: "More threads of the app sleep in a timer (hrtimer_nanosleep) than in the baseline window, and by Little's law they are most of the excess. Under a lock at most one more sleeps, for most of the time, while several requests are in flight.",
-        clears: "As many threads of the app sleep in a timer as in the baseline window, or by Little's law the growth is a small part of the delay.",
+        clears: "As many threads of the app sleep in a timer as in the baseline window, or by Little's law the growth is a small part of the delay; and the app's own time of a request has owners.",
         looks_like: "Workers that a new configuration parks: they sleep without a request, which the app's own timing of requests shows. Runtimes that sleep in a futex or in epoll (Go, Node.js, JVM) do not show in timers; their spans do.",
         fix: "Find the call with a sampling profiler or a dump of the threads' stacks; wait for an event instead of polling; hold no lock and no pooled connection while waiting.",
         prove: "The same load again: as many threads sleep in timers as in the baseline window.",
         references: "nanosleep(2), clock_nanosleep(2); proc_pid_wchan(5); J. D. C. Little, A Proof for the Queuing Formula L = λW, 1961; L. Kleinrock, Queueing Systems I, 3.2 (M/M/1).",
     },
-    judge: Judge::Alone(judge),
+    judge: Judge::Beside(judge),
 };
+
+/// Causes that let the app's threads stand still in the middle of a request, and that no wait of its
+/// own shows.
+const STAND_STILL: [&str; 4] = ["process_stopped", "runtime_pause", "cpu_throttled", "cpu_saturated"];
 
 /// From this share (0-1) of the sleep, a connection is held for it.
 const HELD: f64 = 0.5;
 
-fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
+    let seen = by_sleepers(case);
+    if matches!(seen, Ok(Outcome::Found(_))) {
+        return seen;
+    }
+    by_exclusion(case, others).map_or(seen, |found| Ok(Outcome::Found(found)))
+}
+
+/// By what is left of the app's own time of a request. Idle threads may sleep where busy ones do,
+/// and a thread that waits for a lock sleeps like an idle one: then its sleepers do not show it.
+fn by_exclusion(case: &Case<'_>, others: &Others) -> Option<RuleFinding> {
+    let rest = UnownedTime::measure(case)?;
+    let stand_still = |cause: &&str| match others.get(cause) {
+        Some(Ok(Outcome::Found(found))) => found.explains_ms,
+        _ => 0.0,
+    };
+    let explains_ms = rest.ms - STAND_STILL.iter().map(stand_still).sum::<f64>();
+    if explains_ms <= 0.0 || is_too_small(case, explains_ms).unwrap_or(true) {
+        return None;
+    }
+    let mut timed = rest.timed;
+    timed.text = format!(
+        "{}; for {} of it its threads waited for nothing that a source shows: a sleep, a lock, or a call that was not recorded",
+        timed.text,
+        ms(explains_ms)
+    );
+    Some(RuleFinding {
+        explains_ms,
+        evidence: vec![timed, rest.owned],
+        weights: vec![FAIR, WEAK],
+        fixes: vec![see_stacks()],
+        prove: "Run the same scenario again: by its own timing the app has a request for as long as in the baseline window."
+            .to_owned(),
+        role: Role::Root,
+    })
+}
+
+fn see_stacks() -> Fix {
+    Fix {
+        text: "See which code sleeps: a dump of the stacks of its threads.".to_owned(),
+        command: Some("py-spy dump --pid PID".to_owned()),
+        keep: None,
+        risk: None,
+    }
+}
+
+fn by_sleepers(case: &Case<'_>) -> Result<Outcome, Missing> {
     let waits = OwnWaits::for_case(case)?;
     let explains_ms = waits.explains_ms();
     let text = match waits.grown {
@@ -57,12 +108,6 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         let text = format!("it held a connection of its pool meanwhile, for {} of a request", ms(kept_ms));
         evidence.push(waits.evidence("given back before", text));
     }
-    let fix = |text: &str, command: Option<&str>| Fix {
-        text: text.to_owned(),
-        command: command.map(str::to_owned),
-        keep: None,
-        risk: None,
-    };
     let release = match waits.behind_ms {
         Some(_) => "Release the lock before waiting, or give each key a lock of its own.",
         None => "Wait for the event itself instead of sleeping, with a deadline.",
@@ -71,10 +116,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         explains_ms,
         evidence,
         weights: vec![STRONG],
-        fixes: vec![
-            fix("See which code sleeps: a dump of the stacks of its threads.", Some("py-spy dump --pid PID")),
-            fix(release, None),
-        ],
+        fixes: vec![see_stacks(), Fix { text: release.to_owned(), command: None, keep: None, risk: None }],
         prove: "Run the same scenario again: as many threads sleep in timers as in the baseline window.".to_owned(),
         // If it holds a pooled connection meanwhile, the pool runs out, and most requests wait for that.
         role: if kept_ms >= HELD * waits.slept_ms { Role::Contributor } else { Role::Root },
@@ -132,6 +174,48 @@ mod tests {
         assert_eq!(made("python3", 110, |s| i64::from(s % 12 == 0)).explains(&RULE), Some(0.0));
         // A server of a database is not the app.
         assert_eq!(made("mariadbd", 110, |_| 4).explains(&RULE), None);
+    }
+
+    /// The app has each request for 2 ms by its own timing and from the twelfth second on for 110, of
+    /// which `call_ms` are calls of its database; idle threads sleep where busy ones do.
+    fn timed(call_ms: f64) -> SyntheticRecording {
+        let app = "prometheus:http://app";
+        let sum =
+            |before: f64, after: f64| move |s: i64| 0.04 * (before * s.min(12) as f64 + after * (s - 12).max(0) as f64);
+        let timed = |made: SyntheticRecording, name: &str, after: f64| {
+            made.counter(app, &format!("{name}_count"), &[], 40.0).counted(
+                app,
+                &format!("{name}_sum"),
+                &[],
+                sum(0.5, after),
+            )
+        };
+        let made = made("python3", 112, |_| 0)
+            .target("http://127.0.0.1:8080")
+            .gauge("server:8080", "server_accepted_connections", &[("pid", "7")], 8.0)
+            .gauge("server:8080", "server_answering_connections", &[("pid", "7")], 4.0)
+            .gauge("server:8080", "tcp_accept_queue_length", &[("port", "8080")], 0.0)
+            .gauge(
+                "server:8080",
+                "server_outgoing_pending_connections",
+                &[("peer", "10.0.0.5"), ("peer_port", "9")],
+                0.0,
+            )
+            .counter("pid:7", "process_cpu_time_seconds_total", &[("cpu_mode", "user")], 0.02)
+            .counter("pid:7", "process_run_queue_seconds_total", &[], 0.001);
+        let made = timed(made, "http_server_request_duration_seconds", 110.0);
+        let made = timed(made, "db_client_connection_wait_time_seconds", 0.5);
+        timed(made, "db_client_operation_duration_seconds", call_ms)
+    }
+
+    #[test]
+    fn what_has_no_owner_is_the_apps_own_wait() {
+        let found = timed(0.5).explains(&RULE).unwrap();
+        assert!((found - 109.0).abs() < 3.0, "{found}");
+        assert_eq!(timed(0.5).diagnose().culprit.as_deref(), Some(RULE.cause));
+        assert_eq!(timed(108.0).explains(&RULE), Some(0.0), "its calls take the time");
+        let unknown = timed(0.5).without("db_client_connection_wait_time_seconds_sum");
+        assert_eq!(unknown.explains(&RULE), Some(0.0), "it may wait for a connection");
     }
 
     #[test]
