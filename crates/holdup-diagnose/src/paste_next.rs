@@ -285,6 +285,12 @@ pub const ALL: &[PasteNext] = &[
         1,
         "which table vacuum works on, for how long, and how many dead rows it has",
     ),
+    anywhere(
+        &["old_snapshot"],
+        "SELECT pid, state, age(backend_xmin), now() - xact_start AS open FROM pg_stat_activity WHERE backend_xmin IS NOT NULL ORDER BY age(backend_xmin) DESC LIMIT 5;",
+        1,
+        "which session holds the oldest snapshot, and for how long",
+    ),
     statement(
         &["too_many_indexes"],
         "SELECT * FROM sys.schema_unused_indexes;",

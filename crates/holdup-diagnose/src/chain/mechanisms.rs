@@ -116,6 +116,7 @@ pub(super) const LONG_STATEMENTS: &[&str] = &[
     BULK,
     FULL,
     "too_many_indexes",
+    "old_snapshot",
 ];
 
 /// Causes on the way between app and database: the app holds what it has for as long as a statement
@@ -195,7 +196,15 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         consequence: "cpu_saturated",
         causes: &[
             &["cpu_throttled"],
-            &["table_cache_small", "plan_changed", "missing_index", "n_plus_one_queries", TEMPORARY, BULK],
+            &[
+                "table_cache_small",
+                "plan_changed",
+                "missing_index",
+                "n_plus_one_queries",
+                TEMPORARY,
+                BULK,
+                "old_snapshot",
+            ],
             &["statement_mix_changed"],
             LOAD,
         ],

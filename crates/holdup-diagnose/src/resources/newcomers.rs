@@ -41,6 +41,8 @@ pub struct Newcomers {
     aside: BTreeSet<String>,
     /// Milliseconds per request that the requests' own statements take longer.
     pub slowed_ms: f64,
+    /// The same by text of the statement.
+    slowed: Vec<(String, f64)>,
 }
 
 /// Bulk changes that began.
@@ -77,7 +79,7 @@ impl Newcomers {
         let rose = (completed / seconds) / (case.completed_in(calm.window)?.max(1.0) / earlier);
         let times = TIMES * rose.max(1.0);
         let changed_per_second = now.iter().map(|of| of.rows_changed).fold(0.0, |sum, rows| sum + rows) / seconds;
-        let (mut fresh, mut aside, mut slowed_ms) = (Vec::new(), BTreeSet::new(), 0.0);
+        let (mut fresh, mut aside, mut slowed) = (Vec::new(), BTreeSet::new(), Vec::new());
         for of in now {
             let was =
                 before.iter().find(|b| b.digest == of.digest && b.database == of.database && b.source == of.source);
@@ -92,10 +94,19 @@ impl Newcomers {
                 fresh.push(of);
             } else if let Some(was) = was {
                 let longer = of.seconds / of.calls - was.seconds / was.calls;
-                slowed_ms += longer.max(0.0) * of.calls / completed * 1e3;
+                let longer_ms = longer.max(0.0) * of.calls / completed * 1e3;
+                slowed.push((of.text, longer_ms));
             }
         }
-        Ok(Self { fresh, changed_per_second, seconds, aside, slowed_ms })
+        let slowed_ms = slowed.iter().map(|(_, ms)| ms).fold(0.0, |sum, ms| sum + ms);
+        Ok(Self { fresh, changed_per_second, seconds, aside, slowed_ms, slowed })
+    }
+
+    /// Milliseconds per request that those of the requests' own statements take longer that read or
+    /// change rows of `table`.
+    pub fn slowed_on(&self, table: &str) -> f64 {
+        let of_table = self.slowed.iter().filter(|(text, _)| names(text, table));
+        of_table.map(|(_, ms)| ms).fold(0.0, |sum, ms| sum + ms)
     }
 
     /// Whether a session's statement is new and runs beside the requests.
@@ -105,13 +116,7 @@ impl Newcomers {
 
     /// Whether a new statement reads or changes rows of `table`, other than by maintaining it.
     pub fn reads(&self, table: &str) -> bool {
-        let table = bare(table);
-        let reads = |of: &DigestUse| {
-            let first = of.text.split_whitespace().next().unwrap_or_default().to_uppercase();
-            READERS.contains(&first.as_str())
-                && of.text.split_whitespace().any(|word| bare(word.split('(').next().unwrap_or(word)) == table)
-        };
-        self.fresh.iter().any(reads)
+        self.fresh.iter().any(|of| names(&of.text, table))
     }
 
     /// Bulk changes among the new statements; none if they change few rows at a time.
@@ -136,6 +141,14 @@ impl Newcomers {
             rows_each,
         })
     }
+}
+
+/// Whether the statement `text` reads or changes rows of `table`.
+fn names(text: &str, table: &str) -> bool {
+    let first = text.split_whitespace().next().unwrap_or_default().to_uppercase();
+    let table = bare(table);
+    READERS.contains(&first.as_str())
+        && text.split_whitespace().any(|word| bare(word.split('(').next().unwrap_or(word)) == table)
 }
 
 #[cfg(test)]

@@ -32,6 +32,7 @@ pub(crate) mod n_plus_one_queries;
 pub(crate) mod network_bandwidth;
 pub(crate) mod network_delay;
 pub(crate) mod network_loss;
+pub(crate) mod old_snapshot;
 pub(crate) mod on_disk_temporary_tables;
 pub(crate) mod out_of_memory_kill;
 mod parts;
@@ -90,6 +91,7 @@ pub const ALL: &[&Rule] = &[
     &plan_changed::RULE,
     &missing_index::RULE,
     &lock_contention::RULE,
+    &old_snapshot::RULE,
     &table_cache_small::RULE,
     &on_disk_temporary_tables::RULE,
     &commit_log_bound::RULE,

@@ -9,6 +9,7 @@ pub const FAULT: Fault = Fault {
     name: "long_transaction",
     family: Family::Database,
     mechanism: "A forgotten transaction keeps old versions of a row that is updated all the time, and readers walk through them.",
+    causes: &["old_snapshot"],
     parameters: &[Parameter::new("updates", 200.0, 4000.0)],
     fits: |topology| topology.engine == Engine::Postgresql,
     prepare: |setup, _| setup.load.ensure(Operation::Item, 0.5),
