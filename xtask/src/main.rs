@@ -68,9 +68,9 @@ fn run(words: &[&str]) -> Result<()> {
         ["soak", flags @ ..] => soak::run(&root, &soak::Wish::parse(flags)?),
         ["supply"] => supply::run(&root, &setup::run(&root)?),
         ["tidy"] => tidy::run(&root),
-        ["docs"] => steps::run(steps::cargo(&root, &["run", "--quiet", "-p", "xtask-pages"])),
+        ["docs"] => steps::run(steps::cargo(&root, &["run", "--quiet", "--profile=ci", "-p", "xtask-pages"])),
         ["docs", "--check"] => {
-            steps::run(steps::cargo(&root, &["run", "--quiet", "-p", "xtask-pages", "--", "--check"]))
+            steps::run(steps::cargo(&root, &["run", "--quiet", "--profile=ci", "-p", "xtask-pages", "--", "--check"]))
         }
         ["eval", flags @ ..] => {
             steps::run(steps::cargo(&root, &[&["run", "--quiet", "-p", "xtask-eval", "--"], flags].concat()))
