@@ -37,7 +37,7 @@ pub(crate) fn ask_for_watched(open: &mut [NotJudged], recording: &Recording) {
     let watched = Watched::from_recording(recording);
     let coverage = &recording.manifest.coverage;
     for one in open {
-        if watched == (Watched { mysql: false, postgresql: true }) {
+        if watched == (Watched { postgresql: true, ..Watched::default() }) {
             for (of_mysql, of_postgresql) in AS_POSTGRESQL {
                 one.enable = one.enable.replace(of_mysql, of_postgresql);
             }
@@ -74,6 +74,13 @@ pub(crate) fn unseen(open: &[NotJudged], case: &Case<'_>) -> Vec<NotJudged> {
     open.iter().filter(is_suspect).cloned().collect()
 }
 
+/// Leaves out of `open` what occurs on MongoDB alone if `recording` has none.
+pub(crate) fn leave_out_absent(open: &mut Vec<NotJudged>, recording: &Recording) {
+    if !Watched::from_recording(recording).mongodb {
+        open.retain(|one| occurs(&one.cause) != Occurs::OnMongodb);
+    }
+}
+
 /// The causes among `open` that the databases of `recording` can have.
 pub(crate) fn among(open: Vec<NotJudged>, recording: &Recording) -> Vec<NotJudged> {
     let watched = Watched::from_recording(recording);
@@ -86,10 +93,11 @@ fn occurs(cause: &str) -> Occurs {
 }
 
 /// Kinds of database servers that were watched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Watched {
     mysql: bool,
     postgresql: bool,
+    mongodb: bool,
 }
 
 impl Watched {
@@ -99,14 +107,20 @@ impl Watched {
             let read = |state: CoverageState| state != CoverageState::Absent;
             recording.manifest.coverage.iter().any(|entry| entry.source.starts_with(scheme) && read(entry.state))
         };
-        Self { mysql: has("mysql://"), postgresql: has("postgresql://") || has("postgres://") }
+        Self {
+            mysql: has("mysql://"),
+            postgresql: has("postgresql://") || has("postgres://"),
+            mongodb: has("mongodb://"),
+        }
     }
 
-    /// Whether `cause` can occur. If no database was watched, or both kinds were, any can.
+    /// Whether `cause` can occur. If no database was watched, any of MySQL's or PostgreSQL's can.
     fn can_have(self, cause: &str) -> bool {
-        match (self.mysql, self.postgresql) {
-            (true, false) => occurs(cause) != Occurs::OnPostgresql,
-            (false, true) => occurs(cause) != Occurs::OnMysql,
+        let is_known = self != Self::default();
+        match occurs(cause) {
+            Occurs::OnMysql => self.mysql || !is_known,
+            Occurs::OnPostgresql => self.postgresql || !is_known,
+            Occurs::OnMongodb => self.mongodb,
             _ => true,
         }
     }
@@ -162,12 +176,16 @@ mod tests {
 
     #[test]
     fn a_server_that_is_not_there_has_no_causes() {
-        let watched = |mysql, postgresql| Watched { mysql, postgresql };
+        let watched = |mysql, postgresql| Watched { mysql, postgresql, mongodb: false };
         assert!(!watched(true, false).can_have("toast_rewrite") && watched(true, false).can_have("table_cache_small"));
         assert!(!watched(false, true).can_have("table_cache_small") && watched(false, true).can_have("toast_rewrite"));
+        let of_documents = Watched { mongodb: true, ..Watched::default() };
+        assert!(of_documents.can_have("tickets_exhausted") && !of_documents.can_have("table_cache_small"));
         for rule in rules::ALL {
             let cause = rule.cause;
-            assert!(watched(false, false).can_have(cause) && watched(true, true).can_have(cause), "{cause}");
+            let is_of_mongodb = rule.occurs == Occurs::OnMongodb;
+            assert_eq!(watched(false, false).can_have(cause), !is_of_mongodb, "{cause}");
+            assert_eq!(watched(true, true).can_have(cause), !is_of_mongodb, "{cause}");
         }
     }
 }

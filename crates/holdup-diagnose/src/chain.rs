@@ -14,6 +14,8 @@
 //!   a pool and its connection.
 //! - *Long statements fill the thread pool*: each holds a thread longer, so statements queue for
 //!   one.
+//! - *What keeps an operation of MongoDB at work keeps its ticket*: a disk, the cache or rows read
+//!   without an index bring about the queue for tickets.
 //! - *A statement with another plan reads rows that it did not read before*, without the index that
 //!   is gone.
 //! - *More requests arrive, each as expensive as before*: CPUs, a disk or the network run out, and

@@ -10,7 +10,9 @@ use crate::strength::CERTAIN;
 use holdup_signals::evidence::Evidence;
 
 /// Families of names: one of these plus the next two words is one mechanism.
-const NAMESPACES: [&str; 6] = [
+const NAMESPACES: [&str; 8] = [
+    "mongodb_server_status_wired_tiger_",
+    "mongodb_server_status_",
     "mysql_global_status_innodb_",
     "mysql_global_status_",
     "postgresql_statio_",

@@ -74,7 +74,8 @@ pub fn explain(case: &Case<'_>) -> Option<HostLoad> {
         reconstructed_1m: round(reconstructed_1m, 2),
         parts,
     };
-    load.text = sentence(&load, seen);
+    let unseen = || disk_root(&view, &load).unwrap_or_else(|| "which threads caused it was not recorded".to_owned());
+    load.text = sentence(&load, (!seen).then(unseen).as_deref());
     Some(load)
 }
 
@@ -195,15 +196,26 @@ fn innermost(stack: Option<&str>) -> Option<String> {
     stack.and_then(|s| s.split(" < ").next()).filter(|s| !s.is_empty()).map(str::to_owned)
 }
 
-/// A summary in one sentence. `seen` says whether threads were counted.
-fn sentence(load: &HostLoad, seen: bool) -> String {
+/// A disk with so many requests in its queue that these make up most of the load: each has a thread
+/// that waits, because idle CPUs counted iowait meanwhile.
+fn disk_root(view: &View<'_>, load: &HostLoad) -> Option<String> {
+    const MOST: f64 = 0.5;
+    const WAITED: f64 = 0.2;
+    let disks = view.disks().ok()?;
+    let disk = disks.tops().max_by(|a, b| a.queue.total_cmp(&b.queue))?;
+    let is_root = disk.queue >= MOST * load.load_1m_max && load.iowait_ratio.is_some_and(|ratio| ratio >= WAITED);
+    is_root.then(|| format!("I/O is its root: {:.1} requests were in the queue of {}", disk.queue, disk.name()))
+}
+
+/// A summary in one sentence. `unseen` is what to say of its cause if threads were not counted.
+fn sentence(load: &HostLoad, unseen: Option<&str>) -> String {
     let HostLoad { cpus, runnable, uninterruptible, .. } = *load;
     let trend = if load.trend == "steady" { String::new() } else { format!(" and {}", load.trend) };
     let head = format!("load average up to {:.1} per CPU{trend}", load.per_cpu_max);
     let idle_ratio = load.idle_ratio.zip(load.iowait_ratio).map(|(idle, iowait)| idle + iowait);
     let idle = idle_ratio.map_or_else(String::new, |ratio| format!(", {} of CPU time idle", percent(ratio)));
-    if !seen {
-        return format!("{head}{idle}; which threads caused it was not recorded");
+    if let Some(unseen) = unseen {
+        return format!("{head}{idle}; {unseen}");
     }
     let active = runnable + uninterruptible;
     let largest = |state: &str| {
@@ -318,18 +330,18 @@ mod tests {
     #[test]
     fn the_sentence_says_what_they_wait_for() {
         assert_eq!(
-            sentence(&load(41.0, 547.0, 0.45), true),
+            sentence(&load(41.0, 547.0, 0.45), None),
             "load average up to 64.7 per CPU and rising: 547 of the 588 threads counted in it were in uninterruptible \
              sleep (mysqld in do_unlinkat), 45 % of CPU time idle; they do not wait for a CPU"
         );
-        let busy = sentence(&load(120.0, 0.2, 0.01), true);
+        let busy = sentence(&load(120.0, 0.2, 0.01), None);
         assert!(busy.ends_with("1 % of CPU time idle; they wait for a CPU"), "{busy}");
         // Threads asleep wait for no CPU, however busy the CPUs are.
-        let both = sentence(&load(41.0, 547.0, 0.0), true);
+        let both = sentence(&load(41.0, 547.0, 0.0), None);
         assert!(both.ends_with("0 % of CPU time idle"), "{both}");
         let unknown = HostLoad { idle_ratio: None, iowait_ratio: None, ..load(41.0, 547.0, 0.0) };
-        assert!(sentence(&unknown, true).ends_with("(mysqld in do_unlinkat)"), "{}", sentence(&unknown, true));
+        assert!(sentence(&unknown, None).ends_with("(mysqld in do_unlinkat)"), "{}", sentence(&unknown, None));
         let elsewhere = HostLoad { reconstructed_1m: 3.0, ..load(2.0, 0.0, 0.9) };
-        assert!(sentence(&elsewhere, true).contains("in another container"));
+        assert!(sentence(&elsewhere, None).contains("in another container"));
     }
 }

@@ -131,6 +131,7 @@ impl Outcomes {
         } else {
             rules::judge_all(case).into_iter().for_each(|(rule, outcome)| judged.take(rule, outcome));
         }
+        applicable::leave_out_absent(&mut judged.not_judged, case.recording);
         judged
     }
 

@@ -206,6 +206,18 @@ pub const ALL: &[PasteNext] = &[
         1,
         "whether connections that look idle wait for a thread of the pool (QUEUE_LENGTH)",
     ),
+    anywhere(
+        &["tickets_exhausted"],
+        "db.serverStatus(); db.currentOp({active: true})",
+        1,
+        "whether tickets are left, how many operations wait for one, and what those at work do",
+    ),
+    anywhere(
+        &["replication_wait"],
+        "rs.printSecondaryReplicationInfo(); db.serverStatus().flowControl",
+        1,
+        "which secondary is behind, and whether the primary holds writes back for it",
+    ),
     statement(
         &["lock_contention"],
         "SELECT * FROM sys.innodb_lock_waits\\G",

@@ -72,8 +72,23 @@ impl Status {
     }
 }
 
-/// The name of a figure whose section has moved.
+/// Figures that moved alone (8.0), and where they were before.
+const MOVED: [(&str, &str); 2] = [
+    (
+        "wired_tiger_cache_application_thread_time_evicting_usecs",
+        "wired_tiger_thread_yield_application_thread_time_evicting_usecs",
+    ),
+    (
+        "wired_tiger_cache_application_thread_time_waiting_for_cache_usecs",
+        "wired_tiger_thread_yield_application_thread_time_waiting_for_cache_usecs",
+    ),
+];
+
+/// The name of a figure that has moved, alone or with its section.
 fn renamed(name: &str, moved: &[(String, &str)]) -> Option<String> {
+    if let Some((_, before)) = MOVED.iter().find(|(now, _)| *now == name) {
+        return Some((*before).to_owned());
+    }
     let (old, new, rest) = moved.iter().find_map(|(old, new)| Some((old, new, name.strip_prefix(old.as_str())?)))?;
     (old != new && rest.starts_with('_')).then(|| format!("{new}{rest}"))
 }

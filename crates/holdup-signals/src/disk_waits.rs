@@ -224,11 +224,13 @@ impl DiskWaits {
 
 impl View<'_> {
     /// Threads in uninterruptible sleep beside what `disks` did, while `completed` requests ended.
+    /// MongoDB's own timing of reads and writes stands for threads that were not counted.
     ///
     /// # Errors
     /// If threads were not counted, or what was done under a cgroup's limit on I/O.
     pub fn disk_waits(&self, disks: &Disks, completed: f64) -> Result<DiskWaits, Missing> {
-        let (asleep, sessions) = (self.asleep()?, self.server_waits().ok().flatten());
+        let asleep = self.asleep().or_else(|missing| self.asleep_in_engine().ok_or(missing))?;
+        let sessions = self.server_waits().ok().flatten();
         Ok(DiskWaits {
             is_all_in_sessions: sessions.is_some() && !asleep.watched && self.asks_statements(),
             asleep,
@@ -290,6 +292,28 @@ mod tests {
         // A device that rests most of the time has a tag for everybody.
         let rested = reading(&piled_up(1.0));
         assert!(rested < 20.0, "{rested}");
+    }
+
+    #[test]
+    fn mongodbs_own_timing_stands_for_threads_that_were_not_counted() {
+        let cache = "mongodb_server_status_wired_tiger_cache_application_threads_page";
+        // 100 operations a second that each read for 40 ms, on a disk that takes 20 ms for each of 500 reads a second.
+        let made = |has_threads: bool| {
+            let made = SyntheticRecording::new(20)
+                .requests(100, 50)
+                .disk("vda", (500.0, 8_192.0, 20.0), (0.0, 0.0, 0.0))
+                .counter("mongodb://db", &format!("{cache}_read_from_disk_to_cache_time_usecs"), &[], 4e6);
+            if has_threads { made.gauge("host", "system_threads", &[("state", "D")], 0.0) } else { made }
+        };
+        let seen = |made: SyntheticRecording| {
+            made.seen(|view| {
+                let waits = view.disk_waits(&view.disks().unwrap(), 100.0 * view.window.seconds()).unwrap();
+                (waits.reading_ms(), waits.disks_ms(0.5), waits.asleep.is_timed)
+            })
+        };
+        let (reading, disks, is_timed) = seen(made(false));
+        assert!((reading - 40.0).abs() < 1.0 && (disks - 40.0).abs() < 1.0 && is_timed, "{reading} {disks}");
+        assert_eq!(seen(made(true)), (0.0, 0.0, false), "threads were counted, and none slept");
     }
 
     #[test]

@@ -6,6 +6,8 @@
 //! wait), which also has what the server does not count as their time. Execution is left out there,
 //! because a batch job's long statements would count as a delay of all others.
 //!
+//! MongoDB counts the time of its operations by kind, with all their waits in the server.
+//!
 //! For PostgreSQL these are the active client sessions that wait for a disk, a lock or another
 //! process, and its transactions. If there are only a cloud's figures of a database, the response
 //! time of its volume stands for it, but only when it is bad: a quick volume says nothing about
@@ -128,7 +130,9 @@ pub fn measured(requests: &[&Request], index: &Index, whole: Window) -> Vec<(Cli
     }
     let mysql = from_sessions(index, whole);
     let sessions = if mysql.seconds.is_empty() { from_processes(index, whole) } else { mysql };
-    all.extend([(statements::view(index, whole), Origin::DatabaseStatements), (sessions, Origin::DatabaseSessions)]);
+    let of_statements = [statements::view(index, whole), statements::of_documents(index, whole)];
+    all.extend(of_statements.map(|view| (view, Origin::DatabaseStatements)));
+    all.push((sessions, Origin::DatabaseSessions));
     if all.iter().all(|(_, origin)| *origin != Origin::AppServer) {
         all.push((server::by_statements(index, whole), Origin::AppServer));
     }
@@ -149,6 +153,7 @@ pub fn is_measure(metric: &str) -> bool {
     of_http.is_some_and(|part| ["_bucket", "_sum", "_count"].contains(&part))
         || metric.starts_with(LOAD)
         || of_database.contains(&metric)
+        || statements::counts(metric)
         || server::counts(metric)
         || proxy::counts(metric)
         || volume::counts(metric)

@@ -104,6 +104,9 @@ pub struct Asleep {
     pub instants: usize,
     /// Whether it covers watched processes; if not, every process of the host.
     pub watched: bool,
+    /// Whether no threads were counted, and a storage engine's own timing of its reads and writes
+    /// stands for them.
+    pub is_timed: bool,
     counted: Gauge,
     view_window: super::Window,
 }
@@ -165,6 +168,15 @@ impl Asleep {
         by_process.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(process, _)| process)
     }
 
+    /// Of whom or what it is a mean number, as the middle of a sentence.
+    pub fn who(&self) -> &'static str {
+        match (self.is_timed, self.watched) {
+            (true, _) => "operations read or wrote pages (by the storage engine's own timing)",
+            (_, true) => "threads of the service were in uninterruptible sleep",
+            (_, false) => "threads of this machine (none watched) were in uninterruptible sleep",
+        }
+    }
+
     /// Whether any place's stack or file was readable.
     pub fn has_places(&self) -> bool {
         self.groups.iter().any(Place::is_known)
@@ -221,7 +233,31 @@ impl View<'_> {
             groups,
             instants: instants.values().map(BTreeSet::len).max().unwrap_or(0),
             watched: is_watched,
+            is_timed: false,
             counted,
+            view_window: self.window,
+        })
+    }
+
+    /// Operations of MongoDB that read or wrote pages, on average, by its storage engine's own timing.
+    /// They stand for its threads where none were counted; none if it does not time them.
+    pub(super) fn asleep_in_engine(&self) -> Option<Asleep> {
+        use metrics::mongodb as of;
+        const READ: &str =
+            of::SERVER_STATUS_WIRED_TIGER_CACHE_APPLICATION_THREADS_PAGE_READ_FROM_DISK_TO_CACHE_TIME_USECS.name;
+        const WRITTEN: &str =
+            of::SERVER_STATUS_WIRED_TIGER_CACHE_APPLICATION_THREADS_PAGE_WRITE_FROM_CACHE_TO_DISK_TIME_USECS.name;
+        let seconds = |metric: &str| self.counter(metric, &[], ENABLE).ok().map(|counter| counter.rate() / 1e6);
+        let mean = seconds(READ)? + seconds(WRITTEN).unwrap_or(0.0);
+        Some(Asleep {
+            mean,
+            max: mean,
+            groups: Vec::new(),
+            // A timing misses nothing, however short.
+            instants: usize::MAX,
+            watched: true,
+            is_timed: true,
+            counted: self.gauge(READ, &[], ENABLE).ok()?,
             view_window: self.window,
         })
     }

@@ -1,7 +1,7 @@
 //! Bytes that a device read, compared with the bytes that were asked for: a page fault asks for a
-//! page, a read call for its length. The rest is readahead. holdup underestimates readahead: a read
-//! call answered from the page cache counts as asked of the device, and faults on any other device
-//! count as faults on this one.
+//! page, a read call for its length, as the process or MongoDB's storage engine counts it. The rest
+//! is readahead. holdup underestimates readahead: a read call answered from the page cache counts as
+//! asked of the device, and faults on any other device count as faults on this one.
 
 use holdup_recording::metrics;
 
@@ -20,6 +20,8 @@ pub struct UsefulReads {
     pub faults: Counter,
     /// Bytes that read calls asked for.
     pub call_bytes: f64,
+    /// Read calls, if a storage engine counts its own; else 0.
+    pub calls: f64,
     /// Read operations of the device.
     pub operations: f64,
     /// Share (0-1) of the bytes that watched processes caused, by each process's own counter; none
@@ -52,9 +54,9 @@ impl UsefulReads {
         self.read_bytes / self.operations.max(1.0)
     }
 
-    /// Bytes read from the device per page fault.
+    /// Bytes read from the device per page fault or counted read call.
     pub fn read_per_fault(&self) -> f64 {
-        self.read_bytes / self.faults.delta.max(1.0)
+        self.read_bytes / (self.faults.delta + self.calls).max(1.0)
     }
 }
 
@@ -72,7 +74,12 @@ impl View<'_> {
         let faults = self.major_faults()?;
         let read_bytes = disk.read.bytes;
         let calls = self.counter(metrics::process::IO_CALLS_BYTES.name, &[("direction", "read")], PROCESS);
+        let engine =
+            |metric: metrics::Metric| self.counter(metric.name, &[], PROCESS).ok().map(|counter| counter.delta);
+        let by_engine = engine(metrics::mongodb::SERVER_STATUS_WIRED_TIGER_BLOCK_MANAGER_BYTES_READ);
+        let calls_counted = engine(metrics::mongodb::SERVER_STATUS_WIRED_TIGER_BLOCK_MANAGER_BLOCKS_READ);
         let call_bytes = match (calls, waits.fault_ratio()) {
+            _ if by_engine.is_some() => by_engine.unwrap_or_default().min(read_bytes),
             // Read calls in which no thread waits are answered from memory.
             (Ok(calls), ratio) => calls.delta.min(read_bytes) * (1.0 - ratio.unwrap_or(0.0)),
             (Err(_), Some(ratio)) => read_bytes * (1.0 - ratio),
@@ -85,6 +92,7 @@ impl View<'_> {
             useful_bytes: (faults.delta * PAGE_BYTES + call_bytes).min(read_bytes),
             faults,
             call_bytes,
+            calls: calls_counted.filter(|_| by_engine.is_some()).unwrap_or(0.0),
             operations: disk.read.operations,
             own_ratio: own.map(|own| (own.delta / read_bytes.max(1.0)).min(1.0)),
             window_bytes: window.and_then(|kb| kb.parse::<f64>().ok()).map(|kb| kb * 1024.0),

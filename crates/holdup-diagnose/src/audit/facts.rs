@@ -105,13 +105,19 @@ impl<'a> Facts<'a> {
                 let is_mariadb = of("version").contains("MariaDB") || of("version_comment").contains("MariaDB");
                 let product = if is_mariadb { Product::MariaDb } else { Product::MySql };
                 servers.push(Server { product, process: None, own: Some(source), name: product.vendor() });
+            } else if source.starts_with("mongodb://") && !of("version").is_empty() {
+                let product = Product::MongoDb;
+                servers.push(Server { product, process: None, own: Some(source), name: product.vendor() });
             }
         }
         // A watched process and a watched server of the same kind are taken to be one.
         let owns: Vec<Server<'_>> = servers.iter().filter(|s| s.own.is_some()).cloned().collect();
         for own in owns {
             let is_same = |s: &&mut Server<'_>| {
-                s.process.is_some() && matches!(s.product, Product::MySql | Product::MariaDb) && s.own.is_none()
+                let is_mysql = |product| matches!(product, Product::MySql | Product::MariaDb);
+                s.process.is_some()
+                    && s.own.is_none()
+                    && (s.product == own.product || is_mysql(s.product) && is_mysql(own.product))
             };
             if let Some(process) = servers.iter_mut().find(is_same) {
                 // MariaDB's process may be called mysqld: the server knows better.
@@ -159,7 +165,7 @@ impl<'a> Facts<'a> {
             settings.iter().filter_map(|(name, value)| device(name, value)).collect()
         };
         let mut mounts = server.process.map(seen).filter(|m| !m.is_empty()).unwrap_or_else(|| seen("host"));
-        if let Some(data) = self.own(server, "datadir") {
+        if let Some(data) = self.own(server, "datadir").or_else(|| self.own(server, "storage.dbPath")) {
             let longest = mounts
                 .iter()
                 .filter(|(path, _)| holdup_signals::mounts::is_at_or_above(path, data))

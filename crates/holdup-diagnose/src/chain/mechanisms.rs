@@ -1,7 +1,7 @@
 //! The mechanisms and contributions, as tables.
 
 use crate::case::Case;
-use crate::resources::{checkpoints, connections, locks, probe, statements, workers};
+use crate::resources::{checkpoints, connections, locks, probe, statements, tickets, workers};
 use crate::rules::RuleFinding;
 
 /// Causes outside of the service: nothing inside leads to them, and they are not its fault. CPUs that
@@ -72,6 +72,7 @@ pub(super) const BULK: &str = "backup_or_bulk_load";
 /// Causes for which requests wait in line. Others are what they work on.
 pub(super) const QUEUES: &[&str] = &[
     "thread_pool_queue",
+    "tickets_exhausted",
     "connection_pool_exhausted",
     "worker_pool_exhausted",
     "connection_limit",
@@ -117,6 +118,22 @@ pub(super) const LONG_STATEMENTS: &[&str] = &[
     FULL,
     "too_many_indexes",
     "old_snapshot",
+];
+
+/// What makes an operation of MongoDB keep its ticket: the disk, the cache, the CPUs, its own reads.
+pub(super) const HOLD_TICKETS: &[&str] = &[
+    "missing_index",
+    "flush_storm",
+    "disk_saturated",
+    "iops_ceiling",
+    "throughput_ceiling",
+    "readahead_too_large",
+    "working_set_exceeds_memory",
+    "memory_pressure",
+    "cpu_saturated",
+    "cpu_throttled",
+    BULK,
+    FULL,
 ];
 
 /// Causes on the way between app and database: the app holds what it has for as long as a statement
@@ -259,11 +276,23 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         magnitude: |_, case| statements::executed_ms(case),
         is_added: true,
     },
+    // An operation keeps its ticket while it reads, writes or waits for a lock.
+    Mechanism {
+        consequence: "tickets_exhausted",
+        causes: &[&[STOPPED], &["lock_contention"], HOLD_TICKETS, LOAD],
+        magnitude: |_, case| tickets::held_ms(case),
+        is_added: true,
+    },
     // More connections are open at once if each is used longer; the server refuses them by their
     // number.
     Mechanism {
         consequence: "connection_limit",
-        causes: &[&["thread_pool_queue", "lock_contention"], ON_THE_WAY, LONG_STATEMENTS],
+        causes: &[
+            &["thread_pool_queue", "tickets_exhausted", "lock_contention"],
+            ON_THE_WAY,
+            &["replication_wait"],
+            LONG_STATEMENTS,
+        ],
         magnitude: |_, case| Some(case.excess_ms()),
         is_added: false,
     },
@@ -279,7 +308,13 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         causes: &[
             &["cpu_throttled", STOPPED],
             &[PAUSE],
-            &["downstream_slow", "connection_pool_exhausted", "thread_pool_queue", "lock_contention"],
+            &[
+                "downstream_slow",
+                "connection_pool_exhausted",
+                "thread_pool_queue",
+                "tickets_exhausted",
+                "lock_contention",
+            ],
             &[],
             LOAD,
         ],

@@ -2,6 +2,7 @@
 //! which commands would decide between the suspects that are left. One instant has no time before
 //! it, so nothing shows what changed.
 
+mod documents;
 mod facts;
 mod machine;
 mod pods;
@@ -212,6 +213,7 @@ fn next(facts: &Facts<'_>, found: &[Suspect]) -> Vec<PasteNextReport> {
 /// Causes that the instant clears of what it shows, and that in sentences.
 fn cleared(facts: &Facts<'_>) -> (Vec<Cleared>, Vec<String>) {
     const HAS_ROOM: f64 = 0.3;
+    const EXAMINED: f64 = 3.0;
     let mut all: Vec<(&str, Evidence)> = Vec::new();
     let idle = facts.idle.as_ref();
     if let Some((.., evidence)) = idle.filter(|(idle, waiting, _)| idle + waiting >= HAS_ROOM) {
@@ -234,6 +236,9 @@ fn cleared(facts: &Facts<'_>) -> (Vec<Cleared>, Vec<String>) {
     if let Some((_, evidence)) = has_memory.filter(|_| facts.swapped.as_ref().is_none_or(|(rate, _)| *rate < 1.0)) {
         all.push(("memory_pressure", evidence.clone()));
     }
+    // A missing index reads many documents for each that is of use.
+    let examined = facts.documents.examined.as_ref().filter(|(each, _)| *each <= EXAMINED);
+    all.extend(examined.map(|(_, evidence)| ("missing_index", evidence.clone())));
     if let Some(sessions) = facts.sessions.as_ref().filter(|sessions| sessions.count(|of, _| of == "lock_wait") < 1.0) {
         let text = "no session waited for a lock".to_owned();
         all.extend(

@@ -10,6 +10,8 @@ use holdup_signals::database::DATABASE;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Gauge, Missing, View, Window};
 
+use super::tickets::MONGODB;
+
 const POSTGRESQL: &str = "--watch postgresql://USER@HOST:PORT";
 
 /// A sample speaks for this long before and after it, nanoseconds.
@@ -34,8 +36,19 @@ pub struct ConnectionLimit {
     pub refused: Option<(f64, Evidence)>,
     /// When it was reached.
     pub reached: Vec<Window>,
-    /// Whether the server is PostgreSQL.
-    pub is_postgresql: bool,
+    /// Whose limit it is.
+    pub server: Server,
+}
+
+/// Kinds of servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Server {
+    /// MySQL or MariaDB.
+    MySql,
+    /// PostgreSQL.
+    PostgreSql,
+    /// MongoDB.
+    MongoDb,
 }
 
 impl ConnectionLimit {
@@ -45,8 +58,37 @@ impl ConnectionLimit {
     /// If connections, a limit or refusals were not recorded.
     pub fn all(view: &View<'_>) -> Result<Vec<Self>, Missing> {
         let is_postgresql = !view.sources_of(metrics::postgresql::SESSIONS.name).is_empty();
-        if is_postgresql { Ok(vec![postgresql(view)?]) } else { mysql(view) }
+        let is_mongodb = !view.sources_of(metrics::mongodb::SERVER_STATUS_CONNECTIONS_CURRENT.name).is_empty();
+        match () {
+            () if is_postgresql => Ok(vec![postgresql(view)?]),
+            () if is_mongodb => Ok(vec![mongodb(view)?]),
+            () => mysql(view),
+        }
     }
+}
+
+/// MongoDB says how many more connections it would accept. It counts refused ones from 6.3 on.
+fn mongodb(view: &View<'_>) -> Result<ConnectionLimit, Missing> {
+    use metrics::mongodb as of;
+    let level = |metric: metrics::Metric| view.gauge(metric.name, &[], MONGODB);
+    let (connected, left) =
+        (level(of::SERVER_STATUS_CONNECTIONS_CURRENT)?, level(of::SERVER_STATUS_CONNECTIONS_AVAILABLE)?);
+    let most = connected.mean + left.mean;
+    let text = format!("at most {} connections, and the server accepts {}", thousands(connected.max), thousands(most));
+    let refused = view.counter(of::SERVER_STATUS_CONNECTIONS_REJECTED.name, &[], MONGODB).ok().map(|refused| {
+        let text = format!("{} connections were refused", thousands(refused.delta));
+        (refused.delta, refused.evidence(thousands(refused.delta), "0", text))
+    });
+    Ok(ConnectionLimit {
+        name: "net.maxIncomingConnections".to_owned(),
+        setting: "net.maxIncomingConnections",
+        most,
+        had: connected.max,
+        connected: connected.evidence(count_text(&connected, most), format!("below {}", thousands(most)), text),
+        refused,
+        reached: at_or_above(view, of::SERVER_STATUS_CONNECTIONS_CURRENT.name, most),
+        server: Server::MongoDb,
+    })
 }
 
 fn mysql(view: &View<'_>) -> Result<Vec<ConnectionLimit>, Missing> {
@@ -82,7 +124,7 @@ fn mysql(view: &View<'_>) -> Result<Vec<ConnectionLimit>, Missing> {
         connected: connected.evidence(count_text(&connected, most), format!("below {}", thousands(most)), text),
         refused: Some(refused),
         reached,
-        is_postgresql: false,
+        server: Server::MySql,
     }];
     // 0 means unlimited.
     if let Ok(of_user) = view.setting_number("max_user_connections")
@@ -128,7 +170,7 @@ fn of_one_user(view: &View<'_>, most: f64) -> Result<ConnectionLimit, Missing> {
         connected,
         refused: None,
         reached,
-        is_postgresql: false,
+        server: Server::MySql,
     })
 }
 
@@ -169,7 +211,7 @@ fn postgresql(view: &View<'_>) -> Result<ConnectionLimit, Missing> {
         connected: connected.evidence(count_text(&connected, most), format!("below {}", thousands(most)), text),
         refused,
         reached,
-        is_postgresql: true,
+        server: Server::PostgreSql,
     })
 }
 

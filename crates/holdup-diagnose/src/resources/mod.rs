@@ -28,6 +28,7 @@ pub mod sessions;
 mod statement_owner;
 pub mod statements;
 pub mod stops;
+pub mod tickets;
 pub mod unowned;
 pub mod volume;
 pub mod workers;

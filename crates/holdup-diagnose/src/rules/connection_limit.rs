@@ -20,7 +20,7 @@ pub const RULE: Rule = Rule {
         title: "The database is at its connection limit",
         what: "The server accepts max_connections connections (PostgreSQL: less those reserved for superusers), or a user has reached a separate limit. It refuses each further one at once, with an error: MySQL 1040 or 1203, PostgreSQL SQLSTATE 53300.",
         hurts: "Requests that need a new connection fail, or wait for one that the app already has, while the server has little to do.",
-        needs: "The server's connections, its limit, and how many it refused (--watch mysql://… or postgresql://…); which requests failed and when, and for waits the app's pool metrics.",
+        needs: "The server's connections, its limit, and how many it refused (--watch mysql://…, postgresql://… or mongodb://…); which requests failed and when, and for waits the app's pool metrics.",
         predicts: "Connections stand at the limit, Connection_errors_max_connections (MariaDB: at login Aborted_connects) grows, and requests fail meanwhile; or the app's pool stays below its own maximum with requests waiting.",
         clears: "Connections stay below the limit and none was refused; or some were, and hardly any failed request was in flight then.",
         looks_like: "The app's own pool (its maximum is reached, the server's is not); file descriptors (the server does not even accept); a full accept queue (connecting takes long and is not refused).",
@@ -66,11 +66,10 @@ fn of_limit(case: &Case<'_>, view: &View<'_>, limit: &ConnectionLimit) -> Result
         let did = "were in flight while the limit was reached, with a refused connection for each";
         evidence.push(of_failures(case, failed.share, did));
     }
-    evidence.push(view.variable_evidence(
-        limit.setting,
-        "more than are needed at once",
-        format!("{} is {}", limit.name, thousands(limit.most)),
-    ));
+    if view.setting(limit.setting, "").is_ok() {
+        let text = format!("{} is {}", limit.name, thousands(limit.most));
+        evidence.push(view.variable_evidence(limit.setting, "more than are needed at once", text));
+    }
     let explains_ms = waited.as_ref().map_or(0.0, |w| w.0);
     evidence.extend(waited.map(|w| w.1));
     let found = RuleFinding {
@@ -129,6 +128,22 @@ mod tests {
         assert_eq!(diagnosis.culprit.as_deref(), Some("connection_limit"), "{diagnosis:#?}");
         let fix = &diagnosis.findings[0].fixes.last().unwrap();
         assert_eq!(fix.command.as_deref(), Some("SET GLOBAL max_connections = 100;"));
+    }
+
+    #[test]
+    fn mongodb_says_how_many_more_it_would_accept() {
+        let made = |left: f64| {
+            let document = "mongodb://db";
+            SyntheticRecording::new(12)
+                .requests(50, 20)
+                .each_request(|n, r| r.outcome = if n % 2 == 0 { "ok" } else { "http_status" }.into())
+                .gauge(document, "mongodb_server_status_connections_current", &[], 800.0)
+                .gauge(document, "mongodb_server_status_connections_available", &[], left)
+                .counter(document, "mongodb_server_status_connections_rejected", &[], 30.0)
+        };
+        assert!(made(0.0).fails(&RULE).is_some_and(|share| share > 0.95), "{:?}", made(0.0).fails(&RULE));
+        assert_eq!(made(400.0).fails(&RULE), Some(0.0));
+        assert_eq!(made(0.0).without("mongodb_server_status_connections_available").fails(&RULE), None);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::resources::is_too_small;
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_recording::metrics;
 use holdup_signals::evidence::Fix;
+use holdup_signals::latency::Origin;
 use holdup_signals::{Counter, Missing, View};
 
 pub const RULE: Rule = Rule {
@@ -16,7 +17,7 @@ pub const RULE: Rule = Rule {
         title: "The app connects to the database for each request",
         what: "The app opens a connection to the database for a request and closes it afterwards, although it kept connections before: its pool is off, too small to keep what it opens (a minimum of 0, a short idle timeout), or throws away connections that fail a check.",
         hurts: "Each request waits for TCP's handshake, for TLS, for the login's round trips, and for the server to start a process or a thread and fill its caches. On a longer way each round trip counts; under load the server spends its CPU on logins, and the client's ports run out.",
-        needs: "How many connections the database opened (--watch mysql://… or postgresql://… with PostgreSQL 14 or later), and a baseline window. The app's pool metrics give the time.",
+        needs: "How many connections the database opened (--watch mysql://…, mongodb://…, or postgresql://… with PostgreSQL 14 or later), and a baseline window. The app's pool metrics give the time.",
         predicts: "About one connection is opened for each request, hardly any were in the baseline window, and the wait for a connection, or time in the app outside of statements, grew by most of the excess.",
         clears: "Hardly more connections are opened for each request than in the baseline window, or the wait for a connection is a small part of the delay.",
         looks_like: "A pool that fills up at the start of a rush: it opens as many connections as it may, once. An exhausted pool: requests wait for others' connections, and none is opened.",
@@ -37,6 +38,10 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
     let calm = case.calm().ok_or_else(|| Missing::new("a baseline window of the connections opened", DATABASE))?;
     let (opened, before) = (Opened::measure(case, &view)?, Opened::measure(case, &calm)?);
+    // What waits for a connection is not in the database's own account of its operations.
+    if case.origin == Origin::DatabaseStatements {
+        return Err(Missing::new("response time in front of the database", timing::APP_METRICS));
+    }
     let (waited_ms, by_pool) = waited_ms(case, &view, &calm);
     let text = format!(
         "the database opened {:.2} connections for each request, {:.2} in the baseline window",
@@ -86,7 +91,8 @@ impl Opened {
     fn measure(case: &Case<'_>, view: &View<'_>) -> Result<Self, Missing> {
         let of = |metric: &str| view.counter(metric, &[], DATABASE);
         let counter = of(metrics::mysql::GLOBAL_STATUS_CONNECTIONS.name)
-            .or_else(|_| of(metrics::postgresql::STAT_DATABASE_SESSIONS.name))?;
+            .or_else(|_| of(metrics::postgresql::STAT_DATABASE_SESSIONS.name))
+            .or_else(|_| of(metrics::mongodb::SERVER_STATUS_CONNECTIONS_TOTAL_CREATED.name))?;
         let each = counter.delta / case.completed_in(view.window)?.max(1.0);
         Ok(Self { counter, each })
     }
@@ -114,6 +120,10 @@ mod tests {
     /// 50 requests a second, of 20 ms and from the twelfth second on of 220 ms; from then on the server opens `opened`
     /// connections a second, and a request waits `waited_ms` for one.
     fn made(opened: f64, waited_ms: f64) -> SyntheticRecording {
+        made_on(("mysql://db", "mysql_global_status_connections"), opened, waited_ms)
+    }
+
+    fn made_on((database, counter): (&str, &str), opened: f64, waited_ms: f64) -> SyntheticRecording {
         let app = "prometheus:http://app";
         let late = |s: i64| (s - 12).max(0) as f64;
         SyntheticRecording::new(24)
@@ -123,7 +133,7 @@ mod tests {
                     r.done_at = r.intended_at + 20_000_000;
                 }
             })
-            .counted("mysql://db", "mysql_global_status_connections", &[], move |s| 20.0 + opened * late(s))
+            .counted(database, counter, &[], move |s| 20.0 + opened * late(s))
             .counter(app, "db_client_connection_wait_time_seconds_count", &[], 50.0)
             .counted(app, "db_client_connection_wait_time_seconds_sum", &[], move |s| 50.0 * waited_ms / 1e3 * late(s))
     }
@@ -143,5 +153,7 @@ mod tests {
         assert_eq!(made(2.0, 190.0).explains(&RULE), Some(0.0), "24 connections in all");
         assert!(made(50.0, 2.0).explains(&RULE).is_none_or(|ms| ms < 1.0), "it costs little");
         assert_eq!(made(50.0, 190.0).without("mysql_global_status_connections").explains(&RULE), None);
+        let document = ("mongodb://db", "mongodb_server_status_connections_total_created");
+        assert!(made_on(document, 50.0, 190.0).explains(&RULE).is_some_and(|ms| ms > 170.0));
     }
 }

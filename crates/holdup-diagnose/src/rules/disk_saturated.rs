@@ -103,12 +103,7 @@ fn asleep_evidence(waits: &DiskWaits) -> Evidence {
     waits.asleep.counted(
         format!("{:.2} threads on average", waits.asleep.mean),
         "several, if the disk were the cause",
-        format!(
-            "{:.2} threads of {} were in uninterruptible sleep on average: {} per request",
-            waits.asleep.mean,
-            if waits.asleep.watched { "the service" } else { "this machine (none watched)" },
-            ms(waits.asleep_ms())
-        ),
+        format!("{:.2} {} on average: {} per request", waits.asleep.mean, waits.asleep.who(), ms(waits.asleep_ms())),
     )
 }
 

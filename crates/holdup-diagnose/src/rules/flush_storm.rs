@@ -3,6 +3,7 @@
 mod advice;
 mod age;
 mod checkpoints;
+mod wired_tiger;
 
 use self::age::{Age, age};
 use super::parts::clearing;
@@ -21,9 +22,9 @@ pub const RULE: Rule = Rule {
     occurs: Occurs::Anywhere,
     doc: Doc {
         title: "The database stalls to write out changed pages",
-        what: "Each change stays in the redo log until its page has been written. Near the log's capacity InnoDB stops changes until pages are written, as many as it can at once; without a free page in the buffer pool it does the same. PostgreSQL starts a checkpoint early if the log has grown to max_wal_size, and writes its pages in a hurry.",
+        what: "Each change stays in the redo log until its page has been written. Near the log's capacity InnoDB stops changes until pages are written, as many as it can at once; without a free page in the buffer pool it does the same. PostgreSQL starts a checkpoint early if the log has grown to max_wal_size, and writes its pages in a hurry. MongoDB lets operations evict pages themselves once a fifth of its cache is changed pages.",
         hurts: "Completions stop for seconds while the disk is busiest, again and again, in the rhythm in which the log fills.",
-        needs: "The age of the checkpoint, the log's capacity, pages flushed and waits for a free page (--watch mysql://…), or checkpoints with their pages and the log's position (--watch postgresql://…), and sampled sessions.",
+        needs: "The age of the checkpoint, the log's capacity, pages flushed and waits for a free page (--watch mysql://…), or checkpoints with their pages and the log's position (--watch postgresql://…), and sampled sessions; of MongoDB the storage engine's own timing of evictions (--watch mongodb://…).",
         predicts: "At those instants the checkpoint's age is near the capacity, or waits for free pages grow; as many pages are written as before or more while the log grows less; executing sessions pile up.",
         clears: "The age stays clear of the capacity and no statement waited for a free page; or sessions do not pile up when it is near; or the log then grows as fast as at other times.",
         looks_like: "A slow disk (the age follows from it, and the log's flushes are slow all the time), FLUSH TABLES or a backup's lock (nothing is written), a burst of changes (the log grows faster, not slower).",
@@ -51,6 +52,9 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
     if let Some(names) = checkpoints::names(&view) {
         return checkpoints::judge(case, names);
+    }
+    if wired_tiger::is_timed(&view) {
+        return wired_tiger::judge(case);
     }
     let age = age(&view)?;
     let wait_free = view.status(metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_WAIT_FREE)?;

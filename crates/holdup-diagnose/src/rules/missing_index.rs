@@ -7,6 +7,7 @@ use holdup_signals::evidence::Evidence;
 use holdup_signals::{DigestUse, Missing, View};
 
 mod by_counters;
+mod by_documents;
 mod by_plan;
 mod conditions;
 mod scan;
@@ -18,7 +19,7 @@ pub const RULE: Rule = Rule {
         title: "A statement reads whole tables because an index is missing",
         what: "No index fits the statement's conditions, so the server reads every row of a table, each time.",
         hurts: "Each execution takes CPU and buffer pool in proportion to the table, which grows. At some size it fills the CPUs, and everything else waits.",
-        needs: "The server's counters by statement with rows examined and sent and executions without an index (--watch mysql://…, performance_schema on); for PostgreSQL its counters by statement and plans (--watch postgresql://…?plans=explain, or auto_explain in its log), with the size of tables; the number of requests.",
+        needs: "The server's counters by statement with rows examined and sent and executions without an index (--watch mysql://…, performance_schema on); for PostgreSQL its counters by statement and plans (--watch postgresql://…?plans=explain, or auto_explain in its log), with the size of tables; the number of requests. Of MongoDB, the documents examined and returned, and the operations in progress (--watch mongodb://…).",
         predicts: "A statement of the requests examines many rows per row that it sends or changes, mostly without an index, and its execution is most of the excess. On PostgreSQL its plan reads a whole table (Seq Scan) and discards most rows. CPU per request is up, the request rate is not.",
         clears: "No statement of the requests reads many rows for few without an index; or those that do take a small share of the delay; or they read as many rows per request in the baseline window. Or only database users without a session in that window run them.",
         looks_like: "A spike (the same rows per request, more requests); a changed plan (an index was used before); a count or a report over a whole table, which no index helps; locks (their time is not execution).",
@@ -56,6 +57,9 @@ const COLUMNS: &[&str] = &["digest_text", "rows_examined", "rows_sent", "no_inde
 
 fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
+    if by_documents::is_counted(&view) {
+        return by_documents::judge(case);
+    }
     let all = view.executed(COLUMNS)?;
     let completed = case.completed_in(view.window)?.max(1.0);
     // PostgreSQL does not count examined rows: its plans show them.

@@ -39,11 +39,13 @@ mod parts;
 pub(crate) mod plan_changed;
 pub(crate) mod process_stopped;
 pub(crate) mod readahead_too_large;
+pub(crate) mod replication_wait;
 pub(crate) mod runtime_pause;
 pub(crate) mod statement_mix_changed;
 pub(crate) mod table_cache_small;
 pub(crate) mod thread_pool_queue;
 pub(crate) mod throughput_ceiling;
+pub(crate) mod tickets_exhausted;
 pub(crate) mod toast_rewrite;
 pub(crate) mod too_many_indexes;
 pub(crate) mod uninterruptible_pileup;
@@ -88,6 +90,8 @@ pub const ALL: &[&Rule] = &[
     &n_plus_one_queries::RULE,
     &connection_limit::RULE,
     &thread_pool_queue::RULE,
+    &tickets_exhausted::RULE,
+    &replication_wait::RULE,
     &plan_changed::RULE,
     &missing_index::RULE,
     &lock_contention::RULE,
@@ -135,6 +139,8 @@ pub enum Occurs {
     OnMysql,
     /// On PostgreSQL alone.
     OnPostgresql,
+    /// On MongoDB alone: without one in the recording it is not a suspect.
+    OnMongodb,
     /// In an app with a runtime.
     InRuntimes,
     /// Between a database and clients on other machines.

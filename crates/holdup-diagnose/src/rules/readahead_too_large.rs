@@ -54,8 +54,9 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         format!("{:.2} threads on average", waits.asleep.mean),
         "several, if reads were the cause",
         format!(
-            "{:.2} threads slept uninterruptibly on average: waits for reads are at most {} of a request",
+            "{:.2} {} on average: waits for reads are at most {} of a request",
             waits.asleep.mean,
+            waits.asleep.who(),
             ms(reading_ms)
         ),
     );
@@ -260,6 +261,25 @@ mod tests {
             made(330.0, 118_000.0, 335.0, "128").without("process_io_calls_bytes_total").without("process_threads");
         let asking = base.clone().asleep(2_000, "folio_wait_bit_common", calls, None);
         assert_eq!(asking.explains(&RULE), Some(0.0), "without their bytes, waits in calls count as used");
+    }
+
+    /// As MongoDB reads: by calls of a few pages, each of which brings a window. Its engine counts calls and bytes.
+    #[test]
+    fn what_a_storage_engine_asked_for_tells_it_from_a_working_set() {
+        let calls = "folio_wait_bit_common < filemap_update_page < filemap_read < vfs_read < __x64_sys_pread64";
+        let engine = "mongodb_server_status_wired_tiger_block_manager";
+        let made = |asked: f64| {
+            SyntheticRecording::new(12)
+                .requests(250, 100)
+                .disk("vda", (234.0, 15_248.0, 182.0), (45.0, 10_800.0, 36.0))
+                .asleep(24, "folio_wait_bit_common", calls, None)
+                .counter("host", "system_paging_faults_total", &[("type", "major")], 0.0)
+                .counter("mongodb://db", &format!("{engine}_blocks_read"), &[], 200.0)
+                .counter("mongodb://db", &format!("{engine}_bytes_read"), &[], 200.0 * asked)
+                .setting("host", "block.vda.read_ahead_kb", "128")
+        };
+        assert!(made(4_096.0).explains(&RULE).is_some_and(|ms| ms > 60.0), "{:?}", made(4_096.0).explains(&RULE));
+        assert_eq!(made(15_000.0).explains(&RULE), Some(0.0), "all of it was asked for");
     }
 
     #[test]

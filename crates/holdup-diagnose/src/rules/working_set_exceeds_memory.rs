@@ -3,6 +3,7 @@
 mod advice;
 mod innodb;
 mod postgresql;
+mod wired_tiger;
 
 use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, bytes, ms, percent};
 use crate::case::Case;
@@ -22,13 +23,13 @@ pub const RULE: Rule = Rule {
         title: "The working set does not fit in memory",
         what: "Requests use more data than fits in memory: each pushes out what the next one needs.",
         hurts: "A read that memory would answer in microseconds waits for a disk, and the disk serves the same data over and over.",
-        needs: "The host's disk, memory and paging counters (--watch host), the thread states and memory cgroup of the service's processes (--watch pid:N); for a database with its own cache also its status (--watch mysql://…, postgresql://… with the sizes of its tables).",
+        needs: "The host's disk, memory and paging counters (--watch host), the thread states and memory cgroup of the service's processes (--watch pid:N); for a database with its own cache also its status (--watch mysql://…, mongodb://…, postgresql://… with the sizes of its tables).",
         predicts: "Memory (the machine's, or the cgroup's) is full of file pages, or the database's own cache is full; threads sleep in reads; the pages read had been in memory recently (refaults), in reads about as small as requested.",
         clears: "Memory has room; reads fetch new data; hardly any request has to read; threads hardly ever slept for reads; or most of the data read was never requested, which is readahead's doing.",
         looks_like: "Readahead that is too large pushes out needed data as well: reads are then large and mostly unused. A cold cache after a restart reads as much, once. A full page cache alone proves nothing: it is meant to be full.",
         fix: "More memory for it (a higher cgroup limit, a larger buffer pool), less data accessed (an index, a covering index, smaller rows), or a disk that is fast enough.",
         prove: "The same load again: hardly a major fault or a read per request.",
-        references: "Linux: mm/workingset.c (refault distance), Documentation/admin-guide/cgroup-v2.rst (memory.stat: workingset_refault_file), cgroup-v1/memory.rst; MySQL and MariaDB manuals: innodb_buffer_pool_size, Innodb_buffer_pool_reads; LMDB: the map is the page cache.",
+        references: "Linux: mm/workingset.c (refault distance), Documentation/admin-guide/cgroup-v2.rst (memory.stat: workingset_refault_file), cgroup-v1/memory.rst; MySQL and MariaDB manuals: innodb_buffer_pool_size, Innodb_buffer_pool_reads; MongoDB manual: WiredTiger Storage Engine, Memory Use; LMDB: the map is the page cache.",
     },
     judge: Judge::Alone(judge),
 };
@@ -47,17 +48,18 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let waits = view.disk_waits(&disks, completed)?;
     let reading_ms = volume::of_requests(&waits, case, waits.reading_ms())?;
     let text = format!(
-        "{:.2} threads slept uninterruptibly on average: waits for reads are at most {} of a request",
+        "{:.2} {} on average: waits for reads are at most {} of a request",
         waits.asleep.mean,
+        waits.asleep.who(),
         ms(reading_ms)
     );
     let asleep = waits.asleep.counted(format!("{:.2} threads on average", waits.asleep.mean), "several", text);
     let Some(disk) = read_device(&view, &disks, &waits).filter(|_| case.share_inside(reading_ms) >= MATTERS) else {
         return Ok(Outcome::Cleared(vec![asleep]));
     };
-    let own = match innodb::cache(case, &view, disk, completed)? {
-        None => postgresql::cache(&view, disk, completed)?,
-        own => own,
+    let own = match (innodb::cache(case, &view, disk, completed)?, wired_tiger::cache(&view, disk, completed)?) {
+        (None, None) => postgresql::cache(&view, disk, completed)?,
+        (innodb, wired_tiger) => innodb.or(wired_tiger),
     };
     let full = match own {
         Some(full) => full,

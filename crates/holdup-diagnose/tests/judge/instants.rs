@@ -296,6 +296,51 @@ fn what_was_read_for_each_fault_decides_and_is_not_asked_for_again() {
     assert_eq!(judged_by(0.1).0, Answer::Undecided);
 }
 
+/// A full disk below a MongoDB that examined `examined` documents for each, and asked files for `asked` bytes a second.
+fn documents(examined: f64, asked: f64) -> SyntheticRecording {
+    let status = |name: &str| format!("mongodb_server_status_{name}");
+    host(0.0, 0.7)
+        .disk("vda", (234.0, 15_000.0, 180.0), (45.0, 11_000.0, 36.0))
+        .setting("host", "block.vda.read_ahead_kb", "128")
+        .gauge("mongodb://pasted", &status("connections_current"), &[], 61.0)
+        .counter("mongodb://pasted", &status("wired_tiger_block_manager_bytes_read"), &[], asked)
+        .gauge("mongodb://pasted", &status("metrics_document_returned"), &[], 1e6)
+        .gauge("mongodb://pasted", &status("metrics_query_executor_scanned_objects"), &[], examined * 1e6)
+}
+
+#[test]
+fn what_a_storage_engine_asked_for_decides_beside_a_full_disk() {
+    let is_cleared = |made: &SyntheticRecording| made.diagnose().cleared.iter().any(|c| c.cause == "missing_index");
+    let readahead = documents(1.0, 900_000.0);
+    let (verdict, causes, _) = judged(&readahead);
+    assert_eq!((verdict, causes[0].as_str()), (Answer::Found, "readahead_too_large"));
+    assert!(is_cleared(&readahead));
+    // The page cache may have answered the rest: nothing follows.
+    assert_eq!(judged(&documents(1.0, 9e6)).0, Answer::Undecided);
+    assert!(!is_cleared(&documents(400.0, 900_000.0)), "an index may be missing as well");
+}
+
+#[test]
+fn operations_that_wait_for_a_ticket_are_no_thread_pools() {
+    let queue = |left: f64| {
+        let level = |made: SyntheticRecording, name: &str, value: f64| {
+            made.gauge("mongodb://pasted", &format!("mongodb_server_status_{name}"), &[], value)
+        };
+        let tickets = |made, kind: &str, left: f64| {
+            let name = format!("wired_tiger_concurrent_transactions_{kind}");
+            level(level(made, &format!("{name}_out"), 128.0 - left), &format!("{name}_available"), left)
+        };
+        let made = level(host(0.9, 0.0), "connections_current", 300.0);
+        let made =
+            level(level(made, "global_lock_current_queue_readers", 40.0), "global_lock_current_queue_writers", 0.0);
+        tickets(tickets(made, "read", left), "write", 128.0)
+    };
+    let (verdict, causes, next) = judged(&queue(0.0));
+    assert_eq!((verdict, causes[0].as_str()), (Answer::Found, "tickets_exhausted"));
+    assert!(next[0].contains("db.currentOp"), "{next:?}");
+    assert!(judged(&queue(90.0)).1.iter().all(|cause| cause != "tickets_exhausted"), "a lock makes the same queue");
+}
+
 #[test]
 fn refusals_that_take_no_time_are_told_with_who_refused_and_since_when() {
     let log = "access_log:web.log";

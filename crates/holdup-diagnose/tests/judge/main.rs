@@ -4,6 +4,7 @@
 mod against;
 mod budget;
 mod chance;
+mod documents;
 mod episodes;
 mod fixtures;
 mod healthy;

@@ -48,18 +48,22 @@ fn cache() -> Writer {
 
 /// A status as a server of this version answers.
 fn status_of(version: &str) -> Value {
-    let mut engine = Writer::new().document("cache", cache());
+    let mut cache = cache();
+    let mut engine = Writer::new();
+    let evicting = "application thread time evicting (usecs)";
     let mut whole = head(version);
     if version.starts_with('8') {
+        cache = cache.long(evicting, 70);
         engine = engine.document("checkpoint", Writer::new().long("most recent time (msecs)", 31));
         let execution = tickets().document("monitor", Writer::new().long("timesDecreased", 0));
         whole = whole.document("queues", Writer::new().document("execution", execution));
     } else {
         engine = engine
+            .document("thread-yield", Writer::new().long(evicting, 70))
             .document("transaction", Writer::new().long("transaction checkpoint most recent time (msecs)", 31))
             .document("concurrentTransactions", tickets());
     }
-    let bytes = whole.document("wiredTiger", engine).double("ok", 1.0).finish();
+    let bytes = whole.document("wiredTiger", engine.document("cache", cache)).double("ok", 1.0).finish();
     Document::read(&bytes).unwrap().value().unwrap()
 }
 
@@ -78,6 +82,7 @@ fn one_name_for_what_moved_between_versions() {
         is(metric::SERVER_STATUS_WIRED_TIGER_CONCURRENT_TRANSACTIONS_READ_OUT, 7.0);
         is(metric::SERVER_STATUS_WIRED_TIGER_CACHE_BYTES_CURRENTLY_IN_THE_CACHE, 900.0);
         is(metric::SERVER_STATUS_WIRED_TIGER_CACHE_PAGES_EVICTED_BY_APPLICATION_THREADS, 6.0);
+        is(metric::SERVER_STATUS_WIRED_TIGER_THREAD_YIELD_APPLICATION_THREAD_TIME_EVICTING_USECS, 70.0);
         is(metric::SERVER_STATUS_GLOBAL_LOCK_CURRENT_QUEUE_WRITERS, 4.0);
         is(metric::SERVER_STATUS_EXTRA_INFO_PAGE_FAULTS, 12.0);
         is(metric::SERVER_STATUS_OPCOUNTERS_INSERT, 40.0);

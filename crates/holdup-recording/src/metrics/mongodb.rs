@@ -31,6 +31,7 @@ metrics! {
 
     Gauge SERVER_STATUS_CONNECTIONS_CURRENT: Count = "mongodb_server_status_connections_current", "Open connections";
     Gauge SERVER_STATUS_CONNECTIONS_AVAILABLE: Count = "mongodb_server_status_connections_available", "Connections that the server would still accept";
+    Counter SERVER_STATUS_CONNECTIONS_REJECTED: Count = "mongodb_server_status_connections_rejected", "Connections that the server refused because it had as many as it accepts (6.3 and later)";
     Gauge SERVER_STATUS_CONNECTIONS_ACTIVE: Count = "mongodb_server_status_connections_active", "Connections with an operation in progress";
     Counter SERVER_STATUS_CONNECTIONS_TOTAL_CREATED: Count = "mongodb_server_status_connections_total_created", "Connections that clients opened";
     Gauge SERVER_STATUS_GLOBAL_LOCK_CURRENT_QUEUE_READERS: Count = "mongodb_server_status_global_lock_current_queue_readers", "Operations that wait to read";
@@ -45,6 +46,13 @@ metrics! {
     Gauge SERVER_STATUS_WIRED_TIGER_CACHE_MAXIMUM_BYTES_CONFIGURED: Bytes = "mongodb_server_status_wired_tiger_cache_maximum_bytes_configured", "Size of that cache";
     Gauge SERVER_STATUS_WIRED_TIGER_CACHE_TRACKED_DIRTY_BYTES_IN_THE_CACHE: Bytes = "mongodb_server_status_wired_tiger_cache_tracked_dirty_bytes_in_the_cache", "Changed bytes in it that are not on disk yet";
     Counter SERVER_STATUS_WIRED_TIGER_CACHE_PAGES_READ_INTO_CACHE: Pages = "mongodb_server_status_wired_tiger_cache_pages_read_into_cache", "Pages read into that cache";
+    Counter SERVER_STATUS_WIRED_TIGER_BLOCK_MANAGER_BLOCKS_READ: Count = "mongodb_server_status_wired_tiger_block_manager_blocks_read", "Reads that the storage engine asked of files";
+    Counter SERVER_STATUS_WIRED_TIGER_BLOCK_MANAGER_BYTES_READ: Bytes = "mongodb_server_status_wired_tiger_block_manager_bytes_read", "Bytes of these reads";
+    Counter SERVER_STATUS_WIRED_TIGER_CACHE_BYTES_READ_INTO_CACHE: Bytes = "mongodb_server_status_wired_tiger_cache_bytes_read_into_cache", "Bytes read into that cache, uncompressed";
+    Counter SERVER_STATUS_WIRED_TIGER_CACHE_APPLICATION_THREADS_PAGE_READ_FROM_DISK_TO_CACHE_TIME_USECS: Count = "mongodb_server_status_wired_tiger_cache_application_threads_page_read_from_disk_to_cache_time_usecs", "Microseconds for which operations read pages";
+    Counter SERVER_STATUS_WIRED_TIGER_CACHE_APPLICATION_THREADS_PAGE_WRITE_FROM_CACHE_TO_DISK_TIME_USECS: Count = "mongodb_server_status_wired_tiger_cache_application_threads_page_write_from_cache_to_disk_time_usecs", "Microseconds for which operations wrote pages";
+    Counter SERVER_STATUS_WIRED_TIGER_THREAD_YIELD_APPLICATION_THREAD_TIME_EVICTING_USECS: Count = "mongodb_server_status_wired_tiger_thread_yield_application_thread_time_evicting_usecs", "Microseconds for which operations evicted pages to make room in that cache";
+    Counter SERVER_STATUS_WIRED_TIGER_THREAD_YIELD_APPLICATION_THREAD_TIME_WAITING_FOR_CACHE_USECS: Count = "mongodb_server_status_wired_tiger_thread_yield_application_thread_time_waiting_for_cache_usecs", "Microseconds for which operations waited for room in that cache, their evictions included";
     Counter SERVER_STATUS_WIRED_TIGER_CACHE_PAGES_EVICTED_BY_APPLICATION_THREADS: Pages = "mongodb_server_status_wired_tiger_cache_pages_evicted_by_application_threads", "Pages that operations had to evict themselves";
     Gauge SERVER_STATUS_WIRED_TIGER_TRANSACTION_TRANSACTION_CHECKPOINT_MOST_RECENT_TIME_MSECS: Milliseconds = "mongodb_server_status_wired_tiger_transaction_transaction_checkpoint_most_recent_time_msecs", "Time of the last checkpoint";
     Counter SERVER_STATUS_EXTRA_INFO_PAGE_FAULTS: Count = "mongodb_server_status_extra_info_page_faults", "Page faults of the server that had to read from a disk";
@@ -58,6 +66,9 @@ metrics! {
     Counter SERVER_STATUS_METRICS_QUERY_EXECUTOR_SCANNED: Count = "mongodb_server_status_metrics_query_executor_scanned", "Index entries scanned";
     Counter SERVER_STATUS_METRICS_QUERY_EXECUTOR_SCANNED_OBJECTS: Count = "mongodb_server_status_metrics_query_executor_scanned_objects", "Documents scanned";
     Counter SERVER_STATUS_METRICS_DOCUMENT_RETURNED: Count = "mongodb_server_status_metrics_document_returned", "Documents returned";
+    Counter SERVER_STATUS_METRICS_DOCUMENT_UPDATED: Count = "mongodb_server_status_metrics_document_updated", "Documents updated";
+    Counter SERVER_STATUS_METRICS_DOCUMENT_DELETED: Count = "mongodb_server_status_metrics_document_deleted", "Documents deleted";
+    Counter SERVER_STATUS_METRICS_GET_LAST_ERROR_WTIME_TOTAL_MILLIS: Count = "mongodb_server_status_metrics_get_last_error_wtime_total_millis", "Milliseconds for which writes waited until as many members had them as they asked for";
     Counter SERVER_STATUS_NETWORK_BYTES_IN: Bytes = "mongodb_server_status_network_bytes_in", "Bytes received from clients";
     Counter SERVER_STATUS_NETWORK_BYTES_OUT: Bytes = "mongodb_server_status_network_bytes_out", "Bytes sent to clients";
 

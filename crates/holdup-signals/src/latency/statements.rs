@@ -5,6 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use holdup_recording::metrics;
+
 use crate::Window;
 use crate::client::{ClientView, Second};
 use crate::distribution::Distribution;
@@ -65,6 +67,11 @@ fn of_source(index: &Index, source: &str, whole: Window) -> ClientView {
         }
         digests.push(digest);
     }
+    seconds(digests, &bounds)
+}
+
+/// The mean time in each interval, as if the mix of `digests` were always that of all intervals.
+fn seconds(mut digests: Vec<Digest>, bounds: &[i64]) -> ClientView {
     let least = CALLED * bounds.len().saturating_sub(1) as f64;
     digests.retain(|digest| !digest.by_interval.is_empty() && digest.by_interval.len() as f64 >= least);
     let usual: Vec<f64> = digests.iter().map(Digest::usual_s).collect();
@@ -88,6 +95,43 @@ fn of_source(index: &Index, source: &str, whole: Window) -> ClientView {
         })
     };
     ClientView { seconds: (0..bounds.len().saturating_sub(1)).filter_map(second).collect() }
+}
+
+/// The same for MongoDB, which counts by kind of operation. Commands are left out: drivers and
+/// monitors send most of them, not the service.
+pub(super) fn of_documents(index: &Index, whole: Window) -> ClientView {
+    const KINDS: [&str; 2] = ["reads", "writes"];
+    let counters = [metrics::mongodb::OPERATIONS.name, metrics::mongodb::OPERATION_TIME.name];
+    let series = |source: &str, metric: &str, kind: &str| {
+        let labels = [("kind", kind)];
+        let found = index.series(metric, &labels).find(|((of, _), _)| of == source);
+        found.map(|(_, series)| series.clone()).unwrap_or_default()
+    };
+    let sources: BTreeSet<&str> = index.series(counters[0], &[]).map(|((source, _), _)| source.as_str()).collect();
+    let views = sources.into_iter().map(|source| {
+        let of = KINDS.map(|kind| counters.map(|metric| series(source, metric, kind)));
+        let bounds = bounds(of.iter().flat_map(|[calls, _]| calls.iter().map(|(at, _)| *at)), whole);
+        let digest = |[calls, took]: &[Vec<(i64, f64)>; 2]| {
+            let at = |series: &[(i64, f64)], at: i64| Some(series.get(series.partition_point(|(t, _)| *t < at))?.1);
+            let mut digest = Digest::default();
+            for (interval, ends) in bounds.windows(2).enumerate() {
+                let grown = |series: &[(i64, f64)]| Some(at(series, ends[1])? - at(series, ends[0])?);
+                // A fall means a restart.
+                if let Some((calls, seconds)) = grown(calls).zip(grown(took)).filter(|(n, s)| *n >= 1.0 && *s >= 0.0) {
+                    digest.by_interval.insert(interval, (calls, seconds));
+                }
+            }
+            digest
+        };
+        seconds(of.iter().map(digest).collect(), &bounds)
+    });
+    let calls = |view: &ClientView| view.seconds.iter().map(|second| second.offered).sum::<u64>();
+    views.max_by_key(calls).unwrap_or_default()
+}
+
+/// Whether this account goes by samples of `metric`.
+pub(super) fn counts(metric: &str) -> bool {
+    [metrics::mongodb::OPERATIONS.name, metrics::mongodb::OPERATION_TIME.name].contains(&metric)
 }
 
 /// Ends of the intervals: the instants of the reads, as near to each other as [`LEAST_NS`].
@@ -128,6 +172,30 @@ mod tests {
         let found = episodes::find(&slower.seconds);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!((found[0].ratio() - 3.5).abs() < 0.1 && found[0].window.seconds() >= 13.0, "{found:?}");
+    }
+
+    #[test]
+    fn operations_of_mongodb_that_take_longer_are_an_episode() {
+        let seen = |reads_ms: fn(i64) -> f64| {
+            let total = move |second: i64| (1..=second).map(reads_ms).sum::<f64>() * 0.2;
+            let made = [("reads", 200.0), ("writes", 50.0), ("commands", 900.0)]
+                .into_iter()
+                .fold(SyntheticRecording::new(40), |made, (kind, rate)| {
+                    made.counter("mongodb://db", "mongodb_operations_total", &[("kind", kind)], rate)
+                });
+            let took = "mongodb_operation_time_seconds_total";
+            let made = made
+                .counted("mongodb://db", took, &[("kind", "reads")], total)
+                .counter("mongodb://db", took, &[("kind", "writes")], 0.1)
+                .counter("mongodb://db", took, &[("kind", "commands")], 90.0);
+            of_documents(&Index::new(&made.recording().tables), Window { from: 0, to: i64::MAX })
+        };
+        let slower = seen(|second| if (15..30).contains(&second) { 22.0 } else { 2.0 });
+        assert_eq!((slower.seconds.len(), slower.seconds[35].offered), (40, 250));
+        let found = episodes::find(&slower.seconds);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!((found[0].level_ms - 18.0).abs() < 0.5 && (found[0].calm_ms - 2.0).abs() < 0.1, "{found:?}");
+        assert!(episodes::find(&seen(|_| 2.0).seconds).is_empty());
     }
 
     /// More of a slow statement is another mix, no slower database.

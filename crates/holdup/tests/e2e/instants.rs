@@ -9,6 +9,7 @@ use crate::program::{finish, holdup};
 
 const A: &str = include_str!("../../../holdup-import/tests/pastes/hidden_queue.txt");
 const B: &str = include_str!("../../../holdup-import/tests/pastes/readahead.txt");
+const B_WITH_STATUS: &str = include_str!("../../../holdup-import/tests/pastes/readahead_status.txt");
 const C: &str = include_str!("../../../holdup-import/tests/pastes/liveness.txt");
 const E: &str = include_str!("../../../holdup-import/tests/pastes/unlink.txt");
 
@@ -89,6 +90,28 @@ fn a_full_disk_of_small_reads_leaves_readahead_and_memory() {
     assert_eq!(commands(&verdict)[0], "blockdev --report; sar -B 1 10");
     let settled = verdict["snapshot"]["settles"][0].as_str().unwrap();
     assert!(settled.starts_with("The disk is full: vda"), "{settled}");
+}
+
+#[test]
+fn the_first_suspects_of_a_full_disk_are_cleared_by_their_own_figures() {
+    let found = verdict(B);
+    let load = found["host_load"]["text"].as_str().unwrap();
+    assert!(load.contains("7.6 per CPU and rising") && load.contains("I/O is its root: 24.4 requests"), "{load}");
+    assert!(is_cleared(&found, "cpu_saturated") && is_cleared(&found, "memory_pressure"), "{found:#}");
+    assert!(!is_cleared(&found, "missing_index"), "nothing of the paste excludes it: {found:#}");
+    let memory = found["cleared"].as_array().unwrap().iter().find(|c| c["cause"] == "memory_pressure").unwrap();
+    assert!(memory["evidence"][0]["text"].as_str().unwrap().contains("96 % of the swap was unused"), "{memory:#}");
+    let checks = |found: &Value| -> Vec<String> {
+        let notes = found["notes"].as_array().unwrap().iter().filter(|note| note["vendor"] == "MongoDB");
+        notes.map(|note| note["check"].as_str().unwrap().to_owned()).collect()
+    };
+    assert!(["readahead", "atime"].iter().all(|check| checks(&found).contains(&(*check).to_owned())), "{found:#}");
+    // Two readings of the server's status: its engine asked for a quarter of what the disk read, and it examines a document for
+    // each that it returns.
+    let found = verdict(B_WITH_STATUS);
+    assert_eq!((&found["verdict"], &found["culprit"]), (&"found".into(), &"readahead_too_large".into()), "{found:#}");
+    assert!(is_cleared(&found, "missing_index") && is_cleared(&found, "cpu_saturated"), "{found:#}");
+    assert!(found["headline"].as_str().unwrap().contains("bytes for each"), "{found:#}");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use holdup_signals::full_disk::FullDisk;
 use holdup_signals::threads::Asleep;
 use holdup_signals::{Disk, Gauge, View};
 
+use super::documents::Documents;
 use super::machine;
 use super::pods::Pods;
 use crate::case::Case;
@@ -56,6 +57,7 @@ pub(super) struct Facts<'c> {
     /// Where commands of the database's machine can be run.
     pub machine: Machine,
     pub is_postgresql: bool,
+    pub documents: Documents,
     pub pods: Pods<'c>,
 }
 
@@ -113,6 +115,7 @@ impl<'c> Facts<'c> {
         let idle = idle(&view);
         let read_per_fault = read_per_fault(&view, disk.as_ref());
         Self {
+            documents: Documents::read(&view, disk.as_ref()),
             read_per_fault,
             cpus: gauge(metrics::host::CPU_LOGICAL_COUNT.name, &[]).map(|cpus| cpus.mean).filter(|n| *n >= 1.0),
             has_load: load.is_some() || idle.is_some() || disk.is_some(),
@@ -225,7 +228,10 @@ fn available(view: &View<'_>) -> Option<(f64, Evidence)> {
     let all = gauge(metrics::host::MEMORY_TOTAL_BYTES.name)?;
     let free = gauge(metrics::host::MEMORY_AVAILABLE_BYTES.name)?;
     let share = free.min / all.mean.max(1.0);
-    let text = format!("{} of the memory was free or could be freed", percent(share));
+    let swap = |state: &str| view.gauge(metrics::host::PAGING_USAGE_BYTES.name, &[("state", state)], "").ok();
+    let unused = swap("free").zip(swap("used")).map(|(free, used)| free.mean / (free.mean + used.mean).max(1.0));
+    let swap = unused.map_or_else(String::new, |unused| format!(", and {} of the swap was unused", percent(unused)));
+    let text = format!("{} of the memory was free or could be freed{swap}", percent(share));
     Some((share, free.evidence(percent(share), "near 0 %, if memory were the cause", text)))
 }
 

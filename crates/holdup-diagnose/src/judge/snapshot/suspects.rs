@@ -11,7 +11,7 @@ use holdup_signals::threads::Place;
 
 use super::facts::Facts;
 use super::signs::Signs;
-use crate::resources::disk::what_it_does;
+use crate::resources::disk::{MAYBE_AMPLIFIED as AMPLIFIED, what_it_does};
 use crate::rules::disk_full;
 use crate::strength::{CERTAIN, FAIR, STRONG, Strength, WEAK};
 
@@ -147,6 +147,7 @@ fn by_disk(facts: &Facts<'_>, signs: &mut Signs) {
     let reads = disk.read.seconds >= disk.write.seconds;
     if reads {
         by_faults(facts, disk, signs);
+        by_asked(facts, disk, signs);
     }
     match () {
         () if reads && disk.bytes_each() <= SMALL_BYTES => {
@@ -188,6 +189,18 @@ fn by_faults(facts: &Facts<'_>, disk: &Disk, signs: &mut Signs) {
     }
 }
 
+/// What the disk read beyond what MongoDB's storage engine asked of files: that is readahead. The
+/// other way round nothing follows, because the kernel's page cache answers some of it.
+fn by_asked(facts: &Facts<'_>, disk: &Disk, signs: &mut Signs) {
+    let Some((ratio, evidence)) = facts.documents.read_per_asked.as_ref().filter(|(ratio, _)| *ratio >= AMPLIFIED)
+    else {
+        return;
+    };
+    if facts.readahead(disk).is_some_and(|(window, _)| window >= WIDE_BYTES) {
+        signs.add("readahead_too_large", STRONG * (1.0 - 1.0 / ratio), Some(evidence.clone()));
+    }
+}
+
 /// Many threads that each wait for a page read at random. If a read then brings about a window of
 /// readahead, most of it is what nothing asked for. Whether that is what `disk` does.
 fn of_readahead(facts: &Facts<'_>, disk: &Disk, signs: &mut Signs) -> bool {
@@ -214,6 +227,9 @@ fn by_sessions(facts: &Facts<'_>, signs: &mut Signs) {
         let text = format!("{:.0} requests waited in the thread pool's queues", queue.max);
         signs.add("thread_pool_queue", CERTAIN, Some(queue.evidence(format!("{:.0}", queue.max), "0", text)));
     }
+    if let Some((_, evidence)) = facts.documents.queued.as_ref().filter(|(count, _)| *count >= MANY) {
+        signs.add("tickets_exhausted", CERTAIN, Some(evidence.clone()));
+    }
     let Some(sessions) = &facts.sessions else { return };
     let active = sessions.active();
     let share = |count: f64| count / active.max(1.0);
@@ -227,7 +243,11 @@ fn by_sessions(facts: &Facts<'_>, signs: &mut Signs) {
         };
     let has = |part: &'static str| move |state: &str| state.to_lowercase().contains(part);
     let (temporary, opening, closing) = (has("tmp table"), has("opening table"), has("closing table"));
-    state("thread_pool_queue", CERTAIN, SOME, "waited for a thread of the pool", &|of, _| of == "queued");
+    match facts.documents.is_there {
+        true => state("tickets_exhausted", CERTAIN, SOME, "waited for a ticket", &|_, s| s == "waiting for a ticket"),
+        false => state("thread_pool_queue", CERTAIN, SOME, "waited for a thread of the pool", &|of, _| of == "queued"),
+    }
+    state("missing_index", FAIR, MOST, "read a whole collection", &|_, s| s == "COLLSCAN");
     state("lock_contention", STRONG, MOST, "waited for a lock", &|of, _| of == "lock_wait");
     state("on_disk_temporary_tables", FAIR, SOME, "made or removed a temporary table", &|_, s| temporary(s));
     state("table_cache_small", FAIR, SOME, "opened or closed tables", &|_, s| opening(s) || closing(s));
@@ -253,7 +273,7 @@ fn hidden_queue(facts: &Facts<'_>, active: f64, signs: &mut Signs) {
     let is_idle = |of: &str, _: &str| of == "idle";
     let idle = sessions.count(is_idle);
     let is_calm = facts.idle.as_ref().is_none_or(|(idle, waiting, _)| idle + waiting > FULL) && !is_disk_full(facts);
-    let may_queue = facts.pool_queue.is_none() && !facts.has_no_pool;
+    let may_queue = facts.pool_queue.is_none() && !facts.has_no_pool && !facts.documents.is_there;
     if idle >= ASLEEP.max(ASLEEP_PER_ACTIVE * active) && is_calm && may_queue {
         let text = format!(
             "{idle:.0} sessions looked idle and {active:.0} worked: a queue in front of execution shows as Sleep"

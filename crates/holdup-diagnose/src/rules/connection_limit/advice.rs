@@ -1,6 +1,6 @@
 //! What to do about a limit on connections: fewer of them, or a higher limit with files for it.
 
-use crate::resources::connection_limits::ConnectionLimit;
+use crate::resources::connection_limits::{self, ConnectionLimit};
 use crate::resources::sessions;
 use crate::rules::thousands;
 use holdup_signals::View;
@@ -27,9 +27,26 @@ pub(super) fn fixes(view: &View<'_>, limit: &ConnectionLimit) -> Vec<Fix> {
             risk: Some("A pool that is too small makes its requests wait instead.".to_owned()),
         });
     }
-    let is_of_a_role = limit.is_postgresql && limit.had < limit.most;
-    fixes.push(if is_of_a_role { of_a_role() } else { raise(view, limit, enough) });
+    let is_postgresql = limit.server == connection_limits::Server::PostgreSql;
+    fixes.push(match limit.server {
+        connection_limits::Server::MongoDb => of_mongodb(enough),
+        _ if is_postgresql && limit.had < limit.most => of_a_role(),
+        _ => raise(view, limit, enough),
+    });
     fixes
+}
+
+/// MongoDB's limit is set in its configuration, and the system's limits stand below it.
+fn of_mongodb(enough: f64) -> Fix {
+    Fix {
+        text: format!(
+            "Use fewer connections first: a smaller maxPoolSize in each app. Else raise net.maxIncomingConnections to {}, with as many open files (ulimit -n) and a restart.",
+            thousands(enough)
+        ),
+        command: None,
+        keep: None,
+        risk: Some("Each connection has a thread with its stack (up to 1 MiB).".to_owned()),
+    }
 }
 
 /// The server had room: a role or a database has a limit of its own.
@@ -49,7 +66,8 @@ fn of_a_role() -> Fix {
 
 /// A higher limit: by how much it is reached, and with files for it.
 fn raise(view: &View<'_>, limit: &ConnectionLimit, enough: f64) -> Fix {
-    let parameter = match (limit.is_postgresql, limit.setting) {
+    let is_postgresql = limit.server == connection_limits::Server::PostgreSql;
+    let parameter = match (is_postgresql, limit.setting) {
         (true, _) => &POSTGRESQL_CONNECTIONS,
         (false, "max_user_connections") => &USER_CONNECTIONS,
         _ => &MYSQL_CONNECTIONS,
@@ -58,13 +76,13 @@ fn raise(view: &View<'_>, limit: &ConnectionLimit, enough: f64) -> Fix {
     let change = match server.change(Direction::Raise, parameter, enough) {
         Ok(change) => change,
         // What PostgreSQL itself calls its limit may be that of a role or a database.
-        Err(stay) if limit.is_postgresql => {
+        Err(stay) if is_postgresql => {
             return stay.fix("Look for a limit of the role or the database (ALTER ROLE … CONNECTION LIMIT).");
         }
         Err(stay) => return stay.fix("Use fewer connections."),
     };
     let steps = server.steps(&[(parameter, &change)]);
-    if limit.is_postgresql {
+    if is_postgresql {
         let why = format!("it had {} at once", thousands(limit.had));
         return change.fix(&why, steps, "Each backend takes 5 to 10 MiB, plus work_mem for each sort.");
     }

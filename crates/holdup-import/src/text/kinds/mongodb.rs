@@ -54,7 +54,6 @@ fn with_document(lines: &[Line], context: &mut Context, put: fn(&Document, &mut 
     if document.is_cut {
         context.out.note("MongoDB: a document ends before its last bracket; what follows is unknown");
     }
-    context.out.note("holdup has no rules for MongoDB yet: its figures are kept for those to come");
     put(&document, context);
     document.used
 }
