@@ -1,10 +1,11 @@
 //! `--watch host`: the Linux machine (or container) that holdup runs on: load, CPU, memory,
-//! pressure, disks, its own cgroup, network, TCP queues, threads by state. It reads raw counters
+//! pressure, disks, its own cgroup, network and its limits, TCP queues, threads by state. It reads raw counters
 //! and gauges of `/proc` and `/sys`, one section at a time. The coverage names each section that
 //! the kernel does not have.
 //!
 //! holdup sees its own network, process and cgroup namespaces: run it where the server is.
 
+mod allowances;
 mod block;
 pub(crate) mod cgroup;
 mod connections;
@@ -13,6 +14,7 @@ mod disks;
 mod memory;
 pub(crate) mod mounts;
 pub(crate) mod network;
+mod packets;
 mod queues;
 mod settings;
 mod threads;
@@ -33,6 +35,7 @@ struct Reader {
     buffer: Vec<u8>,
     threads: threads::Scan,
     cgroup: Cgroup,
+    allowances: allowances::Devices,
 }
 
 /// A part of the host that can be missing on its own.
@@ -56,7 +59,7 @@ impl Host {
         let section = |name, read, enable| Section { name, read, enable, on: true };
         let (threads, cgroup) = (threads::Scan::default(), Cgroup::for_process("self"));
         Self {
-            reader: Reader { proc, buffer: Vec::new(), threads, cgroup },
+            reader: Reader { proc, buffer: Vec::new(), threads, cgroup, allowances: Default::default() },
             sections: vec![
                 section("load", cpu::load, "mount proc at /proc"),
                 section("cpu", cpu::time, "mount proc at /proc"),
@@ -71,6 +74,9 @@ impl Host {
                     "mount the cgroup file systems at /sys/fs/cgroup (in a container: read-only)",
                 ),
                 section("network", network::interfaces, "mount proc at /proc"),
+                section("received packets", packets::received, "mount proc at /proc"),
+                section("tracked connections", packets::tracked, "mount proc at /proc"),
+                section("network allowances", allowances::read, "allow sockets (AF_INET) in the sandbox"),
                 section("network queues", network::queues, "allow rtnetlink (AF_NETLINK) in the sandbox"),
                 section("tcp", network::tcp, "mount proc at /proc"),
                 section("sockets", queues::read, "mount proc at /proc"),

@@ -202,6 +202,9 @@ fn connections_and_requests_of_nginx() {
     }
     let folder = tempfile::tempdir().unwrap();
     let (port, backend) = (free_port(), Backend::start().port);
+    // Nothing accepts here: who asks waits.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let hole = silent.local_addr().unwrap().port();
     let options = format!(
         "worker_processes 1; daemon off; master_process off; pid nginx.pid; error_log error.log;
          events {{ worker_connections 64; }}
@@ -212,6 +215,7 @@ fn connections_and_requests_of_nginx() {
              listen 127.0.0.1:{port};
              location = /status {{ stub_status; }}
              location = /closed {{ return 403; }}
+             location = /held {{ proxy_pass http://127.0.0.1:{hole}; }}
              location / {{ proxy_pass http://127.0.0.1:{backend}; }}
            }}
          }}"
@@ -240,4 +244,18 @@ fn connections_and_requests_of_nginx() {
         let error = refused(&format!("nginx:http://127.0.0.1:{port}/{page}")).to_string();
         assert!(error.contains(said), "{error}");
     }
+    // A held request takes two of the 64 slots. Connections without one are closed at once.
+    let held = (0..80).map(|_| {
+        let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let _ = client.write_all(b"GET /held HTTP/1.1\r\nhost: x\r\n\r\n");
+        client
+    });
+    let mut held: Vec<TcpStream> = held.collect();
+    assert_eq!(held.last_mut().unwrap().read(&mut [0]).unwrap_or(0), 0, "it is closed without an answer");
+    drop(held);
+    until(&mut *source, "connections that were not handled", |batch| {
+        let of = |metric: &str| sum(batch, metric, &[]);
+        let counts = of("nginx_accepted_connections_total").zip(of("nginx_handled_connections_total"));
+        counts.is_some_and(|(accepted, handled)| accepted - handled >= 10.0)
+    });
 }
