@@ -8,7 +8,7 @@ pub const FAULT: Fault = Fault {
     name: "few_proxy_connections",
     family: Family::Proxy,
     mechanism: "A new configuration leaves the worker of nginx a few connections, and it drops clients when they are taken.",
-    causes: &[],
+    causes: &["connection_limit"],
     parameters: &[Parameter::new("connections", 14.0, 8.0)],
     fits: |topology| topology.app == App::Python && topology.front == Front::Nginx,
     prepare: |setup, _| {
