@@ -1,6 +1,7 @@
 //! Workers of an app server: how many are busy, how long a request holds each, and what waits in
 //! front of them.
 
+mod asleep;
 mod hold;
 mod pool;
 mod proxy;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use holdup_recording::metrics;
 
-use super::{AppTiming, WorkerHold};
+use super::{AppTiming, WorkerHold, asleep};
 use crate::case::Case;
 use crate::resources::own_waits::OwnWaits;
 use crate::resources::share;
@@ -29,6 +29,9 @@ pub struct Pool {
     pub slots: Option<Workers>,
     /// As the kernel sees it; none if that was not recorded.
     pub outside: Option<Outside>,
+    /// Threads of the app that sleep in the kernel at most instants, and never more, while more
+    /// requests are with it; none if there is no such number.
+    pub asleep: Option<f64>,
     /// Most workers; none if unknown.
     pub most: Option<f64>,
     /// How many more there were in the baseline window by the server's own figures; none if no more.
@@ -80,7 +83,9 @@ impl Pool {
         // It may accept requests for which it has no worker yet: by its own timing few are in work.
         let at_work = |taken: &f64| timing.as_ref().is_none_or(|timing| timing.busy >= AT_WORK * taken);
         let taken = outside.as_ref().and_then(|o| o.takes_at_once).filter(at_work);
-        let most = workers.as_ref().map(|w| w.most).or(taken);
+        let unreported = outside.as_ref().filter(|_| workers.is_none());
+        let asleep = unreported.and_then(|outside| asleep::at_most(&view, outside));
+        let most = workers.as_ref().map(|w| w.most).or(asleep).or(taken);
         let were = workers.as_ref().and_then(|_| case.calm()?.workers()).map(|w| w.most);
         let fewer_by = were.zip(most).map(|(were, most)| were - most).filter(|n| *n >= 1.0);
         let answering = outside.as_ref().and_then(|o| o.answering);
@@ -109,6 +114,7 @@ impl Pool {
             per_second,
             workers,
             outside,
+            asleep,
             most,
             fewer_by,
             busy,
@@ -194,10 +200,16 @@ impl Pool {
         if self.workers.is_none()
             && let Some(most) = self.most
         {
-            let text = format!(
-                "the server on port {} had {most:.1} accepted requests whenever others waited in front of it: it takes that many at once",
-                outside.port
-            );
+            let text = match self.asleep {
+                Some(threads) => format!(
+                    "{threads:.0} threads of the server on port {} slept in the kernel at most instants and never more, while more requests were with it: it works on that many at once",
+                    outside.port
+                ),
+                None => format!(
+                    "the server on port {} had {most:.1} accepted requests whenever others waited in front of it: it takes that many at once",
+                    outside.port
+                ),
+            };
             evidence.push(outside.hand_evidence(format!("{most:.1}"), "", text));
         }
         let accept_ms = self.accept_ms.unwrap_or(0.0);

@@ -161,6 +161,26 @@ mod tests {
         assert!((slow.explains_ms - 169.0).abs() < 10.0, "{}", slow.explains_ms);
     }
 
+    /// All of its 16 threads write to a slow disk, and 40 requests are with it; it says nothing.
+    #[test]
+    fn threads_that_all_sleep_in_the_kernel_are_its_workers() {
+        let asleep = |threads: f64| {
+            made(100.0, 40.0).tables(|t| t.samples.rows.retain(|row| row.source != APP)).counted(
+                "pid:7",
+                "process_threads",
+                &[("state", "D")],
+                move |s| {
+                    if s < SLOW_FROM { 0.0 } else { threads - f64::from(u8::from(s % 5 == 0)) }
+                },
+            )
+        };
+        // 24 of the 40 wait, at 100 a second.
+        let explained = asleep(16.0).explains(&RULE).unwrap();
+        assert!((explained - 240.0).abs() < 30.0, "{explained}");
+        assert_eq!(role(&asleep(16.0)), Role::Symptom, "each is held longer");
+        assert_eq!(asleep(40.0).explains(&RULE), None, "as many as there are requests");
+    }
+
     /// It accepts 50 requests and works on ten: what it accepts is not what its workers take.
     #[test]
     fn requests_that_are_accepted_and_not_in_work_wait_for_a_worker() {
