@@ -184,13 +184,19 @@ mod tests {
     /// It accepts 50 requests and works on ten: what it accepts is not what its workers take.
     #[test]
     fn requests_that_are_accepted_and_not_in_work_wait_for_a_worker() {
+        let (calm, others_wait) = (|s: i64| s < SLOW_FROM, |s: i64| s % 5 < 2);
         let accepting = |held_ms: f64| {
-            made(held_ms, 50.0).without("tcp_accept_queue_length").counted(
-                SERVER,
-                "tcp_accept_queue_length",
-                &[("port", "8080")],
-                |s| if s % 2 == 0 { 1.0 } else { 0.0 },
-            )
+            made(held_ms, 50.0)
+                .without("tcp_accept_queue_length")
+                .without("server_answering_connections")
+                .counted(SERVER, "tcp_accept_queue_length", &[("port", "8080")], move |s| {
+                    f64::from(u8::from(others_wait(s)))
+                })
+                .counted(SERVER, "server_answering_connections", &[("pid", "7")], move |s| match () {
+                    () if calm(s) => 2.0,
+                    () if others_wait(s) => 70.0,
+                    () => 40.0,
+                })
         };
         assert!(accepting(100.0).explains(&RULE).unwrap() > 350.0, "{:?}", accepting(100.0).explains(&RULE));
     }
