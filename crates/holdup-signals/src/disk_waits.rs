@@ -313,7 +313,8 @@ mod tests {
         };
         let (reading, disks, is_timed) = seen(made(false));
         assert!((reading - 40.0).abs() < 1.0 && (disks - 40.0).abs() < 1.0 && is_timed, "{reading} {disks}");
-        assert_eq!(seen(made(true)), (0.0, 0.0, false), "threads were counted, and none slept");
+        let (reading, _, is_timed) = seen(made(true));
+        assert!(reading < 5.0 && !is_timed, "threads were counted, and none slept: {reading}");
     }
 
     #[test]

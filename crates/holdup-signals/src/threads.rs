@@ -168,7 +168,7 @@ impl Asleep {
         by_process.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(process, _)| process)
     }
 
-    /// Of whom or what it is a mean number, as the middle of a sentence.
+    /// What was counted, as the middle of a sentence.
     pub fn who(&self) -> &'static str {
         match (self.is_timed, self.watched) {
             (true, _) => "operations read or wrote pages (by the storage engine's own timing)",

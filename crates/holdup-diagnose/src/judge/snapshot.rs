@@ -236,7 +236,7 @@ fn cleared(facts: &Facts<'_>) -> (Vec<Cleared>, Vec<String>) {
     if let Some((_, evidence)) = has_memory.filter(|_| facts.swapped.as_ref().is_none_or(|(rate, _)| *rate < 1.0)) {
         all.push(("memory_pressure", evidence.clone()));
     }
-    // A missing index reads many documents for each that is of use.
+    // A missing index reads many documents for each that it returns or changes.
     let examined = facts.documents.examined.as_ref().filter(|(each, _)| *each <= EXAMINED);
     all.extend(examined.map(|(_, evidence)| ("missing_index", evidence.clone())));
     if let Some(sessions) = facts.sessions.as_ref().filter(|sessions| sessions.count(|of, _| of == "lock_wait") < 1.0) {

@@ -41,7 +41,8 @@ pub(super) fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let each = examined.delta / completed;
     let explains_ms = took_ms.min(each * ROW_MS);
     let text = format!("a request examined {} documents to return or change {:.1}", thousands(each), used / completed);
-    let seen = examined.evidence(format!("{} a request", thousands(each)), "about as many as are of use", text);
+    let seen =
+        examined.evidence(format!("{} a request", thousands(each)), "about as many as are returned or changed", text);
     let is_little = examined.delta < EXAMINED_PER_USED * used.max(completed);
     let scan = whole_scans(&view);
     if is_little || !is_felt(case, explains_ms) {
