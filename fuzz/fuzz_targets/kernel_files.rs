@@ -11,13 +11,13 @@ use holdup_collect::Collector;
 use holdup_collect::host::Host;
 use holdup_collect::proc::calls::Call;
 use holdup_collect::proc::diskstats::Disk;
-use holdup_collect::proc::{Proc, cgroups, keyed, mountinfo, sleeping, task};
+use holdup_collect::proc::{Proc, cgroups, conntrack, keyed, mountinfo, sleeping, softnet, task};
 use holdup_collect::process::Process;
 use holdup_recording::Batch;
 use libfuzzer_sys::fuzz_target;
 
 /// Files that the input may be, each with a content that is right.
-const FILES: [(&str, &str); 30] = [
+const FILES: [(&str, &str); 33] = [
     ("proc/loadavg", "1.50 0.75 0.25 3/150 4711\n"),
     ("proc/stat", "cpu 1 2 3 4 5 6 7 8 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\nctxt 5\nbtime 1700000000\nprocesses 7\n"),
     (
@@ -60,6 +60,12 @@ const FILES: [(&str, &str); 30] = [
     ("sys/fs/cgroup/a/io.stat", "254:0 rbytes=4096 wbytes=8192 rios=1 wios=2\n"),
     ("sys/fs/cgroup/a/io.max", "254:0 rbps=max wbps=1048576 riops=200 wiops=max\n"),
     ("sys/fs/cgroup/a/cpu.pressure", "some avg10=0.00 avg60=0.00 avg300=0.00 total=12\n"),
+    (
+        "proc/net/softnet_stat",
+        "0001e240 0000000a 00000003 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000\n",
+    ),
+    ("proc/softirqs", "      CPU0       CPU1\n  NET_TX:   51   50\n  NET_RX:   44676   38279\n"),
+    ("proc/net/stat/nf_conntrack", "entries clashres insert_failed drop early_drop\n00000190 00000000 00000002 00000030 00000005\n"),
 ];
 
 /// Most rows that one sample or one reading of settings may make out of so little.
@@ -132,6 +138,9 @@ fn alone(bytes: &[u8]) {
     let _ = keyed::flat("f", text);
     let _ = keyed::blkio("f", text);
     let _ = keyed::pressure("f", text);
+    let _ = conntrack::counters(text);
+    assert!(softnet::softnet(text).map_or(0, |rows| rows.len()) <= text.lines().count());
+    assert!(softnet::receive_softirqs(text).map_or(0, |counts| counts.len()) <= text.len());
     let nested = keyed::nested("f", text).unwrap_or_default();
     assert!(nested.iter().all(|(device, _)| keyed::is_device_number(device)));
 }

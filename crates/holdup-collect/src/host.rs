@@ -1,5 +1,5 @@
 //! `--watch host`: the Linux machine (or container) that holdup runs on: load, CPU, memory,
-//! pressure, disks, its own cgroup, network, TCP queues, threads by state. It reads raw counters
+//! pressure, disks, its own cgroup, network and its limits, TCP queues, threads by state. It reads raw counters
 //! and gauges of `/proc` and `/sys`, one section at a time. The coverage names each section that
 //! the kernel does not have.
 //!
@@ -13,6 +13,7 @@ mod disks;
 mod memory;
 pub(crate) mod mounts;
 pub(crate) mod network;
+mod packets;
 mod queues;
 mod settings;
 mod threads;
@@ -71,6 +72,8 @@ impl Host {
                     "mount the cgroup file systems at /sys/fs/cgroup (in a container: read-only)",
                 ),
                 section("network", network::interfaces, "mount proc at /proc"),
+                section("received packets", packets::received, "mount proc at /proc"),
+                section("tracked connections", packets::tracked, "mount proc at /proc"),
                 section("network queues", network::queues, "allow rtnetlink (AF_NETLINK) in the sandbox"),
                 section("tcp", network::tcp, "mount proc at /proc"),
                 section("sockets", queues::read, "mount proc at /proc"),

@@ -5,6 +5,8 @@
 pub mod calls;
 pub(crate) mod census;
 pub mod cgroups;
+pub mod conntrack;
+pub(crate) mod cpus;
 pub mod devices;
 pub mod diskstats;
 pub mod keyed;
@@ -18,6 +20,7 @@ pub mod sleeping;
 pub(crate) mod sock_diag;
 pub mod socket;
 pub mod sockets;
+pub mod softnet;
 pub mod task;
 pub(crate) mod thread_rows;
 
@@ -161,6 +164,14 @@ pub(crate) fn number<T: std::str::FromStr>(file: &str, what: &str, field: Option
     let is_plain = field.len() <= NUMBER_BYTES_MAX && !field.bytes().any(|byte| byte.is_ascii_alphabetic());
     let parsed = if is_plain { field.parse().ok() } else { None };
     parsed.ok_or_else(|| ReadError(format!("{file}: {what} is `{}`, not a number", clip(field))))
+}
+
+/// [`number`] for a counter that the kernel writes in hexadecimal, eight digits long.
+pub(crate) fn hexadecimal(file: &str, what: &str, field: Option<&str>) -> Result<u32, ReadError> {
+    let field = field.ok_or_else(|| ReadError(format!("{file}: {what} is missing")))?;
+    let is_plain = field.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let parsed = if is_plain { u32::from_str_radix(field, 16).ok() } else { None };
+    parsed.ok_or_else(|| ReadError(format!("{file}: {what} is `{}`, not a hexadecimal number", clip(field))))
 }
 
 /// Replaces `path` with `text`, reusing its memory.

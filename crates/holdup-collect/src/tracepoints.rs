@@ -18,7 +18,7 @@ use self::calls::{Calls, Edge};
 use self::format::Format;
 use self::ring::Ring;
 use crate::options::Options;
-use crate::proc::{Proc, Tree};
+use crate::proc::{Proc, cpus};
 use crate::reading::Out;
 use crate::{Collector, ProbeError, ReadError};
 
@@ -87,7 +87,7 @@ impl Collector for Tracepoints {
 
     fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
         let root = format::root()?;
-        let cpus = online(&self.proc);
+        let cpus = cpus::online(&self.proc, CPUS_MAX);
         let mut parts = Vec::new();
         let mut missing = |name: &str, why: String| {
             parts.push(Coverage {
@@ -149,33 +149,5 @@ impl Collector for Tracepoints {
             }
         }
         Ok(())
-    }
-}
-
-/// Online CPUs, from a list such as `0-3,8`.
-fn online(proc: &Proc) -> Vec<usize> {
-    let text = proc.word(Tree::Sys, "devices/system/cpu/online").unwrap_or_else(|| "0".to_owned());
-    let ranges = text.split(',').filter_map(|part| {
-        let (from, to) = part.split_once('-').unwrap_or((part, part));
-        Some(from.trim().parse::<usize>().ok()?..=to.trim().parse::<usize>().ok()?)
-    });
-    ranges.flatten().take(CPUS_MAX).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lists_of_cpus() {
-        let dir = tempfile::tempdir().unwrap();
-        let folder = dir.path().join("sys/devices/system/cpu");
-        std::fs::create_dir_all(&folder).unwrap();
-        for (text, expected) in [("0-1\n", vec![0, 1]), ("0,2-3\n", vec![0, 2, 3]), ("x\n", vec![])] {
-            std::fs::write(folder.join("online"), text).unwrap();
-            assert_eq!(online(&Proc::at(dir.path())), expected, "{text}");
-        }
-        std::fs::write(folder.join("online"), "0-99999999\n").unwrap();
-        assert_eq!(online(&Proc::at(dir.path())).len(), CPUS_MAX);
     }
 }

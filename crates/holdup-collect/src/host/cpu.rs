@@ -10,6 +10,12 @@ use crate::reading::Out;
 /// Modes in the order of the `cpu` line (proc_stat(5)). `user` and `nice` include guest time.
 const MODES: [&str; 8] = ["user", "nice", "system", "idle", "iowait", "interrupt", "softirq", "steal"];
 
+/// Largest number of CPUs of which each has rows of its own.
+pub(super) const CPUS_MAX: usize = 256;
+
+/// The position of softirq among the numbers of a line.
+const SOFTIRQ: usize = 6;
+
 /// Load averages (1, 5, 15 minutes) and the threads runnable at this moment, holdup's included.
 pub(super) fn load(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> {
     let text = reader.proc.read_lines("loadavg", &mut reader.buffer)?;
@@ -26,11 +32,12 @@ pub(super) fn load(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> 
     Ok(())
 }
 
-/// CPU time summed over CPUs, CPUs online, and context switches and processes created since boot.
+/// CPU time summed over CPUs, soft interrupts of each, CPUs online, and context switches and processes created since boot.
 pub(super) fn time(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> {
     const FILE: &str = "/proc/stat";
     let text = reader.proc.read_lines("stat", &mut reader.buffer)?;
     let (mut modes, mut cpus, mut switches, mut created) = (None, 0_u32, None, None);
+    let mut softirqs = Vec::new();
     for line in text.lines() {
         let mut fields = line.split_ascii_whitespace();
         match fields.next() {
@@ -43,8 +50,14 @@ pub(super) fn time(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> 
             }
             Some("ctxt") => switches = Some(number::<f64>(FILE, "ctxt", fields.next())?),
             Some("processes") => created = Some(number::<f64>(FILE, "processes", fields.next())?),
-            Some(name) if name.strip_prefix("cpu").is_some_and(|n| n.parse::<u32>().is_ok()) => cpus += 1,
-            _ => {}
+            Some(name) => {
+                let Some(cpu) = name.strip_prefix("cpu").and_then(|n| n.parse::<u32>().ok()) else { continue };
+                cpus += 1;
+                if softirqs.len() < CPUS_MAX {
+                    softirqs.push((cpu, number::<u64>(FILE, "softirq", fields.nth(SOFTIRQ))?));
+                }
+            }
+            None => {}
         }
     }
     let modes = modes.ok_or_else(|| ReadError(format!("{FILE}: no line `cpu`")))?;
@@ -57,10 +70,18 @@ pub(super) fn time(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> 
     for (mode, ticks) in MODES.into_iter().zip(modes) {
         out.put(metrics::host::CPU_TIME, Labels::new([("cpu_mode", mode)]), ticks as f64 / per_second);
     }
+    for (cpu, ticks) in softirqs {
+        out.put(metrics::host::CPU_SOFTIRQ_TIME, of_cpu(cpu), ticks as f64 / per_second);
+    }
     out.put_plain(metrics::host::CPU_LOGICAL_COUNT, f64::from(cpus));
     out.put_plain(metrics::host::CONTEXT_SWITCHES, switches);
     out.put_plain(metrics::host::PROCESS_CREATED, created);
     Ok(())
+}
+
+/// Labels of one CPU.
+pub(super) fn of_cpu(cpu: u32) -> Labels {
+    Labels::new([("cpu_logical_number", cpu.to_string())])
 }
 
 /// Open files of the whole host, and their limit `fs.file-max`.

@@ -6,8 +6,12 @@ use super::block;
 use crate::proc::{Proc, Tree};
 
 /// `/proc/sys` files that affect a slow service, under sysctl's names.
-const SYSCTLS: [&str; 24] = [
+const SYSCTLS: [&str; 28] = [
     "net.core.somaxconn",
+    "net.core.netdev_max_backlog",
+    "net.core.netdev_budget",
+    "net.core.netdev_budget_usecs",
+    "net.netfilter.nf_conntrack_max",
     "net.ipv4.tcp_max_syn_backlog",
     "net.ipv4.tcp_abort_on_overflow",
     "net.ipv4.ip_local_port_range",

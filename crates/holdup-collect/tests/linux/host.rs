@@ -63,6 +63,16 @@ fn every_section_of_the_small_tree() {
         ("system_network_io_bytes_total", &[("device", "eth0"), ("direction", "receive")], 403_124_122.0),
         ("system_network_errors_total", &[("device", "eth0"), ("direction", "transmit")], 3.0),
         ("system_network_dropped_total", &[("device", "eth0"), ("direction", "receive")], 2.0),
+        ("system_cpu_softirq_time_seconds_total", &[("cpu_logical_number", "1")], 0.9),
+        ("system_network_softnet_processed_total", &[("cpu_logical_number", "0")], 123_456.0),
+        ("system_network_softnet_dropped_total", &[("cpu_logical_number", "0")], 10.0),
+        ("system_network_softnet_squeezed_total", &[("cpu_logical_number", "1")], 1.0),
+        ("system_network_receive_softirqs_total", &[("cpu_logical_number", "1")], 38_279.0),
+        ("system_network_conntrack_count", &[], 400.0),
+        ("system_network_conntrack_max", &[], 65_536.0),
+        ("system_network_conntrack_dropped_total", &[], 64.0),
+        ("system_network_conntrack_early_dropped_total", &[], 5.0),
+        ("system_network_conntrack_insert_failed_total", &[], 3.0),
         ("tcp_retransmitted_segments_total", &[], 17.0),
         ("tcp_retransmission_timeouts_total", &[], 12.0),
         ("tcp_syn_retransmits_total", &[], 3.0),
@@ -111,6 +121,8 @@ fn a_cut_file_is_a_gap_and_never_another_number() {
         "net/dev",
         "net/snmp",
         "net/netstat",
+        "net/softnet_stat",
+        "softirqs",
         "sys/fs/file-nr",
         "self/cgroup",
     ] {
@@ -160,6 +172,39 @@ fn what_the_kernel_lacks_is_said_once_and_is_no_gap() {
     assert_eq!((coverage[1].source.as_str(), coverage[1].state), ("host pressure", CoverageState::Absent));
     assert!(coverage[1].enable.as_deref().unwrap().contains("psi=1"));
     host.sample(&mut Batch::default()).unwrap();
+}
+
+/// A kernel without the module has no table, which is not a gap. What is there and cannot be read is one.
+#[test]
+fn a_table_of_connections_that_is_not_there_and_one_that_is_hidden() {
+    let (dir, proc) = small_tree();
+    let files =
+        ["sys/net/netfilter/nf_conntrack_count", "net/stat/nf_conntrack"].map(|f| dir.path().join("proc").join(f));
+    let counted = |batch: &Batch| batch.samples.iter().filter(|s| s.metric.contains("_conntrack_")).count();
+    std::fs::write(&files[1], "entries drop\n00000001\n").unwrap();
+    let (batch, result) = sample(&proc);
+    assert!(result.is_err_and(|e| e.contains("nf_conntrack")));
+    assert_eq!(counted(&batch), 2, "the sizes");
+    std::fs::remove_dir_all(files[0].parent().unwrap()).unwrap();
+    std::fs::remove_dir_all(files[1].parent().unwrap()).unwrap();
+    let (batch, result) = sample(&proc);
+    assert_eq!((counted(&batch), result), (0, Ok(())));
+    let coverage = Host::new(proc).probe().unwrap();
+    assert!(coverage.iter().all(|part| part.source != "host tracked connections"), "{coverage:?}");
+}
+
+/// Kernels before the CPU's number stood in its row: the row is that of the next online CPU.
+#[test]
+fn rows_without_a_number_are_those_of_the_online_cpus() {
+    let (dir, proc) = small_tree();
+    let folder = dir.path().join("sys/devices/system/cpu");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("online"), "0,2\n").unwrap();
+    let row = |processed: &str| format!("{processed} 00000000 00000000{}\n", " 00000000".repeat(8));
+    std::fs::write(dir.path().join("proc/net/softnet_stat"), row("00000001") + &row("00000002")).unwrap();
+    let (batch, _) = sample(&proc);
+    let of = |cpu: &str| value(&batch, "system_network_softnet_processed_total", &[("cpu_logical_number", cpu)]);
+    assert_eq!((of("0"), of("1"), of("2")), (Some(1.0), None, Some(2.0)));
 }
 
 #[test]
@@ -218,6 +263,19 @@ fn this_machine() {
     let switches = |batch: &Batch| value(batch, "system_context_switches_total", &[]).unwrap();
     assert!(switches(&second) > switches(&first));
     assert!(value(&first, "system_threads", &[("state", "S")]).unwrap() > 0.0);
+    // Every online CPU has a row, and a packet within this machine is one that a CPU took up.
+    let packets = |batch: &Batch| {
+        let of = batch.samples.iter().filter(|s| s.metric == "system_network_softnet_processed_total");
+        of.fold((0, 0.0), |(rows, sum), s| (rows + 1, sum + s.value))
+    };
+    assert_eq!(packets(&first).0 as f64, value(&first, "system_cpu_logical_count", &[]).unwrap());
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    for _ in 0..100 {
+        socket.send_to(b"x", socket.local_addr().unwrap()).unwrap();
+    }
+    let mut third = Batch::default();
+    host.sample(&mut third).unwrap();
+    assert!(packets(&third).1 - packets(&second).1 >= 100.0);
     assert!(first.samples.iter().all(|s| s.window_ns > 0 && s.observed_at > 1_700_000_000_000_000_000));
 }
 

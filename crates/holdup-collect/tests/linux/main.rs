@@ -1,6 +1,7 @@
 //! The Linux collectors on made-up trees (`tests/trees`) and on this machine.
 
 mod cgroup;
+mod connection_table;
 mod cost;
 mod discover;
 mod host;

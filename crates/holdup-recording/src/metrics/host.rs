@@ -8,6 +8,7 @@ metrics! {
     Gauge LOAD_AVERAGE_15M: Count = "system_load_average_15m", "Load average of the last 15 minutes";
     Gauge PROCESSES_RUNNABLE: Count = "system_processes_runnable", "Threads on a CPU or waiting for one";
     Counter CPU_TIME: Seconds = "system_cpu_time_seconds_total", "Time of all CPUs, by `cpu_mode`";
+    Counter CPU_SOFTIRQ_TIME: Seconds = "system_cpu_softirq_time_seconds_total", "Time of one CPU in soft interrupts, which are mostly packets, by `cpu_logical_number`";
     Gauge CPU_LOGICAL_COUNT: Count = "system_cpu_logical_count", "CPUs that are online";
     Counter CONTEXT_SWITCHES: Count = "system_context_switches_total", "Context switches";
     Counter PROCESS_CREATED: Count = "system_process_created_total", "Processes and threads created";
@@ -45,6 +46,15 @@ metrics! {
     Gauge NETWORK_QDISC_BACKLOG_BYTES: Bytes = "system_network_qdisc_backlog_bytes", "Bytes in the queue for sending, by `device`";
     Counter NETWORK_QDISC_DROPPED: Count = "system_network_qdisc_dropped_total", "Packets that the queue for sending dropped, by `device`";
     Counter NETWORK_QDISC_OVERLIMITS: Count = "system_network_qdisc_overlimits_total", "Times that the queue for sending held packets back by its limit, by `device`";
+    Counter NETWORK_SOFTNET_PROCESSED: Count = "system_network_softnet_processed_total", "Received packets that a CPU took up, by `cpu_logical_number`";
+    Counter NETWORK_SOFTNET_DROPPED: Count = "system_network_softnet_dropped_total", "Received packets dropped because a CPU's backlog (net.core.netdev_max_backlog) was full, by `cpu_logical_number`";
+    Counter NETWORK_SOFTNET_SQUEEZED: Count = "system_network_softnet_squeezed_total", "Rounds of receiving that ended with packets left, by `cpu_logical_number`";
+    Counter NETWORK_RECEIVE_SOFTIRQS: Count = "system_network_receive_softirqs_total", "Soft interrupts for received packets, by `cpu_logical_number`";
+    Gauge NETWORK_CONNTRACK_COUNT: Count = "system_network_conntrack_count", "Connections in the kernel's table of tracked connections (conntrack)";
+    Gauge NETWORK_CONNTRACK_MAX: Count = "system_network_conntrack_max", "Connections that this table has room for";
+    Counter NETWORK_CONNTRACK_DROPPED: Count = "system_network_conntrack_dropped_total", "Packets dropped because their connection found no room in this table";
+    Counter NETWORK_CONNTRACK_EARLY_DROPPED: Count = "system_network_conntrack_early_dropped_total", "Connections that the full table forgot to make room for new ones";
+    Counter NETWORK_CONNTRACK_INSERT_FAILED: Count = "system_network_conntrack_insert_failed_total", "Packets dropped because their connection entered this table twice at once";
 
     Gauge THREADS: Count = "system_threads", "Threads by `state`, the letter of `/proc/PID/stat`";
 }
