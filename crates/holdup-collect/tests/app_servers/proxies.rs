@@ -240,4 +240,20 @@ fn connections_and_requests_of_nginx() {
         let error = refused(&format!("nginx:http://127.0.0.1:{port}/{page}")).to_string();
         assert!(error.contains(said), "{error}");
     }
+    // A request that has begun holds one of the 64 slots; nginx closes idle connections to make room for others.
+    let held = (0..100).map(|_| {
+        let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        client.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
+        let _ = client.write_all(b"GET /status HTTP/1.1\r\n");
+        // A connection that is closed says so at once; the others have been read by then.
+        let _ = client.read(&mut [0]);
+        client
+    });
+    let held: Vec<TcpStream> = held.collect();
+    drop(held);
+    until(&mut *source, "connections that were not handled", |batch| {
+        let of = |metric: &str| sum(batch, metric, &[]);
+        let counts = of("nginx_accepted_connections_total").zip(of("nginx_handled_connections_total"));
+        counts.is_some_and(|(accepted, handled)| accepted - handled >= 10.0)
+    });
 }

@@ -1,8 +1,9 @@
-//! The database's limits on connections: how near they are, when they were reached, and how many
-//! connections the server refused then.
+//! Limits on connections of the database, and of nginx in front of the app: how near they are, when
+//! they were reached, and how many connections the server refused then.
 
 use std::collections::BTreeMap;
 
+use holdup_recording::metrics::nginx as metric;
 use holdup_recording::rows::Event;
 use holdup_recording::words::thousands;
 use holdup_recording::{Labels, metrics};
@@ -12,11 +13,24 @@ use holdup_signals::{Gauge, Missing, View, Window};
 
 const POSTGRESQL: &str = "--watch postgresql://USER@HOST:PORT";
 
+const NGINX: &str = "--watch nginx:URL";
+
 /// A sample speaks for this long before and after it, nanoseconds.
 const REACH_NS: i64 = 1_000_000_000;
 
 /// Most rows of idle sessions in a sample: with more, the sessions of one user are incomplete.
 const IDLE_ROWS: f64 = 100.0;
+
+/// Whose limit it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitedServer {
+    /// MySQL or MariaDB.
+    Mysql,
+    /// PostgreSQL.
+    Postgresql,
+    /// nginx.
+    Nginx,
+}
 
 /// A limit compared with the connections.
 pub struct ConnectionLimit {
@@ -24,7 +38,7 @@ pub struct ConnectionLimit {
     pub name: String,
     /// The setting's own name.
     pub setting: &'static str,
-    /// The limit.
+    /// The limit; infinite if the server does not say.
     pub most: f64,
     /// Most connections at one instant.
     pub had: f64,
@@ -34,18 +48,23 @@ pub struct ConnectionLimit {
     pub refused: Option<(f64, Evidence)>,
     /// When it was reached.
     pub reached: Vec<Window>,
-    /// Whether the server is PostgreSQL.
-    pub is_postgresql: bool,
+    /// Whose it is.
+    pub server: LimitedServer,
 }
 
 impl ConnectionLimit {
-    /// Every limit of the server: for all users together, and on MySQL for each.
+    /// Every limit of the server: for all users together, and on MySQL for each; and that of nginx.
     ///
     /// # Errors
-    /// If connections, a limit or refusals were not recorded.
+    /// If connections, a limit or refusals were not recorded. The database's are then missing, too,
+    /// where nginx refused none.
     pub fn all(view: &View<'_>) -> Result<Vec<Self>, Missing> {
         let is_postgresql = !view.sources_of(metrics::postgresql::SESSIONS.name).is_empty();
-        if is_postgresql { Ok(vec![postgresql(view)?]) } else { mysql(view) }
+        let database = if is_postgresql { postgresql(view).map(|limit| vec![limit]) } else { mysql(view) };
+        let nginx = nginx(view);
+        let has_refused = nginx.as_ref().is_some_and(|limit| !limit.reached.is_empty());
+        let database = if has_refused { Ok(database.unwrap_or_default()) } else { database };
+        database.map(|limits| limits.into_iter().chain(nginx).collect())
     }
 }
 
@@ -82,7 +101,7 @@ fn mysql(view: &View<'_>) -> Result<Vec<ConnectionLimit>, Missing> {
         connected: connected.evidence(count_text(&connected, most), format!("below {}", thousands(most)), text),
         refused: Some(refused),
         reached,
-        is_postgresql: false,
+        server: LimitedServer::Mysql,
     }];
     // 0 means unlimited.
     if let Ok(of_user) = view.setting_number("max_user_connections")
@@ -128,7 +147,7 @@ fn of_one_user(view: &View<'_>, most: f64) -> Result<ConnectionLimit, Missing> {
         connected,
         refused: None,
         reached,
-        is_postgresql: false,
+        server: LimitedServer::Mysql,
     })
 }
 
@@ -169,7 +188,37 @@ fn postgresql(view: &View<'_>) -> Result<ConnectionLimit, Missing> {
         connected: connected.evidence(count_text(&connected, most), format!("below {}", thousands(most)), text),
         refused,
         reached,
-        is_postgresql: true,
+        server: LimitedServer::Postgresql,
+    })
+}
+
+/// nginx accepts a connection before it looks for a free slot (`worker_connections`). Without one it
+/// closes the connection at once and does not count it as handled. How many slots it has, its page
+/// does not say. A lack of file descriptors is another thing: then it does not even accept.
+fn nginx(view: &View<'_>) -> Option<ConnectionLimit> {
+    let growths = |metric: &str| view.growths(|_| true, metric, &[]);
+    let accepted = growths(metric::ACCEPTED_CONNECTIONS.name);
+    let handled = growths(metric::HANDLED_CONNECTIONS.name);
+    let closed: Vec<(Window, f64)> = accepted
+        .iter()
+        .zip(&handled)
+        .filter(|(accepted, handled)| accepted.window == handled.window && accepted.delta - handled.delta >= 1.0)
+        .map(|(accepted, handled)| (accepted.window, accepted.delta - handled.delta))
+        .collect();
+    let count: f64 = closed.iter().map(|(_, count)| count).sum();
+    let open = view.gauge(metric::ACTIVE_CONNECTIONS.name, &[], NGINX).ok()?;
+    let counter = view.counter(metric::HANDLED_CONNECTIONS.name, &[], NGINX).ok()?;
+    let closed_text = format!("nginx closed {} connections as soon as it had accepted them", thousands(count));
+    let open_text = format!("nginx had up to {} connections open at once", thousands(open.max));
+    Some(ConnectionLimit {
+        name: "worker_connections".to_owned(),
+        setting: "worker_connections",
+        most: f64::INFINITY,
+        had: open.max,
+        connected: open.evidence(thousands(open.max), "fewer than its slots", open_text),
+        refused: Some((count, counter.evidence(thousands(count), "0", closed_text))),
+        reached: closed.into_iter().map(|(window, _)| window).collect(),
+        server: LimitedServer::Nginx,
     })
 }
 

@@ -1,4 +1,5 @@
-//! The database refuses new connections because it has reached its limit, in all or for one user.
+//! The database, or nginx in front of the app, refuses new connections because it has reached its
+//! limit, in all or for one user.
 
 mod advice;
 
@@ -17,16 +18,16 @@ pub const RULE: Rule = Rule {
     cause: "connection_limit",
     occurs: Occurs::Anywhere,
     doc: Doc {
-        title: "The database is at its connection limit",
-        what: "The server accepts max_connections connections (PostgreSQL: less those reserved for superusers), or a user has reached a separate limit. It refuses each further one at once, with an error: MySQL 1040 or 1203, PostgreSQL SQLSTATE 53300.",
+        title: "A database or a proxy is at its connection limit",
+        what: "The server accepts max_connections connections (PostgreSQL: less those reserved for superusers), or a user has reached a separate limit. It refuses each further one at once, with an error: MySQL 1040 or 1203, PostgreSQL SQLSTATE 53300. nginx accepts a connection for which none of its worker_connections is free, and closes it at once.",
         hurts: "Requests that need a new connection fail, or wait for one that the app already has, while the server has little to do.",
-        needs: "The server's connections, its limit, and how many it refused (--watch mysql://… or postgresql://…); which requests failed and when, and for waits the app's pool metrics.",
-        predicts: "Connections stand at the limit, Connection_errors_max_connections (MariaDB: at login Aborted_connects) grows, and requests fail meanwhile; or the app's pool stays below its own maximum with requests waiting.",
+        needs: "The server's connections, its limit, and how many it refused (--watch mysql://… or postgresql://…; nginx:URL); which requests failed and when, and for waits the app's pool metrics.",
+        predicts: "Connections stand at the limit, Connection_errors_max_connections (MariaDB: at login Aborted_connects) grows, or nginx handles fewer connections than it accepts, and requests fail meanwhile; or the app's pool stays below its own maximum with requests waiting.",
         clears: "Connections stay below the limit and none was refused; or some were, and hardly any failed request was in flight then.",
         looks_like: "The app's own pool (its maximum is reached, the server's is not); file descriptors (the server does not even accept); a full accept queue (connecting takes long and is not refused).",
         fix: "Fewer connections first: smaller pools, a pooler such as ProxySQL or PgBouncer, idle ones closed; then a higher limit, with memory and file descriptors for it.",
         prove: "The same load again: no connection refused, and connections stay clear of the limit.",
-        references: "MySQL Reference Manual: Too many connections, Server Status Variables (Connection_errors_max_connections); MariaDB documentation: max_connections, max_user_connections; PostgreSQL documentation: Connections and Authentication (max_connections, superuser_reserved_connections).",
+        references: "MySQL Reference Manual: Too many connections, Server Status Variables (Connection_errors_max_connections); MariaDB documentation: max_connections, max_user_connections; PostgreSQL documentation: Connections and Authentication (max_connections, superuser_reserved_connections); nginx documentation: ngx_http_stub_status_module (accepts, handled), worker_connections.",
     },
     judge: Judge::Alone(judge),
 };
@@ -66,11 +67,13 @@ fn of_limit(case: &Case<'_>, view: &View<'_>, limit: &ConnectionLimit) -> Result
         let did = "were in flight while the limit was reached, with a refused connection for each";
         evidence.push(of_failures(case, failed.share, did));
     }
-    evidence.push(view.variable_evidence(
-        limit.setting,
-        "more than are needed at once",
-        format!("{} is {}", limit.name, thousands(limit.most)),
-    ));
+    if limit.most.is_finite() {
+        evidence.push(view.variable_evidence(
+            limit.setting,
+            "more than are needed at once",
+            format!("{} is {}", limit.name, thousands(limit.most)),
+        ));
+    }
     let explains_ms = waited.as_ref().map_or(0.0, |w| w.0);
     evidence.extend(waited.map(|w| w.1));
     let found = RuleFinding {
@@ -166,6 +169,41 @@ mod tests {
         for quiet in [watched(12.0, 0.0), watched(20.0, 0.0)] {
             assert_eq!(quiet.diagnose().culprit, None);
         }
+    }
+
+    /// nginx with room for 20 connections, which accepts 50 a second and handles `handled` of them.
+    fn proxy(handled: f64) -> SyntheticRecording {
+        let source = "nginx:http://proxy";
+        SyntheticRecording::new(12)
+            .requests(50, 20)
+            .each_request(|n, r| r.outcome = if n % 2 == 0 { "ok" } else { "connection_reset" }.into())
+            .gauge(source, "nginx_active_connections", &[], 20.0)
+            .gauge(source, "nginx_writing_connections", &[], 15.0)
+            .counter(source, "nginx_accepted_connections_total", &[], 50.0)
+            .counter(source, "nginx_handled_connections_total", &[], handled)
+    }
+
+    #[test]
+    fn a_proxy_that_closes_what_it_accepted_has_no_slot_left() {
+        assert!(proxy(25.0).fails(&RULE).unwrap() > 0.95);
+        let diagnosis = proxy(25.0).diagnose();
+        assert_eq!(diagnosis.culprit.as_deref(), Some(RULE.cause), "{diagnosis:#?}");
+        let fixes = &diagnosis.findings[0].fixes;
+        assert!(
+            fixes[0].text.contains("15 of 20 connections") && fixes[1].text.contains("worker_connections"),
+            "{fixes:?}"
+        );
+        // It handles all that it accepts, and nothing says how the database is.
+        assert_eq!(proxy(50.0).fails(&RULE), None);
+        let beside = |handled: f64| {
+            proxy(handled)
+                .gauge(DB, "mysql_global_status_threads_connected", &[], 12.0)
+                .counter(DB, "mysql_global_status_connection_errors_max_connections", &[], 0.0)
+                .setting(DB, "max_connections", "20")
+        };
+        assert_eq!(beside(50.0).fails(&RULE), Some(0.0), "requests fail of something else");
+        assert_eq!(beside(49.9).fails(&RULE), Some(0.0), "hardly any was closed");
+        assert!(beside(25.0).fails(&RULE).unwrap() > 0.95);
     }
 
     #[test]

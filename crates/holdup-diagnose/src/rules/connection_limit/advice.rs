@@ -1,8 +1,9 @@
 //! What to do about a limit on connections: fewer of them, or a higher limit with files for it.
 
-use crate::resources::connection_limits::ConnectionLimit;
+use crate::resources::connection_limits::{ConnectionLimit, LimitedServer};
 use crate::resources::sessions;
 use crate::rules::thousands;
+use holdup_recording::metrics::nginx::WRITING_CONNECTIONS;
 use holdup_signals::View;
 use holdup_signals::change::Direction;
 use holdup_signals::change::database::Server;
@@ -10,6 +11,9 @@ use holdup_signals::change::parameters::{MYSQL_CONNECTIONS, POSTGRESQL_CONNECTIO
 use holdup_signals::evidence::Fix;
 
 pub(super) fn fixes(view: &View<'_>, limit: &ConnectionLimit) -> Vec<Fix> {
+    if limit.server == LimitedServer::Nginx {
+        return of_nginx(view, limit);
+    }
     let refused = limit.refused.as_ref().map_or(0.0, |r| (r.0 / view.window.seconds()).ceil());
     // Half as many again, plus those refused in a second.
     let enough = ((limit.had.max(limit.most) * 1.5 + refused) / 50.0).ceil() * 50.0;
@@ -27,9 +31,34 @@ pub(super) fn fixes(view: &View<'_>, limit: &ConnectionLimit) -> Vec<Fix> {
             risk: Some("A pool that is too small makes its requests wait instead.".to_owned()),
         });
     }
-    let is_of_a_role = limit.is_postgresql && limit.had < limit.most;
+    let is_of_a_role = limit.server == LimitedServer::Postgresql && limit.had < limit.most;
     fixes.push(if is_of_a_role { of_a_role() } else { raise(view, limit, enough) });
     fixes
+}
+
+/// How many slots there are is only in nginx' configuration. Idle connections are not why none is
+/// free: nginx closes those itself before it refuses one.
+fn of_nginx(view: &View<'_>, limit: &ConnectionLimit) -> Vec<Fix> {
+    let busy = view.gauge(WRITING_CONNECTIONS.name, &[], "").map_or(limit.had, |busy| busy.max);
+    let shorter = Fix {
+        text: format!(
+            "Find what its requests wait for: up to {} of {} connections were busy with one.",
+            thousands(busy),
+            thousands(limit.had)
+        ),
+        command: None,
+        keep: None,
+        risk: None,
+    };
+    let more = Fix {
+        text: "Raise nginx' worker_connections, which each worker process has: a proxied request takes two. Raise \
+               worker_rlimit_nofile with it."
+            .to_owned(),
+        command: Some("nginx -T | grep -E 'worker_(connections|processes|rlimit_nofile)'".to_owned()),
+        keep: Some("worker_connections in the events block of nginx.conf; then nginx -s reload".to_owned()),
+        risk: Some("More requests then reach the app at once.".to_owned()),
+    };
+    vec![shorter, more]
 }
 
 /// The server had room: a role or a database has a limit of its own.
@@ -49,22 +78,22 @@ fn of_a_role() -> Fix {
 
 /// A higher limit: by how much it is reached, and with files for it.
 fn raise(view: &View<'_>, limit: &ConnectionLimit, enough: f64) -> Fix {
-    let parameter = match (limit.is_postgresql, limit.setting) {
-        (true, _) => &POSTGRESQL_CONNECTIONS,
-        (false, "max_user_connections") => &USER_CONNECTIONS,
+    let parameter = match (limit.server, limit.setting) {
+        (LimitedServer::Postgresql, _) => &POSTGRESQL_CONNECTIONS,
+        (_, "max_user_connections") => &USER_CONNECTIONS,
         _ => &MYSQL_CONNECTIONS,
     };
     let server = Server::find(view, parameter.engine);
     let change = match server.change(Direction::Raise, parameter, enough) {
         Ok(change) => change,
         // What PostgreSQL itself calls its limit may be that of a role or a database.
-        Err(stay) if limit.is_postgresql => {
+        Err(stay) if limit.server == LimitedServer::Postgresql => {
             return stay.fix("Look for a limit of the role or the database (ALTER ROLE … CONNECTION LIMIT).");
         }
         Err(stay) => return stay.fix("Use fewer connections."),
     };
     let steps = server.steps(&[(parameter, &change)]);
-    if limit.is_postgresql {
+    if limit.server == LimitedServer::Postgresql {
         let why = format!("it had {} at once", thousands(limit.had));
         return change.fix(&why, steps, "Each backend takes 5 to 10 MiB, plus work_mem for each sort.");
     }
