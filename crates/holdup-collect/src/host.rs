@@ -5,6 +5,7 @@
 //!
 //! holdup sees its own network, process and cgroup namespaces: run it where the server is.
 
+mod allowances;
 mod block;
 pub(crate) mod cgroup;
 mod connections;
@@ -34,6 +35,7 @@ struct Reader {
     buffer: Vec<u8>,
     threads: threads::Scan,
     cgroup: Cgroup,
+    allowances: allowances::Devices,
 }
 
 /// A part of the host that can be missing on its own.
@@ -57,7 +59,7 @@ impl Host {
         let section = |name, read, enable| Section { name, read, enable, on: true };
         let (threads, cgroup) = (threads::Scan::default(), Cgroup::for_process("self"));
         Self {
-            reader: Reader { proc, buffer: Vec::new(), threads, cgroup },
+            reader: Reader { proc, buffer: Vec::new(), threads, cgroup, allowances: Default::default() },
             sections: vec![
                 section("load", cpu::load, "mount proc at /proc"),
                 section("cpu", cpu::time, "mount proc at /proc"),
@@ -74,6 +76,7 @@ impl Host {
                 section("network", network::interfaces, "mount proc at /proc"),
                 section("received packets", packets::received, "mount proc at /proc"),
                 section("tracked connections", packets::tracked, "mount proc at /proc"),
+                section("network allowances", allowances::read, "allow sockets (AF_INET) in the sandbox"),
                 section("network queues", network::queues, "allow rtnetlink (AF_NETLINK) in the sandbox"),
                 section("tcp", network::tcp, "mount proc at /proc"),
                 section("sockets", queues::read, "mount proc at /proc"),

@@ -9,6 +9,7 @@ pub mod conntrack;
 pub(crate) mod cpus;
 pub mod devices;
 pub mod diskstats;
+pub(crate) mod driver_statistics;
 pub mod keyed;
 pub(crate) mod memory;
 pub mod mountinfo;

@@ -68,7 +68,7 @@ pub(super) fn queues(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError
 const INTERFACES_MAX: usize = 200;
 
 /// Settings of each interface: `net.DEV.speed_bits_per_second` if its driver reports it,
-/// `net.DEV.qdisc`, and `net.DEV.shaper_bytes_per_second` of a token bucket.
+/// `net.DEV.driver` of hardware, `net.DEV.qdisc`, and `net.DEV.shaper_bytes_per_second` of a token bucket.
 pub(super) fn settings(proc: &Proc) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let folder = std::fs::read_dir(proc.path(Tree::Sys, "class/net"));
@@ -80,6 +80,10 @@ pub(super) fn settings(proc: &Proc) -> Vec<(String, String)> {
         // -1: the driver does not know.
         if let Some(megabits) = megabits.filter(|v| *v > 0) {
             found.push((format!("net.{device}.speed_bits_per_second"), (megabits * 1_000_000).to_string()));
+        }
+        let driver = std::fs::read_link(proc.path(Tree::Sys, &format!("class/net/{device}/device/driver"))).ok();
+        if let Some(name) = driver.as_deref().and_then(|link| link.file_name()) {
+            found.push((format!("net.{device}.driver"), name.to_string_lossy().into_owned()));
         }
     }
     if !proc.is_live() {

@@ -55,6 +55,9 @@ metrics! {
     Counter NETWORK_CONNTRACK_DROPPED: Count = "system_network_conntrack_dropped_total", "Packets dropped because their connection found no room in this table";
     Counter NETWORK_CONNTRACK_EARLY_DROPPED: Count = "system_network_conntrack_early_dropped_total", "Connections that the full table forgot to make room for new ones";
     Counter NETWORK_CONNTRACK_INSERT_FAILED: Count = "system_network_conntrack_insert_failed_total", "Packets dropped because their connection entered this table twice at once";
+    Counter NETWORK_ALLOWANCE_EXCEEDED: Count = "system_network_allowance_exceeded_total", "Packets that a cloud queued or dropped because an allowance was used up, by `device` and `allowance`: bandwidth_in, bandwidth_out, packets, connections or link_local";
+    Counter NETWORK_ALLOWANCE_EXCEEDED_BYTES: Bytes = "system_network_allowance_exceeded_bytes_total", "Bytes that a network device dropped by its rate limit, by `device` and `allowance`: bandwidth_in or bandwidth_out";
+    Gauge NETWORK_ALLOWANCE_AVAILABLE: Count = "system_network_allowance_available", "What is left of an allowance, by `device` and `allowance`: connections";
 
     Gauge THREADS: Count = "system_threads", "Threads by `state`, the letter of `/proc/PID/stat`";
 }
