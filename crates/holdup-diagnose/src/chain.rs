@@ -21,6 +21,7 @@
 //!   meets.
 //! - *A statement that reads too much fills CPUs and disks; a slow disk makes the log slow, and
 //!   pages that have to be written fill it.*
+//! - *A limit of the machine or its cloud drops packets or holds them back*: they are lost, or late.
 //! - *The way to the database is long, loses packets or is full*: each statement takes longer for the
 //!   app, and holds its worker and its connections.
 //! - *A connection is held longer, so the pool runs dry*: an exhausted pool is a symptom of a cause

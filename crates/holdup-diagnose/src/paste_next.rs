@@ -146,6 +146,12 @@ pub const ALL: &[PasteNext] = &[
         10,
         "whether segments are sent again (TcpRetransSegs, TcpExtTCPTimeouts)",
     ),
+    anywhere(
+        &["network_limit"],
+        "dmesg -T | tail -n 200; ethtool -S DEVICE | grep -E 'allowance|ratelimit'",
+        1,
+        "whether the table of tracked connections was full, and what exceeded a cloud's allowance",
+    ),
     anywhere(&["network_bandwidth"], "sar -n DEV 1 10", 10, "whether an interface stays at its speed"),
     anywhere(&["network_delay"], "ping -c 10 DATABASE on the app's machine", 10, "how long the way to the database is"),
     anywhere(

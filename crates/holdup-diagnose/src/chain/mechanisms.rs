@@ -14,6 +14,9 @@ pub(super) const GENERATOR: &str = "load_generator_limit";
 /// A full accept queue, which shows as [`SEEN_AS`] in its packets.
 pub(super) const OVERFLOW: &str = "accept_queue_overflow";
 
+/// A named limit of the network: packets beyond it are lost or late.
+pub(super) const LIMIT: &str = "network_limit";
+
 /// The app's runtime stands still: its workers are held, and it accepts no connection.
 pub(super) const PAUSE: &str = "runtime_pause";
 
@@ -120,7 +123,7 @@ pub(super) const LONG_STATEMENTS: &[&str] = &[
 
 /// Causes on the way between app and database: the app holds what it has for as long as a statement
 /// takes there and back.
-pub(super) const ON_THE_WAY: &[&str] = &["network_delay", SEEN_AS, "network_bandwidth"];
+pub(super) const ON_THE_WAY: &[&str] = &["network_delay", SEEN_AS, "network_bandwidth", LIMIT];
 
 /// One way in which a cause leads to another.
 pub(super) struct Mechanism {
@@ -175,8 +178,11 @@ pub(super) const CONTRIBUTIONS: &[Contribution] = &[
 
 /// Every mechanism, consequences after their possible causes.
 pub(super) const MECHANISMS: &[Mechanism] = &[
+    // More load makes more packets and more connections.
+    Mechanism { consequence: LIMIT, causes: &[LOAD], magnitude: its_own, is_added: false },
     // To the app, a database that is stopped is a long way: its kernel acknowledges, and no answer comes.
-    Mechanism { consequence: "network_delay", causes: &[&[STOPPED]], magnitude: its_own, is_added: false },
+    // What exceeds a limit of the network waits in front of it.
+    Mechanism { consequence: "network_delay", causes: &[&[STOPPED], &[LIMIT]], magnitude: its_own, is_added: false },
     // A dropped index is a missing one: the statement's plan changed when it went.
     Mechanism { consequence: "missing_index", causes: &[&["plan_changed"]], magnitude: its_own, is_added: false },
     // More changes fill the log sooner. Not if the log was cut, or a session asks for checkpoints.
@@ -222,7 +228,7 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         magnitude: its_own,
         is_added: false,
     },
-    Mechanism { consequence: "network_bandwidth", causes: &[LOAD], magnitude: its_own, is_added: false },
+    Mechanism { consequence: "network_bandwidth", causes: &[&[LIMIT], LOAD], magnitude: its_own, is_added: false },
     Mechanism {
         consequence: "uninterruptible_pileup",
         causes: &[&["disk_saturated"], CEILINGS, DEMANDS],
@@ -288,8 +294,8 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         magnitude: |_, case| Some(workers::queued_ms(case).unwrap_or(0.0).min(case.excess_in_service_ms())),
         is_added: true,
     },
-    // A full queue drops packets, which are resent by the same timers as lost ones.
-    Mechanism { consequence: SEEN_AS, causes: &[&["accept_queue_overflow"]], magnitude: its_own, is_added: false },
+    // A full queue or table drops packets, which are resent by the same timers as lost ones.
+    Mechanism { consequence: SEEN_AS, causes: &[&[OVERFLOW, LIMIT]], magnitude: its_own, is_added: false },
     // The probe comes through the same queue, and waits no longer than its timeout.
     Mechanism {
         consequence: "liveness_probe_kill",

@@ -1,10 +1,11 @@
 //! The queue of connections waiting to be accepted is full, and the kernel drops further ones.
 
-use holdup_recording::{Labels, metrics};
+use holdup_recording::metrics;
 
-use super::{Doc, Fix, Judge, MATTERS, Occurs, Others, Outcome, Role, Rule, RuleFinding, ms, of_failures, thousands};
+use super::{Doc, Fix, Judge, MATTERS, Occurs, Others, Outcome, Role, Rule, RuleFinding, of_failures, thousands};
 use crate::case::Case;
 use crate::failures;
+use crate::resources::late_connects::LateConnects;
 use crate::resources::share;
 use crate::resources::workers::{self, Pool};
 use crate::strength::{CERTAIN, FAIR, WEAK};
@@ -40,10 +41,6 @@ const MOST_QUEUED: f64 = 65_535.0;
 
 const ENABLE: &str = "--watch server:PORT of the app, or --watch host";
 
-/// Connecting took the first, second or third timer if it took this long, milliseconds; timers end
-/// on a tick.
-const TIMERS_MS: [(f64, f64); 3] = [(950.0, 1_400.0), (2_900.0, 3_600.0), (6_800.0, 7_800.0)];
-
 fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
     let view = case.slow();
     let outside = view.outside()?;
@@ -70,7 +67,7 @@ fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
         return Ok(Outcome::Cleared(vec![queue, dropped]));
     }
     let mut evidence = vec![queue, dropped];
-    evidence.extend(connects(case));
+    evidence.extend(LateConnects::measure(case).map(|late| late.evidence(case)));
     if failed > 0.0 {
         evidence.push(of_failures(case, failed, "got no answer while the queue was full"));
     }
@@ -108,26 +105,6 @@ fn failed_share(case: &Case<'_>, outside: &Outside, overflows: &Counter) -> Resu
     let grew = view.growths(|s| s == source, metrics::tcp::LISTEN_OVERFLOWS.name, &[]);
     windows.extend(grew.into_iter().filter(|g| g.delta > 0.0).map(|g| g.window));
     failures::at_most(case, failures::unanswered_share(case, &windows)?, overflows.delta)
-}
-
-/// Requests whose connecting took as long as the first timers.
-fn connects(case: &Case<'_>) -> Option<Evidence> {
-    let rows = case.slow_requests().ok()?;
-    let count = |of: &dyn Fn(f64) -> bool| {
-        rows.iter().filter(|r| of(r.connect_ns as f64 / 1e6)).map(|r| r.count()).sum::<u64>() as f64
-    };
-    let (again, all) = (count(&|ms| TIMERS_MS.iter().any(|(from, to)| *from <= ms && ms < *to)), count(&|ms| ms > 0.0));
-    let worst = rows.iter().map(|r| r.connect_ns as f64 / 1e6).fold(0.0, f64::max);
-    (again > 0.0).then(|| {
-        let text = format!(
-            "connecting took 1, 3 or 7 seconds for {} of {} requests, {} at most: the first packet was dropped and resent",
-            thousands(again),
-            thousands(all),
-            ms(worst)
-        );
-        let window = case.slow().window;
-        Evidence::new("requests", "connect_ns", Labels::none(), window, thousands(again), "0", text)
-    })
 }
 
 fn fixes(view: &View<'_>, outside: &Outside, limit: f64, overflows: &Counter) -> Vec<Fix> {

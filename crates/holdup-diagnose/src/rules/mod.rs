@@ -31,6 +31,7 @@ pub(crate) mod missing_index;
 pub(crate) mod n_plus_one_queries;
 pub(crate) mod network_bandwidth;
 pub(crate) mod network_delay;
+pub(crate) mod network_limit;
 pub(crate) mod network_loss;
 pub(crate) mod on_disk_temporary_tables;
 pub(crate) mod out_of_memory_kill;
@@ -72,6 +73,7 @@ pub const ALL: &[&Rule] = &[
     &statement_mix_changed::RULE,
     &out_of_memory_kill::RULE,
     &file_descriptor_limit::RULE,
+    &network_limit::RULE,
     &network_loss::RULE,
     &network_bandwidth::RULE,
     &network_delay::RULE,
