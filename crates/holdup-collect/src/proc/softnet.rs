@@ -34,7 +34,7 @@ pub struct Softnet {
 /// The rows of `/proc/net/softnet_stat`, in order.
 ///
 /// # Errors
-/// If a row is malformed, or there is none.
+/// If a row is malformed, or the file has no row.
 pub fn softnet(text: &str) -> Result<Vec<Softnet>, ReadError> {
     let row = |line: &str| -> Result<Softnet, ReadError> {
         let mut fields = line.split_ascii_whitespace();

@@ -1,3 +1,5 @@
+//! Each kind of limit as the root, and a decoy with the same symptom whose counters stand still.
+
 use super::*;
 use crate::testing::{Judged as _, SyntheticRecording};
 
