@@ -1,4 +1,4 @@
-//! The same in a pool between app and database: PgBouncer's queue.
+//! The same in a pool between app and database: the queue of PgBouncer or ProxySQL.
 
 use holdup_recording::words::ms;
 use holdup_signals::Missing;
@@ -6,7 +6,7 @@ use holdup_signals::evidence::{Evidence, Fix};
 
 use crate::case::Case;
 use crate::resources::connections::{ENOUGH, GREW};
-use crate::resources::pooler::{self, Pooler};
+use crate::resources::pooler::{self, BusiestPool, Pooler};
 use crate::resources::share;
 use crate::rules::{MATTERS, Outcome, Role, RuleFinding};
 use crate::strength::{STRONG, WEAK};
@@ -18,17 +18,54 @@ const BURSTS: f64 = 1.5;
 /// Largest pool that holdup proposes.
 const POOL_MOST: f64 = 10_000.0;
 
-/// What a larger pool may bring.
-const POOL_RISK: &str = "Each pair of database and user may then open that many connections: check the sum against the database's max_connections.";
+/// What else the kinds of poolers call by names of their own.
+struct Words {
+    size: &'static str,
+    pool: &'static str,
+    /// What a larger pool may bring.
+    risk: &'static str,
+    /// What shows that the queue is gone.
+    proof: &'static str,
+    /// The command that gives the pool this size.
+    command: fn(&BusiestPool, f64) -> Option<String>,
+}
+
+const PGBOUNCER: Words = Words {
+    size: "default_pool_size",
+    pool: "database",
+    risk: "Each pair of database and user may then open that many connections: check the sum against the database's max_connections.",
+    proof: "cl_waiting stays 0 in SHOW POOLS",
+    command: |_, to| {
+        Some(format!("default_pool_size = {to:.0} below [pgbouncer] in pgbouncer.ini, then RELOAD on its console"))
+    },
+};
+
+const PROXYSQL: Words = Words {
+    size: "max_connections in mysql_servers",
+    pool: "hostgroup",
+    risk: "The servers may then get that many connections: check it against their own max_connections.",
+    proof: "no row of stats_mysql_processlist has the command Connect",
+    command: |pool, to| {
+        let (each, hostgroup) = ((to / pool.servers as f64).ceil(), pool.name.parse::<u32>().ok()?);
+        Some(format!(
+            "UPDATE mysql_servers SET max_connections = {each:.0} WHERE hostgroup_id = {hostgroup}; LOAD MYSQL SERVERS TO RUNTIME; SAVE MYSQL SERVERS TO DISK;"
+        ))
+    },
+};
+
+fn words(pooler: &Pooler) -> &'static Words {
+    if pooler.kind.name == "ProxySQL" { &PROXYSQL } else { &PGBOUNCER }
+}
 
 pub(super) fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let pooler = Pooler::for_case(case)?;
-    let waited = pooler.waited.evidence(
+    let waited = pooler.evidence(
         ms(pooler.request_ms),
         "near 0 ms",
         format!(
-            "a statement waited {} in PgBouncer for a server connection, which is {} of a request",
+            "a statement waited {} in {} for a server connection, which is {} of a request",
             ms(pooler.statement_ms),
+            pooler.kind.name,
             ms(pooler.request_ms)
         ),
     );
@@ -36,7 +73,7 @@ pub(super) fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let queue = pooler.waiting.evidence(
         format!("{mean:.1} on average, {max:.0} at most"),
         "0",
-        format!("{mean:.1} clients waited in PgBouncer's queue on average, {max:.0} at most"),
+        format!("{mean:.1} clients waited in {}'s queue on average, {max:.0} at most", pooler.kind.name),
     );
     if share(case, pooler.request_ms) < MATTERS {
         return Ok(Outcome::Cleared(vec![waited, queue]));
@@ -54,9 +91,10 @@ pub(super) fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         evidence,
         weights,
         fixes: fixes(case, &pooler),
-        prove:
-            "Run the same scenario again: cl_waiting stays 0 in SHOW POOLS, and database_pooler_wait leaves the ledger."
-                .to_owned(),
+        prove: format!(
+            "Run the same scenario again: {}, and database_pooler_wait leaves the ledger.",
+            words(&pooler).proof
+        ),
         role,
     }))
 }
@@ -72,11 +110,12 @@ fn held_longer(case: &Case<'_>, pooler: &Pooler) -> Option<Evidence> {
     let needed = needed(case, pooler, before_ms);
     (now_ms >= (1.0 + GREW) * before_ms && needed <= ENOUGH * pooler.busiest.size?).then(|| {
         let text = format!(
-            "a statement held a server connection for {}, and for {} in the baseline window, at which {needed:.0} would suffice: PgBouncer's pool runs out because each is held longer",
+            "a statement held a server connection for {}, and for {} in the baseline window, at which {needed:.0} would suffice: {}'s pool runs out because each is held longer",
             ms(now_ms),
-            ms(before_ms)
+            ms(before_ms),
+            pooler.kind.name
         );
-        pooler.waited.evidence(ms(now_ms), ms(before_ms), text)
+        pooler.evidence(ms(now_ms), ms(before_ms), text)
     })
 }
 
@@ -86,23 +125,16 @@ fn fixes(case: &Case<'_>, pooler: &Pooler) -> Vec<Fix> {
     // Without a hold time nothing is computed, and so nothing is proposed.
     let needed = pooler::held_ms(&view).map_or(f64::NAN, |held_ms| (needed(case, pooler, held_ms) * BURSTS).ceil());
     let bounds = Bounds { least: 1.0, most: POOL_MOST };
-    let size = pooler.busiest.size;
-    let change = SettingChange::new(Direction::Raise, "default_pool_size", Unit::Count, size, needed, bounds);
-    let database = &pooler.busiest.database;
+    let (words, pool) = (words(pooler), &pooler.busiest);
+    let change = SettingChange::new(Direction::Raise, words.size, Unit::Count, pool.size, needed, bounds);
+    let name = format!("{} {}", words.pool, pool.name);
     let mut fixes = vec![match change {
         Ok(change) => {
-            let steps = Steps {
-                command: Some(format!(
-                    "default_pool_size = {:.0} below [pgbouncer] in pgbouncer.ini, then RELOAD on its console",
-                    change.to
-                )),
-                ..Steps::default()
-            };
-            let why =
-                format!("the statements of database {database} keep that many busy, and half as many again for bursts");
-            change.fix(&why, steps, POOL_RISK)
+            let steps = Steps { command: (words.command)(pool, change.to), ..Steps::default() };
+            let why = format!("the statements of {name} keep that many busy, and half as many again for bursts");
+            change.fix(&why, steps, words.risk)
         }
-        Err(stay) => stay.fix(&format!("Hold each server connection of database {database} for less time")),
+        Err(stay) => stay.fix(&format!("Hold each server connection of {name} for less time")),
     }];
     if mode == Some("session") {
         fixes.push(Fix {
@@ -158,6 +190,34 @@ mod tests {
         assert_eq!(queued.diagnose().culprit.as_deref(), Some("connection_pool_exhausted"));
         // A free pool in between says nothing of the app's own.
         assert_eq!(made(0.0, 0.0).explains(&RULE), None);
+    }
+
+    #[test]
+    fn a_queue_in_proxysql_is_an_exhausted_pool() {
+        const SOURCE: &str = "proxysql://h:6032";
+        let server = |name| [("hostgroup", "10"), ("server", name)];
+        let queued = |waiting: f64| {
+            SyntheticRecording::new(12)
+                .requests(50, 400)
+                .gauge(SOURCE, "proxysql_waiting_clients", &[("hostgroup", "10")], waiting)
+                .gauge(SOURCE, "proxysql_connections_used", &server("a:3306"), 2.0)
+                .gauge(SOURCE, "proxysql_connections_used", &server("b:3306"), 2.0)
+                .gauge(SOURCE, "proxysql_connections_limit", &server("a:3306"), 2.0)
+                .gauge(SOURCE, "proxysql_connections_limit", &server("b:3306"), 2.0)
+                .counter(SOURCE, "proxysql_server_statements_total", &server("a:3306"), 50.0)
+        };
+        let Ok(Outcome::Found(found)) = queued(15.0).judge(&RULE) else { panic!("not found") };
+        assert!((found.explains_ms - 300.0).abs() < 30.0, "{}", found.explains_ms);
+        // Four are always in use, a little more at the peak; half as many again, shared by two servers.
+        assert!(found.fixes[0].text.contains("from 4 to 7"), "{}", found.fixes[0].text);
+        let command = found.fixes[0].command.as_deref().unwrap_or_default();
+        assert!(
+            command.starts_with("UPDATE mysql_servers SET max_connections = 4 WHERE hostgroup_id = 10;"),
+            "{command}"
+        );
+        assert!(found.evidence[0].text.contains("in ProxySQL"), "{}", found.evidence[0].text);
+        assert_eq!(queued(15.0).diagnose().culprit.as_deref(), Some("connection_pool_exhausted"));
+        assert_eq!(queued(0.0).explains(&RULE), None);
     }
 
     /// 50 a second of 20 ms need no more than the pool has: raising it would not be a fix, nor would lowering it.
