@@ -28,6 +28,8 @@ pub enum Kind {
     Postgres,
     /// PgBouncer.
     PgBouncer,
+    /// ProxySQL.
+    ProxySql,
     /// MongoDB, or a server that speaks its protocol.
     MongoDb,
     /// Anything that answers `GET /metrics` in Prometheus' text format.
@@ -57,11 +59,12 @@ pub struct WatchableSource {
 }
 
 /// Kinds by the prefix of the process name. The kernel cuts names at 15 bytes.
-const KNOWN: [(&str, Kind); 7] = [
+const KNOWN: [(&str, Kind); 8] = [
     ("mariadbd", Kind::Mysql),
     ("mysqld", Kind::Mysql),
     ("postgres", Kind::Postgres),
     ("pgbouncer", Kind::PgBouncer),
+    ("proxysql", Kind::ProxySql),
     ("mongod", Kind::MongoDb),
     ("mongos", Kind::MongoDb),
     ("ferretdb", Kind::MongoDb),
@@ -247,6 +250,15 @@ fn describe(server: &Server, ports: usize, has_metrics: bool, found: &mut Vec<Wa
             put(Kind::PgBouncer, format!("pgbouncer://USER@{}:{}/pgbouncer", server.host(), server.port), note);
             put(Kind::Process, format!("pid:{}", server.pid), shared);
         }
+        Some(Kind::ProxySql) => {
+            let note = if ports > 1 {
+                format!("it listens on {ports} ports: take its admin interface's, 6032 unless it was moved")
+            } else {
+                "fill in an account of admin-stats_credentials".to_owned()
+            };
+            put(Kind::ProxySql, format!("proxysql://USER@{}:{}", server.host(), server.port), note);
+            put(Kind::Process, format!("pid:{}", server.pid), shared);
+        }
         Some(Kind::MongoDb) => {
             put(
                 Kind::MongoDb,
@@ -305,6 +317,7 @@ mod tests {
         );
         let pool = ["pgbouncer://USER@127.0.0.1:3306/pgbouncer", "pid:71"];
         assert_eq!(watches(&server("pgbouncer", "::"), 1, false), pool);
+        assert_eq!(watches(&server("proxysql", "::"), 2, false), ["proxysql://USER@127.0.0.1:3306", "pid:71"]);
         assert_eq!(watches(&server("mongod", "::"), 1, false), ["mongodb://USER@127.0.0.1:3306/", "pid:71"]);
         assert_eq!(watches(&server("app", "::"), 1, true), ["prometheus:http://127.0.0.1:3306/metrics", "pid:71"]);
         assert_eq!(watches(&server("app", "::"), 1, false), ["pid:71"]);

@@ -46,6 +46,8 @@ pub mod proc;
 pub mod process;
 pub mod processes;
 pub mod prometheus;
+#[cfg(feature = "mysql")]
+pub mod proxysql;
 pub mod puma;
 mod reading;
 pub mod run;

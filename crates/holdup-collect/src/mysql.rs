@@ -5,11 +5,11 @@
 //! read-only with short limits, and each of its statements is marked and excluded from the
 //! recording. It writes nothing and switches nothing on.
 
-mod address;
+pub(crate) mod address;
 mod capture;
 mod catalog;
 mod execution;
-mod failure;
+pub(crate) mod failure;
 mod gate;
 mod history;
 mod holders;
@@ -41,6 +41,7 @@ use self::pool::Queued;
 use self::probe::Parts;
 use self::replication::Replication;
 use self::server::{OwnDigests, Server};
+pub(crate) use self::server::{ask, log_in};
 use self::sessions::{LockWaits, Texts};
 use self::slow_log::SlowLog;
 use self::statements::Statements;

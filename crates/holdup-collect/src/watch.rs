@@ -31,6 +31,8 @@ pub const SCHEMES: &[(&str, &str, &str, Make)] = &[
     ("postgres:", "postgres://user@127.0.0.1:5432/db", "the same", crate::postgres::make),
     #[cfg(feature = "postgresql")]
     ("pgbouncer:", "pgbouncer://user@127.0.0.1:6432/pgbouncer", "PgBouncer's admin console: clients that wait for a server connection, and for how long; pools, statements", crate::pgbouncer::make),
+    #[cfg(feature = "mysql")]
+    ("proxysql:", "proxysql://user@127.0.0.1:6032", "ProxySQL's admin interface: clients that wait for a server connection, pools and their servers, statements", crate::proxysql::make),
     #[cfg(feature = "mongodb")]
     ("mongodb:", "mongodb://user@127.0.0.1:27017", "MongoDB: operations and what each waits for, tickets, cache, checkpoints, collections and indexes, the replica set", crate::mongodb::make),
     ("tracepoints", "tracepoints", "disk requests and file system calls as the kernel traces them, as root: size, sequence, time", crate::tracepoints::make),
@@ -60,6 +62,7 @@ const ASKED_SCHEMES: &[&str] = &[
     "postgresql:",
     "postgres:",
     "pgbouncer:",
+    "proxysql:",
     "mongodb:",
     "prometheus:",
     "puma:",

@@ -254,6 +254,7 @@ sources! {
     mongodb: "MongoDB: `mongodb_*`.";
     redis: "Redis, from pasted outputs: `redis_*`.";
     pgbouncer: "PgBouncer, a pool in front of PostgreSQL: `pgbouncer_*`.";
+    proxysql: "ProxySQL, a proxy in front of MySQL and MariaDB: `proxysql_*`.";
     tracepoints: "The kernel's trace points: `traced_*`.";
     otlp: "The receiver of OpenTelemetry's protocol: `otlp_*`.";
     log: "A followed log: `log_*`.";

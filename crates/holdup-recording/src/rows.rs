@@ -147,13 +147,13 @@ table! {
 
 table! {
     /// One execution (`kind` = `execution`, `calls` = 1), or one digest's counters
-    /// (`digest_total`).
+    /// (`digest_total`; a proxy's are `proxied_total`).
     pub struct Statement in "statements" {
         /// When it ended, or when the counters were read.
         observed_at: i64,
         /// The server.
         source: String,
-        /// `execution` or `digest_total`.
+        /// `execution`, `digest_total` or `proxied_total`.
         kind: String,
         /// The server's connection id, for an execution.
         session_id: Option<i64>,

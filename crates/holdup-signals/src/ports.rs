@@ -6,6 +6,9 @@ use holdup_recording::metrics;
 
 use crate::View;
 
+/// Where ProxySQL listens for apps if its settings were not recorded.
+const PROXYSQL: &str = "0.0.0.0:6033";
+
 /// Ports at which a database listens: from the watched addresses, and from the packets. To an app, a
 /// pooler is the database.
 pub fn database_ports(view: &View<'_>) -> BTreeSet<String> {
@@ -14,8 +17,18 @@ pub fn database_ports(view: &View<'_>) -> BTreeSet<String> {
     let spans = tables.spans.rows.iter().filter(|s| s.resource == "database").filter_map(|s| s.peer.as_deref());
     let poolers = watched(view, &[metrics::pgbouncer::WAITING_CLIENTS.name], &["pgbouncer"]);
     let mut ports = watched_database_ports(view);
-    ports.extend(of_packets.chain(spans).filter_map(port).chain(poolers));
+    ports.extend(of_packets.chain(spans).filter_map(port).chain(poolers).chain(proxysql(view)));
     ports
+}
+
+/// Where ProxySQL listens for apps, if it was watched: that is another port than that of its source.
+fn proxysql(view: &View<'_>) -> Vec<String> {
+    let watched = watched(view, &[metrics::proxysql::WAITING_CLIENTS.name], &["proxysql"]);
+    if watched.is_empty() {
+        return Vec::new();
+    }
+    let interfaces = view.setting("mysql-interfaces", "").unwrap_or(PROXYSQL);
+    interfaces.split(';').filter_map(port).collect()
 }
 
 /// The ports of watched databases alone: what the server says of itself belongs to connections to

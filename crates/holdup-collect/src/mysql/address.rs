@@ -16,23 +16,23 @@ const PARAMETERS: &str = "extra_port=N, tls=verify|require|off, tls_ca=PATH, pas
 
 /// A server and the account to use.
 #[derive(Clone, Debug)]
-pub(super) struct Address {
-    pub(super) host: String,
-    pub(super) port: u16,
+pub(crate) struct Address {
+    pub(crate) host: String,
+    pub(crate) port: u16,
     /// The port outside the thread pool, from the address or as the server reported it.
-    pub(super) extra_port: Option<u16>,
-    pub(super) user: String,
-    pub(super) password: Secret,
-    pub(super) tls: Tls,
+    pub(crate) extra_port: Option<u16>,
+    pub(crate) user: String,
+    pub(crate) password: Secret,
+    pub(crate) tls: Tls,
     /// The path of the slow query log, on this machine.
-    pub(super) log: Option<PathBuf>,
+    pub(crate) log: Option<PathBuf>,
     /// Whether to ask for plans.
-    pub(super) plans: PlanMode,
+    pub(crate) plans: PlanMode,
 }
 
 /// Whether the connection is encrypted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum Tls {
+pub(crate) enum Tls {
     /// Unencrypted.
     #[default]
     Off,
@@ -45,7 +45,7 @@ pub(super) enum Tls {
 
 /// A text that is never printed.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub(super) struct Secret(pub(super) Option<String>);
+pub(crate) struct Secret(pub(crate) Option<String>);
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -56,8 +56,9 @@ impl fmt::Debug for Secret {
 impl Address {
     /// Parses an address and reads the files and variables it names. The error never repeats the
     /// input.
-    pub(super) fn parse(address: &str) -> Result<Self, ProbeError> {
-        read(address).map_err(|why| {
+    pub(crate) fn parse(address: &str) -> Result<Self, ProbeError> {
+        let rest = address.strip_prefix("mysql://").ok_or_else(|| "it does not begin with mysql://".to_owned());
+        rest.and_then(|rest| read(rest, 3306)).map_err(|why| {
             ProbeError::BadAddress(format!(
                 "--watch mysql://…: {why}; expected mysql://user[:password]@host[:port][?{PARAMETERS}]"
             ))
@@ -65,19 +66,22 @@ impl Address {
     }
 
     /// The source's name in all tables.
-    pub(super) fn source(&self) -> String {
+    pub(crate) fn source(&self) -> String {
         format!("mysql://{}:{}", self.host, self.port)
     }
 }
 
-fn read(address: &str) -> Result<Address, String> {
-    let rest = address.strip_prefix("mysql://").ok_or("it does not begin with mysql://")?;
+/// Reads `user[:password]@host[:port][?…]`, and the files and variables that it names.
+///
+/// # Errors
+/// What is wrong, without the password.
+pub(crate) fn read(rest: &str, default_port: u16) -> Result<Address, String> {
     // A password may contain `@`, `/` and `?`: the last `@` separates it from the host.
     let (account, place) = rest.rsplit_once('@').unwrap_or(("", rest));
     let (place, query) = place.split_once('?').unwrap_or((place, ""));
     // A database name after the host is accepted and ignored.
     let place = place.split_once('/').map_or(place, |(place, _)| place);
-    let (host, port) = host_and_port(place, 3306)?;
+    let (host, port) = host_and_port(place, default_port)?;
     if host.is_empty() {
         return Err("the host is missing".to_owned());
     }

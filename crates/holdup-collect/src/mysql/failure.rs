@@ -12,7 +12,7 @@ const NEEDS_TLS: &str = "the server asks for the password itself (caching_sha2_p
 
 /// Why a statement has no answer.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(crate) enum Failure {
     /// The connection is lost, or was never made.
     Lost(String),
     /// No answer within the time limit: the server accepts but does not respond.
@@ -85,19 +85,19 @@ impl From<Error> for Failure {
 }
 
 impl Failure {
-    pub(super) fn large() -> Self {
+    pub(crate) fn large() -> Self {
         Self::Large(format!("the answer is larger than {} MiB", ANSWER_BYTES >> 20))
     }
 
     /// Whether a privilege is missing: 1142 for a table, 1143 for a column, 1227 in general, 1044
     /// for a database.
-    pub(super) fn is_denied(&self) -> bool {
+    pub(crate) fn is_denied(&self) -> bool {
         matches!(self, Self::Server(1044 | 1142 | 1143 | 1227, _))
     }
 
     /// Whether the account or password is wrong: 1045 in general, 1698 for a plugin, 1130 for the
     /// host, 1251, 1524 and 2059 for the authentication method, 1862 expired, 3118 and 4151 locked.
-    pub(super) fn is_login(&self) -> bool {
+    pub(crate) fn is_login(&self) -> bool {
         matches!(self, Self::Login(_) | Self::Server(1045 | 1130 | 1251 | 1524 | 1698 | 1862 | 2059 | 3118 | 4151, _))
     }
 }

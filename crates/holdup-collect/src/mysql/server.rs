@@ -130,20 +130,7 @@ impl Server {
     /// The same with the names of its columns.
     pub(super) fn table(&self, sql: &str) -> Result<Rows, Failure> {
         self.own.digests().insert(digest(sql, Dialect::MySql));
-        let statement = Statement { text: format!("{MARKER} {sql}"), ..Statement::default() };
-        let mut line = self.line.borrow_mut();
-        match line.execute(statement, ANSWER_TIME, false) {
-            Ok(Answer::Rows(rows)) => Ok(rows),
-            Ok(Answer::Failed(number, words)) => Err(Failure::Server(number.parse().unwrap_or(0), words)),
-            Ok(Answer::TooLarge) => Err(Failure::large()),
-            Err(error) => {
-                // Of these the rest is still being sent.
-                if matches!(error, LineError::Late(_) | LineError::Protocol(_)) {
-                    line.close();
-                }
-                Err(error.into())
-            }
-        }
+        ask(&mut self.line.borrow_mut(), format!("{MARKER} {sql}"))
     }
 
     /// Whether a statement with this digest is holdup's own.
@@ -152,8 +139,24 @@ impl Server {
     }
 }
 
+/// The rows of one statement.
+pub(crate) fn ask(line: &mut Line, text: String) -> Result<Rows, Failure> {
+    match line.execute(Statement { text, ..Statement::default() }, ANSWER_TIME, false) {
+        Ok(Answer::Rows(rows)) => Ok(rows),
+        Ok(Answer::Failed(number, words)) => Err(Failure::Server(number.parse().unwrap_or(0), words)),
+        Ok(Answer::TooLarge) => Err(Failure::large()),
+        Err(error) => {
+            // Of these the rest is still being sent.
+            if matches!(error, LineError::Late(_) | LineError::Protocol(_)) {
+                line.close();
+            }
+            Err(error.into())
+        }
+    }
+}
+
 /// A logged-in connection to `port`.
-fn log_in(address: &Address, port: u16, connections: &Connections) -> Result<Line, LineError> {
+pub(crate) fn log_in(address: &Address, port: u16, connections: &Connections) -> Result<Line, LineError> {
     let trust = match &address.tls {
         Tls::Off => None,
         Tls::Require => Some(Trust::All),

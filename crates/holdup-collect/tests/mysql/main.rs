@@ -9,6 +9,7 @@ mod lexer;
 mod logins;
 mod mariadb;
 mod old;
+mod proxysql;
 mod raw;
 mod server;
 mod sick;

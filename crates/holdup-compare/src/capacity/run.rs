@@ -14,8 +14,9 @@ use holdup_signals::{View, Window};
 /// Steps that offered at least this share of the knee show the limit.
 const NEAR_THE_KNEE: f64 = 0.9;
 
-/// Ports of databases, if the recording does not name the database: PostgreSQL, PgBouncer, MySQL.
-const DATABASE_PORTS: [&str; 3] = ["5432", "6432", "3306"];
+/// Ports of databases, if the recording does not name the database: PostgreSQL, PgBouncer, MySQL,
+/// ProxySQL.
+const DATABASE_PORTS: [&str; 4] = ["5432", "6432", "3306", "6033"];
 
 /// One search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

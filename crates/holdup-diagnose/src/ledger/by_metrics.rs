@@ -37,6 +37,20 @@ fn growth(view: &View<'_>, metric: &str) -> Growths {
     all.growths(|_| true, metric, &[]).into_iter().map(|g| ((g.window.from, g.window.to), g.delta)).collect()
 }
 
+/// Seconds that those in a queue of this length waited, summed over its series, by sampling interval
+/// of its source.
+fn waited(view: &View<'_>, length: &str) -> Growths {
+    let of_source = |source| {
+        let levels: Vec<(i64, f64)> = view.levels(source, length, &[]).into_iter().collect();
+        let seconds = |pair: &[(i64, f64)]| {
+            let ((from, before), (to, after)) = (pair[0], pair[1]);
+            ((from, to), (before + after) / 2.0 * (to - from) as f64 / 1e9)
+        };
+        levels.windows(2).map(seconds).collect::<Vec<_>>()
+    };
+    view.sources_of(length).into_iter().flat_map(of_source).collect()
+}
+
 /// Whether the app has answered all requests that it received: those without an answer never
 /// reached it.
 pub(super) fn has_answered_all(case: &Case<'_>) -> bool {
@@ -149,7 +163,8 @@ pub(super) fn parts(case: &Case<'_>, all_answered: bool) -> Vec<(&'static str, I
 /// Milliseconds that the statements of a request waited for a connection of a pool between app and
 /// database, by interval.
 fn pooler(view: &View<'_>, served: &[Served]) -> Vec<f64> {
-    let waits = growth(view, metrics::pgbouncer::WAIT_TIME.name);
+    let mut waits = growth(view, metrics::pgbouncer::WAIT_TIME.name);
+    waits.extend(waited(view, metrics::proxysql::WAITING_CLIENTS.name));
     // Its samples are taken at other times than the app's: each growth is spread over the intervals
     // that it overlaps.
     let within = |s: &Served| {

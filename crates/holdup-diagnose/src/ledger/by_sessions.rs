@@ -36,9 +36,9 @@ pub(super) fn parts(case: &Case<'_>) -> Vec<(&'static str, Intervals)> {
 
 /// The share of statements that wait in a pool between client and database.
 fn pooler(view: &View<'_>, requests: &[&Request]) -> Vec<(&'static str, Intervals)> {
-    let waiting = metrics::pgbouncer::WAITING_CLIENTS.name;
-    let sources = view.sources_of(waiting);
-    let Some(source) = sources.first() else { return Vec::new() };
+    let kinds = [metrics::pgbouncer::WAITING_CLIENTS.name, metrics::proxysql::WAITING_CLIENTS.name];
+    let source_of = |waiting| Some((*view.sources_of(waiting).first()?, waiting));
+    let Some((source, waiting)) = kinds.into_iter().find_map(source_of) else { return Vec::new() };
     let levels = view.levels(source, waiting, &[]);
     let mut instants: Vec<_> = levels.into_iter().map(|(at, waiting)| Instant::new(at, [waiting])).collect();
     instants::count(&mut instants, requests);

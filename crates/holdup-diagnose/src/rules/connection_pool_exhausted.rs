@@ -18,15 +18,15 @@ pub const RULE: Rule = Rule {
     occurs: Occurs::Anywhere,
     doc: Doc {
         title: "The connection pool is exhausted",
-        what: "Every connection of the app's database pool, or of a pool between app and database (PgBouncer), is in use, and requests queue for one. With N connections that are each held for H seconds the app can't run more than N / H units of work per second.",
+        what: "Every connection of the app's database pool, or of a pool between app and database (PgBouncer, ProxySQL), is in use, and requests queue for one. With N connections that are each held for H seconds the app can't run more than N / H units of work per second.",
         hurts: "Requests wait inside the app; the database is idle and its own metrics look perfect.",
-        needs: "The app's pool metrics: connections used and allowed, requests pending, time waited and held. OpenTelemetry's db.client.connection.* over Prometheus, or HikariCP's (hikaricp_connections_*). Or its spans of waits for a connection, or its connections as the kernel sees them (--watch server:PORT), which show a queue and clear nothing. For a pool in between: PgBouncer's console (--watch pgbouncer:).",
+        needs: "The app's pool metrics: connections used and allowed, requests pending, time waited and held. OpenTelemetry's db.client.connection.* over Prometheus, or HikariCP's (hikaricp_connections_*). Or its spans of waits for a connection, or its connections as the kernel sees them (--watch server:PORT), which show a queue and clear nothing. For a pool in between: PgBouncer's console (--watch pgbouncer:) or ProxySQL's admin interface (--watch proxysql:).",
         predicts: "Connections in use stand at their maximum, requests are pending, and the wait for a connection is most of the excess.",
         clears: "No request is pending and connections are free (a wait is then for a new connection), or the wait for a connection is a small share of the delay.",
         looks_like: "A slow database or saturated CPUs: connections are held longer, so the pool runs dry as a consequence. Most of the time a connection is held is then spent in the slow part, and the pool is a symptom. It is a symptom even if the slow part is not visible, provided that the hold time of the baseline window would have sufficed. It is the root if the app itself keeps connections: those in use await no answer, and the longer hold is not in database calls.",
         fix: "Hold connections for less time (no calls of downstream services meanwhile), then more connections, up to what the database's budget allows.",
         prove: "The same load again: nothing pending, wait for a connection near zero, throughput beyond the old N / H.",
-        references: "OpenTelemetry semantic conventions, database client metrics; PgBouncer documentation, SHOW POOLS and SHOW STATS; B. Schwartz, Queueing Theory; HikariCP wiki, About Pool Sizing.",
+        references: "OpenTelemetry semantic conventions, database client metrics; PgBouncer documentation, SHOW POOLS and SHOW STATS; ProxySQL documentation, stats_mysql_connection_pool and stats_mysql_processlist; B. Schwartz, Queueing Theory; HikariCP wiki, About Pool Sizing.",
     },
     judge: Judge::Alone(judge),
 };

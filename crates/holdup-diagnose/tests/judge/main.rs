@@ -3,6 +3,7 @@
 
 mod against;
 mod budget;
+mod by_rule;
 mod chance;
 mod documents;
 mod episodes;

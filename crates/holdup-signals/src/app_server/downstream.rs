@@ -16,9 +16,9 @@ const PENDING: &str = metrics::server::OUTGOING_PENDING_CONNECTIONS.name;
 /// All connections.
 const CONNECTIONS: &str = metrics::server::OUTGOING_CONNECTIONS.name;
 
-/// Ports of databases by their registered numbers: MySQL, PostgreSQL (and PgBouncer), Redis, MongoDB, SQL Server, Oracle, Cassandra.
+/// Ports of databases by their registered numbers: MySQL (and ProxySQL), PostgreSQL (and PgBouncer), Redis, MongoDB, SQL Server, Oracle, Cassandra.
 /// IANA Service Name and Transport Protocol Port Number Registry.
-const DATABASES: &[&str] = &["3306", "5432", "6432", "6379", "27017", "1433", "1521", "9042"];
+const DATABASES: &[&str] = &["3306", "6033", "5432", "6432", "6379", "27017", "1433", "1521", "9042"];
 
 /// A downstream service: something that the server calls.
 #[derive(Clone, Debug)]

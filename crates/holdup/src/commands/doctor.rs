@@ -131,7 +131,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
 /// The `--watch` address of its packets; none unless holdup understands its protocol.
 fn wire_address(kind: Kind, port: u16) -> Option<String> {
     let protocol = match kind {
-        Kind::Mysql => Protocol::Mysql,
+        Kind::Mysql | Kind::ProxySql => Protocol::Mysql,
         Kind::Postgres | Kind::PgBouncer => Protocol::Postgres,
         Kind::MongoDb | Kind::Prometheus | Kind::Server | Kind::Process => return None,
     };

@@ -1,14 +1,13 @@
-//! The same in a pool between app and database: PgBouncer's queue.
+//! The same in a pool between app and database: the queue of PgBouncer or ProxySQL.
 
 use holdup_recording::Labels;
-use holdup_recording::metrics::pgbouncer::ACTIVE_SERVERS;
 use holdup_recording::words::ms;
 use holdup_signals::Missing;
 use holdup_signals::evidence::{Evidence, Fix};
 
 use crate::case::Case;
 use crate::resources::connections::{ENOUGH, GREW};
-use crate::resources::pooler::{self, Loan, Pooler};
+use crate::resources::pooler::{self, BusiestPool, Loan, Pooler};
 use crate::resources::share;
 use crate::rules::{MATTERS, Outcome, Role, RuleFinding};
 use crate::strength::{STRONG, WEAK};
@@ -24,17 +23,54 @@ const BURSTS: f64 = 1.5;
 /// Largest pool that holdup proposes.
 const POOL_MOST: f64 = 10_000.0;
 
-/// What a larger pool may bring.
-const POOL_RISK: &str = "Each pair of database and user may then open that many connections: check the sum against the database's max_connections.";
+/// What else the kinds of poolers call by names of their own.
+struct Words {
+    size: &'static str,
+    pool: &'static str,
+    /// What a larger pool may bring.
+    risk: &'static str,
+    /// What shows that the queue is gone.
+    proof: &'static str,
+    /// The command that gives the pool this size.
+    command: fn(&BusiestPool, f64) -> Option<String>,
+}
+
+const PGBOUNCER: Words = Words {
+    size: "default_pool_size",
+    pool: "database",
+    risk: "Each pair of database and user may then open that many connections: check the sum against the database's max_connections.",
+    proof: "cl_waiting stays 0 in SHOW POOLS",
+    command: |_, to| {
+        Some(format!("default_pool_size = {to:.0} below [pgbouncer] in pgbouncer.ini, then RELOAD on its console"))
+    },
+};
+
+const PROXYSQL: Words = Words {
+    size: "max_connections in mysql_servers",
+    pool: "hostgroup",
+    risk: "The servers may then get that many connections: check it against their own max_connections.",
+    proof: "no row of stats_mysql_processlist has the command Connect",
+    command: |pool, to| {
+        let (each, hostgroup) = ((to / pool.servers as f64).ceil(), pool.name.parse::<u32>().ok()?);
+        Some(format!(
+            "UPDATE mysql_servers SET max_connections = {each:.0} WHERE hostgroup_id = {hostgroup}; LOAD MYSQL SERVERS TO RUNTIME; SAVE MYSQL SERVERS TO DISK;"
+        ))
+    },
+};
+
+fn words(pooler: &Pooler) -> &'static Words {
+    if pooler.kind.name == "ProxySQL" { &PROXYSQL } else { &PGBOUNCER }
+}
 
 pub(super) fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let pooler = Pooler::for_case(case)?;
-    let waited = pooler.waited.evidence(
+    let waited = pooler.evidence(
         ms(pooler.request_ms),
         "near 0 ms",
         format!(
-            "a statement waited {} in PgBouncer for a server connection, which is {} of a request",
+            "a statement waited {} in {} for a server connection, which is {} of a request",
             ms(pooler.statement_ms),
+            pooler.kind.name,
             ms(pooler.request_ms)
         ),
     );
@@ -42,7 +78,7 @@ pub(super) fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let queue = pooler.waiting.evidence(
         format!("{mean:.1} on average, {max:.0} at most"),
         "0",
-        format!("{mean:.1} clients waited in PgBouncer's queue on average, {max:.0} at most"),
+        format!("{mean:.1} clients waited in {}'s queue on average, {max:.0} at most", pooler.kind.name),
     );
     if share(case, pooler.request_ms) < MATTERS {
         return Ok(Outcome::Cleared(vec![waited, queue]));
@@ -67,9 +103,10 @@ pub(super) fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         evidence,
         weights,
         fixes: fixes(case, &pooler),
-        prove:
-            "Run the same scenario again: cl_waiting stays 0 in SHOW POOLS, and database_pooler_wait leaves the ledger."
-                .to_owned(),
+        prove: format!(
+            "Run the same scenario again: {}, and database_pooler_wait leaves the ledger.",
+            words(&pooler).proof
+        ),
         role,
     }))
 }
@@ -86,11 +123,12 @@ fn held_longer(case: &Case<'_>, pooler: &Pooler) -> Option<Evidence> {
     let needed = needed(case, now, before.ms)?;
     (now.ms >= (1.0 + GREW) * before.ms && needed <= ENOUGH * pooler.busiest.size?).then(|| {
         let text = format!(
-            "a client held a server connection for {}, and for {} in the baseline window, at which {needed:.0} would suffice: PgBouncer's pool runs out because each is held longer",
+            "a client held a server connection for {}, and for {} in the baseline window, at which {needed:.0} would suffice: {}'s pool runs out because each is held longer",
             ms(now.ms),
-            ms(before.ms)
+            ms(before.ms),
+            pooler.kind.name
         );
-        pooler.waited.evidence(ms(now.ms), ms(before.ms), text)
+        pooler.evidence(ms(now.ms), ms(before.ms), text)
     })
 }
 
@@ -99,14 +137,15 @@ fn held_longer(case: &Case<'_>, pooler: &Pooler) -> Option<Evidence> {
 /// would suffice.
 fn kept(case: &Case<'_>, pooler: &Pooler) -> Option<Evidence> {
     let (active, size) = (pooler.busiest.active?, pooler.busiest.size?);
-    let run = Loan::of_statements(&case.slow())?;
+    let run = Loan::running(pooler.kind, &case.slow())?;
     let running = run.ms / 1e3 * run.times / case.slow().window.seconds().max(1e-9);
     (active >= ENOUGH * size && running <= KEPT * active).then(|| {
         let text = format!(
-            "clients had {active:.1} of the {size:.0} server connections of database {}, and statements ran on {running:.1} of them: the others were kept idle",
-            pooler.busiest.database
+            "clients had {active:.1} of the {size:.0} server connections of {} {}, and statements ran on {running:.1} of them: the others were kept idle",
+            words(pooler).pool,
+            pooler.busiest.name
         );
-        let labels = Labels::new([("metric", ACTIVE_SERVERS.name), ("database", pooler.busiest.database.as_str())]);
+        let labels = Labels::new([("metric", pooler.kind.active), (pooler.kind.pool[0], pooler.busiest.name.as_str())]);
         let window = case.slow().window;
         Evidence::new("samples", "value", labels, window, format!("{active:.1} kept"), format!("{running:.1}"), text)
     })
@@ -115,7 +154,8 @@ fn kept(case: &Case<'_>, pooler: &Pooler) -> Option<Evidence> {
 /// The pool was made smaller after the baseline window.
 fn made_smaller(pooler: &Pooler) -> Option<Evidence> {
     let (now, before) = (pooler.busiest.size_now?, pooler.busiest.larger_before?);
-    let text = format!("PgBouncer lends at most {now:.0} connections, and lent {before:.0} in the baseline window");
+    let text =
+        format!("{} lends at most {now:.0} connections, and lent {before:.0} in the baseline window", pooler.kind.name);
     Some(pooler.waiting.evidence(format!("{now:.0}"), format!("{before:.0}"), text))
 }
 
@@ -126,23 +166,16 @@ fn fixes(case: &Case<'_>, pooler: &Pooler) -> Vec<Fix> {
     let needed = Loan::measure(&view).and_then(|loan| needed(case, loan, loan.ms));
     let needed = needed.map_or(f64::NAN, |needed| (needed * BURSTS).ceil());
     let bounds = Bounds { least: 1.0, most: POOL_MOST };
-    let size = pooler.busiest.size_now;
-    let change = SettingChange::new(Direction::Raise, "default_pool_size", Unit::Count, size, needed, bounds);
-    let database = &pooler.busiest.database;
+    let (words, pool) = (words(pooler), &pooler.busiest);
+    let change = SettingChange::new(Direction::Raise, words.size, Unit::Count, pool.size_now, needed, bounds);
+    let name = format!("{} {}", words.pool, pool.name);
     let mut fixes = vec![match change {
         Ok(change) => {
-            let steps = Steps {
-                command: Some(format!(
-                    "default_pool_size = {:.0} below [pgbouncer] in pgbouncer.ini, then RELOAD on its console",
-                    change.to
-                )),
-                ..Steps::default()
-            };
-            let why =
-                format!("the statements of database {database} keep that many busy, and half as many again for bursts");
-            change.fix(&why, steps, POOL_RISK)
+            let steps = Steps { command: (words.command)(pool, change.to), ..Steps::default() };
+            let why = format!("the statements of {name} keep that many busy, and half as many again for bursts");
+            change.fix(&why, steps, words.risk)
         }
-        Err(stay) => stay.fix(&format!("Hold each server connection of database {database} for less time")),
+        Err(stay) => stay.fix(&format!("Hold each server connection of {name} for less time")),
     }];
     if kept(case, pooler).is_some() && mode != Some("session") {
         fixes.insert(
@@ -212,6 +245,34 @@ mod tests {
         assert_eq!(queued.diagnose().culprit.as_deref(), Some("connection_pool_exhausted"));
         // A free pool in between says nothing of the app's own.
         assert_eq!(made(0.0, 0.0).explains(&RULE), None);
+    }
+
+    #[test]
+    fn a_queue_in_proxysql_is_an_exhausted_pool() {
+        const SOURCE: &str = "proxysql://h:6032";
+        let server = |name| [("hostgroup", "10"), ("server", name)];
+        let queued = |waiting: f64| {
+            SyntheticRecording::new(12)
+                .requests(50, 400)
+                .gauge(SOURCE, "proxysql_waiting_clients", &[("hostgroup", "10")], waiting)
+                .gauge(SOURCE, "proxysql_connections_used", &server("a:3306"), 2.0)
+                .gauge(SOURCE, "proxysql_connections_used", &server("b:3306"), 2.0)
+                .gauge(SOURCE, "proxysql_connections_limit", &server("a:3306"), 2.0)
+                .gauge(SOURCE, "proxysql_connections_limit", &server("b:3306"), 2.0)
+                .counter(SOURCE, "proxysql_server_statements_total", &server("a:3306"), 50.0)
+        };
+        let Ok(Outcome::Found(found)) = queued(15.0).judge(&RULE) else { panic!("not found") };
+        assert!((found.explains_ms - 300.0).abs() < 30.0, "{}", found.explains_ms);
+        // Four are always in use, a little more at the peak; half as many again, shared by two servers.
+        assert!(found.fixes[0].text.contains("from 4 to 7"), "{}", found.fixes[0].text);
+        let command = found.fixes[0].command.as_deref().unwrap_or_default();
+        assert!(
+            command.starts_with("UPDATE mysql_servers SET max_connections = 4 WHERE hostgroup_id = 10;"),
+            "{command}"
+        );
+        assert!(found.evidence[0].text.contains("in ProxySQL"), "{}", found.evidence[0].text);
+        assert_eq!(queued(15.0).diagnose().culprit.as_deref(), Some("connection_pool_exhausted"));
+        assert_eq!(queued(0.0).explains(&RULE), None);
     }
 
     /// Each of 50 transactions a second keeps a connection for 75 ms, of which a statement runs for
