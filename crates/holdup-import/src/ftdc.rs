@@ -36,6 +36,9 @@ const HOST: &str = "host";
 /// Figures without a metric of their own are taken of every so many samples: a minute.
 const SELDOM: usize = 60;
 
+/// How the name of a file begins whose samples another may have as well.
+const INTERIM: &str = "metrics.interim";
+
 /// Most settings, and most changes of the number of CPUs: a server has some 20 settings.
 const SETTINGS_MAX: usize = 2_000;
 
@@ -57,6 +60,8 @@ pub struct Account {
     pub chunks: u64,
     /// Samples in them.
     pub samples: u64,
+    /// Samples of an interim file that another file has as well.
+    pub repeated: u64,
     /// Documents of a kind that holdup does not know.
     pub unknown: u64,
     /// Chunks, or ends of files, that could not be read: each file with its first reason.
@@ -77,6 +82,11 @@ pub struct Ftdc {
     cpus: Option<f64>,
     /// Rows of metadata, which wait for the first samples: without samples nothing is written.
     waiting: Batch,
+    /// Whether the file being read is the interim one. A server keeps its newest samples there until a
+    /// chunk is full, and writes that chunk to the newest of the others: a copy may have both.
+    is_interim: bool,
+    /// First and last instants of chunks: of files that stay, and of the interim one.
+    spans: [Vec<(i64, i64)>; 2],
 }
 
 impl Ftdc {
@@ -85,6 +95,8 @@ impl Ftdc {
     /// # Errors
     /// Those of the reader.
     pub fn read(&mut self, name: &str, file: impl Read, out: &mut dyn FnMut(Batch)) -> io::Result<()> {
+        let own = name.rsplit(['/', '\\']).next().unwrap_or(name);
+        self.is_interim = own.starts_with(INTERIM);
         let mut blocks = Blocks::new(file);
         let mut trouble: Option<String> = None;
         while let Some(block) = blocks.next()? {
@@ -142,8 +154,13 @@ impl Ftdc {
             instant(plan.time.map_or_else(by_count, |time| chunk.value(time, sample)))
         });
         let times: Vec<i64> = times.collect::<Result<_, _>>()?;
+        let (own, other) = (usize::from(self.is_interim), usize::from(!self.is_interim));
+        let is_new = |at: &i64| !self.spans[other].iter().any(|(first, last)| (*first..=*last).contains(at));
+        let is_new: Vec<bool> = times.iter().map(is_new).collect();
+        let span = times.iter().min().zip(times.iter().max());
+        self.spans[own].extend(span.map(|(first, last)| (*first, *last)));
         let mut batch = std::mem::take(&mut self.waiting);
-        for (sample, observed_at) in times.into_iter().enumerate() {
+        for (sample, observed_at) in times.into_iter().enumerate().filter(|(sample, _)| is_new[*sample]) {
             self.cover(observed_at);
             let is_seldom = sample % SELDOM == 0;
             let columns = plan.columns.iter().filter(|column| is_seldom || column.is_named);
@@ -153,7 +170,9 @@ impl Ftdc {
             }
         }
         self.account.chunks += 1;
-        self.account.samples += chunk.samples() as u64;
+        let new = is_new.iter().filter(|is_new| **is_new).count();
+        self.account.samples += new as u64;
+        self.account.repeated += (is_new.len() - new) as u64;
         out(batch);
         Ok(())
     }
@@ -191,6 +210,17 @@ impl Ftdc {
 fn instant(ms: i64) -> Result<i64, String> {
     let nanoseconds = ms.checked_mul(1_000_000).filter(|nanoseconds| (0..i64::MAX / 2).contains(nanoseconds));
     nanoseconds.ok_or_else(|| "a sample of an impossible time".to_owned())
+}
+
+/// For the fuzzer: reads `bytes` as one file, and counts its rows.
+///
+/// # Errors
+/// None: bytes in memory can be read.
+#[doc(hidden)]
+pub fn fuzz(bytes: &[u8]) -> io::Result<(Account, usize)> {
+    let (mut ftdc, mut rows) = (Ftdc::default(), 0);
+    ftdc.read("file", bytes, &mut |batch| rows += batch.len())?;
+    Ok((ftdc.finish(), rows))
 }
 
 fn row(column: &Column, chunk: &Chunk, sample: usize, observed_at: i64) -> Option<Sample> {

@@ -18,8 +18,8 @@ const CHUNK_BYTES_MAX: usize = 32 << 20;
 /// busy server has some 4,000.
 const FIGURES_MAX: usize = 100_000;
 
-/// Most values of a chunk: figures times samples. A server makes 300 samples of some 4,000.
-const VALUES_MAX: usize = 8_000_000;
+/// Most values of a chunk: figures times samples, 24 MB. A server makes 300 samples of some 4,000.
+const VALUES_MAX: usize = 3_000_000;
 
 /// Most samples of a chunk, however few figures they have.
 const SAMPLES_MAX: usize = 100_000;

@@ -188,6 +188,30 @@ fn the_machine_is_the_host() {
 }
 
 #[test]
+fn samples_that_two_files_of_a_copy_have_are_read_once() {
+    let uptimes = |files: &[(&str, Vec<u8>)]| {
+        let (mut ftdc, mut all) = (Ftdc::default(), Batch::default());
+        for (name, bytes) in files {
+            ftdc.read(name, bytes.as_slice(), &mut |batch| all.append(batch)).unwrap();
+        }
+        let account = ftdc.finish();
+        let mut uptimes = series(&all, metric::UPTIME, &[]);
+        uptimes.sort_by(f64::total_cmp);
+        (account.samples, account.repeated, uptimes)
+    };
+    let stays = ("data/metrics.2026-11-26T10-00-00Z-00000", chunk(&[sample(0), sample(1), sample(2)]));
+    // The interim file begins with the newest chunk, and goes on.
+    let interim = ("data/metrics.interim", chunk(&[sample(1), sample(2), sample(3), sample(4)]));
+    let expected = (5, 2, vec![600.0, 601.0, 602.0, 603.0, 604.0]);
+    assert_eq!(uptimes(&[stays.clone(), interim.clone()]), expected);
+    let (samples, repeated, _) = uptimes(&[interim.clone(), stays.clone()]);
+    assert_eq!((samples, repeated), (5, 2), "in any order");
+    // Of files that stay both count: a clock that was set back repeats times, not samples.
+    let again = ("data/metrics.2026-11-26T11-00-00Z-00000", stays.1.clone());
+    assert_eq!(uptimes(&[stays, again]).1, 0);
+}
+
+#[test]
 fn damage_is_counted_and_survived() {
     let good = chunk(&[sample(0), sample(1)]);
     let bad = document(1, |it| it.binary("data", b"\x10\0\0\0not zlib"));

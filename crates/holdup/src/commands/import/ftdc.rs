@@ -155,6 +155,10 @@ fn text(names: &[String], account: &Account, (from, to): (i64, i64), dir: &Path)
         clock::rfc3339(to),
         dir.display()
     );
+    if account.repeated > 0 {
+        let repeated = counted(account.repeated, "sample");
+        text += &format!("note: {repeated} of metrics.interim stood in another file as well, and count once\n");
+    }
     for loss in losses(account) {
         text += &format!("note: {loss}\n");
     }
@@ -167,6 +171,7 @@ fn json(names: &[String], account: &Account, (from, to): (i64, i64), dir: &Path)
         "files": names,
         "chunks": account.chunks,
         "samples": account.samples,
+        "repeated_samples": account.repeated,
         "from": clock::rfc3339(from),
         "to": clock::rfc3339(to),
         "losses": losses(account),
