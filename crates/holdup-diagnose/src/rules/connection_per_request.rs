@@ -92,7 +92,9 @@ impl Opened {
         let of = |metric: &str| view.counter(metric, &[], DATABASE);
         let counter = of(metrics::mysql::GLOBAL_STATUS_CONNECTIONS.name)
             .or_else(|_| of(metrics::postgresql::STAT_DATABASE_SESSIONS.name))
-            .or_else(|_| of(metrics::mongodb::SERVER_STATUS_CONNECTIONS_TOTAL_CREATED.name))?;
+            .or_else(|missing| {
+                of(metrics::mongodb::SERVER_STATUS_CONNECTIONS_TOTAL_CREATED.name).map_err(|_| missing)
+            })?;
         let each = counter.delta / case.completed_in(view.window)?.max(1.0);
         Ok(Self { counter, each })
     }
