@@ -18,7 +18,7 @@ use crate::{child, setup};
 
 /// Each a binary of `fuzz/`, with seeds of its name, and how many times [`SECONDS`] it is run: what users write, in languages
 /// of their own, has more ways to be odd than what servers say.
-pub const TARGETS: [(&str, u32); 21] = [
+pub const TARGETS: [(&str, u32); 22] = [
     ("access", 3),
     ("template", 3),
     ("scenario", 3),
@@ -31,6 +31,7 @@ pub const TARGETS: [(&str, u32); 21] = [
     ("hpack", 1),
     ("wire", 1),
     ("capture", 1),
+    ("mongodb", 2),
     ("kernel_files", 1),
     ("statement", 2),
     ("otlp", 1),

@@ -189,8 +189,8 @@ fn a_folder_of_anything_has_mongodb_redis_and_sadf() {
     assert!(!done.stdout.contains(['\u{1b}', '\u{7}', '\u{9b}']), "{:?}", done.stdout);
 }
 
-/// Files of MongoDB's `diagnostic.data`: two chunks of three samples, and a chunk that is cut off. An
-/// interim file is empty after a clean end.
+/// Files of MongoDB's `diagnostic.data`: a chunk of three samples, the same in the interim file of a copy, and
+/// a chunk that is cut off. An interim file is empty after a clean end.
 #[test]
 fn what_a_mongod_keeps_of_itself() {
     let dir = tempfile::tempdir().unwrap();
@@ -203,7 +203,8 @@ fn what_a_mongod_keeps_of_itself() {
     let done = finish(holdup(["import", "diagnostic.data", "-o", "mongod"]).current_dir(dir.path()), 60);
     assert_eq!(done.code(), Some(0), "{}", done.stderr);
     for part in [
-        "6 samples in 2 chunks of 4 files",
+        "3 samples in 2 chunks of 4 files",
+        "3 samples of metrics.interim stood in another file as well",
         "metrics.3, byte 0",
         "metrics.interim, byte",
         "left out 1 document of a newer kind",

@@ -52,6 +52,7 @@ targets! {
     kernel_files: "../../../../fuzz/fuzz_targets/kernel_files.rs",
     kubernetes: "../../../../fuzz/fuzz_targets/kubernetes.rs",
     logs: "../../../../fuzz/fuzz_targets/logs.rs",
+    mongodb: "../../../../fuzz/fuzz_targets/mongodb.rs",
     otlp: "../../../../fuzz/fuzz_targets/otlp.rs",
     packets: "../../../../fuzz/fuzz_targets/packets.rs",
     pasted: "../../../../fuzz/fuzz_targets/pasted.rs",
