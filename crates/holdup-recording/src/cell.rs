@@ -27,7 +27,7 @@ pub enum Cell<'c> {
 pub(crate) trait CellValue: Sized {
     /// The value for another store.
     fn cell(&self) -> Cell<'_>;
-    /// The value back; none if the cell is of another type.
+    /// The value back; none if the cell has another type.
     fn from_cell(cell: Cell<'_>) -> Option<Self>;
 }
 

@@ -57,7 +57,7 @@ pub use reader::excerpt;
 pub use reader::{OpenError, Recording};
 pub use segment::SegmentError;
 pub use stored::Table;
-pub use table::{Column, ColumnType, Row, time_of};
+pub use table::{Column, ColumnType, Row};
 pub use tables::Batch;
 pub use text::Text;
 pub use writer::{Limits, RecordError, Recorder};

@@ -86,11 +86,6 @@ pub(crate) fn time_column<R: Row>() -> Option<usize> {
     R::COLUMNS.iter().position(|column| column.kind == ColumnType::Timestamp)
 }
 
-/// The column by which rows of a table are placed in time: its first time.
-pub fn time_of<R: Row>() -> Option<&'static Column> {
-    time_column::<R>().map(|position| &R::COLUMNS[position])
-}
-
 /// The Parquet schema of a table without the columns in `lacking`.
 pub(crate) fn parquet_schema<R: Row>(lacking: &[String]) -> Result<TypePtr> {
     let fields = R::COLUMNS.iter().filter(|c| !is_lacking(lacking, c)).map(|c| {
