@@ -37,7 +37,7 @@ impl Place {
     }
 
     /// `statement` with the parameters of this place.
-    pub(crate) fn of(&self, statement: Statement) -> Statement {
+    pub(crate) fn bind(&self, statement: Statement) -> Statement {
         statement.text("recording", &self.recording).text("host", &self.host)
     }
 }
@@ -110,7 +110,7 @@ impl Entry {
         for (column, cell) in ENTRY.iter().zip(&cells) {
             put(&mut row, column, cell);
         }
-        client.insert(&insertion(client.dialect(), RECORDINGS, &ENTRY), &row)
+        client.insert(&insertion(client.dialect(), RECORDINGS, &ENTRY), &row, &mut || true)
     }
 
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
@@ -152,11 +152,11 @@ pub(crate) fn put_place(row: &mut Vec<u8>, place: &Place) {
 /// The statement that inserts rows of `table`: their place, then `columns`.
 pub(crate) fn insertion(dialect: Dialect, table: &str, columns: &[Column]) -> Statement {
     let names = PLACE.iter().chain(columns).map(|column| column.name);
-    insertion_of(dialect, table, names)
+    insertion_named(dialect, table, names)
 }
 
 /// The same with all columns named.
-pub(crate) fn insertion_of<'n>(dialect: Dialect, table: &str, names: impl Iterator<Item = &'n str>) -> Statement {
+pub(crate) fn insertion_named<'n>(dialect: Dialect, table: &str, names: impl Iterator<Item = &'n str>) -> Statement {
     let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
     let statement = Statement::new(format!("INSERT INTO {table} ({}) FORMAT RowBinary", names.join(", ")));
     // Over shards a confirmed block must lie there, and not in a queue of the server that took it.
@@ -189,7 +189,7 @@ pub fn entries(client: &Client, recording: Option<&str>) -> Result<Vec<Entry>, S
 /// The one recording of that name, of `host` if it was written by several.
 ///
 /// # Errors
-/// If there is none, or it is not clear which host is meant.
+/// If it is missing, or it is not clear which host is meant.
 pub fn entry(client: &Client, recording: &str, host: Option<&str>) -> Result<Entry, StoreError> {
     let mut found = entries(client, Some(recording))?;
     let all: Vec<String> = found.iter().map(|entry| format!("{:?}", entry.place.host)).collect();
@@ -229,7 +229,7 @@ pub(crate) fn segments(client: &Client, table: &str, place: &Place) -> Result<BT
         "SELECT segment, uniqExact(toUInt16(row)) FROM {table} WHERE {HERE} GROUP BY segment ORDER BY segment \
          FORMAT RowBinary"
     );
-    let ask = place.of(Statement::new(sql));
+    let ask = place.bind(Statement::new(sql));
     let answer = client.read(&ask, SMALL_BYTES_MAX)?;
     let mut reader = Reader::new(&answer);
     let mut counts = BTreeMap::new();
@@ -258,7 +258,7 @@ pub(crate) fn pieces(client: &Client, place: &Place) -> Result<Vec<Piece>, Store
     let names: Vec<&str> = without_content.iter().map(|column| column.name).collect();
     let order = "name, chunk, pushed_at";
     let sql = format!("SELECT {} FROM {FILES} WHERE {HERE} ORDER BY {order} FORMAT RowBinary", names.join(", "));
-    let answer = client.read(&place.of(Statement::new(sql)), SMALL_BYTES_MAX)?;
+    let answer = client.read(&place.bind(Statement::new(sql)), SMALL_BYTES_MAX)?;
     let mut reader = Reader::new(&answer);
     let mut newest: BTreeMap<(String, i64), Piece> = BTreeMap::new();
     while !reader.is_at_end() {
@@ -294,7 +294,7 @@ pub fn remove(client: &Client, place: &Place, cluster: Option<&str>) -> Result<(
     let names = tables::schema().into_iter().map(|(name, _)| name).chain([FILES, RECORDINGS]);
     for name in names {
         let table = cluster.map_or_else(|| name.to_owned(), |cluster| format!("{name}_shard ON CLUSTER '{cluster}'"));
-        let statement = place.of(Statement::new(format!("ALTER TABLE {table} DELETE WHERE {HERE}")));
+        let statement = place.bind(Statement::new(format!("ALTER TABLE {table} DELETE WHERE {HERE}")));
         let is_old = client.dialect() == Dialect::Old;
         client.execute(&if is_old { statement } else { statement.setting("mutations_sync", 2) })?;
     }

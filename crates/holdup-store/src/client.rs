@@ -34,6 +34,13 @@ pub(crate) const SMALL_BYTES_MAX: u64 = 64 << 20;
 const READ_WAITS: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(1)];
 const AT_ONCE: Duration = Duration::from_secs(5);
 
+/// Attempts of an insert, and the wait after the first; each further wait is twice as long.
+const ATTEMPTS: u32 = 7;
+const WAIT: Duration = Duration::from_millis(250);
+
+/// How often a wait looks whether to stop.
+const LOOK: Duration = Duration::from_millis(50);
+
 /// A server, and what has been moved to and from it.
 pub struct Client {
     agent: ureq::Agent,
@@ -91,7 +98,7 @@ impl Client {
             server: self.server.clone(),
             why: "it does not answer as ClickHouse's HTTP interface does; its port is 8123 by default".to_owned(),
         };
-        self.dialect = Dialect::of_version(&version).ok_or_else(why)?;
+        self.dialect = Dialect::from_version(&version).ok_or_else(why)?;
         self.version = version;
         Ok(())
     }
@@ -154,15 +161,28 @@ impl Client {
         self.request(&statement, None, Some(&[]), SMALL_BYTES_MAX).map(drop)
     }
 
-    /// Inserts rows in RowBinary.
+    /// Inserts rows in RowBinary, in several attempts unless `is_wanted` ends them.
     ///
     /// # Errors
     /// If the server did not confirm them. It may have them all the same.
-    pub fn insert(&self, statement: &Statement, rows: &[u8]) -> Result<(), StoreError> {
+    pub fn insert(
+        &self,
+        statement: &Statement,
+        rows: &[u8],
+        is_wanted: &mut dyn FnMut() -> bool,
+    ) -> Result<(), StoreError> {
         let mut encoder = GzEncoder::new(Vec::with_capacity(rows.len() / 4), Compression::fast());
         let packed = encoder.write_all(rows).and_then(|()| encoder.finish());
         let packed = packed.map_err(|error| self.unreachable(error.to_string()))?;
-        self.request(statement, Some(&self.database), Some(&packed), SMALL_BYTES_MAX)?;
+        let mut wait = WAIT;
+        for attempt in 1.. {
+            match self.request(statement, Some(&self.database), Some(&packed), SMALL_BYTES_MAX) {
+                Ok(_) => break,
+                Err(error) if error.is_passing() && attempt < ATTEMPTS => pause(wait, is_wanted)?,
+                Err(error) => return Err(error),
+            }
+            wait *= 2;
+        }
         self.sent.fetch_add(packed.len() as u64, Ordering::Relaxed);
         Ok(())
     }
@@ -171,7 +191,7 @@ impl Client {
         StoreError::Unreachable { server: self.server.clone(), why }
     }
 
-    /// Sends by GET, or by POST with a body; an empty one is no rows.
+    /// Sends by GET, or by POST with a body; an empty one has no rows.
     fn request(
         &self,
         statement: &Statement,
@@ -240,6 +260,19 @@ impl Client {
         };
         StoreError::Refused { server: self.server.clone(), code, why, hint: hint(code) }
     }
+}
+
+fn pause(length: Duration, is_wanted: &mut dyn FnMut() -> bool) -> Result<(), StoreError> {
+    let mut left = length;
+    while !left.is_zero() {
+        if !is_wanted() {
+            return Err(StoreError::Stopped);
+        }
+        let step = left.min(LOOK);
+        std::thread::sleep(step);
+        left -= step;
+    }
+    Ok(())
 }
 
 /// The number in `Code: 60, e.displayText() = …` or `Code: 60. DB::Exception: …`.

@@ -17,7 +17,7 @@ pub enum Dialect {
 
 impl Dialect {
     /// The dialect of a version as `version()` gives it, e.g. `26.9.1.1`; none if it is not one.
-    pub fn of_version(version: &str) -> Option<Self> {
+    pub fn from_version(version: &str) -> Option<Self> {
         let mut parts = version.trim().split('.').map(str::parse::<u32>);
         let version = (parts.next()?.ok()?, parts.next()?.ok()?);
         Some(if version >= CURRENT { Self::Current } else { Self::Old })
@@ -38,7 +38,7 @@ mod tests {
             ("<html>", None),
             ("26", None),
         ] {
-            assert_eq!(Dialect::of_version(version), dialect, "{version}");
+            assert_eq!(Dialect::from_version(version), dialect, "{version}");
         }
     }
 }

@@ -3,12 +3,11 @@
 //! current server drops the part if it already has it; any server's merges drop equal keys.
 
 use std::io::Write as _;
-use std::time::Duration;
 
 use holdup_recording::Row;
 use sha2::{Digest as _, Sha256};
 
-use crate::catalog::{Place, insertion_of, put_place};
+use crate::catalog::{Place, insertion_named, put_place};
 use crate::client::Client;
 use crate::dialect::Dialect;
 use crate::error::StoreError;
@@ -18,13 +17,6 @@ use crate::statement::Statement;
 
 /// Bytes of rows in one request.
 const PART_BYTES: usize = 8 << 20;
-
-/// Attempts of one request, and the wait after the first; each further wait is twice as long.
-const ATTEMPTS: u32 = 7;
-const WAIT: Duration = Duration::from_millis(250);
-
-/// How often a wait looks whether to stop.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// Sends rows of one recording of one host.
 pub struct Inserter<'c> {
@@ -81,16 +73,7 @@ impl<'c> Inserter<'c> {
         body: &[u8],
         sent: &mut dyn FnMut(u64) -> bool,
     ) -> Result<(), StoreError> {
-        let statement = self.statement::<R>(from, count);
-        let mut wait = WAIT;
-        for attempt in 1.. {
-            match self.client.insert(&statement, body) {
-                Ok(()) => break,
-                Err(error) if error.is_passing() && attempt < ATTEMPTS => pause(wait, sent)?,
-                Err(error) => return Err(error),
-            }
-            wait *= 2;
-        }
+        self.client.insert(&self.statement::<R>(from, count), body, &mut || sent(0))?;
         if sent(count) { Ok(()) } else { Err(StoreError::Stopped) }
     }
 
@@ -98,7 +81,7 @@ impl<'c> Inserter<'c> {
         let place = PLACE.iter().map(|column| column.name).chain(["segment", "row"]);
         let names = place.chain(R::COLUMNS.iter().map(|column| column.name));
         let dialect = self.client.dialect();
-        let statement = insertion_of(dialect, R::TABLE, names);
+        let statement = insertion_named(dialect, R::TABLE, names);
         match dialect {
             Dialect::Old => statement,
             // Times far apart lie in many partitions.
@@ -113,7 +96,7 @@ impl<'c> Inserter<'c> {
     }
 }
 
-/// The same for the same rows, whoever sends them. The lengths keep two names from reading as two
+/// The same for the same rows, from any sender. The lengths keep two names from reading as two
 /// others.
 fn token(place: &Place, begun_at: i64, table: &str, from: u64, count: u64) -> String {
     let (recording, host) = (&place.recording, &place.host);
@@ -121,19 +104,6 @@ fn token(place: &Place, begun_at: i64, table: &str, from: u64, count: u64) -> St
     let _ = write!(hash, "{}:{recording}{}:{host}{begun_at} {table} {from} {count}", recording.len(), host.len());
     let digest = hash.finalize();
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn pause(length: Duration, sent: &mut dyn FnMut(u64) -> bool) -> Result<(), StoreError> {
-    let mut left = length;
-    while !left.is_zero() {
-        if !sent(0) {
-            return Err(StoreError::Stopped);
-        }
-        let step = left.min(LOOK);
-        std::thread::sleep(step);
-        left -= step;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -127,7 +127,7 @@ impl Fetching<'_> {
             R::TABLE
         );
         let ask = Statement::new(sql).number("segment", segment).number("from", from).number("to", to);
-        match self.client.read(&self.entry.place.of(ask), ANSWER_BYTES_MAX) {
+        match self.client.read(&self.entry.place.bind(ask), ANSWER_BYTES_MAX) {
             Ok(answer) => decode(&answer, rows).ok_or_else(|| StoreError::BadAnswer(R::TABLE.to_owned())),
             Err(StoreError::TooLarge { .. }) if to - from > 1 => {
                 let middle = from + (to - from) / 2;
@@ -183,7 +183,7 @@ fn fetch_piece(client: &Client, place: &Place, piece: &Piece) -> Result<Vec<u8>,
          pushed_at DESC LIMIT 1 FORMAT RowBinary"
     );
     let chunk = piece.chunk.max(0).unsigned_abs();
-    let ask = place.of(Statement::new(sql).text("name", &piece.name).number("chunk", chunk));
+    let ask = place.bind(Statement::new(sql).text("name", &piece.name).number("chunk", chunk));
     let answer = client.read(&ask, ANSWER_BYTES_MAX)?;
     let content = Reader::new(&answer).bytes().filter(|content| sha256(content) == piece.sha256);
     content.map(<[u8]>::to_vec).ok_or_else(|| StoreError::BadAnswer(FILES.to_owned()))

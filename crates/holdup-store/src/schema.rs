@@ -151,7 +151,7 @@ impl Schema {
     }
 
     fn rows_table(&self, name: &'static str, columns: &[Column]) -> Table {
-        let time = time_of(columns);
+        let time = first_time(columns);
         let (segment_codec, row_codec) = match self.dialect {
             Dialect::Current => (" CODEC(Delta, ZSTD)", " CODEC(DoubleDelta, ZSTD)"),
             Dialect::Old => ("", ""),
@@ -247,7 +247,7 @@ impl Schema {
 }
 
 /// The column by which rows are placed in time: the first time.
-fn time_of(columns: &[Column]) -> &'static str {
+fn first_time(columns: &[Column]) -> &'static str {
     columns.iter().find(|column| column.kind == ColumnType::Timestamp).map_or("observed_at", |column| column.name)
 }
 
@@ -277,7 +277,7 @@ mod tests {
                 let expected =
                     ["recording", "host", "segment", "row"].into_iter().chain(columns.iter().map(|c| c.name));
                 let is_current = dialect == Dialect::Current;
-                let expected: Vec<&str> = expected.chain(is_current.then(|| time_of(columns))).collect();
+                let expected: Vec<&str> = expected.chain(is_current.then(|| first_time(columns))).collect();
                 assert_eq!(names, expected, "{table}");
             }
         }

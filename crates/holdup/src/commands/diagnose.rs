@@ -85,7 +85,7 @@ pub struct Args {
 
 pub fn run(args: Args) -> Result<(), Failure> {
     let is_drawn = !args.json && (args.chart || terminal::is_seen());
-    let fetched = Fetched::of(&args.recording)?;
+    let fetched = Fetched::from_argument(&args.recording)?;
     let dir = fetched.as_ref().map_or(args.recording.as_path(), Fetched::dir);
     let manifest = Recording::manifest(dir).map_err(Failure::unusable)?;
     let window = args.window(&manifest)?;

@@ -347,7 +347,7 @@ impl Fetched {
     ///
     /// # Errors
     /// If it cannot be fetched.
-    pub fn of(argument: &Path) -> Result<Option<Self>, Failure> {
+    pub fn from_argument(argument: &Path) -> Result<Option<Self>, Failure> {
         let url = argument.to_str().filter(|url| Address::is_meant(url));
         url.map(Self::new).transpose()
     }
