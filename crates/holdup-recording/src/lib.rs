@@ -15,11 +15,13 @@
 //! - [`files`], [`secret`]: opening and creating files, and finding secrets in texts.
 //! - [`words`], [`quota`]: numbers with units as text, and the CPU quota of a cgroup.
 //! - [`objective`]: parses objectives and evaluates them over seconds of load.
+//! - [`transfer`]: whole tables on their way to another store and back.
 //! - [`Recorder`]: writes a recording while it happens; survives `kill -9` except for the last
 //!   seconds.
 //! - [`Recording`]: opens a finished, a running or a broken recording.
 
 mod allocator;
+mod cell;
 pub mod clock;
 pub mod condensed;
 pub mod duration;
@@ -44,13 +46,16 @@ mod table;
 pub mod tables;
 mod text;
 mod threshold;
+pub mod transfer;
 pub mod words;
 pub mod writer;
 
+pub use cell::Cell;
 pub use labels::Labels;
 pub use manifest::{Coverage, CoverageState, Manifest, Phase, RunState};
 pub use reader::excerpt;
 pub use reader::{OpenError, Recording};
+pub use segment::SegmentError;
 pub use stored::Table;
 pub use table::{Column, ColumnType, Row};
 pub use tables::Batch;

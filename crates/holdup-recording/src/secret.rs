@@ -33,7 +33,7 @@ const WORDS: [&str; 14] =
 const PLACES: [&str; 4] = ["env", "file", "path", "variable"];
 
 /// Schemes of addresses in which the user is an account's name, not a secret itself.
-const DATABASES: [&str; 4] = ["mysql", "mariadb", "postgres", "postgresql"];
+const DATABASES: [&str; 5] = ["mysql", "mariadb", "postgres", "postgresql", "clickhouse"];
 
 /// The first words of credentials in a header field (RFC 9110, section 11).
 const SCHEMES: [&str; 6] = ["bearer", "basic", "digest", "apikey", "negotiate", "hmac"];
@@ -265,6 +265,7 @@ mod tests {
             ("mysql://u:canary", "mysql://u:***"),
             ("mysql://h:3306/db", "mysql://h:3306/db"),
             ("mysql://u@h", "mysql://u@h"),
+            ("clickhouse://u:s3 cr/3t@h:8123/db", "clickhouse://u:***@h:8123/db"),
             ("prometheus:https://ghp_canary@h/metrics", "prometheus:https://***@h/metrics"),
             ("http://h:80/x?mail=a@b", "http://h:80/x?mail=a@b"),
             ("puma:http://h:9293?token=s3cr3t&x=1", "puma:http://h:9293?token=***&x=1"),

@@ -24,7 +24,7 @@ use parquet::file::writer::SerializedFileWriter;
 
 use crate::files;
 use crate::folder::Folder;
-use crate::table::{Row, parquet_schema, time_column};
+use crate::table::{Row, is_lacking, parquet_schema, time_column};
 
 /// Rows of a row group in a finished table: enough for columns to compress, few enough to buffer.
 const ROW_GROUP_ROWS: usize = 65_536;
@@ -82,18 +82,20 @@ pub(crate) fn write_segment<R: Row>(dir: &Path, number: u64, rows: &mut Vec<R>) 
         return Ok(());
     }
     let path = dir.join(SEGMENTS).join(format!("{}-{number:08}.parquet", R::TABLE));
-    write_file(&path, [Ok(rows.clone())])?;
+    write_file(&path, &[], [Ok(rows.clone())])?;
     rows.clear();
     Ok(())
 }
 
-/// Writes batches of rows as one Parquet file that appears completely or not at all.
+/// Writes batches of rows, without the columns in `lacking`, as one Parquet file that appears
+/// completely or not at all.
 fn write_file<R: Row>(
     path: &Path,
+    lacking: &[String],
     batches: impl IntoIterator<Item = Result<Vec<R>, SegmentError>>,
 ) -> Result<(), SegmentError> {
     let partial = path.with_extension("parquet.tmp");
-    let written = write_partial(&partial, batches);
+    let written = write_partial(&partial, lacking, batches);
     if written.is_err() {
         let _ = fs::remove_file(&partial);
     }
@@ -103,19 +105,20 @@ fn write_file<R: Row>(
 
 fn write_partial<R: Row>(
     path: &Path,
+    lacking: &[String],
     batches: impl IntoIterator<Item = Result<Vec<R>, SegmentError>>,
 ) -> Result<(), SegmentError> {
-    let schema = parquet(path, parquet_schema::<R>())?;
+    let schema = parquet(path, parquet_schema::<R>(lacking))?;
     let properties = Arc::new(WriterProperties::builder().set_compression(Compression::SNAPPY).build());
     let file = io(path, files::create(path))?;
     let mut writer = parquet(path, SerializedFileWriter::new(file, schema, properties))?;
+    let written: Vec<usize> = (0..R::COLUMNS.len()).filter(|i| !is_lacking(lacking, &R::COLUMNS[*i])).collect();
     for batch in batches {
         for rows in batch?.chunks(ROW_GROUP_ROWS) {
             let mut group = parquet(path, writer.next_row_group())?;
-            let mut index = 0;
-            while let Some(column) = parquet(path, group.next_column())? {
-                parquet(path, R::write_column(rows, index, column))?;
-                index += 1;
+            let mut indexes = written.iter();
+            while let (Some(column), Some(index)) = (parquet(path, group.next_column())?, indexes.next()) {
+                parquet(path, R::write_column(rows, *index, column))?;
             }
             parquet(path, group.close())?;
         }
@@ -139,8 +142,7 @@ pub(crate) fn each_group_of<R: Row>(
             groups.read(i, &mut read)?;
         }
     }
-    let columns = R::COLUMNS.iter().zip(&groups.positions);
-    Ok(columns.filter(|(_, position)| position.is_none()).map(|(column, _)| column.name).collect())
+    Ok(groups.lacking::<R>())
 }
 
 /// The rows of a row group by the statistics of its file: how many, and from which time to which. All
@@ -168,7 +170,7 @@ pub(crate) fn group_spans<R: Row>(path: &Path, file: File) -> Result<Vec<GroupSp
 }
 
 /// The row groups of an open Parquet file.
-struct Groups {
+pub(crate) struct Groups {
     /// For errors.
     path: PathBuf,
     /// A second handle on the file, for checking a group's claims before the library believes them.
@@ -179,7 +181,7 @@ struct Groups {
 }
 
 impl Groups {
-    fn open<R: Row>(path: &Path, file: File) -> Result<Self, SegmentError> {
+    pub(crate) fn open<R: Row>(path: &Path, file: File) -> Result<Self, SegmentError> {
         parquet(path, headers::check_footer(&file))?;
         let claimed = io(path, file.try_clone())?;
         let reader = parquet(path, guarded(|| SerializedFileReader::new(file)))?;
@@ -189,8 +191,19 @@ impl Groups {
         Ok(Self { path: path.to_owned(), claimed, reader, positions })
     }
 
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.reader.num_row_groups()
+    }
+
+    /// Rows of the whole file, by its footer.
+    pub(crate) fn rows_total(&self) -> u64 {
+        self.reader.metadata().file_metadata().num_rows().max(0).unsigned_abs()
+    }
+
+    /// Columns of `R` that the file lacks.
+    pub(crate) fn lacking<R: Row>(&self) -> Vec<&'static str> {
+        let columns = R::COLUMNS.iter().zip(&self.positions);
+        columns.filter(|(_, position)| position.is_none()).map(|(column, _)| column.name).collect()
     }
 
     fn span<R: Row>(&self, i: usize) -> GroupSpan {
@@ -205,7 +218,7 @@ impl Groups {
         GroupSpan { from, to, rows: group.num_rows().max(0).unsigned_abs() }
     }
 
-    fn read<T>(
+    pub(crate) fn read<T>(
         &self,
         i: usize,
         read: impl FnOnce(&dyn RowGroupReader, &[Option<usize>]) -> Result<T, ParquetError>,
@@ -350,12 +363,23 @@ pub(crate) fn not_replaced(parts: Vec<PathBuf>) -> Vec<PathBuf> {
 
 /// Writes `<table>.parquet` from rows as they come. Returns their number.
 pub(crate) fn write_table<R: Row>(dir: &Path, rows: impl IntoIterator<Item = Vec<R>>) -> Result<u64, SegmentError> {
-    write_gathered(&table_path(dir, R::TABLE), rows.into_iter().map(Ok))
+    write_gathered(&table_path(dir, R::TABLE), &[], rows.into_iter().map(Ok))
+}
+
+/// The same from a source that may fail, without the columns in `lacking`.
+pub(crate) fn write_table_lacking<R: Row>(
+    dir: &Path,
+    lacking: &[String],
+    rows: impl IntoIterator<Item = std::io::Result<Vec<R>>>,
+) -> Result<u64, SegmentError> {
+    let path = table_path(dir, R::TABLE);
+    write_gathered(&path, lacking, rows.into_iter().map(|rows| io(&path, rows)))
 }
 
 /// Writes rows of many small parts as full row groups; at most two row groups are in memory.
 fn write_gathered<R: Row>(
     into: &Path,
+    lacking: &[String],
     mut parts: impl Iterator<Item = Result<Vec<R>, SegmentError>>,
 ) -> Result<u64, SegmentError> {
     let mut count = 0;
@@ -374,13 +398,13 @@ fn write_gathered<R: Row>(
         let take = pending.len().min(ROW_GROUP_ROWS);
         (take > 0).then(|| Ok(pending.drain(..take).collect()))
     });
-    write_file::<R>(into, batches)?;
+    write_file::<R>(into, lacking, batches)?;
     Ok(count)
 }
 
 fn merge<R: Row>(parts: &[PathBuf], into: &Path) -> Result<u64, SegmentError> {
     let keep = not_replaced(parts.to_vec());
-    let count = write_gathered(into, keep.iter().flat_map(|path| row_groups::<R>(path)))?;
+    let count = write_gathered(into, &[], keep.iter().flat_map(|path| row_groups::<R>(path)))?;
     for part in parts {
         io(part, fs::remove_file(part))?;
     }

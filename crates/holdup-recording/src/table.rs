@@ -13,6 +13,7 @@ use parquet::file::reader::RowGroupReader;
 use parquet::file::writer::SerializedColumnWriter;
 use parquet::schema::types::{Type, TypePtr};
 
+use crate::cell::{Cell, CellValue};
 use crate::labels::Labels;
 use crate::text::{Names, Text};
 
@@ -69,6 +70,12 @@ pub trait Row: Sized + Clone + Send + 'static {
     #[doc(hidden)]
     fn own_bytes(&self) -> usize;
 
+    /// Passes the value of each column to `visit`, in order.
+    fn each_cell(&self, visit: &mut dyn FnMut(Cell<'_>));
+
+    /// The row of these values; none if one is missing or of another type.
+    fn from_cells(cells: &mut dyn Iterator<Item = Cell<'_>>) -> Option<Self>;
+
     /// Reads a row group. `positions[i]` is the position of column `i` in the file, if it exists.
     #[doc(hidden)]
     fn read_group(group: &dyn RowGroupReader, positions: &[Option<usize>]) -> Result<Vec<Self>>;
@@ -79,9 +86,9 @@ pub(crate) fn time_column<R: Row>() -> Option<usize> {
     R::COLUMNS.iter().position(|column| column.kind == ColumnType::Timestamp)
 }
 
-/// The Parquet schema of a table.
-pub(crate) fn parquet_schema<R: Row>() -> Result<TypePtr> {
-    let fields = R::COLUMNS.iter().map(|c| {
+/// The Parquet schema of a table without the columns in `lacking`.
+pub(crate) fn parquet_schema<R: Row>(lacking: &[String]) -> Result<TypePtr> {
+    let fields = R::COLUMNS.iter().filter(|c| !is_lacking(lacking, c)).map(|c| {
         let (physical, logical) = match c.kind {
             ColumnType::Int64 => (Physical::INT64, None),
             ColumnType::Int32 => (Physical::INT32, None),
@@ -102,8 +109,13 @@ pub(crate) fn parquet_schema<R: Row>() -> Result<TypePtr> {
     Ok(Arc::new(Type::group_type_builder(R::TABLE).with_fields(fields.collect::<Result<_>>()?).build()?))
 }
 
+/// Whether `lacking` names the column.
+pub(crate) fn is_lacking(lacking: &[String], column: &Column) -> bool {
+    lacking.iter().any(|name| name == column.name)
+}
+
 /// A Rust type that can be a column.
-pub(crate) trait Field: Sized {
+pub(crate) trait Field: CellValue {
     type Parquet: DataType;
     /// Data shared by the values of one column of one row group.
     type Shared: Default;
@@ -362,6 +374,14 @@ macro_rules! table {
 
             fn own_bytes(&self) -> usize {
                 std::mem::size_of::<Self>() $(+ crate::table::Field::own_bytes(&self.$field))*
+            }
+
+            fn each_cell(&self, visit: &mut dyn FnMut(crate::cell::Cell<'_>)) {
+                $(visit(crate::cell::CellValue::cell(&self.$field));)*
+            }
+
+            fn from_cells(cells: &mut dyn Iterator<Item = crate::cell::Cell<'_>>) -> Option<Self> {
+                Some($name { $($field: crate::cell::CellValue::from_cell(cells.next()?)?,)* })
             }
 
             fn read_group(

@@ -13,6 +13,18 @@ use crate::segment::{self, SegmentError};
 use crate::stored::{Source, Table};
 use crate::table::{Column, Row};
 
+/// Something to do with each table, whatever its rows are.
+pub trait TableVisitor {
+    /// Why it stops.
+    type Error;
+
+    /// Visits the table of rows `R`.
+    ///
+    /// # Errors
+    /// Ends the visits.
+    fn table<R: Row>(&mut self) -> Result<(), Self::Error>;
+}
+
 /// Declares [`Batch`] and [`Tables`] over one explicit, ordered list of tables.
 macro_rules! tables {
     ($($field:ident: $row:ident),* $(,)?) => {
@@ -80,6 +92,15 @@ macro_rules! tables {
                 rows.insert(stringify!($field).to_owned(), segment::merge_table::<$row>(dir, &all, finish)?);
             )*
             Ok(rows)
+        }
+
+        /// Visits every table, in order.
+        ///
+        /// # Errors
+        /// The first one of the visitor.
+        pub fn each_table<V: TableVisitor>(visitor: &mut V) -> Result<(), V::Error> {
+            $(visitor.table::<$row>()?;)*
+            Ok(())
         }
 
         /// Names and columns of every table, in order.

@@ -93,7 +93,7 @@ fn a_merge_holds_row_groups_and_not_files() {
     fs::create_dir(dir.path().join(SEGMENTS)).unwrap();
     let part = dir.path().join(SEGMENTS).join("samples-00000001+00000064.parquet");
     let group = || Ok(vec![Sample::default(); ROW_GROUP_ROWS]);
-    write_file(&part, (0..GROUPS).map(|_| group())).unwrap();
+    write_file(&part, &[], (0..GROUPS).map(|_| group())).unwrap();
     let before = peak_mib();
     assert_eq!(
         finish_table::<Sample>(dir.path(), &all_segments(dir.path())).unwrap(),

@@ -10,6 +10,7 @@ use holdup_recording::{Batch, Manifest, Recording, clock};
 use holdup_signals::Window;
 
 use super::moment::{Moment, moment};
+use super::store::Fetched;
 use super::thresholds::ThresholdArgs;
 use super::{duration, print_json, slips};
 use crate::failure::Failure;
@@ -27,9 +28,10 @@ Examples:
   holdup diagnose recordings/today --against recordings/last-week
   holdup diagnose recordings/first --threshold 'p99 < 250ms'
   holdup diagnose recordings/first --on instance:db.r5.2xlarge --on volume:gp3:500G
+  holdup diagnose clickhouse://reader@db7/holdup/first
   holdup diagnose recordings/first --request 4bf92f3577b34da6a3ce929d0e0e4736")]
 pub struct Args {
-    /// Directory of the recording
+    /// Directory of the recording, or clickhouse://USER@HOST/DATABASE/RECORDING
     #[arg(value_name = "RECORDING")]
     recording: PathBuf,
 
@@ -83,12 +85,14 @@ pub struct Args {
 
 pub fn run(args: Args) -> Result<(), Failure> {
     let is_drawn = !args.json && (args.chart || terminal::is_seen());
-    let manifest = Recording::manifest(&args.recording).map_err(Failure::unusable)?;
+    let fetched = Fetched::from_argument(&args.recording)?;
+    let dir = fetched.as_ref().map_or(args.recording.as_path(), Fetched::dir);
+    let manifest = Recording::manifest(dir).map_err(Failure::unusable)?;
     let window = args.window(&manifest)?;
     let recording = match &args.request {
         // The breakdown of a single request needs its rows.
-        Some(_) => Recording::open(&args.recording),
-        None => Recording::open_excerpt(&args.recording, window.map(|w| w.from..w.to), &CHOICE),
+        Some(_) => Recording::open(dir),
+        None => Recording::open_excerpt(dir, window.map(|w| w.from..w.to), &CHOICE),
     };
     let mut recording = recording.map_err(Failure::unusable)?;
     slips::say_if_running(&recording);

@@ -33,6 +33,7 @@ mod scenario_args;
 pub mod settle;
 mod slips;
 mod sql_args;
+pub mod store;
 mod thresholds;
 pub mod top;
 pub mod watch;

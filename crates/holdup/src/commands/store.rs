@@ -1,0 +1,386 @@
+//! `holdup store`: recordings in ClickHouse.
+
+mod line;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::Subcommand;
+use holdup_recording::{Recording, clock, tables, words};
+use holdup_store::catalog::{self, Entry, Place};
+use holdup_store::push::{Progress, Pushed};
+use holdup_store::{Address, Client, Dialect, Schema, Sharing, Statement, StoreError};
+
+use self::line::Line;
+use super::print_json;
+use crate::failure::Failure;
+use crate::secret_values::value;
+
+/// Largest answer of `query`, bytes.
+const ANSWER_BYTES_MAX: u64 = 256 << 20;
+
+/// Keep recordings in ClickHouse: the same tables as their Parquet files
+///
+/// URL is clickhouse://USER@HOST:PORT/DATABASE, or @FILE with it. The port is that of HTTP, 8123 by
+/// default; ?tls=verify encrypts. The password comes from HOLDUP_CLICKHOUSE_PASSWORD, or with
+/// ?password_env=VAR or ?password_file=PATH from there.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  holdup store init clickhouse://admin@db7/holdup --ttl 90
+  holdup store push recordings/first clickhouse://writer@db7/holdup
+  holdup store ls clickhouse://reader@db7/holdup
+  holdup store query clickhouse://reader@db7/holdup 'SELECT operation, count() FROM requests GROUP BY operation'
+  holdup diagnose clickhouse://reader@db7/holdup/first
+  holdup store pull clickhouse://reader@db7/holdup/first recordings/copy
+  holdup store rm clickhouse://admin@db7/holdup/first
+
+Exit codes: 0 done, 2 unusable recording or server, 130 interrupted (the same command goes on).")]
+pub struct Args {
+    #[command(subcommand)]
+    what: StoreCommand,
+}
+
+#[derive(Subcommand)]
+enum StoreCommand {
+    Init(InitArgs),
+    Push(PushArgs),
+    Ls(LsArgs),
+    Pull(PullArgs),
+    Rm(RmArgs),
+    Query(QueryArgs),
+}
+
+/// Make the database and its tables; what is there stays
+#[derive(clap::Args)]
+struct InitArgs {
+    /// Database: clickhouse://USER@HOST/DATABASE, or @FILE
+    #[arg(value_name = "URL", value_parser = value, required_unless_present = "print")]
+    url: Option<String>,
+
+    /// Print the statements for a current server and run nothing
+    #[arg(long)]
+    print: bool,
+
+    /// Make replicated tables, by the server's macros {shard} and {replica}
+    #[arg(long)]
+    replicated: bool,
+
+    /// Spread recordings over the shards of this cluster
+    #[arg(long, value_name = "CLUSTER")]
+    distributed: Option<String>,
+
+    /// Remove rows this many days after their time
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    ttl: Option<u32>,
+}
+
+/// Send a recording; what is there already is not sent again
+#[derive(clap::Args)]
+struct PushArgs {
+    /// Directory of the recording
+    #[arg(value_name = "RECORDING")]
+    recording: PathBuf,
+
+    /// Database: clickhouse://USER@HOST/DATABASE, or @FILE
+    #[arg(value_name = "URL", value_parser = value)]
+    url: String,
+
+    /// Name in the store [default: the directory's]
+    #[arg(long = "as", value_name = "NAME")]
+    name: Option<String>,
+
+    /// Host it comes from, if several hosts write one recording
+    #[arg(long, value_name = "NAME", default_value = "")]
+    host: String,
+
+    /// Show no progress on stderr
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// List the recordings
+#[derive(clap::Args)]
+struct LsArgs {
+    /// Database: clickhouse://USER@HOST/DATABASE, or @FILE
+    #[arg(value_name = "URL", value_parser = value)]
+    url: String,
+
+    /// Print the list as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Fetch a recording into a new directory
+#[derive(clap::Args)]
+struct PullArgs {
+    /// Recording: clickhouse://USER@HOST/DATABASE/RECORDING, or @FILE
+    #[arg(value_name = "URL", value_parser = value)]
+    url: String,
+
+    /// Directory to make
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+
+    /// Host, if several wrote the recording
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+
+    /// Show no progress on stderr
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Remove a recording from every table
+#[derive(clap::Args)]
+struct RmArgs {
+    /// Recording: clickhouse://USER@HOST/DATABASE/RECORDING, or @FILE
+    #[arg(value_name = "URL", value_parser = value)]
+    url: String,
+
+    /// Host, if several wrote the recording
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+
+    /// The cluster that the tables were made for
+    #[arg(long, value_name = "CLUSTER")]
+    distributed: Option<String>,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Run a statement that only reads, and print its answer
+#[derive(clap::Args)]
+struct QueryArgs {
+    /// Database: clickhouse://USER@HOST/DATABASE, or @FILE
+    #[arg(value_name = "URL", value_parser = value)]
+    url: String,
+
+    /// Statement in ClickHouse's SQL
+    #[arg(value_name = "SQL")]
+    sql: String,
+
+    /// Print ClickHouse's JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: Args) -> Result<(), Failure> {
+    match args.what {
+        StoreCommand::Init(args) => init(args),
+        StoreCommand::Push(args) => push(&args),
+        StoreCommand::Ls(args) => ls(&args),
+        StoreCommand::Pull(args) => pull(&args),
+        StoreCommand::Rm(args) => rm(&args),
+        StoreCommand::Query(args) => query(&args),
+    }
+}
+
+/// The failure that a store's error is.
+fn failed(error: StoreError) -> Failure {
+    if matches!(error, StoreError::Stopped) {
+        errln!("{error}");
+        return Failure::Interrupted;
+    }
+    Failure::unusable(error)
+}
+
+fn parsed(url: &str) -> Result<Address, Failure> {
+    Address::parse(url).map_err(failed)
+}
+
+fn init(args: InitArgs) -> Result<(), Failure> {
+    let sharing = Sharing { replicated: args.replicated, cluster: args.distributed };
+    let mut schema = Schema { dialect: Dialect::Current, sharing, ttl_days: args.ttl };
+    let statements = schema.statements().map_err(Failure::Unusable)?;
+    let Some(url) = args.url.filter(|_| !args.print) else {
+        for statement in statements {
+            outln!("{statement};\n");
+        }
+        return Ok(());
+    };
+    let client = Client::connect(&parsed(&url)?).map_err(failed)?;
+    if client.dialect() == Dialect::Old && args.ttl.is_some() {
+        let version = client.version();
+        return Err(Failure::Unusable(format!("--ttl needs ClickHouse 22.8 or later; this is {version}")));
+    }
+    schema.dialect = client.dialect();
+    let statements = schema.statements().map_err(Failure::Unusable)?;
+    client.create_database(schema.sharing.cluster.as_deref()).map_err(failed)?;
+    for statement in &statements {
+        client.execute(&Statement::new(statement)).map_err(failed)?;
+    }
+    for (table, _) in tables::schema() {
+        let existing = catalog::columns(&client, &schema.kept_in(table)).map_err(failed)?;
+        for statement in schema.additions(table, &existing) {
+            client.execute(&Statement::new(statement)).map_err(failed)?;
+        }
+    }
+    outln!("{}: {} tables are there, of ClickHouse {}", client.server(), statements.len(), client.version());
+    Ok(())
+}
+
+fn push(args: &PushArgs) -> Result<(), Failure> {
+    let address = parsed(&args.url)?;
+    Recording::manifest(&args.recording).map_err(Failure::unusable)?;
+    let name = args.name.clone().or_else(|| address.recording.clone()).or_else(|| folder_name(&args.recording));
+    let place = Place::new(&name.unwrap_or_default(), &args.host).map_err(failed)?;
+    let (mut line, stop) = (Line::new("sent", args.quiet), crate::stop::stop_flag()?);
+    let client = Client::connect(&address).map_err(failed)?;
+    let pushed = holdup_store::push::push(&client, &args.recording, &place, &mut watched(&mut line, &stop));
+    line.clear();
+    let pushed = pushed.map_err(failed)?;
+    if args.json {
+        return print_json(&pushed);
+    }
+    outln!("{}", said_of_push(&pushed, client.server()));
+    Ok(())
+}
+
+fn folder_name(dir: &Path) -> Option<String> {
+    let name = dir.canonicalize().ok()?.file_name()?.to_string_lossy().into_owned();
+    Some(name)
+}
+
+fn said_of_push(pushed: &Pushed, server: &str) -> String {
+    let total: u64 = pushed.tables.values().map(|table| table.rows).sum();
+    let (place, rows, sent) = (&pushed.place, words::count(total), words::count(pushed.rows_sent));
+    let bytes = words::bytes(pushed.bytes_sent as f64);
+    match pushed.rows_sent {
+        0 if pushed.files_sent.is_empty() => format!("{place}: all {rows} rows were already in {server}"),
+        sent if sent == total => format!("{place}: {rows} rows sent to {server} ({bytes})"),
+        _ => format!("{place}: {sent} of {rows} rows sent to {server} ({bytes}); the others were there"),
+    }
+}
+
+/// Shows how far it is; false once the user has stopped it.
+fn watched<'a>(line: &'a mut Line, stop: &'a Arc<AtomicBool>) -> impl FnMut(Progress) -> bool {
+    move |progress| {
+        line.show(progress);
+        !stop.load(Ordering::Relaxed)
+    }
+}
+
+fn ls(args: &LsArgs) -> Result<(), Failure> {
+    let client = Client::connect(&parsed(&args.url)?).map_err(failed)?;
+    let entries = catalog::entries(&client, None).map_err(failed)?;
+    if args.json {
+        return print_json(&entries);
+    }
+    if entries.is_empty() {
+        outln!("{} has no recordings", client.server());
+    }
+    for entry in entries {
+        let state = if entry.complete { entry.state.as_str() } else { "push not ended" };
+        let started = clock::rfc3339(entry.started_at);
+        outln!("{:<28}  {started}  {:>12} rows  {state}", entry.place.to_string(), words::count(entry.rows()));
+    }
+    Ok(())
+}
+
+/// The entry that an address means.
+fn meant(client: &Client, address: &Address, host: Option<&str>) -> Result<Entry, Failure> {
+    let Some(recording) = &address.recording else {
+        let way = "the address names no recording; add /RECORDING (holdup store ls URL lists them)";
+        return Err(Failure::Unusable(way.to_owned()));
+    };
+    catalog::entry(client, recording, host).map_err(failed)
+}
+
+fn pull(args: &PullArgs) -> Result<(), Failure> {
+    let address = parsed(&args.url)?;
+    let (mut line, stop) = (Line::new("fetched", args.quiet), crate::stop::stop_flag()?);
+    let client = Client::connect(&address).map_err(failed)?;
+    let entry = meant(&client, &address, args.host.as_deref())?;
+    let pulled = holdup_store::pull::pull(&client, &entry, &args.dir, &mut watched(&mut line, &stop));
+    line.clear();
+    let pulled = pulled.map_err(failed)?;
+    if args.json {
+        return print_json(&pulled);
+    }
+    let bytes = words::bytes(pulled.bytes_received as f64);
+    let rows = words::count(pulled.rows);
+    outln!("{}: {rows} rows fetched into {} ({bytes})", pulled.place, args.dir.display());
+    Ok(())
+}
+
+fn rm(args: &RmArgs) -> Result<(), Failure> {
+    let address = parsed(&args.url)?;
+    let client = Client::connect(&address).map_err(failed)?;
+    let entry = meant(&client, &address, args.host.as_deref())?;
+    catalog::remove(&client, &entry.place, args.distributed.as_deref()).map_err(failed)?;
+    if args.json {
+        return print_json(&entry.place);
+    }
+    let when = if client.dialect() == Dialect::Old { "; this server does so in the background" } else { "" };
+    outln!("{}: removed from {}{when}", entry.place, client.server());
+    Ok(())
+}
+
+fn query(args: &QueryArgs) -> Result<(), Failure> {
+    let client = Client::connect(&parsed(&args.url)?).map_err(failed)?;
+    let format = if args.json { "JSON" } else { "TabSeparatedWithNames" };
+    let statement = Statement::new(&args.sql).setting("default_format", format);
+    let answer = client.read(&statement, ANSWER_BYTES_MAX).map_err(failed)?;
+    outln!("{}", String::from_utf8_lossy(&answer).trim_end_matches('\n'));
+    Ok(())
+}
+
+/// A recording of a store in a directory of its own, which goes with this value.
+pub struct Fetched {
+    dir: PathBuf,
+}
+
+impl Fetched {
+    /// Fetches the recording that `argument` names, if it is an address and not a directory.
+    ///
+    /// # Errors
+    /// If it cannot be fetched.
+    pub fn from_argument(argument: &Path) -> Result<Option<Self>, Failure> {
+        let url = argument.to_str().filter(|url| Address::is_meant(url));
+        url.map(Self::new).transpose()
+    }
+
+    fn new(url: &str) -> Result<Self, Failure> {
+        let (mut line, stop) = (Line::new("fetched", false), crate::stop::stop_flag()?);
+        let address = parsed(url)?;
+        let client = Client::connect(&address).map_err(failed)?;
+        let entry = meant(&client, &address, None)?;
+        let fetched = Self { dir: new_dir()? };
+        let pulled = holdup_store::pull::pull(&client, &entry, &fetched.dir, &mut watched(&mut line, &stop));
+        line.clear();
+        let pulled = pulled.map_err(failed)?;
+        let bytes = words::bytes(pulled.bytes_received as f64);
+        let rows = words::count(pulled.rows);
+        errln!("{}: {rows} rows fetched from {} ({bytes})", pulled.place, client.server());
+        Ok(fetched)
+    }
+
+    /// The directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+}
+
+impl Drop for Fetched {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// A name for a directory that only this process uses.
+fn new_dir() -> Result<PathBuf, Failure> {
+    let name = format!("holdup-fetched-{}-{:x}", std::process::id(), clock::now_ns());
+    Ok(std::env::temp_dir().join(name))
+}
