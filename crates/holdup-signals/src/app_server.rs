@@ -10,6 +10,7 @@
 //! It judges nothing. Little's law turns the mean number of waiting requests into milliseconds of a
 //! request: [`waited_ms`].
 
+mod asleep;
 mod downstream;
 mod outside;
 mod slots;

@@ -139,14 +139,7 @@ impl Degradation {
         let is_stalled = |s: &Second| is_slow(s, reference) || is_crowded(s, reference);
         let stalled: Vec<bool> = seconds.iter().map(is_stalled).collect();
         let (text, is_slow) = if !missed.is_empty() {
-            let texts: Vec<&str> = missed.iter().filter_map(|o| o.missed.as_deref()).collect();
-            // A missed rate says nothing about the reason: the seconds do.
-            let of_time = |o: &&Objective| match Metric::parse(&o.threshold.metric) {
-                Ok(Metric::Errors) => false,
-                Ok(Metric::Rate) => seconds.iter().any(|s| is_slow(s, reference)),
-                _ => true,
-            };
-            (texts.join("; "), missed.iter().any(of_time))
+            what_was_missed(&missed, seconds, reference)
         } else if is_long {
             what_rose(seconds, reference, operations, objectives)
         } else if let Some(worst) = worst(&levels) {
@@ -158,16 +151,9 @@ impl Degradation {
             degraded = stalled;
             what_rose(seconds, reference, operations, objectives)
         } else {
-            // A stall that meets a part of the requests.
-            let usual = calm_tail(calm.map_or(seconds, |c| &c.seconds))?;
-            // What is late from the start and then quick may only have warmed up.
-            let first = seconds.iter().position(|s| !is_late(s, usual))?;
-            let late: Vec<bool> = seconds.iter().enumerate().map(|(i, s)| i > first && is_late(s, usual)).collect();
-            if !late.windows(2).any(|pair| pair[0] && pair[1]) {
-                return None;
-            }
+            let (late, text) = late_part(seconds, calm, objectives)?;
             degraded = late;
-            (what_was_late(seconds, usual, objectives), true)
+            (text, true)
         };
         let times = |part: &[Second]| Distribution::merged(part.iter().map(|s| &s.response_ms));
         let stretches = stretches(seconds, &degraded, &levels)?;
@@ -333,6 +319,29 @@ fn what_rose(
         parts.push(if operations.is_empty() { failed_of(seconds) } else { failures(operations) });
     }
     (format!("{} ({})", parts.join("; "), of_objectives(objectives)), slow)
+}
+
+/// What the missed objectives say, and whether that is response time.
+fn what_was_missed(missed: &[&Objective], seconds: &[Second], reference: Option<f64>) -> (String, bool) {
+    let texts: Vec<&str> = missed.iter().filter_map(|o| o.missed.as_deref()).collect();
+    // A missed rate says nothing about the reason: the seconds do.
+    let of_time = |o: &&Objective| match Metric::parse(&o.threshold.metric) {
+        Ok(Metric::Errors) => false,
+        Ok(Metric::Rate) => seconds.iter().any(|s| is_slow(s, reference)),
+        _ => true,
+    };
+    (texts.join("; "), missed.iter().any(of_time))
+}
+
+/// The seconds of a stall that meets a part of the requests, and what to say of it; none if no two
+/// seconds in a row have one.
+fn late_part(seconds: &[Second], calm: Option<&Baseline>, objectives: &[Objective]) -> Option<(Vec<bool>, String)> {
+    let usual = calm_tail(calm.map_or(seconds, |c| &c.seconds))?;
+    // What is late from the start and then quick may only have warmed up.
+    let first = seconds.iter().position(|s| !is_late(s, usual))?;
+    let late: Vec<bool> = seconds.iter().enumerate().map(|(i, s)| i > first && is_late(s, usual)).collect();
+    let is_sustained = late.windows(2).any(|pair| pair[0] && pair[1]);
+    is_sustained.then(|| (late, what_was_late(seconds, usual, objectives)))
 }
 
 /// Says that a part of the requests was late for some seconds.

@@ -6,6 +6,7 @@ mod unreported;
 
 use holdup_recording::words::ms;
 use holdup_signals::evidence::Evidence;
+use holdup_signals::pooler::Loan;
 use holdup_signals::timing::{self, APP_METRICS};
 use holdup_signals::yardstick::MATTERS;
 use holdup_signals::{Gauge, Mean, Missing, View};
@@ -13,7 +14,6 @@ use holdup_signals::{Gauge, Mean, Missing, View};
 pub use names::{NAMES, Names};
 pub use unreported::UnreportedPool;
 
-use super::pooler::Loan;
 use super::statements;
 use crate::case::Case;
 

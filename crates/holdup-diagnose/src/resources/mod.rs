@@ -18,7 +18,6 @@ pub mod indexes;
 pub mod interfaces;
 pub mod late_connects;
 pub mod locks;
-pub mod network_limits;
 pub mod newcomers;
 pub mod other_users;
 pub mod own_waits;

@@ -1,7 +1,6 @@
 //! Workers of an app server: how many are busy, how long a request holds each, and what waits in
 //! front of them.
 
-mod asleep;
 mod hold;
 mod pool;
 mod proxy;
@@ -80,6 +79,19 @@ pub fn says_of_queue(accept_ms: f64, waiting: f64, port: &str, per_second: f64) 
         "{waiting:.1} connections on average waited in the accept queue of port {port}: at {per_second:.0} requests/s that is {} per request, by Little's law",
         ms(accept_ms)
     )
+}
+
+/// What shows how many requests the server on `port` works on at once: its threads that slept, or
+/// else the requests that it had accepted.
+fn says_of_limit(asleep: Option<f64>, most: f64, port: &str) -> String {
+    match asleep {
+        Some(threads) => format!(
+            "{threads:.0} threads of the server on port {port} slept in the kernel at most instants and never more, while more requests were with it: it works on that many at once"
+        ),
+        None => format!(
+            "the server on port {port} had {most:.1} accepted requests whenever others waited in front of it: it takes that many at once"
+        ),
+    }
 }
 
 /// What to record to learn how busy workers are.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use holdup_recording::metrics;
 
-use super::{AppTiming, WorkerHold, asleep};
+use super::{AppTiming, WorkerHold};
 use crate::case::Case;
 use crate::resources::own_waits::OwnWaits;
 use crate::resources::share;
@@ -15,8 +15,8 @@ use holdup_signals::evidence::Evidence;
 use holdup_signals::yardstick::MATTERS;
 use holdup_signals::{Missing, View, Window};
 
-/// Accepted requests of which less than this share (0-1) is in work, by the app's own timing, are no
-/// measure of its workers: while others wait in front, all of these work.
+/// If less than this share (0-1) of the accepted requests is in work, by the app's own timing, their
+/// number says nothing of its workers: while others wait in front, all of these work.
 const AT_WORK: f64 = 0.5;
 
 /// Workers and their queue over the episode.
@@ -30,7 +30,7 @@ pub struct Pool {
     /// As the kernel sees it; none if that was not recorded.
     pub outside: Option<Outside>,
     /// Threads of the app that sleep in the kernel at most instants, and never more, while more
-    /// requests are with it; none if there is no such number.
+    /// requests are with it; none without such a level.
     pub asleep: Option<f64>,
     /// Most workers; none if unknown.
     pub most: Option<f64>,
@@ -84,7 +84,7 @@ impl Pool {
         let at_work = |taken: &f64| timing.as_ref().is_none_or(|timing| timing.busy >= AT_WORK * taken);
         let taken = outside.as_ref().and_then(|o| o.takes_at_once).filter(at_work);
         let unreported = outside.as_ref().filter(|_| workers.is_none());
-        let asleep = unreported.and_then(|outside| asleep::at_most(&view, outside));
+        let asleep = unreported.and_then(|outside| view.asleep_at_most(outside));
         let most = workers.as_ref().map(|w| w.most).or(asleep).or(taken);
         let were = workers.as_ref().and_then(|_| case.calm()?.workers()).map(|w| w.most);
         let fewer_by = were.zip(most).map(|(were, most)| were - most).filter(|n| *n >= 1.0);
@@ -200,16 +200,7 @@ impl Pool {
         if self.workers.is_none()
             && let Some(most) = self.most
         {
-            let text = match self.asleep {
-                Some(threads) => format!(
-                    "{threads:.0} threads of the server on port {} slept in the kernel at most instants and never more, while more requests were with it: it works on that many at once",
-                    outside.port
-                ),
-                None => format!(
-                    "the server on port {} had {most:.1} accepted requests whenever others waited in front of it: it takes that many at once",
-                    outside.port
-                ),
-            };
+            let text = super::says_of_limit(self.asleep, most, &outside.port);
             evidence.push(outside.hand_evidence(format!("{most:.1}"), "", text));
         }
         let accept_ms = self.accept_ms.unwrap_or(0.0);

@@ -1,13 +1,17 @@
 //! The same in a pool between app and database: the queue of PgBouncer or ProxySQL.
 
+mod words;
+
 use holdup_recording::Labels;
 use holdup_recording::words::ms;
 use holdup_signals::Missing;
 use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::pooler::{ENABLE, Loan};
 
+use self::words::words;
 use crate::case::Case;
 use crate::resources::connections::{ENOUGH, GREW};
-use crate::resources::pooler::{self, BusiestPool, Loan, Pooler};
+use crate::resources::pooler::Pooler;
 use crate::resources::share;
 use crate::rules::{MATTERS, Outcome, Role, RuleFinding};
 use crate::strength::{STRONG, WEAK};
@@ -22,45 +26,6 @@ const BURSTS: f64 = 1.5;
 
 /// Largest pool that holdup proposes.
 const POOL_MOST: f64 = 10_000.0;
-
-/// What else the kinds of poolers call by names of their own.
-struct Words {
-    size: &'static str,
-    pool: &'static str,
-    /// What a larger pool may bring.
-    risk: &'static str,
-    /// What shows that the queue is gone.
-    proof: &'static str,
-    /// The command that gives the pool this size.
-    command: fn(&BusiestPool, f64) -> Option<String>,
-}
-
-const PGBOUNCER: Words = Words {
-    size: "default_pool_size",
-    pool: "database",
-    risk: "Each pair of database and user may then open that many connections: check the sum against the database's max_connections.",
-    proof: "cl_waiting stays 0 in SHOW POOLS",
-    command: |_, to| {
-        Some(format!("default_pool_size = {to:.0} below [pgbouncer] in pgbouncer.ini, then RELOAD on its console"))
-    },
-};
-
-const PROXYSQL: Words = Words {
-    size: "max_connections in mysql_servers",
-    pool: "hostgroup",
-    risk: "The servers may then get that many connections: check it against their own max_connections.",
-    proof: "no row of stats_mysql_processlist has the command Connect",
-    command: |pool, to| {
-        let (each, hostgroup) = ((to / pool.servers as f64).ceil(), pool.name.parse::<u32>().ok()?);
-        Some(format!(
-            "UPDATE mysql_servers SET max_connections = {each:.0} WHERE hostgroup_id = {hostgroup}; LOAD MYSQL SERVERS TO RUNTIME; SAVE MYSQL SERVERS TO DISK;"
-        ))
-    },
-};
-
-fn words(pooler: &Pooler) -> &'static Words {
-    if pooler.kind.name == "ProxySQL" { &PROXYSQL } else { &PGBOUNCER }
-}
 
 pub(super) fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let pooler = Pooler::for_case(case)?;
@@ -161,7 +126,7 @@ fn made_smaller(pooler: &Pooler) -> Option<Evidence> {
 
 fn fixes(case: &Case<'_>, pooler: &Pooler) -> Vec<Fix> {
     let view = case.slow();
-    let mode = view.setting("pool_mode", pooler::ENABLE).ok();
+    let mode = view.setting("pool_mode", ENABLE).ok();
     // Without a hold time nothing is computed, and so nothing is proposed.
     let needed = Loan::measure(&view).and_then(|loan| needed(case, loan, loan.ms));
     let needed = needed.map_or(f64::NAN, |needed| (needed * BURSTS).ceil());

@@ -6,7 +6,7 @@ use holdup_signals::change::host::Place;
 use holdup_signals::change::{Bounds, Direction, SettingChange, Unit};
 use holdup_signals::evidence::Fix;
 
-use crate::resources::network_limits::{HOST, LimitKind, NetworkLimit};
+use holdup_signals::network_limits::{HOST, LimitKind, NetworkLimit};
 
 /// Most entries that the table is given: each takes about 320 bytes of kernel memory.
 const ENTRIES_MAX: f64 = 4_194_304.0;

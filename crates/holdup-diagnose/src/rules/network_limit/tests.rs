@@ -90,7 +90,7 @@ fn packets_within_every_allowance_are_lost_elsewhere() {
         assert_eq!(made.explains(&RULE), Some(0.0), "{exceeded}");
         assert_eq!(made.diagnose().culprit.as_deref(), Some("network_loss"), "{exceeded}");
     }
-    // Name servers and clocks are no part of a request.
+    // A request does not wait for name servers and clocks.
     let local = [("device", "eth0"), ("allowance", "link_local")];
     assert_eq!(lossy().counter("host", EXCEEDED, &local, 40.0).explains(&RULE), None);
 }

@@ -5,10 +5,10 @@
 //! A cloud's allowance for its own services (`link_local`: name servers, time) is recorded and not
 //! judged: no source times what asks them.
 
+use super::{Counter, Missing, View, Window};
+use crate::evidence::Evidence;
 use holdup_recording::metrics::host as metric;
 use holdup_recording::words::{percent, thousands};
-use holdup_signals::evidence::Evidence;
-use holdup_signals::{Counter, Missing, View, Window};
 
 /// What to record for them.
 pub const HOST: &str = "--watch host";
