@@ -124,7 +124,7 @@ pub(super) fn put_pool(rows: &Rows, out: &mut Out<'_>) -> BTreeSet<String> {
         }
         // Without a monitor it is 0.
         if let Some(us) = table.number(row, "Latency_us").filter(|us| *us > 0.0) {
-            out.put(metric::PING_TIME, labels.clone(), us / 1e6);
+            out.put(metric::PING, labels.clone(), us / 1e6);
         }
         if let Some(status) = table.text(row, "status") {
             let is_online = f64::from(u8::from(status == "ONLINE"));
@@ -239,11 +239,11 @@ mod tests {
         assert_eq!(value(&batch, metric::CONNECTIONS_USED, &server), Some(7.0));
         assert_eq!(value(&batch, metric::SERVER_ONLINE, &server), Some(1.0));
         assert_eq!(value(&batch, metric::SERVER_STATEMENTS, &server), None);
-        assert_eq!(value(&batch, metric::PING_TIME, &server), None);
+        assert_eq!(value(&batch, metric::PING, &server), None);
         let shunned = rows("hostgroup srv_host srv_port status Latency_us", &["1|db|3306|SHUNNED|450"]);
         let batch = put(|out| drop(put_pool(&shunned, out)));
         assert_eq!(value(&batch, metric::SERVER_ONLINE, &[("status", "SHUNNED")]), Some(0.0));
-        assert_eq!(value(&batch, metric::PING_TIME, &server), Some(0.000_45));
+        assert_eq!(value(&batch, metric::PING, &server), Some(0.000_45));
     }
 
     #[test]

@@ -30,7 +30,7 @@ metrics! {
     Counter SERVER_STATEMENTS: Count = "proxysql_server_statements_total", "Statements sent to servers, by `hostgroup` and `server`";
     Counter SENT_BYTES: Bytes = "proxysql_sent_bytes_total", "Bytes sent to servers, by `hostgroup` and `server`";
     Counter RECEIVED_BYTES: Bytes = "proxysql_received_bytes_total", "Bytes received from servers, by `hostgroup` and `server`";
-    Gauge PING_TIME: Seconds = "proxysql_ping_seconds", "Round trip of the last ping by ProxySQL's monitor, by `hostgroup` and `server`";
+    Gauge PING: Seconds = "proxysql_ping_seconds", "Round trip of the last ping by ProxySQL's monitor, by `hostgroup` and `server`";
     Gauge SERVER_ONLINE: Count = "proxysql_server_online", "1 while ProxySQL sends statements to the server, by `hostgroup`, `server` and `status`";
     Counter ERRORS: Count = "proxysql_errors_total", "Errors that servers returned, by `hostgroup` and `code` (since 2.0.3)";
 }
