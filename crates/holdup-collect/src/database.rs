@@ -30,6 +30,58 @@ pub(crate) trait Trouble: Display {
         Self: Sized;
 }
 
+/// Why a database has no answer. `Code` is what it numbers its errors with.
+#[derive(Debug)]
+pub(crate) enum Failure<Code> {
+    /// The connection is lost, or was never made.
+    Lost(String),
+    /// No answer within the time limit: the server accepts but does not respond.
+    Silent(String),
+    /// The answer exceeds holdup's size limit.
+    Large(String),
+    /// Nothing listens there.
+    Refused(String),
+    /// The server rejected the login, or holdup will not log in this way.
+    Login(String),
+    /// The server's error, code and message.
+    Server(Code, String),
+}
+
+/// What a database numbers its errors with.
+pub(crate) trait ErrorCode {
+    /// The error with this code, in the server's `words`.
+    fn say(&self, words: &str) -> String;
+}
+
+impl<Code: ErrorCode> Trouble for Failure<Code> {
+    fn is_of_connection(&self) -> bool {
+        !matches!(self, Self::Server(..))
+    }
+
+    fn is_of_read(&self) -> bool {
+        matches!(self, Self::Server(..) | Self::Silent(_) | Self::Large(_))
+    }
+
+    fn is_refused(&self) -> bool {
+        matches!(self, Self::Refused(_))
+    }
+
+    fn not_tried(why: String) -> Self {
+        Self::Lost(why)
+    }
+}
+
+impl<Code: ErrorCode> Display for Failure<Code> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Lost(why) | Self::Silent(why) | Self::Large(why) | Self::Refused(why) | Self::Login(why) => {
+                f.write_str(why)
+            }
+            Self::Server(code, words) => f.write_str(&code.say(words)),
+        }
+    }
+}
+
 /// The results of the parts of one sample.
 #[derive(Default)]
 pub(crate) struct Reads {

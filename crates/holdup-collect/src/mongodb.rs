@@ -204,7 +204,9 @@ impl MongoDb {
                 );
                 ProbeError::Denied { source_name, why }
             }
-            Failure::Server(..) => ProbeError::Unreachable { source_name, why: failure.to_string() },
+            Failure::Server(..) | Failure::Large(_) => {
+                ProbeError::Unreachable { source_name, why: failure.to_string() }
+            }
             Failure::Lost(_) | Failure::Silent(_) | Failure::Refused(_) => {
                 let tls = if self.address.tls == address::Tls::Off { " without TLS (?tls=true)" } else { "" };
                 let why = format!(

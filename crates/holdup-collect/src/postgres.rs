@@ -208,7 +208,9 @@ impl PostgreSql {
                 let why = refused_login(&words, &self.address.user, is_given, Dialect::Postgres);
                 ProbeError::Denied { source_name, why }
             }
-            Failure::Server(..) => ProbeError::Unreachable { source_name, why: failure.to_string() },
+            Failure::Server(..) | Failure::Large(_) => {
+                ProbeError::Unreachable { source_name, why: failure.to_string() }
+            }
             Failure::Lost(_) | Failure::Silent(_) | Failure::Refused(_) => {
                 let why = format!(
                     "{failure}; is the server running, is this its port, and does it accept one more connection?"

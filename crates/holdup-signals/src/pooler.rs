@@ -8,9 +8,20 @@ use super::View;
 /// What to record for them.
 pub const ENABLE: &str = "--watch pgbouncer://USER@HOST:6432/pgbouncer, or --watch proxysql://USER@HOST:6032";
 
+/// Poolers that holdup knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Product {
+    /// PgBouncer.
+    PgBouncer,
+    /// ProxySQL.
+    ProxySql,
+}
+
 /// A kind of pooler: its name, and what its figures are called.
 #[derive(Debug)]
 pub struct Kind {
+    /// Which it is.
+    pub product: Product,
     /// Its name in sentences.
     pub name: &'static str,
     /// Clients that wait, by the labels of a pool.
@@ -31,6 +42,7 @@ pub struct Kind {
 /// The kinds of poolers.
 pub static KINDS: [Kind; 2] = [
     Kind {
+        product: Product::PgBouncer,
         name: "PgBouncer",
         waiting: pgbouncer::WAITING_CLIENTS.name,
         seconds: Some((pgbouncer::QUERY_TIME.name, pgbouncer::WAIT_TIME.name)),
@@ -41,6 +53,7 @@ pub static KINDS: [Kind; 2] = [
         pool: &["database", "user"],
     },
     Kind {
+        product: Product::ProxySql,
         name: "ProxySQL",
         waiting: proxysql::WAITING_CLIENTS.name,
         seconds: None,

@@ -30,6 +30,9 @@ const READ_ONLY: u32 = 164;
 /// Largest answer about the store itself: versions, names, counts.
 pub(crate) const SMALL_BYTES_MAX: u64 = 64 << 20;
 
+/// What to look at if nothing answers.
+const WAY_OUT: &str = "is ClickHouse running there, and is this the port of its HTTP interface (8123, with TLS 8443)?";
+
 /// Waits before an answer is asked for again, and how soon it must have failed for that.
 const READ_WAITS: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(1)];
 const AT_ONCE: Duration = Duration::from_secs(5);
@@ -211,7 +214,7 @@ impl Client {
             Some([]) => self.signed(self.agent.post(&url)).send_empty(),
             Some(rows) => self.signed(self.agent.post(&url)).header("Content-Encoding", "gzip").send(rows),
         };
-        let answer = answer.map_err(|error| self.unreachable(reason(&error)))?;
+        let answer = answer.map_err(|error| self.unreachable(format!("{}; {WAY_OUT}", reason(&error))))?;
         if answer.status().as_u16() == 200 {
             return self.body(answer, most_bytes);
         }
@@ -296,6 +299,14 @@ fn shortened(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_port_on_which_nothing_answers_comes_with_a_way_out() {
+        let unused = std::net::TcpListener::bind("127.0.0.1:0").and_then(|port| port.local_addr()).unwrap();
+        let address = Address::parse(&format!("clickhouse://{unused}/kept")).unwrap();
+        let error = Client::connect(&address).map(drop).unwrap_err().to_string();
+        assert!(error.contains("refused") && error.ends_with(WAY_OUT), "{error}");
+    }
 
     #[test]
     fn refusals_have_a_code_and_one_line() {

@@ -81,6 +81,8 @@ impl StoreError {
 /// What to do about an error of ClickHouse, where that is known.
 pub(crate) fn hint(code: u32) -> &'static str {
     match code {
+        // It gave no code of ClickHouse's.
+        0 => "; is this the port of ClickHouse's HTTP interface (8123, with TLS 8443)?",
         16 | 47 | 60 | 81 => "; create the tables first: holdup store init URL",
         164 | 497 => "; docs/store.md lists the grants of readers and writers",
         192..=195 | 516 => "; put the password into HOLDUP_CLICKHOUSE_PASSWORD, or name a file with password_file=PATH",

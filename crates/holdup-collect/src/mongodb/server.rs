@@ -10,22 +10,16 @@ use holdup_protocol::database::{Error, Login};
 use super::address::{Address, Tls};
 use super::commands::Command;
 use crate::connections::Connections;
-use crate::database::Trouble;
+use crate::database::{self, ErrorCode};
 use crate::line::{DocumentLine, LineError, PATIENCE, Trust};
 
-/// Why a command has no answer.
-#[derive(Debug)]
-pub(super) enum Failure {
-    /// The connection is lost, or was never made.
-    Lost(String),
-    /// No answer within the time limit: the server accepts but does not respond.
-    Silent(String),
-    /// Nothing listens there.
-    Refused(String),
-    /// The server rejected the login.
-    Login(String),
-    /// The server's error, code and message.
-    Server(i64, String),
+/// Why a command has no answer: the server numbers its errors, and 0 is holdup's own.
+pub(super) type Failure = database::Failure<i64>;
+
+impl ErrorCode for i64 {
+    fn say(&self, words: &str) -> String {
+        if *self == 0 { words.to_owned() } else { format!("{words} ({self})") }
+    }
 }
 
 /// The server's codes for what the account may not do: `Unauthorized`, and that of a cloud's service.
@@ -55,34 +49,6 @@ impl Failure {
     /// Whether the server is not part of a replica set.
     pub(super) fn is_alone(&self) -> bool {
         matches!(self, Self::Server(ALONE, _))
-    }
-}
-
-impl Trouble for Failure {
-    fn is_of_connection(&self) -> bool {
-        !matches!(self, Self::Server(..))
-    }
-
-    fn is_of_read(&self) -> bool {
-        matches!(self, Self::Server(..) | Self::Silent(_))
-    }
-
-    fn is_refused(&self) -> bool {
-        matches!(self, Self::Refused(_))
-    }
-
-    fn not_tried(why: String) -> Self {
-        Self::Lost(why)
-    }
-}
-
-impl std::fmt::Display for Failure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Lost(why) | Self::Silent(why) | Self::Refused(why) | Self::Login(why) => f.write_str(why),
-            Self::Server(0, words) => f.write_str(words),
-            Self::Server(code, words) => write!(f, "{words} ({code})"),
-        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use holdup_protocol::database::Error;
 
-use crate::database::Trouble;
+use crate::database::{self, ErrorCode};
 use crate::line::{ANSWER_BYTES, LineError};
 
 /// The way out for an account whose password would have to be sent. The protocol could encrypt it
@@ -10,49 +10,12 @@ use crate::line::{ANSWER_BYTES, LineError};
 const NEEDS_TLS: &str = "the server asks for the password itself (caching_sha2_password does, until it has cached the account), \
      and holdup sends it only encrypted: add tls_ca=PATH or tls=verify to the address (tls=require accepts any server)";
 
-/// Why a statement has no answer.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    /// The connection is lost, or was never made.
-    Lost(String),
-    /// No answer within the time limit: the server accepts but does not respond.
-    Silent(String),
-    /// The answer exceeds holdup's size limit.
-    Large(String),
-    /// Nothing listens there.
-    Refused(String),
-    /// The account cannot log in this way: holdup's own reason, not the server's.
-    Login(String),
-    /// The server's error, number and message.
-    Server(u16, String),
-}
+/// Why a statement has no answer: the server numbers its errors.
+pub(crate) type Failure = database::Failure<u16>;
 
-impl Trouble for Failure {
-    fn is_of_connection(&self) -> bool {
-        !matches!(self, Self::Server(..))
-    }
-
-    fn is_of_read(&self) -> bool {
-        matches!(self, Self::Server(..) | Self::Silent(_) | Self::Large(_))
-    }
-
-    fn is_refused(&self) -> bool {
-        matches!(self, Self::Refused(_))
-    }
-
-    fn not_tried(why: String) -> Self {
-        Self::Lost(why)
-    }
-}
-
-impl std::fmt::Display for Failure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Lost(why) | Self::Silent(why) | Self::Large(why) | Self::Refused(why) | Self::Login(why) => {
-                f.write_str(why)
-            }
-            Self::Server(number, words) => write!(f, "error {number}: {words}"),
-        }
+impl ErrorCode for u16 {
+    fn say(&self, words: &str) -> String {
+        format!("error {self}: {words}")
     }
 }
 

@@ -5,49 +5,16 @@ use holdup_protocol::database::{Dialect, Error, Login, Statement};
 
 use super::address::{Address, Tls};
 use crate::connections::Connections;
-use crate::database::Trouble;
+use crate::database::{self, ErrorCode};
 use crate::line::{ANSWER_BYTES, Answer, Line, LineError, PATIENCE, Place, Trust};
 pub(crate) use crate::line::{Row, Rows};
 
-/// Why a statement has no answer.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    /// The connection is lost, or was never made.
-    Lost(String),
-    /// No answer within the time limit: the server accepts but does not respond.
-    Silent(String),
-    /// Nothing listens there.
-    Refused(String),
-    /// The server rejected the login.
-    Login(String),
-    /// The server's error, SQLSTATE and message.
-    Server(String, String),
-}
+/// Why a statement has no answer: an error has a SQLSTATE.
+pub(crate) type Failure = database::Failure<String>;
 
-impl Trouble for Failure {
-    fn is_of_connection(&self) -> bool {
-        !matches!(self, Self::Server(..))
-    }
-
-    fn is_of_read(&self) -> bool {
-        matches!(self, Self::Server(..) | Self::Silent(_))
-    }
-
-    fn is_refused(&self) -> bool {
-        matches!(self, Self::Refused(_))
-    }
-
-    fn not_tried(why: String) -> Self {
-        Self::Lost(why)
-    }
-}
-
-impl std::fmt::Display for Failure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Lost(why) | Self::Silent(why) | Self::Refused(why) | Self::Login(why) => f.write_str(why),
-            Self::Server(code, words) => write!(f, "{words} ({code})"),
-        }
+impl ErrorCode for String {
+    fn say(&self, words: &str) -> String {
+        format!("{words} ({self})")
     }
 }
 

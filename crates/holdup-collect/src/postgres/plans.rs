@@ -12,6 +12,7 @@ use super::address::Address;
 use super::gate;
 use super::resolve::path;
 use super::server::{Failure, MARKER, Row, Server};
+use crate::database::Trouble as _;
 use crate::plans::allowed::{self, AllowedStatement};
 use crate::plans::pace::Pace;
 use crate::plans::{PlanMode, row};
@@ -194,10 +195,8 @@ pub(super) fn find(server: &Server, address: &Address, mut entry: Coverage) -> R
     }
     // If holdup may not switch it off, the entry says how.
     match server.rows(&format!("SET {TRACK} = none")) {
-        Err(failure @ (Failure::Lost(_) | Failure::Silent(_) | Failure::Refused(_) | Failure::Login(_))) => {
-            return Err(failure);
-        }
-        Ok(_) | Err(Failure::Server(..)) => {}
+        Err(failure) if failure.is_of_connection() => return Err(failure),
+        _ => {}
     }
     let is_loaded = !setting("pg_stat_statements.max")?.is_empty();
     if is_loaded && setting(TRACK)? != "none" {

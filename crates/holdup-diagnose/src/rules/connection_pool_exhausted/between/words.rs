@@ -1,6 +1,6 @@
 //! What the kinds of poolers call their settings, and how to change them.
 
-use holdup_signals::pooler::BusiestPool;
+use holdup_signals::pooler::{BusiestPool, Product};
 
 use crate::resources::pooler::Pooler;
 
@@ -41,5 +41,8 @@ const PROXYSQL: Words = Words {
 
 /// The words of this pooler.
 pub(super) fn words(pooler: &Pooler) -> &'static Words {
-    if pooler.kind.name == "ProxySQL" { &PROXYSQL } else { &PGBOUNCER }
+    match pooler.kind.product {
+        Product::PgBouncer => &PGBOUNCER,
+        Product::ProxySql => &PROXYSQL,
+    }
 }
