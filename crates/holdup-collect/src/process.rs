@@ -1,12 +1,17 @@
-//! `--watch pid:N`: one process and all its threads: their places in the kernel, their resource
-//! usage, and their waits for a CPU; its limits, its cgroup, and its mounts. A process is
-//! identified by number and start time: a new process under the same number is not followed.
+//! `--watch pid:N`: one process, those of the same program that it forked, and all their threads:
+//! their places in the kernel, their resource usage, and their waits for a CPU; its limits, its
+//! cgroup, and its mounts. A process is identified by number and start time: a new process under
+//! the same number is not followed.
 //!
 //! It never reads the command line or the environment: both may contain passwords.
 
+mod forked;
 mod settings;
 mod tasks;
 
+use std::collections::HashMap;
+
+use holdup_recording::metrics::Metric;
 use holdup_recording::rows::Event;
 use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock, metrics};
 
@@ -14,7 +19,7 @@ use crate::host::cgroup::Cgroup;
 use crate::host::mounts;
 use crate::options::Options;
 use crate::proc::task::{self, Stat};
-use crate::proc::{Proc, Tree, keyed, number, page_bytes, permissions, ticks_per_second};
+use crate::proc::{Proc, Tree, keyed, page_bytes, permissions, ticks_per_second};
 use crate::reading::{Out, tell};
 use crate::{Collector, ProbeError, ReadError};
 
@@ -42,9 +47,31 @@ pub struct Process {
     start_ticks: Option<u64>,
     gone: bool,
     readable: Readable,
+    forked: forked::Forked,
+    /// The last value of each counter to which several processes add, by name and label.
+    risen: HashMap<(&'static str, &'static str), f64>,
     tasks: tasks::Tasks,
     cgroup: Cgroup,
     buffer: Vec<u8>,
+}
+
+/// The fields of `io` in use, as what they are recorded.
+const IO: [(Metric, &str, &str); 4] = [
+    (metrics::process::DISK_IO_BYTES, "read", "read_bytes"),
+    (metrics::process::DISK_IO_BYTES, "write", "write_bytes"),
+    (metrics::process::IO_CALLS_BYTES, "read", "rchar"),
+    (metrics::process::IO_CALLS_BYTES, "write", "wchar"),
+];
+
+/// The fields [`IO`] of process `pid`.
+fn io_of(proc: &Proc, pid: u32, buffer: &mut Vec<u8>) -> Result<[u64; 4], ReadError> {
+    let name = format!("/proc/{pid}/io");
+    let counters = keyed::flat(&name, proc.read_lines(&format!("{pid}/io"), buffer)?)?;
+    let mut values = [0; 4];
+    for (value, (_, _, field)) in values.iter_mut().zip(IO) {
+        *value = *counters.get(field).ok_or_else(|| ReadError(format!("{name}: {field} is missing")))?;
+    }
+    Ok(values)
 }
 
 impl Process {
@@ -56,6 +83,8 @@ impl Process {
             start_ticks: None,
             gone: false,
             readable: Readable { io: true, descriptors: true, delays: true, cgroup: true },
+            forked: forked::Forked::default(),
+            risen: HashMap::new(),
             tasks: tasks::Tasks::default(),
             cgroup: Cgroup::for_process(&pid.to_string()),
             buffer: Vec::new(),
@@ -80,17 +109,24 @@ impl Process {
             return Err(ReadError(format!("pid:{pid}: the process has ended")));
         }
         self.start_ticks = Some(stat.start_ticks);
-        // Field 10; the state was field 3.
-        let minor_faults: u64 = number("stat", "minflt", task::head(text)?.2.nth(6))?;
+        let used = self.forked.look(proc, *pid, text)?;
         let per_second = ticks_per_second();
-        for (mode, ticks) in [("user", stat.user_ticks), ("system", stat.system_ticks)] {
-            let labels = Labels::new([("cpu_mode", mode)]);
-            out.put(metrics::process::CPU_TIME, labels, ticks as f64 / per_second);
+        for (mode, ticks) in [("user", used.user_ticks), ("system", used.system_ticks)] {
+            self.put_rising(out, metrics::process::CPU_TIME, ("cpu_mode", mode), ticks as f64 / per_second);
         }
-        out.put_plain(metrics::process::MEMORY_USAGE_BYTES, stat.resident_pages as f64 * page_bytes());
-        out.put_plain(metrics::process::MAJOR_FAULTS, stat.major_faults as f64);
-        out.put_plain(metrics::process::MINOR_FAULTS, minor_faults as f64);
+        out.put_plain(metrics::process::MEMORY_USAGE_BYTES, used.resident_pages as f64 * page_bytes());
+        self.put_rising(out, metrics::process::MAJOR_FAULTS, ("", ""), used.major_faults as f64);
+        self.put_rising(out, metrics::process::MINOR_FAULTS, ("", ""), used.minor_faults as f64);
         Ok(())
+    }
+
+    /// Adds a counter to which several processes add. A child that ends between two reads is in neither, and then in its
+    /// parent's: the sum falls for a moment, which a counter never does.
+    fn put_rising(&mut self, out: &mut Out, metric: Metric, label: (&'static str, &'static str), value: f64) {
+        let last = self.risen.entry((metric.name, label.1)).or_default();
+        *last = last.max(value);
+        let labels = if label.0.is_empty() { Labels::none() } else { Labels::new([label]) };
+        out.put(metric, labels, *last);
     }
 
     fn descriptors(&mut self, out: &mut Out) -> Result<(), ReadError> {
@@ -111,19 +147,17 @@ impl Process {
 
     /// Bytes requested from and returned by the block layer, and bytes of read and write calls from
     /// any source, such as page cache, pipes and sockets. The calls do not include reads through a
-    /// mapping.
+    /// mapping. The kernel adds those of a child to its parent when it collects it.
     fn io(&mut self, out: &mut Out) -> Result<(), ReadError> {
-        let name = format!("/proc/{}/io", self.target.pid);
-        let text = self.target.proc.read_lines(&format!("{}/io", self.target.pid), &mut self.buffer)?;
-        let counters = keyed::flat(&name, text)?;
-        for (metric, direction, field) in [
-            (metrics::process::DISK_IO_BYTES, "read", "read_bytes"),
-            (metrics::process::DISK_IO_BYTES, "write", "write_bytes"),
-            (metrics::process::IO_CALLS_BYTES, "read", "rchar"),
-            (metrics::process::IO_CALLS_BYTES, "write", "wchar"),
-        ] {
-            let value = counters.get(field).ok_or_else(|| ReadError(format!("{name}: {field} is missing")))?;
-            out.put(metric, Labels::new([("direction", direction)]), *value as f64);
+        let Target { proc, pid } = self.target.clone();
+        let mut sums = io_of(&proc, pid, &mut self.buffer)?;
+        for child in self.forked.children.keys() {
+            // One that has ended since is in its parent's at the next read.
+            let own = io_of(&proc, *child, &mut self.buffer).unwrap_or_default();
+            sums.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
+        }
+        for ((metric, direction, _), value) in IO.into_iter().zip(sums) {
+            self.put_rising(out, metric, ("direction", direction), value as f64);
         }
         Ok(())
     }
@@ -275,7 +309,7 @@ impl Collector for Process {
         }
         let mut errors = Vec::new();
         out.begin();
-        errors.extend(self.tasks.read(&self.target.proc, self.target.pid, self.readable.delays, &mut out).err());
+        errors.extend(self.tasks.read(&self.target, &mut self.forked, self.readable.delays, &mut out).err());
         if self.readable.descriptors {
             out.begin();
             errors.extend(self.descriptors(&mut out).err());

@@ -15,7 +15,7 @@ type Make = fn(address: &str, options: &Options) -> Result<Box<dyn Collector>, P
 #[rustfmt::skip]
 pub const SCHEMES: &[(&str, &str, &str, Make)] = &[
     ("host", "host", "this Linux machine: load, CPU, memory, disks, network, TCP queues, threads", crate::host::make),
-    ("pid:", "pid:4711", "one process and its threads: states, wait channels, CPU and run-queue time", crate::process::make),
+    ("pid:", "pid:4711", "one process, those of its program that it forked, and their threads: states, wait channels, CPU and run-queue time", crate::process::make),
     ("cgroup:", "cgroup:/system.slice/app.service", "one cgroup, by name or by folder in /sys/fs/cgroup: CPU against its quota, memory, kills, processes, disk", crate::cgroup::make),
     ("server:", "server:8080", "any server that listens on a TCP port here, from outside: accept queue, workers, the connections they hold and those they wait on, restarts; ?pid=N: in that process' network namespace (a container's)", crate::server::make),
     ("puma:", "puma:http://127.0.0.1:9293?token=T", "Puma's control server, over TCP or puma:unix:/run/pumactl.sock, one process or a cluster: threads, capacity, requests of each worker", crate::puma::make),

@@ -98,6 +98,14 @@ impl LookWindow {
     pub(crate) fn age(&self) -> std::time::Duration {
         self.ended.elapsed()
     }
+
+    /// From the start of this look to the end of a later one, or of one that another source made before it.
+    pub(crate) fn until(self, other: Self) -> Self {
+        let begun_at = self.begun_at.min(other.begun_at);
+        let end = |look: Self| look.begun_at.saturating_add(look.window_ns);
+        let window_ns = end(self).max(end(other)).saturating_sub(begun_at);
+        Self { begun_at, window_ns, ended: self.ended.max(other.ended) }
+    }
 }
 
 /// All threads of one process.

@@ -11,6 +11,8 @@ pub struct Stat<'a> {
     pub comm: &'a str,
     /// State letter, verbatim.
     pub state: char,
+    /// Minor page faults: those that read from no disk.
+    pub minor_faults: u64,
     /// Major page faults: those that read from a disk.
     pub major_faults: u64,
     /// Time in user mode.
@@ -44,6 +46,7 @@ impl<'a> Stat<'a> {
         let stat = Self {
             comm,
             state,
+            minor_faults: field(10, "minflt")?,
             major_faults: field(12, "majflt")?,
             user_ticks: field(14, "utime")?,
             system_ticks: field(15, "stime")?,
@@ -56,6 +59,35 @@ impl<'a> Stat<'a> {
             return Err(ReadError("stat: cut off".to_owned()));
         }
         Ok(stat)
+    }
+}
+
+/// What the ended children of a process used, and theirs before them, from the process' own `stat`: the kernel adds it when
+/// the process collects a child.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// Minor page faults.
+    pub minor_faults: u64,
+    /// Major page faults.
+    pub major_faults: u64,
+    /// Clock ticks in user mode.
+    pub user_ticks: u64,
+    /// Clock ticks in the kernel.
+    pub system_ticks: u64,
+}
+
+impl Collected {
+    /// Parses `/proc/PID/stat`.
+    ///
+    /// # Errors
+    /// If a field is missing or malformed.
+    pub fn parse(text: &str) -> Result<Self, ReadError> {
+        // The first field after the state is number 4.
+        let mut rest = head(text)?.2.skip(7);
+        let minor_faults = number("stat", "cminflt", rest.next())?;
+        let major_faults = number("stat", "cmajflt", rest.nth(1))?;
+        let user_ticks = number("stat", "cutime", rest.nth(2))?;
+        Ok(Self { minor_faults, major_faults, user_ticks, system_ticks: number("stat", "cstime", rest.next())? })
     }
 }
 
@@ -122,15 +154,22 @@ pub fn schedstat(text: &str) -> Result<Times, ReadError> {
 mod tests {
     use super::*;
 
-    const LINE: &str = "71 (a) b (c) S 1 71 71 0 -1 4194304 104 5 17 6 250 30 0 0 20 0 9 0 113271 3133440 429 \
+    const LINE: &str = "71 (a) b (c) S 1 71 71 0 -1 4194304 104 5 17 6 250 30 7 8 20 0 9 0 113271 3133440 429 \
         18446744073709551615 1 1 1 0 0 0 0 0 0 0 0 0 17 0 0 0 42 0 0 0 0 0 0 0 0 0 0\n";
 
     #[test]
     fn the_name_may_hold_brackets() {
         let stat = Stat::parse(LINE).unwrap();
         assert_eq!((stat.comm, stat.state, stat.threads), ("a) b (c", 'S', 9));
-        assert_eq!((stat.major_faults, stat.user_ticks, stat.system_ticks), (17, 250, 30));
+        assert_eq!((stat.minor_faults, stat.major_faults, stat.user_ticks, stat.system_ticks), (104, 17, 250, 30));
         assert_eq!((stat.start_ticks, stat.resident_pages, stat.block_io_ticks), (113_271, 429, 42));
+    }
+
+    #[test]
+    fn what_ended_children_used() {
+        let used = Collected { minor_faults: 5, major_faults: 6, user_ticks: 7, system_ticks: 8 };
+        assert_eq!(Collected::parse(LINE).unwrap(), used);
+        assert!(Collected::parse("71 (a) S 1 71 71 0 -1 4194304 104 5 17 6 250 30 7").is_err());
     }
 
     #[test]

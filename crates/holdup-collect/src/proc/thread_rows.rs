@@ -40,3 +40,25 @@ pub(crate) fn rows(census: &Census, state: Option<char>, source: &str, at: i64) 
     rows.sort_unstable_by(|a, b| b.count.cmp(&a.count).then(a.tid.cmp(&b.tid)));
     rows
 }
+
+/// Rows of several processes as those of one: one row for all threads at the same place.
+pub(crate) fn by_place(rows: Vec<Thread>) -> Vec<Thread> {
+    let mut places: HashMap<_, usize> = HashMap::new();
+    let mut merged: Vec<Thread> = Vec::new();
+    for row in rows {
+        let place = (row.state.clone(), row.wchan.clone(), row.syscall, row.stack.clone(), row.path.clone());
+        match places.get(&place) {
+            Some(&known) => {
+                let all = &mut merged[known];
+                all.count += row.count;
+                (all.cpu_ns_total, all.run_queue_ns_total) = (None, None);
+            }
+            None => {
+                places.insert(place, merged.len());
+                merged.push(row);
+            }
+        }
+    }
+    merged.sort_by(|a, b| b.count.cmp(&a.count).then(a.tid.cmp(&b.tid)));
+    merged
+}

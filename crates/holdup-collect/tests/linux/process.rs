@@ -1,6 +1,7 @@
 //! `--watch pid:N`.
 
-use std::process::Command;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Command, Stdio};
 
 use holdup_collect::proc::Proc;
 use holdup_collect::process::Process;
@@ -193,4 +194,90 @@ fn another_network_is_told() {
     let _ = child.wait();
     assert!(!own);
     assert!(other || !is_there, "it has a network of its own");
+}
+
+#[test]
+fn a_child_that_its_parent_has_not_collected_yet_takes_nothing_away() {
+    let (dir, proc) = small_tree();
+    let tree = dir.path().join("proc");
+    let stat = std::fs::read_to_string(tree.join("71/stat")).unwrap();
+    std::fs::write(tree.join("71/task/71/children"), "80 81 \n").unwrap();
+    for (pid, stat) in [("80", stat.clone()), ("81", stat.replace("(mariadbd)", "(mysqldump)"))] {
+        std::fs::create_dir_all(tree.join(pid).join("task").join(pid)).unwrap();
+        std::fs::write(tree.join(pid).join("stat"), &stat).unwrap();
+        std::fs::write(tree.join(pid).join("statm"), "900 429 400 1 0 50 0\n").unwrap();
+        std::fs::write(tree.join(pid).join("task").join(pid).join("stat"), &stat).unwrap();
+    }
+    let mut process = Process::new(proc, 71);
+    let user = |batch: &Batch| value(batch, "process_cpu_time_seconds_total", &[("cpu_mode", "user")]);
+    let memory = |batch: &Batch| value(batch, "process_memory_usage_bytes", &[]).unwrap();
+    let both = sample(&mut process).0;
+    assert_eq!(user(&both), Some(5.0), "of 71 and 80; 81 runs another program");
+    std::fs::remove_dir_all(tree.join("80")).unwrap();
+    let alone = sample(&mut process).0;
+    assert_eq!(user(&alone), Some(5.0));
+    assert_eq!((memory(&both) / memory(&alone) * 429.0).round(), 458.0, "shared pages count once");
+}
+
+/// A server with a process for each worker, as PostgreSQL and Gunicorn have: each of three works for 0.2 s of CPU time and ends;
+/// the fourth sleeps. A command of its own does not count.
+const WORKERS: &str = "
+import os, subprocess, sys, time
+def worker(seconds):
+    if os.fork() == 0:
+        while time.process_time() < seconds: pass
+        if seconds == 0: time.sleep(60)
+        os._exit(0)
+command = subprocess.Popen(['sleep', '60'])
+worker(0)
+sys.stdin.readline()
+for _ in range(3):
+    worker(0.2)
+    os.waitpid(-1, 0)
+print('done', flush=True)
+sys.stdin.readline()
+command.kill()
+";
+
+#[test]
+fn processes_that_it_forked_count_with_it_and_after_their_end() {
+    let mut parent = Command::new("python3")
+        .args(["-c", WORKERS])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("python3 runs");
+    let mut process = Process::new(Proc::system(), parent.id());
+    let threads = |batch: &Batch| batch.threads.iter().map(|thread| thread.count).sum::<i64>();
+    let cpu = |batch: &Batch| {
+        let of = |mode| value(batch, "process_cpu_time_seconds_total", &[("cpu_mode", mode)]).unwrap();
+        of("user") + of("system")
+    };
+    let mut before = sample(&mut process).0;
+    for _ in 0..500 {
+        if threads(&before) == 2 {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        before = sample(&mut process).0;
+    }
+    assert_eq!(threads(&before), 2, "the parent and its sleeping worker, not its command");
+    let begun = cpu(&before);
+    writeln!(parent.stdin.as_mut().unwrap()).unwrap();
+    let (done, mut last) = (BufReader::new(parent.stdout.take().unwrap()), begun);
+    let reader = std::thread::spawn(move || done.lines().next());
+    while !reader.is_finished() {
+        let now = cpu(&sample(&mut process).0);
+        assert!(now >= last, "a counter fell from {last} to {now}");
+        last = now;
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let used = cpu(&sample(&mut process).0) - begun;
+    assert!((0.55..2.0).contains(&used), "{used} s of CPU time by three workers of 0.2 s each");
+    let sleeper = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", parent.id())).unwrap();
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    for orphan in sleeper.split_whitespace() {
+        let _ = Command::new("kill").arg(orphan).status();
+    }
 }

@@ -1,7 +1,7 @@
 //! Metrics of one process and its threads, out of `/proc/PID`.
 
 metrics! {
-    "process", "One process (`pid:N`)", "process_";
+    "process", "One process and those of its program that it forked (`pid:N`)", "process_";
 
     Counter CPU_TIME: Seconds = "process_cpu_time_seconds_total", "CPU time of all its threads, by `cpu_mode`";
     Gauge MEMORY_USAGE_BYTES: Bytes = "process_memory_usage_bytes", "Resident memory";
