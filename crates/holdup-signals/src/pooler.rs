@@ -127,36 +127,33 @@ pub struct Loan {
 }
 
 impl Loan {
-    /// By transactions, for which a client keeps its connection also between their statements: in
-    /// session mode it keeps one for longer, which no counter shows. By statements where
-    /// transactions are not counted. None if no pooler was recorded.
-    pub fn measure(view: &View<'_>) -> Option<Self> {
-        let by_transactions = |kind: &Kind| {
+    /// Of the connections of pool `name` alone, by transactions, for which a client keeps its
+    /// connection also between their statements: in session mode it keeps one for longer, which no
+    /// counter shows. By statements where transactions are not counted; where those are not timed,
+    /// by the connections in use. None if nothing was counted.
+    pub fn measure(kind: &Kind, name: &str, view: &View<'_>) -> Option<Self> {
+        let pool = [(kind.pool[0], name)];
+        let by_transactions = || {
             let (count, seconds) = kind.transactions?;
-            Self::timed(view, count, seconds, kind.seconds?.1)
+            Self::timed(view, &pool, [count, seconds, kind.seconds?.1])
         };
-        KINDS.iter().find_map(by_transactions).or_else(|| KINDS.iter().find_map(|kind| Self::of_statements(kind, view)))
+        let in_use = || {
+            let times = view.counter(kind.statements, &pool, ENABLE).ok()?.delta;
+            let seconds = view.gauge(kind.active, &pool, ENABLE).ok()?.mean * view.window.seconds();
+            (times > 0.0).then(|| Self { ms: seconds / times * 1e3, times })
+        };
+        by_transactions().or_else(|| Self::running(kind, name, view)).or_else(in_use)
     }
 
     /// By statements alone, while one runs; none if the pooler does not time them.
-    pub fn running(kind: &Kind, view: &View<'_>) -> Option<Self> {
+    pub fn running(kind: &Kind, name: &str, view: &View<'_>) -> Option<Self> {
         let (seconds, waited) = kind.seconds?;
-        Self::timed(view, kind.statements, seconds, waited)
+        Self::timed(view, &[(kind.pool[0], name)], [kind.statements, seconds, waited])
     }
 
-    /// The same, or where statements are not timed, by the connections in use.
-    fn of_statements(kind: &Kind, view: &View<'_>) -> Option<Self> {
-        let in_use = || {
-            let times = view.counter(kind.statements, &[], ENABLE).ok()?.delta;
-            let seconds = view.gauge(kind.active, &[], ENABLE).ok()?.mean * view.window.seconds();
-            (times > 0.0).then(|| Self { ms: seconds / times * 1e3, times })
-        };
-        Self::running(kind, view).or_else(in_use)
-    }
-
-    /// Of so many, with so many seconds that begin when the client asks: its waits are taken off.
-    fn timed(view: &View<'_>, count: &str, seconds: &str, waited: &str) -> Option<Self> {
-        let delta = |metric: &str| view.counter(metric, &[], ENABLE).ok().map(|counter| counter.delta);
+    /// By how many there were and their seconds, which begin when the client asks: its waits are taken off.
+    fn timed(view: &View<'_>, pool: &[(&str, &str)], [count, seconds, waited]: [&str; 3]) -> Option<Self> {
+        let delta = |metric: &str| view.counter(metric, pool, ENABLE).ok().map(|counter| counter.delta);
         let times = delta(count).filter(|count| *count > 0.0)?;
         let seconds = (delta(seconds)? - delta(waited)?).max(0.0);
         Some(Self { ms: seconds / times * 1e3, times })

@@ -6,7 +6,6 @@ mod unreported;
 
 use holdup_recording::words::ms;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::pooler::Loan;
 use holdup_signals::timing::{self, APP_METRICS};
 use holdup_signals::yardstick::MATTERS;
 use holdup_signals::{Gauge, Mean, Missing, View};
@@ -14,6 +13,7 @@ use holdup_signals::{Gauge, Mean, Missing, View};
 pub use names::{NAMES, Names};
 pub use unreported::UnreportedPool;
 
+use super::pooler::Pooler;
 use super::statements;
 use crate::case::Case;
 
@@ -206,7 +206,8 @@ pub fn to_explain_ms(case: &Case<'_>) -> Option<f64> {
         .or_else(|| statements::database_by_spans(case).map(|(ms, ..)| ms))
         .or_else(|| UnreportedPool::for_case(case).ok()?.to_explain_ms())
         .or_else(|| {
-            let (view, loan) = (case.slow(), Loan::measure(&case.slow())?);
+            let view = case.slow();
+            let loan = Pooler::for_case(case).ok()?.loan(&view)?;
             Some(loan.ms * loan.times / case.completed_in(view.window).ok()?.max(1.0))
         })
 }

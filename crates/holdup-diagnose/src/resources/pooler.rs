@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use holdup_signals::evidence::Evidence;
-use holdup_signals::pooler::{BusiestPool, ENABLE, KINDS, Kind};
-use holdup_signals::{Counter, Gauge, Missing};
+use holdup_signals::pooler::{BusiestPool, ENABLE, KINDS, Kind, Loan};
+use holdup_signals::{Counter, Gauge, Missing, View};
 
 use crate::case::Case;
 
@@ -65,6 +65,11 @@ impl Pooler {
         }
     }
 
+    /// How long the pool with the longest queue lends a connection.
+    pub fn loan(&self, view: &View<'_>) -> Option<Loan> {
+        Loan::measure(self.kind, &self.busiest.name, view)
+    }
+
     fn of_kind(kind: &'static Kind, case: &Case<'_>) -> Result<Self, Missing> {
         let view = case.slow();
         let waiting = view.gauge(kind.waiting, &[], ENABLE)?;
@@ -89,7 +94,6 @@ impl Pooler {
 mod tests {
     use super::*;
     use crate::testing::{Judged as _, SyntheticRecording};
-    use holdup_signals::pooler::Loan;
 
     #[test]
     fn a_queue_by_its_length_and_by_its_time() {
@@ -111,13 +115,13 @@ mod tests {
             assert!((pooler.statement_ms - 70.0).abs() < 4.0 && (pooler.request_ms - 140.0).abs() < 15.0, "{pooler:?}");
             let busiest = &pooler.busiest;
             assert_eq!((busiest.name.as_str(), busiest.active, busiest.size), ("shop", Some(2.0), Some(2.0)));
-            assert!((Loan::measure(&case.slow()).unwrap().ms - 20.0).abs() < 0.1);
+            assert!((pooler.loan(&case.slow()).unwrap().ms - 20.0).abs() < 0.1);
         });
         // Half as many transactions of two statements, with 30 ms of the app's own in between.
         let loan = made(7.0)
             .counter(source, "pgbouncer_transactions_total", &pool[..1], 50.0)
             .counter(source, "pgbouncer_transaction_time_seconds_total", &pool[..1], 10.5)
-            .with(|case| Loan::measure(&case.slow()).unwrap());
+            .with(|case| Pooler::for_case(case).unwrap().loan(&case.slow()).unwrap());
         assert!((loan.ms - 70.0).abs() < 0.1 && (loan.times - 600.0).abs() < 60.0, "{loan:?}");
         // Clients that never get a connection are in no total.
         let ms = made(0.0).with(|case| Pooler::for_case(case).unwrap().request_ms);
@@ -140,6 +144,8 @@ mod tests {
             .gauge(source, "proxysql_connections_limit", &server("b:3306"), 1.0)
             .gauge(source, "proxysql_connections_limit", &[("hostgroup", "20"), ("server", "c:3306")], 90.0)
             .counter(source, "proxysql_server_statements_total", &server("a:3306"), 100.0)
+            .gauge(source, "proxysql_connections_used", &[("hostgroup", "20"), ("server", "c:3306")], 30.0)
+            .counter(source, "proxysql_server_statements_total", &[("hostgroup", "20"), ("server", "c:3306")], 500.0)
             .with(|case| {
                 let pooler = Pooler::for_case(case).unwrap();
                 assert!(
@@ -152,7 +158,8 @@ mod tests {
                     ("10", Some(2.0), Some(2.0), 2)
                 );
                 // Two connections are always in use, by 100 statements a second.
-                assert!((Loan::measure(&case.slow()).unwrap().ms - 20.0).abs() < 2.0);
+                let loan = pooler.loan(&case.slow()).unwrap();
+                assert!((loan.ms - 20.0).abs() < 2.0, "the other hostgroup's do not count: {loan:?}");
             });
     }
 }

@@ -84,7 +84,7 @@ fn needed(case: &Case<'_>, loan: Loan, ms: f64) -> Option<f64> {
 
 /// Each connection is held longer: at the hold time of the baseline window the pool would suffice.
 fn held_longer(case: &Case<'_>, pooler: &Pooler) -> Option<Evidence> {
-    let (now, before) = (Loan::measure(&case.slow())?, Loan::measure(&case.calm()?)?);
+    let (now, before) = (pooler.loan(&case.slow())?, pooler.loan(&case.calm()?)?);
     let needed = needed(case, now, before.ms)?;
     (now.ms >= (1.0 + GREW) * before.ms && needed <= ENOUGH * pooler.busiest.size?).then(|| {
         let text = format!(
@@ -102,7 +102,7 @@ fn held_longer(case: &Case<'_>, pooler: &Pooler) -> Option<Evidence> {
 /// would suffice.
 fn kept(case: &Case<'_>, pooler: &Pooler) -> Option<Evidence> {
     let (active, size) = (pooler.busiest.active?, pooler.busiest.size?);
-    let run = Loan::running(pooler.kind, &case.slow())?;
+    let run = Loan::running(pooler.kind, &pooler.busiest.name, &case.slow())?;
     let running = run.ms / 1e3 * run.times / case.slow().window.seconds().max(1e-9);
     (active >= ENOUGH * size && running <= KEPT * active).then(|| {
         let text = format!(
@@ -128,7 +128,7 @@ fn fixes(case: &Case<'_>, pooler: &Pooler) -> Vec<Fix> {
     let view = case.slow();
     let mode = view.setting("pool_mode", ENABLE).ok();
     // Without a hold time nothing is computed, and so nothing is proposed.
-    let needed = Loan::measure(&view).and_then(|loan| needed(case, loan, loan.ms));
+    let needed = pooler.loan(&view).and_then(|loan| needed(case, loan, loan.ms));
     let needed = needed.map_or(f64::NAN, |needed| (needed * BURSTS).ceil());
     let bounds = Bounds { least: 1.0, most: POOL_MOST };
     let (words, pool) = (words(pooler), &pooler.busiest);
