@@ -2,7 +2,7 @@
 //! baseline window, by its counters of each. And how much longer the requests' own statements take
 //! since. An import, a purge or a rebuild begins so: it hurts requests without being one of theirs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use holdup_recording::rows::Session;
 use holdup_recording::words::thousands;
@@ -23,6 +23,9 @@ const BULK_ROWS: f64 = 100.0;
 /// release.
 const PER_REQUEST: f64 = 0.25;
 
+/// Least number of samples in which a session must be seen, on average, to know what else it runs.
+const SEEN: f64 = 3.0;
+
 /// First words of statements that read rows of a table for their result.
 const READERS: &[&str] = &["SELECT", "COPY", "UPDATE", "DELETE", "INSERT", "WITH", "DECLARE"];
 
@@ -37,7 +40,8 @@ pub struct Newcomers {
     changed_per_second: f64,
     /// Seconds of the episode.
     seconds: f64,
-    /// Texts of `fresh` that run far less often than requests do, in lower case.
+    /// Texts of `fresh` that run far less often than requests do, or in sessions of their own; in
+    /// lower case.
     aside: BTreeSet<String>,
     /// Milliseconds per request that the requests' own statements take longer.
     pub slowed_ms: f64,
@@ -78,6 +82,7 @@ impl Newcomers {
         // More requests run their own statements more often, and a stall makes fewer of them.
         let rose = (completed / seconds) / (case.completed_in(calm.window)?.max(1.0) / earlier);
         let times = TIMES * rose.max(1.0);
+        let by_session = texts_by_session(case);
         let changed_per_second = now.iter().map(|of| of.rows_changed).fold(0.0, |sum, rows| sum + rows) / seconds;
         let (mut fresh, mut aside, mut slowed) = (Vec::new(), BTreeSet::new(), Vec::new());
         for of in now {
@@ -98,6 +103,8 @@ impl Newcomers {
                 slowed.push((of.text, longer_ms));
             }
         }
+        let new: BTreeSet<String> = fresh.iter().map(|of| of.text.to_lowercase()).collect();
+        aside.extend(new.iter().filter(|text| has_own_sessions(text, &new, &by_session)).cloned());
         let slowed_ms = slowed.iter().map(|(_, ms)| ms).fold(0.0, |sum, ms| sum + ms);
         Ok(Self { fresh, changed_per_second, seconds, aside, slowed_ms, slowed })
     }
@@ -143,6 +150,31 @@ impl Newcomers {
     }
 }
 
+/// The statements that each session was seen with, in lower case, and how often.
+type TextsBySession = BTreeMap<(String, i64), BTreeMap<String, usize>>;
+
+fn texts_by_session(case: &Case<'_>) -> TextsBySession {
+    let mut all = TextsBySession::new();
+    let view = case.view(case.whole());
+    for row in view.sessions(&["source", "session_id", "digest_text"]).unwrap_or_default() {
+        if let Some(text) = row.digest_text.as_deref().filter(|text| !text.is_empty()) {
+            let texts = all.entry((row.source.to_string(), row.session_id)).or_default();
+            *texts.entry(text.to_lowercase()).or_default() += 1;
+        }
+    }
+    all
+}
+
+/// Whether the sessions that run the new statement `text` run `new` ones only: a job has sessions of
+/// its own, while connections of an app run whatever its requests need. Sessions that are hardly seen
+/// show neither.
+fn has_own_sessions(text: &str, new: &BTreeSet<String>, by_session: &TextsBySession) -> bool {
+    let theirs: Vec<_> = by_session.values().filter(|texts| texts.contains_key(text)).collect();
+    let seen: usize = theirs.iter().flat_map(|texts| texts.values()).sum();
+    let is_new = |texts: &&BTreeMap<String, usize>| texts.keys().all(|text| new.contains(text));
+    seen as f64 >= SEEN * (theirs.len() as f64).max(1.0) && theirs.iter().all(is_new)
+}
+
 /// Whether the statement `text` reads or changes rows of `table`.
 fn names(text: &str, table: &str) -> bool {
     let first = text.split_whitespace().next().unwrap_or_default().to_uppercase();
@@ -179,6 +211,20 @@ mod tests {
                     row.rows_sent = 0;
                 });
             })
+    }
+
+    #[test]
+    fn a_job_is_known_by_sessions_of_its_own() {
+        let seen = |all: &[(i64, &[(&str, usize)])]| -> TextsBySession {
+            let of = |texts: &[(&str, usize)]| texts.iter().map(|(text, n)| ((*text).to_owned(), *n)).collect();
+            all.iter().map(|(id, texts)| (("mysql://db".to_owned(), *id), of(texts))).collect()
+        };
+        let new = BTreeSet::from(["insert".to_owned(), "commit".to_owned()]);
+        let is_own = |all: &[(i64, &[(&str, usize)])]| has_own_sessions("insert", &new, &seen(all));
+        assert!(is_own(&[(1, &[("insert", 9), ("commit", 1)]), (2, &[("select", 9)])]));
+        assert!(!is_own(&[(1, &[("insert", 9), ("select", 1)])]), "a connection of the app");
+        assert!(!is_own(&[(1, &[("insert", 1)]), (2, &[("insert", 1)])]), "a connection for each request");
+        assert!(!is_own(&[(2, &[("select", 9)])]), "never seen");
     }
 
     #[test]
