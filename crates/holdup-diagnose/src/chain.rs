@@ -39,7 +39,8 @@
 //! - *A disk at its limit gets more work*: rewritten values and vacuum raise the service's own
 //!   demand. They contribute: the limit binds, and is the root. Removing one contributor lowers the
 //!   demand, which may or may not be enough. One that began with the episode and makes up most of
-//!   the growth is what changed: it is the root, and the limit is how it hurts.
+//!   the growth, or without which the limit would not be reached, is what changed: it is the root,
+//!   and the limit is how it hurts.
 //! - *A bulk change fills the log*: pages have to be written, locks are held for longer, and a copy
 //!   of what is in memory fills the CPUs.
 //! - *A cause that could not be judged may lie behind*: where a finding and its possible cause are
@@ -109,11 +110,11 @@ pub(crate) fn is_queue(cause: &str) -> bool {
 /// causes becomes less certain.
 pub(crate) fn link(found: &mut [(&'static Rule, RuleFinding)], not_judged: &[&str], case: &Case<'_>) -> Vec<Link> {
     let mut follows = vec![None; found.len()];
-    let began: Vec<&str> = CONTRIBUTIONS
-        .iter()
-        .map(|contribution| contribution.cause)
-        .filter(|cause| found.iter().any(|(rule, _)| rule.cause == *cause) && demand::began(case, cause))
-        .collect();
+    let contributors = |is: fn(&Case<'_>, &str) -> bool| -> Vec<&str> {
+        let causes = CONTRIBUTIONS.iter().map(|contribution| contribution.cause);
+        causes.filter(|cause| found.iter().any(|(rule, _)| rule.cause == *cause) && is(case, cause)).collect()
+    };
+    let (began, tipped) = (contributors(demand::began), contributors(demand::tips));
     let came_down = found.iter().any(|(rule, _)| CEILINGS.contains(&rule.cause)) && demand::came_down(case);
     for mechanism in MECHANISMS {
         // A limit that came down under an unchanged demand does not follow from that demand.
@@ -122,7 +123,9 @@ pub(crate) fn link(found: &mut [(&'static Rule, RuleFinding)], not_judged: &[&st
         }
         let Some(of) = found.iter().position(|(rule, _)| rule.cause == mechanism.consequence) else { continue };
         let Some(least) = (mechanism.magnitude)(&found[of].1, case).map(|ms| BRINGS_ABOUT * ms) else { continue };
-        let changed = contributor(mechanism.consequence, found, of, least, &began);
+        let is_limit = CEILINGS.contains(&mechanism.consequence);
+        let tips = || contributor(mechanism.consequence, found, of, 0.0, &tipped).filter(|_| is_limit);
+        let changed = contributor(mechanism.consequence, found, of, least, &began).or_else(tips);
         let Some(cause) = changed.or_else(|| nearest(mechanism, found, of, least, case)) else {
             doubt(&mut found[of].1, mechanism, not_judged);
             if POOLS.contains(&mechanism.consequence) && found[of].1.role == Role::Symptom {
@@ -133,7 +136,7 @@ pub(crate) fn link(found: &mut [(&'static Rule, RuleFinding)], not_judged: &[&st
         follows[of] = Some(found[cause].0.cause);
         found[of].1.role = Role::Symptom;
         let waited_ms = found[of].1.explains_ms;
-        let is_line = LINES.contains(&mechanism.consequence);
+        let is_line = LINES.contains(&mechanism.consequence) || tipped.contains(&found[cause].0.cause) && is_limit;
         let mut at = Some(cause).filter(|_| mechanism.is_added || is_line);
         while let Some(i) = at {
             // What leads to the cause has that much on top of it, or as much as all in line wait.

@@ -172,7 +172,7 @@ pub(super) struct Contribution {
 pub(super) const CONTRIBUTIONS: &[Contribution] = &[
     // Which statement grew, and what it makes the server do or waits for, are two answers about the
     // same time.
-    Contribution { cause: "statement_mix_changed", adds_to: &[&["toast_rewrite", TEMPORARY]], least: 0.5 },
+    Contribution { cause: "statement_mix_changed", adds_to: &[&["toast_rewrite", TEMPORARY, BULK]], least: 0.5 },
     Contribution { cause: "statement_mix_changed", adds_to: &[&["lock_contention"]], least: 0.0 },
     // A handler that sleeps with a connection of the pool holds it from others: most wait for the pool.
     Contribution { cause: "wait_in_app", adds_to: &[&["connection_pool_exhausted"]], least: 0.0 },

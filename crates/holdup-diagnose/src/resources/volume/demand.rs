@@ -99,13 +99,18 @@ impl Demand {
         level::disk_ms(case, &self.flow)
     }
 
+    /// Whether the level lets through what is left without a part of `share` (0-1).
+    fn fits_without(&self, share: f64) -> bool {
+        self.level.is_some_and(|level| self.offered * (1.0 - share) < REACHES * level)
+    }
+
     /// The demand without a part of `share` (0-1), and whether that is below the level: in words.
     pub fn without(&self, share: f64) -> String {
         let left = self.offered * (1.0 - share);
         let of =
             format!("the demand would be {} instead of {}", rate(Unit::Bytes, left), rate(Unit::Bytes, self.offered));
         match self.level {
-            Some(level) if left < REACHES * level => {
+            Some(level) if self.fits_without(share) => {
                 format!(
                     "{of}, which the level of {} lets through: for this load that alone would suffice",
                     rate(Unit::Bytes, level)
@@ -129,27 +134,51 @@ pub fn began(case: &Case<'_>, cause: &str) -> bool {
     if cause == "too_many_indexes" {
         return indexes::added(case).is_some();
     }
-    let bytes = |view: &View<'_>| match cause {
-        "toast_rewrite" => view.toasts().map(|toasts| rewritten_bytes(&toasts)).unwrap_or(0.0),
-        "autovacuum_pressure" => view.vacuum().ok().and_then(|v| vacuum_bytes(&v, &demand)).unwrap_or(0.0),
-        _ => 0.0,
-    };
+    let bytes = |view: &View<'_>| bytes_of(view, cause, &demand);
     bytes(&case.slow()) - bytes(&calm) >= MOST * grew
 }
 
 /// The demand on the volume without the contributor `cause`, in words; none if unknown.
 pub fn without(case: &Case<'_>, cause: &str) -> Option<String> {
     let demand = demand(case).ok()?;
+    let share = share_of(case, cause, &demand)?;
+    (share > 0.0).then(|| demand.without(share))
+}
+
+/// Whether what `cause` adds to the demand is new since the baseline window, and the level lets
+/// through what is left without it: then requests would not wait for the volume, however small its
+/// part.
+pub fn tips(case: &Case<'_>, cause: &str) -> bool {
+    let tips = || {
+        let calm = case.calm().filter(|calm| !case.is_of_other(calm.window))?;
+        let demand = demand(case).ok()?;
+        let share = share_of(case, cause, &demand)?;
+        let before = bytes_of(&calm, cause, &demand);
+        Some(before < (1.0 - MOST) * bytes_of(&case.slow(), cause, &demand) && demand.fits_without(share))
+    };
+    tips().unwrap_or(false)
+}
+
+/// The share (0-1) of the demand that would go with the contributor `cause`; none if unknown.
+fn share_of(case: &Case<'_>, cause: &str, demand: &Demand) -> Option<f64> {
     let bytes = match cause {
         "toast_rewrite" => {
             let toasts = case.slow().toasts().ok()?;
-            rewritten_bytes(&toasts) + cleaned_bytes(case, &toasts, &demand)
+            rewritten_bytes(&toasts) + cleaned_bytes(case, &toasts, demand)
         }
-        "autovacuum_pressure" => case.slow().vacuum().ok().as_ref().and_then(|v| vacuum_bytes(v, &demand))?,
+        "autovacuum_pressure" => case.slow().vacuum().ok().as_ref().and_then(|v| vacuum_bytes(v, demand))?,
         _ => return None,
     };
-    let share = demand.share(bytes);
-    (share > 0.0).then(|| demand.without(share))
+    Some(demand.share(bytes))
+}
+
+/// Bytes per second in `view` that the contributor `cause` adds; 0 if unknown.
+fn bytes_of(view: &View<'_>, cause: &str, demand: &Demand) -> f64 {
+    match cause {
+        "toast_rewrite" => view.toasts().map(|toasts| rewritten_bytes(&toasts)).unwrap_or(0.0),
+        "autovacuum_pressure" => view.vacuum().ok().and_then(|v| vacuum_bytes(&v, demand)).unwrap_or(0.0),
+        _ => 0.0,
+    }
 }
 
 /// Bytes per second of vacuum's work on rows that such updates left dead: it would not be needed
@@ -233,6 +262,7 @@ mod tests {
             let demand = demand(case).unwrap();
             assert!((demand.level.unwrap() - 6e6).abs() < 0.2e6, "{:?}", demand.level);
             assert!(demand.without(0.5).ends_with("that alone would suffice"), "{}", demand.without(0.5));
+            assert!(demand.fits_without(0.5) && !demand.fits_without(0.0));
             let more = Demand { offered: 20e6, ..demand };
             assert!(more.without(0.5).contains("still above the level of 6 MB/s"), "{}", more.without(0.5));
         });
