@@ -27,6 +27,9 @@ pub const GREW: f64 = 0.25;
 /// instants, most.
 const MOST: f64 = 0.5;
 
+/// Below this share (0-1) of what the queue's length says, waits that have ended are not all.
+const ENDED: f64 = 0.5;
+
 /// The pool in one stretch.
 #[derive(Clone, Debug)]
 pub struct PoolStretch {
@@ -70,11 +73,23 @@ impl PoolStretch {
         // be taken just when it is.
         let is_full = full_ratio(view, in_use, labels, max.mean) >= MOST;
         let in_use_ms = if is_full { used.mean * view.window.seconds() / completed * 1e3 } else { 0.0 };
-        let waited_ms = of(names.wait).unwrap_or(0.0);
+        let waited_ms = pool_wait_ms(case, view, names).unwrap_or(0.0);
         let other_ms = of(timing::HTTP_SERVER).map(|app_ms| (app_ms - ended_ms - waited_ms).max(0.0));
         let database_ms = of(timing::OPERATION);
         Ok(Self { held_ms: ended_ms.max(in_use_ms), ended_ms, used, max, database_ms, other_ms })
     }
+}
+
+/// Milliseconds that a request of `view` waits for a pooled connection: by the waits that have ended,
+/// or by the requests that wait (Little's law), if ended waits are less than half of that. A request
+/// that gives up before it gets a connection is in no total. None if the app does not time waits.
+pub fn pool_wait_ms(case: &Case<'_>, view: &View<'_>, names: &Names) -> Option<f64> {
+    let ended = view.mean(names.wait, &[], APP_METRICS).ok()?;
+    let completed = case.completed_in(view.window).ok()?.max(1.0);
+    let ended_ms = ended.ms * ended.count / completed;
+    let Ok(pending) = view.gauge(names.pending, &[], APP_METRICS) else { return Some(ended_ms) };
+    let queued_ms = pending.mean * view.window.seconds() / completed * 1e3;
+    Some(if ended_ms < ENDED * queued_ms && pending.positive_ratio >= MOST { queued_ms } else { ended_ms })
 }
 
 /// Share (0-1) of instants at which nearly all of `most` connections were in use.

@@ -11,7 +11,7 @@ use holdup_signals::{View, timing};
 
 use super::workers::answered_per_second;
 use crate::case::Case;
-use crate::resources::connections::NAMES;
+use crate::resources::connections::{NAMES, pool_wait_ms};
 
 /// Deviations that chance exceeds in one case of twenty, on either side.
 const ERRORS: f64 = 2.0;
@@ -83,7 +83,7 @@ impl Moment {
             downstream_ms: waited_ms(pending(false), per_second),
             database_ms: calls_ms.unwrap_or_else(|| waited_ms(pending(true), per_second)),
             cpu_ms: waited_ms(seconds(metrics::process::CPU_TIME.name)?, per_second),
-            pool_ms: NAMES.iter().find_map(|names| per_request_ms(case, view, names.wait))?,
+            pool_ms: NAMES.iter().find_map(|names| pool_wait_ms(case, view, names))?,
             kernel_ms: waited_ms(seconds(metrics::process::RUN_QUEUE.name)? + asleep, per_second),
             error_ms: waited_ms((seen / instants as f64).sqrt(), per_second),
         })

@@ -6,7 +6,7 @@ use holdup_signals::evidence::Evidence;
 
 use super::advice;
 use crate::case::Case;
-use crate::resources::connections::{ConnectionHold, ENOUGH, Names};
+use crate::resources::connections::{ConnectionHold, ENOUGH, Names, pool_wait_ms};
 use crate::resources::share;
 use crate::rules::{MATTERS, Outcome, Role, RuleFinding, ms, timing};
 use crate::strength::{AS_SYMPTOM, STRONG, WEAK};
@@ -22,12 +22,13 @@ pub(super) fn judge(case: &Case<'_>, names: &Names) -> Result<Outcome, Missing> 
     let hold = ConnectionHold::measure(case, names)?;
     let max = hold.now.max.mean;
     let completed = case.completed_in(view.window)?.max(1.0);
-    let per_request = wait.ms * wait.count / completed;
-
+    let ended_ms = wait.ms * wait.count / completed;
+    let per_request = pool_wait_ms(case, &view, names).unwrap_or(ended_ms);
+    let all = if per_request > ended_ms { ", by the requests that wait: most never got one" } else { "" };
     let waited = wait.evidence(
         ms(per_request),
         "near 0 ms",
-        format!("a request waited {} for a connection, on average", ms(per_request)),
+        format!("a request waited {} for a connection, on average{all}", ms(per_request)),
     );
     let queue = pending.evidence(
         format!("{:.1} on average, {:.0} at most", pending.mean, pending.max),

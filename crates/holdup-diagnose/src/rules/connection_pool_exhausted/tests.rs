@@ -23,6 +23,9 @@ fn hikaricp_says_the_same_in_its_own_words() {
     let ms = made(10.0, 0.3).explains(&RULE).unwrap();
     assert!((ms - 300.0).abs() < 30.0, "{ms}");
     assert_eq!(made(0.0, 0.001).explains(&RULE), Some(0.0));
+    // 30 wait at any time, at 50 requests a second, and the few that get one waited for a moment: the others give up.
+    let ms = made(15.0, 0.03).explains(&RULE).unwrap();
+    assert!((ms - 300.0).abs() < 30.0, "{ms}");
     for metric in ["hikaricp_connections_active", "hikaricp_connections_max", "hikaricp_connections_pending"] {
         assert_eq!(made(10.0, 0.3).without(metric).explains(&RULE), None, "{metric}");
     }
