@@ -149,7 +149,7 @@ mod tests {
             .with(|case| {
                 let pooler = Pooler::for_case(case).unwrap();
                 assert!(
-                    (pooler.statement_ms - 60.0).abs() < 4.0 && (pooler.request_ms - 120.0).abs() < 15.0,
+                    (pooler.statement_ms - 10.0).abs() < 1.0 && (pooler.request_ms - 120.0).abs() < 15.0,
                     "{pooler:?}"
                 );
                 let busiest = &pooler.busiest;

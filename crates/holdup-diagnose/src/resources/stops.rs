@@ -92,10 +92,11 @@ impl Stops {
             let calm = case.calm().map(|calm| stopped_at(&calm, source));
             let ratio = stopped.len() as f64 / (instants as f64).max(1.0);
             let in_flight = in_flight(case, &stopped);
+            let running = running_at(&view, source, &stopped);
             Self {
                 name: name.to_owned(),
                 calm_ratio: calm.map_or(0.0, |(stopped, instants)| stopped.len() as f64 / (instants as f64).max(1.0)),
-                request_ms: cost(case, &view, ratio, in_flight),
+                request_ms: cost(case, &view, ratio, in_flight, &running),
                 ratio,
                 instants: stopped.len(),
                 in_flight,
@@ -137,10 +138,56 @@ fn in_flight(case: &Case<'_>, instants: &BTreeSet<i64>) -> Option<f64> {
     Some(met as f64 / instants.len() as f64)
 }
 
+/// Instants at which threads of `source` were counted, and it was not stopped.
+fn running_at(view: &View<'_>, source: &str, stopped: &BTreeSet<i64>) -> BTreeSet<i64> {
+    let all = view.levels(source, metrics::process::THREADS.name, &[]);
+    all.into_keys().filter(|at| !stopped.contains(at)).collect()
+}
+
 /// Milliseconds of a request in stops that take `ratio` (0-1) of the time.
-fn cost(case: &Case<'_>, view: &View<'_>, ratio: f64, in_flight: Option<f64>) -> f64 {
+///
+/// By the requests in flight at instants at which it was stopped. Samples may all meet stops just as
+/// these begin, when few requests wait yet. So it is also what all requests in flight are more than
+/// those `running`, at other instants; but a stop delays no request by more than itself, half of it
+/// on average, and the slowest requests met a whole one.
+fn cost(case: &Case<'_>, view: &View<'_>, ratio: f64, stopped: Option<f64>, running: &BTreeSet<i64>) -> f64 {
     let per_second = case.completed_in(view.window).ok().map(|n| n / view.window.seconds().max(1e-9));
-    let counted = in_flight.zip(per_second).map(|(in_flight, per_second)| waited_ms(ratio * in_flight, per_second));
     let slowest_ms = case.degradation.as_ref().map_or(0.0, |slow| slow.slow_p99_ms);
-    counted.unwrap_or(ratio * slowest_ms / 2.0)
+    let most_ms = ratio * slowest_ms / 2.0;
+    let Some((stopped, per_second)) = stopped.zip(per_second) else { return most_ms };
+    let beyond_ms = in_flight(case, running).map_or(0.0, |running| {
+        let mean_ms = case.degradation.as_ref().map_or(0.0, |slow| slow.slow_mean_ms);
+        mean_ms - waited_ms((1.0 - ratio) * running, per_second)
+    });
+    waited_ms(ratio * stopped, per_second).max(beyond_ms.min(most_ms))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Judged as _, SyntheticRecording};
+
+    #[test]
+    fn samples_that_meet_stops_as_they_begin_do_not_make_them_cheap() {
+        // From 20 s on mariadbd is stopped for each fifth second, just before it is looked at: the 100 requests of
+        // that second wait until it ends, 500 ms on average. At the look hardly one does.
+        let is_stopped = |s: i64| s >= 20 && s % 5 == 0;
+        let made = SyntheticRecording::new(60).requests(100, 1).each_request(|n, r| {
+            if is_stopped(n / 100) {
+                r.done_at = (n / 100 + 1) * 1_000_000_000;
+            }
+        });
+        let looks = |made: SyntheticRecording| {
+            let stopped = move |s: i64| if is_stopped(s) { 20.0 } else { 0.0 };
+            made.setting("pid:7", "comm", "mariadbd")
+                .counted("pid:7", "process_threads", &[("state", "T")], stopped)
+                .counted("pid:7", "process_threads", &[("state", "S")], move |s| 20.0 - stopped(s))
+        };
+        looks(made).with(|case| {
+            let stops = Stops::for_case(case).unwrap();
+            // In 8 of 60 seconds, so a request lost 67 ms on average.
+            assert!((stops.ratio - 0.13).abs() < 0.01 && stops.in_flight.unwrap() < 2.0, "{stops:?}");
+            assert!((50.0..75.0).contains(&stops.request_ms), "{stops:?}");
+        });
+    }
 }
