@@ -21,6 +21,9 @@ pub const SLOW_WITHOUT_OBJECTIVE_MS: f64 = 1_000.0;
 /// knee move it by tens.
 const DEGRADED_FACTOR: f64 = 5.0;
 
+/// Share (0-1) of baseline seconds that may stand out of the others and still be few.
+const ODD: f64 = 0.25;
+
 /// … and at least this much slower: 0.2 ms against 1 ms is not a symptom.
 const DEGRADED_AT_LEAST_MS: f64 = 50.0;
 
@@ -184,7 +187,7 @@ impl Degradation {
                 .collect(),
             calm: calm.map(|(window, _)| window),
             slow_mean_ms: slow.mean().unwrap_or(0.0),
-            calm_mean_ms: calm.and_then(|(_, seconds)| times(seconds).mean()).unwrap_or(0.0),
+            calm_mean_ms: calm.and_then(|(_, seconds)| usual_mean(seconds)).unwrap_or(0.0),
             slow_p99_ms: slow.quantile(0.99).unwrap_or(0.0),
             severity: severity(&seconds[first..=last], !missed.is_empty() || is_long, noticed),
         })
@@ -359,6 +362,17 @@ fn what_was_late(seconds: &[Second], usual: f64, objectives: &[Objective]) -> St
 fn failed_of(seconds: &[Second]) -> String {
     let (failed, all) = seconds.iter().fold((0, 0), |(failed, all), s| (failed + s.errors, all + s.offered));
     format!("{} of {} requests failed", thousands(failed as f64), thousands(all as f64))
+}
+
+/// Mean response time of baseline seconds, milliseconds. A few that stand out are left out: what only
+/// warms up, or a request that met a stall, would else hide that all others became slower.
+fn usual_mean(seconds: &[Second]) -> Option<f64> {
+    let of = |s: &Second| s.response_ms.mean().unwrap_or(0.0);
+    let middle = Distribution::from_counts(seconds.iter().map(|s| (of(s), 1))).quantile(0.5)?;
+    let (usual, odd): (Vec<&Second>, Vec<&Second>) = seconds.iter().partition(|s| of(s) <= DEGRADED_FACTOR * middle);
+    let is_few = odd.len() as f64 <= ODD * seconds.len() as f64;
+    let kept = if is_few { usual } else { seconds.iter().collect() };
+    Distribution::merged(kept.into_iter().map(|s| &s.response_ms)).mean()
 }
 
 /// First quartile of the seconds' medians, milliseconds.

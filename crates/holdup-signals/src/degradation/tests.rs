@@ -184,3 +184,26 @@ fn failures_are_no_slowness() {
     assert_eq!(complaint.text, "200 of 200 requests failed (200 http_status) (no objective was given)");
     assert_eq!((complaint.is_slow, complaint.excess_ms()), (false, 0.0));
 }
+
+#[test]
+fn a_baseline_second_that_only_warms_up_hides_nothing() {
+    let rows = requests(50, 24, |s| match s {
+        0 => 40.0,
+        1..12 => 1.0,
+        _ => 4.0,
+    });
+    let excess_ms = find(&rows, None).unwrap().excess_ms();
+    assert!((excess_ms - 3.0).abs() < 0.1, "{excess_ms}");
+    // Half of the baseline is no exception.
+    let rows = requests(50, 24, |s| {
+        if s >= 12 {
+            90.0
+        } else if s % 2 == 0 {
+            1.0
+        } else {
+            12.0
+        }
+    });
+    let excess_ms = find(&rows, None).unwrap().excess_ms();
+    assert!((excess_ms - 83.5).abs() < 1.0, "{excess_ms}");
+}
