@@ -7,7 +7,8 @@ pub const FAULT: Fault = Fault {
     name: "connections_held",
     family: Family::App,
     mechanism: "The app keeps its connection over other work, and its pool no longer suffices.",
-    causes: &["connection_pool_exhausted"],
+    // At a low rate the pool suffices, and the time is what the handler sleeps with its connection.
+    causes: &["connection_pool_exhausted", "wait_in_app"],
     parameters: &[Parameter::new("hold_ms", 80.0, 500.0)],
     fits: |topology| topology.app == App::Python,
     prepare: |setup, _| setup.load.at_least(50.0),

@@ -8,7 +8,8 @@ pub const FAULT: Fault = Fault {
     name: "disk_neighbor",
     family: Family::Host,
     mechanism: "Another program reads and writes on the database's disk as fast as it can.",
-    causes: &["disk_saturated", "throughput_ceiling", "iops_ceiling"],
+    // The program is `dd`, which copies: to name it as what uses up the disk is as right.
+    causes: &["disk_saturated", "throughput_ceiling", "iops_ceiling", "backup_or_bulk_load"],
     parameters: &[Parameter::new("writers", 1.0, 8.0)],
     fits: |topology| topology.storage == Storage::Throttled && topology.data == Data::OutOfCache,
     start: |env, values| {
