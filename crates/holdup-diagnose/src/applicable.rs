@@ -1,7 +1,6 @@
 //! Which causes can occur at all, and what would show them on the databases that are watched: a
 //! cause of MySQL's is not a suspect on a host whose database is PostgreSQL. It is neither cleared
-//! nor listed as open. The confidence in another cause still counts it as unseen; changing that needs
-//! a new calibration.
+//! nor listed as open, and lowers the confidence in no other cause.
 //!
 //! Pauses of an app's runtime are listed as open. If no source reports a runtime, they lower no
 //! confidence: most services of unknown make have none that pauses for long. The same is so of the
@@ -64,7 +63,9 @@ pub(crate) fn unseen(open: &[NotJudged], case: &Case<'_>) -> Vec<NotJudged> {
     let has_way = database_path::is_there(case);
     let is_volume = case.origin == Origin::Volume;
     let is_at_limit = is_volume && level::is_at_documented(case);
+    let watched = Watched::from_recording(case.recording);
     let is_suspect = |one: &&NotJudged| match occurs(&one.cause) {
+        _ if !watched.can_have(&one.cause) => false,
         Occurs::InRuntimes => has_runtime,
         Occurs::BetweenMachines => has_way,
         Occurs::Rarely => false,
