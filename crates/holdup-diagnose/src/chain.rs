@@ -58,16 +58,12 @@ use self::mechanisms::{
 use crate::case::Case;
 use crate::resources::volume::demand;
 use crate::rules::{Role, Rule, RuleFinding};
+use crate::strength::UNSEEN;
 use holdup_signals::client::{client_queue_ms, mean_over};
 
 /// A cause leads to another if it makes up at least this share (0-1) of it: most of it would go
 /// with the cause.
 const BRINGS_ABOUT: f64 = 0.5;
-
-/// Factor (0-1) on a root's evidence for each cause that may lead to it and could not be judged:
-/// the same time would then be that cause's. One in ten is what [`crate::rules::MATTERS`] counts as
-/// little.
-const UNSEEN: f64 = 0.9;
 
 /// The links of a finding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -13,6 +13,8 @@ use holdup_signals::{Disk, Disks, View};
 
 use holdup_signals::evidence::Evidence;
 
+use crate::strength::{Strength, UNSEEN};
+
 /// Reads of a page or two brought nothing that matters besides the page asked for, bytes.
 pub const PLAIN_READ_BYTES: f64 = 8.0 * 1024.0;
 
@@ -79,6 +81,19 @@ pub struct IoOwner {
     pub share: Option<f64>,
     /// Its evidence.
     pub evidence: Vec<Evidence>,
+    /// Whether processes are watched, and others did most of it.
+    is_elsewhere: bool,
+}
+
+impl IoOwner {
+    /// The weights of evidence for a limit: less where most of the I/O is that of processes which
+    /// nobody watches. What they are may be the root.
+    pub fn known(&self, mut weights: Vec<Strength>) -> Vec<Strength> {
+        if self.is_elsewhere {
+            weights.iter_mut().for_each(|weight| *weight = *weight * UNSEEN);
+        }
+        weights
+    }
 }
 
 /// The watched process that did most of the I/O of `disk`. If all watched ones together did less
@@ -107,6 +122,7 @@ pub fn who(view: &View<'_>, disk: &Disk) -> IoOwner {
         (who.name, who.share) = (Some(name.clone()), Some(share));
     }
     if watched < 0.5 * all {
+        who.is_elsewhere = !processes.is_empty();
         who.evidence.extend(others(view));
         if who.share.is_some_and(|share| share < 0.5) {
             (who.name, who.share) = (None, None);

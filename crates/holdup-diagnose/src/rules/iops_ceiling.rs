@@ -88,7 +88,7 @@ fn host(case: &Case<'_>) -> Result<Outcome, Missing> {
                     who.name.as_deref().unwrap_or("the process that pidstat -d 1 shows")
                 );
                 let fix = Fix { text, command: None, keep: None, risk: None };
-                (level_evidence(&at), weights(&at.binding.ceiling), fix)
+                (level_evidence(&at), who.known(weights(&at.binding.ceiling)), fix)
             }
             Err(cleared) => return Ok(Outcome::Cleared(cleared)),
         },

@@ -63,19 +63,20 @@ fn host(case: &Case<'_>) -> Result<Outcome, Missing> {
         return Ok(Outcome::Cleared(evidence));
     }
     evidence.extend(ceiling::other_unit(case, &at.flow, Unit::Operations));
-    let mut fix = raise(case, &at);
+    let (mut fix, mut weights) = (raise(case, &at), weights(&at.binding.ceiling));
     if let Some(disk) = disk {
         evidence.push(view.disk_evidence(disk, "below 1", what_it_does(disk))?);
         let who = who(&view, disk);
         if let Some(name) = &who.name {
             fix.text = format!("{} {name} does most of it.", fix.text);
         }
+        weights = who.known(weights);
         evidence.extend(who.evidence);
     }
     Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,
-        weights: weights(&at.binding.ceiling),
+        weights,
         fixes: vec![fix],
         prove: format!(
             "Run the same scenario again: {} moves more than {}, and few operations wait for it.",
