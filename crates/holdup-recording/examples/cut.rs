@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use holdup_recording::hlog::HLOG;
+use holdup_recording::metrics::DICTIONARY;
 use holdup_recording::{Batch, Recorder, Recording};
 
 /// Prefixes of the metrics that are kept.
@@ -160,6 +161,8 @@ fn cut(from: &Path, to: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let (state, ended_at) = (manifest.state, manifest.ended_at);
     let mut written = recorder.finish(manifest, state)?;
     written.ended_at = ended_at;
+    // What metrics mean stands in the code.
+    std::fs::remove_file(to.join(DICTIONARY))?;
     let histograms = from.join(HLOG);
     if histograms.exists() {
         std::fs::copy(histograms, to.join(HLOG))?;

@@ -16,6 +16,7 @@
 //! - [`words`], [`quota`]: numbers with units as text, and the CPU quota of a cgroup.
 //! - [`objective`]: parses objectives and evaluates them over seconds of load.
 //! - [`transfer`]: whole tables on their way to another store and back.
+//! - [`watchers`]: a recording as others would have made it, who watch less.
 //! - [`Recorder`]: writes a recording while it happens; survives `kill -9` except for the last
 //!   seconds.
 //! - [`Recording`]: opens a finished, a running or a broken recording.
@@ -47,6 +48,7 @@ pub mod tables;
 mod text;
 mod threshold;
 pub mod transfer;
+pub mod watchers;
 pub mod words;
 pub mod writer;
 

@@ -5,11 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
+use holdup_recording::watchers::Watcher;
 
 use crate::judge::{Answer, Answers, key};
 use crate::score::{Expected, Score};
 use crate::truth::Truth;
-use crate::watchers::Watcher;
 
 /// Keeps the answers of the rules of `hash`, beside those that it gave to other draws.
 pub fn keep(folder: &Path, hash: &str, answers: &Answers) -> Result<()> {

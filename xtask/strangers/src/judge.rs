@@ -9,10 +9,10 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::{Context as _, Result};
 use holdup_diagnose::verdict::{Answer as Verdict, Diagnosis};
 use holdup_recording::Recording;
+use holdup_recording::watchers::Watcher;
 use serde::{Deserialize, Serialize};
 
 use crate::truth::Truth;
-use crate::watchers::Watcher;
 
 /// Causes of an answer that are kept.
 const RANKED: usize = 5;

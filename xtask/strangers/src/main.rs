@@ -24,7 +24,6 @@ mod symptom;
 mod topology;
 mod trim;
 mod truth;
-mod watchers;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use holdup_recording::clock::wall_ns;
 use holdup_recording::manifest::MANIFEST;
+use holdup_recording::watchers::Sources;
 use holdup_recording::{Manifest, Recording};
 
 use crate::bench::Bench;
@@ -27,7 +28,7 @@ use crate::scenario::{self, Target};
 use crate::symptom::Symptom;
 use crate::topology::{Between, Data, Engine, Front, Instruments, Storage, Topology};
 use crate::trim::trim;
-use crate::truth::{Sources, Truth};
+use crate::truth::Truth;
 
 /// Between two samples.
 const INTERVAL: &str = "500ms";

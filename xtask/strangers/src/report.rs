@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use holdup_recording::watchers::Watcher;
+
 use crate::faults::Family;
 use crate::judge::{Answers, key};
 use crate::score::{Expected, Score};
 use crate::truth::Truth;
-use crate::watchers::Watcher;
 
 const COLUMNS: &str = "faults  top-1  top-3  undecided  missed  wrong  nameless  accused  Brier";
 

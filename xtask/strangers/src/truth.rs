@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
+use holdup_recording::watchers::Sources;
 use serde::{Deserialize, Serialize};
 
 use crate::draw::{Dose, Draw};
@@ -13,22 +14,6 @@ use crate::symptom::Symptom;
 
 /// Name of its file.
 pub const FILE: &str = "truth.json";
-
-/// Sources by who would watch them: a source of the recording begins with one of these.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Sources {
-    /// The database's own account.
-    pub database: Vec<String>,
-    /// Its processes, on its machine.
-    pub database_process: Vec<String>,
-    /// The app: processes, metrics, spans.
-    pub app: Vec<String>,
-    /// What stands in front of app or database: proxy and pooler. Draws from before there were any do not name it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub between: Vec<String>,
-    /// The machine.
-    pub host: Vec<String>,
-}
 
 /// A fault with its figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

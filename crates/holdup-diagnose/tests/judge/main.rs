@@ -19,3 +19,4 @@ mod sources;
 mod truth;
 mod validity;
 mod watched;
+mod watchers;

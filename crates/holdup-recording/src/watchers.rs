@@ -1,12 +1,28 @@
 //! Who watches: from one recording the recordings that others would have made, by taking sources away. That is the same
-//! as not having watched, but for what docs/strangers.md lists.
+//! as not having watched, but for what docs/strangers.md lists. The stranger bench and the tests of the judge ask; which
+//! source belongs to whom is for them to say.
 
 use std::fmt;
 
-use holdup_recording::Recording;
 use serde::{Deserialize, Serialize};
 
-use crate::truth::Sources;
+use crate::Recording;
+
+/// Sources by who would watch them: a source of the recording begins with one of these.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sources {
+    /// The database's own account.
+    pub database: Vec<String>,
+    /// Its processes, on its machine.
+    pub database_process: Vec<String>,
+    /// The app: processes, metrics, spans.
+    pub app: Vec<String>,
+    /// What stands in front of app or database: proxy and pooler. Draws from before there were any do not name it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub between: Vec<String>,
+    /// The machine.
+    pub host: Vec<String>,
+}
 
 /// A kind of watcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -64,7 +80,8 @@ impl Watcher {
             Self::NoSpans => !recording.tables.spans.rows.is_empty(),
             Self::NoPlans => !recording.tables.plans.rows.is_empty(),
             Self::AppAndDatabase => !sources.app.is_empty() || !sources.between.is_empty(),
-            _ => true,
+            Self::Database | Self::DatabaseFromAfar => !sources.database.is_empty(),
+            Self::Everything | Self::Host => true,
         }
     }
 
@@ -105,17 +122,24 @@ impl Watcher {
             // Plans come from the server's log file, which is on its machine.
             tables.plans.rows.clear();
         }
-        let manifest = &mut recording.manifest;
-        manifest.coverage.retain(|coverage| self.keeps(&coverage.source, sources));
+        recording.manifest.coverage.retain(|coverage| self.keeps(&coverage.source, sources));
         if !self.has_load() {
-            recording.tables.requests.rows.clear();
-            recording.tables.requests.present = false;
-            recording.latencies.clear();
-            manifest.load = None;
-            manifest.phases.clear();
-            manifest.scenario = None;
+            take_load(recording);
         }
     }
+}
+
+/// Leaves in `recording` no load by holdup: neither what was asked for nor what the client measured.
+pub fn take_load(recording: &mut Recording) {
+    recording.tables.requests.rows.clear();
+    recording.tables.requests.present = false;
+    recording.tables.executions.rows.clear();
+    recording.tables.executions.present = false;
+    recording.latencies.clear();
+    let manifest = &mut recording.manifest;
+    manifest.load = None;
+    manifest.phases.clear();
+    manifest.scenario = None;
 }
 
 /// A source's parts are called `SOURCE PART` in the coverage.
@@ -208,7 +232,9 @@ mod tests {
         let (recording, _) = recording();
         // Without an app there is still something between.
         assert!(Watcher::AppAndDatabase.differs(&recording, &sources));
-        assert!(!Watcher::AppAndDatabase.differs(&recording, &Sources::default()));
+        for watcher in [Watcher::AppAndDatabase, Watcher::Database, Watcher::DatabaseFromAfar] {
+            assert!(!watcher.differs(&recording, &Sources::default()), "{watcher}");
+        }
     }
 
     /// `pid:12` is not a part of `pid:1`, but `pid:1 block I/O delay` is.
