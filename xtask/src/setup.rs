@@ -1,4 +1,4 @@
-//! Sees to what the tests need: MariaDB, PostgreSQL of three versions, PgBouncer, FerretDB, nginx, HAProxy, five app servers, Prometheus, tcpdump, Python with readers of
+//! Sees to what the tests need: MariaDB, PostgreSQL of three versions, PgBouncer, FerretDB, nginx, HAProxy, ClickHouse, five app servers, Prometheus, tcpdump, Python with readers of
 //! Parquet and JSON Schema, Node; and for `cargo xtask fuzz` to cargo-fuzz. What it may install it installs (apt as root, PyPI into
 //! target/py, crates.io into target/tools); otherwise it says what to install and fails.
 
@@ -82,12 +82,20 @@ pub fn run(root: &Path) -> Result<Tools> {
     server(root, "tcpdump")?;
     server(root, "bzip2")?;
     server(root, "zstd")?;
+    clickhouse(root);
     let python = python(root)?;
     let tools = node(root, &python)?;
     for version in OTHER_POSTGRESQL {
         postgresql(root, &tools, version)?;
     }
     Ok(tools)
+}
+
+/// Debian's ClickHouse, which not every Debian has. Its tests are skipped where it is not to be had, and say why.
+fn clickhouse(root: &Path) {
+    if let Err(why) = server(root, "clickhouse-server") {
+        println!("   no clickhouse-server, so the tests with it are skipped ({why:#})");
+    }
 }
 
 /// The extension of the system's PostgreSQL that plans with indexes that are not there. It has no program that tells of it.

@@ -15,7 +15,8 @@
 //! - [`files`], [`secret`]: opening and creating files, and finding secrets in texts.
 //! - [`words`], [`quota`]: numbers with units as text, and the CPU quota of a cgroup.
 //! - [`objective`]: parses objectives and evaluates them over seconds of load.
-//! - [`transfer`]: whole tables on their way to another store and back.
+//! - [`transfer`]: whole tables on their way to another store and back. [`follow`]: the rows of a
+//!   running recording as they reach the disk.
 //! - [`watchers`]: a recording as others would have made it, who watch less.
 //! - [`Recorder`]: writes a recording while it happens; survives `kill -9` except for the last
 //!   seconds.
@@ -28,6 +29,7 @@ pub mod condensed;
 pub mod duration;
 pub mod files;
 pub mod folder;
+pub mod follow;
 pub mod hlog;
 pub mod labels;
 pub mod manifest;

@@ -256,7 +256,7 @@ pub(crate) fn all_segments(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// The segments of `table`, in the order they were written.
-fn segments_of_table(all: &[PathBuf], table: &str) -> Vec<PathBuf> {
+pub(crate) fn segments_of_table(all: &[PathBuf], table: &str) -> Vec<PathBuf> {
     let prefix = format!("{table}-");
     let is_of = |path: &&PathBuf| {
         path.file_name().and_then(|n| n.to_str()).is_some_and(|n| n.starts_with(&prefix) && n.ends_with(".parquet"))
@@ -272,6 +272,11 @@ pub(crate) fn segments(dir: &Path, table: &str) -> Vec<PathBuf> {
 /// The finished file of `table`.
 pub(crate) fn table_path(dir: &Path, table: &str) -> PathBuf {
     dir.join(format!("{table}.parquet"))
+}
+
+/// Opens a file of a table.
+pub(crate) fn open(path: &Path) -> Result<File, SegmentError> {
+    io(path, files::open(path))
 }
 
 /// Most repeats of a table's listing because a writer merged files meanwhile. Each repeat takes at
@@ -290,7 +295,7 @@ pub(crate) fn open_parts(dir: &Path, table: &str) -> Result<Vec<(PathBuf, File)>
         let whole = table_path(dir, table);
         if whole.exists() { vec![whole] } else { not_replaced(segments(dir, table)) }
     };
-    open_unchanged(names, |path| io(path, files::open(path)))
+    open_unchanged(names, open)
 }
 
 /// Opens the files that `list` names, repeatedly until the names are the same before and after.
@@ -343,7 +348,7 @@ fn compact<R: Row>(dir: &Path, all: &[PathBuf]) -> Result<u64, SegmentError> {
 
 /// First and last segment number that a file covers: `samples-00000007.parquet` gives (7, 7),
 /// `samples-00000001+00000064.parquet` gives (1, 64).
-fn span(path: &Path) -> Option<(u64, u64)> {
+pub(crate) fn span(path: &Path) -> Option<(u64, u64)> {
     let (_, numbers) = path.file_stem()?.to_str()?.rsplit_once('-')?;
     let (first, last) = numbers.split_once('+').unwrap_or((numbers, numbers));
     Some((first.parse().ok()?, last.parse().ok()?))

@@ -69,6 +69,17 @@ pub fn write_table<R: Row>(dir: &Path, rows: impl IntoIterator<Item = Vec<R>>) -
     Ok(segment::write_table(dir, rows)?)
 }
 
+/// Adds messages to those of a recording that is being written.
+#[derive(Clone)]
+pub struct Notifier(Arc<Notices>);
+
+impl Notifier {
+    /// Adds a line.
+    pub fn say(&self, text: String) {
+        self.0.add(text);
+    }
+}
+
 /// A recording being written.
 pub struct Recorder {
     folder: Arc<Folder>,
@@ -140,6 +151,11 @@ impl Recorder {
     /// A handle for pushing rows.
     pub fn sink(&self) -> RowSink {
         self.sink.clone()
+    }
+
+    /// A handle for messages that [`Self::notices`] gives.
+    pub fn notifier(&self) -> Notifier {
+        Notifier(Arc::clone(&self.notices))
     }
 
     /// Write errors since the last call, and how they ended; worth a line at once.

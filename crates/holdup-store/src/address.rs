@@ -65,6 +65,8 @@ pub struct Address {
     pub(crate) database: String,
     pub(crate) tls: Tls,
     pub(crate) timeout: Duration,
+    /// The option that says where the password is, as it was given.
+    password_option: Option<String>,
     /// The recording, if the address names one.
     pub recording: Option<String>,
 }
@@ -92,8 +94,34 @@ impl Address {
 
     /// The server and the database, without the account.
     pub fn shown(&self) -> String {
-        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
-        format!("{SCHEME}{host}:{}/{}", self.port, self.database)
+        format!("{SCHEME}{}:{}/{}", self.shown_host(), self.port, self.database)
+    }
+
+    pub(crate) fn shown_host(&self) -> String {
+        if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() }
+    }
+
+    /// The address for a command line: with account and options, without the password and the
+    /// recording.
+    pub fn for_command(&self) -> String {
+        let user = self.user.as_ref().map_or_else(String::new, |user| format!("{}@", encoded(user)));
+        let tls = match &self.tls {
+            Tls::Off => None,
+            Tls::InClear => Some("tls=off".to_owned()),
+            Tls::Require => Some("tls=require".to_owned()),
+            Tls::Verify(None) => Some("tls=verify".to_owned()),
+            Tls::Verify(Some(file)) => Some(format!("tls_ca={}", encoded(&file.to_string_lossy()))),
+        };
+        let options: Vec<String> = tls.into_iter().chain(self.password_option.clone()).collect();
+        let mark = if options.is_empty() { "" } else { "?" };
+        let place = format!("{}:{}/{}", self.shown_host(), self.port, self.database);
+        format!("{SCHEME}{user}{place}{mark}{}", options.join("&"))
+    }
+
+    /// The same with requests that take no longer than `limit`.
+    #[must_use]
+    pub fn within(&self, limit: Duration) -> Self {
+        Self { timeout: self.timeout.min(limit), ..self.clone() }
     }
 }
 
@@ -114,6 +142,7 @@ fn read(text: &str) -> Result<Address, String> {
         database: if database.is_empty() { DATABASE.to_owned() } else { database.to_owned() },
         tls: Tls::Off,
         timeout: TIMEOUT,
+        password_option: None,
         recording: (!recording.is_empty()).then_some(recording),
     };
     check_database(&found.database)?;
@@ -144,6 +173,9 @@ fn is_this_machine(host: &str) -> bool {
 }
 
 fn set(found: &mut Address, name: &str, value: String) -> Result<(), String> {
+    if name.starts_with("password_") {
+        found.password_option = Some(format!("{name}={}", encoded(&value)));
+    }
     match name {
         "tls" => {
             found.tls = match value.as_str() {
@@ -273,6 +305,23 @@ mod tests {
         }
         let long = format!("clickhouse://h/db/{}", "x".repeat(NAME_BYTES_MAX + 1));
         assert!(Address::parse(&long).unwrap_err().to_string().contains("more than 1000 bytes"));
+    }
+
+    #[test]
+    fn an_address_for_a_command_line_has_no_password() {
+        for (given, shown) in [
+            ("clickhouse://u%40x:p@h/db/one?tls=off", "clickhouse://u%40x@h:8123/db?tls=off"),
+            ("clickhouse://[::1]:81/db", "clickhouse://[::1]:81/db"),
+            ("clickhouse://u:p@h/db?tls_ca=/a b", "clickhouse://u@h:8443/db?tls_ca=%2Fa%20b"),
+            (
+                "clickhouse://u@h/db?tls=require&password_env=PATH",
+                "clickhouse://u@h:8443/db?tls=require&password_env=PATH",
+            ),
+        ] {
+            assert_eq!(Address::parse(given).unwrap().for_command(), shown);
+        }
+        let short = Address::parse("clickhouse://h/db").unwrap().within(Duration::from_secs(5));
+        assert_eq!((short.timeout.as_secs(), short.within(Duration::from_secs(9)).timeout.as_secs()), (5, 5));
     }
 
     #[test]

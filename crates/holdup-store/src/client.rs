@@ -55,6 +55,8 @@ pub struct Client {
     dialect: Dialect,
     /// Whether answers come compressed: the account may change that setting.
     is_compressed: bool,
+    /// Attempts of an insert.
+    attempts: u32,
     received: AtomicU64,
     sent: AtomicU64,
 }
@@ -65,7 +67,7 @@ impl Client {
     /// # Errors
     /// If it does not answer, refuses the account, or is not ClickHouse.
     pub fn connect(address: &Address) -> Result<Self, StoreError> {
-        let host = if address.host.contains(':') { format!("[{}]", address.host) } else { address.host.clone() };
+        let host = address.shown_host();
         let scheme = if address.tls.is_on() { "https" } else { "http" };
         let user = address.user.as_deref().map(|user| {
             let word = address.password.as_deref().unwrap_or_default();
@@ -80,11 +82,18 @@ impl Client {
             version: String::new(),
             dialect: Dialect::Current,
             is_compressed: true,
+            attempts: ATTEMPTS,
             received: AtomicU64::new(0),
             sent: AtomicU64::new(0),
         };
         client.learn_version()?;
         Ok(client)
+    }
+
+    /// The same client, which tries an insert this often.
+    #[must_use]
+    pub fn with_attempts(self, attempts: u32) -> Self {
+        Self { attempts, ..self }
     }
 
     fn learn_version(&mut self) -> Result<(), StoreError> {
@@ -181,7 +190,7 @@ impl Client {
         for attempt in 1.. {
             match self.request(statement, Some(&self.database), Some(&packed), SMALL_BYTES_MAX) {
                 Ok(_) => break,
-                Err(error) if error.is_passing() && attempt < ATTEMPTS => pause(wait, is_wanted)?,
+                Err(error) if error.is_passing() && attempt < self.attempts => pause(wait, is_wanted)?,
                 Err(error) => return Err(error),
             }
             wait *= 2;

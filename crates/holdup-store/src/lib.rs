@@ -11,6 +11,7 @@
 //!   the text.
 //! - [`Schema`]: the tables as DDL, from the rows of `holdup-recording`.
 //! - [`Inserter`], [`push`]: rows and whole recordings into the store.
+//! - [`live`]: a running recording into the store.
 //! - [`pull`]: a recording back into a folder.
 //! - [`catalog`]: which recordings there are, and how to remove one.
 
@@ -23,11 +24,13 @@ mod dialect;
 mod error;
 mod insert;
 mod link;
+pub mod live;
 pub mod pull;
 pub mod push;
 mod rowbinary;
 mod schema;
 mod statement;
+mod views;
 
 pub use address::Address;
 pub use client::Client;
@@ -36,3 +39,4 @@ pub use error::StoreError;
 pub use insert::Inserter;
 pub use schema::{Schema, Sharing};
 pub use statement::Statement;
+pub use views::VIEWS;

@@ -36,6 +36,22 @@ pub struct Progress {
     pub rows_total: u64,
 }
 
+/// What was sent of a recording while it was running.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    /// When the first push of the recording began.
+    pub(crate) begun_at: i64,
+    /// Rows that the server has confirmed, by table.
+    pub rows: BTreeMap<String, u64>,
+}
+
+impl Sent {
+    /// Rows in all tables.
+    pub fn rows_total(&self) -> u64 {
+        self.rows.values().sum()
+    }
+}
+
 /// What a push did.
 #[derive(Clone, Debug, Serialize)]
 pub struct Pushed {
@@ -68,6 +84,28 @@ enum Before {
     Known(Box<Entry>),
 }
 
+impl Before {
+    /// When the first push began, if the account may see that.
+    fn begun_at(&self) -> Option<i64> {
+        if let Self::Known(entry) = self { Some(entry.begun_at) } else { None }
+    }
+}
+
+/// Tells the store that rows of this running recording are coming. Returns when the first push of it
+/// began.
+///
+/// # Errors
+/// If the store has another recording of that name, or the server refuses.
+pub(crate) fn announce(client: &Client, manifest: &Manifest, place: &Place) -> Result<i64, StoreError> {
+    let before = known(client, place, manifest)?;
+    let now = clock::now_ns();
+    let begun_at = before.begun_at().unwrap_or(now);
+    if !matches!(&before, Before::Known(entry) if !entry.complete) {
+        Entry { pushed_at: now, ..entry(place, manifest, begun_at) }.write(client)?;
+    }
+    Ok(begun_at)
+}
+
 /// Sends the recording in `dir`. `seen` hears how far it is, and returns false to stop.
 ///
 /// # Errors
@@ -79,11 +117,25 @@ pub fn push(
     place: &Place,
     seen: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Pushed, StoreError> {
+    push_after(client, dir, place, None, seen)
+}
+
+/// The same after some of its rows were `sent` while it was running.
+///
+/// # Errors
+/// Those of [`push`].
+pub fn push_after(
+    client: &Client,
+    dir: &Path,
+    place: &Place,
+    sent: Option<&Sent>,
+    seen: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Pushed, StoreError> {
     let manifest = Recording::manifest(dir)?;
     let before = known(client, place, &manifest)?;
     let checked = !matches!(before, Before::Unseen);
     let now = clock::now_ns();
-    let begun_at = if let Before::Known(entry) = &before { entry.begun_at } else { now };
+    let begun_at = before.begun_at().or(sent.map(|sent| sent.begun_at)).unwrap_or(now);
     let mut entry = entry(place, &manifest, begun_at);
     if !is_announced(&before, dir, &entry)? {
         entry.pushed_at = now;
@@ -91,7 +143,8 @@ pub fn push(
     }
     let inserter = Inserter::new(client, place.clone(), begun_at);
     let (tables, rows_sent) = (BTreeMap::new(), 0);
-    let mut sending = Sending { client, dir, place, inserter, seen, is_seeing: checked, tables, rows_sent };
+    let confirmed = sent.map(|sent| sent.rows.clone()).unwrap_or_default();
+    let mut sending = Sending { client, dir, place, inserter, seen, is_seeing: checked, confirmed, tables, rows_sent };
     each_table(&mut sending)?;
     let (tables, rows_sent) = (sending.tables, sending.rows_sent);
     let files_sent = send_files(client, dir, place, checked)?;
@@ -185,6 +238,8 @@ struct Sending<'p> {
     seen: &'p mut dyn FnMut(Progress) -> bool,
     /// Whether the account may read.
     is_seeing: bool,
+    /// Rows that the server has confirmed to this process before, by table.
+    confirmed: BTreeMap<String, u64>,
     tables: BTreeMap<String, TableFacts>,
     rows_sent: u64,
 }
@@ -229,7 +284,9 @@ impl Sending<'_> {
         rows_total: u64,
     ) -> Result<u64, StoreError> {
         let after = first + rows.len() as u64;
-        let is_there = there.get(&(first / SEGMENT_ROWS)) == Some(&(rows.len() as u64));
+        // Who may not look goes by what was confirmed.
+        let is_confirmed = !self.is_seeing && self.confirmed.get(R::TABLE).is_some_and(|rows| *rows >= after);
+        let is_there = is_confirmed || there.get(&(first / SEGMENT_ROWS)) == Some(&(rows.len() as u64));
         let (mut done, mut sent) = (first, 0);
         if !rows.is_empty() && !is_there {
             let seen = &mut *self.seen;

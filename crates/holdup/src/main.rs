@@ -25,6 +25,7 @@ mod secret;
 mod secret_values;
 mod session;
 mod stop;
+mod storing;
 
 use std::ffi::OsString;
 

@@ -6,7 +6,9 @@ use holdup_recording::folder::Folder;
 use holdup_recording::{CoverageState, Manifest, Recording};
 
 use crate::failure::Failure;
+use crate::progress::Progress;
 use crate::replay::PlayedFacts;
+use crate::storing::Storing;
 
 /// A recording that has just been made.
 pub struct Recorded {
@@ -22,9 +24,19 @@ pub struct Recorded {
     pub failed: Option<String>,
     /// The outcome of a replay, if the load was one.
     pub played: Option<PlayedFacts>,
+    /// The store that it goes to.
+    pub storing: Option<Storing>,
 }
 
 impl Recorded {
+    /// Sends the rest of it to its store, if it has one, and says how that ended.
+    pub fn store_rest(&mut self, progress: &mut Progress) {
+        if let Some(storing) = self.storing.take() {
+            let rows = self.recording.manifest.tables.values().sum();
+            storing.finish(rows, progress);
+        }
+    }
+
     /// # Errors
     /// If something other than the user cut the recording off, or reading a source broke down. The
     /// earlier part is kept.

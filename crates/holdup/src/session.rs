@@ -35,6 +35,7 @@ use crate::outputs::{self, Feed, Outputs as Ways};
 use crate::progress::{Moment, Progress};
 use crate::recorded::Recorded;
 use crate::replay::PlayedFacts;
+use crate::storing::{Storing, Target};
 
 /// A recording to make.
 pub struct Session<'a> {
@@ -58,6 +59,8 @@ pub struct Session<'a> {
     pub slow: Option<Duration>,
     /// The limits of the recording's size.
     pub limits: Limits,
+    /// The store to send it to, beside its directory.
+    pub store: Option<&'a Target>,
 }
 
 /// How a load, or watching, ended.
@@ -122,6 +125,7 @@ pub fn record_to(
     progress: &mut Progress,
     stop: &AtomicBool,
 ) -> Result<Recorded, Failure> {
+    session.store.map(|target| target.place(session.dir)).transpose()?;
     let slow = session.slow.map(SlowRequests::new);
     let Ready { sources, coverage, engine } = Ready::prepare(session, slow.clone())?;
 
@@ -141,6 +145,7 @@ pub fn record_to(
     if let Some(slow) = slow {
         recorder.tap(Arc::new(move |rows| slow.note(rows)));
     }
+    let storing = session.store.map(|target| Storing::begin(target, &folder, recorder.notifier())).transpose()?;
     let running =
         collectors::start(sources, coverage, &recorder.sink(), session.interval).map_err(Failure::unusable)?;
 
@@ -167,7 +172,7 @@ pub fn record_to(
     recording.dir = folder.current();
     // A load that its own objective ended did what it was asked to do.
     let is_aborted = recording.manifest.load.as_ref().is_some_and(|load| load.aborted.is_some());
-    Ok(Recorded { recording, folder, interrupted: interrupted && !is_aborted, trouble, failed, played })
+    Ok(Recorded { recording, folder, interrupted: interrupted && !is_aborted, trouble, failed, played, storing })
 }
 
 fn put_load_on(
@@ -433,6 +438,7 @@ mod tests {
             partial: false,
             slow: None,
             limits: Limits::default(),
+            store: None,
         };
         let recorded = record(&session, &mut Progress::new(true, None), &AtomicBool::new(false)).unwrap();
         let tables = &recorded.recording.tables;

@@ -42,7 +42,7 @@ pub(super) struct Notices {
 }
 
 impl Notices {
-    fn add(&self, text: String) {
+    pub(super) fn add(&self, text: String) {
         self.notices.lock().unwrap_or_else(PoisonError::into_inner).push(text);
     }
 

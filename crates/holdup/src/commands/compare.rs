@@ -10,6 +10,7 @@ use holdup_diagnose::{Diagnosis, diagnose};
 use holdup_recording::{Recording, files};
 
 use super::compare_groups::{NamedGroup, read};
+use super::store::fetched::Inputs;
 use super::{LARGEST_BYTES, compare_history, print_json};
 use crate::failure::Failure;
 use crate::html::Report;
@@ -23,6 +24,7 @@ Examples:
   holdup compare recordings/before recordings/after
   holdup compare puma=recordings/puma falcon=recordings/falcon pool=recordings/fibre-pool
   holdup compare old=rec/old-1,rec/old-2,rec/old-3 new=rec/new-1,rec/new-2,rec/new-3
+  holdup compare clickhouse://reader@db7/holdup/before recordings/after
   holdup compare recordings/ab                       the result of holdup run --interleave
   holdup compare before after --markdown > pull-request.md
   holdup compare main branch --fail-on worse --quiet
@@ -36,7 +38,7 @@ between runs. Five interleaved repeats of each find a change of 10 %.
 
 Exit codes: 0 compared, 1 something is worse and --fail-on worse was given, 2 unusable input.")]
 pub struct Args {
-    /// Recording, or folder of repeats; the first is the baseline
+    /// Recording, folder of repeats, or address in a store; the first is the baseline
     #[arg(value_name = "[NAME=]PATH[,PATH…]", required = true)]
     recordings: Vec<String>,
 
@@ -148,9 +150,9 @@ fn print_statements(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-fn print_history(args: &Args) -> Result<(), Failure> {
+fn print_history(args: &Args, inputs: &Inputs) -> Result<(), Failure> {
     let options = Options { across_machines: args.across_machines };
-    let found = compare_history::read(&args.recordings, args.since.as_deref(), options)?;
+    let found = compare_history::read(inputs, args.since.as_deref(), options)?;
     match () {
         () if args.json => print_json(&found)?,
         () if args.quiet => {}
@@ -163,12 +165,14 @@ fn print_history(args: &Args) -> Result<(), Failure> {
     }
 }
 
-pub fn run(args: Args) -> Result<(), Failure> {
+pub fn run(mut args: Args) -> Result<(), Failure> {
+    let inputs = Inputs::fetch(&args.recordings)?;
+    args.recordings.clone_from(&inputs.texts);
     if args.statements {
         return print_statements(&args);
     }
     if args.history {
-        return print_history(&args);
+        return print_history(&args, &inputs);
     }
     let named = read(&args.recordings)?;
     let mut shown: Vec<(String, Recording, Diagnosis)> = Vec::new();
@@ -178,7 +182,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         for (path, round) in recordings {
             let recording = Recording::open(&path).map_err(Failure::unusable)?;
             let diagnosis = diagnose(&recording, None);
-            runs.push(Run::from_recording(path.display().to_string(), &recording, &diagnosis, round));
+            runs.push(Run::from_recording(inputs.shown(&path), &recording, &diagnosis, round));
             if args.html.is_some() && runs.len() == 1 {
                 shown.push((name.clone(), recording, diagnosis));
             }

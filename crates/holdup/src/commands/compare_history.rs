@@ -8,14 +8,15 @@ use holdup_diagnose::diagnose;
 use holdup_recording::Recording;
 
 use super::compare_groups::{NamedGroup, read_any};
+use super::store::fetched::Inputs;
 use crate::failure::Failure;
 
-/// What changed for good among `recordings`, beginning with the build `since`.
+/// What changed for good among the recordings, beginning with the build `since`.
 ///
 /// # Errors
 /// If a recording cannot be read, or `since` names none of them.
-pub(super) fn read(recordings: &[String], since: Option<&str>, options: Options) -> Result<History, Failure> {
-    let mut builds = in_order(&read_any(recordings)?)?;
+pub(super) fn read(inputs: &Inputs, since: Option<&str>, options: Options) -> Result<History, Failure> {
+    let mut builds = in_order(&read_any(&inputs.texts)?, inputs)?;
     if let Some(name) = since {
         let at = builds.iter().position(|build| build.name == name).ok_or_else(|| {
             let names: Vec<&str> = builds.iter().map(|build| build.name.as_str()).collect();
@@ -27,7 +28,7 @@ pub(super) fn read(recordings: &[String], since: Option<&str>, options: Options)
 }
 
 /// Reads the builds, one recording after the other, and puts them in order of time.
-fn in_order(named: &[NamedGroup]) -> Result<Vec<Group>, Failure> {
+fn in_order(named: &[NamedGroup], inputs: &Inputs) -> Result<Vec<Group>, Failure> {
     let all: usize = named.iter().map(|build| build.recordings.len()).sum();
     let progress = Progress { all, is_shown: all > 1 && std::io::stderr().is_terminal() };
     let mut builds: Vec<(i64, Group)> = Vec::new();
@@ -39,7 +40,7 @@ fn in_order(named: &[NamedGroup]) -> Result<Vec<Group>, Failure> {
             let recording = Recording::open(path).map_err(Failure::unusable)?;
             started = started.min(recording.manifest.started_at);
             let diagnosis = diagnose(&recording, None);
-            runs.push(Run::from_recording(path.display().to_string(), &recording, &diagnosis, *round));
+            runs.push(Run::from_recording(inputs.shown(path), &recording, &diagnosis, *round));
             done += 1;
         }
         builds.push((started, Group { name: build.name.clone(), runs }));

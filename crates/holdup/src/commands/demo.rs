@@ -43,6 +43,7 @@ const POOL_FIXED: u32 = 10;
 /// Steps of 60, 120, 180, 240 and 300 requests per second; the knee of the faulty service is at 200.
 const STEP: f64 = 60.0;
 const STEPS: f64 = 5.0;
+const MOST: f64 = STEP * STEPS;
 const STEP_LENGTH: Duration = Duration::from_secs(3);
 
 /// More than can pile up in the demo, so that the generator's limit never applies.
@@ -64,8 +65,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let mut runs: Vec<(&str, Recording, Diagnosis)> = Vec::new();
     for (name, pool) in [("faulty", POOL_FAULTY), ("fixed", POOL_FIXED)] {
         say(&format!(
-            "{name}: a service on SQLite with a pool of {pool} connections, {STEP:.0} to {:.0} requests a second",
-            STEP * STEPS
+            "{name}: a service on SQLite with a pool of {pool} connections, {STEP:.0} to {MOST:.0} requests a second"
         ));
         let place = dir.join(name);
         let (recording, diagnosis) = demonstrate(
@@ -90,6 +90,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
                     partial: false,
                     slow: Some(SLOW),
                     limits: Limits::default(),
+                    store: None,
                 };
                 session::record(&session, &mut progress, &stop)
             },

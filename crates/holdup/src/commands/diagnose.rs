@@ -1,6 +1,6 @@
 //! `holdup diagnose`: judges a recording again.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use holdup_collect::hardware;
@@ -10,7 +10,7 @@ use holdup_recording::{Batch, Manifest, Recording, clock};
 use holdup_signals::Window;
 
 use super::moment::{Moment, moment};
-use super::store::Fetched;
+use super::store::fetched::Fetched;
 use super::thresholds::ThresholdArgs;
 use super::{duration, print_json, slips};
 use crate::failure::Failure;
@@ -47,7 +47,7 @@ pub struct Args {
     #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with_all = ["from", "to"])]
     last: Option<Duration>,
 
-    /// Compare with this healthy recording instead of the recording's own baseline window
+    /// Compare with this healthy recording, a directory or an address, instead of the own baseline window
     #[arg(long, value_name = "RECORDING")]
     against: Option<PathBuf>,
 
@@ -104,7 +104,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     if let Some(trace_id) = &args.request {
         return one_request(&recording, window, trace_id, args.json);
     }
-    let healthy = args.against.as_ref().map(|dir| Recording::open(dir).map_err(Failure::unusable)).transpose()?;
+    let healthy = args.against.as_deref().map(opened).transpose()?;
     let diagnosis = match (&healthy, &args.against) {
         (Some(healthy), Some(dir)) => diagnose_against(&recording, window, healthy).map_err(|why| {
             Failure::Unusable(format!("cannot compare {} with {}: {why}", args.recording.display(), dir.display()))
@@ -127,6 +127,13 @@ pub fn run(args: Args) -> Result<(), Failure> {
         return Err(Failure::No(diagnosis.headline));
     }
     Ok(())
+}
+
+/// A whole recording: a directory's, or one that is fetched from a store.
+fn opened(argument: &Path) -> Result<Recording, Failure> {
+    let fetched = Fetched::from_argument(argument)?;
+    let dir = fetched.as_ref().map_or(argument, Fetched::dir);
+    Recording::open(dir).map_err(Failure::unusable)
 }
 
 impl Args {

@@ -31,6 +31,7 @@ use self::together::Target;
 use super::{print_json, slips};
 use crate::failure::Failure;
 use crate::session::default_dir;
+use crate::storing::StoreArgs;
 
 /// Import logs, traces, packets, cloud figures, and other tools' scenarios
 ///
@@ -91,7 +92,7 @@ pub struct Args {
     output: Option<PathBuf>,
 
     /// Add the files to this recording, on its clock
-    #[arg(long, value_name = "RECORDING", conflicts_with = "output")]
+    #[arg(long, value_name = "RECORDING", conflicts_with_all = ["output", "store"])]
     into: Option<PathBuf>,
 
     /// Protocol on a port other than 3306, 3307, 5432 and 5433: mysql or postgresql
@@ -120,6 +121,9 @@ pub struct Args {
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    store: StoreArgs,
 }
 
 #[derive(clap::Subcommand)]
@@ -189,6 +193,7 @@ pub fn run(mut args: Args) -> Result<(), Failure> {
     if let Some(ImportCommand::Scenario(args)) = args.what.take() {
         return scenario(args);
     }
+    let target = args.store.target()?;
     if args.files.iter().filter(|path| is_stream(path)).count() > 1 {
         return Err(Failure::Unusable("give - only once: standard input can be read once".to_owned()));
     }
@@ -220,6 +225,9 @@ pub fn run(mut args: Args) -> Result<(), Failure> {
         for line in &report.next {
             errln!("{line}");
         }
+    }
+    if let Some((target, dir)) = target.zip(report.json["recording"].as_str()) {
+        errln!("{}", super::store::send(&target, Path::new(dir), args.json)?);
     }
     report.failed.map_or(Ok(()), |why| Err(Failure::Unusable(why)))
 }

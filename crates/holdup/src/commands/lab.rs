@@ -147,6 +147,7 @@ fn play(
         partial: false,
         slow: Some(SLOW),
         limits: Limits::default(),
+        store: None,
     };
     let recorded = session::record(&session, &mut progress, stop)?;
     let dead = act.dead();

@@ -156,6 +156,7 @@ impl Sampling {
             partial: self.partial,
             slow: self.slow.0,
             limits: self.limits(),
+            store: None,
         }
     }
 }

@@ -4,16 +4,20 @@ use std::path::PathBuf;
 
 use holdup_diagnose::{CHOICE, diagnose};
 use holdup_recording::Recording;
+use holdup_store::Address;
 
+use super::store::fetched::Fetched;
 use super::{REPORT, slips};
 use crate::failure::Failure;
 use crate::html::Report;
 
 /// Write a recording's report: one self-contained HTML file with interactive charts
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  holdup report recordings/first -o first.html")]
+#[command(
+    after_help = "Examples:\n  holdup report recordings/first -o first.html\n  holdup report clickhouse://reader@db7/holdup/first -o first.html"
+)]
 pub struct Args {
-    /// Directory of the recording
+    /// Directory of the recording, or clickhouse://USER@HOST/DATABASE/RECORDING
     #[arg(value_name = "RECORDING")]
     recording: PathBuf,
 
@@ -23,7 +27,14 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
-    let recording = Recording::open_excerpt(&args.recording, None, &CHOICE).map_err(Failure::unusable)?;
+    let is_stored = args.recording.to_str().is_some_and(Address::is_meant);
+    if is_stored && args.output.is_none() {
+        let why = "a recording of a store has no directory for its report; name a file: -o first.html";
+        return Err(Failure::Unusable(why.to_owned()));
+    }
+    let fetched = Fetched::from_argument(&args.recording)?;
+    let dir = fetched.as_ref().map_or(args.recording.as_path(), Fetched::dir);
+    let recording = Recording::open_excerpt(dir, None, &CHOICE).map_err(Failure::unusable)?;
     slips::say_if_running(&recording);
     let diagnosis = diagnose(&recording, None);
     let path = args.output.unwrap_or_else(|| args.recording.join(REPORT));

@@ -16,6 +16,8 @@ use crate::progress::Progress;
 use crate::recorded::Recorded;
 use crate::repeat::quota;
 use crate::session;
+use crate::session::Session;
+use crate::storing::StoreArgs;
 
 /// Put load on a service, record every layer, and name what holds it up
 #[derive(clap::Args)]
@@ -35,6 +37,7 @@ Examples:
   holdup run scenario.yaml --out csv:seconds.csv --out junit:objectives.xml --metrics 127.0.0.1:9464
   holdup run scenario.yaml --out - | jq -c '[.elapsed_s, .response_ms.p99]'
   holdup run scenario.yaml --threshold 'p99 < 500ms' --fail-on-finding --json -o recordings/nightly
+  holdup run scenario.yaml --store clickhouse://writer@db7/holdup
   holdup run scenario.yaml --repeat 5
   holdup run scenario.yaml --repeat 5 --interleave 'before=./deploy.sh v1' 'after=./deploy.sh v2' --ready http://127.0.0.1:8080/health
 
@@ -57,6 +60,9 @@ pub struct Args {
     #[command(flatten)]
     output: Output,
 
+    #[command(flatten)]
+    store: StoreArgs,
+
     // From here on with headings, because clap puts everything that follows under them.
     #[command(flatten)]
     repeats: RepeatArgs,
@@ -71,6 +77,7 @@ pub struct Args {
 pub fn run(args: Args) -> Result<(), Failure> {
     let versions = args.repeats.versions()?;
     let mut ways = args.ways.outputs(args.output.json)?;
+    let store = args.store.target()?;
     let scenario = args.scenario.scenario(&args.flags)?;
     if args.check {
         return check(&args, &scenario);
@@ -83,9 +90,11 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let stop = crate::stop::stop_flag()?;
     let mut progress = Progress::for_scenario(&scenario, args.output.quiet);
     let dir = args.output.dir(&scenario.name);
-    let session = args.scenario.session(&scenario, &dir);
-    let recorded = session::record_to(&mut ways, &session, &mut progress, &stop)?;
-    let diagnosis = conclude(&recorded, args.output.json)?;
+    let session = Session { store: store.as_ref(), ..args.scenario.session(&scenario, &dir) };
+    let mut recorded = session::record_to(&mut ways, &session, &mut progress, &stop)?;
+    let concluded = conclude(&recorded, args.output.json);
+    recorded.store_rest(&mut progress);
+    let diagnosis = concluded?;
     ways.finish(&recorded, &diagnosis).iter().for_each(|trouble| progress.warn(trouble));
     outcome(&args, &recorded, &diagnosis)
 }

@@ -1,5 +1,6 @@
 //! `holdup store`: recordings in ClickHouse.
 
+pub mod fetched;
 mod line;
 
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use self::line::Line;
 use super::print_json;
 use crate::failure::Failure;
 use crate::secret_values::value;
+use crate::storing::Target;
 
 /// Largest answer of `query`, bytes.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
@@ -52,7 +54,7 @@ enum StoreCommand {
     Query(QueryArgs),
 }
 
-/// Make the database and its tables; what is there stays
+/// Make the database, its tables and views; what is there stays
 #[derive(clap::Args)]
 struct InitArgs {
     /// Database: clickhouse://USER@HOST/DATABASE, or @FILE
@@ -204,8 +206,9 @@ fn init(args: InitArgs) -> Result<(), Failure> {
     let sharing = Sharing { replicated: args.replicated, cluster: args.distributed };
     let mut schema = Schema { dialect: Dialect::Current, sharing, ttl_days: args.ttl };
     let statements = schema.statements().map_err(Failure::Unusable)?;
+    let views = schema.views();
     let Some(url) = args.url.filter(|_| !args.print) else {
-        for statement in statements {
+        for statement in statements.iter().chain(&views) {
             outln!("{statement};\n");
         }
         return Ok(());
@@ -227,7 +230,12 @@ fn init(args: InitArgs) -> Result<(), Failure> {
             client.execute(&Statement::new(statement)).map_err(failed)?;
         }
     }
-    outln!("{}: {} tables are there, of ClickHouse {}", client.server(), statements.len(), client.version());
+    let views = schema.views();
+    for statement in &views {
+        client.execute(&Statement::new(statement)).map_err(failed)?;
+    }
+    let (server, version) = (client.server(), client.version());
+    outln!("{server}: {} tables and {} views are there, of ClickHouse {version}", statements.len(), views.len());
     Ok(())
 }
 
@@ -337,50 +345,23 @@ fn query(args: &QueryArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A recording of a store in a directory of its own, which goes with this value.
-pub struct Fetched {
-    dir: PathBuf,
-}
-
-impl Fetched {
-    /// Fetches the recording that `argument` names, if it is an address and not a directory.
-    ///
-    /// # Errors
-    /// If it cannot be fetched.
-    pub fn from_argument(argument: &Path) -> Result<Option<Self>, Failure> {
-        let url = argument.to_str().filter(|url| Address::is_meant(url));
-        url.map(Self::new).transpose()
-    }
-
-    fn new(url: &str) -> Result<Self, Failure> {
-        let (mut line, stop) = (Line::new("fetched", false), crate::stop::stop_flag()?);
-        let address = parsed(url)?;
-        let client = Client::connect(&address).map_err(failed)?;
-        let entry = meant(&client, &address, None)?;
-        let fetched = Self { dir: new_dir()? };
-        let pulled = holdup_store::pull::pull(&client, &entry, &fetched.dir, &mut watched(&mut line, &stop));
-        line.clear();
-        let pulled = pulled.map_err(failed)?;
-        let bytes = words::bytes(pulled.bytes_received as f64);
-        let rows = words::count(pulled.rows);
-        errln!("{}: {rows} rows fetched from {} ({bytes})", pulled.place, client.server());
-        Ok(fetched)
-    }
-
-    /// The directory.
-    pub fn dir(&self) -> &Path {
-        &self.dir
-    }
-}
-
-impl Drop for Fetched {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.dir);
-    }
-}
-
-/// A name for a directory that only this process uses.
-fn new_dir() -> Result<PathBuf, Failure> {
-    let name = format!("holdup-fetched-{}-{:x}", std::process::id(), clock::now_ns());
-    Ok(std::env::temp_dir().join(name))
+/// Sends the finished recording in `dir` to `target`; what to say of it.
+///
+/// # Errors
+/// If the store does not take it. The message has the command that sends it.
+pub fn send(target: &Target, dir: &Path, quiet: bool) -> Result<String, Failure> {
+    let place = target.place(dir)?;
+    let (mut line, stop) = (Line::new("sent", quiet), crate::stop::stop_flag()?);
+    let client = Client::connect(target.address());
+    let pushed = client.and_then(|client| {
+        let pushed = holdup_store::push::push(&client, dir, &place, &mut watched(&mut line, &stop));
+        pushed.map(|pushed| said_of_push(&pushed, client.server()))
+    });
+    line.clear();
+    pushed.map_err(|error| match error {
+        StoreError::Stopped => failed(error),
+        error => {
+            Failure::Unusable(format!("{error}\nthe recording is complete; send it with: {}", target.command(dir)))
+        }
+    })
 }

@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::repeat::quota;
 use crate::session::{self, Session};
+use crate::storing::StoreArgs;
 
 /// Record a live system without putting any load on it
 #[derive(clap::Args)]
@@ -17,6 +18,7 @@ Examples:
   holdup watch --watch mysql://holdup@127.0.0.1:3306 --watch prometheus:http://127.0.0.1:9100/metrics
   holdup watch --watch postgresql://holdup@127.0.0.1:5432/shop --for 60s
   holdup watch --watch host --for 10s -o recordings/quiet --json
+  holdup watch --watch host --store clickhouse://writer@db7/holdup
   holdup watch --watch host --watch prometheus:http://127.0.0.1:8080/metrics --for 60s --threshold 'p99 < 500ms'
 
 `holdup doctor` proposes sources on this machine. Set passwords in HOLDUP_MYSQL_PASSWORD,
@@ -34,6 +36,9 @@ pub struct Args {
 
     #[command(flatten)]
     output: Output,
+
+    #[command(flatten)]
+    store: StoreArgs,
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
@@ -44,6 +49,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     }
     let watched = args.sampling.watched();
     let thresholds = args.thresholds.for_sources(&watched)?;
+    let store = args.store.target()?;
     quota::restore_if_any();
     let stop = crate::stop::stop_flag()?;
     let mut progress = Progress::new(args.output.quiet, args.length);
@@ -59,9 +65,12 @@ pub fn run(args: Args) -> Result<(), Failure> {
         partial: args.sampling.partial,
         slow: args.sampling.slow.0,
         limits: args.sampling.limits(),
+        store: store.as_ref(),
     };
-    let recorded = session::record(&session, &mut progress, &stop)?;
-    let diagnosis = conclude(&recorded, args.output.json)?;
+    let mut recorded = session::record(&session, &mut progress, &stop)?;
+    let concluded = conclude(&recorded, args.output.json);
+    recorded.store_rest(&mut progress);
+    let diagnosis = concluded?;
     if recorded.interrupted {
         return Err(Failure::Interrupted);
     }

@@ -53,6 +53,7 @@ mod search;
 mod secrets;
 mod service;
 mod sql;
+mod store;
 mod survive;
 #[path = "../../../holdup-protocol/tests/real/template.rs"]
 mod template;

@@ -25,11 +25,11 @@ const MOST: i64 = 1_000;
 #[command(next_help_heading = "More than once")]
 pub struct RepeatArgs {
     /// Play it this many times, each version with --interleave [default: 1, or 5 with --interleave]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST), conflicts_with_all = ["out", "metrics", "shard", "start_at"])]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST), conflicts_with_all = ["out", "metrics", "shard", "start_at", "store"])]
     repeat: Option<u32>,
 
     /// Compare versions in turns, each with the sh command that switches to it
-    #[arg(long, value_name = "NAME=COMMAND", num_args = 1.., value_parser = version, conflicts_with_all = ["out", "metrics", "shard", "start_at"])]
+    #[arg(long, value_name = "NAME=COMMAND", num_args = 1.., value_parser = version, conflicts_with_all = ["out", "metrics", "shard", "start_at", "store"])]
     interleave: Vec<Version>,
 
     /// Seed of the order in which versions are played

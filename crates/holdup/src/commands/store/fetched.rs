@@ -1,0 +1,143 @@
+//! Recordings of a store where a command expects directories: each is fetched into a temporary
+//! directory, which goes with its value.
+
+use std::path::{Path, PathBuf};
+
+use holdup_recording::{clock, words};
+use holdup_store::{Address, Client};
+
+use super::line::Line;
+use super::{failed, meant, parsed, watched};
+use crate::failure::Failure;
+
+/// A recording of a store in a directory of its own.
+pub struct Fetched {
+    /// What holds the directory, and nothing else.
+    root: PathBuf,
+    dir: PathBuf,
+    /// Its address, without the account.
+    shown: String,
+}
+
+impl Fetched {
+    /// Fetches the recording that `argument` names, if it is an address and not a directory.
+    ///
+    /// # Errors
+    /// If it cannot be fetched.
+    pub fn from_argument(argument: &Path) -> Result<Option<Self>, Failure> {
+        let url = argument.to_str().filter(|url| Address::is_meant(url));
+        url.map(Self::new).transpose()
+    }
+
+    fn new(url: &str) -> Result<Self, Failure> {
+        let (mut line, stop) = (Line::new("fetched", false), crate::stop::stop_flag()?);
+        let address = parsed(url)?;
+        let client = Client::connect(&address).map_err(failed)?;
+        let entry = meant(&client, &address, None)?;
+        let name = &entry.place.recording;
+        let root = new_dir()?;
+        let fetched = Self { dir: root.join(file_name(name)), root, shown: format!("{}/{name}", address.shown()) };
+        let pulled = holdup_store::pull::pull(&client, &entry, &fetched.dir, &mut watched(&mut line, &stop));
+        line.clear();
+        let pulled = pulled.map_err(failed)?;
+        let bytes = words::bytes(pulled.bytes_received as f64);
+        let rows = words::count(pulled.rows);
+        errln!("{}: {rows} rows fetched from {} ({bytes})", pulled.place, client.server());
+        Ok(fetched)
+    }
+
+    /// The directory. Its name is the recording's, as far as that can be a name.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+}
+
+impl Drop for Fetched {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.root);
+    }
+}
+
+/// The recordings of a command line, with directories in place of addresses.
+pub struct Inputs {
+    /// The arguments.
+    pub texts: Vec<String>,
+    fetched: Vec<Fetched>,
+}
+
+impl Inputs {
+    /// Fetches what `[NAME=]PATH[,PATH…]` names by an address.
+    ///
+    /// # Errors
+    /// If it cannot be fetched.
+    pub fn fetch(arguments: &[String]) -> Result<Self, Failure> {
+        let mut inputs = Self { texts: Vec::new(), fetched: Vec::new() };
+        for argument in arguments {
+            let text = match argument.split_once('=') {
+                Some((name, paths)) if Address::is_meant(paths) => format!("{name}={}", inputs.replaced(paths)?),
+                _ if Address::is_meant(argument) => inputs.replaced(argument)?,
+                _ => argument.clone(),
+            };
+            inputs.texts.push(text);
+        }
+        Ok(inputs)
+    }
+
+    fn replaced(&mut self, paths: &str) -> Result<String, Failure> {
+        let mut replaced = Vec::new();
+        for path in paths.split(',') {
+            match Fetched::from_argument(Path::new(path))? {
+                Some(fetched) => {
+                    replaced.push(fetched.dir().display().to_string());
+                    self.fetched.push(fetched);
+                }
+                None => replaced.push(path.to_owned()),
+            }
+        }
+        Ok(replaced.join(","))
+    }
+
+    /// What the user called the recording in `dir`.
+    pub fn shown(&self, dir: &Path) -> String {
+        let fetched = self.fetched.iter().find(|fetched| fetched.dir() == dir);
+        fetched.map_or_else(|| dir.display().to_string(), |fetched| fetched.shown.clone())
+    }
+}
+
+/// Longest name of a directory, bytes.
+const NAME_BYTES_MAX: usize = 100;
+
+/// A directory's name for a recording's: without characters that a path or a list of paths could
+/// take for its own.
+fn file_name(recording: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "._-".contains(c);
+    let mut name: String = recording.chars().map(|c| if is_plain(c) { c } else { '-' }).collect();
+    while name.len() > NAME_BYTES_MAX {
+        name.pop();
+    }
+    if name.starts_with('.') || name.is_empty() { format!("recording{name}") } else { name }
+}
+
+/// A new directory that only this user reads.
+fn new_dir() -> Result<PathBuf, Failure> {
+    let name = format!("holdup-fetched-{}-{:x}", std::process::id(), clock::now_ns());
+    let dir = std::env::temp_dir().join(name);
+    let made = holdup_recording::files::create_new_dir(&dir);
+    made.map_err(|error| Failure::Unusable(format!("{}: {error}", dir.display())))?;
+    Ok(dir)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::file_name;
+
+    #[test]
+    fn a_recording_s_name_leads_nowhere_else() {
+        for (name, file) in
+            [("a-1.b", "a-1.b"), ("../x", "recording..-x"), ("a/b,c=d\0", "a-b-c-d-"), ("", "recording")]
+        {
+            assert_eq!(file_name(name), file);
+        }
+        assert!(file_name(&"\u{e4}".repeat(900)).len() <= 100);
+    }
+}

@@ -1,0 +1,185 @@
+//! A ClickHouse of the test's own: data in a folder of its own, on loopback, on a free port, gone with the test. It can be
+//! killed and started again on the same data.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::program::{free_port, root, skip};
+
+/// Which ClickHouse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Debian's package, 18.16.
+    Debian,
+    /// The engine of PyPI's chdb-core-lite, behind a script that answers HTTP.
+    Engine,
+}
+
+/// What an account may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Account {
+    /// Everything, without a password.
+    All,
+    /// Read. On Debian's it may change no setting either.
+    Reader,
+    /// Insert. Debian's knows no such account.
+    Writer,
+}
+
+impl Account {
+    /// Its name and password.
+    fn name(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::All => None,
+            Self::Reader => Some(("reader", "r3aderW0rd")),
+            Self::Writer => Some(("writer", "wr1terW0rd")),
+        }
+    }
+
+    fn grant(self) -> &'static str {
+        match self {
+            Self::All => "GRANT ALL ON *.*",
+            Self::Reader => "GRANT SELECT ON kept.*",
+            Self::Writer => "GRANT INSERT ON kept.*",
+        }
+    }
+}
+
+pub struct Server {
+    kind: Kind,
+    process: Child,
+    dir: tempfile::TempDir,
+    port: u16,
+    /// Whose process the engine is.
+    account: Account,
+}
+
+impl Server {
+    /// Starts it; none, with a reason, where it cannot be.
+    pub fn start(kind: Kind) -> Option<Self> {
+        if let Some(missing) = missing(kind) {
+            skip(missing);
+            return None;
+        }
+        let (dir, port) = (tempfile::tempdir().unwrap(), free_port());
+        let process = serve(kind, dir.path(), port, Account::All);
+        let server = Self { kind, process, dir, port, account: Account::All };
+        server.wait();
+        Some(server)
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// The address of a database for the account that may do everything.
+    pub fn url(&self, database: &str) -> String {
+        format!("clickhouse://127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// The same for `account`. The engine has one account at a time: it is started again with it.
+    pub fn url_for(&mut self, account: Account, database: &str) -> String {
+        if self.kind == Kind::Engine && self.account != account {
+            self.account = account;
+            self.kill();
+            self.again();
+        }
+        let name = account.name().map_or_else(String::new, |(user, word)| format!("{user}:{word}@"));
+        format!("clickhouse://{name}127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// Kills it.
+    pub fn kill(&mut self) {
+        let _ = self.process.kill();
+        self.process.wait().unwrap();
+    }
+
+    /// Starts it again on its data.
+    pub fn again(&mut self) {
+        self.process = serve(self.kind, self.dir.path(), self.port, self.account);
+        self.wait();
+    }
+
+    /// Starts it again if it was killed.
+    pub fn revive(&mut self) {
+        if self.process.try_wait().unwrap().is_some() {
+            self.again();
+        }
+    }
+
+    /// The server's answer to a statement, without holdup.
+    pub fn ask(&self, database: &str, sql: &str) -> String {
+        let url = format!("http://127.0.0.1:{}/?database={database}&query={}", self.port, super::percent(sql));
+        let mut answer = ureq::get(&url).call().unwrap_or_else(|error| panic!("{sql}: {error}"));
+        answer.body_mut().read_to_string().unwrap().trim().to_owned()
+    }
+
+    fn wait(&self) {
+        let deadline = Instant::now() + Duration::from_secs(120);
+        while ureq::get(format!("http://127.0.0.1:{}/ping", self.port)).call().is_err() {
+            let log = std::fs::read_to_string(self.dir.path().join("output")).unwrap_or_default();
+            assert!(Instant::now() < deadline, "ClickHouse does not come up: {log}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn python() -> PathBuf {
+    root().join("target/py/bin/python")
+}
+
+/// Why this machine cannot have it.
+fn missing(kind: Kind) -> Option<&'static str> {
+    let runs = |command: &mut Command| {
+        let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
+    match kind {
+        Kind::Debian => {
+            let is_here = ["/usr/sbin/clickhouse-server", "/usr/bin/clickhouse-server"]
+                .iter()
+                .any(|path| Path::new(path).exists());
+            (!is_here).then_some("clickhouse-server is not installed; run: cargo xtask setup")
+        }
+        Kind::Engine => {
+            let is_here = runs(Command::new(python()).args(["-c", "from chdb import _chdb"]));
+            (!is_here).then_some("target/py has no chdb-core-lite; run: cargo xtask setup")
+        }
+    }
+}
+
+fn serve(kind: Kind, dir: &Path, port: u16, account: Account) -> Child {
+    let kit = root().join("labs/kit");
+    let mut command = match kind {
+        Kind::Debian => Command::new("sh"),
+        Kind::Engine => Command::new(python()),
+    };
+    match kind {
+        Kind::Debian => {
+            command.arg(kit.join("clickhouse.sh")).arg("serve").arg(dir).arg(port.to_string());
+        }
+        Kind::Engine => {
+            let grants = dir.join("grants");
+            std::fs::write(&grants, account.grant()).unwrap();
+            command.arg("-B").arg(kit.join("clickhouse-engine.py")).arg(dir).arg(port.to_string());
+            command.arg("--grants").arg(grants);
+            if let Some((user, word)) = account.name() {
+                command.arg("--account").arg(format!("{user}:{word}"));
+            }
+        }
+    }
+    let output = std::fs::File::create(dir.join("output")).unwrap();
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(output).spawn().unwrap()
+}
