@@ -32,6 +32,7 @@ mod kubernetes;
 mod lab;
 mod mariadb;
 mod mixes;
+mod mongodb;
 mod objectives;
 mod otel_python;
 mod outputs;
