@@ -22,6 +22,7 @@ mod files;
 mod first_hour;
 mod freeze;
 mod full_disk;
+mod generate;
 mod generator;
 mod hostile;
 mod import;
