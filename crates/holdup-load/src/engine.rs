@@ -24,6 +24,7 @@ pub mod search;
 mod sessions;
 mod slots;
 mod start;
+pub mod talk;
 pub mod target;
 mod timing;
 pub mod tls;

@@ -2,6 +2,7 @@
 //! (see `docs/scenario.md`, `docs/schema/scenario.schema.json`) or made from the flags of the quick
 //! form.
 
+mod document;
 pub mod generator;
 pub mod http;
 mod include;
@@ -23,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use crate::script::program::EndReason;
-use crate::script::program::{Op, Script};
+use crate::script::program::{Form, Op, Script};
 use holdup_recording::manifest::Threshold;
 use holdup_recording::objective;
 
@@ -165,6 +166,13 @@ pub struct Operation {
 pub const METHODS: [&str; 7] = ["get", "post", "put", "patch", "delete", "head", "options"];
 
 impl Scenario {
+    /// Whether it has transactions that its target may lack: MongoDB's.
+    pub fn has_transactions(&self) -> bool {
+        let requests = self.sessions.iter().flat_map(|sessions| &sessions.script.requests);
+        let mut forms = requests.map(|request| &request.form);
+        forms.any(|form| matches!(form, Form::Mongodb { is_transaction: true, .. }))
+    }
+
     /// A scenario with defaults for everything that is not given.
     pub fn new(name: &str, target: Target, load: Load, operations: Vec<Operation>) -> Self {
         Self {

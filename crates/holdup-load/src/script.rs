@@ -5,6 +5,7 @@
 mod capture;
 mod condition;
 mod context;
+pub mod document;
 pub mod encoding;
 mod failure;
 mod feeder;

@@ -64,9 +64,11 @@ pub enum Element<'a> {
         /// Number within the second.
         increment: u32,
     },
-    /// A decimal number, whose value is not read.
-    Decimal,
-    /// Any other kind: null, ids, patterns, code.
+    /// A decimal number: see [`crate::decimal_text`].
+    Decimal(&'a [u8; 16]),
+    /// An id of a document.
+    Id(&'a [u8; 12]),
+    /// Any other kind: null, patterns, code.
     Other,
 }
 
@@ -151,7 +153,7 @@ impl Element<'_> {
             Self::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
             Self::Map(document) => document.map(depth + 1, left)?,
             Self::List(document) => document.list(depth + 1, left)?,
-            Self::Double(_) | Self::Binary(_) | Self::Decimal | Self::Other => Value::Null,
+            Self::Double(_) | Self::Binary(_) | Self::Decimal(_) | Self::Id(_) | Self::Other => Value::Null,
         })
     }
 }
@@ -202,10 +204,8 @@ impl<'a> Elements<'a> {
                 Element::Timestamp { seconds: u32::from_le_bytes(*self.array()?), increment }
             }
             0x12 => Element::Long(i64::from_le_bytes(*self.array()?)),
-            0x13 => {
-                self.bytes(16)?;
-                Element::Decimal
-            }
+            0x07 => Element::Id(self.array()?),
+            0x13 => Element::Decimal(self.array()?),
             _ => {
                 self.skip(kind)?;
                 Element::Other
@@ -219,9 +219,6 @@ impl<'a> Elements<'a> {
         match kind {
             // Undefined, null, and the ends of the order.
             0x06 | 0x0a | 0x7f | 0xff => {}
-            0x07 => {
-                self.bytes(12)?;
-            }
             0x0b => {
                 self.until_zero()?;
                 self.until_zero()?;
@@ -322,9 +319,11 @@ mod tests {
         }
         let whole = [&(body.len() as u32 + 5).to_le_bytes()[..], &body, &[0]].concat();
         let found: Vec<Element> = Document::read(&whole).unwrap().elements().map(|it| it.unwrap().1).collect();
-        let last = [Element::Decimal, Element::Timestamp { seconds: 5, increment: 2 }, Element::Time(16)];
+        let last = [Element::Decimal(&[0; 16]), Element::Timestamp { seconds: 5, increment: 2 }, Element::Time(16)];
         assert_eq!((found.len(), &found[10..]), (13, &last[..]));
-        assert!(found[..10].iter().all(|element| *element == Element::Other));
+        assert_eq!(found[1], Element::Id(&[7; 12]));
+        let others = found[..10].iter().filter(|element| **element == Element::Other);
+        assert_eq!(others.count(), 9);
     }
 
     #[test]

@@ -9,6 +9,7 @@
 
 mod bson;
 mod collections;
+mod decimal;
 mod operations;
 mod settings;
 mod shape;
@@ -19,9 +20,10 @@ mod writer;
 
 pub use bson::{BsonError, DOCUMENT_BYTES_MAX, Document, Element, Elements};
 pub use collections::{collection, index_uses, replica_set, usage};
+pub use decimal::{decimal, decimal_text};
 pub use operations::{Operations, operations};
 pub use settings::{options, parameters};
-pub use shape::shape;
+pub use shape::{command_shape, shape};
 pub use status::{Status, status};
 pub use value::Value;
 pub use versions::{NEWEST, OLDEST, Place, SECTIONS, Section, Version, missing_sections};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use holdup_recording::rows::Session;
 use holdup_recording::{Labels, Text, metrics};
-use holdup_sql::digest_of_text;
+use holdup_sql::{Dialect, digest_of_text, trace_id};
 
 use crate::Figure;
 use crate::shape::shape;
@@ -131,6 +131,7 @@ fn session(
     let namespace = text("ns").unwrap_or_default();
     let digest_text = (true_state != "idle").then(|| shape(operation, namespace)).flatten();
     let user = operation.get("effectiveUsers").and_then(|users| users.items().first()?.get("user")?.text());
+    let comment = operation.at(&["command", "comment"]).and_then(Value::text);
     let state = wait.map(Wait::words).or_else(|| text("planSummary").map(plan));
     Session {
         observed_at: at,
@@ -146,6 +147,7 @@ fn session(
         age_ns: age_us.and_then(nanoseconds),
         digest: digest_text.as_deref().map(|text| digest_of_text(text).into()),
         digest_text: digest_text.map(Text::from),
+        trace_id: comment.and_then(traced).map(Text::from),
         ..Session::default()
     }
 }
@@ -153,6 +155,11 @@ fn session(
 /// The kind of a plan, without the index: `IXSCAN { a: 1 }`.
 fn plan(summary: &str) -> &str {
     summary.split(' ').next().unwrap_or_default()
+}
+
+/// The trace id in a command's comment, which clients write as in a statement's.
+fn traced(comment: &str) -> Option<String> {
+    trace_id(format!("/*{comment}*/"), Dialect::MySql)
 }
 
 #[cfg(test)]
@@ -167,6 +174,24 @@ mod tests {
         let head = Writer::new().bool("active", true).int("connectionId", id).text("op", "query");
         let bytes = fill(head.text("ns", "shop.orders").document("command", command)).finish();
         Document::read(&bytes).unwrap().value().unwrap()
+    }
+
+    #[test]
+    fn the_trace_id_is_that_of_the_comment() {
+        for (comment, expected) in [
+            (
+                "traceparent='00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'",
+                Some("0af7651916cd43dd8448eb211c80319c"),
+            ),
+            ("*/ canary", None),
+        ] {
+            let command = Writer::new().text("find", "orders").text("comment", comment);
+            let bytes = Writer::new().int("connectionId", 1).document("command", command).finish();
+            let list = [Document::read(&bytes).unwrap().value().unwrap()];
+            let found = operations(&list, 7, "mongodb://x").sessions;
+            assert_eq!(found[0].trace_id.as_deref(), expected);
+            assert!(!format!("{found:?}").contains("canary"));
+        }
     }
 
     #[test]

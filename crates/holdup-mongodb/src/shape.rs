@@ -15,14 +15,24 @@ const PARTS: [&str; 12] =
 pub fn shape(operation: &Value, namespace: &str) -> Option<String> {
     let command = operation.get("command").or_else(|| operation.get("query"))?;
     let original = operation.at(&["cursor", "originatingCommand"]).filter(|it| !it.entries().is_empty());
+    let operation_name = operation.get("op").and_then(Value::text).unwrap_or("command");
+    shape_of(command, original.unwrap_or(command), (operation_name, namespace))
+}
+
+/// The same for a command by itself.
+#[must_use]
+pub fn command_shape(command: &Value, namespace: &str) -> Option<String> {
+    shape_of(command, command, ("command", namespace))
+}
+
+fn shape_of(command: &Value, asked: &Value, (operation_name, namespace): (&str, &str)) -> Option<String> {
     let (name, _) = command.entries().first()?;
     let is_name = !name.is_empty() && name.len() <= 40 && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
     // The old form of a write has the filter itself here.
     let is_command = is_name && !PARTS.contains(&name.as_str());
-    let operation_name = operation.get("op").and_then(Value::text).unwrap_or("command");
     let mut text = format!("{} {namespace}", if is_command { name.as_str() } else { operation_name });
     for part in PARTS {
-        if let Some(value) = original.unwrap_or(command).get(part) {
+        if let Some(value) = asked.get(part) {
             text.push_str(&format!(" {part} "));
             put(value, &mut text);
         }

@@ -2,7 +2,7 @@
 //! they are added. Names must not contain a zero byte, at which BSON ends them: such a name is cut.
 
 /// A document under construction.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Writer {
     body: Vec<u8>,
 }
@@ -60,8 +60,64 @@ impl Writer {
     /// Adds bytes.
     #[must_use]
     pub fn binary(self, name: &str, value: &[u8]) -> Self {
+        self.binary_of(0, name, value)
+    }
+
+    /// Adds bytes of a kind, such as 4 for a UUID.
+    #[must_use]
+    pub fn binary_of(self, kind: u8, name: &str, value: &[u8]) -> Self {
         let length = (value.len() as u32).to_le_bytes();
-        self.put(0x05, name, &[&length[..], &[0], value].concat())
+        self.put(0x05, name, &[&length[..], &[kind], value].concat())
+    }
+
+    /// Adds nothing under a name.
+    #[must_use]
+    pub fn null(self, name: &str) -> Self {
+        self.put(0x0a, name, &[])
+    }
+
+    /// Adds an id of a document.
+    #[must_use]
+    pub fn id(self, name: &str, value: &[u8; 12]) -> Self {
+        self.put(0x07, name, value)
+    }
+
+    /// Adds a decimal number: see [`crate::decimal`].
+    #[must_use]
+    pub fn decimal(self, name: &str, value: &[u8; 16]) -> Self {
+        self.put(0x13, name, value)
+    }
+
+    /// Adds a pattern with its options. Neither may contain a zero byte, at which it is cut.
+    #[must_use]
+    pub fn pattern(self, name: &str, pattern: &str, options: &str) -> Self {
+        let part = |text: &str| [text.split('\0').next().unwrap_or_default().as_bytes(), &[0]].concat();
+        self.put(0x0b, name, &[part(pattern), part(options)].concat())
+    }
+
+    /// Adds a position in the oplog.
+    #[must_use]
+    pub fn timestamp(self, name: &str, seconds: u32, increment: u32) -> Self {
+        self.put(0x11, name, &[increment.to_le_bytes(), seconds.to_le_bytes()].concat())
+    }
+
+    /// Adds what comes before every other value, or after every other.
+    #[must_use]
+    pub fn end_of_order(self, name: &str, is_last: bool) -> Self {
+        self.put(if is_last { 0x7f } else { 0xff }, name, &[])
+    }
+
+    /// Adds all of `other`.
+    #[must_use]
+    pub fn with(mut self, other: &Self) -> Self {
+        self.body.extend(&other.body);
+        self
+    }
+
+    /// Bytes so far.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.body.len()
     }
 
     /// Adds a document.

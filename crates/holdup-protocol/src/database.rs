@@ -1,9 +1,8 @@
-//! The client side of MySQL, MariaDB and PostgreSQL, and in a module of its own that of MongoDB,
-//! without I/O: bytes in, events out. It knows no
-//! sockets, clocks, threads or TLS: it tells the caller when to start TLS, and the caller does the
-//! timing.
+//! The client side of MySQL, MariaDB, PostgreSQL and MongoDB, without I/O: bytes in, events out. It
+//! knows no sockets, clocks, threads or TLS: it tells the caller when to start TLS, and the caller does
+//! the timing.
 //!
-//! It puts statements on a database as load: rows are counted, and at most the first row of each
+//! It puts statements, or MongoDB's commands, on a database as load: rows are counted, and at most the first row of each
 //! statement is kept. It also reads the server's own tables for the collectors, which take every
 //! row and bound what they keep. Whatever a server sends, memory is bounded: by one relevant message
 //! of at most 1 MiB (for the collectors one packet of MySQL, 16 MiB), by the kept row, and by the
@@ -35,7 +34,7 @@ mod statement;
 #[cfg(test)]
 mod tests;
 
-pub use address::{Address, AddressError, Dialect};
+pub use address::{Address, AddressError, Dialect, MONGODB_IGNORED_OPTIONS};
 pub use event::{Error, Event, ExecuteError};
 pub use login::{Login, Secret, TlsMode};
 pub use placeholders::numbered;

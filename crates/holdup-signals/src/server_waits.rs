@@ -81,7 +81,9 @@ impl View<'_> {
     /// Whether the client's requests are statements of a database.
     pub fn asks_statements(&self) -> bool {
         let load = self.recording.manifest.load.as_ref();
-        load.is_some_and(|load| ["mysql", "postgres"].iter().any(|protocol| load.protocol.starts_with(protocol)))
+        load.is_some_and(|load| {
+            ["mysql", "postgres", "mongodb"].iter().any(|protocol| load.protocol.starts_with(protocol))
+        })
     }
 
     /// States of active client sessions; none if no server reports them (only PostgreSQL does).

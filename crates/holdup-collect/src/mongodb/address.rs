@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use holdup_protocol::database::Secret;
+use holdup_protocol::database::{MONGODB_IGNORED_OPTIONS, Secret};
 use holdup_recording::files;
 
 use crate::ProbeError;
@@ -18,23 +18,6 @@ pub(super) const PASSWORD_VARIABLE: &str = "HOLDUP_MONGODB_PASSWORD";
 
 const EXAMPLE: &str = "mongodb://[USER[:PASSWORD]@]HOST[:PORT]/[?authSource=DATABASE, tls=true|false, tlsCAFile=PATH, \
      tlsAllowInvalidCertificates=true, password_env=VAR, password_file=PATH]";
-
-/// Options of other clients that change nothing for a source on one connection to one server.
-const IGNORED: &[&str] = &[
-    "appname",
-    "compressors",
-    "connecttimeoutms",
-    "directconnection",
-    "maxpoolsize",
-    "minpoolsize",
-    "readpreference",
-    "replicaset",
-    "retryreads",
-    "retrywrites",
-    "serverselectiontimeoutms",
-    "sockettimeoutms",
-    "w",
-];
 
 /// A server, and the account to use there.
 #[derive(Clone, Debug)]
@@ -120,7 +103,7 @@ fn read(address: &str) -> Result<Address, String> {
                     .map_err(|error| format!("password_file={value}: {error}"))?;
                 password = Some(text.lines().next().unwrap_or_default().to_owned());
             }
-            known if IGNORED.contains(&known) => {}
+            known if MONGODB_IGNORED_OPTIONS.contains(&known) => {}
             known if tls.take(known, value)? => {}
             _ => return Err(format!("the option {name} is unknown")),
         }

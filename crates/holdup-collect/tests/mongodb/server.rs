@@ -1,7 +1,10 @@
-//! FerretDB with an account, on a port and in a folder of its own; and a client that may write.
+//! FerretDB with an account, on a port and in a folder of its own; and a client that may write. The tests of
+//! `holdup-load` and `holdup` take this file in by its path.
+
+#![allow(dead_code, reason = "each of the binaries that have it uses a part")]
 
 use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -29,6 +32,11 @@ pub struct Server {
 impl Server {
     /// Starts it; none where it is not to be had.
     pub fn start() -> Option<Self> {
+        Self::start_with(&[])
+    }
+
+    /// The same with further arguments.
+    pub fn start_with(arguments: &[String]) -> Option<Self> {
         let kit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../labs/kit/ferretdb.sh");
         let fetched = Command::new("sh").arg(&kit).arg("fetch").output().unwrap();
         if !fetched.status.success() {
@@ -46,7 +54,8 @@ impl Server {
         command.arg(format!("--listen-addr=127.0.0.1:{port}"));
         command.args(["--test-enable-new-auth", "--setup-username=holdup"]);
         command.args([format!("--setup-database={ACCOUNTS}"), format!("--setup-password={CANARY}")]);
-        let child = command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
+        let child =
+            command.args(arguments).stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
         let mut server = Self { port, child, folder };
         let deadline = Instant::now() + PATIENCE;
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
@@ -127,7 +136,12 @@ impl Client {
             let output = self.session.output().to_vec();
             self.stream.write_all(&output).unwrap();
             self.session.consumed(output.len());
-            let count = self.stream.read(&mut bytes).unwrap();
+            let count = loop {
+                match self.stream.read(&mut bytes) {
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    read => break read.unwrap(),
+                }
+            };
             assert!(count > 0, "the server hung up");
             let fed = self.session.feed(&bytes[..count], &mut |event| {
                 is_over = true;

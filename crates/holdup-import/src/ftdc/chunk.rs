@@ -173,7 +173,12 @@ pub(super) fn leaf(element: Element<'_>) -> Vec<i64> {
         Element::Bool(is_true) => vec![i64::from(is_true)],
         Element::Timestamp { seconds, increment } => vec![i64::from(seconds), i64::from(increment)],
         // Its first value is unknown, and its differences are right.
-        Element::Decimal => vec![0],
-        Element::Text(_) | Element::Binary(_) | Element::Other | Element::Map(_) | Element::List(_) => Vec::new(),
+        Element::Decimal(_) => vec![0],
+        Element::Text(_)
+        | Element::Binary(_)
+        | Element::Id(_)
+        | Element::Other
+        | Element::Map(_)
+        | Element::List(_) => Vec::new(),
     }
 }

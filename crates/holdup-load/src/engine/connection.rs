@@ -24,7 +24,7 @@ pub use self::results::{EndedRequest, ReadContext, ReadResult, Resend, SetCookie
 use self::taking::finish_http1;
 use super::cookies::Cookies;
 use super::outcome::Outcome;
-use super::plan::Form;
+use super::plan::{Commands, Form};
 use super::tls::Tls;
 use super::trace::Mark;
 use crate::scenario::HttpVersion;
@@ -170,6 +170,11 @@ impl Connection {
             **database = database.again();
             // It is open only after the login.
             self.stage = Stage::Handshaking(since);
+            if let Some(tls) = tls.filter(|_| database.session.begins_encrypted()) {
+                self.tls = Some(tls.connection().map_err(|e| Outcome::from_tls_error(&e, HttpVersion::Http1))?);
+                self.push_out()?;
+                return Ok(false);
+            }
             self.flush_session()?;
             return Ok(false);
         }
@@ -248,6 +253,15 @@ impl Connection {
                 let comment = mark.map(Mark::comment);
                 let comment = comment.as_ref().map_or(&[][..], |comment| comment);
                 let taken = database.session.execute_with(statements, *keeps, comment);
+                taken.map_err(|_| Outcome::StatementFailed)?;
+                self.is_asked = true;
+                self.flush_session()
+            }
+            (ProtocolState::Sql(database), Form::Mongodb(commands)) => {
+                let comment = mark.map(Mark::key_and_text);
+                let comment = comment.as_ref().map_or(&[][..], |comment| comment);
+                let Commands { list, is_transaction, keeps_row } = commands;
+                let taken = database.session.execute_commands(list, *is_transaction, *keeps_row, comment);
                 taken.map_err(|_| Outcome::StatementFailed)?;
                 self.is_asked = true;
                 self.flush_session()

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use crate::script::fill::{self, FilledStatement};
 use crate::script::program::{RequestSpec, Script};
 use crate::script::{Template, Value};
+use holdup_protocol::database::mongodb::Command;
 use holdup_protocol::database::{Login, Statement};
 use holdup_protocol::http::{Request, http1, http2};
 
@@ -76,7 +77,7 @@ impl Prepared {
                 let own = own.map(|(name, value)| (name.to_owned(), value.to_owned()));
                 (own.collect(), self.has_body.then(|| bytes[*end..].to_vec()))
             }
-            Form::Http2(_) | Form::Sql(..) => self.given.as_deref().cloned().unwrap_or_default(),
+            Form::Http2(_) | Form::Sql(..) | Form::Mongodb(_) => self.given.as_deref().cloned().unwrap_or_default(),
         }
     }
 }
@@ -89,6 +90,19 @@ pub enum Form {
     Http2(http2::Template),
     /// Statements, and whether to keep their first rows.
     Sql(Vec<Statement>, bool),
+    /// Commands of MongoDB.
+    Mongodb(Commands),
+}
+
+/// Commands, and how they are executed.
+#[derive(Clone)]
+pub struct Commands {
+    /// In their order.
+    pub list: Vec<Command>,
+    /// All of them in one transaction.
+    pub is_transaction: bool,
+    /// Keep their first rows.
+    pub keeps_row: bool,
 }
 
 impl Form {
@@ -102,7 +116,10 @@ impl Form {
             }
             Self::Http2(template) => http2::Template::place_of(template, trace::PLACE.as_bytes()),
             Self::Sql(statements, _) if statements.iter().any(|s| !s.is_prepared) => return TraceSource::InStatements,
-            Self::Sql(..) => None,
+            Self::Mongodb(commands) if commands.list.iter().any(Command::takes_comment) => {
+                return TraceSource::InStatements;
+            }
+            Self::Sql(..) | Self::Mongodb(_) => None,
         };
         at.map_or(TraceSource::No, TraceSource::At)
     }
@@ -224,6 +241,11 @@ impl<'a> Plan<'a> {
         Some(Arc::new(login))
     }
 
+    /// The database that the target names; empty if it names none.
+    pub fn database(&self) -> &str {
+        self.scenario.target.sql.as_ref().and_then(|address| address.database.as_deref()).unwrap_or_default()
+    }
+
     /// Name of a phase.
     pub fn phase(&self, index: usize) -> Option<String> {
         if let Some(name) = self.phases.get(index) {
@@ -239,7 +261,7 @@ impl<'a> Plan<'a> {
             return Prepared::blank(spec.operation);
         }
         let crate::script::program::Form::Http { method, path, headers, .. } = &spec.form else {
-            return self.put_statements(spec, fill::constant_statements(&spec.form));
+            return self.put_constant(spec);
         };
         let text = |template: &Template| template.constant().unwrap_or_default().to_owned();
         let headers: Vec<(String, String)> = headers.iter().map(|(name, value)| (name.clone(), text(value))).collect();
@@ -263,6 +285,24 @@ impl<'a> Plan<'a> {
             return self.put(spec.operation, method, path, &headers, body);
         }
         self.put(spec.operation, method, path, headers, body)
+    }
+
+    fn put_constant(&self, spec: &RequestSpec) -> Prepared {
+        match spec.form {
+            crate::script::program::Form::Mongodb { .. } => {
+                self.put_commands(spec, fill::constant_commands(&spec.form, self.database()))
+            }
+            _ => self.put_statements(spec, fill::constant_statements(&spec.form)),
+        }
+    }
+
+    /// Lays out a session's commands.
+    pub fn put_commands(&self, spec: &RequestSpec, list: Vec<Command>) -> Prepared {
+        let is_transaction = matches!(spec.form, crate::script::program::Form::Mongodb { is_transaction: true, .. });
+        let keeps_row = !(spec.captures.is_empty() && spec.checks.is_empty());
+        let form = Form::Mongodb(Commands { list, is_transaction, keeps_row });
+        let traced = if self.trace.is_some() { form.trace_source() } else { TraceSource::No };
+        Prepared { form, traced, ..Prepared::blank(spec.operation) }
     }
 
     /// Lays out a session's statements.
@@ -365,6 +405,7 @@ impl<'a> Plan<'a> {
             // before.
             Form::Http2(template) => Form::Http2(template.with_extra(&[("cookie", cookies)])),
             Form::Sql(statements, keeps) => Form::Sql(statements.clone(), *keeps),
+            Form::Mongodb(commands) => Form::Mongodb(commands.clone()),
         };
         Prepared {
             method: request.method.clone(),

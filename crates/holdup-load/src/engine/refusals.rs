@@ -30,7 +30,7 @@ fn without_values(code: &str, message: &str) -> String {
     if OWN_WORDS.contains(&code) {
         return String::new();
     }
-    let end = message.find(['\'', '"', '`', '«', '„', '“', '\n']).unwrap_or(message.len());
+    let end = message.find(['\'', '"', '`', '«', '„', '“', '{', '\n']).unwrap_or(message.len());
     let (words, rest) = message.split_at(end);
     let mut out = String::new();
     for c in words.chars().filter(|c| !c.is_control()).take(LONGEST) {
@@ -58,6 +58,11 @@ mod tests {
                 "22P02",
                 "invalid input syntax for type integer: \"canary\"",
                 "22P02 invalid input syntax for type integer: …",
+            ),
+            (
+                "11000",
+                "E11000 duplicate key error collection: shop.t index: _id_ dup key: { _id: true }",
+                "11000 E? duplicate key error collection: shop.t index: _id_ dup key: …",
             ),
             ("22003", "value 4711 is out of range", "22003 value ? is out of range"),
             ("P0001", "canary", "P0001"),

@@ -6,7 +6,9 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 
 use super::outcome::Outcome;
+use super::talk::{Talk, TalkError};
 use super::tls::{self, Tls, TlsError};
+use crate::scenario::http::Trust;
 use crate::scenario::{HttpVersion, Scenario, Target};
 use holdup_protocol::database::{Address, Dialect, Event};
 
@@ -91,20 +93,25 @@ pub struct CheckedTarget {
 pub fn check(scenario: &Scenario) -> Result<CheckedTarget, TargetError> {
     let target = &scenario.target;
     let version = scenario.http.version;
-    let protocol = match &target.sql {
-        None => Some(version.alpn()),
-        Some(database) => match database.dialect {
-            Dialect::Mysql => None,
-            // IANA's name of the protocol; PostgreSQL 17 refuses others.
-            Dialect::Postgres => Some(&b"postgresql"[..]),
-        },
-    };
-    let tls = if target.tls { Some(Tls::new(&scenario.http.trust, &target.host, protocol)?) } else { None };
-    match reach(target, tls.as_ref(), version) {
+    let tls = tls_of(target, &scenario.http.trust, Some(version))?;
+    match reach(target, tls.as_ref(), version, scenario.has_transactions()) {
         Ok(address) => Ok(CheckedTarget { address: Some(address), tls }),
         Err(_) if scenario.generator.keep_going => Ok(CheckedTarget { address: resolve(target).ok(), tls }),
         Err(error) => Err(error),
     }
+}
+
+/// TLS, if the target speaks it; with HTTP in this version.
+fn tls_of(target: &Target, trust: &Trust, version: Option<HttpVersion>) -> Result<Option<Tls>, TlsError> {
+    let protocol = match &target.sql {
+        None => version.map(HttpVersion::alpn),
+        Some(database) => match database.dialect {
+            Dialect::Mysql | Dialect::Mongodb => None,
+            // IANA's name of the protocol; PostgreSQL 17 refuses others.
+            Dialect::Postgres => Some(&b"postgresql"[..]),
+        },
+    };
+    if target.tls { Tls::new(trust, &target.host, protocol).map(Some) } else { Ok(None) }
 }
 
 /// The first address of the target's name.
@@ -116,7 +123,12 @@ pub fn resolve(target: &Target) -> io::Result<SocketAddr> {
     addresses.next().ok_or_else(|| io::Error::other("no address"))
 }
 
-fn reach(target: &Target, tls: Option<&Tls>, version: HttpVersion) -> Result<SocketAddr, TargetError> {
+fn reach(
+    target: &Target,
+    tls: Option<&Tls>,
+    version: HttpVersion,
+    has_transactions: bool,
+) -> Result<SocketAddr, TargetError> {
     let no_address = |why: String| TargetError::NoAddress { host: target.host.clone(), why };
     let addresses: Vec<SocketAddr> =
         (target.host.as_str(), target.port).to_socket_addrs().map_err(|e| no_address(e.to_string()))?.collect();
@@ -125,7 +137,7 @@ fn reach(target: &Target, tls: Option<&Tls>, version: HttpVersion) -> Result<Soc
         match TcpStream::connect_timeout(address, FIRST_CONNECT) {
             Ok(stream) => {
                 if let Some(database) = &target.sql {
-                    log_in(stream, tls, target, database)?;
+                    try_login(stream, tls, (target, database), has_transactions)?;
                 } else if let Some(tls) = tls {
                     shake_hands(stream, tls, target, version)?;
                 }
@@ -141,7 +153,44 @@ fn reach(target: &Target, tls: Option<&Tls>, version: HttpVersion) -> Result<Soc
 }
 
 /// Logs in once, so that a bad account is reported before anything is written.
-fn log_in(mut stream: TcpStream, tls: Option<&Tls>, target: &Target, address: &Address) -> Result<(), TargetError> {
+fn try_login(
+    stream: TcpStream,
+    tls: Option<&Tls>,
+    (target, address): (&Target, &Address),
+    has_transactions: bool,
+) -> Result<(), TargetError> {
+    let mut talk = log_in(stream, tls, (target, address))?;
+    if has_transactions && !talk.session.has_transactions() {
+        let why = "it has no transactions, which the scenario has: they need a replica set, of one member at least";
+        return Err(TargetError::Login { target: target.url(), why: why.to_owned() });
+    }
+    // Servers count connections that close without a goodbye.
+    talk.session.quit();
+    let _ = talk.say();
+    Ok(())
+}
+
+/// Connects to a database and logs in; answers may take `patience` from then on.
+///
+/// # Errors
+/// What is wrong, and what to do about it.
+pub fn connect(target: &Target, trust: &Trust, patience: Duration) -> Result<Talk, TargetError> {
+    let no_address = |why: String| TargetError::NoAddress { host: target.host.clone(), why };
+    let Some(database) = &target.sql else { return Err(no_address("it is not a database".to_owned())) };
+    let tls = tls_of(target, trust, None)?;
+    let address = resolve(target).map_err(|error| no_address(error.to_string()))?;
+    let down =
+        |e: io::Error| TargetError::Down { target: format!("{}:{}", target.host, target.port), why: e.to_string() };
+    let stream = TcpStream::connect_timeout(&address, FIRST_CONNECT).map_err(down)?;
+    let talk = log_in(stream, tls.as_ref(), (target, database))?;
+    let stream = talk.stream();
+    stream.set_read_timeout(Some(patience)).and(stream.set_write_timeout(Some(patience))).map_err(down)?;
+    // Each statement is one request: nothing is gained by waiting for more.
+    stream.set_nodelay(true).map_err(down)?;
+    Ok(talk)
+}
+
+fn log_in(stream: TcpStream, tls: Option<&Tls>, (target, address): (&Target, &Address)) -> Result<Talk, TargetError> {
     let refused = |why: String| TargetError::Login { target: target.url(), why };
     let system = system(address.dialect);
     let no_answer = |e: io::Error| match e.kind() {
@@ -159,88 +208,27 @@ fn log_in(mut stream: TcpStream, tls: Option<&Tls>, target: &Target, address: &A
     };
     let timeouts = stream.set_read_timeout(Some(FIRST_CONNECT)).and(stream.set_write_timeout(Some(FIRST_CONNECT)));
     timeouts.map_err(no_answer)?;
-    let mut session = holdup_protocol::database::Session::new(address.dialect, address.login(), address.tls);
-    let mut encrypted: Option<Box<rustls::ClientConnection>> = None;
-    let mut buffer = [0_u8; 4_096];
-    let (mut is_let_in, mut is_told) = (false, false);
+    let in_words = |error: TalkError| match error {
+        TalkError::Io(error) => no_answer(error),
+        TalkError::Closed => refused(format!("it closed the connection before the login; is that {system}?")),
+        TalkError::Tls(error) => bad_tls(error),
+        TalkError::NoTls => refused(TalkError::NoTls.to_string()),
+        TalkError::Session(error) => refused(format!("{error}{}", way_out(&error, address.dialect))),
+    };
+    let session = holdup_protocol::database::Session::new(address.dialect, address.login(), address.tls);
+    let mut talk = Talk::new(stream, session, tls).map_err(in_words)?;
+    let mut is_let_in = false;
     while !is_let_in {
-        if let Some(tls) = &encrypted
-            && !tls.is_handshaking()
-            && !is_told
-        {
-            is_told = true;
-            session.tls_started();
-        }
-        say(&mut session, &mut encrypted, &mut stream).map_err(no_answer)?;
-        let count = match stream.read(&mut buffer) {
-            Ok(0) => return Err(refused(format!("it closed the connection before the login; is that {system}?"))),
-            Ok(count) => count,
-            // A signal says nothing about the server; a stop is noticed once it has answered.
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(no_answer(error)),
-        };
-        let mut plain = Vec::new();
-        match &mut encrypted {
-            None => plain.extend_from_slice(&buffer[..count]),
-            Some(tls) => {
-                let mut bytes = &buffer[..count];
-                while !bytes.is_empty() {
-                    tls.read_tls(&mut bytes).map_err(no_answer)?;
-                    let state = tls.process_new_packets().map_err(bad_tls)?;
-                    let mut part = vec![0; state.plaintext_bytes_to_read()];
-                    tls.reader().read_exact(&mut part).map_err(no_answer)?;
-                    plain.extend(part);
-                }
-            }
-        }
-        let mut begins_tls = false;
-        let fed = session.feed(&plain, &mut |event| match event {
-            Event::LoggedIn => is_let_in = true,
-            Event::StartTls => begins_tls = true,
-            _ => {}
-        });
-        fed.map_err(|e| refused(format!("{e}{}", way_out(&e, address.dialect))))?;
-        if begins_tls {
-            say(&mut session, &mut encrypted, &mut stream).map_err(no_answer)?;
-            let tls = tls.ok_or_else(|| refused("it wants TLS; add ?tls=on".to_owned()))?;
-            encrypted = Some(tls.connection().map_err(|e| refused(e.to_string()))?);
-        }
+        talk.step(&mut |event| is_let_in |= event == Event::LoggedIn).map_err(in_words)?;
     }
-    // Servers count connections that close without a goodbye.
-    session.quit();
-    let _ = say(&mut session, &mut encrypted, &mut stream);
-    Ok(())
-}
-
-/// Sends the session's output, encrypted once TLS has begun.
-fn say(
-    session: &mut holdup_protocol::database::Session,
-    encrypted: &mut Option<Box<rustls::ClientConnection>>,
-    stream: &mut TcpStream,
-) -> io::Result<()> {
-    let count = session.output().len();
-    match encrypted {
-        None => stream.write_all(session.output())?,
-        Some(tls) => {
-            if !tls.is_handshaking() {
-                tls.writer().write_all(session.output())?;
-            }
-            while tls.wants_write() {
-                tls.write_tls(stream)?;
-            }
-            if tls.is_handshaking() {
-                return Ok(());
-            }
-        }
-    }
-    session.consumed(count);
-    Ok(())
+    Ok(talk)
 }
 
 fn system(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Mysql => "a MySQL or MariaDB server",
         Dialect::Postgres => "a PostgreSQL server",
+        Dialect::Mongodb => "a server of MongoDB's protocol",
     }
 }
 
@@ -258,6 +246,13 @@ fn way_out(error: &holdup_protocol::database::Error, dialect: Dialect) -> String
             let variable = dialect.password_variable();
             format!(
                 "; the password is taken from the address or from the environment: read -rs {variable}; export {variable}"
+            )
+        }
+        "18" => {
+            let variable = dialect.password_variable();
+            format!(
+                "; the account is looked up in the database of ?authSource= (without it, in the one after the slash), and \
+                 its password is taken from the address or from the environment: read -rs {variable}; export {variable}"
             )
         }
         "1049" | "3D000" => "; the database is the part after the slash of the address".to_owned(),

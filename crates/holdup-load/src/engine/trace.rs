@@ -20,6 +20,13 @@ pub const PLACE: &str = "00-00000000000000000000000000000000-0000000000000000-01
 /// The text around it in a statement's comment.
 const COMMENT: [&[u8]; 2] = [b"/*traceparent='", b"'*/ "];
 
+/// Bytes before and after the comment's own text: `/*` and `*/ `.
+const COMMENT_FRAME: usize = 2;
+const COMMENT_FRAME_END: usize = 3;
+
+/// Bytes of that text: `traceparent='…'`.
+const KEY_AND_TEXT_LENGTH: usize = COMMENT_LENGTH - COMMENT_FRAME - COMMENT_FRAME_END;
+
 /// Bytes of a statement's comment.
 const COMMENT_LENGTH: usize = LENGTH + COMMENT[0].len() + COMMENT[1].len();
 
@@ -118,6 +125,13 @@ impl Mark {
     /// The value of the header field.
     pub fn text(&self) -> &[u8] {
         &self.text
+    }
+
+    /// The comment of a command of MongoDB: the statement's, without its frame.
+    pub fn key_and_text(&self) -> [u8; KEY_AND_TEXT_LENGTH] {
+        let mut text = [0; KEY_AND_TEXT_LENGTH];
+        text.copy_from_slice(&self.comment()[COMMENT_FRAME..][..KEY_AND_TEXT_LENGTH]);
+        text
     }
 
     /// The comment before a statement.
@@ -237,5 +251,7 @@ mod tests {
             super::text(0xabc).as_deref(),
             "{comment}"
         );
+        let bare = Mark::new(TraceSource::InStatements, 0xabc, 0).unwrap().key_and_text();
+        assert_eq!(format!("/*{}*/ ", String::from_utf8_lossy(&bare)), comment);
     }
 }

@@ -111,7 +111,7 @@ fn variables(node: &Node, names: &mut Names) -> Result<(), YamlError> {
             }
             "as" => variable(value.text()?, value, names)?,
             "cases" => variables_of_each(value, names)?,
-            "json" | "form" | "headers" | "check" | "params" => {}
+            "json" | "form" | "headers" | "check" | "params" | "command" => {}
             _ => variables(value, names)?,
         }
     }

@@ -75,7 +75,7 @@ impl Scenario {
         let missing = |key: &str| map.need(key).map(|_| ());
         missing("target")?;
         let target = target(&filled("target")?.unwrap_or_else(|| map.node().clone()), inputs)?;
-        let language = target.sql.as_ref().map_or(Language::Http, |database| Language::Sql(database.dialect));
+        let language = Language::of_target(&target);
         missing("load")?;
         let load = &filled("load")?.unwrap_or_else(|| map.node().clone());
         let own = ["connections", "timeout", "pace", "open_all", "of"];

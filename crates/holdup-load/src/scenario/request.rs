@@ -1,4 +1,4 @@
-//! One request, or one statement, of a scenario: what is sent, checked, and captured.
+//! One request, statement or command of a scenario: what is sent, checked, and captured.
 
 use crate::script::encoding::Encoding;
 use crate::script::program::{Form, OnFailure, Piece, RequestSpec, Statement};
@@ -7,7 +7,7 @@ use holdup_protocol::database::Dialect;
 
 use super::include::{beside, read as read_file};
 use super::statement;
-use super::{METHODS, check_header, check_path, without_query};
+use super::{METHODS, Target, check_header, check_path, document, without_query};
 use crate::yaml::{Map, Node, YamlError};
 
 /// The protocol of the target.
@@ -17,17 +17,36 @@ pub enum Language {
     Http,
     /// SQL in this dialect.
     Sql(Dialect),
+    /// MongoDB's commands.
+    Mongodb {
+        /// The target names the database that they go to.
+        has_database: bool,
+    },
 }
 
 const HTTP_KEYS: [&str; 9] = ["name", "headers", "body", "json", "form", "body_file", "capture", "check", "on_failure"];
 const SQL_KEYS: [&str; 8] = ["name", "query", "transaction", "params", "prepared", "capture", "check", "on_failure"];
 
+const MONGODB_KEYS: [&str; 6] = ["name", "command", "transaction", "capture", "check", "on_failure"];
+
 impl Language {
+    /// The language of a target.
+    pub fn of_target(target: &Target) -> Self {
+        match &target.sql {
+            None => Self::Http,
+            Some(address) if address.dialect == Dialect::Mongodb => {
+                Self::Mongodb { has_database: address.database.is_some() }
+            }
+            Some(address) => Self::Sql(address.dialect),
+        }
+    }
+
     /// Keys that say what is sent.
     pub fn starts(self) -> &'static [&'static str] {
         match self {
             Self::Http => &METHODS,
             Self::Sql(_) => &["query", "transaction"],
+            Self::Mongodb { .. } => &["command", "transaction"],
         }
     }
 
@@ -36,6 +55,7 @@ impl Language {
         match self {
             Self::Http => METHODS.into_iter().chain(HTTP_KEYS).collect(),
             Self::Sql(_) => SQL_KEYS.to_vec(),
+            Self::Mongodb { .. } => MONGODB_KEYS.to_vec(),
         }
     }
 }
@@ -76,6 +96,7 @@ pub fn read(
     let (form, method, path, name) = match language {
         Language::Http => reader.http(node, map, headers)?,
         Language::Sql(dialect) => reader.sql(node, map, dialect)?,
+        Language::Mongodb { has_database } => reader.mongodb(node, map, has_database)?,
     };
     let mut captures = Vec::new();
     if let Some(list) = map.get("capture") {
@@ -85,7 +106,7 @@ pub fn read(
                 Language::Http if capture.is_of_statement() => {
                     return Err(source.error("only a statement's result has columns and rows; use json, regex, header, cookie, status or body"));
                 }
-                Language::Sql(_) if !capture.is_of_statement() => {
+                Language::Sql(_) | Language::Mongodb { .. } if !capture.is_of_statement() => {
                     return Err(source.error("a statement's result has only rows and columns; use column NAME or rows"));
                 }
                 _ => {}
@@ -225,6 +246,33 @@ impl Reader<'_> {
             _ => return Err(node.error("say what to execute: query: SELECT ... or transaction: [...]")),
         };
         Ok((Form::Sql { statements }, String::new(), text, name))
+    }
+
+    fn mongodb(
+        &mut self,
+        node: &Node,
+        map: &Map<'_>,
+        has_database: bool,
+    ) -> Result<(Form, String, String, String), YamlError> {
+        let (list, is_transaction) = match (map.get("command"), map.get("transaction")) {
+            (Some(command), None) => (vec![command], false),
+            (None, Some(list)) => {
+                let entries = list.list().iter().map(|entry| entry.map(&["command"])?.need("command"));
+                (entries.collect::<Result<Vec<_>, _>>()?, true)
+            }
+            _ => return Err(node.error("say what to execute: command: {find: ...} or transaction: [...]")),
+        };
+        if list.is_empty() {
+            return Err(node.error("a transaction has at least one command, e.g. - command: {insert: ...}"));
+        }
+        let (mut commands, mut shapes) = (Vec::new(), Vec::new());
+        for command in list {
+            let read = document::command(command, has_database, &mut |node, text| self.template(node, text))?;
+            commands.push(read.0);
+            shapes.push(read.1);
+        }
+        let shape = format!("{}{}", if is_transaction { "transaction: " } else { "" }, shapes.join("; "));
+        Ok((Form::Mongodb { commands, is_transaction }, String::new(), shape.clone(), statement::shortened(&shape)))
     }
 
     fn bare(&mut self, node: &Node, text: &str) -> Result<Statement, YamlError> {
@@ -377,7 +425,7 @@ fn capture(node: &Node) -> Result<Capture, YamlError> {
 }
 
 /// `text` with `{}` in place of every template expression.
-fn blanked(text: &str) -> String {
+pub fn blanked(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("${") {

@@ -48,7 +48,8 @@ pub fn transaction_name(texts: &[&str], dialect: Dialect) -> String {
     shortened(&format!("transaction: {}", texts.join("; ")))
 }
 
-fn shortened(text: &str) -> String {
+/// A name of at most so many characters as names have.
+pub fn shortened(text: &str) -> String {
     if text.chars().count() <= LONGEST_NAME {
         return text.to_owned();
     }
@@ -61,7 +62,8 @@ fn digest_text(text: &str, dialect: Dialect) -> String {
     drop(blanks);
     match dialect {
         Dialect::Mysql => holdup_sql::digest_text(values, holdup_sql::Dialect::MySql),
-        Dialect::Postgres => without_values(&values),
+        // MongoDB has no statements.
+        Dialect::Postgres | Dialect::Mongodb => without_values(&values),
     }
 }
 

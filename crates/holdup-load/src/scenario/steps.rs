@@ -180,6 +180,12 @@ impl<'a> Reader<'a> {
                     let way_out = "mysql://user@host/database or postgres://user@host/database";
                     return Err(value.error(format!("statements need a database as target: {way_out}")));
                 }
+                (Language::Http | Language::Sql(_), "command") => {
+                    return Err(value.error("commands are for MongoDB: target: mongodb://host/database"));
+                }
+                (Language::Mongodb { .. }, key) if key == "query" || METHODS.contains(&key) => {
+                    return Err(value.error("the target is MongoDB; send commands instead: command: {find: orders}"));
+                }
                 (Language::Sql(_), method) if METHODS.contains(&method) => {
                     return Err(value.error("the target is a database; send statements instead: query: SELECT ..."));
                 }

@@ -18,7 +18,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Whether `address` is a database's: `mysql://` or `postgres://`.
+    /// Whether `address` is a database's: `mysql://`, `postgres://` or `mongodb://`.
     pub fn is_database(address: &str) -> bool {
         Address::is_database_address(address)
     }
@@ -76,9 +76,7 @@ impl Target {
     /// Scheme, host and port.
     pub fn url(&self) -> String {
         if let Some(sql) = &self.sql {
-            let database = sql.database.as_deref().map_or_else(String::new, |name| format!("/{name}"));
-            let host = if sql.host.contains(':') { format!("[{}]", sql.host) } else { sql.host.clone() };
-            return format!("{}://{}@{host}:{}{database}", sql.dialect.name(), sql.user, sql.port);
+            return sql.url();
         }
         format!("{}://{}", if self.tls { "https" } else { "http" }, self.authority())
     }

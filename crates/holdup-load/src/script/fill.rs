@@ -1,6 +1,10 @@
 //! Fills in the templates of a request. The result is always safe to send: nothing that a service
 //! or a file says can end a line of a request's head.
 
+use holdup_mongodb::Writer;
+use holdup_protocol::database::mongodb::Command;
+
+use crate::script::document::{self, FillText};
 use crate::script::encoding::{Encoding, put_encoded};
 use crate::script::program::{Form, Piece};
 use crate::script::template::percent;
@@ -99,6 +103,33 @@ pub fn constant_statements(form: &Form) -> Vec<FilledStatement> {
         text: text(&statement.text),
         parameters: statement.parameters.iter().map(|p| text(p).into_bytes()).collect(),
         is_prepared: statement.is_prepared,
+    });
+    filled.collect()
+}
+
+/// Fills in a form of commands; `database` is for those that name none.
+///
+/// # Errors
+/// If a variable has no value, or a text is not of the kind that its place needs.
+pub fn commands(form: &Form, database: &str, context: &mut Context<'_>) -> Result<Vec<Command>, StepFailure> {
+    commands_with(form, database, &mut |template, out| template.render(context, out))
+}
+
+/// The commands of a form without templates.
+pub fn constant_commands(form: &Form, database: &str) -> Vec<Command> {
+    commands_with(form, database, &mut document::constant).unwrap_or_default()
+}
+
+fn commands_with(form: &Form, database: &str, text: &mut FillText<'_>) -> Result<Vec<Command>, StepFailure> {
+    let Form::Mongodb { commands, .. } = form else { return Err(StepFailure::Template) };
+    let filled = commands.iter().map(|command| {
+        Ok(Command {
+            database: command.database.clone().unwrap_or_else(|| database.to_owned()),
+            name: command.name.clone(),
+            batch: command.batch,
+            has_comment: command.has_comment,
+            document: command.document.put_entries(Writer::new(), text)?,
+        })
     });
     filled.collect()
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use crate::script::document::DocumentValue;
 use crate::script::encoding::{Encoding, put_encoded};
 use crate::script::{Capture, Condition, Drawer, Feeder, Names, Needs, Random, Slot, Template, Value};
 
@@ -139,6 +140,28 @@ pub enum Form {
         /// In their order.
         statements: Vec<Statement>,
     },
+    /// Commands of MongoDB, one after the other on one connection.
+    Mongodb {
+        /// In their order.
+        commands: Vec<Command>,
+        /// All of them in one transaction.
+        is_transaction: bool,
+    },
+}
+
+/// A command with its templates.
+#[derive(Debug)]
+pub struct Command {
+    /// The database that it goes to, if not the target's.
+    pub database: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// See [`holdup_protocol::database::mongodb::Command`].
+    pub batch: Option<i32>,
+    /// It has a comment of its own.
+    pub has_comment: bool,
+    /// Its values.
+    pub document: DocumentValue,
 }
 
 /// A piece of a body.
@@ -172,6 +195,7 @@ impl Form {
                     && body.iter().flatten().all(|piece| fixed(&piece.template))
             }
             Self::Sql { statements } => statements.iter().all(|s| fixed(&s.text) && s.parameters.iter().all(fixed)),
+            Self::Mongodb { commands, .. } => commands.iter().all(|command| command.document.is_constant()),
         }
     }
 }

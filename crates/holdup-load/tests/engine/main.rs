@@ -13,6 +13,7 @@ mod keep_alive;
 mod large;
 mod memory;
 mod mixes;
+mod mongodb;
 mod new_connections;
 mod nginx;
 mod outcomes;

@@ -1,6 +1,8 @@
 //! `mysql://user[:password]@host[:port][/database][?tls=on|off]`, and the same with `postgres://`:
-//! a server and an account. It reads neither files nor the environment. The password is in no
-//! error, `Debug` or `Display`.
+//! a server and an account. `mongodb://` has a form of its own. It reads neither files nor the
+//! environment. The password is in no error, `Debug` or `Display`.
+
+mod mongodb;
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,6 +11,8 @@ use thiserror::Error;
 
 use crate::database::login::{Login, Secret, TlsMode};
 
+pub use self::mongodb::IGNORED as MONGODB_IGNORED_OPTIONS;
+
 /// The protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
@@ -16,6 +20,8 @@ pub enum Dialect {
     Mysql,
     /// PostgreSQL.
     Postgres,
+    /// MongoDB, which takes commands, not statements.
+    Mongodb,
 }
 
 impl Dialect {
@@ -25,6 +31,7 @@ impl Dialect {
         match self {
             Self::Mysql => "mysql",
             Self::Postgres => "postgresql",
+            Self::Mongodb => "mongodb",
         }
     }
 
@@ -34,6 +41,7 @@ impl Dialect {
         match self {
             Self::Mysql => "HOLDUP_MYSQL_PASSWORD",
             Self::Postgres => "HOLDUP_POSTGRES_PASSWORD",
+            Self::Mongodb => "HOLDUP_MONGODB_PASSWORD",
         }
     }
 
@@ -41,16 +49,20 @@ impl Dialect {
         match self {
             Self::Mysql => 3306,
             Self::Postgres => 5432,
+            Self::Mongodb => 27017,
         }
     }
 }
 
 /// Why an address cannot be read. It repeats nothing from the address except names of parameters.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error(
-    "the address of the database: {0}; expected mysql://user[:password]@host[:port][/database][?tls=on|off], or postgres://…"
-)]
-pub struct AddressError(String);
+#[error("the address of the database: {why}; expected {expected}")]
+pub struct AddressError {
+    why: String,
+    expected: &'static str,
+}
+
+const EXPECTED: &str = "mysql://user[:password]@host[:port][/database][?tls=on|off], or postgres://…";
 
 /// A server and the account to use there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,12 +73,14 @@ pub struct Address {
     pub host: String,
     /// Port; the dialect's default unless given.
     pub port: u16,
-    /// The account.
+    /// The account; empty where MongoDB needs none.
     pub user: String,
     /// Its password, empty unless given.
     pub password: Secret,
     /// The database to use.
     pub database: Option<String>,
+    /// MongoDB: the database that keeps the account (`authSource`), if the address names one.
+    pub accounts: Option<String>,
     /// Whether to encrypt.
     pub tls: TlsMode,
 }
@@ -77,10 +91,9 @@ impl fmt::Display for Address {
         let scheme = match self.dialect {
             Dialect::Mysql => "mysql",
             Dialect::Postgres => "postgres",
+            Dialect::Mongodb => "mongodb",
         };
-        let (open, close) = if self.host.contains(':') { ("[", "]") } else { ("", "") };
-        write!(f, "{scheme}://{}@{open}{}{close}:{}", self.user, self.host, self.port)?;
-        self.database.iter().try_for_each(|database| write!(f, "/{database}"))
+        self.write(scheme, f)
     }
 }
 
@@ -90,19 +103,59 @@ impl Address {
     /// # Errors
     /// What is wrong with it, never its password.
     pub fn parse(address: &str) -> Result<Self, AddressError> {
-        read(address).map_err(AddressError)
+        match address.strip_prefix(mongodb::SCHEME) {
+            None if address.starts_with(mongodb::BY_NAME) => {
+                Err(AddressError { why: mongodb::NO_NAMES.to_owned(), expected: mongodb::EXPECTED })
+            }
+            Some(rest) => mongodb::read(rest).map_err(|why| AddressError { why, expected: mongodb::EXPECTED }),
+            None => read(address).map_err(|why| AddressError { why, expected: EXPECTED }),
+        }
+    }
+
+    /// The options that the address needs, with their `?`; empty if it needs none.
+    #[must_use]
+    pub fn options(&self) -> String {
+        let is_encrypted = self.tls == TlsMode::On;
+        let options: Vec<String> = match self.dialect {
+            Dialect::Mongodb => {
+                let accounts = self.accounts.iter().map(|accounts| format!("authSource={accounts}"));
+                accounts.chain(is_encrypted.then(|| "tls=true".to_owned())).collect()
+            }
+            Dialect::Mysql | Dialect::Postgres => is_encrypted.then(|| "tls=on".to_owned()).into_iter().collect(),
+        };
+        if options.is_empty() { String::new() } else { format!("?{}", options.join("&")) }
+    }
+
+    fn write(&self, scheme: &str, f: &mut impl fmt::Write) -> fmt::Result {
+        let (open, close) = if self.host.contains(':') { ("[", "]") } else { ("", "") };
+        let at = if self.user.is_empty() { "" } else { "@" };
+        write!(f, "{scheme}://{}{at}{open}{}{close}:{}", self.user, self.host, self.port)?;
+        self.database.iter().try_for_each(|database| write!(f, "/{database}"))
+    }
+
+    /// Scheme, account, host, port and database, without the password; the scheme is the name of
+    /// the system.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let mut url = String::new();
+        // A text takes everything.
+        let _ = self.write(self.dialect.name(), &mut url);
+        url
     }
 
     /// Whether `address` is a database's.
     #[must_use]
     pub fn is_database_address(address: &str) -> bool {
         dialect(address).is_some()
+            || [mongodb::SCHEME, mongodb::BY_NAME].iter().any(|scheme| address.starts_with(scheme))
     }
 
     /// The account, to be shared by all sessions.
     #[must_use]
     pub fn login(&self) -> Arc<Login> {
-        Arc::new(Login::new(self.user.clone(), self.password.clone(), self.database.clone()))
+        let mut login = Login::new(self.user.clone(), self.password.clone(), self.database.clone());
+        login.accounts.clone_from(&self.accounts);
+        Arc::new(login)
     }
 }
 
@@ -134,6 +187,7 @@ fn read(address: &str) -> Result<Address, String> {
         user,
         password: Secret::new(password),
         database: (!database.is_empty()).then_some(database),
+        accounts: None,
         tls: tls(query)?,
     })
 }

@@ -38,7 +38,7 @@ pub enum Event<'a> {
     Failed {
         /// Index of the statement, from 0.
         statement: usize,
-        /// MySQL's number or PostgreSQL's SQLSTATE.
+        /// MySQL's or MongoDB's number, or PostgreSQL's SQLSTATE.
         code: &'a str,
         /// The server's message. It may quote values of the statement.
         message: &'a str,
@@ -54,7 +54,7 @@ pub enum Error {
     /// The server refused the login.
     #[error("the server refused the login ({code}): {message}")]
     LoginRefused {
-        /// MySQL's number or PostgreSQL's SQLSTATE.
+        /// MySQL's or MongoDB's number, or PostgreSQL's SQLSTATE.
         code: String,
         /// The server's message.
         message: String,
@@ -62,7 +62,7 @@ pub enum Error {
     /// The server closed the connection by itself, and said why.
     #[error("the server closed the connection ({code}): {message}")]
     ClosedByServer {
-        /// MySQL's number or PostgreSQL's SQLSTATE.
+        /// MySQL's or MongoDB's number, or PostgreSQL's SQLSTATE.
         code: String,
         /// The server's message.
         message: String,
@@ -105,6 +105,15 @@ pub enum ExecuteError {
     /// One has more than 65,535 parameters.
     #[error("a statement has more than 65535 parameters")]
     TooManyParameters,
+    /// Commands for a server of SQL, statements for MongoDB, or `COPY` for another than PostgreSQL.
+    #[error("the server does not take what another kind of database takes")]
+    OtherKind,
+    /// MongoDB has transactions only in replica sets.
+    #[error("the server has no transactions: it is neither a member of a replica set nor a mongos")]
+    NoTransactions,
+    /// The system provides no random numbers, of which MongoDB's sessions have their names.
+    #[error("the system gives no random numbers")]
+    NoRandomNumbers,
     /// PostgreSQL ends a text at its first NUL.
     #[error("the text of a statement contains a NUL byte")]
     HoldsNul,

@@ -54,6 +54,8 @@ pub struct Login {
     pub password: Secret,
     /// The database to use, if any. PostgreSQL defaults to the user's name.
     pub database: Option<String>,
+    /// MongoDB: the database that keeps the account, if it is not the one to use.
+    pub accounts: Option<String>,
     /// Settings that PostgreSQL's session begins with, and returns to when it is reset, e.g.
     /// `default_transaction_read_only`.
     pub settings: Vec<(String, String)>,
@@ -66,7 +68,7 @@ impl Login {
     /// An account.
     #[must_use]
     pub fn new(user: String, password: Secret, database: Option<String>) -> Self {
-        Self { user, password, database, settings: Vec::new(), salted: Mutex::new(None) }
+        Self { user, password, database, accounts: None, settings: Vec::new(), salted: Mutex::new(None) }
     }
 }
 

@@ -5,7 +5,9 @@
 //! absent: compression, exhaust cursors, unacknowledged writes, `OP_QUERY`, and the older SCRAM-SHA-1,
 //! whose key is an MD5 digest of the password.
 
+mod command_queue;
 mod message;
+mod row;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +21,8 @@ use crate::database::event::{Error, shortened};
 use crate::database::login::{APPLICATION, Login};
 use crate::database::scram::{self, Proof, Scram};
 
+pub(crate) use self::command_queue::CommandQueue;
+pub use self::command_queue::{COMMAND_BYTES_MAX, Command};
 pub use self::message::MESSAGE_BYTES_MAX;
 
 /// The database that commands on the whole server go to.
@@ -37,6 +41,15 @@ pub struct Account {
     pub login: Arc<Login>,
     /// `authSource`.
     pub source: String,
+}
+
+impl Account {
+    /// An account that is kept where [`Login::accounts`] says; if it does not, in the login's own database.
+    #[must_use]
+    pub fn new(login: Arc<Login>) -> Self {
+        let source = login.accounts.clone().or_else(|| login.database.clone());
+        Self { source: source.unwrap_or_else(|| ADMIN.to_owned()), login }
+    }
 }
 
 /// What happened.
@@ -65,11 +78,15 @@ enum State {
 
 /// One connection.
 pub struct Session {
+    /// What the server calls `appName`.
+    application: &'static str,
     account: Option<Account>,
     state: State,
     inbox: Inbox,
     outbox: Vec<u8>,
     request: i32,
+    /// The server is a member of a replica set, or a mongos.
+    has_transactions: bool,
     dead: Option<Error>,
 }
 
@@ -84,12 +101,19 @@ impl Session {
     /// account. No answer may have more than `answer_bytes`.
     #[must_use]
     pub fn new(account: Option<Account>, answer_bytes: usize) -> Self {
+        Self::called(APPLICATION, account, answer_bytes)
+    }
+
+    /// The same under another name than a source has, which leaves out what it does itself.
+    pub(super) fn called(application: &'static str, account: Option<Account>, answer_bytes: usize) -> Self {
         let mut session = Self {
+            application,
             account,
             state: State::Hello { is_old: false },
             inbox: Inbox::new(answer_bytes),
             outbox: Vec::new(),
             request: 0,
+            has_transactions: false,
             dead: None,
         };
         session.hello("hello");
@@ -111,6 +135,20 @@ impl Session {
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.dead.is_none() && matches!(self.state, State::Idle)
+    }
+
+    /// Whether the server has transactions, by its greeting.
+    #[must_use]
+    pub fn has_transactions(&self) -> bool {
+        self.has_transactions
+    }
+
+    /// Sends a last command, whose answer is not awaited.
+    pub(super) fn send_last(&mut self, database: &str, command: Writer) {
+        if self.is_ready() {
+            self.put(database, command);
+            self.state = State::Busy;
+        }
     }
 
     /// Sends a command to `database`.
@@ -201,6 +239,8 @@ impl Session {
             }
             return Err(Error::ClosedByServer { code: code.to_string(), message });
         }
+        let is_router = document.get("msg") == Some(Element::Text(b"isdbgrid"));
+        self.has_transactions = is_router || document.get("setName").is_some();
         let Some(account) = &self.account else {
             events(Event::LoggedIn);
             return Ok(());
@@ -227,7 +267,7 @@ impl Session {
     }
 
     fn hello(&mut self, name: &str) {
-        let application = Writer::new().text("name", APPLICATION);
+        let application = Writer::new().text("name", self.application);
         let driver = Writer::new().text("name", APPLICATION).text("version", env!("CARGO_PKG_VERSION"));
         let client = Writer::new()
             .document("application", application)

@@ -1,7 +1,7 @@
 //! PostgreSQL's protocol, version 3.0: the simple query for plain texts, the extended one for
 //! prepared statements and those with parameters, with all messages of a statement sent at once.
-//! Parameters and results travel as text. `COPY` from the client is refused; the data of a `COPY`
-//! to it is skipped.
+//! Parameters and results travel as text. `COPY` from the client is refused, unless the caller gives
+//! its data beforehand; the data of a `COPY` to it is skipped.
 
 mod auth;
 mod commands;
@@ -19,7 +19,7 @@ use crate::database::login::{IN_THE_CLEAR, Login, TlsMode};
 use crate::database::outbox::Outbox;
 use crate::database::prepared::Prepared;
 use crate::database::rows::Rows;
-use crate::database::statement::Statement;
+use crate::database::statement::{MAX_STATEMENT_BYTES, Statement};
 use auth::Step;
 
 /// Most bytes of a message that is neither a row nor its description.
@@ -86,6 +86,8 @@ pub(crate) struct Postgres {
     /// How the running statement is sent, and (below) whether a copy from the client was refused.
     is_extended: bool,
     has_refused_copy: bool,
+    /// Rows for the `COPY` that is running.
+    copied: Option<Vec<u8>>,
     transaction: u8,
     /// Do not roll back a transaction that a failed statement left open.
     leaves_transactions: bool,
@@ -106,6 +108,7 @@ impl Postgres {
             stale: None,
             is_extended: false,
             has_refused_copy: false,
+            copied: None,
             transaction: NO_TRANSACTION,
             leaves_transactions: false,
         };
@@ -140,8 +143,19 @@ impl Postgres {
             return Err(ExecuteError::HoldsNul);
         }
         self.job.fill(statements, comment)?;
+        self.copied = None;
         self.answer.begin(keep_row);
         self.send();
+        Ok(())
+    }
+
+    /// Executes a `COPY … FROM STDIN` with these rows.
+    pub(crate) fn copy(&mut self, statement: Statement, rows: Vec<u8>) -> Result<(), ExecuteError> {
+        if rows.len() > MAX_STATEMENT_BYTES {
+            return Err(ExecuteError::TooLarge);
+        }
+        self.execute(&[statement], false, b"")?;
+        self.copied = Some(rows);
         Ok(())
     }
 
@@ -210,7 +224,10 @@ impl Postgres {
                 }
                 self.answer.failure.get_or_insert(report.failure);
             }
-            kind::COPY_IN => self.refuse_copy()?,
+            kind::COPY_IN => match self.copied.take() {
+                Some(rows) => self.send_copy(&rows),
+                None => self.refuse_copy()?,
+            },
             kind::READY => {
                 self.transaction = Cursor(body).u8()?;
                 self.ended(events);

@@ -1,4 +1,4 @@
-//! One connection, of either dialect: the interface for the caller.
+//! One connection, of any dialect: the interface for the caller.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,6 +7,7 @@ use crate::database::address::Dialect;
 use crate::database::event::{Error, Event, ExecuteError};
 use crate::database::inbox::Inbox;
 use crate::database::login::{IN_THE_CLEAR, Login, TlsMode};
+use crate::database::mongodb::{Account, Command, CommandQueue};
 use crate::database::mysql::Mysql;
 use crate::database::postgres::Postgres;
 use crate::database::rows::Rows;
@@ -15,6 +16,8 @@ use crate::database::statement::Statement;
 enum DialectState {
     Mysql(Box<Mysql>),
     Postgres(Box<Postgres>),
+    /// Whether it begins with TLS.
+    Mongodb(Box<CommandQueue>, TlsMode),
 }
 
 /// One connection, from the client's side. The caller sends [`Session::output`] whenever there is
@@ -31,11 +34,13 @@ impl fmt::Debug for Session {
     }
 }
 
+/// What both dialects of SQL do, and what MongoDB does instead.
 macro_rules! either {
-    ($session:expr, $speech:ident => $do:expr) => {
+    ($session:expr, $speech:ident => $do:expr, $commands:pat => $other:expr) => {
         match &mut $session.speech {
             DialectState::Mysql($speech) => $do,
             DialectState::Postgres($speech) => $do,
+            DialectState::Mongodb($commands, _) => $other,
         }
     };
 }
@@ -47,6 +52,10 @@ impl Session {
         let speech = match dialect {
             Dialect::Mysql => DialectState::Mysql(Box::new(Mysql::new(login, tls))),
             Dialect::Postgres => DialectState::Postgres(Box::new(Postgres::new(login, tls))),
+            Dialect::Mongodb => {
+                let account = (!login.user.is_empty()).then(|| Account::new(login));
+                DialectState::Mongodb(Box::new(CommandQueue::new(account)), tls)
+            }
         };
         Self { speech, inbox: Inbox::default(), dead: None }
     }
@@ -57,12 +66,13 @@ impl Session {
         match &self.speech {
             DialectState::Mysql(mysql) => mysql.outbox.waiting(),
             DialectState::Postgres(postgres) => postgres.outbox.waiting(),
+            DialectState::Mongodb(commands, _) => commands.output(),
         }
     }
 
     /// This many of them were sent.
     pub fn consumed(&mut self, count: usize) {
-        either!(self, speech => speech.outbox.consumed(count));
+        either!(self, speech => speech.outbox.consumed(count), commands => commands.consumed(count));
     }
 
     /// Takes received bytes, split anyhow. The results are events and output.
@@ -73,9 +83,18 @@ impl Session {
         if let Some(error) = &self.dead {
             return Err(error.clone());
         }
-        either!(self, speech => self.inbox.feed(bytes, &mut **speech, events)).inspect_err(|error| {
-            self.dead = Some(error.clone());
-        })
+        let fed = either!(
+            self,
+            speech => self.inbox.feed(bytes, &mut **speech, events),
+            commands => commands.feed(bytes, events)
+        );
+        fed.inspect_err(|error| self.dead = Some(error.clone()))
+    }
+
+    /// Whether TLS begins before anything is said, and not after [`Event::StartTls`].
+    #[must_use]
+    pub fn begins_encrypted(&self) -> bool {
+        matches!(self.speech, DialectState::Mongodb(_, TlsMode::On))
     }
 
     /// TLS was started after [`Event::StartTls`]: the output from now on has to be encrypted.
@@ -86,7 +105,7 @@ impl Session {
             self.dead = Some(Error::Protocol(IN_THE_CLEAR));
             return;
         }
-        either!(self, speech => speech.tls_started());
+        either!(self, speech => speech.tls_started(), _ => {});
     }
 
     /// Whether it is logged in and no statement is running.
@@ -96,6 +115,7 @@ impl Session {
             && match &self.speech {
                 DialectState::Mysql(mysql) => mysql.is_idle(),
                 DialectState::Postgres(postgres) => postgres.is_idle(),
+                DialectState::Mongodb(commands, _) => commands.is_ready(),
             }
     }
 
@@ -105,6 +125,7 @@ impl Session {
         match &self.speech {
             DialectState::Mysql(mysql) => mysql.is_in_transaction(),
             DialectState::Postgres(postgres) => postgres.is_in_transaction(),
+            DialectState::Mongodb(..) => false,
         }
     }
 
@@ -135,7 +156,49 @@ impl Session {
         if !self.is_ready() {
             return Err(ExecuteError::NotReady);
         }
-        either!(self, speech => speech.execute(statements, keep_row, comment))
+        either!(self, speech => speech.execute(statements, keep_row, comment), _ => Err(ExecuteError::OtherKind))
+    }
+
+    /// Executes MongoDB's commands, each when the one before has ended, in one transaction if
+    /// `is_transaction`; the events are those of statements. A cursor is read to its end: its documents are
+    /// the rows. `comment`, if not empty, becomes the comment of commands that have none.
+    ///
+    /// # Errors
+    /// If they were not accepted; nothing is sent.
+    pub fn execute_commands(
+        &mut self,
+        given: &[Command],
+        is_transaction: bool,
+        keep_row: bool,
+        comment: &[u8],
+    ) -> Result<(), ExecuteError> {
+        if !self.is_ready() {
+            return Err(ExecuteError::NotReady);
+        }
+        let DialectState::Mongodb(commands, _) = &mut self.speech else { return Err(ExecuteError::OtherKind) };
+        commands.execute(given, is_transaction, keep_row, comment)
+    }
+
+    /// Executes PostgreSQL's `COPY … FROM STDIN` with these rows, in the server's text form.
+    ///
+    /// # Errors
+    /// If it was not accepted; nothing is sent.
+    pub fn copy(&mut self, statement: Statement, rows: Vec<u8>) -> Result<(), ExecuteError> {
+        match &mut self.speech {
+            _ if self.dead.is_some() => Err(ExecuteError::NotReady),
+            DialectState::Postgres(postgres) if !postgres.is_idle() => Err(ExecuteError::NotReady),
+            DialectState::Postgres(postgres) => postgres.copy(statement, rows),
+            DialectState::Mysql(_) | DialectState::Mongodb(..) => Err(ExecuteError::OtherKind),
+        }
+    }
+
+    /// Whether the server, which has answered, has transactions: MongoDB has them only in replica sets.
+    #[must_use]
+    pub fn has_transactions(&self) -> bool {
+        match &self.speech {
+            DialectState::Mysql(_) | DialectState::Postgres(_) => true,
+            DialectState::Mongodb(commands, _) => commands.has_transactions(),
+        }
     }
 
     /// From now on, where rows are requested, every row is passed on: for reading the server's own
@@ -143,23 +206,23 @@ impl Session {
     /// row of MySQL that fills a packet (16 MiB) ends the connection with [`Error::TooLarge`]: it
     /// may be a session, whose statement is part of the row.
     pub fn keep_every_row(&mut self) {
-        either!(self, speech => speech.keep_every_row());
+        either!(self, speech => speech.keep_every_row(), commands => commands.keep_every_row());
     }
 
     /// Sets how rows are handled from now on.
     pub fn take_rows(&mut self, rows: Rows) {
-        either!(self, speech => speech.take_rows(rows));
+        either!(self, speech => speech.take_rows(rows), _ => {});
     }
 
     /// From now on a failed statement leaves a transaction as the server left it: for replaying
     /// what an application sent, which decides itself.
     pub fn leave_transactions(&mut self) {
-        either!(self, speech => speech.leave_transactions());
+        either!(self, speech => speech.leave_transactions(), _ => {});
     }
 
     /// Ends the session. The caller sends the rest of the output and closes the socket; no more
     /// statements can be executed.
     pub fn quit(&mut self) {
-        either!(self, speech => speech.quit());
+        either!(self, speech => speech.quit(), commands => commands.quit());
     }
 }

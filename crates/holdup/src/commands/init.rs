@@ -41,6 +41,7 @@ enum Kind {
     Session,
     Mysql,
     Postgres,
+    Mongodb,
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
@@ -63,6 +64,7 @@ fn text(kind: Kind, url: Option<&str>) -> Result<String, Failure> {
         Kind::Session => (SESSION, "http://127.0.0.1:8080/"),
         Kind::Mysql => (STATEMENTS, "mysql://app@127.0.0.1:3306/shop"),
         Kind::Postgres => (STATEMENTS, "postgres://app@127.0.0.1:5432/shop"),
+        Kind::Mongodb => (COMMANDS, "mongodb://app@127.0.0.1:27017/shop"),
     };
     let url = url.unwrap_or(default);
     let (target, path) = match kind {
@@ -71,7 +73,7 @@ fn text(kind: Kind, url: Option<&str>) -> Result<String, Failure> {
             holdup_load::scenario::check_path(&path).map_err(wrong)?;
             (target.url(), path)
         }
-        Kind::Mysql | Kind::Postgres => (database(kind, url).map_err(wrong)?, String::new()),
+        Kind::Mysql | Kind::Postgres | Kind::Mongodb => (database(kind, url).map_err(wrong)?, String::new()),
     };
     let blank = match kind {
         Kind::Postgres => "$1",
@@ -89,7 +91,11 @@ fn text(kind: Kind, url: Option<&str>) -> Result<String, Failure> {
 
 /// Checks a database's address: a password in it would end up in the file.
 fn database(kind: Kind, url: &str) -> Result<String, String> {
-    let schemes: [&str; 2] = if kind == Kind::Mysql { ["mysql", "mariadb"] } else { ["postgres", "postgresql"] };
+    let schemes: &[&str] = match kind {
+        Kind::Mysql => &["mysql", "mariadb"],
+        Kind::Mongodb => &["mongodb"],
+        _ => &["postgres", "postgresql"],
+    };
     let example = format!("use {}://user@host:port/database", schemes[0]);
     let (scheme, rest) = url.split_once("://").ok_or_else(|| example.clone())?;
     if !schemes.contains(&scheme) || rest.is_empty() || rest.contains(|c: char| c.is_whitespace() || c.is_control()) {
@@ -215,6 +221,35 @@ operations:
     transaction:
       - query: UPDATE orders SET paid = 1 WHERE id = @BLANK
         params: ["${random(1, 5000)}"]
+    weight: 1
+
+thresholds:
+  - order by id p99 < 50ms
+  - errors < 1%
+"#;
+
+const COMMANDS: &str = r#"# A scenario of MongoDB's commands: which, where and when, and the objectives for them.
+# Read it without sending anything:  holdup run FILE --check
+# Run it:                            holdup run FILE
+# The password comes from HOLDUP_MONGODB_PASSWORD. Commands are executed unchanged: use a database made for tests.
+name: commands
+target: @TARGET
+
+load:
+  rate: 100
+  duration: 30s
+  # The pool: most connections, and so most commands in flight.
+  connections: 10
+
+operations:
+  - name: order by id
+    # Types that YAML lacks are written in MongoDB's extended JSON: a value in quotes is a text otherwise.
+    command: {find: orders, filter: {_id: {$numberInt: "${random(1, 5000)}"}}, limit: 1}
+    weight: 9
+  - name: pay
+    command:
+      update: orders
+      updates: [{q: {_id: {$numberInt: "${random(1, 5000)}"}}, u: {$set: {paid: true, at: {$date: "${now('ms')}"}}}}]
     weight: 1
 
 thresholds:

@@ -33,6 +33,7 @@ Examples:
   holdup run scenario.yaml --var tenant=acme --check
   holdup run --url http://127.0.0.1:8080/ --search 50:5000 --within 3m
   holdup run --url mysql://app@127.0.0.1:3306/shop --query 'SELECT * FROM item WHERE id = ?' --param '${random(1, 5000)}' --rate 100
+  holdup run --url mongodb://app@127.0.0.1/shop --query '{\"find\": \"item\", \"limit\": 1}' --rate 100
   holdup run scenario.yaml --shard 2/5 --start-at 2030-01-31T12:00:00Z
   holdup run scenario.yaml --out csv:seconds.csv --out junit:objectives.xml --metrics 127.0.0.1:9464
   holdup run scenario.yaml --out - | jq -c '[.elapsed_s, .response_ms.p99]'
@@ -43,8 +44,9 @@ Examples:
 
 Without a source to watch, holdup watches this host if the service is on it.
 Response time counts from the intended start of each request: only with --closed does the load wait for the service.
-Set the password for mysql:// in HOLDUP_MYSQL_PASSWORD, for postgres:// in HOLDUP_POSTGRES_PASSWORD.
-Statements are executed unchanged, even those that change data: use a database made for tests.")]
+Set the password for mysql:// in HOLDUP_MYSQL_PASSWORD, for postgres:// in HOLDUP_POSTGRES_PASSWORD, for mongodb:// in
+HOLDUP_MONGODB_PASSWORD.
+Statements and commands are executed unchanged, even those that change data: use a database made for tests.")]
 pub struct Args {
     #[command(flatten)]
     scenario: ScenarioArgs,

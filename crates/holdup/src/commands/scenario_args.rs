@@ -36,7 +36,8 @@ pub struct ScenarioArgs {
     #[arg(long, value_name = "URL", requires = "file", value_parser = value)]
     target: Option<String>,
 
-    /// Quick form: GET this URL, or execute --query on this database (mysql://USER@HOST/DATABASE, postgres://…)
+    /// Quick form: GET this URL, or execute --query on this database (mysql://USER@HOST/DATABASE, postgres://…,
+    /// mongodb://…)
     #[arg(long, value_name = "URL", value_parser = value)]
     url: Option<String>,
 

@@ -2,6 +2,7 @@
 //! scenario, which is read like any other.
 
 use holdup_load::scenario::{self, Inputs, Scenario, Target};
+use holdup_protocol::database::Dialect;
 
 use super::load_args::LoadArgs;
 use crate::failure::Failure;
@@ -10,8 +11,8 @@ use crate::secret_values::value;
 #[derive(clap::Args)]
 #[command(next_help_heading = "Which statement")]
 pub struct SqlArgs {
-    /// Statement of the quick form, with ? for each --param; may contain templates
-    #[arg(long, value_name = "SQL", requires = "url", value_parser = value)]
+    /// Statement with ? for each --param, or MongoDB's command as JSON; may contain templates
+    #[arg(long, value_name = "SQL|JSON", requires = "url", value_parser = value)]
     query: Option<String>,
 
     /// Value of the statement's next ?; repeatable; a template, e.g. '${random(1, 5000)}'
@@ -26,7 +27,7 @@ impl SqlArgs {
         match self.query {
             None => Ok(()),
             Some(_) => Err(Failure::Unusable(
-                "--query is for a database; use --url mysql://USER@HOST/DATABASE or postgres://USER@HOST/DATABASE"
+                "--query is for a database; use --url mysql://USER@HOST/DATABASE, postgres://… or mongodb://HOST/DATABASE"
                     .to_owned(),
             )),
         }
@@ -37,10 +38,10 @@ impl SqlArgs {
     /// # Errors
     /// If the statement is missing, or a flag is wrong.
     pub fn scenario(&self, target: Target, load: &LoadArgs, connections: Option<u32>) -> Result<Scenario, Failure> {
-        let query = self
-            .query
-            .as_deref()
-            .ok_or_else(|| Failure::Unusable("no statement to execute: add --query 'SELECT 1'".to_owned()))?;
+        let Some(address) = target.sql.as_deref() else {
+            return self.check_none().and(Err(Failure::Unusable("--url: expected a database".to_owned())));
+        };
+        let operation = self.operation(address.dialect)?;
         if load.is_replay() {
             return Err(Failure::Unusable(
                 "--replay: an access log holds HTTP requests, not statements; use holdup replay for a database's log"
@@ -48,23 +49,57 @@ impl SqlArgs {
             ));
         }
         let demand = load.demand(connections)?;
-        // A JSON string is also a YAML string.
-        let params = match &self.params[..] {
-            [] => String::new(),
-            params => format!("\n    params: {}", serde_json::Value::from(params)),
+        // The mistakes of the operation do not depend on the server.
+        let stand_in = match (address.dialect, &address.database) {
+            (Dialect::Mysql, _) => "mysql://user@host",
+            (Dialect::Postgres, _) => "postgres://user@host",
+            (Dialect::Mongodb, Some(_)) => "mongodb://host/database",
+            (Dialect::Mongodb, None) => "mongodb://host",
         };
-        let operation = format!("operations:\n  - query: {}{params}\n", serde_json::Value::from(query));
-        let scheme = if target.url().starts_with("mysql") { "mysql" } else { "postgres" };
-        let read = format!("target: {scheme}://user@host\n{}{operation}", demand.text);
+        let read = format!("target: {stand_in}\n{}{operation}", demand.text);
         let given = Inputs { share: load.share(), ..Inputs::default() };
         let scenario = Scenario::read(&read, "the quick form", &given).map_err(Failure::unusable)?;
-        let tls = if target.tls { "?tls=on" } else { "" };
         Ok(Scenario {
-            text: Some(scenario::mask(&format!("target: {}{tls}\n{}{operation}", target.url(), demand.text))),
+            text: Some(scenario::mask(&format!(
+                "target: {}{}\n{}{operation}",
+                target.url(),
+                address.options(),
+                demand.text
+            ))),
             target,
             load: demand.load,
             search: demand.search,
             ..scenario
         })
+    }
+
+    /// The operation as the text of a scenario.
+    fn operation(&self, dialect: Dialect) -> Result<String, Failure> {
+        let unusable = |why: &str| Err(Failure::Unusable(why.to_owned()));
+        match (dialect, self.query.as_deref()) {
+            (Dialect::Mongodb, None) => {
+                unusable("no command to execute: add --query '{\"find\": \"orders\", \"filter\": {}, \"limit\": 1}'")
+            }
+            (_, None) => unusable("no statement to execute: add --query 'SELECT 1'"),
+            (Dialect::Mongodb, Some(_)) if !self.params.is_empty() => {
+                unusable("--param is for the ? of a statement; write ${...} into the command's values")
+            }
+            (Dialect::Mongodb, Some(command)) => {
+                // In JSON a line break has no meaning, and in YAML it has.
+                let command = command.trim().replace(['\n', '\r'], " ");
+                if !command.starts_with('{') {
+                    return unusable("--query: MongoDB takes a command as JSON, e.g. '{\"ping\": 1}'");
+                }
+                Ok(format!("operations:\n  - command: {command}\n"))
+            }
+            (Dialect::Mysql | Dialect::Postgres, Some(query)) => {
+                // A JSON string is also a YAML string.
+                let params = match &self.params[..] {
+                    [] => String::new(),
+                    params => format!("\n    params: {}", serde_json::Value::from(params)),
+                };
+                Ok(format!("operations:\n  - query: {}{params}\n", serde_json::Value::from(query)))
+            }
+        }
     }
 }

@@ -8,7 +8,7 @@ use holdup_collect::watch::SCHEMES;
 use crate::program::{finish, holdup, root};
 use crate::python;
 
-const GOOD: [&str; 36] = [
+const GOOD: [&str; 38] = [
     "target: http://h\nload: {phases: [{rate: 5, for: 1s, mix: {a: 3}}, {ramp: {from: 1, to: 5}, for: 1s, mix: {b: 0}}, {rate: 5, for: 1s, mix: {a: 0, b: 2.5/s, c: 1}}, {for: 1s, mix: {c: 50/s}}]}\noperations: [{name: a, get: /}, {name: b, get: /}, {name: c, get: /, weight: 0}]\n",
     "target: http://h\nload: {users: [{users: 5, for: 1s, mix: {a: 3}}, {users: 5, for: 1s}]}\nsessions: [{name: a, steps: [get: /]}, {name: b, steps: [get: '/${uuid()}']}]\n",
     "target: http://h\nload: {rate: 5, duration: 9s, arrivals: {groups_of: 20}}\noperations: [get: /]\n",
@@ -45,9 +45,11 @@ const GOOD: [&str; 36] = [
     "target: postgres://u@h/shop\nload: {users: 2, duration: 1s}\nsteps: [{query: 'SELECT a FROM b WHERE c = ?', params: 5, capture: {a: column a, n: rows}, check: rows > 0}, {think: 1s}, {query: 'SELECT ${a}', prepared: true}]\n",
     "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\nprobe: {get: /health, every: 1s, timeout: 250ms, failures: 2, delay: 0s}\n",
     "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\nprobe: [{get: 'https://other:81/live?deep=1'}, {tcp: 80}, {tcp: 'h:81'}]\n",
+    "target: mongodb://h/shop\nload: {rate: 5, duration: 1s}\noperations: [{command: {find: a, filter: {_id: {$oid: 0102030405060708090a0b0c}}}, weight: 3, check: rows > 0}]\n",
+    "target: mongodb://u@h:27018/shop?authSource=admin&tls=true\nload: {users: 2, duration: 1s}\nsteps: [{name: buy, transaction: [{command: {insert: a, documents: [{b: '${uuid()}'}]}}, {command: {ping: 1, $db: admin}}], capture: {n: column n}}]\n",
 ];
 
-const BAD: [&str; 98] = [
+const BAD: [&str; 104] = [
     "target: http://h\nload: {phases: [{rate: 5, for: 1s, mix: {a: many}}]}\noperations: [{name: a, get: /}, {name: b, get: /}]\n",
     "target: http://h\nload: {phases: [{for: 1s, mix: {a: 3}}]}\noperations: [{name: a, get: /}, {name: b, get: /}]\n",
     "target: http://h\nload: {phases: [{ramp: {from: 1, to: 5}, for: 1s, mix: {a: 3/s}}]}\noperations: [{name: a, get: /}, {name: b, get: /}]\n",
@@ -146,6 +148,12 @@ const BAD: [&str; 98] = [
     "target: mysql://u@h\nload: {rate: 5, duration: 1s}\noperations: [{query: 'SELECT ?', params: [1], prepared: false}]\n",
     "target: mysql://u@h\nload: {rate: 5, duration: 1s}\noperations: [{transaction: [{query: SELECT 1}], params: [1]}]\n",
     "target: mysql://u@h\nload: {rate: 5, duration: 1s}\noperations: [{transaction: []}]\n",
+    "target: mongodb://h\nload: {rate: 5, duration: 1s}\noperations: [command: find]\n",
+    "target: mongodb://a,b/shop\nload: {rate: 5, duration: 1s}\noperations: [command: {ping: 1}]\n",
+    "target: mongodb://h/shop\nload: {rate: 5, duration: 1s}\nheaders: {A: b}\noperations: [command: {ping: 1}]\n",
+    "target: mongodb://h/shop\nload: {rate: 5, duration: 1s}\noperations: [{command: {ping: 1}, params: [1]}]\n",
+    "target: mongodb://h/shop\nload: {rate: 5, duration: 1s}\noperations: [{command: {}}]\n",
+    "target: mongodb://h/shop\nload: {rate: 5, duration: 1s}\noperations: [{transaction: [{command: {ping: 1, lsid: 1}}]}]\n",
 ];
 
 /// What the scenarios replay, beside them.

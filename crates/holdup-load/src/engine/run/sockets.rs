@@ -139,7 +139,7 @@ impl Loop<'_> {
                         let mark = Mark::new(prepared.traced, request.trace, request.sendings);
                         connection.write(bytes, mark.as_ref(), &mut self.scratch)
                     }
-                    Form::Http2(_) | Form::Sql(..) => connection.flush_session(),
+                    Form::Http2(_) | Form::Sql(..) | Form::Mongodb(_) => connection.flush_session(),
                 }
             }
             _ => connection.flush_session().and_then(|()| connection.push_out()).map(|_| ()),

@@ -202,6 +202,11 @@ impl Loop<'_> {
                         request.instead = Some(Box::new(plan.put_statements(spec, statements)));
                         Ok(())
                     }
+                    Form::Mongodb { .. } => {
+                        let commands = fill::commands(&spec.form, plan.database(), context)?;
+                        request.instead = Some(Box::new(plan.put_commands(spec, commands)));
+                        Ok(())
+                    }
                 })
                 .map(|()| true)
         });

@@ -19,13 +19,13 @@ fn sent(session: &mut Session) -> (i32, Vec<u8>) {
     (number, out[21..].to_vec())
 }
 
-fn message(answers: i32, flags: u32, sections: &[u8]) -> Vec<u8> {
+pub(super) fn message(answers: i32, flags: u32, sections: &[u8]) -> Vec<u8> {
     let length = (20 + sections.len()) as i32;
     let head = [length, 900, answers, 2013, flags as i32].map(i32::to_le_bytes).concat();
     [head, sections.to_vec()].concat()
 }
 
-fn answer(to: i32, document: Writer) -> Vec<u8> {
+pub(super) fn answer(to: i32, document: Writer) -> Vec<u8> {
     message(to, 0, &[&[0][..], &document.finish()].concat())
 }
 

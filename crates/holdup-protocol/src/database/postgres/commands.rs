@@ -24,6 +24,8 @@ mod kind {
     pub(super) const SYNC: u8 = b'S';
     pub(super) const CLOSE: u8 = b'C';
     pub(super) const COPY_FAIL: u8 = b'f';
+    pub(super) const COPY_DATA: u8 = b'd';
+    pub(super) const COPY_DONE: u8 = b'c';
     pub(super) const TERMINATE: u8 = b'X';
 }
 
@@ -149,6 +151,12 @@ impl Postgres {
         if let (Some(name), Some(statement)) = (self.parsing.take(), self.job.current()) {
             self.prepared.keep(statement.text, name);
         }
+    }
+
+    /// The server asks for the rows to copy.
+    pub(super) fn send_copy(&mut self, rows: &[u8]) {
+        self.message(kind::COPY_DATA, |out| out.extend_from_slice(rows));
+        self.message(kind::COPY_DONE, |_| ());
     }
 
     /// The server asks for rows to copy: refuse.

@@ -35,7 +35,7 @@ pub fn read(texts: &[String]) -> Result<Vec<Server>, Failure> {
     let mut servers: Vec<Server> = Vec::new();
     for (text, default) in texts.iter().zip(NAMES) {
         let (name, address) = split_name(text);
-        if !Target::is_database(address) {
+        if !Target::is_database(address) || address.starts_with("mongodb") {
             return Err(bad("expected a database: mysql://USER@HOST[:PORT][/DATABASE] or postgres://…".to_owned()));
         }
         let name = match name {

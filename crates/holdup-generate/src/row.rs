@@ -1,0 +1,23 @@
+//! A row of a schema.
+
+use std::sync::Arc;
+
+use crate::field::Value;
+use crate::random::of_row;
+use crate::schema::Schema;
+
+/// A row: its key, which is its number, and its values in the order of the schema's fields.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Row {
+    pub(crate) key: u64,
+    pub(crate) values: Vec<(Arc<str>, Value)>,
+}
+
+impl Row {
+    /// Row `number`, from 1.
+    pub(crate) fn new(schema: &Schema, number: u64) -> Self {
+        let mut random = of_row(schema.seed, number);
+        let values = schema.fields.iter().map(|field| (Arc::clone(&field.name), field.value(number, &mut random)));
+        Self { key: number, values: values.collect() }
+    }
+}
