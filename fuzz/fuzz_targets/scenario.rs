@@ -46,6 +46,7 @@ fn goes_through(script: &Script, flow: u32, number: u64) {
                     session.with_context(script, now, round, |context| match &asked.form {
                         Form::Http { .. } => filled.http(&asked.form, context),
                         Form::Sql { .. } => holdup_load::script::fill::statements(&asked.form, context).map(drop),
+                        Form::Mongodb { .. } => holdup_load::script::fill::commands(&asked.form, "shop", context).map(drop),
                     })
                 });
                 if done.is_ok() && matches!(asked.form, Form::Http { .. }) {

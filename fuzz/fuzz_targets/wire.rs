@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, LazyLock};
 
+use holdup_protocol::database::mongodb::Command;
 use holdup_protocol::database::{Dialect, Error, Event, Login, Secret, Session, Statement, TlsMode};
 use libfuzzer_sys::fuzz_target;
 
@@ -63,8 +64,15 @@ fn step<'a>(input: &mut &'a [u8]) -> Option<Step<'a>> {
     })
 }
 
-/// The number of MySQL's next packet: behind that of the last that was sent, or received.
-fn follow(number: &mut u8, mut output: &[u8]) {
+/// The number of MySQL's next packet: behind that of the last that was sent, or received. For MongoDB that of the last request.
+fn follow(dialect: Dialect, number: &mut u8, mut output: &[u8]) {
+    if dialect == Dialect::Mongodb {
+        while let Some((&[a, b, c, d, request, ..], rest)) = output.split_first_chunk::<16>() {
+            *number = request;
+            output = rest.get((u32::from_le_bytes([a, b, c, d]) as usize).saturating_sub(16)..).unwrap_or_default();
+        }
+        return;
+    }
     while let Some(([a, b, c, sent], rest)) = output.split_first_chunk() {
         *number = sent.wrapping_add(1);
         output = rest.get(u32::from_le_bytes([*a, *b, *c, 0]) as usize..).unwrap_or_default();
@@ -86,6 +94,12 @@ fn message(dialect: Dialect, number: &mut u8, kind: u8, payload: &[u8]) -> Vec<u
             bytes.push(kind);
             bytes.extend((payload.len() as u32 + 4).to_be_bytes());
         }
+        // The answer to the last request: a message of one section.
+        Dialect::Mongodb => {
+            let header = [payload.len() as u32 + 21, 7, u32::from(*number), 2013, u32::from(kind & 1) << 1];
+            bytes.extend(header.iter().flat_map(|value| value.to_le_bytes()));
+            bytes.push(0);
+        }
     }
     bytes.extend(payload);
     bytes
@@ -101,6 +115,8 @@ fn login(dialect: Dialect, number: &mut u8) -> Vec<u8> {
             [greeting, message(dialect, &mut 2, 0, b"\0\0\0\x02\0\0\0")].concat()
         }
         Dialect::Postgres => b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I".to_vec(),
+        // A document with `ok`: 1.
+        Dialect::Mongodb => message(dialect, number, 0, b"\x11\0\0\0\x01ok\0\0\0\0\0\0\0\xf0\x3f\0"),
     }
 }
 
@@ -126,12 +142,18 @@ fn run(dialect: Dialect, tls: TlsMode, program: &[u8], sizes: &[u8]) -> (Vec<Str
         let received = match step {
             Step::Execute { which, keep_row } => {
                 let was_ready = session.is_ready();
-                assert_eq!(session.execute(&STATEMENTS[which], keep_row).is_ok(), was_ready);
+                let is_taken = if dialect == Dialect::Mongodb {
+                    let command = Command { database: "d".into(), name: "ping".into(), ..Command::default() };
+                    session.execute_commands(&[command], which == 3, keep_row, b"").is_ok()
+                } else {
+                    session.execute(&STATEMENTS[which], keep_row).is_ok()
+                };
+                assert_eq!(is_taken, was_ready);
                 is_busy |= was_ready;
                 Vec::new()
             }
             Step::Write => {
-                follow(&mut number, session.output());
+                follow(dialect, &mut number, session.output());
                 output.extend_from_slice(session.output());
                 session.consumed(session.output().len());
                 Vec::new()
@@ -173,16 +195,20 @@ fn run(dialect: Dialect, tls: TlsMode, program: &[u8], sizes: &[u8]) -> (Vec<Str
 
 fuzz_target!(|input: &[u8]| {
     let [how, rest @ ..] = input else { return };
-    let dialect = if how & 0x80 == 0 { Dialect::Mysql } else { Dialect::Postgres };
+    let dialect = match how & 0xa0 {
+        0 => Dialect::Mysql,
+        0x80 => Dialect::Postgres,
+        _ => Dialect::Mongodb,
+    };
     let tls = if how & 0x40 == 0 { TlsMode::Off } else { TlsMode::On };
     let Some((sizes, program)) = rest.split_at_checked(usize::from(*how % 16)) else { return };
     let (events, error, output) = run(dialect, tls, program, &[]);
     let is_same = |sizes: &[u8]| {
         let (cut_events, cut_error, cut_output) = run(dialect, tls, program, sizes);
         assert_eq!((&cut_events, &cut_error), (&events, &error));
-        // A login by SCRAM begins with random bytes.
+        // A login by SCRAM begins with random bytes, and so does the name of MongoDB's session.
         assert_eq!(cut_output.len(), output.len());
-        assert!(dialect == Dialect::Postgres || cut_output == output);
+        assert!(dialect != Dialect::Mysql || cut_output == output);
     };
     is_same(sizes);
     if program.len() < 200 {

@@ -24,6 +24,12 @@ pub(crate) struct Server {
 /// A connection.
 pub(crate) struct Client(Talk);
 
+/// What takes the values of a row.
+type TakeValues<'a> = dyn FnMut(&[Option<&[u8]>]) + 'a;
+
+/// What takes the names and values of a row.
+type TakeRow<'a> = dyn FnMut(&[String], &[Option<&[u8]>]) + 'a;
+
 impl Client {
     pub(crate) fn connect(server: &Server) -> Result<Self, GenerateError> {
         let connected = target::connect(&server.target, &server.trust, PATIENCE);
@@ -37,7 +43,7 @@ impl Client {
         &mut self,
         what: &'static str,
         text: String,
-        row: &mut dyn FnMut(&[Option<&[u8]>]),
+        row: &mut TakeValues<'_>,
     ) -> Result<(), GenerateError> {
         let statement = Statement { text, ..Statement::default() };
         let taken = self.0.session.execute(&[statement], true);
@@ -60,7 +66,7 @@ impl Client {
         &mut self,
         what: &'static str,
         command: Command,
-        row: &mut dyn FnMut(&[String], &[Option<&[u8]>]),
+        row: &mut TakeRow<'_>,
     ) -> Result<(), GenerateError> {
         let taken = self.0.session.execute_commands(&[command], false, true, b"");
         self.finish(what, taken, row)
@@ -70,7 +76,7 @@ impl Client {
         &mut self,
         what: &'static str,
         taken: Result<(), ExecuteError>,
-        row: &mut dyn FnMut(&[String], &[Option<&[u8]>]),
+        row: &mut TakeRow<'_>,
     ) -> Result<(), GenerateError> {
         taken.map_err(|error| GenerateError::Unfit(format!("{what}: {error}")))?;
         let mut ended = None;

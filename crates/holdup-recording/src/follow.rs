@@ -52,6 +52,9 @@ impl News {
     }
 }
 
+/// What takes rows, and the number of the first of them.
+pub type Take<'a, R, E> = dyn FnMut(u64, &[R]) -> Result<(), E> + 'a;
+
 impl Follower {
     /// Follows the recording in `dir` from its first row.
     pub fn new(dir: &Path) -> Self {
@@ -116,11 +119,7 @@ impl Follower {
     ///
     /// # Errors
     /// Those of `take`, and if a file cannot be read.
-    pub fn pass<R: Row, E: From<SegmentError>>(
-        &mut self,
-        news: &mut News,
-        take: &mut dyn FnMut(u64, &[R]) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub fn pass<R: Row, E: From<SegmentError>>(&mut self, news: &mut News, take: &mut Take<'_, R, E>) -> Result<(), E> {
         let position = self.positions.entry(R::TABLE).or_default();
         for (path, file) in news.parts.remove(R::TABLE).unwrap_or_default() {
             let Some((first, last)) = segment::span(&path) else { continue };
