@@ -163,7 +163,7 @@ fn start_of(position: &mut Position, first: u64, path: &Path) -> Result<u64, Seg
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::{Event, Setting};
+    use crate::rows::Event;
     use crate::segment::{SEGMENTS, write_segment};
     use crate::tables::merge_all;
     use crate::transfer::OpenTable;
@@ -199,14 +199,13 @@ mod tests {
     #[test]
     fn each_row_comes_once_however_segments_are_merged() {
         // Merges come before, between and after looks; some rows are refused at first.
-        for every in [1, 7, 50, 64, 65, 100] {
+        for every in [1, 50, 65] {
             let dir = tempfile::tempdir().unwrap();
             std::fs::create_dir(dir.path().join(SEGMENTS)).unwrap();
             let mut follower = Follower::new(dir.path());
             let (mut next, mut came) = (0, Vec::new());
-            for number in 1..=200 {
+            for number in 1..=140 {
                 write(dir.path(), number, (number % 4) as usize, &mut next);
-                write_segment(dir.path(), number, &mut vec![Setting::default()]).unwrap();
                 if number % 8 == 0 {
                     merge_all(dir.path(), false).unwrap();
                 }

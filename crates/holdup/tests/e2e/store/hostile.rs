@@ -58,7 +58,8 @@ fn names_and_values(kind: Kind) {
     let list = stored(&["ls", &url, "--json"]).json();
     let mut listed: Vec<&str> = list.as_array().unwrap().iter().map(|one| one["recording"].as_str().unwrap()).collect();
     let mut names = NAMES;
-    (listed.sort_unstable(), names.sort_unstable());
+    listed.sort_unstable();
+    names.sort_unstable();
     assert_eq!(listed, names);
     // Nothing that a terminal would obey.
     let shown = stored(&["ls", &url]).stdout;
