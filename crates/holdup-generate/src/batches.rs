@@ -42,7 +42,7 @@ impl<'s> Batches<'s> {
         Self { rows, stop, progress: Mutex::default(), moved: Condvar::new() }
     }
 
-    /// The next batch with its number; none if there is none, or the run ends.
+    /// The next batch with its number; none at the end of the run.
     pub(crate) fn take(&self) -> Option<(u64, RangeInclusive<u64>)> {
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         loop {

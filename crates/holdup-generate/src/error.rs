@@ -24,7 +24,7 @@ pub enum GenerateError {
         /// Its words.
         message: String,
     },
-    /// Somebody else's rows.
+    /// Rows of another origin.
     #[error(
         "{table} has rows that this schema and seed did not make ({why}); empty it, choose another name, or add --add \
          to insert behind them"
@@ -36,7 +36,7 @@ pub enum GenerateError {
         why: String,
     },
     /// Rows of this run are missing, in a place that no interrupted run leaves.
-    #[error("{table} lacks {missing} of its first {of} rows: somebody deleted them; empty it and start again")]
+    #[error("{table} lacks {missing} of its first {of} rows: another client deleted them; empty it and start again")]
     Missing {
         /// The table.
         table: String,
@@ -46,7 +46,7 @@ pub enum GenerateError {
         of: u64,
     },
     /// The count at the end is wrong.
-    #[error("{table} has {found} rows instead of {expected}: somebody else writes to it")]
+    #[error("{table} has {found} rows instead of {expected}: another client writes to it")]
     Count {
         /// The table.
         table: String,

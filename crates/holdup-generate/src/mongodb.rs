@@ -30,7 +30,7 @@ impl<'s> Collection<'s> {
             return Err(GenerateError::Unfit("key: MongoDB's documents have the key _id; remove it".to_owned()));
         }
         if schema.table.contains(['$', '\0']) || schema.table.starts_with("system.") {
-            return Err(GenerateError::Unfit(format!("collection: {} is no name of a collection", schema.table)));
+            return Err(GenerateError::Unfit(format!("{} cannot be the name of a collection", schema.table)));
         }
         Ok(Self { client, name: &schema.table, database })
     }

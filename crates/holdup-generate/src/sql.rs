@@ -36,7 +36,11 @@ impl<'s> Table<'s> {
         let quote = if dialect == Dialect::Mysql { '`' } else { '"' };
         let quoted = |name: &str| -> Result<String, GenerateError> {
             let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
-            let why = || GenerateError::Unfit(format!("{name} is no name of a table or column: letters, digits and _"));
+            let why = || {
+                GenerateError::Unfit(format!(
+                    "{name} cannot be the name of a table or column: use letters, digits and _"
+                ))
+            };
             if is_name { Ok(format!("{quote}{name}{quote}")) } else { Err(why()) }
         };
         let key = quoted(schema.key.as_deref().unwrap_or("id"))?;
@@ -57,7 +61,7 @@ impl<'s> Table<'s> {
     fn number(&mut self, what: &'static str, text: String) -> Result<u64, GenerateError> {
         let found = self.ask(what, text)?;
         let found = found.and_then(|found| number(Some(found.as_bytes())));
-        found.ok_or_else(|| GenerateError::Unfit(format!("the server's answer to {what} is no number")))
+        found.ok_or_else(|| GenerateError::Unfit(format!("the server's answer to {what} is not a number")))
     }
 
     fn exists(&mut self) -> Result<bool, GenerateError> {

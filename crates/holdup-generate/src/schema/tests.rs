@@ -1,3 +1,5 @@
+//! The schema's file: rows that depend on seed and number alone, values within their bounds, and mistakes. No server.
+
 use super::*;
 
 const GOOD: &str = "collection: orders

@@ -1,4 +1,4 @@
-//! A conversation with a database that waits for each answer: for the login before a load, and for whoever
+//! A conversation with a database that waits for each answer: for the login before a load, and for what
 //! fills a database. The loops of a load wait for nothing, and do not use it.
 
 use std::io::{self, Read as _, Write as _};

@@ -9,6 +9,7 @@ use holdup_mongodb::{Value, Writer, command_shape};
 
 use crate::script::Template;
 use crate::script::document::{DocumentValue, Kind};
+use crate::script::encoding::is_json_literal;
 use crate::script::program::Command;
 use crate::yaml::{Node, YamlError};
 
@@ -86,7 +87,9 @@ pub fn command(
         let way_out = "the target names no database: add one after the slash (mongodb://HOST/shop), or $db here";
         return Err(node.error(way_out));
     }
-    let collection = first.text().unwrap_or_default();
+    // `ping: 1` has no collection, and a number would be a value in a name.
+    let is_value = |text: &str| first.is_plain() && is_json_literal(text.as_bytes());
+    let collection = first.text().ok().filter(|text| !is_value(text)).unwrap_or_default();
     let document = DocumentValue::Map(values);
     let shape = command_shape(&shape_value(&document), &super::request::blanked(collection)).unwrap_or_default();
     let batch = if name == "find" { Some(node) } else { entry(node, "cursor") };

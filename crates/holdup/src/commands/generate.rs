@@ -43,7 +43,7 @@ A schema:
     items: {array: {length: 1..5, of: {nested: {sku: {text: 8}, pieces: {uniform: 1..9}}}}}
 
 Row N is a function of schema, seed and N. A run that was killed goes on with the same command.
-It writes only where there is no row, or where the rows are its own. docs/generate.md has more.
+It writes into an empty table, or one whose rows are its own. docs/generate.md has more.
 
 Exit codes: 0 all rows are there, 2 unusable schema or server, 130 interrupted (the same command goes on).")]
 pub struct Args {

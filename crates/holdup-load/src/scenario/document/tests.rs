@@ -1,3 +1,5 @@
+//! Commands as a scenario writes them: types, names and mistakes. What a server makes of them is tested elsewhere.
+
 use super::super::Scenario;
 use crate::script::fill::constant_commands;
 use holdup_mongodb::Document;

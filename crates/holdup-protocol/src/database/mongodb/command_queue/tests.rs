@@ -1,3 +1,5 @@
+//! Commands against a server by hand: cursors, writes that fail in part, transactions. No socket.
+
 use super::super::tests::answer;
 use super::*;
 use crate::database::{Dialect, Login, Secret, Session, TlsMode};
