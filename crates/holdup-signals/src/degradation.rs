@@ -1,8 +1,11 @@
 //! The symptom: whether anything is wrong, since when, and by how much. This is what the rules have
 //! to explain.
 
+mod usual;
+
 use holdup_recording::objective::{Metric, State};
 
+use self::usual::{calm_median, calm_tail, usual_mean};
 use super::Window;
 use super::client::{ClientView, Second};
 use super::distribution::Distribution;
@@ -20,9 +23,6 @@ pub const SLOW_WITHOUT_OBJECTIVE_MS: f64 = 1_000.0;
 /// On shared machines a healthy second's median moves by a factor of two to three; queues past a
 /// knee move it by tens.
 const DEGRADED_FACTOR: f64 = 5.0;
-
-/// Share (0-1) of baseline seconds that may stand out of the others and still be few.
-const ODD: f64 = 0.25;
 
 /// … and at least this much slower: 0.2 ms against 1 ms is not a symptom.
 const DEGRADED_AT_LEAST_MS: f64 = 50.0;
@@ -362,28 +362,6 @@ fn what_was_late(seconds: &[Second], usual: f64, objectives: &[Objective]) -> St
 fn failed_of(seconds: &[Second]) -> String {
     let (failed, all) = seconds.iter().fold((0, 0), |(failed, all), s| (failed + s.errors, all + s.offered));
     format!("{} of {} requests failed", thousands(failed as f64), thousands(all as f64))
-}
-
-/// Mean response time of baseline seconds, milliseconds. A few that stand out are left out: what only
-/// warms up, or a request that met a stall, would else hide that all others became slower.
-fn usual_mean(seconds: &[Second]) -> Option<f64> {
-    let of = |s: &Second| s.response_ms.mean().unwrap_or(0.0);
-    let middle = Distribution::from_counts(seconds.iter().map(|s| (of(s), 1))).quantile(0.5)?;
-    let (usual, odd): (Vec<&Second>, Vec<&Second>) = seconds.iter().partition(|s| of(s) <= DEGRADED_FACTOR * middle);
-    let is_few = odd.len() as f64 <= ODD * seconds.len() as f64;
-    let kept = if is_few { usual } else { seconds.iter().collect() };
-    Distribution::merged(kept.into_iter().map(|s| &s.response_ms)).mean()
-}
-
-/// First quartile of the seconds' medians, milliseconds.
-fn calm_median(seconds: &[Second]) -> Option<f64> {
-    Distribution::from_counts(seconds.iter().filter_map(|s| Some((s.quantile(0.5)?, 1)))).quantile(0.25)
-}
-
-/// Median of the seconds' 95th percentiles, milliseconds.
-fn calm_tail(seconds: &[Second]) -> Option<f64> {
-    let tails = seconds.iter().filter(|s| s.offered >= MANY).filter_map(|s| Some((s.quantile(TAIL)?, 1)));
-    Distribution::from_counts(tails).quantile(0.5)
 }
 
 /// Whether a part of the second's requests met a stall: its 95th percentile is far above the usual

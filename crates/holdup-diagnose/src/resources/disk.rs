@@ -86,8 +86,8 @@ pub struct IoOwner {
 }
 
 impl IoOwner {
-    /// The weights of evidence for a limit: less where most of the I/O is that of processes which
-    /// nobody watches. What they are may be the root.
+    /// The weights of evidence for a limit: less where unwatched processes did most of the I/O. What
+    /// they are may be the root.
     pub fn known(&self, mut weights: Vec<Strength>) -> Vec<Strength> {
         if self.is_elsewhere {
             weights.iter_mut().for_each(|weight| *weight = *weight * UNSEEN);
