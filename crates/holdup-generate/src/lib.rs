@@ -12,6 +12,7 @@ mod client;
 mod error;
 mod field;
 mod mongodb;
+mod open;
 mod random;
 mod row;
 mod run;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::field::Value;
 use crate::random::of_row;
 use crate::schema::Schema;
+use crate::text::json;
 
 /// A row: its key, which is its number, and its values in the order of the schema's fields.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,5 +20,16 @@ impl Row {
         let mut random = of_row(schema.seed, number);
         let values = schema.fields.iter().map(|field| (Arc::clone(&field.name), field.value(number, &mut random)));
         Self { key: number, values: values.collect() }
+    }
+}
+
+impl Schema {
+    /// Rows as JSON, for a look at them.
+    pub fn sample(&self, count: u64) -> impl Iterator<Item = String> + '_ {
+        (1..=count.min(self.rows)).map(move |number| {
+            let row = Row::new(self, number);
+            let key = (Arc::from(self.key.as_deref().unwrap_or("_id")), Value::Int(number as i64));
+            json(&Value::Map([key].into_iter().chain(row.values).collect()))
+        })
     }
 }

@@ -5,14 +5,10 @@ mod kinds;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
 use holdup_load::YamlError;
 use holdup_load::yaml::Node;
 
 use crate::field::Field;
-use crate::row::Row;
-use crate::text::json;
 
 /// Most rows: keys stay exact in every client, also where numbers are floating point.
 const ROWS_MAX: u64 = 1 << 53;
@@ -60,14 +56,5 @@ impl Schema {
         let rows = rows.or(given).ok_or_else(|| root.error("say how many: rows: 1000000, or --rows 1000000"))?;
         let own = map.get("seed").map(|node| kinds::whole(node, "the seed", 0..=u64::MAX)).transpose()?;
         Ok(Self { table: table.text()?.to_owned(), key, rows, seed: seed.or(own).unwrap_or(1), fields })
-    }
-
-    /// Rows as JSON, for a look at them.
-    pub fn sample(&self, count: u64) -> impl Iterator<Item = String> + '_ {
-        (1..=count.min(self.rows)).map(move |number| {
-            let row = Row::new(self, number);
-            let key = (Arc::from(self.key.as_deref().unwrap_or("_id")), crate::field::Value::Int(number as i64));
-            json(&crate::field::Value::Map([key].into_iter().chain(row.values).collect()))
-        })
     }
 }

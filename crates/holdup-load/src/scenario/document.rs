@@ -91,7 +91,7 @@ pub fn command(
     let is_value = |text: &str| first.is_plain() && is_json_literal(text.as_bytes());
     let collection = first.text().ok().filter(|text| !is_value(text)).unwrap_or_default();
     let document = DocumentValue::Map(values);
-    let shape = command_shape(&shape_value(&document), &super::request::blanked(collection)).unwrap_or_default();
+    let shape = command_shape(&shape_value(&document), &super::statement::blanked(collection)).unwrap_or_default();
     let batch = if name == "find" { Some(node) } else { entry(node, "cursor") };
     let batch = batch.and_then(|node| entry(node, "batchSize")).and_then(|size| size.text().ok()?.parse().ok());
     let command = Command { database, name: name.clone(), batch, has_comment: node.has("comment"), document };

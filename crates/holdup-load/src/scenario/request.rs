@@ -2,7 +2,7 @@
 
 use crate::script::encoding::Encoding;
 use crate::script::program::{Form, OnFailure, Piece, RequestSpec, Statement};
-use crate::script::{Capture, Condition, Names, Needs, Pick, Subjects, Template, expression_bytes};
+use crate::script::{Capture, Condition, Names, Needs, Pick, Subjects, Template};
 use holdup_protocol::database::Dialect;
 
 use super::include::{beside, read as read_file};
@@ -208,7 +208,7 @@ impl Reader<'_> {
         {
             headers.push(("Content-Type".to_owned(), self.template(node, content)?));
         }
-        let name = blanked(without_query(text));
+        let name = statement::blanked(without_query(text));
         let form = Form::Http { method: method.to_uppercase(), path, headers, body };
         Ok((form, method.to_uppercase(), text.to_owned(), name))
     }
@@ -422,38 +422,4 @@ fn capture(node: &Node) -> Result<Capture, YamlError> {
         None => None,
     };
     Capture::new(&source, pick, default).map_err(|why| value.error(why))
-}
-
-/// `text` with `{}` in place of every template expression.
-pub fn blanked(text: &str) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find("${") {
-        if rest[..at].ends_with('$') {
-            // An escaped brace is literal text.
-            out.push_str(&rest[..at]);
-            out.push('{');
-            rest = &rest[at + 2..];
-            continue;
-        }
-        out.push_str(&rest[..at]);
-        out.push_str("{}");
-        rest = &rest[at + expression_bytes(&rest[at..])..];
-    }
-    out + rest
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_have_no_blanks() {
-        assert_eq!(blanked("/orders/${random(1, 9)}/x/${id}"), "/orders/{}/x/{}");
-        assert_eq!(blanked("/plain"), "/plain");
-        assert_eq!(blanked("/a/${json('{}')}/b"), "/a/{}/b");
-        assert_eq!(blanked("/a/${default(x, '}')}/b"), "/a/{}/b");
-        assert_eq!(blanked("/a/${open"), "/a/{}");
-        assert_eq!(blanked("/a/$${b}/${c}"), "/a/${b}/{}");
-    }
 }

@@ -67,6 +67,25 @@ fn digest_text(text: &str, dialect: Dialect) -> String {
     }
 }
 
+/// `text` with `{}` in place of every template expression.
+pub fn blanked(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("${") {
+        if rest[..at].ends_with('$') {
+            // An escaped brace is literal text.
+            out.push_str(&rest[..at]);
+            out.push('{');
+            rest = &rest[at + 2..];
+            continue;
+        }
+        out.push_str(&rest[..at]);
+        out.push_str("{}");
+        rest = &rest[at + expression_bytes(&rest[at..])..];
+    }
+    out + rest
+}
+
 /// A template of a statement with its `?` numbered (`$1`, `$2`, …). Template expressions stay
 /// unchanged, whatever they contain.
 pub fn numbered(text: &str) -> String {
@@ -221,6 +240,16 @@ fn dollar_quoted_bytes(text: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_have_no_blanks() {
+        assert_eq!(blanked("/orders/${random(1, 9)}/x/${id}"), "/orders/{}/x/{}");
+        assert_eq!(blanked("/plain"), "/plain");
+        assert_eq!(blanked("/a/${json('{}')}/b"), "/a/{}/b");
+        assert_eq!(blanked("/a/${default(x, '}')}/b"), "/a/{}/b");
+        assert_eq!(blanked("/a/${open"), "/a/{}");
+        assert_eq!(blanked("/a/$${b}/${c}"), "/a/${b}/{}");
+    }
 
     #[test]
     fn names_hold_no_value() {

@@ -15,6 +15,9 @@ use crate::program::{Finished, Running, finish, holdup};
 /// For whatever only has to happen at some time.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Documents that are read at once: an answer has a limit.
+const PIECE: i32 = 2_000;
+
 /// A schema with every kind of field.
 const SCHEMA: &str = "collection: orders
 seed: 7
@@ -56,17 +59,19 @@ impl Place for Server {
     }
 
     fn hash(&self, table: &str) -> String {
-        // In pieces, because an answer has a limit.
         let (mut hash, mut client) = (0_u64, self.client());
-        for from in (0..self.count(table) as i32).step_by(1_000) {
-            let range = Writer::new().int("$gt", from).int("$lte", from + 1_000);
+        let count = self.count(table) as i32;
+        for skip in (0..count).step_by(PIECE as usize) {
             let find = Writer::new()
                 .text("find", table)
-                .document("filter", Writer::new().document("_id", range))
                 .document("sort", Writer::new().int("_id", 1))
-                .int("batchSize", 1_000);
+                .int("skip", skip)
+                .int("limit", PIECE)
+                .int("batchSize", PIECE);
             let answer = client.run("shop", find);
-            let text = format!("{:?}", answer.at(&["cursor", "firstBatch"]).unwrap());
+            let documents = answer.at(&["cursor", "firstBatch"]).unwrap().items();
+            assert_eq!(documents.len() as i32, PIECE.min(count - skip));
+            let text = format!("{documents:?}");
             hash = text.bytes().fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
         }
         format!("{hash:x}")
@@ -167,7 +172,7 @@ fn killed_and_resumed(place: &impl Place, rows: u64) {
     assert!(kills > 0, "every run was over before it could be killed");
     // Gaps where an interrupted run may leave them.
     let last = place.count("broken") as u32;
-    place.remove("broken", &[last - 5_000, last - 2_001, last - 2_000]);
+    place.remove("broken", &[last - 3_000, last - 2_001, last - 2_000]);
     let done = finish(generate(place, &broken, rows, &[]), 300);
     is_well(&done);
     assert!(done.stdout.contains(" were there"), "{}", done.stdout);
@@ -199,7 +204,8 @@ fn leaves_others_alone(place: &impl Place) {
 #[test]
 fn mongodb() {
     let Some(server) = Server::start() else { return };
-    killed_and_resumed(&server, 20_000);
+    // FerretDB reads and sorts the whole collection for every range of keys.
+    killed_and_resumed(&server, 8_000);
     leaves_others_alone(&server);
 }
 
