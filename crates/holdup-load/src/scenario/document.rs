@@ -178,7 +178,7 @@ fn typed(name: &str, value: &Node, template: &mut ReadTemplate<'_>) -> Result<Op
     single(node, name, kind, template).map(Some)
 }
 
-/// The value, if its text is of its kind or not known yet.
+/// The value, if its text fits its kind or is not known yet.
 fn single(node: &Node, name: &str, kind: Kind, template: Template) -> Result<DocumentValue, YamlError> {
     if let Some(text) = template.constant()
         && let Err(expected) = kind.put("", text, Writer::new())
