@@ -70,6 +70,8 @@ fn executing_allocates_nothing() {
         let (greetings, row, first, again): (&[&[u8]], _, &[&[u8]], &[u8]) = match dialect {
             Dialect::Mysql => (&MYSQL_LOGIN, MYSQL_ROW, &[MYSQL_PREPARED, MYSQL_OK], MYSQL_OK),
             Dialect::Postgres => (&POSTGRES_LOGIN, POSTGRES_ROW, &[POSTGRES_PARSED], &POSTGRES_PARSED[5..]),
+            // Its commands are documents, which are read into memory.
+            Dialect::Mongodb => continue,
         };
         for greeting in greetings {
             session.consumed(session.output().len());
