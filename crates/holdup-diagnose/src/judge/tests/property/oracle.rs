@@ -75,6 +75,7 @@ const MOVES_NOTHING: &[&str] = &[
     "EXPLAIN", "USE ", "SHOW ", "ANALYZE", "SELECT pg_terminate_backend(", "SELECT indexrelid", "KILL ", "CALL mysql.rds_kill(",
     "CALL mysql.az_kill(", "CREATE INDEX", "DROP INDEX", "ss -", "nstat", "ps -", "free -m", "grep ", "ls -l /proc", "mtr ", "ethtool -S",
     "tc -s", "holdup ", "postgres -D", "ALTER TABLE", "tmpdir=", "py-spy dump",
+    "SELECT rolname, rolconnlimit FROM", "python3 -c 'import gc; gc.set_debug(", "cat /sys/fs/cgroup/",
 ];
 
 /// What changes the machine, and is refused within a container.
