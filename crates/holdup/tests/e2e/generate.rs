@@ -191,6 +191,22 @@ fn killed_and_resumed(place: &impl Place, rows: u64) {
     assert_eq!(place.count("broken"), rows);
 }
 
+/// Goes on where a shorter run ended, with gaps as an interrupted run may leave them: what is there is known by the rows
+/// alone, so a killed run is no other than this.
+fn resumed(place: &impl Place, rows: u64) {
+    let dir = tempfile::tempdir().unwrap();
+    let (broken, whole) = (schema(dir.path(), "broken"), schema(dir.path(), "whole"));
+    is_well(&finish(generate(place, &whole, rows, &[]), 300));
+    is_well(&finish(generate(place, &broken, rows / 2, &[]), 300));
+    let last = place.count("broken") as u32;
+    place.remove("broken", &[last - 1_200, last - 101, last - 100]);
+    let done = finish(generate(place, &broken, rows, &[]), 300);
+    is_well(&done);
+    assert!(done.stdout.contains(" were there"), "{}", done.stdout);
+    assert_eq!((place.count("broken"), place.count("whole")), (rows, rows));
+    assert_eq!(place.hash("broken"), place.hash("whole"));
+}
+
 /// What it did not make it leaves alone.
 fn leaves_others_alone(place: &impl Place) {
     let dir = tempfile::tempdir().unwrap();
@@ -212,7 +228,8 @@ fn leaves_others_alone(place: &impl Place) {
 #[test]
 fn mongodb() {
     let Some(server) = Server::start() else { return };
-    killed_and_resumed(&server, 20_000);
+    // FerretDB sorts a whole collection for each range of keys: enough of them to be killed in time take a minute.
+    resumed(&server, 4_000);
     leaves_others_alone(&server);
 }
 
