@@ -1,6 +1,7 @@
 //! The processes that the watched one forked and that run the same program: a server that gives each connection or each
 //! worker a process of its own (PostgreSQL, Apache, PHP-FPM, Gunicorn) is all of them. What they use counts with the watched
-//! process; commands that it runs do not.
+//! process; commands that it runs do not. A command looks like such a process until it runs its program, so what ended children
+//! used counts only once one has been seen at two looks.
 //!
 //! Grandchildren are not looked for. Of a child that lives between two looks, the kernel passes CPU time, faults and bytes on to
 //! its parent; what it waited for is missing, as it is for a thread.
@@ -37,7 +38,7 @@ pub(super) struct Forked {
     pub(super) children: BTreeMap<u32, Child>,
     /// Waits of those that have ended.
     pub(super) ended: Sums,
-    /// What commands of the watched process had used when its first child was seen.
+    /// What ended children had used when one was first seen at two looks.
     before: Option<Collected>,
     buffer: Vec<u8>,
 }
@@ -71,19 +72,20 @@ impl Forked {
         let parent = Stat::parse(text)?;
         let collected = Collected::parse(text)?;
         let mut used = Used::of(&parent, parent.resident_pages);
-        let mut alive = BTreeMap::new();
+        let (mut alive, mut stays) = (BTreeMap::new(), false);
         for child in self.numbers(proc, pid) {
             // It may have ended since the list was read.
             let Some((start_ticks, own)) = self.child(proc, child, parent.comm) else { continue };
             used.add(own);
             let known = self.children.remove(&child).filter(|known| known.start_ticks == start_ticks);
+            stays |= known.is_some();
             let new = || Child { start_ticks, census: shared_census::join(proc, child), sums: Sums::default() };
             alive.insert(child, known.unwrap_or_else(new));
         }
         for (_, child) in std::mem::replace(&mut self.children, alive) {
             self.ended.add(child.sums);
         }
-        if self.before.is_none() && !self.children.is_empty() {
+        if self.before.is_none() && stays {
             self.before = Some(collected);
         }
         if let Some(before) = self.before {
