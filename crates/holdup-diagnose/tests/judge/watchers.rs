@@ -1,5 +1,5 @@
 //! Every fixture as each kind of watcher without a load of its own would have made it, by the removal that the stranger bench uses
-//! (`holdup_recording::watchers`): `fixtures/watchers.txt` holds what each is told. None may be told a wrong culprit, and none that all
+//! (`holdup_recording::watchers`): `fixtures/watchers.txt` holds the answer to each. No answer may name a wrong culprit, or say that all
 //! is well with a fault that its sources show. To accept a change:
 //! `HOLDUP_ACCEPT=1 cargo xtask test -p holdup-diagnose each_watcher_is_told`.
 
@@ -38,7 +38,7 @@ const ON_THE_WAY: [&str; 3] = ["network_bandwidth", "network_delay", "network_lo
 const CPU_S: f64 = 20.0;
 
 const HEAD: &str = "\
-# What each kind of watcher is told of each recording: state, culprit, and how sure. A test writes this list
+# The answer to each kind of watcher of each recording: state, culprit, and how sure. A test writes this list
 # (crates/holdup-diagnose/tests/judge/watchers.rs). Behind the recording's name stands what is so of it.
 ";
 
@@ -80,7 +80,7 @@ fn sources(recording: &Recording) -> Sources {
     all
 }
 
-/// What one watcher is told.
+/// The answer to one watcher.
 struct Told {
     fixture: &'static Fixture,
     watcher: Watcher,
@@ -132,7 +132,7 @@ fn list(all: &[Told]) -> String {
             let so = match &fixture.truth {
                 Truth::Broken(cause) => cause.as_str(),
                 Truth::Healthy => "nothing is wrong",
-                Truth::Unknown => "nobody can tell",
+                Truth::Unknown => "unknown",
             };
             let _ = writeln!(list, "\n{of}: {so}");
         }

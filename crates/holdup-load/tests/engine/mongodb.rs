@@ -1,5 +1,5 @@
 //! MongoDB's commands as load on FerretDB, over TLS: every command that was due ends once, large documents come back
-//! whole, and a certificate that nobody signed is refused.
+//! whole, and an unsigned certificate is refused.
 
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -60,7 +60,7 @@ fn commands_over_tls() {
     let rest = format!("http: {{keep_alive: false}}\nload: {{rate: 20, duration: 1s, connections: 5}}\n{operations}");
     // The same seed draws the same ids again, so they go elsewhere.
     play(&scenario(&at(server.port, ""), &rest.replace("insert: a", "insert: b")), None).all("ok");
-    // Nobody has signed it.
+    // It signed itself.
     let untrusted = scenario(&target, "load: {rate: 20, duration: 500ms}\noperations: [command: {ping: 1}]\n");
     let said = holdup_load::Engine::prepare(&untrusted).err().unwrap().to_string();
     assert!(said.contains("certificate") && said.contains("--tls-ca") && !said.contains(CANARY), "{said}");

@@ -174,8 +174,7 @@ fn read(address: &str) -> Result<Address, String> {
     let (account, place) = rest.rsplit_once('@').ok_or("the user is missing (USER@ before the host)")?;
     let (place, query) = place.split_once('?').unwrap_or((place, ""));
     let (place, database) = place.split_once('/').unwrap_or((place, ""));
-    let (user, password) = account.split_once(':').unwrap_or((account, ""));
-    let (user, password, database) = (decoded(user)?, decoded(password)?, decoded(database)?);
+    let (user, password, database) = names(account, database)?;
     if user.is_empty() {
         return Err("the user is missing".to_owned());
     }
@@ -190,6 +189,12 @@ fn read(address: &str) -> Result<Address, String> {
         accounts: None,
         tls: tls(query)?,
     })
+}
+
+/// User, password and database, without the escapes of a URL.
+fn names(account: &str, database: &str) -> Result<(String, String, String), String> {
+    let (user, password) = account.split_once(':').unwrap_or((account, ""));
+    Ok((decoded(user)?, decoded(password)?, decoded(database)?))
 }
 
 fn tls(query: &str) -> Result<TlsMode, String> {

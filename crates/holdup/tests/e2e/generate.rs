@@ -181,14 +181,19 @@ fn killed_and_resumed(place: &impl Place, rows: u64) {
     // Gaps where an interrupted run may leave them.
     let last = place.count("broken") as u32;
     place.remove("broken", &[last - 3_000, last - 2_001, last - 2_000]);
-    let done = finish(generate(place, &broken, rows, &[]), 300);
+    goes_on(place, &broken, rows);
+    // Once more changes nothing.
+    is_well(&finish(generate(place, &broken, rows, &[]), 300));
+    assert_eq!(place.count("broken"), rows);
+}
+
+/// A run that goes on finds what is there, and makes it the same as the whole.
+fn goes_on(place: &impl Place, broken: &Path, rows: u64) {
+    let done = finish(generate(place, broken, rows, &[]), 300);
     is_well(&done);
     assert!(done.stdout.contains(" were there"), "{}", done.stdout);
     assert_eq!((place.count("broken"), place.count("whole")), (rows, rows));
     assert_eq!(place.hash("broken"), place.hash("whole"));
-    // Once more changes nothing.
-    is_well(&finish(generate(place, &broken, rows, &[]), 300));
-    assert_eq!(place.count("broken"), rows);
 }
 
 /// Goes on where a shorter run ended, with gaps as an interrupted run may leave them: what is there is known by the rows
@@ -200,11 +205,7 @@ fn resumed(place: &impl Place, rows: u64) {
     is_well(&finish(generate(place, &broken, rows / 2, &[]), 300));
     let last = place.count("broken") as u32;
     place.remove("broken", &[last - 1_200, last - 101, last - 100]);
-    let done = finish(generate(place, &broken, rows, &[]), 300);
-    is_well(&done);
-    assert!(done.stdout.contains(" were there"), "{}", done.stdout);
-    assert_eq!((place.count("broken"), place.count("whole")), (rows, rows));
-    assert_eq!(place.hash("broken"), place.hash("whole"));
+    goes_on(place, &broken, rows);
 }
 
 /// What it did not make it leaves alone.

@@ -2,7 +2,7 @@
 //! MongoDB's own clients read it where both accept it. Options that mean nothing on single connections to one
 //! server are accepted and ignored.
 
-use super::{Address, Dialect, decoded, host_and_port};
+use super::{Address, Dialect, decoded, host_and_port, names};
 use crate::database::login::{Secret, TlsMode};
 
 /// How such an address begins.
@@ -45,8 +45,7 @@ pub(super) fn read(rest: &str) -> Result<Address, String> {
     if place.contains(',') {
         return Err("it names several hosts, and holdup connects to one: name the primary, or a mongos".to_owned());
     }
-    let (user, password) = account.split_once(':').unwrap_or((account, ""));
-    let (user, password, database) = (decoded(user)?, decoded(password)?, decoded(database)?);
+    let (user, password, database) = names(account, database)?;
     if user.is_empty() && !account.is_empty() {
         return Err("the user is missing".to_owned());
     }

@@ -1,4 +1,4 @@
-//! Who may do what: a reader needs SELECT alone, a writer INSERT alone, and whoever is refused reads why and what to do.
+//! Who may do what: a reader needs SELECT alone, a writer INSERT alone, and a refused account reads why and what to do.
 
 use super::server::{Account, Kind, Server};
 use super::{DATABASE, assert_equal, fixture, push, store, stored, with_tables};
