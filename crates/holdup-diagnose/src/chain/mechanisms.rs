@@ -284,6 +284,13 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         magnitude: |_, case| locks::held_ms(case),
         is_added: true,
     },
+    // Else a bulk change holds its locks for as long as it works, and what began is the change.
+    Mechanism {
+        consequence: "lock_contention",
+        causes: &[&[BULK]],
+        magnitude: |_, case| locks::are_held_by_bulk(case).then_some(0.0),
+        is_added: true,
+    },
     // A statement holds its thread of the pool throughout, including lock waits.
     Mechanism {
         consequence: "thread_pool_queue",

@@ -16,7 +16,7 @@ use holdup_signals::plans::{Shape, shapes};
 
 pub const RULE: Rule = Rule {
     cause: "statement_regression",
-    occurs: Occurs::Anywhere,
+    occurs: Occurs::Rarely,
     doc: Doc {
         title: "A statement reads more rows than before",
         what: "The same statement by the same plan comes to more rows: its table or the part that its condition selects has grown, an import brought the rows of another tenant, or a parameter now selects more. An index narrows the table to the rows that the condition selects; it does not make these fewer.",
@@ -157,7 +157,9 @@ fn found(case: &Case<'_>, explains_ms: f64, of: &Slowdown<'_>, read: RowsRead, s
             weights.push(FAIR);
         }
         Sign::Table(grew) => evidence[0].text += &format!("; the table has {grew:.1} times the rows"),
-        Sign::Result(before, now) => evidence[0].text += &format!("; its result has {:.1} times the rows", now / before),
+        Sign::Result(before, now) => {
+            evidence[0].text += &format!("; its result has {:.1} times the rows", now / before)
+        }
     }
     evidence.insert(1, of.took(&case.slow()));
     weights.insert(1, FAIR);
