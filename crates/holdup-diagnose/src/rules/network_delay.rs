@@ -70,8 +70,8 @@ fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
         let text = "app and database are on one machine: no network is between them".to_owned();
         return Ok(Outcome::Cleared(vec![says(&path.awaited, now, before, text), awaited]));
     }
-    // Sockets that await an answer count for longer than requests do. What packets that were sent again
-    // explain is of the delay, and not of that.
+    // Sockets may await an answer for longer than requests do. Lost packets take their part of what
+    // requests lose.
     let explains_ms = path.ms().min(case.excess_ms()) - other_reasons_ms(others);
     if let Some(evidence) = elsewhere(case, &path, explains_ms) {
         return Ok(Outcome::Cleared(vec![awaited, evidence]));

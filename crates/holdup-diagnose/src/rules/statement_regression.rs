@@ -170,7 +170,7 @@ fn found(case: &Case<'_>, explains_ms: f64, of: &Slowdown<'_>, read: RowsRead, s
             "Read fewer of them: keep totals instead of adding up, page by key, or add the columns that narrow further to the index.".to_owned(),
             Some("Another index takes disk space, and each change maintains it."),
         ),
-        fix("Move rows that nobody asks for to another table, or split the table into partitions.".to_owned(), None),
+        fix("Move rows that are hardly read to another table, or split the table into partitions.".to_owned(), None),
     ];
     let prove = "Run the same scenario again: a call reads about as many rows as in the baseline window.".to_owned();
     Outcome::Found(RuleFinding { explains_ms, evidence, weights, fixes, prove, role: Role::Root })
