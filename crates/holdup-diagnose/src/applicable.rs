@@ -28,6 +28,13 @@ const AS_POSTGRESQL: &[(&str, &str)] = &[
     ("as an account with PROCESS", "as a member of pg_monitor"),
     ("mysql://USER@HOST:PORT or --watch postgresql://USER@HOST:PORT/DATABASE", "postgresql://USER@HOST:PORT/DATABASE"),
     ("mysql://USER@HOST:PORT", "postgresql://USER@HOST:PORT/DATABASE"),
+    ("postgresql://… or mysql://…", "postgresql://…"),
+];
+
+/// Phrases that offer both, and what they are for MySQL.
+const AS_MYSQL: &[(&str, &str)] = &[
+    ("mysql://USER@HOST:PORT or --watch postgresql://USER@HOST:PORT/DATABASE", "mysql://USER@HOST:PORT"),
+    ("postgresql://… or mysql://…", "mysql://…"),
 ];
 
 /// Lets each of `open` ask for the kind of database that `recording` watched. Where the source has
@@ -35,11 +42,14 @@ const AS_POSTGRESQL: &[(&str, &str)] = &[
 pub(crate) fn ask_for_watched(open: &mut [NotJudged], recording: &Recording) {
     let watched = Watched::from_recording(recording);
     let coverage = &recording.manifest.coverage;
+    let phrases = match watched {
+        Watched { postgresql: true, mysql: false, mongodb: false } => AS_POSTGRESQL,
+        Watched { mysql: true, postgresql: false, mongodb: false } => AS_MYSQL,
+        _ => &[],
+    };
     for one in open {
-        if watched == (Watched { postgresql: true, ..Watched::default() }) {
-            for (of_mysql, of_postgresql) in AS_POSTGRESQL {
-                one.enable = one.enable.replace(of_mysql, of_postgresql);
-            }
+        for (of_any, of_watched) in phrases {
+            one.enable = one.enable.replace(of_any, of_watched);
         }
         if let Some(command) = watched_command(&one.enable, coverage) {
             one.enable = command;

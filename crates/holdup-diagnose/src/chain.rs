@@ -41,8 +41,8 @@
 //!   demand, which may or may not be enough. One that began with the episode and makes up most of
 //!   the growth, or without which the limit would not be reached, is what changed: it is the root,
 //!   and the limit is how it hurts.
-//! - *A bulk change fills the log*: pages have to be written, locks are held for longer, and a copy
-//!   of what is in memory fills the CPUs.
+//! - *A bulk change fills the log*: pages have to be written, locks are held for longer, its own for as
+//!   long as it works, and a copy of what is in memory fills the CPUs.
 //! - *A cause that could not be judged may lie behind*: where a finding and its possible cause are
 //!   the same time seen at two places, the finding is less certain to be the root if that cause
 //!   could not be judged.
@@ -52,8 +52,8 @@
 mod mechanisms;
 
 use self::mechanisms::{
-    BURST, CEILINGS, CONTRIBUTIONS, CPUS, Contribution, DEMANDS, DISKS, GENERATOR, IN_FRONT, LINES, LOAD, MECHANISMS,
-    Mechanism, OUTSIDE, OVERFLOW, POOLS, QUEUES, SEEN_AS, SIZES, STANDING,
+    BURST, CEILINGS, CONTRIBUTIONS, CPUS, Contribution, DEMANDS, DISKS, GENERATOR, GREW, IN_FRONT, LINES, LOAD,
+    MECHANISMS, Mechanism, OUTSIDE, OVERFLOW, POOLS, QUEUES, SEEN_AS, SIZES, STANDING,
 };
 use crate::case::Case;
 use crate::resources::volume::demand;
@@ -106,6 +106,7 @@ pub(crate) fn is_queue(cause: &str) -> bool {
 /// causes becomes less certain.
 pub(crate) fn link(found: &mut [(&'static Rule, RuleFinding)], not_judged: &[&str], case: &Case<'_>) -> Vec<Link> {
     let mut follows = vec![None; found.len()];
+    set_aside(found);
     let contributors = |is: fn(&Case<'_>, &str) -> bool| -> Vec<&str> {
         let causes = CONTRIBUTIONS.iter().map(|contribution| contribution.cause);
         causes.filter(|cause| found.iter().any(|(rule, _)| rule.cause == *cause) && is(case, cause)).collect()
@@ -118,6 +119,10 @@ pub(crate) fn link(found: &mut [(&'static Rule, RuleFinding)], not_judged: &[&st
             continue;
         }
         let Some(of) = found.iter().position(|(rule, _)| rule.cause == mechanism.consequence) else { continue };
+        // A nearer mechanism has settled it.
+        if follows[of].is_some() {
+            continue;
+        }
         let Some(least) = (mechanism.magnitude)(&found[of].1, case).map(|ms| BRINGS_ABOUT * ms) else { continue };
         let is_limit = CEILINGS.contains(&mechanism.consequence);
         let tips = || contributor(mechanism.consequence, found, of, 0.0, &tipped).filter(|_| is_limit);
@@ -186,6 +191,20 @@ fn add_up(found: &mut [(&'static Rule, RuleFinding)], follows: &[Option<&'static
         .collect();
     for ((_, finding), sum) in found.iter_mut().zip(sums) {
         finding.explains_ms = finding.explains_ms.max(sum);
+    }
+}
+
+/// A statement that grew hurts by what it makes the server do, if that is known: queues follow from that,
+/// and the statement adds to it.
+fn set_aside(found: &mut [(&'static Rule, RuleFinding)]) {
+    let of_statements =
+        CONTRIBUTIONS.iter().filter(|contribution| contribution.cause == GREW && contribution.least > 0.0);
+    for contribution in of_statements {
+        let Some(of) = found.iter().position(|(rule, _)| rule.cause == contribution.cause) else { continue };
+        let least = contribution.least * found[of].1.explains_ms;
+        if contribution.adds_to.iter().any(|tier| strongest(found, of, tier, least).is_some()) {
+            found[of].1.role = Role::Contributor;
+        }
     }
 }
 
@@ -382,6 +401,18 @@ mod tests {
         assert_eq!(changed(50.0, &[]), None, "it was there before");
         assert_eq!(changed(150.0, &["toast_rewrite"]), None, "it is a small part");
         assert_eq!(contributor("cpu_saturated", &found, 0, 50.0, &["toast_rewrite"]), None);
+    }
+
+    #[test]
+    fn queues_follow_from_what_a_grown_statement_makes_the_server_do() {
+        let queue_of = |rewritten_ms: f64| {
+            let mut found = [of(GREW, 61.0), of("toast_rewrite", rewritten_ms), of("connection_pool_exhausted", 38.0)];
+            SyntheticRecording::new(12).requests(50, 400).with(|case| link(&mut found, &[], case));
+            (found[0].1.role, found[1].1.role)
+        };
+        assert_eq!(queue_of(48.0), (Role::Contributor, Role::Root));
+        // What it is known to do is a small part of what it costs.
+        assert_eq!(queue_of(10.0).0, Role::Root);
     }
 
     #[test]

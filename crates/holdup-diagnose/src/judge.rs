@@ -237,6 +237,7 @@ impl Outcomes {
 
     fn answer(mut self, case: &Case<'_>) -> Diagnosis {
         let mut findings = self.rank(case);
+        self.not_judged = applicable::among(self.not_judged, case.recording);
         applicable::ask_for_watched(&mut self.not_judged, case.recording);
         let mut grounds = Grounds::find(case);
         if !grounds.is_measured {
@@ -280,7 +281,7 @@ impl Outcomes {
             chain: links::chain(case, &findings),
             findings,
             cleared: self.cleared,
-            not_judged: applicable::among(self.not_judged, case.recording),
+            not_judged: self.not_judged,
             split,
             snapshot: grounds.instant.and_then(|i| i.report),
             next: None,

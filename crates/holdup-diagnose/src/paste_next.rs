@@ -123,7 +123,7 @@ pub const ALL: &[PasteNext] = &[
         "which statements take the time, and how often they run",
     ),
     statement(
-        &["missing_index", "plan_changed"],
+        &["missing_index", "plan_changed", "statement_regression"],
         "SELECT digest_text, count_star, sum_rows_examined, sum_rows_sent FROM performance_schema.events_statements_summary_by_digest ORDER BY sum_rows_examined DESC LIMIT 20;",
         "SELECT relname, seq_scan, seq_tup_read, idx_scan FROM pg_stat_user_tables ORDER BY seq_tup_read DESC LIMIT 20;",
         "which statements read far more rows than they return",

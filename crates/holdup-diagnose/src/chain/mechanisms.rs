@@ -26,6 +26,12 @@ pub(super) const STOPPED: &str = "process_stopped";
 /// More load: if a resource has run out and no closer cause raises its demand, nothing is broken.
 pub(super) const LOAD: &[&str] = &["workload_spike"];
 
+/// A statement that runs more often, or came.
+pub(super) const GREW: &str = "statement_mix_changed";
+
+/// A statement that reads more rows than before.
+pub(super) const REGRESSION: &str = "statement_regression";
+
 /// Demand on memory and disks beyond what the work needs: the roots of waits for a disk.
 pub(super) const DEMANDS: &[&str] = &[
     TEMPORARY,
@@ -36,6 +42,7 @@ pub(super) const DEMANDS: &[&str] = &[
     "flush_storm",
     "missing_index",
     "plan_changed",
+    REGRESSION,
     "backup_or_bulk_load",
 ];
 
@@ -61,7 +68,7 @@ pub(super) const SIZES: &[&str] = &["working_set_exceeds_memory"];
 /// Causes within the time of a single statement: a holder of a lock or of a pool's thread is held
 /// up by them too.
 pub(super) const WITHIN_STATEMENTS: &[&str] =
-    &["plan_changed", "missing_index", "commit_log_bound", "flush_storm", BULK, FULL];
+    &["plan_changed", "missing_index", REGRESSION, "commit_log_bound", "flush_storm", BULK, FULL];
 
 /// A disk without room: writes wait for it.
 pub(super) const FULL: &str = "disk_full";
@@ -106,6 +113,7 @@ pub(super) const SEEN_AS: &str = "network_loss";
 pub(super) const LONG_STATEMENTS: &[&str] = &[
     "plan_changed",
     "missing_index",
+    REGRESSION,
     "flush_storm",
     "commit_log_bound",
     "disk_saturated",
@@ -172,8 +180,8 @@ pub(super) struct Contribution {
 pub(super) const CONTRIBUTIONS: &[Contribution] = &[
     // Which statement grew, and what it makes the server do or waits for, are two answers about the
     // same time.
-    Contribution { cause: "statement_mix_changed", adds_to: &[&["toast_rewrite", TEMPORARY, BULK]], least: 0.5 },
-    Contribution { cause: "statement_mix_changed", adds_to: &[&["lock_contention"]], least: 0.0 },
+    Contribution { cause: GREW, adds_to: &[&["toast_rewrite", TEMPORARY, BULK]], least: 0.5 },
+    Contribution { cause: GREW, adds_to: &[&["lock_contention"]], least: 0.0 },
     // A handler that sleeps with a connection of the pool holds it from others: most wait for the pool.
     Contribution { cause: "wait_in_app", adds_to: &[&["connection_pool_exhausted"]], least: 0.0 },
     // Rewritten values leave dead rows for vacuum to remove, and are written to the same disk.
@@ -223,12 +231,13 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
                 "table_cache_small",
                 "plan_changed",
                 "missing_index",
+                REGRESSION,
                 "n_plus_one_queries",
                 TEMPORARY,
                 BULK,
                 "old_snapshot",
             ],
-            &["statement_mix_changed"],
+            &[GREW],
             LOAD,
         ],
         magnitude: its_own,
@@ -273,6 +282,13 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         consequence: "lock_contention",
         causes: &[WITHIN_STATEMENTS],
         magnitude: |_, case| locks::held_ms(case),
+        is_added: true,
+    },
+    // Else a bulk change holds its locks for as long as it works, and what began is the change.
+    Mechanism {
+        consequence: "lock_contention",
+        causes: &[&[BULK]],
+        magnitude: |_, case| locks::are_held_by_bulk(case).then_some(0.0),
         is_added: true,
     },
     // A statement holds its thread of the pool throughout, including lock waits.

@@ -1,6 +1,7 @@
 //! Locks of the database: how long they are held, and how long requests wait for them.
 
 use holdup_recording::rows::Session;
+use holdup_signals::blockers::Holder;
 use holdup_signals::{Missing, View};
 
 use super::newcomers::Newcomers;
@@ -65,6 +66,22 @@ pub fn held_ms(case: &Case<'_>) -> Option<f64> {
     (blockers.mean > 2.0 * idle).then(|| blockers.mean / (completed / view.window.seconds()) * 1e3)
 }
 
+/// Share (0-1) of the time for which contended locks are held that makes a holder the one.
+const MOST: f64 = 0.5;
+
+/// Whether the sessions that hold contended locks mostly execute the bulk change that began: others
+/// wait for its work, and not for a transaction that thinks.
+pub fn are_held_by_bulk(case: &Case<'_>) -> bool {
+    let (Ok(new), Ok(blockers)) = (Newcomers::for_case(case), case.slow().blockers()) else { return false };
+    let Some(bulk) = new.bulk(case) else { return false };
+    let executes = |holder: &&Holder| {
+        holder.did.first().is_some_and(|(did, _)| did.starts_with("executing")) && bulk.is_of(&holder.statement)
+    };
+    let held: f64 = blockers.holders.iter().map(|holder| holder.instants_ratio).sum();
+    let by_bulk: f64 = blockers.holders.iter().filter(executes).map(|holder| holder.instants_ratio).sum();
+    by_bulk > 0.0 && by_bulk >= MOST * held
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,5 +115,42 @@ mod tests {
             assert_eq!((waiters.own.len(), waiters.aside), (10, 30));
             assert!((waiters.own_ratio() - 0.25).abs() < 1e-9);
         });
+    }
+
+    #[test]
+    fn locks_of_a_bulk_change_are_held_by_its_work() {
+        // From 10 s on an import holds what three sessions of requests wait for, and is in `state` then.
+        let during = |s: i64| (s - 10).max(0);
+        let made = |state: &'static str, rows: i64| {
+            let session = move |s: i64, id: i64| Session {
+                observed_at: s * 1_000_000_000,
+                source: "mysql://db".into(),
+                session_id: id,
+                true_state: if id == 7 { state } else { "lock_wait" }.into(),
+                state: Some("Sending data".into()),
+                blocked_by: (id != 7).then_some(7),
+                digest_text: Some(if id == 7 { "INSERT INTO item SELECT ?" } else { "UPDATE item SET n = ?" }.into()),
+                ..Session::default()
+            };
+            SyntheticRecording::new(20)
+                .requests(50, 400)
+                .each_request(|n, r| {
+                    if n < 500 {
+                        r.done_at = r.intended_at + 5_000_000;
+                    }
+                })
+                .session_rows((10..20).flat_map(|s| [1, 2, 3, 7].map(move |id| session(s, id))).collect())
+                .digest("UPDATE item SET n = ?", |s| (50 * s, 50 * s, 0, 0, 0))
+                .digest("INSERT INTO item SELECT ?", move |s| {
+                    (3 * during(s), 3 * during(s), 0, 3 * rows * during(s), 0)
+                })
+                .tables(|tables| {
+                    tables.statements.rows.iter_mut().for_each(|row| row.rows_affected = row.rows_sent);
+                })
+                .with(are_held_by_bulk)
+        };
+        assert!(made("executing", 1_000));
+        assert!(!made("idle in transaction", 1_000), "it thinks");
+        assert!(!made("executing", 2), "it changes few rows");
     }
 }

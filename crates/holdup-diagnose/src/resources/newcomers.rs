@@ -63,6 +63,14 @@ pub struct BulkChange {
     pub evidence: Evidence,
 }
 
+impl BulkChange {
+    /// Whether `statement` is the one that changes most rows.
+    pub fn is_of(&self, statement: &str) -> bool {
+        let (statement, text) = (statement.to_lowercase(), self.text.to_lowercase());
+        !text.is_empty() && statement.starts_with(&text)
+    }
+}
+
 impl Newcomers {
     /// Measured once for a case.
     ///

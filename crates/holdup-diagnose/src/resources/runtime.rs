@@ -49,6 +49,9 @@ pub struct RuntimePauses {
     pub explains_ms: f64,
     /// At most that much: as if each request were in the process all the time.
     pub most_ms: f64,
+    /// Milliseconds of CPU per request that collectors computed with the app stopped, beyond those of the
+    /// baseline window.
+    pub collected_ms: f64,
     /// GOMAXPROCS, of a Go process that reports it.
     pub max_procs: Option<f64>,
     /// Milliseconds that they cost a request, by the time between two samples.
@@ -92,6 +95,7 @@ impl RuntimePauses {
             (None, None) => return Err(all.err().unwrap_or_else(|| unrecorded(&view))),
         };
         found.unseen = unseen;
+        found.collected_ms = collected_ms(case, &view, all.as_deref().unwrap_or_default());
         Ok(found)
     }
 
@@ -114,6 +118,7 @@ impl RuntimePauses {
                 holdup: Holdup::Stop(stops.stop),
                 explains_ms: part * (now.likely - then.unwrap_or_default().likely).max(0.0),
                 most_ms: part * (now.most - then.unwrap_or_default().most).max(0.0),
+                collected_ms: 0.0,
                 max_procs: None,
                 intervals: intervals(case, view, stops),
                 unseen: None,
@@ -152,6 +157,7 @@ impl RuntimePauses {
             holdup: Holdup::Scheduler,
             explains_ms,
             most_ms: explains_ms,
+            collected_ms: 0.0,
             max_procs: one.max_procs,
             intervals: vec![(view.window.from, view.window.to, request_ms)],
             unseen: None,
@@ -204,6 +210,18 @@ impl RuntimePauses {
             ..self.evidence.clone()
         }
     }
+}
+
+/// Milliseconds of a request for which collectors stopped the app, beyond those of the baseline window: at
+/// least one thread computes meanwhile.
+fn collected_ms(case: &Case<'_>, view: &View<'_>, all: &[Stops]) -> f64 {
+    let of = |view: &View<'_>, all: &[Stops]| {
+        let ratio: f64 = all.iter().filter(|stops| stops.stop == Stop::Collector).map(Stops::ratio).sum();
+        let completed = case.completed_in(view.window).unwrap_or(0.0).max(1.0);
+        ratio * view.window.seconds() / completed * 1e3
+    };
+    let before = case.calm().map_or(0.0, |calm| of(&calm, &calm.runtime_stops().unwrap_or_default()));
+    (of(view, all) - before).max(0.0)
 }
 
 /// Requests that the process of `stops` counted in the window; 0 if it does not count them.

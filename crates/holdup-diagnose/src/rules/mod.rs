@@ -43,6 +43,7 @@ pub(crate) mod readahead_too_large;
 pub(crate) mod replication_wait;
 pub(crate) mod runtime_pause;
 pub(crate) mod statement_mix_changed;
+pub(crate) mod statement_regression;
 pub(crate) mod table_cache_small;
 pub(crate) mod thread_pool_queue;
 pub(crate) mod throughput_ceiling;
@@ -96,6 +97,7 @@ pub const ALL: &[&Rule] = &[
     &replication_wait::RULE,
     &plan_changed::RULE,
     &missing_index::RULE,
+    &statement_regression::RULE,
     &lock_contention::RULE,
     &old_snapshot::RULE,
     &table_cache_small::RULE,

@@ -70,7 +70,9 @@ fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
         let text = "app and database are on one machine: no network is between them".to_owned();
         return Ok(Outcome::Cleared(vec![says(&path.awaited, now, before, text), awaited]));
     }
-    let explains_ms = path.ms() - other_reasons_ms(others);
+    // Sockets may await an answer for longer than requests do. Lost packets take their part of what
+    // requests lose.
+    let explains_ms = path.ms().min(case.excess_ms()) - other_reasons_ms(others);
     if let Some(evidence) = elsewhere(case, &path, explains_ms) {
         return Ok(Outcome::Cleared(vec![awaited, evidence]));
     }
@@ -130,7 +132,7 @@ fn by_packets(case: &Case<'_>, others: &Others) -> Option<Outcome> {
         ms(before)
     );
     let evidence = Evidence::new("exchanges", "done_at", Labels::none(), case.slow().window, ms(now), ms(before), text);
-    let explains_ms = now - before - other_reasons_ms(others);
+    let explains_ms = (now - before).min(case.excess_ms()) - other_reasons_ms(others);
     if share(case, explains_ms) < MATTERS {
         return Some(Outcome::Cleared(vec![evidence]));
     }

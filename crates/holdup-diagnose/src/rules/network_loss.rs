@@ -173,7 +173,7 @@ impl Heaps {
             median_ms,
             late: times.iter().filter(over).map(|(_, n)| n).sum(),
             late_ms: times.iter().filter(over).map(|(time, n)| (time - median_ms) * n).sum(),
-            between: times.iter().filter(is_between).map(|(_, n)| n).sum(),
+            between: times.iter().filter(is_between).fold(0.0, |sum, (_, n)| sum + n),
         })
     }
 

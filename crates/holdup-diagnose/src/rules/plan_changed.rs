@@ -2,16 +2,15 @@
 
 mod advice;
 mod by_rows;
-mod slowdown;
 
 use holdup_recording::plan::Node;
 
-use self::slowdown::{Slowdown, took};
 use advice::fixes;
 
 use super::parts::clearing;
 use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
 use crate::case::Case;
+use crate::resources::slower::{self, Slowdown};
 use crate::resources::{is_felt, statements};
 use crate::strength::{FAIR, STRONG};
 use holdup_signals::plans::{Shape, misestimate, parting, shapes};
@@ -57,15 +56,12 @@ fn by_plans(case: &Case<'_>) -> Result<Outcome, Missing> {
     let executed = slow.executed(&["digest_text"])?;
     let before = calm.executed(&["digest_text"])?;
     let completed = case.completed_in(slow.window)?.max(1.0);
-    let mut slower: Vec<_> = executed.iter().filter_map(|now| Slowdown::between(now, &before, completed)).collect();
-    slower.sort_by(|a, b| b.extra_ms.total_cmp(&a.extra_ms));
-    let all_ms: f64 = slower.iter().map(|of| of.extra_ms).fold(0.0, |sum, ms| sum + ms);
+    let slower = Slowdown::all(&executed, &before, completed);
+    let all_ms = slower::all_ms(&slower);
     if !is_felt(case, all_ms)
         && let Some(first) = executed.first()
     {
-        let text = format!("all statements together take {} of a request longer than before", ms(all_ms));
-        let told = slow.digest_evidence(first, "duration_ns", format!("{} a request", ms(all_ms)), "", text);
-        return Ok(Outcome::Cleared(vec![told]));
+        return Ok(Outcome::Cleared(vec![slower::took_together(first, all_ms, &slow)]));
     }
     // Without plans, the rows that a call reads show it.
     from_plans(case, &slower, all_ms, completed)
@@ -114,7 +110,7 @@ fn from_plans(case: &Case<'_>, slower: &[Slowdown<'_>], all_ms: f64, completed: 
             of.now.text
         );
         let told = slow.plan_evidence(shape, format!("shape {}", shape.plan.shape), "another shape", text);
-        return Ok(Outcome::Cleared(vec![told, took(of, &slow)]));
+        return Ok(Outcome::Cleared(vec![told, of.took(&slow)]));
     }
     Err(Missing::new(
         format!(
@@ -145,7 +141,7 @@ fn found(of: &Slowdown<'_>, (calm, was): (&View<'_>, &Shape<'_>), (slow, is): (&
             "",
             format!("in the baseline window it was, {} times: {}", was.count, was.tree.structure()),
         ),
-        took(of, slow),
+        of.took(slow),
     ];
     let mut weights = vec![STRONG, FAIR];
     if let Some((node, factor)) = misestimate(&is.tree).filter(|(_, factor)| *factor >= 10.0) {

@@ -3,11 +3,14 @@
 
 use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, ms};
 use crate::case::Case;
+use crate::failures::UNCOUNTED;
 use crate::resources::runtime::{Holdup, RuntimePauses};
 use crate::resources::share;
 use crate::strength::{CERTAIN, STRONG};
 use holdup_signals::Missing;
-use holdup_signals::evidence::Fix;
+use holdup_signals::distribution::Distribution;
+use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::latency::Origin;
 use holdup_signals::runtime::{ENABLE, Stop};
 
 pub const RULE: Rule = Rule {
@@ -28,19 +31,17 @@ pub const RULE: Rule = Rule {
     judge: Judge::Alone(judge),
 };
 
+/// Pauses that cost a request this part of the time that the app counts for one are not small.
+const UNTIMED: f64 = 0.5;
+
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let pauses = RuntimePauses::for_case(case)?;
     let evidence = vec![pauses.evidence()];
     if share(case, pauses.explains_ms) >= MATTERS {
-        let weight = if pauses.holdup == Holdup::Scheduler { STRONG } else { CERTAIN };
-        return Ok(Outcome::Found(RuleFinding {
-            explains_ms: pauses.explains_ms,
-            evidence,
-            weights: vec![weight],
-            fixes: fixes(&pauses),
-            prove: "Run the same scenario again: the runtime's pause metric hardly grows.".to_owned(),
-            role: Role::Root,
-        }));
+        return Ok(Outcome::Found(found(&pauses, evidence)));
+    }
+    if let Some(missing) = untimed(case, &pauses) {
+        return Ok(Outcome::Uncounted(RuleFinding { explains_ms: 0.0, ..found(&pauses, evidence) }, missing));
     }
     match &pauses.unseen {
         _ if share(case, pauses.most_ms) >= MATTERS => {
@@ -51,6 +52,27 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         Some(unseen) => Err(unseen.clone()),
         None => Ok(Outcome::Cleared(evidence)),
     }
+}
+
+fn found(pauses: &RuntimePauses, evidence: Vec<Evidence>) -> RuleFinding {
+    RuleFinding {
+        explains_ms: pauses.explains_ms,
+        evidence,
+        weights: vec![if pauses.holdup == Holdup::Scheduler { STRONG } else { CERTAIN }],
+        fixes: fixes(pauses),
+        prove: "Run the same scenario again: the runtime's pause metric hardly grows.".to_owned(),
+        role: Role::Root,
+    }
+}
+
+/// What would time the requests that wait for the end of a pause, if the app alone times them: its
+/// clock for a request starts once it runs again.
+fn untimed(case: &Case<'_>, pauses: &RuntimePauses) -> Option<Missing> {
+    let is_by_app = matches!(case.origin, Origin::AppMetrics | Origin::AppMeans);
+    let mean_ms = Distribution::merged(case.client.seconds.iter().map(|second| &second.response_ms)).mean()?;
+    let timed = "load from holdup run, or the log of a load balancer or proxy in front";
+    let is_large = pauses.explains_ms >= UNTIMED * mean_ms;
+    (is_by_app && is_large && case.degradation.is_none()).then(|| Missing::new(UNCOUNTED, timed))
 }
 
 /// A step that only looks, then the change that it may suggest.
@@ -154,6 +176,21 @@ mod tests {
     fn pauses_as_before_and_short_ones_clear_it() {
         assert_eq!(pauses(slowed(), "jvm_gc_pause_seconds", (0.4, 0.4), 0.6).explains(&RULE), Some(0.0), "as before");
         assert_eq!(pauses(slowed(), "jvm_gc_pause_seconds", (0.001, 0.002), 0.002).explains(&RULE), Some(0.0), "short");
+    }
+
+    #[test]
+    fn pauses_that_the_app_does_not_time_are_a_cause_of_their_own() {
+        // The app counts 4 ms for each of 100 requests a second; it stands still for `stopped` of the time, 0.6 s at a time.
+        let timed = |stopped: f64| {
+            let made = SyntheticRecording::new(20)
+                .counter(APP, "http_server_request_duration_seconds_count", &[], 100.0)
+                .counter(APP, "http_server_request_duration_seconds_sum", &[], 0.4);
+            pauses(made, "python_gc_pause_seconds", (stopped, stopped), 0.6).diagnose()
+        };
+        assert_eq!(timed(0.05).culprit.as_deref(), Some("runtime_pause"), "{}", timed(0.05).headline);
+        assert!(timed(0.05).headline.contains("No source shows what it costs requests"), "{}", timed(0.05).headline);
+        // A third of a millisecond of 4.
+        assert_eq!(timed(0.001).culprit, None);
     }
 
     #[test]

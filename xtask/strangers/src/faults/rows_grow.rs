@@ -7,6 +7,7 @@ pub const FAULT: Fault = Fault {
     name: "rows_grow",
     family: Family::Database,
     mechanism: "The table that requests read grows, and each of them reads and sorts more rows than before.",
+    causes: &["statement_regression"],
     parameters: &[Parameter::new("factor", 2.0, 6.0)],
     prepare: |setup, _| {
         setup.load.at_most(150.0);

@@ -88,9 +88,10 @@ fn held_longer(case: &Case<'_>, pooler: &Pooler) -> Option<Evidence> {
     let needed = needed(case, now, before.ms)?;
     (now.ms >= (1.0 + GREW) * before.ms && needed <= ENOUGH * pooler.busiest.size?).then(|| {
         let text = format!(
-            "a client held a server connection for {}, and for {} in the baseline window, at which {needed:.0} would suffice: {}'s pool runs out because each is held longer",
+            "a client held a server connection for {}, and for {} in the baseline window, at which {:.0} would suffice: {}'s pool runs out because each is held longer",
             ms(now.ms),
             ms(before.ms),
+            needed.ceil().max(1.0),
             pooler.kind.name
         );
         pooler.evidence(ms(now.ms), ms(before.ms), text)

@@ -84,14 +84,14 @@ fn role(hold: &ConnectionHold) -> (Role, f64, Option<Evidence>) {
         format!(
             "in the baseline window a request held one for {}, so {:.0} would suffice for all due requests: they run out because each is held longer",
             ms(before_ms),
-            hold.needed(before_ms)
+            hold.needed(before_ms).ceil().max(1.0)
         )
     });
     let stuck = || {
         format!(
             "a request held one for {}, so {:.0} would suffice for all due requests: the holders of connections do not progress",
             ms(hold.now.ended_ms),
-            hold.needed(hold.now.ended_ms)
+            hold.needed(hold.now.ended_ms).ceil().max(1.0)
         )
     };
     match longer.or_else(|| hold.is_stuck().then(stuck)) {

@@ -3,6 +3,7 @@
 
 use crate::case::{Band, Case};
 use crate::resources::cpu;
+use crate::resources::runtime::RuntimePauses;
 use crate::rules::{Fix, ms};
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Counter, View};
@@ -18,6 +19,7 @@ pub(super) struct DearerRequests {
 }
 
 /// The growth of the app's CPU time per request; none without a baseline window or without growth.
+/// What its runtime's collector computes is left to the rule on pauses, which knows who computes it.
 pub(super) fn find(case: &Case<'_>, view: &View<'_>) -> Option<DearerRequests> {
     let calm = case.calm()?;
     let (now_ms, used) = cpu::app_ms_per_request(case, view)?;
@@ -26,10 +28,11 @@ pub(super) fn find(case: &Case<'_>, view: &View<'_>) -> Option<DearerRequests> {
         case.completed_in(view.window).map(|completed| Band::of_mean(ms, completed).read(used.reads)).ok()
     };
     let change = band(now_ms, view, &used)?.since(band(before_ms, &calm, &earlier)?);
-    change.rose(DEARER).then(|| {
+    let explains_ms = now_ms - before_ms - RuntimePauses::for_case(case).map_or(0.0, |pauses| pauses.collected_ms);
+    (change.rose(DEARER) && explains_ms > 0.0).then(|| {
         let text = format!("the app used {} of CPU per request, {} in the baseline window", ms(now_ms), ms(before_ms));
         let evidence = used.evidence(ms(now_ms), ms(before_ms), text);
-        DearerRequests { explains_ms: now_ms - before_ms, evidence }
+        DearerRequests { explains_ms, evidence }
     })
 }
 

@@ -124,6 +124,25 @@ fn a_request_that_computes_longer_needs_no_queue() {
     assert!(text.contains("300 ms of CPU per request, 2.00 ms in the baseline window"), "{text}");
 }
 
+#[test]
+fn what_a_collector_computes_is_its_pause() {
+    // Of the CPU time that the app uses more, its collector uses `collected` a second, in pauses of 0.3 s.
+    let collecting = |collected: f64| {
+        let grown = move |second: i64| (second - 12).max(0) as f64 * collected;
+        slower(0.4, 0.05, 5.0).counted("prometheus:app", "python_gc_pause_seconds_sum", &[], grown).counted(
+            "prometheus:app",
+            "python_gc_pause_seconds_count",
+            &[],
+            move |s| grown(s) / 0.3,
+        )
+    };
+    // 4.9 s a second of 50 requests are 98 ms of each; the collector's 0.9 s are 18 ms of that.
+    let own = collecting(0.0).explains(&RULE).expect("judged");
+    assert!((own - 98.0).abs() < 5.0, "{own}");
+    let rest = collecting(0.9).explains(&RULE).expect("judged");
+    assert!((rest - 80.0).abs() < 5.0, "{rest}");
+}
+
 /// 50 requests a second, fast until 12 s; then every second one times out, while `user` scans and the CPUs are full.
 fn scanned(user: &str) -> SyntheticRecording {
     const DB: &str = "mysql://db";

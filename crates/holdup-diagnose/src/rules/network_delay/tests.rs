@@ -62,10 +62,9 @@ fn sessions_that_wait_for_their_client_do_not_work() {
     assert_eq!(far.sessions(4, "IO:DataFileRead").explains(&RULE), None, "it works, as it did before");
 }
 
-#[test]
-fn lost_packets_are_no_longer_way() {
-    // 20 timers of 200 ms a second are all that is awaited longer.
-    let lossy = made(5, 4.2, 0.1, 0.0, 4.5)
+/// 20 timers of 200 ms a second are all that requests lose, while the app awaits `pending` answers.
+fn lossy(pending: f64) -> SyntheticRecording {
+    made(5, pending, 0.1, 0.0, pending)
         .each_request(|n, r| {
             if r.intended_at >= ONSET * 1_000_000_000 && n % 5 == 0 {
                 r.done_at += 200_000_000;
@@ -74,9 +73,21 @@ fn lost_packets_are_no_longer_way() {
         .counted("host", "tcp_sent_segments_total", &[], |second| 1_000.0 * second as f64)
         .counted("host", "tcp_retransmitted_segments_total", &[], |second| 20.0 * (second - ONSET).max(0) as f64)
         .counted("host", "tcp_loss_probes_total", &[], |second| 20.0 * (second - ONSET).max(0) as f64)
-        .counted("host", "tcp_retransmission_timeouts_total", &[], |_| 0.0);
-    assert_eq!(lossy.explains(&RULE), Some(0.0));
-    assert_eq!(lossy.diagnose().culprit.as_deref(), Some("network_loss"));
+        .counted("host", "tcp_retransmission_timeouts_total", &[], |_| 0.0)
+}
+
+#[test]
+fn lost_packets_are_no_longer_way() {
+    assert_eq!(lossy(4.2).explains(&RULE), Some(0.0));
+    assert_eq!(lossy(4.2).diagnose().culprit.as_deref(), Some("network_loss"));
+}
+
+#[test]
+fn what_sockets_await_beyond_requests_is_no_way() {
+    // The way would explain 108 ms beside the loss, of a request that lost 45.
+    let rest = lossy(15.0).explains(&RULE).unwrap();
+    assert!(rest < 6.0, "{rest}");
+    assert_eq!(lossy(15.0).diagnose().culprit.as_deref(), Some("network_loss"));
 }
 
 #[test]

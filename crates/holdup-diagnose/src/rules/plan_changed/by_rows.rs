@@ -3,16 +3,15 @@
 //! read of each table. A table that grows does the same little by little; another plan does it at
 //! once.
 
-mod of_tables;
-
 use holdup_recording::metrics;
 use holdup_recording::words::{ms, percent, thousands};
 use holdup_signals::evidence::Evidence;
-use holdup_signals::{DigestUse, View, Window};
+use holdup_signals::{DigestUse, View};
 
-use self::of_tables::of_tables;
-use super::{KNOWN, ROSE, Slowdown, fixes, took};
+use super::{KNOWN, ROSE, fixes};
 use crate::case::Case;
+use crate::resources::rows_read::{ENABLE, RowsRead};
+use crate::resources::slower::Slowdown;
 use crate::resources::{is_felt, statements};
 use crate::rules::{Outcome, Role, RuleFinding};
 use crate::strength::{FAIR, STRONG};
@@ -26,22 +25,8 @@ const ROWS: f64 = 100.0;
 /// The result is the same up to this factor.
 const SAME: f64 = 1.3;
 
-/// From this share (0-1) of the additional rows in the first part of the episode, they came at once.
-const AT_ONCE: f64 = 0.5;
-
-/// Part of the episode that is its first part.
-const FIRST: i64 = 3;
-
-const ENABLE: &str = "--watch mysql://USER@HOST:PORT or --watch postgresql://USER@HOST:PORT/DATABASE";
-
-/// Rows that a statement reads.
-struct RowsRead {
-    /// Per call, in the baseline window and now.
-    each: (f64, f64),
-    /// Whether they came at once.
-    at_once: bool,
-    evidence: Evidence,
-}
+/// The same plan reads up to so many times the rows in proportion to the table's: rows do not lie evenly.
+const PROPORTION: f64 = 2.0;
 
 /// Judges the statements that take longer by the rows that they read; none if no source counts
 /// these, or they grew little by little.
@@ -55,8 +40,8 @@ pub(super) fn judge(
     let slow = case.slow();
     let (mut same_ms, mut same) = (0.0, Vec::new());
     for of in slower {
-        let Some(read) = read(case, of, before) else { continue };
-        let more = read.each.1 >= READS * read.each.0 && read.each.1 - read.each.0 >= ROWS;
+        let Some(read) = RowsRead::of(case, of, before).filter(is_same_result) else { continue };
+        let more = !is_of_growth(&read) && read.each.1 >= READS * read.each.0 && read.each.1 - read.each.0 >= ROWS;
         if more
             && read.at_once
             && of.change.rose(ROSE)
@@ -80,7 +65,17 @@ pub(super) fn judge(
         of.now.text,
         percent((same_ms / all_ms).min(1.0))
     );
-    Some(Outcome::Cleared(vec![told, took(of, &slow)]))
+    Some(Outcome::Cleared(vec![told, of.took(&slow)]))
+}
+
+/// Whether a call's result is as large as before, as far as that is known.
+fn is_same_result(read: &RowsRead) -> bool {
+    read.used.is_none_or(|(before, now)| now <= SAME * before.max(1.0))
+}
+
+/// Whether the table has so many more rows that the same plan reads as many.
+fn is_of_growth(read: &RowsRead) -> bool {
+    read.table_grew.is_some_and(|grew| grew >= SAME && read.factor() <= PROPORTION * grew)
 }
 
 fn found(slow: &View<'_>, of: &Slowdown<'_>, read: RowsRead) -> RuleFinding {
@@ -88,7 +83,7 @@ fn found(slow: &View<'_>, of: &Slowdown<'_>, read: RowsRead) -> RuleFinding {
     fixes.reverse();
     RuleFinding {
         explains_ms: of.extra_ms,
-        evidence: [Some(read.evidence), Some(took(of, slow)), handlers(slow)].into_iter().flatten().collect(),
+        evidence: [Some(read.evidence), Some(of.took(slow)), handlers(slow)].into_iter().flatten().collect(),
         weights: vec![STRONG, FAIR, FAIR],
         fixes,
         prove: format!(
@@ -111,44 +106,6 @@ fn handlers(view: &View<'_>) -> Option<Evidence> {
     let rate = format!("{} a second", thousands(most.rate()));
     let text = format!("the server read {rate} rows of tables or indexes one after another");
     Some(most.evidence(rate, "", text))
-}
-
-fn read(case: &Case<'_>, of: &Slowdown<'_>, before: &[DigestUse]) -> Option<RowsRead> {
-    if of.now.source.starts_with("postgres") { of_tables(case, of) } else { examined(case, of, before) }
-}
-
-/// By MySQL's count of examined rows. None if the result is another.
-fn examined(case: &Case<'_>, of: &Slowdown<'_>, before: &[DigestUse]) -> Option<RowsRead> {
-    let (slow, now) = (case.slow(), of.now);
-    let is_same =
-        |other: &&DigestUse| other.digest == now.digest && other.database == now.database && other.source == now.source;
-    let then = before.iter().find(is_same)?;
-    let used = |of: &DigestUse| of.rows_used / of.calls.max(1.0);
-    if now.rows_examined <= 0.0 || used(now) > SAME * used(then).max(1.0) {
-        return None;
-    }
-    let each = (then.examined_each(), now.examined_each());
-    let early = first_part(&slow).executed(&["digest_text", "rows_examined"]).ok()?;
-    let first = early.iter().find(is_same).map(DigestUse::examined_each);
-    let text = format!(
-        "a call examined {} rows, {} in the baseline window, for a result of {:.0} rows, {:.0} then: {}",
-        thousands(each.1),
-        thousands(each.0),
-        used(now),
-        used(then),
-        now.text
-    );
-    let evidence = slow.digest_evidence(now, "rows_examined", thousands(each.1), thousands(each.0), text);
-    Some(RowsRead { each, at_once: first.is_none_or(|first| is_at_once(each, first)), evidence })
-}
-
-fn is_at_once((before, now): (f64, f64), first: f64) -> bool {
-    first - before >= AT_ONCE * (now - before)
-}
-
-fn first_part<'v>(view: &View<'v>) -> View<'v> {
-    let Window { from, to } = view.window;
-    View { window: Window { from, to: from + (to - from) / FIRST }, ..*view }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use holdup_signals::written::bare;
 use super::{AT_ONCE, ENABLE, RowsRead, first_part};
 use crate::case::Case;
 use crate::resources::newcomers::Newcomers;
-use crate::rules::plan_changed::Slowdown;
+use crate::resources::slower::Slowdown;
 
 /// By PostgreSQL's counts of the rows that scans read of the table, from it or along an index. Each
 /// way alone: a statement that reads the whole table all along hides another that now follows an
@@ -53,7 +53,8 @@ pub(super) fn of_tables(case: &Case<'_>, of: &Slowdown<'_>) -> Option<RowsRead> 
     );
     let read = slow.counter(way, &[("table", table.as_str())], ENABLE).ok()?;
     let evidence = read.evidence(format!("{} a call", thousands(each.1)), thousands(each.0), text);
-    Some(RowsRead { each, at_once, evidence })
+    let table_grew = table_grew(&calm, &slow, &table);
+    Some(RowsRead { each, used: None, at_once, table_grew, evidence })
 }
 
 const SEQUENTIAL: &str = metrics::postgresql::STAT_TABLES_SEQ_TUP_READ.name;
@@ -69,6 +70,13 @@ fn rows_read(view: &View<'_>, table: &str, way: &str) -> Option<f64> {
     let read = view.counter(way, &[("table", table)], ENABLE).ok()?;
     // A dropped index takes its count with it: a fall is not a negative number of rows.
     Some(read.delta.max(0.0) / of_window(view))
+}
+
+/// How many times the rows the table has, by the server's estimate; none if it gives none.
+fn table_grew(calm: &View<'_>, slow: &View<'_>, table: &str) -> Option<f64> {
+    let rows = |view: &View<'_>| view.gauge(metrics::postgresql::TABLE_ROWS.name, &[("table", table)], ENABLE).ok();
+    let (before, now) = (rows(calm)?, rows(slow)?);
+    Some(now.max / before.mean).filter(|grew| grew.is_finite())
 }
 
 /// Whether a statement's text names the table.
