@@ -22,22 +22,6 @@ impl Schema {
         made.map(|(name, text)| format!("CREATE VIEW IF NOT EXISTS {name}{on} AS\n{text}")).collect()
     }
 
-    /// A time as nanoseconds.
-    fn ns(&self, time: &str) -> String {
-        match self.dialect {
-            Dialect::Current => format!("toUnixTimestamp64Nano({time})"),
-            Dialect::Old => time.to_owned(),
-        }
-    }
-
-    /// Nanoseconds as a time of the tables.
-    fn time(&self, ns: &str) -> String {
-        match self.dialect {
-            Dialect::Current => format!("fromUnixTimestamp64Nano({ns}, 'UTC')"),
-            Dialect::Old => ns.to_owned(),
-        }
-    }
-
     /// Every row of every account that has a request's id: what the client, the app, the network and
     /// the database say of it.
     fn request_accounts(&self) -> String {
@@ -49,8 +33,8 @@ impl Schema {
                  outcome\nFROM {from} AND trace_id != ''"
             )
         };
-        let between = |from: &str, to: &str| format!("{} - {}", self.ns(to), self.ns(from));
-        let ended = |ended: &str| self.time(&format!("{} - duration_ns", self.ns(ended)));
+        let between = |from: &str, to: &str| format!("{} - {}", self.dialect.ns(to), self.dialect.ns(from));
+        let ended = |ended: &str| self.dialect.time(&format!("{} - duration_ns", self.dialect.ns(ended)));
         [
             part(
                 "client",
@@ -103,7 +87,7 @@ impl Schema {
 
     /// The slowest 1 % of each operation's requests, a row that stands for several counting as often.
     fn slow_requests(&self, columns: &str) -> String {
-        let response = format!("{} - {}", self.ns("done_at"), self.ns("intended_at"));
+        let response = format!("{} - {}", self.dialect.ns("done_at"), self.dialect.ns("intended_at"));
         let weight = "toUInt64(greatest(weight, 1))";
         let keys = "recording, toString(operation) AS operation";
         let whole = format!("{keys}, toString(ifNull(trace_id, '')) AS trace_id, {response} AS response_ns");
@@ -141,7 +125,7 @@ impl Schema {
     /// How long requests of each endpoint waited for the database, its connections included, in
     /// points of 10 minutes. The endpoint is what the app calls a request.
     fn database_wait(&self) -> String {
-        let started = self.ns("started_at");
+        let started = self.dialect.ns("started_at");
         let zone = if self.dialect == Dialect::Current { ", 'UTC'" } else { "" };
         format!(
             "SELECT recording, endpoint, toDateTime(intDiv(began_ns, {POINT_NS}) * {POINT_SECONDS}{zone}) AS point, \

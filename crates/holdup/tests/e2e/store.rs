@@ -9,6 +9,7 @@ mod live;
 mod proxy;
 mod server;
 mod views;
+mod windows;
 
 use std::path::{Path, PathBuf};
 
