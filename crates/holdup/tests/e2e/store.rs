@@ -4,6 +4,7 @@
 mod accounts;
 mod breaks;
 mod copies;
+mod disturbed;
 mod hostile;
 mod live;
 mod proxy;
