@@ -4,6 +4,7 @@
 mod accounts;
 mod breaks;
 mod copies;
+mod dashboard;
 mod disturbed;
 mod hostile;
 mod live;
