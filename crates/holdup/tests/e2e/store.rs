@@ -6,6 +6,7 @@ mod breaks;
 mod copies;
 mod dashboard;
 mod disturbed;
+mod encrypted;
 mod hostile;
 mod live;
 mod proxy;
