@@ -3,6 +3,7 @@
 
 mod accounts;
 mod breaks;
+mod cluster;
 mod copies;
 mod dashboard;
 mod disturbed;
