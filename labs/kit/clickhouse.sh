@@ -1,9 +1,10 @@
 #!/bin/sh
 # Runs a ClickHouse server on loopback in the foreground, in this very process (the pid stays the same):
 #   clickhouse.sh serve DIR PORT    HTTP on PORT; data, log and configuration in DIR, nothing of the machine's own
+# What DIR/more.xml has goes into the configuration: HTTPS, a cluster.
 # Accounts, as DIR/users.xml has it: `default` without a password may do everything; `reader` (password `r3aderW0rd`) may only
-# read, without changing a setting; `writer` (password `wr1terW0rd`) may do everything, too: a server as old as Debian's, of
-# 2018, knows no grants.
+# read, without changing a setting; `writer` (password `wr1terW0rd`) and `hidden` (password `c4naryW0rd`) may do everything,
+# too: a server as old as Debian's, of 2018, knows no grants.
 set -eu
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 [ "${1:-}" = serve ] && [ $# -eq 3 ] || {
@@ -30,6 +31,9 @@ cat >"$dir/users.xml" <<END
         <writer>
             <password>wr1terW0rd</password><networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota>
         </writer>
+        <hidden>
+            <password>c4naryW0rd</password><networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota>
+        </hidden>
     </users>
 </yandex>
 END
@@ -49,6 +53,7 @@ cat >"$dir/config.xml" <<END
     <uncompressed_cache_size>0</uncompressed_cache_size>
     <max_concurrent_queries>32</max_concurrent_queries>
     <keep_alive_timeout>3</keep_alive_timeout>
+$(cat "$dir/more.xml" 2>/dev/null || true)
 </yandex>
 END
 exec "$server" --config-file="$dir/config.xml"

@@ -62,7 +62,7 @@ pub mod verdict;
 
 pub use case::{Case, Incomparable};
 pub use holdup_signals::ClientView;
-pub use judge::excerpt::CHOICE;
+pub use judge::excerpt::{CHOICE, UNREAD};
 pub use judge::{diagnose, diagnose_against};
 pub use links::debt;
 pub use verdict::Diagnosis;

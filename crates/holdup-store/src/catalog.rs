@@ -10,7 +10,7 @@ use crate::client::{Client, SMALL_BYTES_MAX};
 use crate::dialect::Dialect;
 use crate::error::StoreError;
 use crate::rowbinary::{Reader, put, put_bytes};
-use crate::schema::{ENTRY, FILES, PIECE, PLACE, RECORDINGS};
+use crate::schema::{ENTRY, FILES, PIECE, PLACE, RECORDINGS, SEGMENT_ROWS};
 use crate::statement::Statement;
 
 /// Which recording of which host.
@@ -224,20 +224,75 @@ pub fn columns(client: &Client, table: &str) -> Result<Vec<String>, StoreError> 
 /// # Errors
 /// If the store cannot be read.
 pub(crate) fn segments(client: &Client, table: &str, place: &Place) -> Result<BTreeMap<u64, u64>, StoreError> {
+    segments_between(client, table, place, 0, u64::from(u32::MAX))
+}
+
+/// The same of the segments from `first` to `last`.
+///
+/// # Errors
+/// If the store cannot be read.
+pub(crate) fn segments_between(
+    client: &Client,
+    table: &str,
+    place: &Place,
+    first: u64,
+    last: u64,
+) -> Result<BTreeMap<u64, u64>, StoreError> {
     // Numbers in a segment differ in their last 16 bits.
     let sql = format!(
-        "SELECT segment, uniqExact(toUInt16(row)) FROM {table} WHERE {HERE} GROUP BY segment ORDER BY segment \
-         FORMAT RowBinary"
+        "SELECT segment, uniqExact(toUInt16(row)) FROM {table} WHERE {HERE} AND segment >= {{first:UInt64}} AND segment \
+         <= {{last:UInt64}} GROUP BY segment ORDER BY segment FORMAT RowBinary"
     );
-    let ask = place.bind(Statement::new(sql));
-    let answer = client.read(&ask, SMALL_BYTES_MAX)?;
-    let mut reader = Reader::new(&answer);
-    let mut counts = BTreeMap::new();
+    let ask = place.bind(Statement::new(sql)).number("first", first).number("last", last);
+    by_segment(&client.read(&ask, SMALL_BYTES_MAX)?, Reader::u64, table)
+}
+
+/// First and last time of each segment of a table, nanoseconds since the Unix epoch, by the column
+/// `time`.
+///
+/// # Errors
+/// If the store cannot be read.
+pub(crate) fn spans(
+    client: &Client,
+    table: &str,
+    time: &str,
+    place: &Place,
+) -> Result<BTreeMap<u64, (i64, i64)>, StoreError> {
+    let [from, to] = ["min", "max"].map(|of| client.dialect().ns(&format!("{of}(`{time}`)")));
+    let sql = format!(
+        "SELECT segment, {from}, {to} FROM {table} WHERE {HERE} GROUP BY segment ORDER BY segment FORMAT RowBinary"
+    );
+    let answer = client.read(&place.bind(Statement::new(sql)), SMALL_BYTES_MAX)?;
+    by_segment(&answer, |reader| Some((reader.i64()?, reader.i64()?)), table)
+}
+
+/// An answer with a segment and a value in each row.
+fn by_segment<'b, V>(
+    answer: &'b [u8],
+    value: impl Fn(&mut Reader<'b>) -> Option<V>,
+    table: &str,
+) -> Result<BTreeMap<u64, V>, StoreError> {
+    let (mut reader, mut found) = (Reader::new(answer), BTreeMap::new());
     while !reader.is_at_end() {
-        let count = reader.u32().zip(reader.u64()).ok_or_else(|| StoreError::BadAnswer(table.to_owned()))?;
-        counts.insert(u64::from(count.0), count.1);
+        let segment = reader.u32().ok_or_else(|| StoreError::BadAnswer(table.to_owned()))?;
+        let value = value(&mut reader).ok_or_else(|| StoreError::BadAnswer(table.to_owned()))?;
+        found.insert(u64::from(segment), value);
     }
-    Ok(counts)
+    Ok(found)
+}
+
+/// How many rows a segment of a table of `rows` rows has.
+pub(crate) fn rows_of_segment(rows: u64, segment: u64) -> u64 {
+    rows.saturating_sub(segment * SEGMENT_ROWS).min(SEGMENT_ROWS)
+}
+
+/// The error for rows that are gone.
+pub(crate) fn removed(client: &Client, place: &Place, table: &str, found: u64, expected: u64) -> StoreError {
+    StoreError::Recording(format!(
+        "{} has {found} of {expected} rows of a segment of {table} of {place}: rows were removed there, by a TTL or by \
+         hand",
+        client.server()
+    ))
 }
 
 /// A file of a recording in the store.

@@ -22,6 +22,22 @@ impl Dialect {
         let version = (parts.next()?.ok()?, parts.next()?.ok()?);
         Some(if version >= CURRENT { Self::Current } else { Self::Old })
     }
+
+    /// A time of the tables as nanoseconds.
+    pub(crate) fn ns(self, time: &str) -> String {
+        match self {
+            Self::Current => format!("toUnixTimestamp64Nano({time})"),
+            Self::Old => time.to_owned(),
+        }
+    }
+
+    /// Nanoseconds as a time of the tables.
+    pub(crate) fn time(self, ns: &str) -> String {
+        match self {
+            Self::Current => format!("fromUnixTimestamp64Nano({ns}, 'UTC')"),
+            Self::Old => ns.to_owned(),
+        }
+    }
 }
 
 #[cfg(test)]

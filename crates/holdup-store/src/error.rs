@@ -64,8 +64,9 @@ pub enum StoreError {
 }
 
 /// ClickHouse's numbers of errors that pass: time-outs, too many queries, parts, or bytes at once, a
-/// lost network, a replica that is not ready. `src/Common/ErrorCodes.cpp` lists them.
-const PASSING: [u32; 8] = [159, 202, 209, 210, 225, 241, 242, 252];
+/// lost network, a replica that is not ready; and what a full disk shows as: a failed write (75, 1000)
+/// or too little space for a part (243). `src/Common/ErrorCodes.cpp` lists them.
+const PASSING: [u32; 11] = [75, 159, 202, 209, 210, 225, 241, 242, 243, 252, 1_000];
 
 impl StoreError {
     /// Whether the same request may succeed later.

@@ -35,6 +35,18 @@ pub fn put(out: &mut Vec<u8>, column: &Column, cell: &Cell<'_>) {
     }
 }
 
+/// The value in place of one that was not asked for: nothing, or an empty one.
+pub fn empty(column: &Column) -> Cell<'static> {
+    match column.kind {
+        _ if column.optional => Cell::Absent,
+        ColumnType::Int64 | ColumnType::Timestamp => Cell::Int64(0),
+        ColumnType::Int32 => Cell::Int32(0),
+        ColumnType::Double => Cell::Double(0.0),
+        ColumnType::Bool => Cell::Bool(false),
+        ColumnType::Text | ColumnType::Json => Cell::Text(Cow::Borrowed("")),
+    }
+}
+
 /// Reads values from the bytes of an answer. Each call returns none if the bytes end too early.
 pub struct Reader<'b>(&'b [u8]);
 
@@ -58,6 +70,11 @@ impl<'b> Reader<'b> {
     /// An unsigned 64-bit number.
     pub fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_le_bytes)
+    }
+
+    /// A signed 64-bit number.
+    pub fn i64(&mut self) -> Option<i64> {
+        self.array().map(i64::from_le_bytes)
     }
 
     /// An unsigned 32-bit number.
@@ -86,7 +103,7 @@ impl<'b> Reader<'b> {
             return Some(Cell::Absent);
         }
         Some(match column.kind {
-            ColumnType::Int64 | ColumnType::Timestamp => Cell::Int64(i64::from_le_bytes(self.array()?)),
+            ColumnType::Int64 | ColumnType::Timestamp => Cell::Int64(self.i64()?),
             ColumnType::Int32 => Cell::Int32(i32::from_le_bytes(self.array()?)),
             ColumnType::Double => Cell::Double(f64::from_bits(u64::from_le_bytes(self.array()?))),
             ColumnType::Bool => Cell::Bool(self.array::<1>()? != [0]),

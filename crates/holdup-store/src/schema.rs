@@ -247,7 +247,7 @@ impl Schema {
 }
 
 /// The column by which rows are placed in time: the first time.
-fn first_time(columns: &[Column]) -> &'static str {
+pub(crate) fn first_time(columns: &[Column]) -> &'static str {
     columns.iter().find(|column| column.kind == ColumnType::Timestamp).map_or("observed_at", |column| column.name)
 }
 

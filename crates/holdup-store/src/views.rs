@@ -1,7 +1,8 @@
 //! The questions that people ask of a store most, as views beside the tables: both accounts of a
-//! request by its id, where the slowest requests' time went, and how long endpoints waited for the
-//! database. Each counts a row once (`FINAL`). They answer over all recordings: a condition on
-//! `recording` belongs in every query of them.
+//! request by its id, where the slowest requests' time went, how long endpoints waited for the
+//! database, a statement hour by hour, and the response times of each recording. Each counts a row
+//! once (`FINAL`). They answer over all recordings: a condition on `recording` belongs in every query
+//! of them.
 
 use crate::dialect::Dialect;
 use crate::schema::Schema;
@@ -10,32 +11,27 @@ use crate::schema::Schema;
 const POINT_NS: u64 = 600_000_000_000;
 const POINT_SECONDS: u64 = 600;
 
+/// The same of `digest_hours`.
+const HOUR_NS: u64 = 3_600_000_000_000;
+const HOUR_SECONDS: u64 = 3_600;
+
 /// Names of the views.
-pub const VIEWS: [&str; 3] = ["request_accounts", "slowest_by_resource", "database_wait"];
+pub const VIEWS: [&str; 5] =
+    ["request_accounts", "slowest_by_resource", "database_wait", "digest_hours", "operation_times"];
 
 impl Schema {
     /// The statements that make the views, in order, after the tables.
     pub fn views(&self) -> Vec<String> {
         let on = self.sharing.cluster.as_ref().map_or_else(String::new, |cluster| format!(" ON CLUSTER '{cluster}'"));
-        let texts = [self.request_accounts(), self.slowest_by_resource(), self.database_wait()];
+        let texts = [
+            self.request_accounts(),
+            self.slowest_by_resource(),
+            self.database_wait(),
+            self.digest_hours(),
+            self.operation_times(),
+        ];
         let made = VIEWS.iter().zip(texts);
         made.map(|(name, text)| format!("CREATE VIEW IF NOT EXISTS {name}{on} AS\n{text}")).collect()
-    }
-
-    /// A time as nanoseconds.
-    fn ns(&self, time: &str) -> String {
-        match self.dialect {
-            Dialect::Current => format!("toUnixTimestamp64Nano({time})"),
-            Dialect::Old => time.to_owned(),
-        }
-    }
-
-    /// Nanoseconds as a time of the tables.
-    fn time(&self, ns: &str) -> String {
-        match self.dialect {
-            Dialect::Current => format!("fromUnixTimestamp64Nano({ns}, 'UTC')"),
-            Dialect::Old => ns.to_owned(),
-        }
     }
 
     /// Every row of every account that has a request's id: what the client, the app, the network and
@@ -49,8 +45,8 @@ impl Schema {
                  outcome\nFROM {from} AND trace_id != ''"
             )
         };
-        let between = |from: &str, to: &str| format!("{} - {}", self.ns(to), self.ns(from));
-        let ended = |ended: &str| self.time(&format!("{} - duration_ns", self.ns(ended)));
+        let between = |from: &str, to: &str| format!("{} - {}", self.dialect.ns(to), self.dialect.ns(from));
+        let ended = |ended: &str| self.dialect.time(&format!("{} - duration_ns", self.dialect.ns(ended)));
         [
             part(
                 "client",
@@ -103,7 +99,7 @@ impl Schema {
 
     /// The slowest 1 % of each operation's requests, a row that stands for several counting as often.
     fn slow_requests(&self, columns: &str) -> String {
-        let response = format!("{} - {}", self.ns("done_at"), self.ns("intended_at"));
+        let response = format!("{} - {}", self.dialect.ns("done_at"), self.dialect.ns("intended_at"));
         let weight = "toUInt64(greatest(weight, 1))";
         let keys = "recording, toString(operation) AS operation";
         let whole = format!("{keys}, toString(ifNull(trace_id, '')) AS trace_id, {response} AS response_ns");
@@ -141,16 +137,72 @@ impl Schema {
     /// How long requests of each endpoint waited for the database, its connections included, in
     /// points of 10 minutes. The endpoint is what the app calls a request.
     fn database_wait(&self) -> String {
-        let started = self.ns("started_at");
-        let zone = if self.dialect == Dialect::Current { ", 'UTC'" } else { "" };
+        let (started, point) = (self.dialect.ns("started_at"), self.point("began_ns", POINT_NS, POINT_SECONDS));
         format!(
-            "SELECT recording, endpoint, toDateTime(intDiv(began_ns, {POINT_NS}) * {POINT_SECONDS}{zone}) AS point, \
-             count() AS requests, quantileExact(0.5)(wait_ns) / 1e6 AS p50_ms, quantileExact(0.95)(wait_ns) / 1e6 AS \
+            "SELECT recording, endpoint, {point} AS point, count() AS requests, quantileExact(0.5)(wait_ns) / 1e6 AS p50_ms, quantileExact(0.95)(wait_ns) / 1e6 AS \
              p95_ms, quantileExact(0.99)(wait_ns) / 1e6 AS p99_ms, max(wait_ns) / 1e6 AS max_ms\nFROM (\n    SELECT \
              recording, trace_id, argMinIf(toString(name), {started}, resource = 'request') AS \
              endpoint, min({started}) AS began_ns, sumIf(duration_ns, resource IN ('database', 'pool')) AS wait_ns, \
              countIf(resource = 'request') AS whole\n    FROM spans FINAL\n    GROUP BY recording, trace_id\n)\nWHERE \
              whole > 0\nGROUP BY recording, endpoint, point"
+        )
+    }
+
+    /// The time at which the point of so many nanoseconds or seconds begins in which `ns` lies.
+    fn point(&self, ns: &str, length_ns: u64, seconds: u64) -> String {
+        let zone = if self.dialect == Dialect::Current { ", 'UTC'" } else { "" };
+        format!("toDateTime(intDiv({ns}, {length_ns}) * {seconds}{zone})")
+    }
+
+    /// How often each statement ran in each hour, and how long: by single executions, and by the
+    /// server's counters. What the counters counted between two hours is in neither.
+    fn digest_hours(&self) -> String {
+        let hour = self.point(&self.dialect.ns("observed_at"), HOUR_NS, HOUR_SECONDS);
+        let part = |account: &str, calls: &str, total_ns: &str, max_ns: &str, kind: &str, keys: &str| {
+            format!(
+                "SELECT recording, toString(digest) AS digest, '{account}' AS account, {hour} AS hour, \
+                 any(toString(digest_text)) AS words, toInt64({calls}) AS runs, toInt64({total_ns}) AS total_ns, \
+                 toInt64({max_ns}) AS max_ns FROM statements FINAL WHERE kind = '{kind}' GROUP BY recording, digest, \
+                 hour{keys}"
+            )
+        };
+        let executions = part("executions", "count()", "sum(duration_ns)", "max(duration_ns)", "execution", "");
+        let (calls, total) = ("max(calls) - min(calls)", "max(duration_ns) - min(duration_ns)");
+        let counters = part("counters", calls, total, "0", "digest_total", ", source, database");
+        format!(
+            "SELECT recording, digest, account, hour, any(words) AS statement, sum(runs) AS executions, \
+             sum(total_ns) / 1e6 AS total_ms, sum(total_ns) / sum(runs) / 1e6 AS mean_ms, max(max_ns) / 1e6 AS \
+             max_ms\nFROM (\n    {executions}\n    UNION ALL\n    {counters}\n)\nGROUP BY recording, digest, account, \
+             hour\nHAVING executions > 0"
+        )
+    }
+
+    /// The response times of each operation in each recording, to set releases side by side.
+    fn operation_times(&self) -> String {
+        let response = format!("{} - {}", self.dialect.ns("done_at"), self.dialect.ns("intended_at"));
+        let began = self.point(&self.dialect.ns("intended_at"), 1_000_000_000, 1);
+        let rows = format!(
+            "recording, toString(operation) AS operation, {began} AS second, {response} AS response_ns, \
+             toUInt64(greatest(weight, 1)) AS requests, outcome != 'ok' AS is_failed"
+        );
+        let (from, at): (String, fn(&str) -> String) = match self.dialect {
+            // Windows, because small builds of the engine have no weighted quantile.
+            Dialect::Current => (
+                format!(
+                    "SELECT {rows}, sum(requests) OVER (PARTITION BY recording, operation ORDER BY response_ns) AS \
+                     upto, sum(requests) OVER (PARTITION BY recording, operation) AS total FROM requests FINAL"
+                ),
+                |level| format!("minIf(response_ns, upto >= {level} * total)"),
+            ),
+            Dialect::Old => (format!("SELECT {rows} FROM requests FINAL"), |level| {
+                format!("quantileExactWeighted({level})(response_ns, requests)")
+            }),
+        };
+        let [p50, p95, p99] = ["0.5", "0.95", "0.99"].map(at);
+        format!(
+            "SELECT recording, operation, min(second) AS began, sum(requests) AS offered, sumIf(requests, is_failed) AS \
+             failed, {p50} / 1e6 AS p50_ms, {p95} / 1e6 AS p95_ms, {p99} / 1e6 AS p99_ms, max(response_ns) / 1e6 AS \
+             max_ms\nFROM (\n    {from}\n)\nGROUP BY recording, operation"
         )
     }
 }

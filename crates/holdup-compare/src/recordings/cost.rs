@@ -86,13 +86,14 @@ pub(super) fn measures(case: &Case<'_>, recording: &Recording) -> Vec<Measure> {
     measures
 }
 
-/// The window in which requests were due, or the whole recording.
+/// The judged window as far as requests were due in it.
 fn served(case: &Case<'_>, recording: &Recording) -> Option<Window> {
-    let phases = &recording.manifest.phases;
+    let (phases, whole) = (&recording.manifest.phases, case.whole());
     match (phases.first(), phases.last()) {
-        (Some(first), Some(last)) => Some(Window { from: first.from, to: last.to }),
-        _ => Some(case.whole()).filter(|whole| whole.to < i64::MAX),
+        (Some(first), Some(last)) => Some(Window { from: first.from.max(whole.from), to: last.to.min(whole.to) }),
+        _ => Some(whole).filter(|whole| whole.to < i64::MAX),
     }
+    .filter(|served| served.from < served.to)
 }
 
 /// Sources of `metric` under a name that another run also has, because ports and process ids change

@@ -14,9 +14,9 @@ use holdup_diagnose::case::Case;
 use holdup_diagnose::ledger::ledger;
 use holdup_diagnose::search::Interval;
 use holdup_diagnose::verdict::Diagnosis;
-use holdup_signals::Distribution;
 use holdup_signals::client::{failed, is_latency, response_ms, service_ms};
 use holdup_signals::operations::Operation;
+use holdup_signals::{Distribution, Window};
 
 /// How much percentiles of the same service differ from run to run (standard deviation of their
 /// logarithm), beyond what the run itself shows: bench/runs, compare.
@@ -65,7 +65,18 @@ impl Run {
         diagnosis: &Diagnosis,
         round: Option<u32>,
     ) -> Self {
-        let case = Case::new(recording, None);
+        Self::from_window(name, recording, None, diagnosis, round)
+    }
+
+    /// The same of the part of `recording` in `window`, on which the verdict is.
+    pub fn from_window(
+        name: impl Into<String>,
+        recording: &Recording,
+        window: Option<Window>,
+        diagnosis: &Diagnosis,
+        round: Option<u32>,
+    ) -> Self {
+        let case = Case::new(recording, window);
         let rows = case.requests_in(case.whole()).unwrap_or_default();
         let facts = Facts::from_case(&case, recording, diagnosis);
         let mut measures = Vec::new();

@@ -23,6 +23,18 @@ use crate::{links, load};
 /// How a recording that does not fit in memory is read.
 pub const CHOICE: Choice = Choice { limits: Limits::GIGABYTE, is_fine: latency::is_measure, stretch };
 
+/// Columns that no verdict, comparison or report depends on, as table and column.
+pub const UNREAD: [(&str, &str); 8] = [
+    ("samples", "window_ns"),
+    ("threads", "tid"),
+    ("threads", "thread"),
+    ("threads", "cpu_ns_total"),
+    ("threads", "run_queue_ns_total"),
+    ("statements", "temporary_tables"),
+    ("exchanges", "request_bytes"),
+    ("executions", "logged_ns"),
+];
+
 /// An episode is judged at its onset if there was so much time without one before it, nanoseconds;
 /// otherwise at its end, if there is more after it.
 const BEFORE_NS: i64 = 60_000_000_000;

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use holdup_diagnose::verdict::{Answer, Diagnosis};
-use holdup_diagnose::{CHOICE, diagnose};
+use holdup_diagnose::{CHOICE, UNREAD, diagnose};
 use holdup_recording::Recording;
 use holdup_recording::condensed::Condensed;
 use holdup_recording::excerpt::{Choice, Limits};
+use holdup_recording::tables::Tables;
 
 use crate::fixtures::side_by_side;
 
@@ -19,7 +20,30 @@ fn fixtures() -> PathBuf {
 /// The verdict of the recording in `dir`, by its rows and without them.
 fn both(dir: &Path) -> [String; 2] {
     let json = |recording: &Recording| serde_json::to_string_pretty(&diagnose(recording, None)).unwrap();
-    [json(&Recording::open(dir).unwrap()), json(&Recording::open_condensed(dir).unwrap())]
+    let mut rows = Recording::open(dir).unwrap();
+    empty_unread(&mut rows.tables);
+    [json(&rows), json(&Recording::open_condensed(dir).unwrap())]
+}
+
+/// Empties the columns of [`UNREAD`], as if they had not been fetched.
+fn empty_unread(tables: &mut Tables) {
+    for (table, column) in UNREAD {
+        match (table, column) {
+            ("samples", "window_ns") => tables.samples.rows.iter_mut().for_each(|row| row.window_ns = 0),
+            ("threads", "tid") => tables.threads.rows.iter_mut().for_each(|row| row.tid = 0),
+            ("threads", "thread") => tables.threads.rows.iter_mut().for_each(|row| row.thread.clear()),
+            ("threads", "cpu_ns_total") => tables.threads.rows.iter_mut().for_each(|row| row.cpu_ns_total = None),
+            ("threads", "run_queue_ns_total") => {
+                tables.threads.rows.iter_mut().for_each(|row| row.run_queue_ns_total = None);
+            }
+            ("statements", "temporary_tables") => {
+                tables.statements.rows.iter_mut().for_each(|row| row.temporary_tables = 0);
+            }
+            ("exchanges", "request_bytes") => tables.exchanges.rows.iter_mut().for_each(|row| row.request_bytes = 0),
+            ("executions", "logged_ns") => tables.executions.rows.iter_mut().for_each(|row| row.logged_ns = None),
+            _ => panic!("{table}.{column} is not emptied here"),
+        }
+    }
 }
 
 #[test]
@@ -115,8 +139,12 @@ fn a_part_that_fits_is_read_alone() {
     let at = |second: i64| whole.manifest.started_at + second * 1_000_000_000;
     let part = at(grown.fault().start - 10)..at(grown.fault().start + 10);
     let window = holdup_signals::Window { from: part.start, to: part.end };
-    let alone = Recording::open_excerpt(&dir, Some(part), &SMALL).unwrap();
+    let alone = Recording::open_excerpt(&dir, Some(part.clone()), &SMALL).unwrap();
     assert!(alone.course().is_none() && alone.excerpt.is_some());
+    // However much memory there is.
+    let roomy = Recording::open_excerpt(&dir, Some(part), &CHOICE).unwrap();
+    let json = |recording| serde_json::to_string(&diagnose(recording, Some(window))).unwrap();
+    assert_eq!(json(&alone), json(&roomy));
     let [alone, whole] = [&alone, &whole].map(|recording| diagnose(recording, Some(window)));
     assert_eq!((alone.verdict, &alone.culprit), (whole.verdict, &whole.culprit));
     assert_eq!(alone.culprit.as_deref(), Some("thread_pool_queue"));

@@ -3,7 +3,8 @@
 //! one *stretch*, around the onset of the episode, that the second pass reads in full. The times in
 //! the files' row groups say which of them the second pass can skip.
 //!
-//! A recording that fits is read whole, so that nothing changes for short ones.
+//! A recording that fits is read whole. If only a part of it is asked for, that part is read alone,
+//! however short the recording is: so it makes no difference whether the rest is there at all.
 
 use std::ops::Range;
 use std::path::Path;
@@ -69,6 +70,15 @@ fn with_margin(stretch: &Range<i64>, margin_ns: i64) -> Range<i64> {
     stretch.start.saturating_sub(margin_ns)..stretch.end.saturating_add(margin_ns)
 }
 
+/// The time of the rows of `table` that are read for `stretch`; all of them if none.
+pub fn time_read(table: &str, stretch: &Range<i64>) -> Option<Range<i64>> {
+    match table {
+        _ if [Setting::TABLE, Event::TABLE].contains(&table) => None,
+        _ if table == Sample::TABLE => Some(with_margin(stretch, SAMPLES_MARGIN_NS)),
+        _ => Some(with_margin(stretch, MARGIN_NS)),
+    }
+}
+
 /// Bytes of a row's texts, on average.
 const TEXT_BYTES: usize = 128;
 
@@ -80,6 +90,22 @@ fn row_bytes<R: Row>() -> usize {
         // Their texts are shared.
         table if table == Session::TABLE => size_of::<R>(),
         _ => size_of::<R>() + TEXT_BYTES,
+    }
+}
+
+/// Where a recording's rows lie in time, and how much memory they take.
+#[derive(Clone, Debug, Default)]
+pub struct Extent(Vec<(GroupSpan, usize)>);
+
+impl Extent {
+    /// Adds `rows` rows of table `R` with times from `from` to `to`, both included.
+    pub fn add<R: Row>(&mut self, rows: u64, from: i64, to: i64) {
+        self.0.push((GroupSpan { from, to, rows }, row_bytes::<R>()));
+    }
+
+    /// Whether `part` fits in memory, so that [`Recording::open_excerpt`] reads it alone.
+    pub fn fits(&self, part: &Range<i64>, limits: &Limits) -> bool {
+        Room { groups: &self.0, part: None, bytes: limits.whole_bytes }.fits(part)
     }
 }
 
@@ -149,7 +175,7 @@ impl Room<'_> {
 impl Recording {
     /// Opens the recording in `dir` for judging: as [`Self::open_condensed`] if it fits in memory,
     /// else its course and the stretch of `choice`. With `part` only that part is judged, so it is
-    /// read alone if it fits.
+    /// read alone if it fits: the rows that [`time_read`] says.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -160,13 +186,14 @@ impl Recording {
         Tables::from_source(&mut groups)?;
         let whole = Room { groups: &groups.all, part: part.clone(), bytes: limits.whole_bytes };
         // The steps of a search are judged against each other.
-        if whole.fits(&(i64::MIN..i64::MAX)) || dir.join(SEARCH).exists() {
-            return Self::open_condensed(dir);
-        }
-        if let Some(part) = part.filter(|part| whole.fits(part)) {
+        let is_search = dir.join(SEARCH).exists();
+        if let Some(part) = part.filter(|part| !is_search && whole.fits(part)) {
             let mut recording = Self::opened(dir, |dir| Ok((read_stretch(dir, &part)?, hlog::read(dir))))?;
             recording.excerpt = Some(Arc::new(Excerpt { stretch: part, course: None, step_ns: 0 }));
             return Ok(recording);
+        }
+        if is_search || whole.fits(&(i64::MIN..i64::MAX)) {
+            return Self::open_condensed(dir);
         }
         let mut step_ns = 0;
         let course = Self::opened(dir, |dir| {
@@ -201,11 +228,9 @@ fn read_stretch(dir: &Path, stretch: &Range<i64>) -> Result<Tables, OpenError> {
         let has_packets = !exchanges.rows.is_empty();
         let statements = scope.spawn(move || Reader::within(near).statements(dir, has_packets));
         let apart = [Sample::TABLE, Statement::TABLE, Exchange::TABLE];
-        let whole = [Setting::TABLE, Event::TABLE];
         let mut tables = Tables::from_source(&mut Part(dir, |table| match table {
             _ if apart.contains(&table) => None,
-            _ if whole.contains(&table) => Some(None),
-            _ => Some(Some(near)),
+            _ => Some(time_read(table, stretch).is_some().then_some(near)),
         }))?;
         let (samples, series) = joined(samples)?;
         let (statements, executions, totals) = joined(statements)?;

@@ -1,16 +1,18 @@
 //! `holdup compare`: shows recordings side by side, and which differences are proven.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use holdup_compare::recordings::{Change, Comparison, Group, Options, Run, groups};
 use holdup_compare::statements::{self, CompareOptions, Report as Statements, Verdict};
-use holdup_diagnose::{Diagnosis, diagnose};
+use holdup_diagnose::{CHOICE, Diagnosis, diagnose};
 use holdup_recording::{Recording, files};
+use holdup_signals::Window;
 
 use super::compare_groups::{NamedGroup, read};
 use super::store::fetched::Inputs;
+use super::window::{WindowArgs, range};
 use super::{LARGEST_BYTES, compare_history, print_json};
 use crate::failure::Failure;
 use crate::html::Report;
@@ -25,6 +27,7 @@ Examples:
   holdup compare puma=recordings/puma falcon=recordings/falcon pool=recordings/fibre-pool
   holdup compare old=rec/old-1,rec/old-2,rec/old-3 new=rec/new-1,rec/new-2,rec/new-3
   holdup compare clickhouse://reader@db7/holdup/before recordings/after
+  holdup compare recordings/monday recordings/tuesday --from 14:05 --to 14:20   the same time of each
   holdup compare recordings/ab                       the result of holdup run --interleave
   holdup compare before after --markdown > pull-request.md
   holdup compare main branch --fail-on worse --quiet
@@ -77,6 +80,9 @@ pub struct Args {
     /// Exit with 1 if a headline figure is worse than the baseline
     #[arg(long, value_name = "WHAT")]
     fail_on: Option<FailOn>,
+
+    #[command(flatten)]
+    window: WindowArgs,
 
     /// Compare although the measuring machines have different CPUs
     #[arg(long)]
@@ -165,8 +171,22 @@ fn print_history(args: &Args, inputs: &Inputs) -> Result<(), Failure> {
     }
 }
 
+/// The recording in `dir`, and its part to compare if not all.
+fn opened(dir: &Path, window: &WindowArgs) -> Result<(Recording, Option<Window>), Failure> {
+    let window = window.of(&Recording::manifest(dir).map_err(Failure::unusable)?)?;
+    let recording = match window {
+        Some(part) => Recording::open_excerpt(dir, Some(range(part)), &CHOICE),
+        None => Recording::open(dir),
+    };
+    Ok((recording.map_err(Failure::unusable)?, window))
+}
+
 pub fn run(mut args: Args) -> Result<(), Failure> {
-    let inputs = Inputs::fetch(&args.recordings)?;
+    if args.window.is_given() && (args.statements || args.history) {
+        let why = "--from, --to and --last compare recordings; leave out --statements and --history";
+        return Err(Failure::Unusable(why.to_owned()));
+    }
+    let inputs = Inputs::fetch(&args.recordings, &args.window)?;
     args.recordings.clone_from(&inputs.texts);
     if args.statements {
         return print_statements(&args);
@@ -180,9 +200,9 @@ pub fn run(mut args: Args) -> Result<(), Failure> {
     for NamedGroup { name, recordings } in named {
         let mut runs = Vec::new();
         for (path, round) in recordings {
-            let recording = Recording::open(&path).map_err(Failure::unusable)?;
-            let diagnosis = diagnose(&recording, None);
-            runs.push(Run::from_recording(inputs.shown(&path), &recording, &diagnosis, round));
+            let (recording, window) = opened(&path, &args.window)?;
+            let diagnosis = diagnose(&recording, window);
+            runs.push(Run::from_window(inputs.shown(&path), &recording, window, &diagnosis, round));
             if args.html.is_some() && runs.len() == 1 {
                 shown.push((name.clone(), recording, diagnosis));
             }

@@ -1,18 +1,17 @@
 //! `holdup diagnose`: judges a recording again.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use holdup_collect::hardware;
 use holdup_collect::watch::Options;
 use holdup_diagnose::{CHOICE, Case, diagnose, diagnose_against};
-use holdup_recording::{Batch, Manifest, Recording, clock};
+use holdup_recording::{Batch, Recording};
 use holdup_signals::Window;
 
-use super::moment::{Moment, moment};
 use super::store::fetched::Fetched;
 use super::thresholds::ThresholdArgs;
-use super::{duration, print_json, slips};
+use super::window::{WindowArgs, range};
+use super::{print_json, slips};
 use crate::failure::Failure;
 use crate::terminal;
 
@@ -28,24 +27,15 @@ Examples:
   holdup diagnose recordings/today --against recordings/last-week
   holdup diagnose recordings/first --threshold 'p99 < 250ms'
   holdup diagnose recordings/first --on instance:db.r5.2xlarge --on volume:gp3:500G
-  holdup diagnose clickhouse://reader@db7/holdup/first
+  holdup diagnose clickhouse://reader@db7/holdup/first --last 15m
   holdup diagnose recordings/first --request 4bf92f3577b34da6a3ce929d0e0e4736")]
 pub struct Args {
     /// Directory of the recording, or clickhouse://USER@HOST/DATABASE/RECORDING
     #[arg(value_name = "RECORDING")]
     recording: PathBuf,
 
-    /// Judge only from this time on: 90s after the start, 14:05:30 (UTC), or RFC 3339
-    #[arg(long, value_name = "TIME", value_parser = moment)]
-    from: Option<Moment>,
-
-    /// Judge only until this time
-    #[arg(long, value_name = "TIME", value_parser = moment)]
-    to: Option<Moment>,
-
-    /// Judge only the last part, e.g. 15m
-    #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with_all = ["from", "to"])]
-    last: Option<Duration>,
+    #[command(flatten)]
+    window: WindowArgs,
 
     /// Compare with this healthy recording, a directory or an address, instead of the own baseline window
     #[arg(long, value_name = "RECORDING")]
@@ -85,14 +75,15 @@ pub struct Args {
 
 pub fn run(args: Args) -> Result<(), Failure> {
     let is_drawn = !args.json && (args.chart || terminal::is_seen());
-    let fetched = Fetched::from_argument(&args.recording)?;
+    // The breakdown of a single request looks at all rows.
+    let part = args.request.is_none().then_some(&args.window);
+    let fetched = Fetched::from_argument(&args.recording, part)?;
     let dir = fetched.as_ref().map_or(args.recording.as_path(), Fetched::dir);
     let manifest = Recording::manifest(dir).map_err(Failure::unusable)?;
-    let window = args.window(&manifest)?;
+    let window = args.window.of(&manifest)?;
     let recording = match &args.request {
-        // The breakdown of a single request needs its rows.
         Some(_) => Recording::open(dir),
-        None => Recording::open_excerpt(dir, window.map(|w| w.from..w.to), &CHOICE),
+        None => Recording::open_excerpt(dir, window.map(range), &CHOICE),
     };
     let mut recording = recording.map_err(Failure::unusable)?;
     slips::say_if_running(&recording);
@@ -116,7 +107,10 @@ pub fn run(args: Args) -> Result<(), Failure> {
         print_json(&diagnosis)?;
     } else {
         if is_drawn {
-            terminal::print(&terminal::timeline(&recording));
+            // Only a directory has what lies around the window.
+            let whole = window.filter(|_| fetched.is_none()).map(|_| Recording::open_excerpt(dir, None, &CHOICE));
+            let whole = whole.transpose().map_err(Failure::unusable)?;
+            terminal::print(&terminal::timeline(whole.as_ref().unwrap_or(&recording)));
         }
         let is_whole = args.verbose || args.counters;
         let whole = || terminal::verbose(&diagnosis, args.counters);
@@ -131,31 +125,9 @@ pub fn run(args: Args) -> Result<(), Failure> {
 
 /// A whole recording: a directory's, or one that is fetched from a store.
 fn opened(argument: &Path) -> Result<Recording, Failure> {
-    let fetched = Fetched::from_argument(argument)?;
+    let fetched = Fetched::from_argument(argument, None)?;
     let dir = fetched.as_ref().map_or(argument, Fetched::dir);
     Recording::open(dir).map_err(Failure::unusable)
-}
-
-impl Args {
-    /// The part to judge, if not all.
-    fn window(&self, manifest: &Manifest) -> Result<Option<Window>, Failure> {
-        let start = manifest.started_at;
-        let end = manifest.ended_at.unwrap_or(i64::MAX);
-        let last = self.last.map(|d| end.saturating_sub(i64::try_from(d.as_nanos()).unwrap_or(i64::MAX)).max(start));
-        let window = (self.from.is_some() || self.to.is_some() || last.is_some()).then(|| Window {
-            from: last.or(self.from.map(|from| from.within(start))).unwrap_or(start),
-            to: self.to.map_or(i64::MAX, |to| to.within(start)),
-        });
-        if window.is_some_and(|w| w.to <= w.from) {
-            return Err(Failure::Unusable("--to must be later than --from".to_owned()));
-        }
-        if let Some(window) = window.filter(|w| w.to <= start || w.from >= end) {
-            let (from, to) = (clock::rfc3339(start), clock::rfc3339(end));
-            let asked = clock::rfc3339(if window.from >= end { window.from } else { window.to });
-            return Err(Failure::Unusable(format!("{asked} is outside the recording, which runs from {from} to {to}")));
-        }
-        Ok(window)
-    }
 }
 
 /// Adds the settings of machines and disks that were named afterwards.

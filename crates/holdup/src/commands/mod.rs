@@ -38,6 +38,7 @@ pub mod store;
 mod thresholds;
 pub mod top;
 pub mod watch;
+mod window;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::Subcommand;
 use holdup_recording::{Recording, clock, tables, words};
 use holdup_store::catalog::{self, Entry, Place};
+use holdup_store::pull::Selection;
 use holdup_store::push::{Progress, Pushed};
 use holdup_store::{Address, Client, Dialect, Schema, Sharing, Statement, StoreError};
 
@@ -311,7 +312,8 @@ fn pull(args: &PullArgs) -> Result<(), Failure> {
     let (mut line, stop) = (Line::new("fetched", args.quiet), crate::stop::stop_flag()?);
     let client = Client::connect(&address).map_err(failed)?;
     let entry = meant(&client, &address, args.host.as_deref())?;
-    let pulled = holdup_store::pull::pull(&client, &entry, &args.dir, &mut watched(&mut line, &stop));
+    let all = Selection::default();
+    let pulled = holdup_store::pull::pull(&client, &entry, &args.dir, &all, &mut watched(&mut line, &stop));
     line.clear();
     let pulled = pulled.map_err(failed)?;
     if args.json {

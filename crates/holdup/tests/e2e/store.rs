@@ -3,12 +3,17 @@
 
 mod accounts;
 mod breaks;
+mod cluster;
 mod copies;
+mod dashboard;
+mod disturbed;
+mod encrypted;
 mod hostile;
 mod live;
 mod proxy;
 mod server;
 mod views;
+mod windows;
 
 use std::path::{Path, PathBuf};
 

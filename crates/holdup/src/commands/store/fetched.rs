@@ -3,11 +3,14 @@
 
 use std::path::{Path, PathBuf};
 
+use holdup_diagnose::{CHOICE, UNREAD};
 use holdup_recording::{clock, words};
+use holdup_store::pull::Selection;
 use holdup_store::{Address, Client};
 
 use super::line::Line;
 use super::{failed, meant, parsed, watched};
+use crate::commands::window::{WindowArgs, range};
 use crate::failure::Failure;
 
 /// A recording of a store in a directory of its own.
@@ -20,28 +23,36 @@ pub struct Fetched {
 }
 
 impl Fetched {
-    /// Fetches the recording that `argument` names, if it is an address and not a directory.
+    /// Fetches the recording that `argument` names, if it is an address and not a directory: what a
+    /// judge reads of it, and only the part that `window` names, if any.
     ///
     /// # Errors
     /// If it cannot be fetched.
-    pub fn from_argument(argument: &Path) -> Result<Option<Self>, Failure> {
+    pub fn from_argument(argument: &Path, window: Option<&WindowArgs>) -> Result<Option<Self>, Failure> {
         let url = argument.to_str().filter(|url| Address::is_meant(url));
-        url.map(Self::new).transpose()
+        url.map(|url| Self::new(url, window)).transpose()
     }
 
-    fn new(url: &str) -> Result<Self, Failure> {
+    fn new(url: &str, window: Option<&WindowArgs>) -> Result<Self, Failure> {
         let (mut line, stop) = (Line::new("fetched", false), crate::stop::stop_flag()?);
         let address = parsed(url)?;
         let client = Client::connect(&address).map_err(failed)?;
         let entry = meant(&client, &address, None)?;
+        let part = window.map(|window| window.within(entry.started_at, entry.ended_at)).transpose()?.flatten();
+        let selection = Selection { window: part.map(|part| (range(part), CHOICE.limits)), unread: &UNREAD };
         let name = &entry.place.recording;
         let root = new_dir()?;
         let fetched = Self { dir: root.join(file_name(name)), root, shown: format!("{}/{name}", address.shown()) };
-        let pulled = holdup_store::pull::pull(&client, &entry, &fetched.dir, &mut watched(&mut line, &stop));
+        let mut seen = watched(&mut line, &stop);
+        let pulled = holdup_store::pull::pull(&client, &entry, &fetched.dir, &selection, &mut seen);
+        drop(seen);
         line.clear();
         let pulled = pulled.map_err(failed)?;
-        let bytes = words::bytes(pulled.bytes_received as f64);
-        let rows = words::count(pulled.rows);
+        let (bytes, all) = (words::bytes(pulled.bytes_received as f64), words::count(entry.rows()));
+        let rows = match words::count(pulled.rows) {
+            rows if pulled.rows == entry.rows() => rows,
+            rows => format!("{rows} of {all}"),
+        };
         errln!("{}: {rows} rows fetched from {} ({bytes})", pulled.place, client.server());
         Ok(fetched)
     }
@@ -66,16 +77,18 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Fetches what `[NAME=]PATH[,PATH…]` names by an address.
+    /// Fetches what `[NAME=]PATH[,PATH…]` names by an address, or the part of it that `window` names.
     ///
     /// # Errors
     /// If it cannot be fetched.
-    pub fn fetch(arguments: &[String]) -> Result<Self, Failure> {
+    pub fn fetch(arguments: &[String], window: &WindowArgs) -> Result<Self, Failure> {
         let mut inputs = Self { texts: Vec::new(), fetched: Vec::new() };
         for argument in arguments {
             let text = match argument.split_once('=') {
-                Some((name, paths)) if Address::is_meant(paths) => format!("{name}={}", inputs.replaced(paths)?),
-                _ if Address::is_meant(argument) => inputs.replaced(argument)?,
+                Some((name, paths)) if Address::is_meant(paths) => {
+                    format!("{name}={}", inputs.replaced(paths, window)?)
+                }
+                _ if Address::is_meant(argument) => inputs.replaced(argument, window)?,
                 _ => argument.clone(),
             };
             inputs.texts.push(text);
@@ -83,10 +96,10 @@ impl Inputs {
         Ok(inputs)
     }
 
-    fn replaced(&mut self, paths: &str) -> Result<String, Failure> {
+    fn replaced(&mut self, paths: &str, window: &WindowArgs) -> Result<String, Failure> {
         let mut replaced = Vec::new();
         for path in paths.split(',') {
-            match Fetched::from_argument(Path::new(path))? {
+            match Fetched::from_argument(Path::new(path), Some(window))? {
                 Some(fetched) => {
                     replaced.push(fetched.dir().display().to_string());
                     self.fetched.push(fetched);

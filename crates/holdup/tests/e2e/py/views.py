@@ -102,3 +102,37 @@ for (endpoint, point), group in pd.DataFrame(traces, columns=["endpoint", "point
     )
 columns = "endpoint, toUInt32(point) AS seconds, requests, p50_ms, p95_ms, p99_ms, max_ms"
 same("database_wait", ask(f"SELECT {columns} FROM database_wait WHERE {here} ORDER BY endpoint, point"), expected)
+
+# Statements by the hour: single executions, and the growth of the server's counters within an hour.
+HOUR_NS = 3_600_000_000_000
+statements["hour"] = statements.observed_at // HOUR_NS
+expected = []
+for (digest, hour), group in statements[statements.kind == "execution"].groupby(["digest", "hour"]):
+    total, most = int(group.duration_ns.sum()), int(group.duration_ns.max())
+    expected.append((digest, "executions", int(hour), len(group), total, most))
+growth = {}
+counters = statements[statements.kind == "digest_total"].groupby(["digest", "hour", "source", "database"], dropna=False)
+for (digest, hour, _, _), group in counters:
+    calls, total = growth.get((digest, hour), (0, 0))
+    grown = lambda column: int(column.max() - column.min())
+    growth[digest, hour] = calls + grown(group.calls), total + grown(group.duration_ns)
+expected += [(digest, "counters", int(hour), calls, total, 0) for (digest, hour), (calls, total) in growth.items() if calls]
+names = ["digest", "account", "seconds", "executions", "total_ms", "mean_ms", "max_ms"]
+expected = [
+    dict(zip(names, [digest, account, hour * 3600, calls, total / 1e6, total / calls / 1e6, most / 1e6]))
+    for digest, account, hour, calls, total, most in expected
+]
+expected.sort(key=lambda row: (row["digest"], row["account"], row["seconds"]))
+columns = "digest, account, toUInt32(hour) AS seconds, executions, total_ms, mean_ms, max_ms"
+same("digest_hours", ask(f"SELECT {columns} FROM digest_hours WHERE {here} ORDER BY digest, account, seconds"), expected)
+
+# The response times of each operation.
+expected = []
+for operation, group in requests.groupby("operation"):
+    ordered = sorted(group.response_ns)
+    level = lambda q: ordered[-(-q * len(ordered) // 100) - 1] / 1e6
+    figures = {"p50_ms": level(50), "p95_ms": level(95), "p99_ms": level(99), "max_ms": ordered[-1] / 1e6}
+    began, failed = int(group.intended_at.min()) // 10**9, int((group.outcome != "ok").sum())
+    expected.append({"operation": operation, "seconds": began, "offered": len(ordered), "failed": failed} | figures)
+columns = "operation, toUInt32(began) AS seconds, offered, failed, p50_ms, p95_ms, p99_ms, max_ms"
+same("operation_times", ask(f"SELECT {columns} FROM operation_times WHERE {here} ORDER BY operation"), expected)

@@ -1,10 +1,16 @@
 //! A recording in the store is the one in the folder: its rows, its verdict, its copy.
 
-use super::server::Kind;
+use holdup_recording::clock;
+use holdup_store::{Address, Client, Statement};
+
+use super::hostile::record;
+use super::server::{Kind, Server};
 use super::{DATABASE, assert_equal, fixture, push, store, stored, with_tables};
 use crate::program::{Finished, finish, holdup};
 
 const RECORDING: &str = "hidden-queue-faulty";
+
+const DAY_NS: i64 = 86_400_000_000_000;
 
 fn diagnosed(recording: &str) -> Finished {
     let done = finish(holdup(["diagnose", "--json", recording]), 120);
@@ -63,4 +69,27 @@ fn there_and_back_on_debian() {
 #[test]
 fn there_and_back_on_the_engine() {
     there_and_back(Kind::Engine);
+}
+
+/// By `init --ttl`, and what is gone is said.
+#[test]
+fn the_server_removes_rows_that_are_too_old() {
+    let Some(server) = Server::start(Kind::Engine) else { return };
+    let (dir, url) = (tempfile::tempdir().unwrap(), server.url(DATABASE));
+    stored(&["init", &url, "--ttl", "90"]);
+    let (old, fresh) = (dir.path().join("old"), dir.path().join("fresh"));
+    let now = clock::now_ns();
+    record(&old, &["x"; 3], now - 100 * DAY_NS);
+    record(&fresh, &["x"; 3], now - 80 * DAY_NS);
+    push(&fresh, &url, "fresh");
+    // The server may be quicker than the push, which then misses them.
+    let pushed = store(&["push", &old.display().to_string(), &url]);
+    assert!(pushed.code() == Some(0) || pushed.stderr.contains("by a TTL or by hand"), "{}", pushed.stderr);
+    let client = Client::connect(&Address::parse(&url).unwrap()).unwrap();
+    client.execute(&Statement::new("OPTIMIZE TABLE events FINAL")).unwrap();
+    assert_eq!(server.ask(DATABASE, "SELECT groupUniqArray(recording), count() FROM events"), "['fresh']\t3");
+    let copy = dir.path().join("copy").display().to_string();
+    let refused = store(&["pull", &format!("{url}/old"), &copy]);
+    assert_eq!(refused.code(), Some(2), "{}", refused.stdout);
+    stored(&["pull", &format!("{url}/fresh"), &copy]);
 }

@@ -17,9 +17,8 @@ const NAMES: [&str; 5] =
 const VALUES: [&str; 6] =
     ["", "'; DROP TABLE events; --", "\\N", "\0\n\t\r\u{1}", "`\"\\'\u{10ffff}", "{a:String} %00 $$"];
 
-/// Makes a recording of these values.
-fn record(dir: &Path, values: &[&str]) {
-    let now = clock::now_ns();
+/// Makes a recording of these values that began at `now`.
+pub fn record(dir: &Path, values: &[&str], now: i64) {
     let mut manifest = Manifest::starting(VALUES[1], now, Host::default());
     (manifest.state, manifest.ended_at) = (RunState::Complete, Some(now + 1_000));
     let event = |(at, text): (usize, &&str)| Event {
@@ -45,7 +44,7 @@ fn names_and_values(kind: Kind) {
     let Some(server) = with_tables(kind) else { return };
     let (dir, url) = (tempfile::tempdir().unwrap(), server.url(DATABASE));
     let folder = dir.path().join("hostile");
-    record(&folder, &VALUES);
+    record(&folder, &VALUES, clock::now_ns());
     for name in NAMES {
         if name.contains('\0') {
             // No argument holds a NUL, but an address can say it.
@@ -67,7 +66,7 @@ fn names_and_values(kind: Kind) {
 
     // A text of 10 MB, there and back.
     let (long, back) = (dir.path().join("long"), dir.path().join("back"));
-    record(&long, &["x'\0\u{e4}".repeat(2_000_000).as_str()]);
+    record(&long, &["x'\0\u{e4}".repeat(2_000_000).as_str()], clock::now_ns());
     push(&long, &url, "long");
     stored(&["pull", &format!("{url}/long"), &back.display().to_string()]);
     assert_equal(&server, &long, &["long"]);

@@ -5,7 +5,6 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::proxy::{Fate, Proxy};
 use super::server::{Kind, Server};
 use super::{DATABASE, assert_equal, fixture, stored, with_tables};
 use crate::program::{Finished, Running, finish, holdup, manifest, root};
@@ -112,24 +111,6 @@ fn what_was_not_sent_goes_out_later() {
     let done = finish(holdup(sends), 60);
     assert_eq!(done.code(), Some(0), "{}", done.stderr);
     assert_equal(&server, &out, &["watched"]);
-}
-
-#[test]
-fn a_run_through_a_network_that_breaks_is_in_the_store() {
-    let Some(server) = with_tables(Kind::Engine) else { return };
-    let dir = tempfile::tempdir().unwrap();
-    let out = dir.path().join("run");
-    let proxy = Proxy::start(server.port(), |answer| match answer.number % 10 {
-        4 => Fate::Reset,
-        7 => Fate::Late(Duration::from_millis(200)),
-        _ => Fate::Arrives,
-    });
-    let service = crate::service::Service::start();
-    let url = service.url();
-    let mut command = holdup(["run", "--url", &url, "--rate", "200", "--duration", "5s", "--quiet", "-o"]);
-    command.arg(&out).args(["--store", &format!("{}/named", proxy.url(DATABASE))]);
-    ended_well(&finish(&mut command, 60));
-    assert_equal(&server, &out, &["named"]);
 }
 
 #[test]

@@ -53,20 +53,50 @@ pub struct Server {
     port: u16,
     /// Whose process the engine is.
     account: Account,
+    /// What is put in front of the command: [`on_small_disk`](Server::on_small_disk).
+    wrapper: Vec<String>,
 }
+
+/// In a mount namespace of its own, a small disk as the server's folder.
+const SMALL_DISK: &str = r#"mount -t tmpfs -o size="$1" tmpfs "$2" && shift 2 && exec "$@""#;
 
 impl Server {
     /// Starts it; none, with a reason, where it cannot be.
     pub fn start(kind: Kind) -> Option<Self> {
+        Self::start_with(kind, |_| Vec::new())
+    }
+
+    /// The same on a disk of this size (`24m`), which is a tmpfs in a mount namespace of the server's own.
+    pub fn on_small_disk(kind: Kind, size: &str) -> Option<Self> {
+        let unshare = ["unshare", "--mount", "--map-root-user"];
+        if !runs(Command::new(unshare[0]).args(&unshare[1..]).arg("true")) {
+            skip("no mount namespace to be had here (unshare --mount)");
+            return None;
+        }
+        Self::start_with(kind, |dir| {
+            let words = unshare.into_iter().chain(["sh", "-c", SMALL_DISK, "sh", size]).map(str::to_owned);
+            words.chain([dir.display().to_string()]).collect()
+        })
+    }
+
+    /// The same after `prepare`, which returns what is put in front of the command.
+    pub fn start_with(kind: Kind, prepare: impl FnOnce(&Path) -> Vec<String>) -> Option<Self> {
         if let Some(missing) = missing(kind) {
             skip(missing);
             return None;
         }
         let (dir, port) = (tempfile::tempdir().unwrap(), free_port());
-        let process = serve(kind, dir.path(), port, Account::All);
-        let server = Self { kind, process, dir, port, account: Account::All };
+        let wrapper = prepare(dir.path());
+        let process = serve(kind, dir.path(), port, Account::All, &wrapper);
+        let server = Self { kind, process, dir, port, account: Account::All, wrapper };
         server.wait();
         Some(server)
+    }
+
+    /// Where a file of the server's folder is, in its own mount namespace.
+    pub fn file(&self, name: &str) -> PathBuf {
+        let folder = self.dir.path().strip_prefix("/").unwrap();
+        Path::new("/proc").join(self.pid().to_string()).join("root").join(folder).join(name)
     }
 
     pub fn port(&self) -> u16 {
@@ -101,7 +131,7 @@ impl Server {
 
     /// Starts it again on its data.
     pub fn again(&mut self) {
-        self.process = serve(self.kind, self.dir.path(), self.port, self.account);
+        self.process = serve(self.kind, self.dir.path(), self.port, self.account, &self.wrapper);
         self.wait();
     }
 
@@ -140,12 +170,13 @@ fn python() -> PathBuf {
     root().join("target/py/bin/python")
 }
 
+fn runs(command: &mut Command) -> bool {
+    let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
 /// Why this machine cannot have it.
 fn missing(kind: Kind) -> Option<&'static str> {
-    let runs = |command: &mut Command| {
-        let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.status().is_ok_and(|status| status.success())
-    };
     match kind {
         Kind::Debian => {
             let is_here = ["/usr/sbin/clickhouse-server", "/usr/bin/clickhouse-server"]
@@ -160,26 +191,24 @@ fn missing(kind: Kind) -> Option<&'static str> {
     }
 }
 
-fn serve(kind: Kind, dir: &Path, port: u16, account: Account) -> Child {
-    let kit = root().join("labs/kit");
-    let mut command = match kind {
-        Kind::Debian => Command::new("sh"),
-        Kind::Engine => Command::new(python()),
-    };
+fn serve(kind: Kind, dir: &Path, port: u16, account: Account, wrapper: &[String]) -> Child {
+    let (kit, port) = (root().join("labs/kit"), port.to_string());
+    let mut words: Vec<std::ffi::OsString> = wrapper.iter().map(Into::into).collect();
     match kind {
         Kind::Debian => {
-            command.arg(kit.join("clickhouse.sh")).arg("serve").arg(dir).arg(port.to_string());
+            words.extend(["sh".into(), kit.join("clickhouse.sh").into(), "serve".into(), dir.into(), port.into()]);
         }
         Kind::Engine => {
             let grants = dir.join("grants");
             std::fs::write(&grants, account.grant()).unwrap();
-            command.arg("-B").arg(kit.join("clickhouse-engine.py")).arg(dir).arg(port.to_string());
-            command.arg("--grants").arg(grants);
+            words.extend([python().into(), "-B".into(), kit.join("clickhouse-engine.py").into(), dir.into()]);
+            words.extend([port.into(), "--grants".into(), grants.into()]);
             if let Some((user, word)) = account.name() {
-                command.arg("--account").arg(format!("{user}:{word}"));
+                words.extend(["--account".into(), format!("{user}:{word}").into()]);
             }
         }
     }
     let output = std::fs::File::create(dir.join("output")).unwrap();
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(output).spawn().unwrap()
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(output).spawn().unwrap()
 }
