@@ -50,10 +50,10 @@ impl Format {
         ("postgresql-json", Self::PostgresJson),
         ("postgresql-syslog", Self::PostgresSyslog),
         ("genlog", Self::GeneralLog),
-        ("mongodb", Self::Mongod),
         ("pcap", Self::Packets),
         ("mysql-summary", Self::PerformanceSchema),
         ("postgresql-summary", Self::PgStatStatements),
+        ("mongodb", Self::Mongod),
     ];
 
     /// The names, for messages.
