@@ -1,9 +1,9 @@
-//! MongoDB's bytes: files of `diagnostic.data`, and answers of a server, told apart by the first
-//! byte. The same bytes give the same rows, and neither takes more memory than the bytes deserve.
+//! MongoDB's bytes: files of `diagnostic.data`, and answers of a server or lines of its log, told apart
+//! by the first byte. The same bytes give the same rows, and neither takes more memory than the bytes deserve.
 #![no_main]
 
 use holdup_import::ftdc;
-use holdup_mongodb::{Document, operations, replica_set, shape, status};
+use holdup_mongodb::{Document, logged, operations, replica_set, shape, status};
 use holdup_protocol::database::mongodb::{Event, Session};
 use libfuzzer_sys::fuzz_target;
 
@@ -27,6 +27,10 @@ fuzz_target!(|input: &[u8]| {
             break;
         }
     }
+    for line in String::from_utf8_lossy(bytes).lines() {
+        assert_eq!(logged(line), logged(line));
+    }
+    let _ = Document::beginning(bytes).map(|document| document.readable(&[]));
     if let Ok(document) = Document::read(bytes) {
         read(document);
     }

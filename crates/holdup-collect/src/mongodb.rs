@@ -10,8 +10,11 @@
 mod address;
 mod collections;
 mod commands;
+mod executions;
+mod log;
 mod parts;
 mod probe;
+mod profile;
 mod server;
 
 use holdup_mongodb::{Figure, Value};
@@ -21,7 +24,9 @@ use holdup_recording::{Batch, Coverage};
 use self::address::{Address, PASSWORD_VARIABLE};
 use self::collections::Collections;
 use self::commands::Command;
+use self::log::Log;
 use self::parts::{OperationsBy, Parts};
+use self::profile::Profiles;
 use self::server::{Failure, Server};
 use crate::backoff::Backoffs;
 use crate::connections::Connections;
@@ -38,6 +43,8 @@ pub fn make(address: &str, options: &Options) -> Result<Box<dyn Collector>, Prob
     let address = Address::parse(address)?;
     Ok(Box::new(MongoDb {
         source: address.source(),
+        log: address.log.as_deref().map(Log::new),
+        profiles: Profiles::default(),
         address,
         partial: options.partial,
         server: None,
@@ -60,6 +67,8 @@ struct MongoDb {
     backoffs: Backoffs,
     parts: Parts,
     collections: Collections,
+    log: Option<Log>,
+    profiles: Profiles,
 }
 
 impl Collector for MongoDb {
@@ -77,7 +86,12 @@ impl Collector for MongoDb {
         }
         self.parts = found.parts;
         self.server = Some(server);
-        Ok(found.coverage)
+        let mut coverage = found.coverage;
+        if let Some(unreadable) = self.log.as_mut().and_then(|log| log.probe(&self.source)) {
+            coverage.push(unreadable);
+            self.log = None;
+        }
+        Ok(coverage)
     }
 
     fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
@@ -103,6 +117,8 @@ impl Collector for MongoDb {
     }
 
     fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        // The log is there whether the server answers or not.
+        let logged = self.log.as_mut().map_or(Ok(()), |log| log.sample(&self.source, batch));
         let mut server = self.connected()?;
         let source = self.source.as_str();
         let mut reads = Reads::after(std::mem::take(&mut self.backoffs));
@@ -134,6 +150,14 @@ impl Collector for MongoDb {
         if let Some(figures) = reads.read("collections", || collections.sample(&mut server, parts)) {
             window.end();
             put(figures, &window, batch);
+        }
+        // The log has the same operations.
+        if self.log.is_none() && self.parts.profiles && self.profiles.is_due() {
+            let (profiles, has_top) = (&mut self.profiles, self.parts.top);
+            reads.read("profiler", || profiles.sample(&mut server, has_top, source, batch));
+        }
+        if let Err(error) = logged {
+            reads.failures.push(format!("log: {error}"));
         }
         self.finish(server, reads)
     }

@@ -41,7 +41,7 @@ pub const SCHEMES: &[(&str, &str, &str, Make)] = &[
     #[cfg(feature = "otlp")]
     ("otlp:", "otlp:127.0.0.1:4318", "the same, to another address", crate::otlp::make),
     ("log:", "log:/var/log/app.log", "an app's or proxy's log, followed as it grows: each request's time and waits by its trace id; JSON lines or key=value pairs", crate::log::make),
-    ("wire:", "wire:3306", "packets of database ports (wire:3306,5432), with CAP_NET_RAW: each MySQL and PostgreSQL request and response on the network; ?pid=N: in that process' network namespace (a container's)", crate::wire::make),
+    ("wire:", "wire:3306", "packets of database ports (wire:3306,5432), with CAP_NET_RAW: each MySQL, PostgreSQL and MongoDB request and response on the network; ?pid=N: in that process' network namespace (a container's)", crate::wire::make),
     ("probe:", "probe:http://127.0.0.1:8080/health?every=10s&timeout=1s&failures=3", "the service as a Kubernetes liveness probe sees it: a new connection each time, HTTP or HTTPS (status 200 to 399 is success), or probe:tcp://HOST:PORT; ?delay= postpones the first probe", crate::probe::make),
     ("kubernetes:", "kubernetes:", "pods as the cluster's API reports them: limits, probes, restarts with reasons, kills; in a pod with its service account (?namespace=N, ?pod=P or ?selector=a%3Db), elsewhere kubernetes:https://HOST:PORT?namespace=N&token-file=PATH&ca-file=PATH", crate::kubernetes::make),
     ("instance:", "instance:db.r5.2xlarge", "the cloud's name for the machine, from which its limits follow", crate::hardware::make),

@@ -106,10 +106,10 @@ fn one(text: &str) -> Result<(u16, Protocol), String> {
     let number = number.ok_or_else(|| format!("'{port}' is not a port; write e.g. wire:3306 or wire:3306,5432"))?;
     let known = match protocol {
         Some(name) => {
-            Protocol::by_name(name).ok_or_else(|| format!("'{name}' is unknown; supported: mysql, postgresql"))
+            Protocol::by_name(name).ok_or_else(|| format!("'{name}' is unknown; supported: mysql, postgresql, mongodb"))
         }
         None => Protocol::by_port(number).ok_or_else(|| {
-            format!("the protocol on port {number} is unknown; write wire:{number}=mysql or wire:{number}=postgresql")
+            format!("the protocol on port {number} is unknown; write wire:{number}=mysql, wire:{number}=postgresql or wire:{number}=mongodb")
         }),
     };
     known.map(|protocol| (number, protocol))

@@ -20,6 +20,7 @@ pub mod history;
 pub mod input;
 pub mod loose;
 pub mod measure;
+pub mod mongod;
 pub mod plan;
 pub mod postgres;
 pub mod problem;

@@ -100,6 +100,55 @@ impl<'a> Document<'a> {
         }
     }
 
+    /// The document that `bytes` begin with, as far as there are bytes of it: its elements end early.
+    ///
+    /// # Errors
+    /// If its length cannot be one.
+    pub fn beginning(bytes: &'a [u8]) -> Result<Self, BsonError> {
+        match Self::split(bytes) {
+            Ok((document, _)) => Ok(document),
+            Err(error) => {
+                let (length, body) = bytes.split_first_chunk().ok_or(error)?;
+                let length = u32::from_le_bytes(*length) as usize;
+                let is_cut = (bytes.len() + 1..=DOCUMENT_BYTES_MAX).contains(&length);
+                if is_cut { Ok(Self(body)) } else { Err(error) }
+            }
+        }
+    }
+
+    /// Its readable elements as a value, without those named in `without` and without what follows a
+    /// broken or cut one. Of a cut list or document within it, the readable part is kept.
+    #[must_use]
+    pub fn readable(self, without: &[&str]) -> Value {
+        let mut left = VALUES_MAX;
+        Value::Map(self.readable_entries(without, 0, &mut left))
+    }
+
+    fn readable_entries(self, without: &[&str], depth: usize, left: &mut usize) -> Vec<(String, Value)> {
+        let mut entries = Vec::new();
+        let mut elements = self.elements();
+        while let Some(Ok((name, element))) = elements.next_or_beginning() {
+            if without.iter().any(|unwanted| unwanted.as_bytes() == name) {
+                continue;
+            }
+            let name = String::from_utf8_lossy(name).into_owned();
+            let value = match element {
+                Element::Map(_) | Element::List(_) if depth >= DEPTH_MAX => break,
+                Element::Map(document) => Value::Map(document.readable_entries(&[], depth + 1, left)),
+                Element::List(document) => {
+                    let items = document.readable_entries(&[], depth + 1, left).into_iter();
+                    Value::List(items.map(|(_, item)| item).collect())
+                }
+                plain => match plain.value(depth, left) {
+                    Ok(value) => value,
+                    Err(_) => break,
+                },
+            };
+            entries.push((name, value));
+        }
+        entries
+    }
+
     /// Its elements in their order.
     #[must_use]
     pub fn elements(self) -> Elements<'a> {
@@ -180,6 +229,24 @@ impl<'a> Iterator for Elements<'a> {
 }
 
 impl<'a> Elements<'a> {
+    /// The next element; of a document or list that is cut, its beginning, which is then the last.
+    fn next_or_beginning(&mut self) -> Option<Result<(&'a [u8], Element<'a>), BsonError>> {
+        let before = self.rest;
+        let read = self.next()?;
+        if read.is_ok() {
+            return Some(read);
+        }
+        let mut cut = Self { rest: before };
+        let [kind] = *cut.array().ok()?;
+        let name = cut.until_zero().ok()?;
+        let part = Document::beginning(cut.rest);
+        Some(match kind {
+            0x03 => part.map(|part| (name, Element::Map(part))),
+            0x04 => part.map(|part| (name, Element::List(part))),
+            _ => read,
+        })
+    }
+
     fn read(&mut self) -> Result<(&'a [u8], Element<'a>), BsonError> {
         let [kind] = *self.array()?;
         let name = self.until_zero()?;
@@ -342,6 +409,25 @@ mod tests {
         }
         assert_eq!(Document::read(b"\xff\xff\xff\x7f\0"), Err(BsonError::Length));
         assert_eq!(Document::read(b"\x08\0\0\0\x20k\0\0").unwrap().value(), Err(BsonError::Kind(0x20)));
+    }
+
+    #[test]
+    fn the_readable_part_of_a_cut_document() {
+        let item = |n| Writer::new().int("a", n);
+        let list = Writer::list(|list| list.document("0", item(1)).document("1", item(2)));
+        let whole = Writer::new().text("insert", "t").list_of("documents", list).text("$db", "shop").finish();
+        let find = |cut: usize| Document::beginning(&whole[..cut]).unwrap().readable(&[]);
+        assert_eq!(find(whole.len()), Document::read(&whole).unwrap().value().unwrap());
+        let cut = find(whole.len() - 16);
+        assert_eq!(cut.get("insert").and_then(Value::text), Some("t"));
+        assert_eq!((cut.get("documents").unwrap().items().len(), cut.get("$db")), (2, None));
+        for end in 4..whole.len() {
+            let _ = find(end);
+        }
+        assert_eq!(Document::beginning(b"\x04\0\0\0"), Err(BsonError::Length));
+        assert_eq!(Document::beginning(b"\x06\0\0\0\0\x01\0"), Err(BsonError::Length));
+        let named = Document::read(&whole).unwrap().readable(&["documents", "insert"]);
+        assert_eq!(named.entries().len(), 1, "{named:?}");
     }
 
     #[test]

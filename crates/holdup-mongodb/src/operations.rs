@@ -11,8 +11,8 @@ use crate::Figure;
 use crate::shape::shape;
 use crate::value::Value;
 
-/// The name that holdup gives itself when it connects.
-const OWN_NAME: &str = "holdup";
+/// The name that holdup's sources give themselves when they connect.
+pub const OWN_NAME: &str = "holdup";
 
 /// What was in progress at an instant.
 #[derive(Debug, Default)]
@@ -131,7 +131,7 @@ fn session(
     let namespace = text("ns").unwrap_or_default();
     let digest_text = (true_state != "idle").then(|| shape(operation, namespace)).flatten();
     let user = operation.get("effectiveUsers").and_then(|users| users.items().first()?.get("user")?.text());
-    let comment = operation.at(&["command", "comment"]).and_then(Value::text);
+    let comment = operation.at(&["command", "comment"]);
     let state = wait.map(Wait::words).or_else(|| text("planSummary").map(plan));
     Session {
         observed_at: at,
@@ -147,7 +147,7 @@ fn session(
         age_ns: age_us.and_then(nanoseconds),
         digest: digest_text.as_deref().map(|text| digest_of_text(text).into()),
         digest_text: digest_text.map(Text::from),
-        trace_id: comment.and_then(traced).map(Text::from),
+        trace_id: comment.and_then(comment_trace_id).map(Text::from),
         ..Session::default()
     }
 }
@@ -157,9 +157,10 @@ fn plan(summary: &str) -> &str {
     summary.split(' ').next().unwrap_or_default()
 }
 
-/// The trace id in a command's comment, which clients write as in a statement's.
-fn traced(comment: &str) -> Option<String> {
-    trace_id(format!("/*{comment}*/"), Dialect::MySql)
+/// The trace id in a command's `comment`, which clients write as in a statement's.
+#[must_use]
+pub fn comment_trace_id(comment: &Value) -> Option<String> {
+    trace_id(format!("/*{}*/", comment.text()?), Dialect::MySql)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Packets -> exchanges: what was sent to a database on each connection, and when it answered, as
 //! seen on the wire. It reads capture files (pcap, pcapng) and live packets; Ethernet, IP and TCP;
-//! the protocols of MySQL, MariaDB and PostgreSQL.
+//! the protocols of MySQL, MariaDB, PostgreSQL and MongoDB.
 //!
 //! It is pure: no I/O and no clock; bytes and times in, rows out. Packet content never causes an
 //! error: what is not understood is counted and skipped. Memory is bounded, per connection and in
@@ -13,6 +13,7 @@ mod connection;
 mod detail;
 pub mod file;
 mod framing;
+mod mongodb;
 mod mysql;
 mod opaque;
 pub mod packet;

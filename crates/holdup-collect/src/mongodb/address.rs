@@ -17,7 +17,7 @@ const PORT: u16 = 27017;
 pub(super) const PASSWORD_VARIABLE: &str = "HOLDUP_MONGODB_PASSWORD";
 
 const EXAMPLE: &str = "mongodb://[USER[:PASSWORD]@]HOST[:PORT]/[?authSource=DATABASE, tls=true|false, tlsCAFile=PATH, \
-     tlsAllowInvalidCertificates=true, password_env=VAR, password_file=PATH]";
+     tlsAllowInvalidCertificates=true, password_env=VAR, password_file=PATH, log=PATH]";
 
 /// A server, and the account to use there.
 #[derive(Clone, Debug)]
@@ -31,6 +31,8 @@ pub(super) struct Address {
     /// The database that keeps the account.
     pub(super) auth_source: String,
     pub(super) tls: Tls,
+    /// The server's log, on this machine.
+    pub(super) log: Option<PathBuf>,
 }
 
 /// Whether the connection is encrypted.
@@ -87,6 +89,7 @@ fn read(address: &str) -> Result<Address, String> {
         password: Secret::default(),
         auth_source: if database.is_empty() { "admin".to_owned() } else { database },
         tls: Tls::Off,
+        log: None,
     };
     let mut tls = TlsOptions::default();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -97,6 +100,8 @@ fn read(address: &str) -> Result<Address, String> {
             "authsource" => found.auth_source = value,
             "authmechanism" if value == "SCRAM-SHA-256" => {}
             "authmechanism" => return Err("authMechanism: holdup logs in with SCRAM-SHA-256 only".to_owned()),
+            "log" if value.is_empty() => return Err("log= names no file".to_owned()),
+            "log" => found.log = Some(PathBuf::from(value)),
             "password_env" => password = Some(password_of_variable(&value)?),
             "password_file" => {
                 let text = files::read_text(value.as_ref(), files::SMALL_BYTES)
@@ -178,6 +183,8 @@ mod tests {
         let off = read("mongodb://db/?tls=false&tlsInsecure=true").unwrap();
         assert_eq!((any.tls, own.tls), (Tls::Any, Tls::Verify(Some("/nonexistent/ca.pem".into()))));
         assert_eq!(off.tls, Tls::Off);
+        let log = read("mongodb://db/?log=/var/log/mongodb/mongod.log").unwrap().log;
+        assert_eq!(log, Some("/var/log/mongodb/mongod.log".into()));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Every command that the source sends. It cannot send another: a connection takes a [`Command`], and
 //! each of these only reads. The server limits the time of each.
 
-use holdup_mongodb::Writer;
+use holdup_mongodb::{OWN_NAME, Writer};
 use holdup_protocol::database::mongodb::ADMIN;
 
 /// The names of all commands, apart from the greeting and the login.
@@ -11,6 +11,7 @@ const READ_ONLY: &[&str] = &[
     "buildInfo",
     "collStats",
     "currentOp",
+    "find",
     "getCmdLineOpts",
     "getParameter",
     "listCollections",
@@ -32,6 +33,9 @@ pub(super) const OPERATIONS_MAX: i32 = 500;
 
 /// Most collections of a database that are listed.
 const COLLECTIONS_MAX: i32 = 100;
+
+/// Most entries of a database's profiler that are read at once.
+pub(super) const PROFILED_MAX: i32 = 500;
 
 /// Most indexes of a collection: a server allows 64.
 const INDEXES_MAX: i32 = 64;
@@ -57,6 +61,9 @@ pub(super) enum Command<'a> {
     Sizes(&'a str, &'a str),
     /// How often each index of a collection was used: database and name.
     IndexUses(&'a str, &'a str),
+    /// What the profiler of a database has kept since that instant (milliseconds since 1970), the newest
+    /// first; without an instant the newest alone.
+    Profiled(&'a str, Option<i64>),
     /// The members of the replica set.
     ReplicaSet,
     /// Parameters.
@@ -69,7 +76,10 @@ impl<'a> Command<'a> {
     /// The database that it goes to.
     pub(super) fn database(self) -> &'a str {
         match self {
-            Self::Collections(database) | Self::Sizes(database, _) | Self::IndexUses(database, _) => database,
+            Self::Collections(database)
+            | Self::Sizes(database, _)
+            | Self::IndexUses(database, _)
+            | Self::Profiled(database, _) => database,
             _ => ADMIN,
         }
     }
@@ -99,11 +109,23 @@ impl<'a> Command<'a> {
                 let stages = [("$indexStats", Some(Writer::new())), ("$limit", None)];
                 aggregate(command.text("aggregate", name), stages, INDEXES_MAX)
             }
+            Self::Profiled(_, since) => {
+                let own = Writer::new().text("$ne", OWN_NAME);
+                let filter = Writer::new().document("appName", own);
+                let (filter, limit) = match since {
+                    Some(since) => (filter.document("ts", Writer::new().time("$gt", since)), PROFILED_MAX),
+                    None => (filter, 1),
+                };
+                let find = command.text("find", "system.profile").document("filter", filter);
+                let find = find.document("sort", Writer::new().int("$natural", -1));
+                find.int("limit", limit).int("batchSize", limit).bool("singleBatch", true)
+            }
             Self::ReplicaSet => command.int("replSetGetStatus", 1),
             Self::Parameters => command.text("getParameter", "*"),
             Self::Options => command.int("getCmdLineOpts", 1),
         };
-        command.int("maxTimeMS", TIME_MS)
+        // By the comment, a capture of packets knows them for holdup's own.
+        command.text("comment", OWN_NAME).int("maxTimeMS", TIME_MS)
     }
 }
 
@@ -128,8 +150,8 @@ mod tests {
     /// All of them. The match has no wildcard: a new command does not compile until it is here.
     fn all() -> Vec<Command<'static>> {
         use Command::{
-            Build, Collections, Databases, IndexUses, OldOperations, Operations, Options, Parameters, ReplicaSet,
-            Sizes, Status, Top,
+            Build, Collections, Databases, IndexUses, OldOperations, Operations, Options, Parameters, Profiled,
+            ReplicaSet, Sizes, Status, Top,
         };
         let all = vec![
             Build,
@@ -141,6 +163,8 @@ mod tests {
             Collections("d"),
             Sizes("d", "c"),
             IndexUses("d", "c"),
+            Profiled("d", None),
+            Profiled("d", Some(7)),
             ReplicaSet,
             Parameters,
             Options,
@@ -148,7 +172,7 @@ mod tests {
         for command in &all {
             match command {
                 Build | Status | Operations | OldOperations | Top | Databases | Collections(_) | Sizes(..)
-                | IndexUses(..) | ReplicaSet | Parameters | Options => {}
+                | IndexUses(..) | Profiled(..) | ReplicaSet | Parameters | Options => {}
             }
         }
         all
@@ -162,6 +186,8 @@ mod tests {
             let name = document.entries()[0].0.as_str();
             assert!(READ_ONLY.contains(&name), "{name}");
             assert_eq!(document.get("maxTimeMS"), Some(&Value::Number(f64::from(TIME_MS))), "{name}");
+            let reads_profiler = document.get("find").and_then(Value::text) == Some("system.profile");
+            assert_eq!(name == "find", reads_profiler, "no document of yours");
             let stages = document.get("pipeline").map(Value::items).unwrap_or_default();
             assert_eq!(name == "aggregate", !stages.is_empty());
             for stage in stages {

@@ -12,6 +12,8 @@ pub(super) struct Parts {
     pub(super) sizes: bool,
     /// Whether uses of indexes are counted.
     pub(super) index_uses: bool,
+    /// Whether what profilers keep can be read.
+    pub(super) profiles: bool,
     /// Whether it says that it is part of a replica set.
     pub(super) replica_set: bool,
 }

@@ -2,6 +2,7 @@
 //! refused or unknown becomes a line of the coverage and is not asked again on this connection.
 
 use holdup_mongodb::{NEWEST, OLDEST, Value, missing_sections};
+use holdup_protocol::database::mongodb::ADMIN;
 use holdup_recording::{Coverage, CoverageState};
 
 use super::address::Address;
@@ -53,6 +54,7 @@ pub(super) fn find(server: &mut Server, address: &Address) -> Result<ProbeResult
     parts.operations = probe.operations()?;
     parts.top = probe.has(" use of collections", |server| server.ask(Command::Top))?;
     probe.collections(&mut parts)?;
+    parts.profiles = probe.has(" profiler", |server| server.list(Command::Profiled(ADMIN, None)))?;
     parts.replica_set = match probe.server.ask(Command::ReplicaSet) {
         Err(failure) if failure.is_alone() => false,
         Err(failure) => {

@@ -27,6 +27,15 @@ pub(super) const CHECKS: &[Check] = &[
         matters: &["atime_updates"],
     },
     Check {
+        check: "file_system",
+        product: Product::MongoDb,
+        against: file_system,
+        advised: "XFS",
+        why: "on ext4 the storage engine's checkpoints have stalled all writes for as long as they last",
+        reference: "MongoDB Manual: Production Notes, Kernel and File Systems (https://www.mongodb.com/docs/manual/administration/production-notes/#kernel-and-file-systems)",
+        matters: &["flush_storm"],
+    },
+    Check {
         check: "atime",
         product: Product::MySql,
         against: atime,
@@ -126,6 +135,29 @@ fn atime(facts: &Facts<'_>, server: &Server<'_>) -> Vec<Deviation> {
                 "Programs that search files by access time no longer find recent reads.",
             )),
             word: path.to_owned(),
+        })
+    };
+    facts.mounts(server).into_iter().filter_map(|(path, _)| of(path)).collect()
+}
+
+/// Of a server that says where its data are: another mount's file system does not matter.
+fn file_system(facts: &Facts<'_>, server: &Server<'_>) -> Vec<Deviation> {
+    if facts.own(server, "storage.dbPath").is_none() {
+        return Vec::new();
+    }
+    let of = |path: &str| {
+        let kind = facts.mount(server, path, "fstype").filter(|kind| *kind != "xfs")?;
+        Some(Deviation {
+            subject: path.to_owned(),
+            observed: kind.to_owned(),
+            fix: Some(Fix {
+                text: "Move the data to a volume with XFS: add a member of the replica set there, and retire this one."
+                    .to_owned(),
+                command: None,
+                keep: None,
+                risk: Some("The new member copies all data.".to_owned()),
+            }),
+            word: String::new(),
         })
     };
     facts.mounts(server).into_iter().filter_map(|(path, _)| of(path)).collect()

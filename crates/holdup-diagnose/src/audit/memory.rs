@@ -12,7 +12,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         check: "transparent_hugepage",
         product: Product::MongoDb,
-        against: huge_always,
+        against: huge_for_mongodb,
         advised: "never up to MongoDB 7.0, always from 8.0 on",
         why: "up to 7.0 MongoDB's scattered accesses are slower with transparent huge pages; from 8.0 its allocator is made for them",
         reference: MONGODB_THP,
@@ -127,6 +127,15 @@ pub(super) const CHECKS: &[Check] = &[
         matters: &[],
     },
     Check {
+        check: "memory_maps",
+        product: Product::MongoDb,
+        against: |facts, _| sysctl_against(facts, "vm.max_map_count", "128000", |v| v < 128_000),
+        advised: "128000, or twice the connections that are allowed",
+        why: "each connection takes two memory maps, and the kernel limits those of a process",
+        reference: MONGODB_CHECKLIST,
+        matters: &["connection_limit"],
+    },
+    Check {
         check: "dirty_pages",
         product: Product::PostgreSql,
         against: dirty,
@@ -137,9 +146,35 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
+/// Name of the host's setting.
+const HUGE: &str = "transparent_hugepage.enabled";
+
+/// The first release whose allocator wants transparent huge pages.
+const MONGODB_HUGE_SINCE: u32 = 8;
+
+/// Up to 7.0 they are to be off, since 8.0 on. Without the server's version, `always` is shown with the
+/// advice for both.
+fn huge_for_mongodb(facts: &Facts<'_>, server: &Server<'_>) -> Vec<Deviation> {
+    let major = facts.own(server, "version").and_then(|version| version.split('.').next()?.parse::<u32>().ok());
+    if major.is_none_or(|major| major < MONGODB_HUGE_SINCE) {
+        return huge_always(facts, server);
+    }
+    let steps = facts.place.machine(
+        "echo always > /sys/kernel/mm/transparent_hugepage/enabled".to_owned(),
+        "transparent_hugepage=always on the kernel's command line, or a TuneD profile".to_owned(),
+    );
+    let fix = Fix {
+        text: format!("Give huge pages to all programs.{}", steps.note()),
+        command: steps.command,
+        keep: steps.keep,
+        risk: Some("Applies to everything on this host; other servers, as Redis, want them off.".to_owned()),
+    };
+    let other = facts.host(HUGE).filter(|v| *v != "always");
+    other.map(|value| Deviation::of_host(HUGE, value, Some(fix))).into_iter().collect()
+}
+
 fn huge_always(facts: &Facts<'_>, _: &Server<'_>) -> Vec<Deviation> {
-    const NAME: &str = "transparent_hugepage.enabled";
-    let always = facts.host(NAME).filter(|v| *v == "always");
+    let always = facts.host(HUGE).filter(|v| *v == "always");
     let steps = facts.place.machine(
         "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled".to_owned(),
         "transparent_hugepage=madvise on the kernel's command line, or a TuneD profile".to_owned(),
@@ -152,7 +187,7 @@ fn huge_always(facts: &Facts<'_>, _: &Server<'_>) -> Vec<Deviation> {
             "Applies to everything on this host; restart the server to release the huge pages it has.".to_owned(),
         ),
     };
-    always.map(|value| Deviation::of_host(NAME, value, Some(fix()))).into_iter().collect()
+    always.map(|value| Deviation::of_host(HUGE, value, Some(fix()))).into_iter().collect()
 }
 
 /// Without swap there is nothing to set.

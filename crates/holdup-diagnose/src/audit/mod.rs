@@ -212,6 +212,35 @@ mod tests {
     }
 
     #[test]
+    fn advice_for_mongodb_depends_on_its_version_and_on_where_its_data_are() {
+        let advice = |version: &str, huge: &str| {
+            let mut settings = host();
+            settings.retain(|it| it.name != "transparent_hugepage.enabled");
+            let own = "mongodb://127.0.0.1:27017";
+            settings.extend([
+                setting("host", "transparent_hugepage.enabled", huge),
+                setting("host", "mount[/].device", "vda"),
+                setting("host", "mount[/].fstype", "xfs"),
+                setting("host", "block.vda.read_ahead_kb", "8"),
+                setting(own, "version", version),
+                setting(own, "storage.dbPath", "/data/db"),
+            ]);
+            of_settings(&settings)
+        };
+        let huge = |version, huge| {
+            let notes = advice(version, huge);
+            let note = notes.iter().find(|n| n.check == "transparent_hugepage");
+            note.and_then(|n| n.fix.as_ref()?.command.clone()).unwrap_or_default()
+        };
+        assert!(huge("7.0.14", "always").contains("madvise") && huge("7.0.14", "never").is_empty());
+        assert!(huge("8.0.4", "never").contains("always") && huge("8.0.4", "always").is_empty());
+        let notes = advice("8.0.4", "always");
+        let found = names(&notes);
+        assert!(found.contains(&("file_system", "/data")) && !found.contains(&("file_system", "/")), "{found:?}");
+        assert!(found.contains(&("memory_maps", "vm.max_map_count")), "{found:?}");
+    }
+
+    #[test]
     fn only_a_finding_about_the_same_thing_shows_that_it_matters() {
         let mut settings = host();
         settings.push(setting("pid:7", "comm", "mongod"));

@@ -24,6 +24,12 @@ pub(super) struct Line {
     pub(super) stamp: Option<i64>,
 }
 
+impl AsRef<str> for Line {
+    fn as_ref(&self) -> &str {
+        &self.text
+    }
+}
+
 impl Line {
     /// Whether the line ends a table: it is empty.
     pub(super) fn is_blank(&self) -> bool {

@@ -22,6 +22,8 @@ pub enum Kind {
     Parse,
     /// PostgreSQL's binding of a statement's values.
     Bind,
+    /// An operation of MongoDB: its shape, without values, stands in place of a statement.
+    Shaped,
 }
 
 /// One execution.

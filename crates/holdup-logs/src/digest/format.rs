@@ -5,6 +5,7 @@ use holdup_sql::Dialect;
 
 use crate::digest::block::{Block, Context, Cut};
 use crate::digest::general_log::{self, GeneralLog};
+use crate::digest::mongod::{self, Mongod};
 use crate::digest::postgres::csv::{self, Csv};
 use crate::digest::postgres::json::{self, Json};
 use crate::digest::postgres::prefix::Prefix;
@@ -30,6 +31,8 @@ pub enum Format {
     PostgresSyslog,
     /// General log of MySQL and MariaDB.
     GeneralLog,
+    /// Log of MongoDB's servers, JSON or text.
+    Mongod,
     /// Captured packets.
     Packets,
     /// A dump of `performance_schema.events_statements_summary_by_digest`.
@@ -40,7 +43,7 @@ pub enum Format {
 
 impl Format {
     /// All kinds, with the names that `--type` takes.
-    pub const ALL: [(&'static str, Self); 9] = [
+    pub const ALL: [(&'static str, Self); 10] = [
         ("slowlog", Self::SlowLog),
         ("postgresql", Self::PostgresStderr),
         ("postgresql-csv", Self::PostgresCsv),
@@ -50,6 +53,7 @@ impl Format {
         ("pcap", Self::Packets),
         ("mysql-summary", Self::PerformanceSchema),
         ("postgresql-summary", Self::PgStatStatements),
+        ("mongodb", Self::Mongod),
     ];
 
     /// The names, for messages.
@@ -76,7 +80,7 @@ impl Format {
     /// The dialect of its statements.
     pub fn dialect(self) -> Dialect {
         match self {
-            Self::SlowLog | Self::GeneralLog | Self::Packets | Self::PerformanceSchema => Dialect::MySql,
+            Self::SlowLog | Self::GeneralLog | Self::Mongod | Self::Packets | Self::PerformanceSchema => Dialect::MySql,
             _ => Dialect::PostgreSql,
         }
     }
@@ -115,6 +119,7 @@ impl Format {
             (slow_log::likeness(head), Self::SlowLog),
             (stderr::likeness(head), Self::PostgresStderr),
             (general_log::likeness(head), Self::GeneralLog),
+            (mongod::likeness(head), Self::Mongod),
         ];
         found.into_iter().filter(|(lines, _)| *lines > 0).max_by_key(|(lines, _)| *lines).map(|(_, format)| format)
     }
@@ -135,6 +140,8 @@ pub enum Reader {
     PostgresSyslog(Box<Syslog>),
     /// See [`GeneralLog`].
     GeneralLog(Box<GeneralLog>),
+    /// See [`Mongod`].
+    Mongod(Mongod),
     /// See [`Wire`].
     Packets(Box<Wire>),
     /// See [`Summary`].
@@ -151,6 +158,7 @@ impl Reader {
             Format::PostgresJson => Self::PostgresJson(Box::new(Json::new(head, prefix))),
             Format::PostgresSyslog => Self::PostgresSyslog(Box::new(Syslog::new(head, prefix))),
             Format::GeneralLog => Self::GeneralLog(Box::default()),
+            Format::Mongod => Self::Mongod(Mongod),
             Format::Packets => Self::Packets(Box::new(Wire::new(&[]))),
             Format::PerformanceSchema => Self::Summary(Box::new(Summary::new(Counters::PerformanceSchema))),
             Format::PgStatStatements => Self::Summary(Box::new(Summary::new(Counters::PgStatStatements))),
@@ -166,6 +174,7 @@ impl Reader {
             Self::PostgresJson(reader) => reader.read(block, tally),
             Self::PostgresSyslog(reader) => reader.read(block, tally),
             Self::GeneralLog(reader) => reader.read(block, tally),
+            Self::Mongod(reader) => reader.read(block, tally),
             Self::Packets(reader) => reader.read(block, tally),
             Self::Summary(reader) => reader.read(block, tally),
         }
@@ -197,7 +206,7 @@ impl Cut for Cutter {
             Format::SlowLog => slow_log::last_boundary(data, self.dialect),
             Format::PostgresStderr => stderr::last_boundary(data),
             Format::PostgresCsv => csv::last_boundary(data),
-            Format::PostgresJson | Format::PostgresSyslog => json::last_boundary(data),
+            Format::PostgresJson | Format::PostgresSyslog | Format::Mongod => json::last_boundary(data),
             Format::GeneralLog => general_log::last_boundary(data, self.dialect),
             _ => Some(data.len()).filter(|length| *length > 0),
         }
@@ -208,7 +217,7 @@ impl Cut for Cutter {
             Format::SlowLog => slow_log::first_boundary(data),
             Format::PostgresStderr => stderr::first_boundary(data),
             Format::PostgresCsv => csv::first_boundary(data),
-            Format::PostgresJson | Format::PostgresSyslog => json::first_boundary(data),
+            Format::PostgresJson | Format::PostgresSyslog | Format::Mongod => json::first_boundary(data),
             Format::GeneralLog => general_log::first_boundary(data),
             _ => Some(0),
         }
@@ -225,9 +234,11 @@ impl Cut for Cutter {
         };
         match self.format {
             _ if is_whole => data.len(),
-            Format::PostgresJson | Format::PostgresSyslog | Format::GeneralLog | Format::PostgresStderr => {
-                memchr::memrchr(b'\n', data).map_or(0, |at| at + 1)
-            }
+            Format::PostgresJson
+            | Format::PostgresSyslog
+            | Format::GeneralLog
+            | Format::PostgresStderr
+            | Format::Mongod => memchr::memrchr(b'\n', data).map_or(0, |at| at + 1),
             _ => self.last(data).unwrap_or(0),
         }
     }

@@ -223,7 +223,7 @@ impl Tally {
         let time_us = event.measures.iter().find(|(number, _)| *number == QUERY_TIME).map_or(0, |(_, value)| *value);
         if shape.is_slowest(time_us, event.position) {
             let text = match event.kind {
-                Kind::Command => shape.text.clone(),
+                Kind::Command | Kind::Shaped => shape.text.clone(),
                 _ => redact(event.sql, self.dialect, MOST_SAMPLE),
             };
             let who = who.map(|name| String::from_utf8_lossy(name).into_owned());
@@ -288,7 +288,7 @@ impl Tally {
     /// The group of an execution; its key if the group has no room.
     fn find_shape(&mut self, event: &Event) -> Result<usize, Key> {
         let key = match (event.kind, self.identity) {
-            (Kind::Command, _) | (_, Identity::Pt) => None,
+            (Kind::Command | Kind::Shaped, _) | (_, Identity::Pt) => None,
             _ => event.key.or_else(|| holdup_sql::key(event.sql, self.dialect)),
         };
         let Some(key) = key else { return self.by_text(event) };
@@ -354,6 +354,10 @@ impl Tally {
                 Identity::Holdup | Identity::Parsed => (digest_of_text(&text), text),
                 Identity::Pt => (crate::digest::pt::checksum(&text), text),
             };
+        }
+        if event.kind == Kind::Shaped {
+            let text = String::from_utf8_lossy(event.sql).into_owned();
+            return (digest_of_text(&text), text);
         }
         match self.identity {
             Identity::Holdup => {

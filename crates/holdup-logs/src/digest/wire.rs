@@ -1,5 +1,5 @@
-//! Captured packets (pcap, pcapng) of MySQL, MariaDB and PostgreSQL: the requests on the wire,
-//! including prepared statements. Encrypted and compressed requests are counted without their text.
+//! Captured packets (pcap, pcapng) of MySQL, MariaDB, PostgreSQL and MongoDB: the requests on the
+//! wire, including prepared statements; of MongoDB's, their shapes. Encrypted and compressed requests are counted without their text.
 
 use holdup_protocol::packets::file::{FileError, Reader};
 use holdup_protocol::packets::{Capture, Detail, Options, Protocol};
@@ -13,8 +13,6 @@ use crate::digest::tally::Tally;
 
 /// Most bytes of a statement that the capture keeps.
 const KEPT: usize = 64 << 10;
-/// Ports that are read by default.
-const PORTS: [u16; 4] = [3306, 3307, 5432, 5433];
 
 /// A reader of capture files.
 pub struct Wire {
@@ -35,9 +33,7 @@ impl Wire {
     /// A reader that also reads these ports. A connection whose beginning was captured is
     /// recognised on any port.
     pub fn new(ports: &[(u16, Protocol)]) -> Self {
-        let mut all = ports.to_vec();
-        all.extend(PORTS.into_iter().filter_map(|port| Some((port, Protocol::by_port(port)?))));
-        let options = Options { ports: all, guess: true, in_full: true, ..Options::default() };
+        let options = Options { ports: Protocol::usual_ports(ports), guess: true, in_full: true, ..Options::default() };
         Self { file: Reader::new(), capture: Capture::new(options), number: 0, packets: 0, is_broken: false }
     }
 
@@ -107,7 +103,7 @@ fn count(detail: &Detail, position: Position, tally: &mut Tally) {
     tally.speak(match detail.protocol {
         // The packets do not show MySQL's `sql_mode`: the caller gives it.
         Some(Protocol::Mysql) if tally.dialect == Dialect::PostgreSql => Dialect::MySql,
-        Some(Protocol::Mysql) => tally.dialect,
+        Some(Protocol::Mysql | Protocol::Mongodb) => tally.dialect,
         _ => Dialect::PostgreSql,
     });
     let command = match (detail.kind, detail.command) {
@@ -135,6 +131,7 @@ fn count(detail: &Detail, position: Position, tally: &mut Tally) {
         kind: match detail.kind {
             _ if !command.is_empty() => Kind::Command,
             "prepare" => Kind::Parse,
+            _ if detail.protocol == Some(Protocol::Mongodb) => Kind::Shaped,
             _ => Kind::Statement,
         },
         sql,

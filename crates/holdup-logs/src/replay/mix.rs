@@ -253,6 +253,7 @@ impl<I: Iterator<Item = Recorded>> Mix<I> {
         match recorded.kind {
             Kind::Parse | Kind::Bind => {}
             Kind::Command => self.command(begin_us, &recorded),
+            Kind::Shaped => *self.left_out.statements.entry(Reason::Language).or_default() += 1,
             Kind::Statement => {
                 let number = self.number;
                 self.number += 1;

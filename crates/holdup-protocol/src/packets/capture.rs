@@ -90,6 +90,8 @@ pub struct Totals {
     /// Exchanges with which holdup itself watches the server. They are neither counted nor
     /// returned.
     pub own_exchanges: u64,
+    /// Exchanges of MongoDB that were compressed: times without a text.
+    pub compressed: u64,
     /// Connections that were given up for lack of memory.
     pub given_up: u64,
 }
@@ -344,6 +346,7 @@ impl Capture {
         turns.retain(|turn| !turn.sent.is_own);
         self.totals.own_exchanges += (count - turns.len()) as u64;
         for turn in turns.drain(..) {
+            self.totals.compressed += u64::from(turn.kind == Kind::Opaque && !turn.command.is_empty());
             if self.options.in_full {
                 self.totals.exchanges += 1;
                 self.totals.lost_exchanges += u64::from(turn.is_lost);

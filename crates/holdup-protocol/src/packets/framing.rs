@@ -13,12 +13,14 @@ pub(crate) enum Head {
     Postgres,
     /// Like `Postgres` without the kind: the first message of a client.
     Startup,
+    /// Four bytes of length, little-endian, which includes itself; three more numbers follow.
+    Mongodb,
 }
 
 impl Head {
     fn length(self) -> usize {
         match self {
-            Self::Mysql | Self::Startup => 4,
+            Self::Mysql | Self::Startup | Self::Mongodb => 4,
             Self::Postgres => 5,
         }
     }
@@ -35,6 +37,10 @@ impl Head {
             }
             Self::Postgres => (a, size([b, c, d, e])?, false),
             Self::Startup => (0, size([a, b, c, d])?, false),
+            Self::Mongodb => {
+                let length = u32::from_le_bytes([a, b, c, d]);
+                (0, length.checked_sub(4).filter(|_| MONGODB_BYTES.contains(&length))?, false)
+            }
         })
     }
 }
@@ -42,6 +48,9 @@ impl Head {
 const MYSQL_FULL: u32 = 0xff_ffff;
 /// The protocol's own limit (`PQ_LARGE_MESSAGE_LIMIT`): 1 GB.
 const POSTGRES_BYTES_MAX: u32 = 1 << 30;
+
+/// The least and the most that a message of MongoDB may have (`MaxMessageSizeBytes`).
+pub(crate) const MONGODB_BYTES: std::ops::RangeInclusive<u32> = 16..=48_000_000;
 
 /// One message.
 #[derive(Debug)]
@@ -261,5 +270,8 @@ mod tests {
         assert!(matches!(Framing::new(Head::Postgres, 9).next(&mut input, 0), Step::Broken));
         let mut input: &[u8] = b"Q\xff\xff\xff\xff";
         assert!(matches!(Framing::new(Head::Postgres, 9).next(&mut input, 0), Step::Broken));
+        for mut input in [&b"\x0f\0\0\0"[..], b"\x01\x6c\xdc\x02"] {
+            assert!(matches!(Framing::new(Head::Mongodb, 9).next(&mut input, 0), Step::Broken));
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The protocol of a connection, and the common interface of all protocols.
 
+use crate::packets::mongodb::{Mongodb, begins_mongodb};
 use crate::packets::mysql::{Mysql, is_greeting};
 use crate::packets::opaque::Opaque;
 use crate::packets::piece::{Piece, Sinks};
@@ -13,14 +14,26 @@ pub enum Protocol {
     Mysql,
     /// PostgreSQL.
     Postgres,
+    /// MongoDB, and servers that speak its protocol.
+    Mongodb,
 }
 
 impl Protocol {
+    /// The usual ports of all of them.
+    pub const PORTS: [u16; 7] = [3306, 3307, 5432, 5433, 27_017, 27_018, 27_019];
+
+    /// The usual ports with their protocols, after `others`.
+    pub fn usual_ports(others: &[(u16, Self)]) -> Vec<(u16, Self)> {
+        let usual = Self::PORTS.into_iter().filter_map(|port| Some((port, Self::by_port(port)?)));
+        others.iter().copied().chain(usual).collect()
+    }
+
     /// Its name in the tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Mysql => "mysql",
             Self::Postgres => "postgresql",
+            Self::Mongodb => "mongodb",
         }
     }
 
@@ -29,6 +42,7 @@ impl Protocol {
         match name {
             "mysql" | "mariadb" => Some(Self::Mysql),
             "postgresql" | "postgres" => Some(Self::Postgres),
+            "mongodb" => Some(Self::Mongodb),
             _ => None,
         }
     }
@@ -38,6 +52,7 @@ impl Protocol {
         match port {
             3306 | 3307 => Some(Self::Mysql),
             5432 | 5433 => Some(Self::Postgres),
+            27_017..=27_019 => Some(Self::Mongodb),
             _ => None,
         }
     }
@@ -53,14 +68,16 @@ pub(crate) enum ProtocolReader {
     Foreign,
     Mysql(Box<Mysql>),
     Postgres(Box<Postgres>),
+    Mongodb(Box<Mongodb>),
 }
 
-/// Runs the same code for either protocol, and other code if there is none.
+/// Runs the same code for each protocol, and other code if there is none.
 macro_rules! each {
     ($speech:expr, $name:ident => $do:expr, $else:expr) => {
         match $speech {
             ProtocolReader::Mysql($name) => $do,
             ProtocolReader::Postgres($name) => $do,
+            ProtocolReader::Mongodb($name) => $do,
             ProtocolReader::Unknown(_) | ProtocolReader::Foreign => $else,
         }
     };
@@ -72,6 +89,7 @@ impl ProtocolReader {
         match (protocol, opened_at) {
             (Some(Protocol::Mysql), _) => Self::Mysql(Box::new(Mysql::new(opened_at))),
             (Some(Protocol::Postgres), _) => Self::Postgres(Box::new(Postgres::new(opened_at.is_some()))),
+            (Some(Protocol::Mongodb), _) => Self::Mongodb(Box::new(Mongodb::new(opened_at.is_some()))),
             (None, Some(at)) => Self::Unknown(at),
             (None, None) => Self::Foreign,
         }
@@ -81,6 +99,7 @@ impl ProtocolReader {
         match self {
             Self::Mysql(_) => Some(Protocol::Mysql),
             Self::Postgres(_) => Some(Protocol::Postgres),
+            Self::Mongodb(_) => Some(Protocol::Mongodb),
             Self::Unknown(_) | Self::Foreign => None,
         }
     }
@@ -89,6 +108,7 @@ impl ProtocolReader {
     pub fn take(&mut self, is_client: bool, piece: &Piece<'_>, to: &mut Sinks<'_>) {
         if let Self::Unknown(at) = *self {
             *self = match is_client {
+                true if begins_mongodb(piece.bytes, true) => Self::new(Some(Protocol::Mongodb), Some(at)),
                 true if is_startup(piece.bytes) => Self::new(Some(Protocol::Postgres), Some(at)),
                 false if is_greeting(piece.bytes) => Self::new(Some(Protocol::Mysql), Some(at)),
                 _ => Self::Foreign,

@@ -65,22 +65,33 @@ impl Statements {
         if text.is_empty() {
             return SentSql::default();
         }
-        let statement = match self.by_text.get(text.as_str()) {
-            Some(known) => Arc::clone(known),
-            None => {
-                let statement = Arc::new(Statement { digest: digest_of_text(&text), digest_text: cut(&text) });
-                if self.by_text.len() >= KEPT_MAX {
-                    self.by_text.clear();
-                }
-                // A long text is rare, and would take memory for a single entry.
-                if text.len() <= TEXT_BYTES_MAX {
-                    self.by_text.insert(text, Arc::clone(&statement));
-                }
-                statement
-            }
-        };
         let is_own = sql.trim_ascii_start().starts_with(OWN.as_bytes());
-        SentSql { statement: Some(statement), trace_id: trace_id(sql, dialect).map(Arc::from), is_own, sql: None }
+        let statement = Some(self.keep(text));
+        SentSql { statement, trace_id: trace_id(sql, dialect).map(Arc::from), is_own, sql: None }
+    }
+
+    /// The statement of a text that never had literals, such as the shape of MongoDB's commands.
+    pub fn shaped(&mut self, text: String, trace_id: Option<String>) -> SentSql {
+        if self.in_full {
+            return SentSql { sql: Some(Arc::from(text.into_bytes())), ..SentSql::default() };
+        }
+        let statement = Some(self.keep(text));
+        SentSql { statement, trace_id: trace_id.map(Arc::from), is_own: false, sql: None }
+    }
+
+    fn keep(&mut self, text: String) -> Arc<Statement> {
+        if let Some(known) = self.by_text.get(text.as_str()) {
+            return Arc::clone(known);
+        }
+        let statement = Arc::new(Statement { digest: digest_of_text(&text), digest_text: cut(&text) });
+        if self.by_text.len() >= KEPT_MAX {
+            self.by_text.clear();
+        }
+        // A long text is rare, and would take memory for a single entry.
+        if text.len() <= TEXT_BYTES_MAX {
+            self.by_text.insert(text, Arc::clone(&statement));
+        }
+        statement
     }
 }
 

@@ -152,6 +152,16 @@ impl<E> Pending<E> {
         one.finish(Outcome::Ok, None, turns);
     }
 
+    /// How many requests are ahead of the first one that is so.
+    pub fn place(&self, is_so: impl Fn(&E) -> bool) -> Option<usize> {
+        self.turns.iter().position(|(_, expected)| is_so(expected))
+    }
+
+    /// Drops the head without a row.
+    pub fn forget(&mut self) {
+        self.turns.pop_front();
+    }
+
     /// The request that is being answered.
     pub fn head(&mut self) -> Option<&mut (Turn, E)> {
         self.turns.front_mut()

@@ -133,7 +133,8 @@ fn wire_address(kind: Kind, port: u16) -> Option<String> {
     let protocol = match kind {
         Kind::Mysql | Kind::ProxySql => Protocol::Mysql,
         Kind::Postgres | Kind::PgBouncer => Protocol::Postgres,
-        Kind::MongoDb | Kind::Prometheus | Kind::Server | Kind::Process => return None,
+        Kind::MongoDb => Protocol::Mongodb,
+        Kind::Prometheus | Kind::Server | Kind::Process => return None,
     };
     let is_known = Protocol::by_port(port) == Some(protocol);
     Some(if is_known { format!("wire:{port}") } else { format!("wire:{port}={}", protocol.name()) })
@@ -228,6 +229,7 @@ mod tests {
     fn packets_of_databases_alone() {
         let address = wire_address;
         assert_eq!(address(Kind::Mysql, 3306).as_deref(), Some("wire:3306"));
+        assert_eq!(address(Kind::MongoDb, 27_017).as_deref(), Some("wire:27017"));
         assert_eq!(address(Kind::Postgres, 6432).as_deref(), Some("wire:6432=postgresql"));
         assert_eq!(address(Kind::PgBouncer, 6432).as_deref(), Some("wire:6432=postgresql"));
         assert_eq!(address(Kind::Mysql, 5432).as_deref(), Some("wire:5432=mysql"), "whatever its usual owner speaks");

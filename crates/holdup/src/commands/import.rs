@@ -334,7 +334,7 @@ impl InputFile {
 
 pub(super) fn port(text: &str) -> Result<(u16, Protocol), String> {
     let known = text.split_once('=').and_then(|(port, name)| Some((port.parse().ok()?, Protocol::by_name(name)?)));
-    known.ok_or_else(|| "expected PORT=PROTOCOL, e.g. 6033=mysql or 6432=postgresql".to_owned())
+    known.ok_or_else(|| "expected PORT=PROTOCOL, e.g. 6033=mysql, 6432=postgresql or 27020=mongodb".to_owned())
 }
 
 fn instant(text: &str) -> Result<i64, String> {

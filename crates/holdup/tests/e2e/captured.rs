@@ -1,12 +1,16 @@
-//! `holdup replay` of packets: what went over loopback between a load and one server another executes as often.
+//! Packets between a load and a real server: `holdup replay` makes another server execute them as often, and of MongoDB
+//! `holdup import`, a live source and `holdup digest` count what was sent.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use holdup_recording::Recording;
+
 use crate::mariadb::{self, CANARY};
-use crate::program::{Running, finish, root, skip};
+use crate::mongodb;
+use crate::program::{Running, finish, holdup, manifest, root, skip};
 use crate::replay::{RATE, SECONDS, calls, facts, items, load, own, replay, shop};
 
 /// tcpdump, at work.
@@ -99,4 +103,65 @@ fn captured_from_postgresql() {
     is_executed_as_often(&capture.end(), &logged, &to, &new.log(), &dir.path().join("out"));
     let stock = "SELECT stock FROM item WHERE id = 5";
     assert_eq!(old.run(stock), new.run(stock));
+}
+
+/// Each MongoDB operation is in the packets as often as it was sent, with its trace id, and no value is.
+#[test]
+fn captured_from_a_server_of_mongodb_s_protocol() {
+    if !may_capture() {
+        return;
+    }
+    let Some(server) = mongodb::shop() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let (file, out, imported) = (dir.path().join("shop.yaml"), dir.path().join("out"), dir.path().join("imported"));
+    let live = format!("wire:{}=mongodb", server.port);
+    let text = mongodb::scenario(&server).replace(
+        "watch: [host]",
+        &format!("watch: ['{live}', '{}']", mongodb::address(&server, mongodb::server::CANARY)),
+    );
+    std::fs::write(&file, text).unwrap();
+    let capture = Capture::of(&format!("127.0.0.1:{}", server.port), dir.path());
+    let run = finish(holdup(["run"]).arg(&file).arg("-o").arg(&out), 120);
+    assert!(out.exists(), "{}", run.stderr);
+    let pcap = capture.end();
+    let port = format!("--port={}=mongodb", server.port);
+    let done = finish(holdup(["import", "--json", &port]).arg(&pcap).arg("-o").arg(&imported), 60);
+    assert_eq!(done.code(), Some(0), "{}", done.stderr);
+    assert_eq!(done.json()["missing"], serde_json::json!([]));
+    let totals = manifest(&out)["load"]["totals"].clone();
+    let offered = |place: usize| totals[place]["offered"].as_u64().unwrap();
+    for (recording, source) in [(&imported, "pcap:mix.pcap".to_owned()), (&out, format!("wire:{}", server.port))] {
+        let exchanges = Recording::open(recording).unwrap().tables.exchanges.rows;
+        let mut counts = BTreeMap::<(&str, &str), u64>::new();
+        for row in exchanges.iter().filter(|row| row.kind == "query") {
+            assert_eq!((row.source.as_str(), row.protocol.as_str()), (source.as_str(), "mongodb"), "{row:?}");
+            let text = row.digest_text.as_deref().unwrap();
+            *counts.entry((text, row.error.as_deref().unwrap_or(&row.outcome))).or_default() += 1;
+            assert!(row.trace_id.is_some() || text.starts_with("getMore"), "{row:?}");
+            assert!(row.first_byte_at.is_some_and(|first| first > row.request_end_at && first <= row.done_at));
+        }
+        let count = |text: &str, outcome: &str| counts.get(&(text, outcome)).copied().unwrap_or(0);
+        assert_eq!(count("find shop.item filter { _id: ? }", "ok"), offered(0), "{counts:?}");
+        let match_all = "aggregate shop.item pipeline [{ $match: { name: ? } }]";
+        assert_eq!(count(match_all, "ok"), offered(1), "{counts:?}");
+        // 250 documents in batches of 50: the first comes with the answer, and the sixth is empty.
+        assert_eq!(count("getMore shop.item", "ok"), 5 * offered(1), "{counts:?}");
+        let sell = "update shop.item q { _id: ? } u { $inc: { stock: ? } }";
+        assert_eq!(count(sell, "ok"), offered(2), "{counts:?}");
+        assert_eq!(count("insert shop.sale", "ok"), offered(3), "{counts:?}");
+        assert_eq!(count("insert shop.item", "11000"), offered(4), "{counts:?}");
+        // What the source asks of the server is left out, and so is nothing else.
+        assert!(counts.keys().all(|(text, _)| !text.contains("serverStatus")), "{counts:?}");
+        for kept in ["exchanges.parquet", "samples.parquet"] {
+            let bytes = std::fs::read(recording.join(kept)).unwrap();
+            let has = |value: &str| bytes.windows(value.len()).any(|window| window == value.as_bytes());
+            assert!(!has(mongodb::VALUE) && !has(mongodb::server::CANARY), "{kept}");
+        }
+    }
+    let digest = finish(holdup(["digest", "--json", &port]).arg(&pcap), 60);
+    let report = digest.json();
+    let queries = report["queries"].as_array().unwrap();
+    let by_id = queries.iter().find(|query| query["fingerprint"] == "find shop.item filter { _id: ? }").unwrap();
+    assert_eq!(by_id["calls"], offered(0), "{by_id}");
+    assert!(!digest.stdout.contains(mongodb::VALUE));
 }

@@ -17,7 +17,7 @@ use self::server::{CANARY, Server};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A value that the scenario writes into a document.
-const VALUE: &str = "v4lueC4nary";
+pub const VALUE: &str = "v4lueC4nary";
 
 /// The example that is run here.
 pub const EXAMPLE: &str = "mongodb-orders";
@@ -26,7 +26,7 @@ pub const EXAMPLE: &str = "mongodb-orders";
 const ITEMS: i32 = 250;
 
 /// A server with a shop in it.
-fn shop() -> Option<Server> {
+pub fn shop() -> Option<Server> {
     use holdup_mongodb::Writer;
     let server = Server::start()?;
     let documents = (0..ITEMS).fold(Writer::new(), |list, n| {
@@ -36,12 +36,12 @@ fn shop() -> Option<Server> {
     Some(server)
 }
 
-fn address(server: &Server, password: &str) -> String {
+pub fn address(server: &Server, password: &str) -> String {
     format!("mongodb://holdup:{password}@127.0.0.1:{}/shop?authSource=accounts", server.port)
 }
 
 /// The scenario, with the operations of the first test.
-fn scenario(server: &Server) -> String {
+pub fn scenario(server: &Server) -> String {
     format!(
         "name: shop
 target: {}

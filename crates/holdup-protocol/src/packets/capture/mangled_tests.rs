@@ -1,6 +1,8 @@
 //! Conversations whose packets are dropped, doubled, swapped, cut and changed: whatever comes of them, nothing panics, each row
 //! is in order by itself, and nothing is kept at the end.
 
+use holdup_mongodb::Writer;
+
 use super::*;
 use crate::packets::packet::Link;
 use crate::packets::packet::tests::ip_packet;
@@ -68,10 +70,30 @@ fn postgres() -> Vec<(bool, Vec<u8>)> {
     ]
 }
 
-/// Packets of both conversations, one after the other from either, from the handshake to the end.
+fn mongodb() -> Vec<(bool, Vec<u8>)> {
+    let message = |number: i32, answers: i32, flags: u32, body: Writer| {
+        let rest = [&flags.to_le_bytes()[..], &[0], &body.finish()].concat();
+        [&[rest.len() as i32 + 16, number, answers, 2013].map(i32::to_le_bytes).concat()[..], &rest].concat()
+    };
+    let find = |number| message(number, 0, 0, Writer::new().text("find", "t").text("$db", "d"));
+    let ok = |number, answers, flags| message(number, answers, flags, Writer::new().double("ok", 1.0));
+    vec![
+        (true, message(1, 0, 0, Writer::new().int("hello", 1).text("$db", "admin"))),
+        (false, message(9, 1, 0, Writer::new().int("connectionId", 7).double("ok", 1.0))),
+        (true, find(2)),
+        (false, [ok(10, 2, 2), ok(11, 10, 0)].concat()),
+        (true, [message(3, 0, 2, Writer::new().text("insert", "t")), find(4)].concat()),
+        (false, ok(12, 4, 0)),
+        (true, find(5)),
+        (false, message(13, 5, 0, Writer::new().double("ok", 0.0).int("code", 59))),
+    ]
+}
+
+/// Packets of all conversations, one after the other from each, from the handshake to the end.
 fn packets() -> Vec<Vec<u8>> {
     let mut all = Vec::new();
-    let mut lines = [(3306, mysql()), (5432, postgres())].map(|(port, steps)| (port, steps.into_iter(), [11_u32, 51]));
+    let mut lines = [(3306, mysql()), (5432, postgres()), (27_017, mongodb())]
+        .map(|(port, steps)| (port, steps.into_iter(), [11_u32, 51]));
     for (port, ..) in &lines {
         let (client, server) = ((1, 40_000), (2, *port));
         all.push(ip_packet(false, client, server, 10, 0, 0x02, b""));
@@ -114,7 +136,7 @@ fn mangled_conversations() {
             }
         }
         let mut capture =
-            Capture::new(Options { guess: true, connections_max: 1 + dice.below(3), ..Options::default() });
+            Capture::new(Options { guess: true, connections_max: 1 + dice.below(4), ..Options::default() });
         let (mut rows, mut at) = (Vec::new(), 0);
         for mut bytes in packets {
             let length = bytes.len();
@@ -139,8 +161,9 @@ fn mangled_conversations() {
             *seen.entry(format!("{} {}", row.protocol, row.outcome)).or_default() += 1;
         }
     }
-    // The mangling leaves enough to be worth the name, of both.
-    for kind in ["mysql ok", "mysql lost", "postgresql ok", "postgresql lost", "mysql unfinished"] {
-        assert!(seen.get(kind).is_some_and(|count| *count > 100), "{kind}: {seen:?}");
+    // The mangling leaves enough to be worth the name, of all.
+    let kinds = ["mysql ok", "mysql lost", "postgresql ok", "postgresql lost", "mysql unfinished"];
+    for kind in kinds.into_iter().chain(["mongodb ok", "mongodb lost", "mongodb error"]) {
+        assert!(seen.get(kind).is_some_and(|count| *count > 50), "{kind}: {seen:?}");
     }
 }

@@ -163,9 +163,13 @@ fn protocols_are_told_by_their_beginning() {
     }
     wire.send(CLIENT, (2, 7002), 9, 0, SYN, b"");
     wire.send(CLIENT, (2, 7002), 10, 0, ACK, &[0, 0, 0, 9, 0, 3, 0, 0, 0]);
+    wire.send(CLIENT, (2, 7003), 9, 0, SYN, b"");
+    wire.send(CLIENT, (2, 7003), 10, 0, ACK, b"\x1a\0\0\0\x07\0\0\0\0\0\0\0\xdd\x07\0\0\0\0\0\0\0\x05\0\0\0\0");
     wire.finish();
-    assert_eq!(wire.rows.iter().map(|row| row.protocol.as_str()).collect::<Vec<_>>(), ["postgresql"]);
-    assert_eq!(wire.capture.totals().connections, 2);
+    let mut seen: Vec<_> = wire.rows.iter().map(|row| row.protocol.as_str()).collect();
+    seen.sort_unstable();
+    assert_eq!(seen, ["mongodb", "postgresql"]);
+    assert_eq!(wire.capture.totals().connections, 3);
 }
 
 #[test]

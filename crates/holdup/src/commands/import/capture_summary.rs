@@ -84,7 +84,8 @@ impl CaptureSummary {
 
     /// The losses in words.
     pub fn losses(&self) -> Vec<String> {
-        let Totals { gaps, lost_bytes, lost_exchanges, cut_bytes, fragments, short, given_up, .. } = self.totals;
+        let Totals { gaps, lost_bytes, lost_exchanges, cut_bytes, fragments, short, given_up, compressed, .. } =
+            self.totals;
         let mut losses = Vec::new();
         let mut say = |count: u64, text: String| {
             if count > 0 {
@@ -95,6 +96,12 @@ impl CaptureSummary {
         say(self.dropped, format!("{} packets dropped by the capturing program", self.dropped));
         say(cut_bytes, format!("{cut_bytes} bytes of payload were not stored"));
         say(short, format!("{short} packets stored without their heads"));
+        say(
+            compressed,
+            format!(
+                "statements of {compressed} compressed exchanges; leave `compressors` out of MongoDB's URI to see them"
+            ),
+        );
         say(fragments, format!("{fragments} fragments of IP packets"));
         say(given_up, format!("{given_up} connections dropped for lack of memory"));
         losses.extend(self.trouble.iter().cloned());

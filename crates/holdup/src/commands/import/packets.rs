@@ -95,9 +95,8 @@ struct CaptureImport {
 impl CaptureImport {
     fn new(name: &str, ports: &[(u16, Protocol)]) -> Self {
         let source = format!("pcap:{name}");
-        let mut all = ports.to_vec();
-        all.extend([3306, 3307, 5432, 5433].into_iter().filter_map(|port| Some((port, Protocol::by_port(port)?))));
-        let options = Options { source: source.clone(), ports: all, guess: true, ..Options::default() };
+        let ports = Protocol::usual_ports(ports);
+        let options = Options { source: source.clone(), ports, guess: true, ..Options::default() };
         Self {
             summary: CaptureSummary::new(&source),
             source,
