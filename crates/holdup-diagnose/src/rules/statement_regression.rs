@@ -109,7 +109,7 @@ fn by_its_rows_ms(of: &Slowdown<'_>, read: &RowsRead, completed: f64) -> f64 {
 /// What tells more rows from another plan.
 enum Sign {
     /// It has the plan that it had.
-    Plan(Evidence),
+    Plan(Box<Evidence>),
     /// The table has so many times the rows.
     Table(f64),
     /// A call's result has so many rows, and had.
@@ -120,7 +120,7 @@ impl Sign {
     /// None if the plan is another, or nothing tells.
     fn find(case: &Case<'_>, of: &Slowdown<'_>, read: &RowsRead) -> Option<Self> {
         match same_plan(case, of) {
-            Some(Ok(evidence)) => return Some(Self::Plan(evidence)),
+            Some(Ok(evidence)) => return Some(Self::Plan(Box::new(evidence))),
             Some(Err(())) => return None,
             None => {}
         }
@@ -153,7 +153,7 @@ fn found(case: &Case<'_>, explains_ms: f64, of: &Slowdown<'_>, read: RowsRead, s
     let mut weights: Vec<Strength> = vec![STRONG];
     match sign {
         Sign::Plan(plan) => {
-            evidence.push(plan);
+            evidence.push(*plan);
             weights.push(FAIR);
         }
         Sign::Table(grew) => evidence[0].text += &format!("; the table has {grew:.1} times the rows"),

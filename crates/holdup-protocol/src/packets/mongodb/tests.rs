@@ -206,7 +206,8 @@ fn compressed_messages_are_timed_and_named() {
 fn a_gap_costs_only_what_it_touches() {
     let ok = |n| ('<', answer(n, fine()));
     let half = |n: i32, part: std::ops::Range<usize>| find(n)[part].to_vec();
-    let cases: [(&str, Vec<(char, Vec<u8>)>, &[bool]); 6] = [
+    type Step = (char, Vec<u8>);
+    let cases: [(&str, Vec<Step>, &[bool]); 6] = [
         ("a request", vec![('>', find(1)), ok(1), ('c', find(2)), ok(2), ('>', find(3)), ok(3)], &[false, true, false]),
         ("an answer", vec![('>', find(1)), ('s', vec![0; 50]), ('>', find(2)), ok(2)], &[true, false]),
         // The answer to the lost one names what nobody saw.
