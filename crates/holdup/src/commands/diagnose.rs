@@ -1,12 +1,14 @@
-//! `holdup diagnose`: judges a recording again.
+//! `holdup diagnose`: judges a recording again, or those of several hosts as one case.
+
+mod together;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use holdup_collect::hardware;
 use holdup_collect::watch::Options;
-use holdup_diagnose::{CHOICE, Case, diagnose, diagnose_against};
-use holdup_recording::{Batch, Manifest, Recording, clock};
+use holdup_diagnose::{CHOICE, Case, Diagnosis, diagnose, diagnose_against};
+use holdup_recording::{Batch, Recording, clock};
 use holdup_signals::Window;
 
 use super::moment::{Moment, moment};
@@ -17,6 +19,9 @@ use crate::failure::Failure;
 use crate::terminal;
 
 /// Judge a recording again, or a part of it
+///
+/// Recordings of several hosts over the same time are one case: the generator's, the app's, the
+/// database's. holdup measures how far their clocks are apart.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -29,11 +34,12 @@ Examples:
   holdup diagnose recordings/first --threshold 'p99 < 250ms'
   holdup diagnose recordings/first --on instance:db.r5.2xlarge --on volume:gp3:500G
   holdup diagnose clickhouse://reader@db7/holdup/first
+  holdup diagnose recordings/generator recordings/app recordings/database
   holdup diagnose recordings/first --request 4bf92f3577b34da6a3ce929d0e0e4736")]
 pub struct Args {
-    /// Directory of the recording, or clickhouse://USER@HOST/DATABASE/RECORDING
-    #[arg(value_name = "RECORDING")]
-    recording: PathBuf,
+    /// Directory or clickhouse://USER@HOST/DATABASE/RECORDING; several hosts' are one case
+    #[arg(value_name = "RECORDING", required = true)]
+    recordings: Vec<PathBuf>,
 
     /// Judge only from this time on: 90s after the start, 14:05:30 (UTC), or RFC 3339
     #[arg(long, value_name = "TIME", value_parser = moment)]
@@ -84,11 +90,11 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
-    let is_drawn = !args.json && (args.chart || terminal::is_seen());
-    let fetched = Fetched::from_argument(&args.recording)?;
-    let dir = fetched.as_ref().map_or(args.recording.as_path(), Fetched::dir);
+    let [argument] = &args.recordings[..] else { return together::run(&args) };
+    let fetched = Fetched::from_argument(argument)?;
+    let dir = fetched.as_ref().map_or(argument.as_path(), Fetched::dir);
     let manifest = Recording::manifest(dir).map_err(Failure::unusable)?;
-    let window = args.window(&manifest)?;
+    let window = args.window(manifest.started_at, manifest.ended_at)?;
     let recording = match &args.request {
         // The breakdown of a single request needs its rows.
         Some(_) => Recording::open(dir),
@@ -107,26 +113,11 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let healthy = args.against.as_deref().map(opened).transpose()?;
     let diagnosis = match (&healthy, &args.against) {
         (Some(healthy), Some(dir)) => diagnose_against(&recording, window, healthy).map_err(|why| {
-            Failure::Unusable(format!("cannot compare {} with {}: {why}", args.recording.display(), dir.display()))
+            Failure::Unusable(format!("cannot compare {} with {}: {why}", argument.display(), dir.display()))
         })?,
         _ => diagnose(&recording, window),
     };
-    args.thresholds.check_judged(&diagnosis)?;
-    if args.json {
-        print_json(&diagnosis)?;
-    } else {
-        if is_drawn {
-            terminal::print(&terminal::timeline(&recording));
-        }
-        let is_whole = args.verbose || args.counters;
-        let whole = || terminal::verbose(&diagnosis, args.counters);
-        terminal::print(&if is_whole { whole() } else { terminal::brief(&diagnosis, Some(&args.recording)) });
-    }
-    args.thresholds.check_met(&diagnosis)?;
-    if args.fail_on_finding && diagnosis.is_named() {
-        return Err(Failure::No(diagnosis.headline));
-    }
-    Ok(())
+    args.say(&recording, diagnosis)
 }
 
 /// A whole recording: a directory's, or one that is fetched from a store.
@@ -137,10 +128,31 @@ fn opened(argument: &Path) -> Result<Recording, Failure> {
 }
 
 impl Args {
-    /// The part to judge, if not all.
-    fn window(&self, manifest: &Manifest) -> Result<Option<Window>, Failure> {
-        let start = manifest.started_at;
-        let end = manifest.ended_at.unwrap_or(i64::MAX);
+    /// Prints the verdict on `recording`, and checks what the exit code depends on.
+    fn say(&self, recording: &Recording, diagnosis: Diagnosis) -> Result<(), Failure> {
+        self.thresholds.check_judged(&diagnosis)?;
+        if self.json {
+            print_json(&diagnosis)?;
+        } else {
+            if self.chart || terminal::is_seen() {
+                terminal::print(&terminal::timeline(recording));
+            }
+            let all: Vec<String> = self.recordings.iter().map(|one| one.display().to_string()).collect();
+            let shown = PathBuf::from(all.join(" "));
+            let is_whole = self.verbose || self.counters;
+            let whole = || terminal::verbose(&diagnosis, self.counters);
+            terminal::print(&if is_whole { whole() } else { terminal::brief(&diagnosis, Some(&shown)) });
+        }
+        self.thresholds.check_met(&diagnosis)?;
+        if self.fail_on_finding && diagnosis.is_named() {
+            return Err(Failure::No(diagnosis.headline));
+        }
+        Ok(())
+    }
+
+    /// The part to judge of a recording from `start` to `end`, if not all.
+    fn window(&self, start: i64, end: Option<i64>) -> Result<Option<Window>, Failure> {
+        let end = end.unwrap_or(i64::MAX);
         let last = self.last.map(|d| end.saturating_sub(i64::try_from(d.as_nanos()).unwrap_or(i64::MAX)).max(start));
         let window = (self.from.is_some() || self.to.is_some() || last.is_some()).then(|| Window {
             from: last.or(self.from.map(|from| from.within(start))).unwrap_or(start),
