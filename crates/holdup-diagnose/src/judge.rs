@@ -54,7 +54,7 @@ pub fn diagnose(recording: &Recording, window: Option<Window>) -> Diagnosis {
 fn diagnose_beside(
     recording: &Recording,
     window: Option<Window>,
-    elsewhere: impl Fn() -> Vec<fleet::Outcomes>,
+    elsewhere: impl Fn() -> Vec<rules::Outcomes>,
 ) -> Diagnosis {
     let excerpt = recording.excerpt.as_ref();
     let of_excerpt = excerpt.and_then(|of| excerpt::judged(recording, of, window, None, elsewhere()).ok()?);
@@ -76,7 +76,7 @@ pub fn diagnose_against(
     of_excerpt.map_or_else(|| Case::against(recording, window, healthy).map(|case| judged(case, Vec::new())), Ok)
 }
 
-fn judged(case: Case<'_>, elsewhere: Vec<fleet::Outcomes>) -> Diagnosis {
+fn judged(case: Case<'_>, elsewhere: Vec<rules::Outcomes>) -> Diagnosis {
     let mut diagnosis = Outcomes::beside(&case, elsewhere).answer(&case);
     if diagnosis.verdict == Answer::Undecided {
         return diagnosis;
@@ -140,7 +140,7 @@ impl Outcomes {
     }
 
     /// The same, with what rules found on other hosts.
-    fn beside(case: &Case<'_>, elsewhere: Vec<fleet::Outcomes>) -> Self {
+    fn beside(case: &Case<'_>, elsewhere: Vec<rules::Outcomes>) -> Self {
         let mut judged = Self::default();
         // Without a measured delay, no cause can be cleared of it.
         let unmeasured = || Missing::new("response time, by any source", NO_LATENCY);

@@ -14,10 +14,10 @@ use holdup_recording::manifest::CoverageState;
 use holdup_recording::words::thousands;
 use holdup_signals::{Window, latency};
 
-use super::fleet::Outcomes;
 use super::span;
 use crate::case::{Case, Incomparable};
 use crate::counters::CounterJudgement;
+use crate::rules::Outcomes;
 use crate::verdict::{CoverageEntry, Diagnosis, ReadReport};
 use crate::{links, load};
 

@@ -12,12 +12,9 @@ use holdup_recording::fleet::{Clock, Fleet, Part, Role as HostRole};
 use super::excerpt;
 use crate::case::Case;
 use crate::chain;
-use crate::rules::{self, Occurs, Outcome, Rule};
+use crate::rules::{self, Occurs, Outcome, Outcomes};
 use crate::verdict::{ClockReport, Diagnosis, Evidence, FleetReport, HostReport, ShardsReport, round};
 use holdup_signals::{Missing, Window};
-
-/// The outcome of every rule.
-pub(super) type Outcomes = Vec<(&'static Rule, Result<Outcome, Missing>)>;
 
 /// The generator's own cause.
 const GENERATOR: &str = "load_generator_limit";

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use super::Fleet;
 use super::part::Part;
-use super::plan::{FleetError, Input};
 use crate::Recording;
 use crate::manifest::{LoadFacts, Manifest, Phase, RunState, Totals};
 
@@ -48,18 +47,15 @@ pub struct Shards {
     pub notes: Vec<String>,
 }
 
-/// Checks that all loads are shards of one.
-pub(super) fn are_one(inputs: &[Input], manifests: &[Manifest]) -> Result<(), FleetError> {
-    let loads: Vec<(&Input, &Manifest, &LoadFacts)> = inputs
-        .iter()
-        .zip(manifests)
-        .filter_map(|(input, manifest)| Some((input, manifest, manifest.load.as_ref()?)))
-        .collect();
-    let Some(((first, of_first, load), others)) = loads.split_first() else { return Ok(()) };
+/// Two loads that are not shards of one, by their numbers, and why; none if all are.
+pub(super) fn conflict(manifests: &[Manifest]) -> Option<(usize, usize, &'static str)> {
+    let loads = manifests.iter().enumerate().filter_map(|(number, of)| Some((number, of, of.load.as_ref()?)));
+    let loads: Vec<(usize, &Manifest, &LoadFacts)> = loads.collect();
+    let ((first, of_first, load), others) = loads.split_first()?;
+    let length = |manifest: &Manifest| manifest.phases.iter().map(|phase| phase.to - phase.from).sum::<i64>();
     let mut known = vec![Shard::parse(load)];
     for (other, manifest, of_other) in others {
         let shard = Shard::parse(of_other);
-        let length = |manifest: &Manifest| manifest.phases.iter().map(|phase| phase.to - phase.from).sum::<i64>();
         let why = match (known[0], shard) {
             (None, _) | (_, None) => "not both are shards",
             (Some(a), Some(b)) if a.of != b.of => "their numbers of shards differ",
@@ -69,11 +65,11 @@ pub(super) fn are_one(inputs: &[Input], manifests: &[Manifest]) -> Result<(), Fl
             _ => "",
         };
         if !why.is_empty() {
-            return Err(FleetError::Loads(first.shown.clone(), other.shown.clone(), why.to_owned()));
+            return Some((*first, *other, why));
         }
         known.push(shard);
     }
-    Ok(())
+    None
 }
 
 /// The load of all `recordings` together, its phases and its scenario. Loops of several generators

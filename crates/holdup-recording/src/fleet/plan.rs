@@ -75,7 +75,9 @@ impl Plan {
                 }
             }
         }
-        loads::are_one(&inputs, &manifests)?;
+        if let Some((a, b, why)) = loads::conflict(&manifests) {
+            return Err(FleetError::Loads(inputs[a].shown.clone(), inputs[b].shown.clone(), why.to_owned()));
+        }
         let loaded = manifests.iter().any(|manifest| manifest.load.is_some());
         let judged = manifests.iter().zip(&spans).filter(|(manifest, _)| !loaded || manifest.load.is_some());
         let range = judged
