@@ -29,7 +29,7 @@ const FILES: [&str; 15] = [
 ];
 
 fn write_manifest(dir: &Path) {
-    let manifest = Manifest::starting("fuzz", 1_000, Host { kernel: "6.1".into(), cpus: 2 });
+    let manifest = Manifest::starting("fuzz", 1_000, Host { kernel: "6.1".into(), cpus: 2, name: None });
     std::fs::write(dir.join(FILES[0]), serde_json::to_vec(&manifest).expect("a manifest")).expect("a file");
 }
 

@@ -21,6 +21,9 @@ pub struct Finding {
     /// For a contributor, the finding whose resource it loads further; none for others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adds_to: Option<String>,
+    /// The hosts that it is on, of several that were recorded; empty for a recording of one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<String>,
     /// 0-1.
     pub confidence: f64,
     /// Milliseconds of a mean slow request that it explains.

@@ -5,6 +5,7 @@ mod at_limit;
 mod conspicuous;
 pub mod excerpt;
 mod failed;
+mod fleet;
 mod grounds;
 mod sentences;
 mod snapshot;
@@ -15,6 +16,7 @@ use std::collections::BTreeMap;
 
 use holdup_recording::{Recording, clock};
 
+pub use self::fleet::diagnose_fleet;
 use self::grounds::Grounds;
 use self::sentences::{is_good_enough, left_out};
 use self::suspects::Suspects;
@@ -45,8 +47,18 @@ const LEAST_CONFIDENCE: f64 = 0.05;
 
 /// Judges `recording`, or the part of it in `window`.
 pub fn diagnose(recording: &Recording, window: Option<Window>) -> Diagnosis {
-    let of_excerpt = recording.excerpt.as_ref().and_then(|of| excerpt::judged(recording, of, window, None).ok()?);
-    of_excerpt.unwrap_or_else(|| judged(Case::new(recording, window)))
+    diagnose_beside(recording, window, Vec::new)
+}
+
+/// The same, with what rules found on other hosts.
+fn diagnose_beside(
+    recording: &Recording,
+    window: Option<Window>,
+    elsewhere: impl Fn() -> Vec<rules::Outcomes>,
+) -> Diagnosis {
+    let excerpt = recording.excerpt.as_ref();
+    let of_excerpt = excerpt.and_then(|of| excerpt::judged(recording, of, window, None, elsewhere()).ok()?);
+    of_excerpt.unwrap_or_else(|| judged(Case::new(recording, window), elsewhere()))
 }
 
 /// The same, with `healthy`, a recording of a healthy time, as the baseline.
@@ -59,12 +71,13 @@ pub fn diagnose_against(
     healthy: &Recording,
 ) -> Result<Diagnosis, Incomparable> {
     let excerpt = recording.excerpt.as_ref();
-    let of_excerpt = excerpt.map(|of| excerpt::judged(recording, of, window, Some(healthy))).transpose()?.flatten();
-    of_excerpt.map_or_else(|| Case::against(recording, window, healthy).map(judged), Ok)
+    let of_excerpt =
+        excerpt.map(|of| excerpt::judged(recording, of, window, Some(healthy), Vec::new())).transpose()?.flatten();
+    of_excerpt.map_or_else(|| Case::against(recording, window, healthy).map(|case| judged(case, Vec::new())), Ok)
 }
 
-fn judged(case: Case<'_>) -> Diagnosis {
-    let mut diagnosis = Outcomes::judge(&case).answer(&case);
+fn judged(case: Case<'_>, elsewhere: Vec<rules::Outcomes>) -> Diagnosis {
+    let mut diagnosis = Outcomes::beside(&case, elsewhere).answer(&case);
     if diagnosis.verdict == Answer::Undecided {
         return diagnosis;
     }
@@ -123,13 +136,20 @@ struct Outcomes {
 
 impl Outcomes {
     fn judge(case: &Case<'_>) -> Self {
+        Self::beside(case, Vec::new())
+    }
+
+    /// The same, with what rules found on other hosts.
+    fn beside(case: &Case<'_>, elsewhere: Vec<rules::Outcomes>) -> Self {
         let mut judged = Self::default();
         // Without a measured delay, no cause can be cleared of it.
         let unmeasured = || Missing::new("response time, by any source", NO_LATENCY);
         if case.client.seconds.is_empty() {
             rules::ALL.iter().for_each(|rule| judged.take(rule, Err(unmeasured())));
         } else {
-            rules::judge_all(case).into_iter().for_each(|(rule, outcome)| judged.take(rule, outcome));
+            fleet::merged(rules::judge_all(case), elsewhere)
+                .into_iter()
+                .for_each(|(rule, outcome)| judged.take(rule, outcome));
         }
         applicable::leave_out_absent(&mut judged.not_judged, case.recording);
         judged
@@ -297,6 +317,7 @@ impl Outcomes {
             load: LoadReport { disturbed: grounds.disturbance.text(), ..load },
             coverage: case.recording.manifest.coverage.iter().map(CoverageEntry::from).collect(),
             read: None,
+            fleet: None,
         }
     }
 }
@@ -309,6 +330,7 @@ fn of_rule(rule: &Rule, found: rules::RuleFinding, role: Role, confidence: f64, 
         role,
         follows_from: None,
         adds_to: None,
+        hosts: Vec::new(),
         confidence: round(confidence::calibrated(confidence).max(LEAST_CONFIDENCE), 2),
         explains_ms: round(found.explains_ms, 1),
         explains_ratio: round(explains_ratio, 3),

@@ -63,6 +63,6 @@ pub mod verdict;
 pub use case::{Case, Incomparable};
 pub use holdup_signals::ClientView;
 pub use judge::excerpt::{CHOICE, UNREAD};
-pub use judge::{diagnose, diagnose_against};
+pub use judge::{diagnose, diagnose_against, diagnose_fleet};
 pub use links::debt;
 pub use verdict::Diagnosis;

@@ -211,6 +211,7 @@ mod tests {
             role: Role::Contributor,
             follows_from: None,
             adds_to: None,
+            hosts: Vec::new(),
             confidence,
             explains_ms: explains * 100.0,
             explains_ratio: explains,

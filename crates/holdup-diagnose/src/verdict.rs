@@ -1,6 +1,7 @@
 //! The answer as data: what the terminal, the report and `--json` show
 //! (`docs/schema/verdict.schema.json`). `judge` computes it.
 
+mod fleet;
 mod outline;
 
 use holdup_recording::Manifest;
@@ -9,6 +10,7 @@ use holdup_recording::objective::Stretch;
 pub use holdup_recording::objective::{State, Unit};
 use serde::{Deserialize, Serialize};
 
+pub use self::fleet::{ClockReport, FleetReport, HostReport, ShardsReport};
 pub use self::outline::{
     AgainstReport, ChainLink, DebtReport, EpisodeReport, PasteNextReport, ReadReport, SnapshotReport, SplitReport,
     TableDebtReport,
@@ -107,6 +109,9 @@ pub struct Diagnosis {
     pub load: LoadReport,
     /// What each source could provide.
     pub coverage: Vec<CoverageEntry>,
+    /// The hosts, if several were recorded; none for a recording of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<FleetReport>,
     /// The stretch that was read in full; none if that is all of the recording.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read: Option<ReadReport>,
@@ -319,6 +324,9 @@ pub struct CoverageEntry {
     pub enable: Option<String>,
     /// Cost of reading it as a share of one core.
     pub cpu_ratio: Option<f64>,
+    /// The host that it was read on, of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
 }
 
 impl From<&Coverage> for CoverageEntry {
@@ -329,6 +337,7 @@ impl From<&Coverage> for CoverageEntry {
             why: c.why.clone(),
             enable: c.enable.clone(),
             cpu_ratio: c.cpu_ratio,
+            host: None,
         }
     }
 }

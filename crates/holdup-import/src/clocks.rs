@@ -3,12 +3,15 @@
 //! connections. Time stamps alone show nothing, because each is by its own clock. Pure: rows in, an offset with its error out.
 
 mod segments;
+mod traces;
 
 use std::collections::BTreeMap;
 
+use holdup_recording::tables::Tables;
 use holdup_recording::{Batch, Labels};
 
 pub use segments::{Segment, Segments, offset_by_segments};
+use traces::by_traces;
 
 const SECOND_NS: i64 = 1_000_000_000;
 
@@ -90,55 +93,12 @@ impl Offset {
 
 /// The offset of the clock of `other` against that of `known`; none if they share nothing.
 pub fn offset(known: &Batch, other: &Batch) -> Option<Offset> {
-    by_traces(known, other).or_else(|| by_counters(known, other)).or_else(|| by_loads(known, other))
+    by_traces(known.into(), other.into()).or_else(|| by_counters(known, other)).or_else(|| by_loads(known, other))
 }
 
-/// From when to when each trace was seen.
-fn traces(batch: &Batch) -> BTreeMap<&str, (i64, i64)> {
-    let requests = batch
-        .requests
-        .iter()
-        .filter_map(|row| Some((row.trace_id.as_deref()?, row.sent_at.unwrap_or(row.intended_at), row.done_at)));
-    let spans = batch
-        .spans
-        .iter()
-        .map(|row| (row.trace_id.as_str(), row.started_at, row.started_at.saturating_add(row.duration_ns)));
-    let mut all: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
-    for (id, from, to) in requests.chain(spans).filter(|(id, ..)| !id.is_empty()) {
-        let one = all.entry(id).or_insert((from, to));
-        *one = (one.0.min(from), one.1.max(to));
-    }
-    all
-}
-
-/// One side of a request lies within the other, so each trace bounds the offset on both sides.
-fn by_traces(known: &Batch, other: &Batch) -> Option<Offset> {
-    let (known, other) = (traces(known), traces(other));
-    let mut bounds: Vec<(i64, i64)> = Vec::new();
-    for (id, (from, to)) in &other {
-        let Some((known_from, known_to)) = known.get(id) else { continue };
-        let (a, b) = (known_from.saturating_sub(*from), known_to.saturating_sub(*to));
-        bounds.push((a.min(b), a.max(b)));
-    }
-    if bounds.len() < TRACES_MIN {
-        return None;
-    }
-    let low = bounds.iter().map(|(low, _)| *low).max()?;
-    let high = bounds.iter().map(|(_, high)| *high).min()?;
-    let half = |low: i64, high: i64| high.saturating_sub(low) / 2;
-    let (offset_ns, error_ns) = match low <= high {
-        true => (low.saturating_add(half(low, high)), half(low, high)),
-        // The clocks drift, or some id was used twice: the middle, and how far they spread.
-        false => {
-            let middle = median(bounds.iter().map(|(low, high)| low.saturating_add(half(*low, *high))).collect())?;
-            let off = |(low, high): &(i64, i64)| {
-                let most = low.saturating_sub(middle).max(middle.saturating_sub(*high));
-                most.saturating_abs()
-            };
-            (middle, median(bounds.iter().map(off).collect())?)
-        }
-    };
-    Some(Offset { offset_ns, error_ns, by: Shared::Traces, count: bounds.len() })
+/// The same for two hosts: counters and loads of another machine are not those of the first.
+pub fn between_hosts(known: &Tables, other: &Tables) -> Option<Offset> {
+    by_traces(known.into(), other.into())
 }
 
 fn median(mut all: Vec<i64>) -> Option<i64> {

@@ -30,6 +30,27 @@ pub struct Condensed {
 }
 
 impl Condensed {
+    /// Adds another recording's, of other sources.
+    pub(crate) fn append(&mut self, other: Self) {
+        let Self { series, executions, totals } = other;
+        for (metric, of_metric) in series.by_metric {
+            self.series.by_metric.entry(metric).or_default().extend(of_metric);
+        }
+        self.series.sources.extend(series.sources);
+        self.executions.append(executions);
+        self.totals.extend(totals);
+        self.totals.sort_by(|a, b| (&a.source, &a.database, &a.digest).cmp(&(&b.source, &b.database, &b.digest)));
+    }
+
+    /// Moves every time by `by_ns` nanoseconds.
+    pub(crate) fn move_times(&mut self, by_ns: i64) {
+        let moved = |at: &mut i64| *at = at.saturating_add(by_ns);
+        let points = self.series.by_metric.values_mut().flat_map(|of_metric| of_metric.values_mut()).flatten();
+        points.for_each(|(at, _)| moved(at));
+        self.executions.move_times(by_ns);
+        self.totals.iter_mut().flat_map(|of| &mut of.readings).for_each(|reading| moved(&mut reading.observed_at));
+    }
+
     /// Condenses rows.
     pub(crate) fn from_rows(samples: &[Sample], statements: &[Statement]) -> Self {
         let mut series = SeriesMaker::default();

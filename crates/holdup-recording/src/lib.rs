@@ -14,6 +14,7 @@
 //! - [`plan`]: the tree in the table `plans`.
 //! - [`files`], [`secret`]: opening and creating files, and finding secrets in texts.
 //! - [`words`], [`quota`]: numbers with units as text, and the CPU quota of a cgroup.
+//! - [`fleet`]: several recordings of one time, made on different hosts, as one.
 //! - [`objective`]: parses objectives and evaluates them over seconds of load.
 //! - [`transfer`]: whole tables on their way to another store and back. [`follow`]: the rows of a
 //!   running recording as they reach the disk.
@@ -28,6 +29,7 @@ pub mod clock;
 pub mod condensed;
 pub mod duration;
 pub mod files;
+pub mod fleet;
 pub mod folder;
 pub mod follow;
 pub mod hlog;

@@ -21,7 +21,7 @@ pub const MANIFEST: &str = "manifest.json";
 pub const FORMAT_MAJOR: u32 = 1;
 
 /// Rises with every added table, column or key.
-pub const FORMAT_MINOR: u32 = 7;
+pub const FORMAT_MINOR: u32 = 8;
 
 /// Version of the recording format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,6 +127,9 @@ pub struct Host {
     pub kernel: String,
     /// CPUs this process may use.
     pub cpus: u32,
+    /// Its name, as `hostname` prints it. Since 1.8.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
 }
 
 /// The load, as far as a diagnosis needs it.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::tables::{Batch, Tables};
 use crate::writer::{RecordError, write_table};
@@ -24,6 +25,21 @@ impl Tables {
             ($($table:ident),*) => { Batch { $($table: self.$table.rows),* } };
         }
         each_table!(rows)
+    }
+
+    /// Moves every time stamp by `by_ns` nanoseconds.
+    pub(crate) fn move_times(&mut self, by_ns: i64) {
+        macro_rules! through {
+            ($($table:ident),*) => {
+                let mut rows = Batch { $($table: std::mem::take(&mut self.$table.rows)),* };
+                rows.move_times(by_ns);
+                $(self.$table.rows = rows.$table;)*
+            };
+        }
+        each_table!(through);
+        if let Some(condensed) = &mut self.condensed {
+            Arc::make_mut(condensed).move_times(by_ns);
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use holdup_recording::rows::{Request, Sample};
 use holdup_recording::{Batch, Labels, Limits, Manifest, OpenError, RecordError, Recorder, Recording, RunState};
 
 fn manifest() -> Manifest {
-    Manifest::starting("test", 1_000, Host { kernel: "6.1".into(), cpus: 2 })
+    Manifest::starting("test", 1_000, Host { kernel: "6.1".into(), cpus: 2, name: None })
 }
 
 fn batch(from: i64, count: i64) -> Batch {

@@ -55,7 +55,7 @@ fn a_swapped_folder_never_redirects_a_recording() {
         fs::remove_file(&theirs).unwrap();
         fs::rename(&aside, &theirs).unwrap();
     };
-    let manifest = || Manifest::starting("test", 1_000, Host { kernel: "6.1".into(), cpus: 2 });
+    let manifest = || Manifest::starting("test", 1_000, Host { kernel: "6.1".into(), cpus: 2, name: None });
     let recorder = Recorder::create(&theirs.join("r"), &manifest()).unwrap();
     swap();
     recorder.sink().push(rows());

@@ -38,6 +38,9 @@ pub struct Evidence {
     /// Whether it points into the baseline recording; `window` then lies in that one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub against: bool,
+    /// The host that it is of, of several that were recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// The window as given, until the verdict's pieces are gathered.
     #[serde(skip)]
     pub at: Option<Window>,
@@ -64,6 +67,7 @@ impl Evidence {
             text: text.into(),
             chart: None,
             against: false,
+            host: None,
             at: Some(window),
         }
     }

@@ -210,6 +210,7 @@ mod tests {
             role: Role::Root,
             follows_from: None,
             adds_to: Some(HOSTILE.to_owned()),
+            hosts: Vec::new(),
             confidence: 0.9,
             explains_ms: 1.0,
             explains_ratio: 1.0,

@@ -407,8 +407,10 @@ fn shard(scenario: &Scenario) -> Option<String> {
 
 /// This machine, as the manifest describes it.
 pub fn host() -> Host {
-    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
-    Host { kernel, cpus: std::thread::available_parallelism().map_or(1, |n| n.get() as u32) }
+    let text = |name: &str| std::fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default();
+    let kernel = text("osrelease").trim().to_owned();
+    let name = Some(text("hostname").trim().to_owned()).filter(|name| !name.is_empty());
+    Host { kernel, name, cpus: std::thread::available_parallelism().map_or(1, |n| n.get() as u32) }
 }
 
 /// The default directory of a recording: `recordings/<name>-<date>T<time>Z`.

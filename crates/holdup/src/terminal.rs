@@ -16,6 +16,7 @@ mod brief;
 pub mod capacity;
 mod comparison;
 mod counters;
+mod fleet;
 mod gains;
 mod history;
 mod kernel;
@@ -162,8 +163,8 @@ pub fn verbose(d: &Diagnosis, with_counters: bool) -> String {
         let _ = writeln!(out, "\n{BOLD}Cleared{BOLD:#}");
         for cleared in &d.cleared {
             // The last piece of evidence decides; the report has the others.
-            let why = cleared.evidence.last().map_or("", |e| e.text.as_str());
-            item(&mut out, &cleared.cause, why);
+            let why = cleared.evidence.last().map_or_else(String::new, fleet::told);
+            item(&mut out, &cleared.cause, &why);
         }
     }
     if !d.not_judged.is_empty() {
@@ -250,9 +251,10 @@ fn describe(out: &mut String, finding: &Finding) {
         Role::Next => "Will bind next",
     };
     let name = if finding.role == Role::Root { String::new() } else { format!(": {}", finding.cause) };
+    let name = format!("{name}{}", fleet::place(finding));
     let _ = writeln!(out, "\n{BOLD}{role}{BOLD:#}{name}{}", size(finding));
     for evidence in &finding.evidence {
-        wrap(out, "  - ", &evidence.text);
+        wrap(out, "  - ", &fleet::told(evidence));
     }
     if finding.role == Role::Symptom {
         return;

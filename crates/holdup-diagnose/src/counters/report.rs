@@ -180,6 +180,7 @@ impl CounterJudgement {
             role: if is_first { Role::Root } else { Role::Contributor },
             follows_from: None,
             adds_to: None,
+            hosts: Vec::new(),
             // A score of a half names it; without milliseconds it is never as certain as with them.
             confidence: round(0.8 * suspect.score.unwrap_or(0.0).clamp(0.0, 1.0), 2),
             explains_ms: 0.0,

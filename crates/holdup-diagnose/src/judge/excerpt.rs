@@ -17,6 +17,7 @@ use holdup_signals::{Window, latency};
 use super::span;
 use crate::case::{Case, Incomparable};
 use crate::counters::CounterJudgement;
+use crate::rules::Outcomes;
 use crate::verdict::{CoverageEntry, Diagnosis, ReadReport};
 use crate::{links, load};
 
@@ -75,24 +76,40 @@ fn worst(case: &Case<'_>) -> i64 {
     waited.max_by(|(a, _), (b, _)| a.total_cmp(b)).map_or(case.whole().from, |(_, at)| at)
 }
 
-/// The verdict on `recording`, of which only `excerpt` is in memory, or on the part of it in
-/// `window`. None if that part is there in full.
+/// The cases of the course and of the stretch of `recording`, of which only `excerpt` is in memory,
+/// or of the part of it in `window`. None if that part is there in full.
 ///
 /// # Errors
 /// Why it can't be compared with `healthy`.
-pub(super) fn judged(
-    recording: &Recording,
-    excerpt: &Excerpt,
+pub(super) fn cases<'a>(
+    recording: &'a Recording,
+    excerpt: &'a Excerpt,
     window: Option<Window>,
-    healthy: Option<&Recording>,
-) -> Result<Option<Diagnosis>, Incomparable> {
+    healthy: Option<&'a Recording>,
+) -> Result<Option<(Case<'a>, Case<'a>)>, Incomparable> {
     let Some(course) = &excerpt.course else { return Ok(None) };
     let course = match healthy {
         Some(healthy) => Case::against(course, window, healthy)?,
         None => Case::new(course, window),
     };
     let stretch = Window { from: excerpt.stretch.start, to: excerpt.stretch.end };
-    let mut diagnosis = super::judged(Case::within(recording, stretch, &course, healthy)?);
+    let case = Case::within(recording, stretch, &course, healthy)?;
+    Ok(Some((course, case)))
+}
+
+/// The verdict on it, with what rules found on other hosts.
+///
+/// # Errors
+/// As [`cases`].
+pub(super) fn judged(
+    recording: &Recording,
+    excerpt: &Excerpt,
+    window: Option<Window>,
+    healthy: Option<&Recording>,
+    elsewhere: Vec<Outcomes>,
+) -> Result<Option<Diagnosis>, Incomparable> {
+    let Some((course, case)) = cases(recording, excerpt, window, healthy)? else { return Ok(None) };
+    let mut diagnosis = super::judged(case, elsewhere);
     add_course(&mut diagnosis, &course);
     add_reading(&mut diagnosis, excerpt, &course);
     Ok(Some(diagnosis))
@@ -132,6 +149,7 @@ fn add_reading(diagnosis: &mut Diagnosis, excerpt: &Excerpt, course: &Case<'_>) 
         why: Some(text.clone()),
         enable: Some("holdup diagnose RECORDING --from TIME --to TIME, to judge another part".to_owned()),
         cpu_ratio: None,
+        host: None,
     });
     diagnosis.read = Some(ReadReport { window, step_s, text });
 }

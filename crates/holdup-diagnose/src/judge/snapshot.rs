@@ -166,6 +166,7 @@ fn finding(i: usize, suspect: Suspect, is_named: bool, facts: &Facts<'_>) -> Fin
         role: if i == 0 { Role::Root } else { Role::Contributor },
         follows_from: None,
         adds_to: None,
+        hosts: Vec::new(),
         confidence: round(suspect.confidence, 2),
         explains_ms: 0.0,
         explains_ratio: 0.0,

@@ -165,6 +165,9 @@ pub enum Judge {
 /// The outcomes of the rules that judge alone, by cause.
 pub type Others = BTreeMap<&'static str, Result<Outcome, Missing>>;
 
+/// The outcomes of all rules, in the order of [`ALL`].
+pub(crate) type Outcomes = Vec<(&'static Rule, Result<Outcome, Missing>)>;
+
 impl Rule {
     /// This rule's outcome for `case`.
     ///
@@ -185,7 +188,7 @@ impl Rule {
 }
 
 /// The outcome of every rule for `case`, in the order of [`ALL`].
-pub(crate) fn judge_all(case: &Case<'_>) -> Vec<(&'static Rule, Result<Outcome, Missing>)> {
+pub(crate) fn judge_all(case: &Case<'_>) -> Outcomes {
     let mut said = alone(case);
     let beside = ALL.iter().filter_map(|rule| match rule.judge {
         Judge::Alone(_) => None,

@@ -66,6 +66,31 @@ impl Executions {
     }
 }
 
+impl Executions {
+    /// Adds those of another recording.
+    pub(crate) fn append(&mut self, other: Self) {
+        let (rows, statements) = (self.timings.len(), self.statements.len() as u32);
+        self.statements.extend(other.statements);
+        self.long.extend(other.long.into_iter().map(|(row, ns)| (row + rows, ns)));
+        self.timings.extend(other.timings.into_iter().map(|t| Timing { statement: t.statement + statements, ..t }));
+        self.spans = self.timings.chunks(CHUNK).map(span).collect();
+    }
+
+    /// Moves every time by `by_ns` nanoseconds.
+    pub(crate) fn move_times(&mut self, by_ns: i64) {
+        for timing in &mut self.timings {
+            timing.observed_at = timing.observed_at.saturating_add(by_ns);
+        }
+        self.spans = self.timings.chunks(CHUNK).map(span).collect();
+    }
+}
+
+/// The first and the last time of a chunk.
+fn span(chunk: &[Timing]) -> (i64, i64) {
+    let times = || chunk.iter().map(|t| t.observed_at);
+    (times().min().unwrap_or_default(), times().max().unwrap_or_default())
+}
+
 /// Builds executions from rows as they come; `K` stands for digest and text.
 pub(super) struct Maker<K> {
     statements: Grouped<(K, K)>,
@@ -92,10 +117,6 @@ impl<K: Copy + Eq + Hash> Maker<K> {
 
     pub fn finish(mut self, name: impl Fn(K) -> String) -> Executions {
         self.timings.shrink_to_fit();
-        let span = |chunk: &[Timing]| {
-            let times = || chunk.iter().map(|t| t.observed_at);
-            (times().min().unwrap_or_default(), times().max().unwrap_or_default())
-        };
         Executions {
             spans: self.timings.chunks(CHUNK).map(span).collect(),
             timings: self.timings,
@@ -121,6 +142,21 @@ mod tests {
         assert_eq!(found, all.repeat(CHUNK));
         assert!(made.within(5, 6).all(|e| e.duration_ns == 5_000_000_000));
         assert_eq!(size_of::<Timing>(), 16);
+    }
+
+    #[test]
+    fn those_of_another_recording_follow() {
+        let made = |digest: &'static str, at: i64, ns: i64| {
+            let mut maker = Maker::default();
+            (0..1_500).for_each(|i| maker.push((digest, "SELECT ?"), at + i, ns));
+            maker.finish(str::to_owned)
+        };
+        let (mut all, mut more) = (made("a", 0, 1), made("b", 0, 9_000_000_000));
+        more.move_times(5_000);
+        all.append(more);
+        let found: Vec<(i64, i64, &str)> =
+            all.within(1_499, 5_001).map(|e| (e.observed_at, e.duration_ns, e.digest)).collect();
+        assert_eq!(found, [(1_499, 1, "a"), (5_000, 9_000_000_000, "b")]);
     }
 
     #[test]

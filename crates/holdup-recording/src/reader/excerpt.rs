@@ -63,7 +63,7 @@ pub struct Excerpt {
 const MARGIN_NS: i64 = 10_000_000_000;
 
 /// The same for samples: counters need a reading before it, and some sources are read once a minute.
-const SAMPLES_MARGIN_NS: i64 = 60_000_000_000;
+pub(crate) const SAMPLES_MARGIN_NS: i64 = 60_000_000_000;
 
 /// The stretch with `margin_ns` on either side.
 fn with_margin(stretch: &Range<i64>, margin_ns: i64) -> Range<i64> {
@@ -130,6 +130,20 @@ pub struct Room<'r> {
     bytes: u64,
 }
 
+/// The row groups of the recording in `dir`, each with the memory of a row.
+pub(crate) fn groups(dir: &Path) -> Result<Vec<(GroupSpan, usize)>, OpenError> {
+    let mut groups = Groups { dir, all: Vec::new() };
+    Tables::from_source(&mut groups)?;
+    Ok(groups.all)
+}
+
+impl<'r> Room<'r> {
+    /// Room of `bytes` for rows of `groups`.
+    pub(crate) fn new(groups: &'r [(GroupSpan, usize)], part: Option<Range<i64>>, bytes: u64) -> Self {
+        Self { groups, part, bytes }
+    }
+}
+
 impl Room<'_> {
     /// Memory of the rows in `range`, bytes. Rows of a row group are taken as spread evenly.
     fn bytes_in(&self, range: &Range<i64>) -> u64 {
@@ -182,30 +196,40 @@ impl Recording {
     pub fn open_excerpt(dir: &Path, part: Option<Range<i64>>, choice: &Choice) -> Result<Self, OpenError> {
         Self::manifest(dir)?;
         let limits = &choice.limits;
-        let mut groups = Groups { dir, all: Vec::new() };
-        Tables::from_source(&mut groups)?;
-        let whole = Room { groups: &groups.all, part: part.clone(), bytes: limits.whole_bytes };
+        let groups = groups(dir)?;
+        let whole = Room::new(&groups, part.clone(), limits.whole_bytes);
         // The steps of a search are judged against each other.
         let is_search = dir.join(SEARCH).exists();
         if let Some(part) = part.filter(|part| !is_search && whole.fits(part)) {
-            let mut recording = Self::opened(dir, |dir| Ok((read_stretch(dir, &part)?, hlog::read(dir))))?;
+            let mut recording = Self::open_stretch(dir, &part)?;
             recording.excerpt = Some(Arc::new(Excerpt { stretch: part, course: None, step_ns: 0 }));
             return Ok(recording);
         }
         if is_search || whole.fits(&(i64::MIN..i64::MAX)) {
             return Self::open_condensed(dir);
         }
+        let (course, step_ns) = Self::open_course(dir, choice)?;
+        let room = Room { bytes: limits.stretch_bytes, ..whole };
+        let stretch = (choice.stretch)(&course, &room);
+        let mut recording = Self::opened(dir, |dir| Ok((read_stretch(dir, &stretch)?, Vec::new())))?;
+        recording.excerpt = Some(Arc::new(Excerpt { stretch, course: Some(course), step_ns }));
+        Ok(recording)
+    }
+
+    /// The rows in `stretch` and next to it, all settings and events, and the load's latencies.
+    pub(crate) fn open_stretch(dir: &Path, stretch: &Range<i64>) -> Result<Self, OpenError> {
+        Self::opened(dir, |dir| Ok((read_stretch(dir, stretch)?, hlog::read(dir))))
+    }
+
+    /// The course, and the time between its samples, nanoseconds.
+    pub(crate) fn open_course(dir: &Path, choice: &Choice) -> Result<(Self, i64), OpenError> {
         let mut step_ns = 0;
         let course = Self::opened(dir, |dir| {
             let (tables, step) = read_course(dir, choice)?;
             step_ns = step;
             Ok((tables, hlog::read(dir)))
         })?;
-        let room = Room { bytes: limits.stretch_bytes, ..whole };
-        let stretch = (choice.stretch)(&course, &room);
-        let mut recording = Self::opened(dir, |dir| Ok((read_stretch(dir, &stretch)?, Vec::new())))?;
-        recording.excerpt = Some(Arc::new(Excerpt { stretch, course: Some(course), step_ns }));
-        Ok(recording)
+        Ok((course, step_ns))
     }
 
     /// The course, if only a stretch of this recording was read in full.

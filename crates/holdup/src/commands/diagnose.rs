@@ -1,10 +1,12 @@
-//! `holdup diagnose`: judges a recording again.
+//! `holdup diagnose`: judges a recording again, or those of several hosts as one case.
+
+mod together;
 
 use std::path::{Path, PathBuf};
 
 use holdup_collect::hardware;
 use holdup_collect::watch::Options;
-use holdup_diagnose::{CHOICE, Case, diagnose, diagnose_against};
+use holdup_diagnose::{CHOICE, Case, Diagnosis, diagnose, diagnose_against};
 use holdup_recording::{Batch, Recording};
 use holdup_signals::Window;
 
@@ -16,6 +18,9 @@ use crate::failure::Failure;
 use crate::terminal;
 
 /// Judge a recording again, or a part of it
+///
+/// Recordings of several hosts over the same time are one case: the generator's, the app's, the
+/// database's. holdup measures how far their clocks are apart.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -28,11 +33,12 @@ Examples:
   holdup diagnose recordings/first --threshold 'p99 < 250ms'
   holdup diagnose recordings/first --on instance:db.r5.2xlarge --on volume:gp3:500G
   holdup diagnose clickhouse://reader@db7/holdup/first --last 15m
+  holdup diagnose recordings/generator recordings/app recordings/database
   holdup diagnose recordings/first --request 4bf92f3577b34da6a3ce929d0e0e4736")]
 pub struct Args {
-    /// Directory of the recording, or clickhouse://USER@HOST/DATABASE/RECORDING
-    #[arg(value_name = "RECORDING")]
-    recording: PathBuf,
+    /// Directory or clickhouse://USER@HOST/DATABASE/RECORDING; several hosts' are one case
+    #[arg(value_name = "RECORDING", required = true)]
+    recordings: Vec<PathBuf>,
 
     #[command(flatten)]
     window: WindowArgs,
@@ -74,11 +80,11 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
-    let is_drawn = !args.json && (args.chart || terminal::is_seen());
+    let [argument] = &args.recordings[..] else { return together::run(&args) };
     // The breakdown of a single request looks at all rows.
     let part = args.request.is_none().then_some(&args.window);
-    let fetched = Fetched::from_argument(&args.recording, part)?;
-    let dir = fetched.as_ref().map_or(args.recording.as_path(), Fetched::dir);
+    let fetched = Fetched::from_argument(argument, part)?;
+    let dir = fetched.as_ref().map_or(argument.as_path(), Fetched::dir);
     let manifest = Recording::manifest(dir).map_err(Failure::unusable)?;
     let window = args.window.of(&manifest)?;
     let recording = match &args.request {
@@ -98,29 +104,15 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let healthy = args.against.as_deref().map(opened).transpose()?;
     let diagnosis = match (&healthy, &args.against) {
         (Some(healthy), Some(dir)) => diagnose_against(&recording, window, healthy).map_err(|why| {
-            Failure::Unusable(format!("cannot compare {} with {}: {why}", args.recording.display(), dir.display()))
+            Failure::Unusable(format!("cannot compare {} with {}: {why}", argument.display(), dir.display()))
         })?,
         _ => diagnose(&recording, window),
     };
-    args.thresholds.check_judged(&diagnosis)?;
-    if args.json {
-        print_json(&diagnosis)?;
-    } else {
-        if is_drawn {
-            // Only a directory has what lies around the window.
-            let whole = window.filter(|_| fetched.is_none()).map(|_| Recording::open_excerpt(dir, None, &CHOICE));
-            let whole = whole.transpose().map_err(Failure::unusable)?;
-            terminal::print(&terminal::timeline(whole.as_ref().unwrap_or(&recording)));
-        }
-        let is_whole = args.verbose || args.counters;
-        let whole = || terminal::verbose(&diagnosis, args.counters);
-        terminal::print(&if is_whole { whole() } else { terminal::brief(&diagnosis, Some(&args.recording)) });
-    }
-    args.thresholds.check_met(&diagnosis)?;
-    if args.fail_on_finding && diagnosis.is_named() {
-        return Err(Failure::No(diagnosis.headline));
-    }
-    Ok(())
+    // Only a directory has what lies around the window.
+    let is_around = args.is_drawn() && window.is_some() && fetched.is_none();
+    let whole =
+        is_around.then(|| Recording::open_excerpt(dir, None, &CHOICE)).transpose().map_err(Failure::unusable)?;
+    args.say(whole.as_ref().unwrap_or(&recording), diagnosis)
 }
 
 /// A whole recording: a directory's, or one that is fetched from a store.
@@ -128,6 +120,35 @@ fn opened(argument: &Path) -> Result<Recording, Failure> {
     let fetched = Fetched::from_argument(argument, None)?;
     let dir = fetched.as_ref().map_or(argument, Fetched::dir);
     Recording::open(dir).map_err(Failure::unusable)
+}
+
+impl Args {
+    /// Whether the run is drawn over time.
+    fn is_drawn(&self) -> bool {
+        !self.json && (self.chart || terminal::is_seen())
+    }
+
+    /// Prints the verdict, drawn over `recording`, and checks what the exit code depends on.
+    fn say(&self, recording: &Recording, diagnosis: Diagnosis) -> Result<(), Failure> {
+        self.thresholds.check_judged(&diagnosis)?;
+        if self.json {
+            print_json(&diagnosis)?;
+        } else {
+            if self.is_drawn() {
+                terminal::print(&terminal::timeline(recording));
+            }
+            let all: Vec<String> = self.recordings.iter().map(|one| one.display().to_string()).collect();
+            let shown = PathBuf::from(all.join(" "));
+            let is_whole = self.verbose || self.counters;
+            let whole = || terminal::verbose(&diagnosis, self.counters);
+            terminal::print(&if is_whole { whole() } else { terminal::brief(&diagnosis, Some(&shown)) });
+        }
+        self.thresholds.check_met(&diagnosis)?;
+        if self.fail_on_finding && diagnosis.is_named() {
+            return Err(Failure::No(diagnosis.headline));
+        }
+        Ok(())
+    }
 }
 
 /// Adds the settings of machines and disks that were named afterwards.

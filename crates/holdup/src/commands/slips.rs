@@ -84,11 +84,13 @@ pub fn no_server_among(files: &[PathBuf], command: &str) -> Result<(), Failure> 
 /// Says on stderr that `recording` has no end yet.
 pub fn say_if_running(recording: &Recording) {
     if recording.manifest.state == RunState::Running {
-        errln!(
-            "{}: still being recorded, or its holdup was killed: this is about what was written so far",
-            recording.dir.display()
-        );
+        say_running(&recording.dir);
     }
+}
+
+/// Says that the recording `dir` goes on, or was cut off.
+pub fn say_running(dir: &Path) {
+    errln!("{}: still being recorded, or its holdup was killed: this is about what was written so far", dir.display());
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use holdup_diagnose::verdict::{Answer, Cleared, Finding, ObjectiveReport, Role, 
 use holdup_recording::clock;
 use holdup_recording::words::{capital, ms};
 
+use super::fleet;
 use super::objectives::what;
 use super::search::search;
 use super::style::AnsiColor;
@@ -38,15 +39,18 @@ pub fn brief(d: &Diagnosis, dir: Option<&Path>) -> String {
     search(&mut out, d);
     if let Some(finding) = likeliest.filter(|_| d.verdict != Answer::Healthy) {
         // The whole recording and one table of it may have the same text.
-        let mut told: Vec<&str> = finding.evidence.iter().map(|evidence| evidence.text.as_str()).collect();
+        let mut told: Vec<String> = finding.evidence.iter().map(fleet::told).collect();
         told.dedup();
         for text in told.into_iter().take(SHOWN) {
-            cut(&mut out, "  - ", text);
+            cut(&mut out, "  - ", &text);
         }
         chain(&mut out, d);
         fixes(&mut out, d, finding);
     }
     objectives(&mut out, d);
+    if let Some(of) = &d.fleet {
+        cut(&mut out, "Hosts: ", &fleet::line(of));
+    }
     load(&mut out, d);
     time(&mut out, d);
     if let Some(line) = gains::line(d) {
@@ -81,7 +85,8 @@ fn title(out: &mut String, d: &Diagnosis, root: Option<&Finding>, likeliest: Opt
     // Two tied causes stand in the sentence; one number beside one of them would seem to decide.
     let is_tied = d.verdict == Answer::Undecided && root.is_none();
     let grade = if is_tied { String::new() } else { format!("  {grade}") };
-    let (name, cause) = (one_line(&finding.title), one_line(&finding.cause));
+    let place = fleet::place(finding);
+    let (name, cause) = (one_line(&finding.title), format!("{}{}", one_line(&finding.cause), one_line(&place)));
     let taken = [word, lead, &name, &cause, &grade].iter().map(|text| text.chars().count()).sum::<usize>();
     // The blanks and the colon between them.
     let gap = if taken + 4 <= super::width() { " ".to_owned() } else { format!("\n{}", " ".repeat(word.len() + 2)) };
@@ -130,6 +135,9 @@ fn clock_span(d: &Diagnosis, span: Span) -> String {
 fn warnings(out: &mut String, d: &Diagnosis) {
     if let Some(against) = &d.against {
         cut(out, "", &format!("It was {}.", against.text));
+    }
+    for lacking in fleet::warnings(d) {
+        cut(out, "", &lacking);
     }
     if let Some(read) = &d.read {
         let often = if read.step_s > 0.0 { format!(" every {:.0} s", read.step_s) } else { String::new() };

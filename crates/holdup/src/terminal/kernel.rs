@@ -127,6 +127,7 @@ mod tests {
             role: Role::Root,
             follows_from: follows_from.map(str::to_owned),
             adds_to: None,
+            hosts: Vec::new(),
             confidence: 0.9,
             explains_ms: 1.0,
             explains_ratio: 1.0,

@@ -20,6 +20,7 @@ mod examples;
 mod faults;
 mod files;
 mod first_hour;
+mod fleet;
 mod freeze;
 mod full_disk;
 mod generate;

@@ -57,6 +57,11 @@ impl Fetched {
         Ok(fetched)
     }
 
+    /// Its address, without the account.
+    pub fn shown(&self) -> &str {
+        &self.shown
+    }
+
     /// The directory. Its name is the recording's, as far as that can be a name.
     pub fn dir(&self) -> &Path {
         &self.dir
