@@ -2,8 +2,6 @@
 //! hosts would have recorded, each by its own clock: joined again they say what they said before.
 
 mod apart;
-mod live;
-mod networks;
 mod shards;
 
 use serde_json::Value;

@@ -38,20 +38,10 @@ pub struct MariaDb {
     process: Child,
     dir: tempfile::TempDir,
     port: u16,
-    namespace: Option<String>,
 }
 
 impl MariaDb {
     pub fn start() -> Self {
-        Self::started(None)
-    }
-
-    /// In the network `namespace`, on all its addresses, with its account of each statement.
-    pub fn start_within(namespace: &str) -> Self {
-        Self::started(Some(namespace.to_owned()))
-    }
-
-    fn started(namespace: Option<String>) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let data = dir.path().join("data");
         template::fill(&data, program().unwrap(), || {
@@ -59,8 +49,8 @@ impl MariaDb {
             assert!(made.status.success(), "{}", made.stderr);
         });
         let port = free_port();
-        let process = serve(dir.path(), port, namespace.as_deref());
-        let server = Self { process, dir, port, namespace };
+        let process = serve(dir.path(), port);
+        let server = Self { process, dir, port };
         server.set_up();
         server
     }
@@ -73,17 +63,7 @@ impl MariaDb {
     /// Starts it again once its process has been killed.
     pub fn again(&mut self) {
         self.process.wait().unwrap();
-        self.process = serve(self.dir.path(), self.port, self.namespace.as_deref());
-    }
-
-    /// Its port.
-    pub fn port(&self) -> u16 {
-        self.port
-    }
-
-    /// Its process.
-    pub fn pid(&self) -> u32 {
-        self.process.id()
+        self.process = serve(self.dir.path(), self.port);
     }
 
     /// What it is called in recordings.
@@ -141,26 +121,11 @@ impl MariaDb {
     }
 }
 
-/// The server's own account of each statement.
-const HISTORY: [&str; 4] = [
-    "--performance-schema-consumer-events-statements-current=ON",
-    "--performance-schema-consumer-events-statements-history=ON",
-    "--performance-schema-consumer-events-statements-history-long=ON",
-    "--skip-name-resolve",
-];
-
 /// Starts the server on the data in `dir`.
-fn serve(dir: &Path, port: u16, namespace: Option<&str>) -> Child {
-    let mut command = Command::new(if namespace.is_some() { "ip" } else { "sh" });
-    if let Some(namespace) = namespace {
-        command.args(["netns", "exec", namespace, "sh"]);
-    }
-    let (bind, more) = if namespace.is_some() { ("0.0.0.0", &HISTORY[..]) } else { ("127.0.0.1", &[][..]) };
-    command
+fn serve(dir: &Path, port: u16) -> Child {
+    Command::new("sh")
         .arg(kit("mariadbd.sh"))
-        .args(["--no-defaults", "--performance-schema=ON", "--innodb-buffer-pool-size=32M"])
-        .arg(format!("--bind-address={bind}"))
-        .args(more)
+        .args(["--no-defaults", "--bind-address=127.0.0.1", "--performance-schema=ON", "--innodb-buffer-pool-size=32M"])
         .args([format!("--port={port}"), format!("--datadir={}", dir.join("data").display())])
         .arg(format!("--socket={}", dir.join("socket").display()))
         .stdin(Stdio::null())
