@@ -411,7 +411,7 @@ mod tests {
             (found[0].1.role, found[1].1.role)
         };
         assert_eq!(queue_of(48.0), (Role::Contributor, Role::Root));
-        // What it is known to do is a small part of what it costs.
+        // Its known work is a small part of its cost.
         assert_eq!(queue_of(10.0).0, Role::Root);
     }
 

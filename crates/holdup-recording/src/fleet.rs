@@ -6,7 +6,7 @@
 //! Sources that two hosts have of their own (`pid:7`, `wire:3306`) get their host's name:
 //! `pid:7@db1`. The source `host` keeps its name, because rules mean *the* host by it: the joined
 //! recording holds that of one host at a time, and [`Fleet::look_from`] changes which. This module
-//! judges nothing and measures no clock: whoever opens a fleet says how far clocks are apart.
+//! judges nothing and measures no clock: who opens a fleet says how far clocks are apart.
 
 mod clocks;
 mod join;

@@ -1,4 +1,4 @@
-//! Reads what the profiler of a database has kept (`system.profile`), where somebody switched it on:
+//! Reads what the profiler of a database has kept (`system.profile`), where it is on:
 //! holdup never does. An entry becomes an execution with its plan and its waits, as from the log.
 //!
 //! A database whose profiler has kept nothing yet is asked once a minute, any other every 5 s, one

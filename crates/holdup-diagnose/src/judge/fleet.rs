@@ -110,7 +110,7 @@ fn says_more(outcome: &Result<Outcome, Missing>, known: &Result<Outcome, Missing
     a > b || a == b && ms > MORE * known_ms
 }
 
-/// Names the host of a piece of evidence, if it is of one.
+/// Names the host of a piece of evidence, if it has one.
 fn name(piece: &mut Evidence, fleet: &Fleet) {
     if piece.host.is_some() {
         return;

@@ -39,7 +39,7 @@ const TIMES: [(&str, &str); 9] = [
 #[derive(Debug, Default)]
 pub struct Mongod;
 
-/// How many of the first lines are of such a log.
+/// How many of the first lines belong to such a log.
 pub fn likeness(head: &[u8]) -> usize {
     let lines = head.split(|byte| *byte == b'\n').take(50);
     lines.filter(|line| is_log_json(after_prefix(line)) || is_log_text(&String::from_utf8_lossy(line))).count()

@@ -71,7 +71,7 @@ pub(crate) enum ProtocolReader {
     Mongodb(Box<Mongodb>),
 }
 
-/// Runs the same code for each protocol, and other code if there is none.
+/// Runs the same code for each protocol, and other code without one.
 macro_rules! each {
     ($speech:expr, $name:ident => $do:expr, $else:expr) => {
         match $speech {

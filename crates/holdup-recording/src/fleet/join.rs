@@ -107,7 +107,7 @@ fn tell_apart(recordings: &mut [Recording], parts: &mut [Part]) {
     }
 }
 
-/// Which host each source is of. A database that was watched from another machine is of the one on
+/// The host that each source belongs to. A database that was watched from another machine belongs to the one on
 /// which a database was found, or else is called by its address.
 fn owners(parts: &[Part]) -> BTreeMap<String, String> {
     let databases: Vec<&Part> = parts.iter().filter(|part| part.roles.contains(&Role::Database)).collect();

@@ -73,7 +73,7 @@ pub(super) fn conflict(manifests: &[Manifest]) -> Option<(usize, usize, &'static
 }
 
 /// The load of all `recordings` together, its phases and its scenario. Loops of several generators
-/// are told apart by their host.
+/// differ by their host.
 pub(super) fn joined(recordings: &mut [Recording], parts: &[Part]) -> (Option<LoadFacts>, Vec<Phase>, Option<String>) {
     let loads = recordings.iter().filter(|recording| recording.manifest.load.is_some()).count();
     let mut all: Option<(LoadFacts, Vec<Phase>, Option<String>)> = None;

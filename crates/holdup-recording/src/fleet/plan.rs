@@ -268,7 +268,7 @@ fn names(inputs: &[Input], manifests: &[Manifest]) -> Vec<String> {
     for input in inputs {
         let name = base(input);
         let same = inputs.iter().filter(|other| base(other) == name).count();
-        // Folders of one name are told apart by their number.
+        // Folders of one name get a number.
         let number = names.len() + 1;
         names.push(if same > 1 { format!("{name}-{number}") } else { name });
     }

@@ -1,3 +1,5 @@
+//! Names, roles, clocks and shards of joined recordings. What the judge makes of them is tested there.
+
 use std::path::{Path, PathBuf};
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Offsets between three sides that saw the same requests. Whole recordings are in the end-to-end tests.
+
 use super::*;
 
 const MS: i64 = 1_000_000;

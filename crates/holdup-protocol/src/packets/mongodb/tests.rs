@@ -210,7 +210,7 @@ fn a_gap_costs_only_what_it_touches() {
     let cases: [(&str, Vec<Step>, &[bool]); 6] = [
         ("a request", vec![('>', find(1)), ok(1), ('c', find(2)), ok(2), ('>', find(3)), ok(3)], &[false, true, false]),
         ("an answer", vec![('>', find(1)), ('s', vec![0; 50]), ('>', find(2)), ok(2)], &[true, false]),
-        // The answer to the lost one names what nobody saw.
+        // The answer to the lost one names a request that was not seen.
         ("of two", vec![('>', find(1)), ('c', find(2)), ok(1), ok(2), ('>', find(3)), ok(3)], &[false, true, false]),
         (
             "both of one",

@@ -72,7 +72,7 @@ fn slow(round: usize, late: Duration, answer: Answer) -> Fate {
     if is_lost { Fate::Reset } else { Fate::Late(late) }
 }
 
-/// One run; none where there is no such server.
+/// One run; none without such a server.
 fn disturbed(kind: Kind, round: usize, how: Disturbance, late: Duration) -> Option<()> {
     let mut server = if how == Disturbance::Full { Server::on_small_disk(kind, DISK)? } else { Server::start(kind)? };
     stored(&["init", &server.url(DATABASE)]);
