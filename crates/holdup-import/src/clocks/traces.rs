@@ -22,9 +22,6 @@ const ROWS_MAX: usize = 400_000;
 /// part of the error.
 const AGREE: f64 = 0.9;
 
-/// One in so many bounds is narrow.
-const NARROW: usize = 10;
-
 /// What one side says of requests.
 #[derive(Clone, Copy)]
 pub(super) struct Seen<'r> {
@@ -149,12 +146,11 @@ pub(super) fn by_traces(known: Seen<'_>, other: Seen<'_>) -> Option<Offset> {
     Some(Offset { offset_ns: middle, error_ns: spread.max(error_ns), by: Shared::Traces, count })
 }
 
-/// How far the ends of narrow bounds may be off, nanoseconds: a span of a server ends once it is told, which may be after
-/// its client has the answer. So many bounds together say no more than a narrow one alone.
+/// How far the ends of bounds may be off, nanoseconds: a span of a server ends once it is told, which may be
+/// after its client has the answer. The offset then lies outside of every bound, by as much as the
+/// other end is away: so many bounds say no more than a usual one is wide.
 fn softness(bounds: &[Interval]) -> i64 {
-    let mut widths: Vec<i64> = bounds.iter().map(|(low, high)| high.saturating_sub(*low)).collect();
-    widths.sort_unstable();
-    widths.get(widths.len() / NARROW).copied().unwrap_or(0) / 2
+    median(bounds.iter().map(|(low, high)| high.saturating_sub(*low)).collect()).unwrap_or(0)
 }
 
 /// The interval that most of `bounds` contain, and how many do.

@@ -60,10 +60,7 @@ fn an_operation_is_called_by_its_shape() {
     }
     let both =
         "transaction: [{command: {insert: a, documents: [{}]}}, {command: {delete: b, deletes: [{q: {}, limit: 1}]}}]";
-    assert_eq!(
-        scenario(both).unwrap().operations[0].name,
-        "transaction: insert a; delete b deletes [{ q: ?, limit: ? }]"
-    );
+    assert_eq!(scenario(both).unwrap().operations[0].name, "transaction: insert a; delete b q ?");
 }
 
 #[test]
