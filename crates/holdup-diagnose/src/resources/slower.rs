@@ -2,19 +2,52 @@
 
 use holdup_recording::words::ms;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::{DigestUse, View};
+use holdup_signals::{DigestUse, Missing, View};
 
-use crate::case::{Band, Change};
+use super::is_felt;
+use crate::case::{Band, Case, Change};
+
+/// What the server executed in the episode and in the baseline window.
+pub struct Executed {
+    /// In the episode, longest total time first.
+    pub now: Vec<DigestUse>,
+    /// In the baseline window.
+    pub before: Vec<DigestUse>,
+    /// Requests that ended in the episode.
+    pub completed: f64,
+}
+
+impl Executed {
+    /// Of both windows. `why` says what the baseline window is for.
+    ///
+    /// # Errors
+    /// Without a baseline window, or without counters by statement.
+    pub fn measure(case: &Case<'_>, why: &str) -> Result<Self, Missing> {
+        let (slow, calm) = (case.slow(), case.calm().ok_or_else(|| Missing::calm(why))?);
+        let (now, before) = (slow.executed(&["digest_text"])?, calm.executed(&["digest_text"])?);
+        Ok(Self { now, before, completed: case.completed_in(slow.window)?.max(1.0) })
+    }
+
+    /// Statements that take longer, by what they cost a request.
+    pub fn slower(&self) -> Vec<Slowdown<'_>> {
+        let each = self.now.iter().filter_map(|now| Slowdown::between(now, &self.before, self.completed));
+        let mut slower: Vec<_> = each.collect();
+        slower.sort_by(|a, b| b.extra_ms.total_cmp(&a.extra_ms));
+        slower
+    }
+
+    /// What clears the causes of slower statements, if all together take `all_ms` of a request longer
+    /// and that is not felt.
+    pub fn hardly_longer(&self, case: &Case<'_>, all_ms: f64) -> Option<Evidence> {
+        let first = self.now.first().filter(|_| !is_felt(case, all_ms))?;
+        let text = format!("all statements together take {} of a request longer than before", ms(all_ms));
+        Some(case.slow().digest_evidence(first, "duration_ns", format!("{} a request", ms(all_ms)), "", text))
+    }
+}
 
 /// What all of `slower` take longer together, milliseconds of a request.
 pub fn all_ms(slower: &[Slowdown<'_>]) -> f64 {
     slower.iter().fold(0.0, |sum, of| sum + of.extra_ms)
-}
-
-/// The same in words, with the pointer to the counters of `first`.
-pub fn took_together(first: &DigestUse, all_ms: f64, view: &View<'_>) -> Evidence {
-    let text = format!("all statements together take {} of a request longer than before", ms(all_ms));
-    view.digest_evidence(first, "duration_ns", format!("{} a request", ms(all_ms)), "", text)
 }
 
 /// A statement that takes longer.
@@ -30,13 +63,6 @@ pub struct Slowdown<'e> {
 }
 
 impl<'e> Slowdown<'e> {
-    /// Those of `executed` that take longer than they did `before`, by what they cost a request.
-    pub fn all(executed: &'e [DigestUse], before: &[DigestUse], completed: f64) -> Vec<Self> {
-        let mut slower: Vec<_> = executed.iter().filter_map(|now| Self::between(now, before, completed)).collect();
-        slower.sort_by(|a, b| b.extra_ms.total_cmp(&a.extra_ms));
-        slower
-    }
-
     fn between(now: &'e DigestUse, before: &[DigestUse], completed: f64) -> Option<Self> {
         let same = |of: &&DigestUse| of.digest == now.digest && of.database == now.database && of.source == now.source;
         let then = before.iter().find(same)?;

@@ -10,7 +10,7 @@ use advice::fixes;
 use super::parts::clearing;
 use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
 use crate::case::Case;
-use crate::resources::slower::{self, Slowdown};
+use crate::resources::slower::{self, Executed, Slowdown};
 use crate::resources::{is_felt, statements};
 use crate::strength::{FAIR, STRONG};
 use holdup_signals::plans::{Shape, misestimate, parting, shapes};
@@ -51,21 +51,16 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 }
 
 fn by_plans(case: &Case<'_>) -> Result<Outcome, Missing> {
-    let (slow, calm) = (case.slow(), case.calm());
-    let calm = calm.ok_or_else(|| Missing::calm(", for its plans to compare with"))?;
-    let executed = slow.executed(&["digest_text"])?;
-    let before = calm.executed(&["digest_text"])?;
-    let completed = case.completed_in(slow.window)?.max(1.0);
-    let slower = Slowdown::all(&executed, &before, completed);
+    let executed = Executed::measure(case, ", for its plans to compare with")?;
+    let slower = executed.slower();
     let all_ms = slower::all_ms(&slower);
-    if !is_felt(case, all_ms)
-        && let Some(first) = executed.first()
-    {
-        return Ok(Outcome::Cleared(vec![slower::took_together(first, all_ms, &slow)]));
+    if let Some(evidence) = executed.hardly_longer(case, all_ms) {
+        return Ok(Outcome::Cleared(vec![evidence]));
     }
+    let Executed { before, completed, .. } = &executed;
     // Without plans, the rows that a call reads show it.
-    from_plans(case, &slower, all_ms, completed)
-        .or_else(|missing| by_rows::judge(case, &slower, &before, all_ms, completed).ok_or(missing))
+    from_plans(case, &slower, all_ms, *completed)
+        .or_else(|missing| by_rows::judge(case, &slower, before, all_ms, *completed).ok_or(missing))
 }
 
 fn from_plans(case: &Case<'_>, slower: &[Slowdown<'_>], all_ms: f64, completed: f64) -> Result<Outcome, Missing> {

@@ -7,7 +7,7 @@ use super::parts::clearing;
 use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, percent};
 use crate::case::Case;
 use crate::resources::rows_read::{ENABLE, RowsRead};
-use crate::resources::slower::{self, Slowdown};
+use crate::resources::slower::{self, Executed, Slowdown};
 use crate::resources::{is_felt, statements};
 use crate::strength::{FAIR, STRONG, Strength};
 use holdup_signals::Missing;
@@ -61,27 +61,24 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 
 fn by_rows(case: &Case<'_>) -> Result<Outcome, Missing> {
     let slow = case.slow();
-    let calm = case.calm().ok_or_else(|| Missing::calm(", for its statements to compare with"))?;
-    let (executed, before) = (slow.executed(&["digest_text"])?, calm.executed(&["digest_text"])?);
-    let completed = case.completed_in(slow.window)?.max(1.0);
-    let slower = Slowdown::all(&executed, &before, completed);
+    let executed = Executed::measure(case, ", for its statements to compare with")?;
+    let slower = executed.slower();
     let all_ms = slower::all_ms(&slower);
-    if !is_felt(case, all_ms)
-        && let Some(first) = executed.first()
-    {
-        return Ok(Outcome::Cleared(vec![slower::took_together(first, all_ms, &slow)]));
+    if let Some(evidence) = executed.hardly_longer(case, all_ms) {
+        return Ok(Outcome::Cleared(vec![evidence]));
     }
+    let Executed { before, completed, .. } = &executed;
     let (mut same_ms, mut same, mut grown, mut explains_ms) = (0.0, None, None, 0.0);
     for of in &slower {
-        let Some(read) = RowsRead::of(case, of, &before) else { continue };
+        let Some(read) = RowsRead::of(case, of, before) else { continue };
         if read.factor() <= SAME {
             same_ms += of.extra_ms;
             same.get_or_insert(read.evidence);
         } else if is_more(of, &read)
-            && statements::is_of_requests(case, &slow, of.now, completed)
+            && statements::is_of_requests(case, &slow, of.now, *completed)
             && let Some(sign) = Sign::find(case, of, &read)
         {
-            explains_ms += of.extra_ms.min(by_its_rows_ms(of, &read, completed));
+            explains_ms += of.extra_ms.min(by_its_rows_ms(of, &read, *completed));
             grown.get_or_insert((of, read, sign));
         }
     }

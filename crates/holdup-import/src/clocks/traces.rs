@@ -87,7 +87,7 @@ impl<'r> Seen<'r> {
         whole.filter_map(|row| Some((row.trace_id.as_deref()?, row.digest.as_deref()?, (row.request_at, row.done_at))))
     }
 
-    /// Single calls, by who tells of them.
+    /// Single calls, by their source.
     fn calls(&self, is_kept: impl Fn(&str) -> bool + Copy) -> [Calls<'r>; 2] {
         let spans = self.spans.iter().filter(|row| row.calls <= 1);
         let spans = spans.filter_map(|row| Some((row.trace_id.as_str(), row.digest.as_deref()?, span(row))));
@@ -146,7 +146,7 @@ pub(super) fn by_traces(known: Seen<'_>, other: Seen<'_>) -> Option<Offset> {
     Some(Offset { offset_ns: middle, error_ns: spread.max(error_ns), by: Shared::Traces, count })
 }
 
-/// How far the ends of bounds may be off, nanoseconds: a span of a server ends once it is told, which may be
+/// How far the ends of bounds may be off, nanoseconds: a server may end a span only
 /// after its client has the answer. The offset then lies outside of every bound, by as much as the
 /// other end is away: so many bounds say no more than a usual one is wide.
 fn softness(bounds: &[Interval]) -> i64 {

@@ -106,7 +106,7 @@ fn greeting_login_find_and_error() {
     assert_eq!((found.request_at, found.first_byte_at, found.done_at), (50, Some(60), 60));
     assert_eq!((found.request_bytes as usize, found.response_bytes as usize), (steps[4].1.len(), steps[5].1.len()));
     assert!(!format!("{turns:?}").contains("canary"));
-    // With all that was said, the documents are counted, and nothing more is told.
+    // With all that was said, the documents are counted, and that is all.
     let full = talk(&steps, usize::MAX, true);
     assert_eq!((full[2].info.rows, full[2].identity.database.as_slice()), (2, &b"shop"[..]));
     assert_eq!(full[2].sent.sql.as_deref(), Some(text(found).as_bytes()));
