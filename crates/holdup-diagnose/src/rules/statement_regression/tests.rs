@@ -59,6 +59,7 @@ fn more_rows_by_the_same_plan_are_found() {
 #[test]
 fn another_plan_is_not_more_rows_and_without_plans_it_is_open() {
     assert_eq!(planned(load(10_000, 1), "Index Scan", "Seq Scan").explains(&RULE), None);
+    assert_eq!(planned(load(10_000, 100), "Index Scan", "Seq Scan").explains(&RULE), None, "nor with more results");
     assert_eq!(load(10_000, 1).explains(&RULE), None, "nothing tells one from the other");
 }
 
