@@ -105,7 +105,8 @@ fn a_clock_that_is_off_is_moved_by_what_both_saw() {
     let clock = recording.tables.events.rows.iter().find(|row| row.kind == "clock_offset").unwrap();
     let number = |name: &str| clock.labels.get(name).and_then(|text| text.parse::<f64>().ok()).unwrap();
     assert!((number("offset_seconds") - 7.0).abs() <= number("error_seconds"), "{clock:?}");
-    assert!(number("error_seconds") <= 0.011 && clock.text.contains("5 shared trace ids"), "{clock:?}");
+    // The server's 80 ms may lie anywhere in the client's 100 ms: the error is as wide as that.
+    assert!(number("error_seconds") <= 0.021 && clock.text.contains("5 shared trace ids"), "{clock:?}");
     let starts = recording.tables.spans.rows.iter().map(|row| row.started_at / 1_000_000_000);
     assert_eq!(starts.min(), Some(1_795_687_872));
 }
