@@ -94,9 +94,10 @@ fn end_of(fault: Fault, played: &Played, recording: &Recording) -> Option<String
     let is_right = match fault {
         Fault::Killed => code.is_none() && state == RunState::Running,
         Fault::HungUp | Fault::Terminated => code == Some(130) && state == RunState::Interrupted,
-        // The last rows may find room on a full disk: that of the reserve.
+        // The last rows may find room on a full disk: that of the reserve. The report then may not.
         Fault::FullToTheEnd | Fault::BrokenToTheEnd if state == RunState::Complete => {
-            code == Some(0) && own.is_some_and(|own| own.gaps_total > 0)
+            let is_report_lost = code == Some(2) && played.stderr.contains("report.html: No space left");
+            (code == Some(0) || is_report_lost) && own.is_some_and(|own| own.gaps_total > 0)
         }
         Fault::FullToTheEnd | Fault::BrokenToTheEnd => code == Some(2),
         Fault::Full | Fault::Broken | Fault::NoDescriptors => {
