@@ -156,9 +156,9 @@ pub const ALL: &[PasteNext] = &[
     anywhere(&["network_delay"], "ping -c 10 DATABASE on the app's machine", 10, "how long the way to the database is"),
     anywhere(
         &["accept_queue_overflow", "worker_pool_exhausted"],
-        "ss -ltn; netstat -s | grep -i listen",
+        "ss -ltn; netstat -s | grep -i listen; ps -eTo pid,stat,comm,wchan:32",
         1,
-        "whether connections wait for the app to accept them (Recv-Q)",
+        "whether connections wait for the app to accept them (Recv-Q), and whether its threads run or sleep meanwhile",
     ),
     anywhere(
         &["liveness_probe_kill"],

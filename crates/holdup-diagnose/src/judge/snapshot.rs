@@ -2,6 +2,7 @@
 //! which commands would decide between the suspects that are left. One instant has no time before
 //! it, so nothing shows what changed.
 
+mod accept_queue;
 mod documents;
 mod facts;
 mod machine;

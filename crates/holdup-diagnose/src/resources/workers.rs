@@ -19,7 +19,7 @@ pub use queue::{dropped_ms, queued_ms};
 pub use timing::AppTiming;
 
 /// Share (0-1) of instants at which all workers must be busy: most of the time.
-const MOSTLY: f64 = 0.5;
+pub(crate) const MOSTLY: f64 = 0.5;
 
 /// Or this share (0-1) of them on average: figures that are seconds old may miss a second.
 const BUSY: f64 = 0.9;
@@ -83,7 +83,7 @@ pub fn says_of_queue(accept_ms: f64, waiting: f64, port: &str, per_second: f64) 
 
 /// What shows how many requests the server on `port` works on at once: its threads that slept, or
 /// else the requests that it had accepted.
-fn says_of_limit(asleep: Option<f64>, most: f64, port: &str) -> String {
+pub(crate) fn says_of_limit(asleep: Option<f64>, most: f64, port: &str) -> String {
     match asleep {
         Some(threads) => format!(
             "{threads:.0} threads of the server on port {port} slept in the kernel at most instants and never more, while more requests were with it: it works on that many at once"

@@ -153,6 +153,9 @@ fn full_cpus_are_short_if_the_line_lasts_and_its_work_does_not_give_way() {
     assert!(niced.cleared.iter().all(|c| c.cause != "cpu_saturated"));
 }
 
+/// Lengths of a queue that fills and stays full.
+const STANDS: [f64; 7] = [0.0, 0.0, 2.0, 43.0, 65.0, 65.0, 61.0];
+
 /// A host whose CPUs idle, with an accept queue of 64 that had these lengths, one a second.
 fn queue_at_port(lengths: &[f64]) -> SyntheticRecording {
     let made = SyntheticRecording::new(lengths.len() as i64)
@@ -173,11 +176,28 @@ fn queue_at_port(lengths: &[f64]) -> SyntheticRecording {
 }
 
 #[test]
-fn a_line_that_stands_before_idle_cpus_waits_for_workers() {
-    let stands = judged(&queue_at_port(&[0.0, 0.0, 2.0, 43.0, 65.0, 65.0, 61.0]));
-    assert_eq!((stands.0, stands.1[0].as_str()), (Answer::Found, "worker_pool_exhausted"));
-    let burst = judged(&queue_at_port(&[0.0, 0.0, 0.0, 65.0, 0.0, 0.0, 0.0]));
-    assert_eq!((burst.0, burst.1), (Answer::Found, vec!["accept_queue_overflow".to_owned()]));
+fn a_full_queue_at_a_port_shows_that_connections_wait_and_not_why() {
+    let (verdict, causes, _) = judged(&queue_at_port(&STANDS));
+    assert_eq!(verdict, Answer::Undecided);
+    assert_eq!(causes, ["worker_pool_exhausted", "accept_queue_overflow"]);
+    let (verdict, causes, _) = judged(&queue_at_port(&[0.0, 0.0, 0.0, 65.0, 0.0, 0.0, 0.0]));
+    assert_eq!((verdict, causes), (Answer::Undecided, vec!["accept_queue_overflow".to_owned()]));
+}
+
+#[test]
+fn workers_that_were_seen_to_be_busy_are_what_a_queue_waits_for() {
+    let threads = |busy: f64| {
+        queue_at_port(&STANDS).gauge("puma:app", "puma_max_threads", &[], 5.0).gauge(
+            "puma:app",
+            "puma_pool_capacity",
+            &[],
+            5.0 - busy,
+        )
+    };
+    let (verdict, causes, _) = judged(&threads(5.0));
+    assert_eq!((verdict, causes[0].as_str()), (Answer::Found, "worker_pool_exhausted"));
+    // Free workers do not take them: something else keeps the server from accepting.
+    assert_eq!(judged(&threads(1.0)).0, Answer::Undecided);
 }
 
 #[test]

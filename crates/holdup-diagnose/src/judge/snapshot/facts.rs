@@ -10,6 +10,7 @@ use holdup_signals::full_disk::FullDisk;
 use holdup_signals::threads::Asleep;
 use holdup_signals::{Disk, Gauge, View};
 
+use super::accept_queue::AcceptQueue;
 use super::documents::Documents;
 use super::machine;
 use super::pods::Pods;
@@ -131,7 +132,7 @@ impl<'c> Facts<'c> {
             swapped: swapped(&view),
             available: available(&view),
             full: view.room().map_or_else(|_| Vec::new(), |room| room.full),
-            accept_queue: accept_queue(&view),
+            accept_queue: AcceptQueue::read(&view),
             vacuums: gauge(metrics::postgresql::ACTIVITY_SESSIONS.name, &[("backend_type", "autovacuum worker")])
                 .filter(|vacuums| vacuums.max >= 1.0),
             has_no_pool: view.setting("thread_handling", "").is_ok_and(|value| value != "pool-of-threads"),
@@ -233,36 +234,4 @@ fn available(view: &View<'_>) -> Option<(f64, Evidence)> {
     let swap = unused.map_or_else(String::new, |unused| format!(", and {} of the swap was unused", percent(unused)));
     let text = format!("{} of the memory was free or could be freed{swap}", percent(share));
     Some((share, free.evidence(percent(share), "near 0 %, if memory were the cause", text)))
-}
-
-/// A listening socket whose queue was full.
-pub(super) struct AcceptQueue {
-    pub evidence: Evidence,
-    /// Whether half of it was taken at several readings: a burst drains at once, a line that stands does not.
-    pub stands: bool,
-}
-
-fn accept_queue(view: &View<'_>) -> Option<AcceptQueue> {
-    /// So many are more than chance.
-    const READINGS: usize = 3;
-    let ports = view.label_values(metrics::tcp::ACCEPT_QUEUE_LENGTH.name, "port");
-    ports.iter().find_map(|port| {
-        let of = |metric: &str| view.gauge(metric, &[("port", port.as_str())], "").ok();
-        let waiting = of(metrics::tcp::ACCEPT_QUEUE_LENGTH.name)?;
-        let limit = of(metrics::tcp::ACCEPT_QUEUE_LIMIT.name)?.max;
-        (limit > 0.0 && waiting.max >= limit).then(|| {
-            let lengths: Vec<f64> = view
-                .index
-                .series(metrics::tcp::ACCEPT_QUEUE_LENGTH.name, &[("port", port.as_str())])
-                .flat_map(|(_, series)| series.iter().map(|(_, length)| *length))
-                .collect();
-            let taken = lengths.iter().filter(|length| 2.0 * **length >= limit).count();
-            let stands = taken >= READINGS;
-            let often = format!("; half of it was taken at {taken} of {} readings", lengths.len());
-            let often = if stands { often } else { String::new() };
-            let text =
-                format!("{:.0} connections waited at port {port}, whose queue takes {limit:.0}{often}", waiting.max);
-            AcceptQueue { evidence: waiting.evidence(format!("{:.0}", waiting.max), "0", text), stands }
-        })
-    })
 }

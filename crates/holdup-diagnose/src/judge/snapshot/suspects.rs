@@ -81,18 +81,21 @@ pub(super) fn suspects(facts: &Facts<'_>) -> Vec<Suspect> {
     all
 }
 
-/// A full accept queue that a burst fills is its own cause. One that stands has a server behind it
-/// whose workers take connections more slowly than they come, and if CPUs idle they wait meanwhile.
+/// A full accept queue shows that a server takes connections more slowly than they come, and not why. One
+/// that stands while CPUs idle has workers behind it that wait, for whatever it is; one that a burst fills
+/// drains at once. To name the workers takes a source that saw all of them busy; else it stays open.
 fn by_accept_queue(facts: &Facts<'_>, signs: &mut Signs) {
     const ROOM: f64 = 0.2;
     let Some(queue) = &facts.accept_queue else { return };
     let has_room = facts.idle.as_ref().is_some_and(|(idle, waiting, _)| idle + waiting + facts.niced >= ROOM);
     if queue.stands && has_room {
-        signs.add("worker_pool_exhausted", STRONG, Some(queue.evidence.clone()));
-        signs.add("worker_pool_exhausted", WEAK, facts.idle.as_ref().map(|(.., evidence)| evidence.clone()));
-        signs.add("accept_queue_overflow", FAIR, Some(queue.evidence.clone()));
+        signs.add("worker_pool_exhausted", FAIR, Some(queue.evidence.clone()));
+        if let Some(busy) = &queue.busy_workers {
+            signs.add("worker_pool_exhausted", STRONG, Some(busy.clone()));
+        }
+        signs.add("accept_queue_overflow", WEAK, Some(queue.evidence.clone()));
     } else {
-        signs.add("accept_queue_overflow", CERTAIN, Some(queue.evidence.clone()));
+        signs.add("accept_queue_overflow", FAIR, Some(queue.evidence.clone()));
     }
 }
 
