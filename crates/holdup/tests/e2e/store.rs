@@ -3,6 +3,7 @@
 
 mod accounts;
 mod breaks;
+mod case;
 mod cluster;
 mod copies;
 mod dashboard;
