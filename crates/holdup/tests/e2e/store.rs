@@ -12,6 +12,7 @@ mod encrypted;
 mod hostile;
 mod live;
 mod proxy;
+mod senders;
 mod server;
 mod views;
 mod windows;
