@@ -2,6 +2,8 @@
 //! hosts would have recorded, each by its own clock: joined again they say what they said before.
 
 pub mod apart;
+mod live;
+mod networks;
 mod shards;
 
 use std::path::Path;
