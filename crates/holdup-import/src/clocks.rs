@@ -1,7 +1,8 @@
-//! How far the clocks of two sets of rows are apart, by what both saw: requests with one trace id,
-//! counters with the same values, a device whose load rose and fell, or segments of the same
+//! How far the clocks of two sets of rows are apart, by what both saw: requests with one trace id or
+//! captured on both ends, counters with the same values, a device whose load rose and fell, or segments of the same
 //! connections. Time stamps alone show nothing, because each is by its own clock. Pure: rows in, an offset with its error out.
 
+mod exchanges;
 mod segments;
 mod traces;
 
@@ -10,6 +11,7 @@ use std::collections::BTreeMap;
 use holdup_recording::tables::Tables;
 use holdup_recording::{Batch, Labels};
 
+use exchanges::by_exchanges;
 pub use segments::{Segment, Segments, offset_by_segments};
 use traces::by_traces;
 
@@ -66,6 +68,8 @@ pub enum Shared {
     Traces,
     /// Segments of the same connections.
     Segments,
+    /// Requests that were captured on both ends of their connection.
+    Exchanges,
     /// Counters that had the same values.
     Counters,
     /// The load of the same devices.
@@ -78,6 +82,7 @@ impl Shared {
         match self {
             Self::Traces => "shared trace ids",
             Self::Segments => "segments of the same connections",
+            Self::Exchanges => "requests captured on both ends",
             Self::Counters => "equal readings of the same counters",
             Self::Loads => "loads of the same device",
         }
@@ -93,12 +98,18 @@ impl Offset {
 
 /// The offset of the clock of `other` against that of `known`; none if they share nothing.
 pub fn offset(known: &Batch, other: &Batch) -> Option<Offset> {
-    by_traces(known.into(), other.into()).or_else(|| by_counters(known, other)).or_else(|| by_loads(known, other))
+    let by_requests = nearest(by_traces(known.into(), other.into()), by_exchanges(&known.exchanges, &other.exchanges));
+    by_requests.or_else(|| by_counters(known, other)).or_else(|| by_loads(known, other))
 }
 
 /// The same for two hosts: counters and loads of another machine are not those of the first.
 pub fn between_hosts(known: &Tables, other: &Tables) -> Option<Offset> {
-    by_traces(known.into(), other.into())
+    nearest(by_traces(known.into(), other.into()), by_exchanges(&known.exchanges.rows, &other.exchanges.rows))
+}
+
+/// The one with the smaller error.
+fn nearest(a: Option<Offset>, b: Option<Offset>) -> Option<Offset> {
+    a.into_iter().chain(b).min_by_key(|found| found.error_ns)
 }
 
 fn median(mut all: Vec<i64>) -> Option<i64> {

@@ -229,6 +229,9 @@ pub struct Manifest {
     pub holdup: String,
     /// The recording's name: the scenario's, or the variant of a lab.
     pub name: String,
+    /// The id that the recordings of one case share on all hosts. Since 1.8.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording_id: Option<String>,
     /// How far it got.
     pub state: RunState,
     /// Start, nanoseconds since the Unix epoch.
@@ -265,6 +268,7 @@ impl Manifest {
             format: Format { major: FORMAT_MAJOR, minor: FORMAT_MINOR },
             holdup: env!("CARGO_PKG_VERSION").to_owned(),
             name: name.to_owned(),
+            recording_id: None,
             state: RunState::Running,
             started_at,
             ended_at: None,

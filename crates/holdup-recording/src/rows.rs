@@ -293,6 +293,8 @@ table! {
         ahead: i64,
         /// Segments of it that were retransmitted.
         retransmits: i64,
+        /// TCP sequence number of the segment that began it: the same on both ends of the connection. Since 1.8.
+        request_seq: Option<i64>,
     }
 }
 

@@ -59,6 +59,8 @@ pub struct Session<'a> {
     pub slow: Option<Duration>,
     /// The limits of the recording's size.
     pub limits: Limits,
+    /// The id that the recordings of one case share on all hosts.
+    pub recording_id: Option<&'a str>,
     /// The store to send it to, beside its directory.
     pub store: Option<&'a Target>,
 }
@@ -136,6 +138,7 @@ pub fn record_to(
 
     let mut manifest = Manifest::starting(session.name, clock::now_ns(), host());
     manifest.coverage = coverage.iter().flatten().cloned().collect();
+    manifest.recording_id = session.recording_id.map(str::to_owned);
     manifest.thresholds.clone_from(&session.thresholds);
     manifest.scenario = session.scenario.and_then(|s| s.text.clone());
     manifest.load = session.scenario.zip(engine.as_ref()).map(|(scenario, engine)| load_facts(scenario, engine));
@@ -400,7 +403,7 @@ fn load_facts(scenario: &Scenario, engine: &Engine<'_>) -> LoadFacts {
 }
 
 /// This process's share of the load, e.g. `2/5`; none if it is the whole load.
-fn shard(scenario: &Scenario) -> Option<String> {
+pub fn shard(scenario: &Scenario) -> Option<String> {
     let Share { index, of } = scenario.shard;
     (scenario.shard != Share::WHOLE).then(|| format!("{}/{of}", index + 1))
 }
@@ -440,6 +443,7 @@ mod tests {
             partial: false,
             slow: None,
             limits: Limits::default(),
+            recording_id: None,
             store: None,
         };
         let recorded = record(&session, &mut Progress::new(true, None), &AtomicBool::new(false)).unwrap();

@@ -10,6 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use holdup_recording::folder::Folder;
+use holdup_recording::manifest::Host;
 use holdup_recording::priority::give_way;
 use holdup_recording::words;
 use holdup_recording::writer::Notifier;
@@ -45,7 +46,8 @@ impl StoreArgs {
     /// # Errors
     /// If it is not an address.
     pub fn target(&self) -> Result<Option<Target>, Failure> {
-        let target = self.store.as_deref().map(|url| Address::parse(url).map(|address| Target { address }));
+        let parsed = self.store.as_deref().map(Address::parse);
+        let target = parsed.map(|address| address.map(|address| Target { address, part: None }));
         target.transpose().map_err(|error| Failure::Unusable(format!("--store: {error}")))
     }
 }
@@ -54,6 +56,26 @@ impl StoreArgs {
 #[derive(Clone)]
 pub struct Target {
     address: Address,
+    /// The case that the recording is part of.
+    part: Option<CasePart>,
+}
+
+/// Where a recording with an id lies in a store: all of a case under one name, each with its host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CasePart {
+    /// The id that all recordings of the case share.
+    pub id: String,
+    /// The host; of a shard with its number, because one host may make several.
+    pub host: String,
+}
+
+impl CasePart {
+    /// The part that a recording with this `id` is, made on `host`; none without an id.
+    pub fn new(id: Option<&str>, host: &Host, shard: Option<&str>) -> Option<Self> {
+        let name = host.name.as_deref().unwrap_or("unknown");
+        let host = shard.map_or_else(|| name.to_owned(), |shard| format!("{name}-{}", shard.replace('/', "of")));
+        id.map(|id| Self { id: id.to_owned(), host })
+    }
 }
 
 impl Target {
@@ -62,7 +84,14 @@ impl Target {
         &self.address
     }
 
-    /// The name of the recording in `dir`: that of the address, or the directory's.
+    /// The same for a recording that is part of a case.
+    #[must_use]
+    pub fn with_part(self, part: Option<CasePart>) -> Self {
+        Self { part, ..self }
+    }
+
+    /// The name of the recording in `dir`: that of the address, the id of its case, or the
+    /// directory's.
     ///
     /// # Errors
     /// If it has none.
@@ -70,8 +99,10 @@ impl Target {
         // Of a directory that is not made yet, the path has to do.
         let real = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
         let own = || real.file_name().map(|name| name.to_string_lossy().into_owned());
-        let name = self.address.recording.clone().or_else(own).unwrap_or_default();
-        Place::new(&name, "").map_err(Failure::unusable)
+        let id = self.part.as_ref().map(|part| part.id.clone());
+        let name = self.address.recording.clone().or(id).or_else(own).unwrap_or_default();
+        let host = self.part.as_ref().map_or("", |part| part.host.as_str());
+        Place::new(&name, host).map_err(Failure::unusable)
     }
 
     /// The command that sends the recording in `dir`.
@@ -216,7 +247,7 @@ mod tests {
 
     #[test]
     fn the_command_that_sends_the_rest_can_be_pasted() {
-        let target = |url: &str| Target { address: Address::parse(url).unwrap() };
+        let target = |url: &str| Target { address: Address::parse(url).unwrap(), part: None };
         assert_eq!(
             target("clickhouse://u:p@127.0.0.1/kept?timeout=5").command(Path::new("recordings/a b")),
             "holdup store push 'recordings/a b' clickhouse://u@127.0.0.1:8123/kept"
@@ -225,5 +256,19 @@ mod tests {
             target("clickhouse://h/kept/it's?tls=verify").command(Path::new("r")),
             "holdup store push r 'clickhouse://h:8443/kept?tls=verify' --as 'it'\\''s'"
         );
+    }
+
+    #[test]
+    fn recordings_of_a_case_have_one_name_and_a_host_each() {
+        let host = Host { name: Some("gen1".to_owned()), ..Host::default() };
+        let place = |url: &str, id, shard| {
+            let target = Target { address: Address::parse(url).unwrap(), part: CasePart::new(id, &host, shard) };
+            let place = target.place(Path::new("recordings/first")).unwrap();
+            (place.recording, place.host)
+        };
+        let is = |recording: &str, host: &str| (recording.to_owned(), host.to_owned());
+        assert_eq!(place("clickhouse://h/kept", None, Some("1/2")), is("first", ""));
+        assert_eq!(place("clickhouse://h/kept", Some("i-7"), None), is("i-7", "gen1"));
+        assert_eq!(place("clickhouse://h/kept/named", Some("i-7"), Some("1/2")), is("named", "gen1-1of2"));
     }
 }

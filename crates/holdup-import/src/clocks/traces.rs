@@ -47,7 +47,7 @@ impl<'r> From<&'r Tables> for Seen<'r> {
 }
 
 /// From when to when something was seen.
-type Interval = (i64, i64);
+pub(super) type Interval = (i64, i64);
 
 /// A call by its trace and digest; none if there were several.
 type Calls<'r> = HashMap<(&'r str, &'r str), Option<Interval>>;
@@ -112,7 +112,7 @@ fn span(row: &Span) -> Interval {
 
 /// The least and the most that is to be added to the times of `other`, if one of both lies within
 /// the other.
-fn bounds(known: Interval, other: Interval) -> Interval {
+pub(super) fn bounds(known: Interval, other: Interval) -> Interval {
     let (a, b) = (known.0.saturating_sub(other.0), known.1.saturating_sub(other.1));
     (a.min(b), a.max(b))
 }
@@ -134,16 +134,27 @@ pub(super) fn by_traces(known: Seen<'_>, other: Seen<'_>) -> Option<Offset> {
     if count < TRACES_MIN {
         return None;
     }
-    let (low, high, agree) = most_agreed(&all)?;
+    offset_within(&all, softness(&all)).map(|(offset_ns, error_ns)| Offset {
+        offset_ns,
+        error_ns,
+        by: Shared::Traces,
+        count,
+    })
+}
+
+/// The offset that most of `bounds` allow, and its error, which is at least `error_min_ns`.
+pub(super) fn offset_within(bounds: &[Interval], error_min_ns: i64) -> Option<(i64, i64)> {
+    let all = bounds;
+    let (low, high, agree) = most_agreed(all)?;
     let half = high.saturating_sub(low) / 2;
-    let (offset_ns, error_ns) = (low.saturating_add(half), half.max(softness(&all)));
+    let (offset_ns, error_ns) = (low.saturating_add(half), half.max(error_min_ns));
     if agree as f64 >= AGREE * all.len() as f64 {
-        return Some(Offset { offset_ns, error_ns, by: Shared::Traces, count });
+        return Some((offset_ns, error_ns));
     }
     let middle = median(all.iter().map(|(low, high)| low.saturating_add(high.saturating_sub(*low) / 2)).collect())?;
     let off = |(low, high): &Interval| low.saturating_sub(middle).max(middle.saturating_sub(*high)).saturating_abs();
     let spread = median(all.iter().map(off).collect())?;
-    Some(Offset { offset_ns: middle, error_ns: spread.max(error_ns), by: Shared::Traces, count })
+    Some((middle, spread.max(error_ns)))
 }
 
 /// How far the ends of bounds may be off, nanoseconds: a server may end a span only

@@ -385,6 +385,7 @@ impl Capture {
             response_bytes: count(turn.response_bytes),
             ahead: turn.ahead as i64,
             retransmits: i64::from(turn.retransmits),
+            request_seq: turn.request_seq.map(i64::from),
         }
     }
 

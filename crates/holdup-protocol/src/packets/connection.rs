@@ -47,6 +47,26 @@ struct Direction {
     is_finished: bool,
     /// The sequence number to be acknowledged, and when it was sent: for the round trip.
     probe: Option<(u32, i64)>,
+    /// When segments were seen that may have begun the next request, and their sequence numbers.
+    begun: Vec<(i64, u32)>,
+}
+
+/// Most segments of a request that are remembered until it is complete: of a longer one the first are.
+const BEGUN_MAX: usize = 64;
+
+impl Direction {
+    /// Tells the requests that `segment`, seen at `at`, has completed which segment began them.
+    fn number(&mut self, seq: u32, at: i64, speech: &mut ProtocolReader) {
+        if self.begun.len() < BEGUN_MAX {
+            self.begun.push((at, seq));
+        }
+        let begun = &self.begun;
+        if speech.number(&|at| begun.iter().find(|(seen, _)| *seen == at).map(|(_, seq)| *seq)) {
+            self.begun.clear();
+            // It may also have begun the next one.
+            self.begun.push((at, seq));
+        }
+    }
 }
 
 impl Connection {
@@ -120,6 +140,9 @@ impl Connection {
             match own.stream.take(segment.seq, segment.payload, segment.cut, segment.id, at, &mut part) {
                 SegmentKind::New => {
                     own.probe.get_or_insert((segment.seq.wrapping_add(length), at));
+                    if is_client {
+                        own.number(segment.seq, at, speech);
+                    }
                 }
                 SegmentKind::Again => {
                     own.probe = None;

@@ -137,6 +137,14 @@ impl ProtocolReader {
         }, ());
     }
 
+    /// Numbers the requests that were added last. Returns whether there were any.
+    pub fn number(&mut self, seq_at: &dyn Fn(i64) -> Option<u32>) -> bool {
+        each!(self, inner => match inner.opaque() {
+            Some(opaque) => opaque.pending.number(seq_at),
+            None => inner.pending().number(seq_at),
+        }, false)
+    }
+
     /// The connection, or the capture, has ended: unanswered requests end with `unanswered` at
     /// `at`.
     pub fn end(&mut self, unanswered: Outcome, at: i64, to: &mut Sinks<'_>) {

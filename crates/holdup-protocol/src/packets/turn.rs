@@ -81,6 +81,8 @@ pub(crate) struct Turn {
     pub response_bytes: u64,
     pub ahead: usize,
     pub retransmits: u32,
+    /// Sequence number of the segment that began the request, if it is known.
+    pub request_seq: Option<u32>,
 }
 
 /// Most unanswered requests of one connection.
@@ -129,6 +131,7 @@ impl<E> Pending<E> {
             response_bytes: 0,
             ahead: self.turns.len(),
             retransmits: 0,
+            request_seq: None,
         };
         self.turns.push_back((turn, expected));
         true
@@ -219,6 +222,21 @@ impl<E> Pending<E> {
         if let Some((turn, _)) = self.turns.front_mut() {
             turn.retransmits += 1;
         }
+    }
+
+    /// Numbers the requests that were added last by when their first byte was seen. Returns whether there
+    /// were any.
+    pub fn number(&mut self, seq_at: &dyn Fn(i64) -> Option<u32>) -> bool {
+        let fresh = self.turns.iter_mut().rev().map(|(turn, _)| turn).take_while(|turn| turn.request_seq.is_none());
+        let mut is_any = false;
+        for turn in fresh {
+            turn.request_seq = seq_at(turn.request_at);
+            is_any = true;
+            if turn.request_seq.is_none() {
+                break;
+            }
+        }
+        is_any
     }
 
     /// Whether the head has been answered, and nothing came since `at`.

@@ -36,6 +36,9 @@ pub enum FleetError {
     /// Two have no time in common.
     #[error("{0} and {1} have no time in common: {2} and {3}; give recordings of the same time")]
     Apart(String, String, String, String),
+    /// Two have different ids.
+    #[error("{0} has the recording id {1}, and {2} has {3}: they are not one case; give recordings with one id")]
+    Ids(String, String, String, String),
     /// The same directory twice.
     #[error("{0} is given twice; name each recording once")]
     Twice(String),
@@ -66,6 +69,7 @@ impl Plan {
         }
         let manifests: Vec<Manifest> =
             inputs.iter().map(|input| Recording::manifest(&input.dir)).collect::<Result<_, _>>()?;
+        one_case(&inputs, &manifests)?;
         let spans: Vec<Range<i64>> = manifests.iter().map(span).collect();
         for (a, first) in spans.iter().enumerate() {
             for (b, second) in spans.iter().enumerate().skip(a + 1) {
@@ -236,6 +240,16 @@ fn unmeasured(part: &Part) -> Option<String> {
          would show them)"
             .to_owned()
     })
+}
+
+/// Checks that no two recordings have different ids. One without an id may be of any case.
+fn one_case(inputs: &[Input], manifests: &[Manifest]) -> Result<(), FleetError> {
+    let mut ids =
+        inputs.iter().zip(manifests).filter_map(|(input, of)| Some((&input.shown, of.recording_id.as_ref()?)));
+    let Some((first, id)) = ids.next() else { return Ok(()) };
+    let differs = ids.find(|(_, other)| *other != id);
+    differs
+        .map_or(Ok(()), |(other, found)| Err(FleetError::Ids(first.clone(), id.clone(), other.clone(), found.clone())))
 }
 
 /// The directory itself, wherever links lead.

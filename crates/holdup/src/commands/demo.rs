@@ -64,9 +64,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
     };
     let mut runs: Vec<(&str, Recording, Diagnosis)> = Vec::new();
     for (name, pool) in [("faulty", POOL_FAULTY), ("fixed", POOL_FIXED)] {
-        say(&format!(
-            "{name}: a service on SQLite with a pool of {pool} connections, {STEP:.0} to {MOST:.0} requests a second"
-        ));
+        let rates = format!("{STEP:.0} to {MOST:.0} requests a second");
+        say(&format!("{name}: a service on SQLite with a pool of {pool} connections, {rates}"));
         let place = dir.join(name);
         let (recording, diagnosis) = demonstrate(
             &place,
@@ -90,6 +89,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
                     partial: false,
                     slow: Some(SLOW),
                     limits: Limits::default(),
+                    recording_id: None,
                     store: None,
                 };
                 session::record(&session, &mut progress, &stop)

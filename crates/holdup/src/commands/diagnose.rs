@@ -81,6 +81,9 @@ pub struct Args {
 
 pub fn run(args: Args) -> Result<(), Failure> {
     let [argument] = &args.recordings[..] else { return together::run(&args) };
+    if Fetched::hosts(argument)? > 1 {
+        return together::run(&args);
+    }
     // The breakdown of a single request looks at all rows.
     let part = args.request.is_none().then_some(&args.window);
     let fetched = Fetched::from_argument(argument, part)?;

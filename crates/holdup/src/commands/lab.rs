@@ -147,6 +147,7 @@ fn play(
         partial: false,
         slow: Some(SLOW),
         limits: Limits::default(),
+        recording_id: None,
         store: None,
     };
     let recorded = session::record(&session, &mut progress, stop)?;

@@ -118,6 +118,24 @@ struct Sampling {
     /// Pause writing while less disk is free [default: 1 % of it, at most 1GiB]
     #[arg(long, value_name = "SIZE", value_parser = floor)]
     min_free: Option<u64>,
+
+    /// Mark this recording as part of a case, e.g. incident-4711
+    ///
+    /// Use the same ID on every host. `holdup diagnose` refuses recordings of different ids.
+    #[arg(long, value_name = "ID", value_parser = recording_id)]
+    recording_id: Option<String>,
+}
+
+/// Longest id of a case, bytes.
+const ID_BYTES_MAX: usize = 100;
+
+/// Parses the id of a case.
+fn recording_id(text: &str) -> Result<String, String> {
+    let is_plain = |c: char| c.is_alphanumeric() || "._-:".contains(c);
+    if text.is_empty() || text.len() > ID_BYTES_MAX || !text.chars().all(is_plain) {
+        return Err("expected letters, digits and . _ - :, at most 100 bytes, e.g. incident-4711".to_owned());
+    }
+    Ok(text.to_owned())
 }
 
 /// Smallest size limit of a recording: the manifest needs that much.
@@ -146,7 +164,7 @@ impl Sampling {
     }
 
     /// The session that records `scenario` and its sources into `dir`.
-    fn session<'a>(&self, name: &'a str, scenario: &'a Scenario, dir: &'a Path) -> Session<'a> {
+    fn session<'a>(&'a self, name: &'a str, scenario: &'a Scenario, dir: &'a Path) -> Session<'a> {
         Session {
             name,
             scenario: Some(scenario),
@@ -158,6 +176,7 @@ impl Sampling {
             partial: self.partial,
             slow: self.slow.0,
             limits: self.limits(),
+            recording_id: self.recording_id.as_deref(),
             store: None,
         }
     }

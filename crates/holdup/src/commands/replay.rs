@@ -227,7 +227,7 @@ impl Args {
         Ok(scenario)
     }
 
-    fn session<'a>(&self, scenario: &'a Scenario, dir: &'a Path) -> Session<'a> {
+    fn session<'a>(&'a self, scenario: &'a Scenario, dir: &'a Path) -> Session<'a> {
         self.sampling.session("replay", scenario, dir)
     }
 

@@ -17,7 +17,7 @@ use crate::recorded::Recorded;
 use crate::repeat::quota;
 use crate::session;
 use crate::session::Session;
-use crate::storing::StoreArgs;
+use crate::storing::{CasePart, StoreArgs};
 
 /// Put load on a service, record every layer, and name what holds it up
 #[derive(clap::Args)]
@@ -92,7 +92,10 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let stop = crate::stop::stop_flag()?;
     let mut progress = Progress::for_scenario(&scenario, args.output.quiet);
     let dir = args.output.dir(&scenario.name);
-    let session = Session { store: store.as_ref(), ..args.scenario.session(&scenario, &dir) };
+    let planned = args.scenario.session(&scenario, &dir);
+    let part = CasePart::new(planned.recording_id, &session::host(), session::shard(&scenario).as_deref());
+    let store = store.map(|target| target.with_part(part));
+    let session = Session { store: store.as_ref(), ..planned };
     let mut recorded = session::record_to(&mut ways, &session, &mut progress, &stop)?;
     let concluded = conclude(&recorded, args.output.json);
     recorded.store_rest(&mut progress);

@@ -141,7 +141,7 @@ impl ScenarioArgs {
     }
 
     /// The session that records `scenario` into `dir`.
-    pub fn session<'s>(&self, scenario: &'s Scenario, dir: &'s Path) -> Session<'s> {
+    pub fn session<'s>(&'s self, scenario: &'s Scenario, dir: &'s Path) -> Session<'s> {
         self.sampling.session(&scenario.name, scenario, dir)
     }
 

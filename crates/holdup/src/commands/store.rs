@@ -18,7 +18,7 @@ use self::line::Line;
 use super::print_json;
 use crate::failure::Failure;
 use crate::secret_values::value;
-use crate::storing::Target;
+use crate::storing::{CasePart, Target};
 
 /// Largest answer of `query`, bytes.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
@@ -90,13 +90,13 @@ struct PushArgs {
     #[arg(value_name = "URL", value_parser = value)]
     url: String,
 
-    /// Name in the store [default: the directory's]
+    /// Name in the store [default: its --recording-id, or the directory's]
     #[arg(long = "as", value_name = "NAME")]
     name: Option<String>,
 
-    /// Host it comes from, if several hosts write one recording
-    #[arg(long, value_name = "NAME", default_value = "")]
-    host: String,
+    /// Host, if several write one recording [default: with --recording-id its own]
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
 
     /// Show no progress on stderr
     #[arg(short, long)]
@@ -242,9 +242,14 @@ fn init(args: InitArgs) -> Result<(), Failure> {
 
 fn push(args: &PushArgs) -> Result<(), Failure> {
     let address = parsed(&args.url)?;
-    Recording::manifest(&args.recording).map_err(Failure::unusable)?;
-    let name = args.name.clone().or_else(|| address.recording.clone()).or_else(|| folder_name(&args.recording));
-    let place = Place::new(&name.unwrap_or_default(), &args.host).map_err(failed)?;
+    let manifest = Recording::manifest(&args.recording).map_err(Failure::unusable)?;
+    let shard = manifest.load.as_ref().and_then(|load| load.shard.as_deref());
+    let part = CasePart::new(manifest.recording_id.as_deref(), &manifest.host, shard);
+    let (id, of_part) = part.map(|part| (part.id, part.host)).unzip();
+    let given = args.name.clone().or_else(|| address.recording.clone());
+    let name = given.or(id).or_else(|| folder_name(&args.recording));
+    let host = args.host.clone().or(of_part).unwrap_or_default();
+    let place = Place::new(&name.unwrap_or_default(), &host).map_err(failed)?;
     let (mut line, stop) = (Line::new("sent", args.quiet), crate::stop::stop_flag()?);
     let client = Client::connect(&address).map_err(failed)?;
     let pushed = holdup_store::push::push(&client, &args.recording, &place, &mut watched(&mut line, &stop));

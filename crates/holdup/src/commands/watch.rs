@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::repeat::quota;
 use crate::session::{self, Session};
-use crate::storing::StoreArgs;
+use crate::storing::{CasePart, StoreArgs};
 
 /// Record a live system without putting any load on it
 #[derive(clap::Args)]
@@ -18,6 +18,7 @@ Examples:
   holdup watch --watch mysql://holdup@127.0.0.1:3306 --watch prometheus:http://127.0.0.1:9100/metrics
   holdup watch --watch postgresql://holdup@127.0.0.1:5432/shop --for 60s
   holdup watch --watch host --for 10s -o recordings/quiet --json
+  holdup watch --watch host --recording-id incident-4711 -o recordings/db1
   holdup watch --watch host --store clickhouse://writer@db7/holdup
   holdup watch --watch host --watch prometheus:http://127.0.0.1:8080/metrics --for 60s --threshold 'p99 < 500ms'
 
@@ -49,7 +50,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
     }
     let watched = args.sampling.watched();
     let thresholds = args.thresholds.for_sources(&watched)?;
-    let store = args.store.target()?;
+    let id = args.sampling.recording_id.as_deref();
+    let store = args.store.target()?.map(|target| target.with_part(CasePart::new(id, &session::host(), None)));
     quota::restore_if_any();
     let stop = crate::stop::stop_flag()?;
     let mut progress = Progress::new(args.output.quiet, args.length);
@@ -65,6 +67,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         partial: args.sampling.partial,
         slow: args.sampling.slow.0,
         limits: args.sampling.limits(),
+        recording_id: id,
         store: store.as_ref(),
     };
     let mut recorded = session::record(&session, &mut progress, &stop)?;

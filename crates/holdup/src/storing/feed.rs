@@ -130,3 +130,32 @@ impl Feed {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use holdup_recording::manifest::Host;
+    use holdup_recording::{Manifest, Recorder};
+
+    use super::*;
+
+    /// The end waits for a store that is away for a short time only, and the recording hears of it once.
+    #[test]
+    fn a_store_that_is_away_is_known_to_be() {
+        let dir = tempfile::tempdir().unwrap();
+        let recorder =
+            Recorder::create(&dir.path().join("recording"), &Manifest::starting("watch", 0, Host::default())).unwrap();
+        // A port on which nobody listens any more.
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let address = Address::parse(&format!("clickhouse://127.0.0.1:{port}/kept")).unwrap();
+        let (shared, place) = (Arc::<Shared>::default(), Place::new("watch", "").unwrap());
+        let mut feed = Feed::new(address, place, recorder.folder(), Arc::clone(&shared), recorder.notifier());
+        assert!(!shared.is_away.load(Ordering::Relaxed));
+        feed.send();
+        feed.send();
+        assert!(shared.is_away.load(Ordering::Relaxed));
+        let said = recorder.notices();
+        assert!(said.len() == 1 && said[0].contains("the recording goes on in"), "{said:?}");
+        // Nothing of the recording waits in memory for it.
+        assert!(feed.live.is_none() && feed.client.is_none());
+    }
+}

@@ -1,19 +1,29 @@
 //! Recordings of several hosts as one case. One machine's recordings are taken apart into what three
 //! hosts would have recorded, each by its own clock: joined again they say what they said before.
 
-mod apart;
+pub mod apart;
+mod live;
+mod networks;
 mod shards;
+
+use std::path::Path;
 
 use serde_json::Value;
 
-use self::apart::{Host, Split, split};
-use crate::program::{finish, holdup, root};
+use self::apart::{Host, Split, mark, split};
+use crate::program::{finish, holdup, manifest, root};
 
 const MS: i64 = 1_000_000;
 
 /// The verdict on recordings as JSON.
 fn judged(arguments: &[&str]) -> Value {
-    let run = finish(holdup(["diagnose", "--json"].iter().chain(arguments)), 60);
+    judged_in(Path::new("."), arguments)
+}
+
+/// The same of recordings in `dir`.
+fn judged_in<S: AsRef<str>>(dir: &Path, arguments: &[S]) -> Value {
+    let words = ["diagnose", "--json"].into_iter().chain(arguments.iter().map(AsRef::as_ref));
+    let run = finish(holdup(words).current_dir(dir), 60);
     assert_eq!(run.code(), Some(0), "{}", run.stderr);
     run.json()
 }
@@ -98,6 +108,28 @@ fn recordings_of_other_times_are_refused_with_both_times() {
     );
     let twice = finish(holdup(["diagnose", &parts.generator, &parts.generator]), 60);
     assert!(twice.code() == Some(2) && twice.stderr.contains("given twice"), "{}", twice.stderr);
+}
+
+#[test]
+fn recordings_of_two_cases_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = dir.path().join("watched").display().to_string();
+    let words = ["watch", "--watch", "host", "--for", "1s", "-q", "--recording-id", "case-7", "-o", &place];
+    assert_eq!(finish(holdup(words), 60).code(), Some(0));
+    assert_eq!(manifest(Path::new(&place))["recording_id"], "case-7");
+    let bad = finish(holdup(["watch", "--watch", "host", "--recording-id", "a b"]), 60);
+    assert!(bad.code() == Some(2) && bad.stderr.contains("letters, digits"), "{}", bad.stderr);
+
+    let parts = split(&fixture("hidden-queue-faulty"), dir.path(), &Split::default());
+    let all = [parts.generator.as_str(), &parts.app, &parts.database];
+    // One without an id goes with any.
+    mark(all[0], "case-7");
+    mark(all[1], "case-7");
+    assert_eq!(judged(&all)["culprit"], "thread_pool_queue");
+    mark(all[2], "case-8");
+    let refused = finish(holdup(["diagnose"].iter().chain(&all)), 60);
+    let said = ["recording id case-7", "has case-8", "gen1", "db1"].iter().all(|word| refused.stderr.contains(word));
+    assert!(refused.code() == Some(2) && said, "{}", refused.stderr);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod accounts;
 mod breaks;
+mod case;
 mod cluster;
 mod copies;
 mod dashboard;
@@ -11,6 +12,7 @@ mod encrypted;
 mod hostile;
 mod live;
 mod proxy;
+mod senders;
 mod server;
 mod views;
 mod windows;

@@ -73,7 +73,24 @@ fn a_ping_over_wrapping_numbers_with_retransmissions() {
         ("10.0.0.1:40000", "10.0.0.2:3306", "wire:3306")
     );
     assert_eq!((second.outcome.as_str(), second.done_at), ("closed", 7_000_000));
+    assert_eq!([first.request_seq, second.request_seq], [base, end].map(|seq| Some(i64::from(seq))));
     assert_eq!(wire.capture.totals().retransmitted, 1);
+}
+
+#[test]
+fn a_request_has_the_number_of_the_segment_that_began_it() {
+    let mut wire = Wire::new();
+    let query = [b"\x09\0\0\0\x03", &b"SELECT 1"[..]].concat();
+    wire.client(995, 50, ACK, PING);
+    wire.server(50, 1_000, ACK, OK);
+    for (begin, answer) in [(1_000, 61), (1_013, 72)] {
+        for (offset, part) in [(0, &query[..4]), (4, &query[4..9]), (9, &query[9..])] {
+            wire.client(begin + offset, answer, ACK, part);
+        }
+        wire.server(answer, begin + 13, ACK, OK);
+    }
+    let seqs: Vec<Option<i64>> = wire.rows.iter().map(|row| row.request_seq).collect();
+    assert_eq!(seqs, [Some(995), Some(1_000), Some(1_013)], "{:?}", wire.rows);
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! `holdup diagnose R1 R2 …`: recordings of several hosts over the same time as one case. This opens
-//! them and measures their clocks; [`holdup_recording::fleet`] joins and `holdup_diagnose` judges
-//! them.
+//! `holdup diagnose R1 R2 …`: recordings of several hosts over the same time as one case. An address in
+//! a store under which several hosts wrote means all of them. This opens them and measures their
+//! clocks; [`holdup_recording::fleet`] joins and `holdup_diagnose` judges them.
 
 use std::path::Path;
 
@@ -23,10 +23,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let (mut inputs, mut fetched) = (Vec::new(), Vec::new());
     for argument in &args.recordings {
         // A time from the start is one of all recordings, so each is fetched whole.
-        let of_store = Fetched::from_argument(argument, None)?;
-        let dir = of_store.as_ref().map_or(argument.as_path(), Fetched::dir).to_owned();
-        let shown = of_store.as_ref().map_or_else(|| argument.display().to_string(), |of| of.shown().to_owned());
-        inputs.push(Input { dir, shown });
+        let of_store = Fetched::of_all_hosts(argument)?;
+        if of_store.is_empty() {
+            inputs.push(Input { dir: argument.clone(), shown: argument.display().to_string() });
+        }
+        inputs.extend(of_store.iter().map(|of| Input { dir: of.dir().to_owned(), shown: of.shown().to_owned() }));
         fetched.extend(of_store);
     }
     let plan = Plan::new(inputs).map_err(Failure::unusable)?;

@@ -173,6 +173,7 @@ fn measure(
         partial: true,
         slow: None,
         limits: Limits::default(),
+        recording_id: None,
         store: None,
     };
     let recorded = match session::record(&session, &mut progress, &stop) {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use holdup_diagnose::{CHOICE, UNREAD};
 use holdup_recording::{clock, words};
+use holdup_store::catalog::{self, Entry, Place};
 use holdup_store::pull::Selection;
 use holdup_store::{Address, Client};
 
@@ -33,18 +34,50 @@ impl Fetched {
         url.map(|url| Self::new(url, window)).transpose()
     }
 
+    /// The hosts that wrote the recording that `argument` names; none for a directory.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub fn hosts(argument: &Path) -> Result<usize, Failure> {
+        let Some(url) = argument.to_str().filter(|url| Address::is_meant(url)) else { return Ok(0) };
+        let address = parsed(url)?;
+        let client = Client::connect(&address).map_err(failed)?;
+        let found = address.recording.as_deref().map(|name| catalog::entries(&client, Some(name)));
+        Ok(found.transpose().map_err(failed)?.map_or(0, |entries| entries.len()))
+    }
+
+    /// Fetches the recordings of all hosts under the address `argument`, whole; none for a directory.
+    ///
+    /// # Errors
+    /// If one cannot be fetched.
+    pub fn of_all_hosts(argument: &Path) -> Result<Vec<Self>, Failure> {
+        if Self::hosts(argument)? < 2 {
+            return Ok(Self::from_argument(argument, None)?.into_iter().collect());
+        }
+        let address = parsed(argument.to_str().unwrap_or_default())?;
+        let client = Client::connect(&address).map_err(failed)?;
+        let entries = catalog::entries(&client, address.recording.as_deref()).map_err(failed)?;
+        entries.iter().map(|entry| Self::pulled(&client, &address, entry, None)).collect()
+    }
+
     fn new(url: &str, window: Option<&WindowArgs>) -> Result<Self, Failure> {
-        let (mut line, stop) = (Line::new("fetched", false), crate::stop::stop_flag()?);
         let address = parsed(url)?;
         let client = Client::connect(&address).map_err(failed)?;
         let entry = meant(&client, &address, None)?;
+        Self::pulled(&client, &address, &entry, window)
+    }
+
+    fn pulled(client: &Client, address: &Address, entry: &Entry, window: Option<&WindowArgs>) -> Result<Self, Failure> {
+        let (mut line, stop) = (Line::new("fetched", false), crate::stop::stop_flag()?);
         let part = window.map(|window| window.within(entry.started_at, entry.ended_at)).transpose()?.flatten();
         let selection = Selection { window: part.map(|part| (range(part), CHOICE.limits)), unread: &UNREAD };
-        let name = &entry.place.recording;
+        let Place { recording: name, host } = &entry.place;
         let root = new_dir()?;
-        let fetched = Self { dir: root.join(file_name(name)), root, shown: format!("{}/{name}", address.shown()) };
+        let of_host = if host.is_empty() { String::new() } else { format!("/{host}") };
+        let shown = format!("{}/{name}{of_host}", address.shown());
+        let fetched = Self { dir: root.join(file_name(name)), root, shown };
         let mut seen = watched(&mut line, &stop);
-        let pulled = holdup_store::pull::pull(&client, &entry, &fetched.dir, &selection, &mut seen);
+        let pulled = holdup_store::pull::pull(client, entry, &fetched.dir, &selection, &mut seen);
         drop(seen);
         line.clear();
         let pulled = pulled.map_err(failed)?;

@@ -116,3 +116,10 @@ pub fn store(place: &Path, mut manifest: Manifest, mut rows: Batch, by_ns: i64) 
     manifest.ended_at = ended_at;
     manifest.write(place).unwrap();
 }
+
+/// Gives the recording in `place` an id.
+pub fn mark(place: &str, id: &str) {
+    let mut manifest = Recording::manifest(Path::new(place)).unwrap();
+    manifest.recording_id = Some(id.to_owned());
+    manifest.write(Path::new(place)).unwrap();
+}
