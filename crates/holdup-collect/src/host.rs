@@ -14,6 +14,7 @@ mod disks;
 mod memory;
 pub(crate) mod mounts;
 pub(crate) mod network;
+mod numa;
 mod packets;
 mod queues;
 mod settings;
@@ -64,6 +65,7 @@ impl Host {
                 section("load", cpu::load, "mount proc at /proc"),
                 section("cpu", cpu::time, "mount proc at /proc"),
                 section("memory", memory::usage, "mount proc at /proc"),
+                section("memory of nodes", numa::read, "mount sysfs at /sys"),
                 section("paging", memory::paging, "mount proc at /proc"),
                 section("pressure", memory::pressure, "boot with psi=1 (Linux 4.20 or later, CONFIG_PSI)"),
                 section("disks", disks::read, "mount proc at /proc and sysfs at /sys"),

@@ -207,6 +207,12 @@ pub const ALL: &[PasteNext] = &[
         )
     },
     anywhere(
+        &["connection_storm"],
+        "db.serverStatus().connections",
+        1,
+        "how many connections are open and, asked twice, how many were opened between",
+    ),
+    anywhere(
         &["thread_pool_queue"],
         "SELECT * FROM information_schema.THREAD_POOL_GROUPS; SELECT * FROM information_schema.THREAD_POOL_QUEUES;",
         1,

@@ -10,6 +10,7 @@
 mod bson;
 mod collections;
 mod decimal;
+mod index_builds;
 mod log;
 mod operations;
 mod printed;

@@ -8,6 +8,7 @@ use holdup_recording::{Labels, Text, metrics};
 use holdup_sql::{Dialect, digest_of_text, trace_id};
 
 use crate::Figure;
+use crate::index_builds::index_builds;
 use crate::shape::shape;
 use crate::value::Value;
 
@@ -19,7 +20,7 @@ pub const OWN_NAME: &str = "holdup";
 pub struct Operations {
     /// One row for each operation of a client.
     pub sessions: Vec<Session>,
-    /// Their numbers, by command and state and by what they wait for.
+    /// Their numbers, by command and state and by what they wait for; and index builds.
     pub figures: Vec<Figure>,
 }
 
@@ -52,6 +53,7 @@ pub fn operations(list: &[Value], at: i64, source: &str) -> Operations {
         Figure { metric: metrics::mongodb::ACTIVE_OPERATIONS.name.to_owned(), labels, value: count }
     });
     found.figures.extend(states.chain(waits));
+    found.figures.extend(index_builds(list));
     found
 }
 

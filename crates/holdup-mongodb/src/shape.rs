@@ -14,15 +14,16 @@ const PARTS: [&str; 12] =
 #[must_use]
 pub fn shape(operation: &Value, namespace: &str) -> Option<String> {
     let command = operation.get("command").or_else(|| operation.get("query"))?;
+    // A `getMore` is part of the query whose cursor it reads.
     let original = operation.at(&["cursor", "originatingCommand"]).filter(|it| !it.entries().is_empty());
     let operation_name = operation.get("op").and_then(Value::text).unwrap_or("command");
-    shape_of(command, original.unwrap_or(command), (operation_name, namespace))
+    shape_of(original.unwrap_or(command), (operation_name, namespace))
 }
 
 /// The same for a command by itself.
 #[must_use]
 pub fn command_shape(command: &Value, namespace: &str) -> Option<String> {
-    shape_of(command, command, ("command", namespace))
+    shape_of(command, ("command", namespace))
 }
 
 /// Commands whose first value is a collection. Of other commands, it may be the name of a user.
@@ -83,7 +84,7 @@ pub(crate) fn reported_shape(fields: &Value, namespace: &str) -> String {
     let is_old = own.is_none();
     let shape = match () {
         () if is_old => parts(&format!("{} {namespace}", name_of(operation_name)), command),
-        () => shape_of(command, original.unwrap_or(command), (operation_name, namespace)).unwrap_or_default(),
+        () => shape_of(original.unwrap_or(command), (operation_name, namespace)).unwrap_or_default(),
     };
     if shape.is_empty() { format!("{operation_name} {namespace}") } else { shape }
 }
@@ -93,13 +94,13 @@ fn name_of(operation_name: &str) -> &str {
     if operation_name == "remove" { "delete" } else { operation_name }
 }
 
-fn shape_of(command: &Value, asked: &Value, (operation_name, namespace): (&str, &str)) -> Option<String> {
+fn shape_of(command: &Value, (operation_name, namespace): (&str, &str)) -> Option<String> {
     let (name, value) = command.entries().first()?;
     let is_name = !name.is_empty() && name.len() <= 40 && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
     // The old form of a write has the filter itself here; the command `update` has its collection.
     let is_command = is_name && (!PARTS.contains(&name.as_str()) || value.text().is_some());
     let name = if is_command { name.as_str() } else { name_of(operation_name) };
-    Some(parts(&format!("{name} {namespace}"), asked))
+    Some(parts(&format!("{name} {namespace}"), command))
 }
 
 /// `head` with the parts that tell what is asked for.
@@ -183,6 +184,21 @@ mod tests {
         let operation = Document::read(&bytes).unwrap().value().unwrap();
         let text = shape(&operation, "shop.orders").unwrap();
         assert_eq!(text, "find shop.orders filter { email: ?, total: { $gt: ? } }");
+    }
+
+    #[test]
+    fn a_get_more_has_the_shape_of_the_query_behind_it() {
+        let query = || Writer::new().text("find", "orders").document("filter", Writer::new().text("email", "canary"));
+        let more = || Writer::new().long("getMore", 7).text("collection", "orders");
+        let read = |writer: Writer| Document::read(&writer.finish()).unwrap().value().unwrap();
+        let head = || Writer::new().text("op", "getmore").document("command", more());
+        let operation = read(head().document("cursor", Writer::new().document("originatingCommand", query())));
+        assert_eq!(shape(&operation, "shop.orders").unwrap(), "find shop.orders filter { email: ? }");
+        // Without the query, as a router shows it, it stays what it is.
+        let operation = read(head().document("cursor", Writer::new().long("cursorId", 7)));
+        assert_eq!(shape(&operation, "shop.orders").unwrap(), "getMore shop.orders");
+        let reported = read(head().document("originatingCommand", query()));
+        assert_eq!(reported_shape(&reported, "shop.orders"), "find shop.orders filter { email: ? }");
     }
 
     #[test]

@@ -73,7 +73,8 @@ impl Status {
 }
 
 /// Figures that moved alone (8.0), and where they were before.
-const MOVED: [(&str, &str); 2] = [
+const MOVED: [(&str, &str); 3] = [
+    ("wired_tiger_checkpoint_progress_state", "wired_tiger_transaction_transaction_checkpoint_currently_running"),
     (
         "wired_tiger_cache_application_thread_time_evicting_usecs",
         "wired_tiger_thread_yield_application_thread_time_evicting_usecs",

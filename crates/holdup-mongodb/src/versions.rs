@@ -81,6 +81,11 @@ pub const SECTIONS: &[Section] = &[
         always(&["wiredTiger", "transaction"], "wired_tiger_transaction"),
         since(8, &["wiredTiger", "checkpoint"], "wired_tiger_transaction_transaction_checkpoint"),
     ] },
+    Section { name: "write conflicts", places: &[
+        always(&["metrics", "operation", "writeConflicts"], "metrics_operation_write_conflicts"),
+    ] },
+    // Before, only `currentOp` shows them.
+    Section { name: "index builds", places: &[since(7, &["indexBuilds"], "index_builds")] },
 ];
 
 impl Section {
@@ -90,11 +95,10 @@ impl Section {
         self.places.iter().rev().find_map(|place| Some((place, status.at(place.path)?)))
     }
 
-    /// Where a server of this version has it.
+    /// Where a server of this version has it; none if it came later.
     #[must_use]
-    pub fn expected(&self, version: Version) -> &'static [&'static str] {
-        let known = self.places.iter().rev().find(|place| place.since <= version);
-        known.or(self.places.first()).map_or(&[], |place| place.path)
+    pub fn expected(&self, version: Version) -> Option<&'static [&'static str]> {
+        self.places.iter().rev().find(|place| place.since <= version).map(|place| place.path)
     }
 }
 
@@ -102,8 +106,9 @@ impl Section {
 #[must_use]
 pub fn missing_sections(status: &Value) -> Vec<(&'static str, String)> {
     let version = status.get("version").and_then(Value::text).and_then(Version::parse).unwrap_or(NEWEST);
+    let version = version.max(OLDEST);
     let missing = SECTIONS.iter().filter(|section| section.find(status).is_none());
-    missing.map(|section| (section.name, section.expected(version).join("."))).collect()
+    missing.filter_map(|section| Some((section.name, section.expected(version)?.join(".")))).collect()
 }
 
 #[cfg(test)]
@@ -114,11 +119,13 @@ mod tests {
     fn each_version_has_each_section_at_one_place() {
         for section in SECTIONS {
             assert!(section.places.windows(2).all(|pair| pair[0].since < pair[1].since), "{}", section.name);
-            assert_eq!(section.places[0].since, OLDEST, "{}", section.name);
+            assert_eq!(section.places[0].since == OLDEST, section.name != "index builds", "{}", section.name);
         }
         let tickets = SECTIONS.iter().find(|section| section.name == "tickets").unwrap();
-        assert_eq!(tickets.expected(Version(7, 0)), ["wiredTiger", "concurrentTransactions"]);
-        assert_eq!(tickets.expected(Version(8, 0)), ["queues", "execution"]);
+        assert_eq!(tickets.expected(Version(7, 0)), Some(&["wiredTiger", "concurrentTransactions"][..]));
+        assert_eq!(tickets.expected(Version(8, 0)), Some(&["queues", "execution"][..]));
+        let builds = SECTIONS.iter().find(|section| section.name == "index builds").unwrap();
+        assert_eq!((builds.expected(Version(6, 0)), builds.expected(Version(7, 0)).is_some()), (None, true));
         assert_eq!(Version::parse("8.0.4-rc0"), Some(Version(8, 0)));
         assert_eq!((Version::parse("8"), Version::parse("x.y")), (None, None));
     }

@@ -59,7 +59,8 @@ pub(super) fn read(proc: &Proc) -> Vec<(String, String)> {
     put("clock_source", proc.word(Tree::Sys, "devices/system/clocksource/clocksource0/current_clocksource"));
     put("cpu_governor", proc.word(Tree::Sys, "devices/system/cpu/cpu0/cpufreq/scaling_governor"));
     let nodes = proc.word(Tree::Sys, "devices/system/node/online");
-    put("numa_nodes", nodes.and_then(|list| listed(&list)).map(|count| count.to_string()));
+    let nodes = nodes.map(|list| listed(&list).len()).filter(|count| *count > 0);
+    put("numa_nodes", nodes.map(|count| count.to_string()));
     for (name, field) in [("memory_total_bytes", "MemTotal"), ("swap_total_bytes", "SwapTotal")] {
         put(name, memory_bytes(proc, field).map(|bytes| bytes.to_string()));
     }
@@ -82,14 +83,19 @@ fn memory_bytes(proc: &Proc, field: &str) -> Option<u64> {
     line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// How many numbers a list such as `0-3,8` contains.
-fn listed(list: &str) -> Option<u32> {
-    list.split(',').try_fold(0_u32, |sum, part| {
+/// The numbers of a list such as `0-3,8`, as the kernel writes nodes; none if it is not one.
+pub(super) fn listed(list: &str) -> Vec<u32> {
+    let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        sum.checked_add(last.checked_sub(first)?.checked_add(1)?)
-    })
+        (first <= last && last < LISTED_MAX).then_some(first..=last)
+    };
+    let ranges: Option<Vec<_>> = list.split(',').map(range).collect();
+    ranges.unwrap_or_default().into_iter().flatten().collect()
 }
+
+/// More nodes than the kernel can have.
+const LISTED_MAX: u32 = 4096;
 
 #[cfg(test)]
 mod tests {
@@ -97,7 +103,9 @@ mod tests {
 
     #[test]
     fn lists_of_numbers() {
-        assert_eq!((listed("0"), listed("0-3,8"), listed("0-1,4-5")), (Some(1), Some(5), Some(4)));
-        assert_eq!((listed("x"), listed("3-1"), listed("0-4294967295")), (None, None, None));
+        assert_eq!((listed("0"), listed("0-3,8"), listed("0-1,4-5").len()), (vec![0], vec![0, 1, 2, 3, 8], 4));
+        for wrong in ["x", "3-1", "0-4294967295", ""] {
+            assert!(listed(wrong).is_empty(), "{wrong}");
+        }
     }
 }

@@ -6,6 +6,7 @@ use holdup_signals::evidence::Fix;
 
 const MONGODB_CHECKLIST: &str = "MongoDB Manual: Operations Checklist, Operating System Configuration, Linux (https://www.mongodb.com/docs/manual/administration/production-checklist-operations/)";
 const MONGODB_THP: &str = "MongoDB Manual: TCMalloc Performance Optimization, Enable Transparent Hugepages (https://www.mongodb.com/docs/manual/administration/tcmalloc-performance/)";
+const MONGODB_NUMA: &str = "MongoDB Manual: Production Notes, MongoDB and NUMA Hardware (https://www.mongodb.com/docs/manual/administration/production-notes/#mongodb-and-numa-hardware)";
 const REDIS_ADMIN: &str = "Redis documentation: Redis administration, Redis setup tips, Linux (https://redis.io/docs/latest/operate/oss_and_stack/management/admin/)";
 
 pub(super) const CHECKS: &[Check] = &[
@@ -106,6 +107,15 @@ pub(super) const CHECKS: &[Check] = &[
         advised: "0, and mongod started with memory interleaved over the nodes",
         why: "the kernel drops a node's page cache while other nodes have free memory",
         reference: MONGODB_CHECKLIST,
+        matters: &["memory_pressure", "working_set_exceeds_memory"],
+    },
+    Check {
+        check: "numa_interleave",
+        product: Product::MongoDb,
+        against: nodes,
+        advised: "mongod started by numactl --interleave=all on a host with several NUMA nodes",
+        why: "a cache that fills one node makes the kernel drop that node's pages while others have free memory",
+        reference: MONGODB_NUMA,
         matters: &["memory_pressure", "working_set_exceeds_memory"],
     },
     Check {
@@ -214,6 +224,18 @@ fn huge_pages(facts: &Facts<'_>, _: &Server<'_>) -> Vec<Deviation> {
         risk: Some("Nothing else can use the reserved memory; the server has to be restarted.".to_owned()),
     };
     none.map(|value| Deviation::of_host("vm.nr_hugepages", value, Some(fix()))).into_iter().collect()
+}
+
+/// How a process's memory is spread, only the pages that are taken tell: [`numa`](super::numa).
+fn nodes(facts: &Facts<'_>, _: &Server<'_>) -> Vec<Deviation> {
+    let several = facts.host("numa_nodes").filter(|v| v.parse::<u32>().is_ok_and(|nodes| nodes > 1));
+    let fix = || Fix {
+        text: "Start mongod with its memory spread over all nodes, and leave vm.zone_reclaim_mode at 0.".to_owned(),
+        command: None,
+        keep: Some("ExecStart=/usr/bin/numactl --interleave=all /usr/bin/mongod … in the service's unit".to_owned()),
+        risk: Some("Needs a restart.".to_owned()),
+    };
+    several.map(|value| Deviation::of_host("numa_nodes", value, Some(fix()))).into_iter().collect()
 }
 
 fn numa_interleave(facts: &Facts<'_>, server: &Server<'_>) -> Vec<Deviation> {

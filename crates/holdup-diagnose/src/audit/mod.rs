@@ -11,6 +11,7 @@ mod disks;
 mod facts;
 mod limits;
 mod memory;
+mod numa;
 mod servers;
 
 use holdup_recording::rows::Setting;
@@ -91,6 +92,7 @@ pub fn notes(case: &Case<'_>, findings: &[Finding]) -> Vec<Note> {
     });
     let storm = findings.iter().find(|f| f.cause == "flush_storm").map(|f| f.cause.as_str());
     notes.extend(servers::log_size(case, storm));
+    numa::complete(case, &mut notes);
     // Those that matter come first.
     notes.sort_by_key(|note| note.finding.is_none());
     notes
@@ -156,6 +158,7 @@ mod tests {
             ("vm.swappiness", "60"),
             ("vm.overcommit_memory", "0"),
             ("vm.zone_reclaim_mode", "0"),
+            ("numa_nodes", "1"),
             ("vm.max_map_count", "65530"),
             ("net.core.somaxconn", "128"),
             ("transparent_hugepage.enabled", "always"),
@@ -238,6 +241,28 @@ mod tests {
         let found = names(&notes);
         assert!(found.contains(&("file_system", "/data")) && !found.contains(&("file_system", "/")), "{found:?}");
         assert!(found.contains(&("memory_maps", "vm.max_map_count")), "{found:?}");
+    }
+
+    #[test]
+    fn several_nodes_and_a_kernel_that_reclaims_on_one_of_them_are_against_the_advice() {
+        let advice = |nodes: &str, reclaim: &str| -> Vec<(String, String)> {
+            let settings = [
+                setting("host", "numa_nodes", nodes),
+                setting("host", "vm.zone_reclaim_mode", reclaim),
+                setting("pid:7", "comm", "mongod"),
+            ];
+            let notes = of_settings(&settings).into_iter().filter(|n| n.vendor == "MongoDB");
+            let command = |fix: Option<Fix>| fix.and_then(|fix| fix.command.or(fix.keep)).unwrap_or_default();
+            notes
+                .map(|n| (n.check, command(n.fix)))
+                .filter(|(check, _)| check.contains("numa") || check.contains("zone"))
+                .collect()
+        };
+        assert_eq!(advice("1", "0"), []);
+        let found = advice("2", "1");
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found.iter().any(|(check, keep)| check == "numa_interleave" && keep.contains("--interleave=all")));
+        assert!(found.iter().any(|(check, command)| check == "zone_reclaim" && command.contains("=0")));
     }
 
     #[test]

@@ -131,6 +131,30 @@ pub(super) const LONG_STATEMENTS: &[&str] = &[
     "old_snapshot",
 ];
 
+/// Many clients that connect at once.
+pub(super) const STORM: &str = "connection_storm";
+
+/// Causes that make statements long and do not come of connections themselves: pools then open more.
+pub(super) const GROW_POOLS: &[&str] = &[
+    "plan_changed",
+    "missing_index",
+    REGRESSION,
+    "flush_storm",
+    "commit_log_bound",
+    "disk_saturated",
+    "iops_ceiling",
+    "throughput_ceiling",
+    TEMPORARY,
+    "readahead_too_large",
+    "working_set_exceeds_memory",
+    "memory_pressure",
+    "table_cache_small",
+    BULK,
+    FULL,
+    "too_many_indexes",
+    "old_snapshot",
+];
+
 /// What makes an operation of MongoDB keep its ticket: the disk, the cache, the CPUs, its own reads.
 pub(super) const HOLD_TICKETS: &[&str] = &[
     "missing_index",
@@ -220,39 +244,6 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
     },
     // More statements at a time keep more tables open; a cache that was as small before did not change.
     Mechanism { consequence: "table_cache_small", causes: &[LOAD], magnitude: its_own, is_added: false },
-    // Threads of a group that has used up its quota stand in the run queue until its next period.
-    // Opening and closing tables is CPU work, so are statements that run once for each row, temporary
-    // tables, and the dump of a backup: where CPUs mostly do that, it explains most of the shortage.
-    Mechanism {
-        consequence: "cpu_saturated",
-        causes: &[
-            &["cpu_throttled"],
-            &[
-                "table_cache_small",
-                "plan_changed",
-                "missing_index",
-                REGRESSION,
-                "n_plus_one_queries",
-                TEMPORARY,
-                BULK,
-                "old_snapshot",
-            ],
-            &[GREW],
-            LOAD,
-        ],
-        magnitude: its_own,
-        is_added: false,
-    },
-    // A loop of holdup's that stands in the run queue of full CPUs sends late.
-    Mechanism { consequence: GENERATOR, causes: &[&["cpu_saturated"]], magnitude: its_own, is_added: false },
-    // A runtime that gets no CPU takes longer to collect, is late in its event loop, and lets its
-    // goroutines wait. A collector touches the whole heap, pages that are swapped out, too.
-    Mechanism {
-        consequence: PAUSE,
-        causes: &[&["cpu_throttled", STOPPED], &["cpu_saturated"], &["memory_pressure"], LOAD],
-        magnitude: its_own,
-        is_added: false,
-    },
     Mechanism { consequence: "iops_ceiling", causes: &[DEMANDS, LOAD], magnitude: its_own, is_added: false },
     Mechanism { consequence: "throughput_ceiling", causes: &[DEMANDS, LOAD], magnitude: its_own, is_added: false },
     // The end of a burst explains how the ceiling was reached, not why the demand exceeds it.
@@ -291,6 +282,49 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         magnitude: |_, case| locks::are_held_by_bulk(case).then_some(0.0),
         is_added: true,
     },
+    // Where operations take longer, pools open further connections, and clients that time out connect
+    // again.
+    Mechanism {
+        consequence: STORM,
+        causes: &[&[STOPPED], &["lock_contention"], ON_THE_WAY, &["replication_wait"], GROW_POOLS, LOAD],
+        // All of the delay is booked to a storm that comes with it: a part of it is enough.
+        magnitude: |storm, case| its_own(storm, case).map(|ms| 0.5 * ms),
+        is_added: false,
+    },
+    // Threads of a group that has used up its quota stand in the run queue until its next period.
+    // Opening and closing tables is CPU work, so are statements that run once for each row, temporary
+    // tables, and the dump of a backup: where CPUs mostly do that, it explains most of the shortage.
+    Mechanism {
+        consequence: "cpu_saturated",
+        causes: &[
+            &["cpu_throttled"],
+            &[
+                "table_cache_small",
+                "plan_changed",
+                "missing_index",
+                REGRESSION,
+                "n_plus_one_queries",
+                TEMPORARY,
+                BULK,
+                "old_snapshot",
+                STORM,
+            ],
+            &[GREW],
+            LOAD,
+        ],
+        magnitude: its_own,
+        is_added: false,
+    },
+    // A loop of holdup's that stands in the run queue of full CPUs sends late.
+    Mechanism { consequence: GENERATOR, causes: &[&["cpu_saturated"]], magnitude: its_own, is_added: false },
+    // A runtime that gets no CPU takes longer to collect, is late in its event loop, and lets its
+    // goroutines wait. A collector touches the whole heap, pages that are swapped out, too.
+    Mechanism {
+        consequence: PAUSE,
+        causes: &[&["cpu_throttled", STOPPED], &["cpu_saturated"], &["memory_pressure"], LOAD],
+        magnitude: its_own,
+        is_added: false,
+    },
     // A statement holds its thread of the pool throughout, including lock waits.
     Mechanism {
         consequence: "thread_pool_queue",
@@ -314,6 +348,7 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
             ON_THE_WAY,
             &["replication_wait"],
             LONG_STATEMENTS,
+            &[STORM],
         ],
         magnitude: |_, case| Some(case.excess_ms()),
         is_added: false,

@@ -18,6 +18,7 @@ pub mod indexes;
 pub mod interfaces;
 pub mod late_connects;
 pub mod locks;
+pub mod new_connections;
 pub mod newcomers;
 pub mod other_users;
 pub mod own_waits;

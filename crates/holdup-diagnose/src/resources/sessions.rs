@@ -11,8 +11,7 @@ use holdup_signals::{Gauge, Missing, View, Window};
 
 use crate::case::Case;
 
-/// From this share (0-1) of the time other instants are too few to compare with.
-pub const ALWAYS: f64 = 0.9;
+pub use holdup_signals::slowed_operations::ALWAYS;
 
 /// How sessions are counted, whatever they do.
 const COUNTS: [&str; 2] = [metrics::mysql::SESSIONS.name, metrics::postgresql::SESSIONS.name];

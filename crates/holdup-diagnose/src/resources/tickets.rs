@@ -9,8 +9,7 @@ use holdup_signals::{Gauge, Missing, View};
 
 use crate::case::Case;
 
-/// What to record for a server.
-pub const MONGODB: &str = "--watch mongodb://USER@HOST:PORT";
+pub use holdup_signals::slowed_operations::MONGODB;
 
 /// Of reads and of writes: operations in the queue, tickets in use, tickets left.
 const KINDS: [(&str, [Metric; 3]); 2] = [

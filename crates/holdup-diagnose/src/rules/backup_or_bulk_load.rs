@@ -2,6 +2,7 @@
 //! slow.
 
 mod began;
+mod index_build;
 
 use super::parts::clearing::or_by_disk;
 use super::{Doc, Judge, MATTERS, Occurs, Others, Outcome, Role, Rule, RuleFinding, bytes_per_second, ms, percent};
@@ -19,15 +20,15 @@ pub const RULE: Rule = Rule {
     occurs: Occurs::Anywhere,
     doc: Doc {
         title: "A backup or bulk load uses much of the disk",
-        what: "A program reads all of the data once (pg_basebackup, pg_dump, mysqldump, xtrabackup, tar, rsync) or writes much of it (COPY, LOAD DATA, a restore, an import, a purge, the rebuild of a table) while requests use the same server.",
+        what: "A program reads all of the data once (pg_basebackup, pg_dump, mysqldump, xtrabackup, tar, rsync) or writes much of it (COPY, LOAD DATA, a restore, an import, a purge, the rebuild of a table, the build of an index in MongoDB) while requests use the same server.",
         hurts: "It reads or writes as fast as it may. Requests wait behind it for the disk, the log or the CPUs, and data that is read once pushes what they need out of memory.",
-        needs: "PostgreSQL's progress of base backups and COPY and its sessions, or MySQL's sessions; for programs that copy, their disk I/O (--watch pid:N), or the threads of the host (--watch host) and the disk I/O of the service's own processes (--watch pid:N); the disk's throughput. Or the server's counters by statement, with a baseline window.",
-        predicts: "It runs while requests are slow and not when they are fast, and its reads and writes, or its sessions that wait for the disk, are a large part of all. Or statements that hardly ran before change many rows at a time, and most of all changed rows, while the log grows faster and the requests' own statements take longer.",
+        needs: "PostgreSQL's progress of base backups and COPY and its sessions, or MySQL's sessions; for programs that copy, their disk I/O (--watch pid:N), or the threads of the host (--watch host) and the disk I/O of the service's own processes (--watch pid:N); the disk's throughput. Or the server's counters by statement, with a baseline window. Or MongoDB's index builds (--watch mongodb://…) and its own account of operations.",
+        predicts: "It runs while requests are slow and not when they are fast, and its reads and writes, or its sessions that wait for the disk, are a large part of all. Or statements that hardly ran before change many rows at a time, and most of all changed rows, while the log grows faster and the requests' own statements take longer. Or MongoDB's operations take longer while an index is built than at other times.",
         clears: "None was seen; or it is a small part of the disk's throughput; or requests do not wait for the disk.",
         looks_like: "A report that reads a whole table (its statement shows that). Vacuum reads whole tables, too. A spike changes more rows, but as many per request as before; a restore has no requests.",
         fix: "Run it at another time, from a replica, or slower: pg_basebackup --max-rate, rsync --bwlimit, ionice, smaller batches.",
         prove: "The same load without it: response time is that of the baseline window.",
-        references: "PostgreSQL documentation: Base Backup Progress Reporting, COPY Progress Reporting, pg_basebackup (--max-rate), pg_dump; MySQL Reference Manual: mysqldump (SQL_NO_CACHE in its statements), LOAD DATA.",
+        references: "PostgreSQL documentation: Base Backup Progress Reporting, COPY Progress Reporting, pg_basebackup (--max-rate), pg_dump; MySQL Reference Manual: mysqldump (SQL_NO_CACHE in its statements), LOAD DATA; MongoDB manual: Index Builds on Populated Collections, serverStatus (indexBuilds).",
     },
     judge: Judge::Beside(judge),
 };
@@ -42,7 +43,12 @@ fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
         _ => 0.0,
     };
     // It may hurt in several ways: the one that costs requests most counts.
-    let began = [began::by_changes(case), began::by_cpu(case, others), began::by_statements(case)];
+    let began = [
+        began::by_changes(case),
+        began::by_cpu(case, others),
+        began::by_statements(case),
+        index_build::by_operations(case),
+    ];
     let began = began.into_iter().flatten();
     let most = began.max_by(|a, b| explained(a).total_cmp(&explained(b)));
     match most.filter(|most| recorded.as_ref().map_or(0.0, explained) < explained(most)) {

@@ -2,13 +2,12 @@
 
 use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, ms, timing};
 use crate::case::Case;
-use crate::resources::connections::NAMES;
 use crate::resources::is_too_small;
+use crate::resources::new_connections::{DATABASE, EACH, NewConnections, waited_longer_ms};
 use crate::strength::{FAIR, STRONG, WEAK};
-use holdup_recording::metrics;
+use holdup_signals::Missing;
 use holdup_signals::evidence::Fix;
 use holdup_signals::latency::Origin;
-use holdup_signals::{Counter, Missing, View};
 
 pub const RULE: Rule = Rule {
     cause: "connection_per_request",
@@ -28,21 +27,15 @@ pub const RULE: Rule = Rule {
     judge: Judge::Alone(judge),
 };
 
-const DATABASE: &str = "--watch mysql://USER@HOST:PORT or --watch postgresql://USER@HOST:PORT/DATABASE (14 or later)";
-
-/// Connections opened for each request, beyond those of the baseline window, from which it is a
-/// habit: every other request opens one.
-const EACH: f64 = 0.5;
-
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
     let calm = case.calm().ok_or_else(|| Missing::new("a baseline window of the connections opened", DATABASE))?;
-    let (opened, before) = (Opened::measure(case, &view)?, Opened::measure(case, &calm)?);
+    let (opened, before) = (NewConnections::measure(case, &view)?, NewConnections::measure(case, &calm)?);
     // What waits for a connection is not in the database's own account of its operations.
     if case.origin == Origin::DatabaseStatements {
         return Err(Missing::new("response time in front of the database", timing::APP_METRICS));
     }
-    let (waited_ms, by_pool) = waited_ms(case, &view, &calm);
+    let (waited_ms, by_pool) = waited_longer_ms(case, &view, &calm);
     let text = format!(
         "the database opened {:.2} connections for each request, {:.2} in the baseline window",
         opened.each, before.each
@@ -78,40 +71,6 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         prove: "Run the same scenario again: the database's count of connections hardly grows.".to_owned(),
         role: Role::Root,
     }))
-}
-
-/// Connections that a database opened.
-struct Opened {
-    counter: Counter,
-    /// For each request.
-    each: f64,
-}
-
-impl Opened {
-    fn measure(case: &Case<'_>, view: &View<'_>) -> Result<Self, Missing> {
-        let of = |metric: &str| view.counter(metric, &[], DATABASE);
-        let counter = of(metrics::mysql::GLOBAL_STATUS_CONNECTIONS.name)
-            .or_else(|_| of(metrics::postgresql::STAT_DATABASE_SESSIONS.name))
-            .or_else(|missing| {
-                of(metrics::mongodb::SERVER_STATUS_CONNECTIONS_TOTAL_CREATED.name).map_err(|_| missing)
-            })?;
-        let each = counter.delta / case.completed_in(view.window)?.max(1.0);
-        Ok(Self { counter, each })
-    }
-}
-
-/// Milliseconds by which a request waits longer for a connection by the app's pool, and whether the
-/// pool says so. Without a pool's metrics, the excess without what statements grew by.
-fn waited_ms(case: &Case<'_>, view: &View<'_>, calm: &View<'_>) -> (f64, bool) {
-    let each = |view: &View<'_>, metric: &str| -> Option<f64> {
-        let mean = view.mean(metric, &[], timing::APP_METRICS).ok()?;
-        Some(mean.ms * mean.count / case.completed_in(view.window).ok()?.max(1.0))
-    };
-    let grown = |metric: &str| Some(each(view, metric)? - each(calm, metric)?);
-    match NAMES.iter().find_map(|names| grown(names.wait)) {
-        Some(waited) => (waited.max(0.0), true),
-        None => ((case.excess_ms() - grown(timing::OPERATION).unwrap_or(0.0)).max(0.0), false),
-    }
 }
 
 #[cfg(test)]

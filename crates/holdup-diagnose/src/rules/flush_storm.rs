@@ -3,6 +3,7 @@
 mod advice;
 mod age;
 mod checkpoints;
+mod stalls;
 mod wired_tiger;
 
 use self::age::{Age, age};
@@ -22,15 +23,15 @@ pub const RULE: Rule = Rule {
     occurs: Occurs::Anywhere,
     doc: Doc {
         title: "The database stalls to write out changed pages",
-        what: "Each change stays in the redo log until its page has been written. Near the log's capacity InnoDB stops changes until pages are written, as many as it can at once; without a free page in the buffer pool it does the same. PostgreSQL starts a checkpoint early if the log has grown to max_wal_size, and writes its pages in a hurry. MongoDB lets operations evict pages themselves once a fifth of its cache is changed pages.",
+        what: "Each change stays in the redo log until its page has been written. Near the log's capacity InnoDB stops changes until pages are written, as many as it can at once; without a free page in the buffer pool it does the same. PostgreSQL starts a checkpoint early if the log has grown to max_wal_size, and writes its pages in a hurry. MongoDB writes its changed pages in a checkpoint every minute, and lets operations evict pages themselves once a fifth of its cache is changed pages.",
         hurts: "Completions stop for seconds while the disk is busiest, again and again, in the rhythm in which the log fills.",
-        needs: "The age of the checkpoint, the log's capacity, pages flushed and waits for a free page (--watch mysql://…), or checkpoints with their pages and the log's position (--watch postgresql://…), and sampled sessions; of MongoDB the storage engine's own timing of evictions (--watch mongodb://…).",
-        predicts: "At those instants the checkpoint's age is near the capacity, or waits for free pages grow; as many pages are written as before or more while the log grows less; executing sessions pile up.",
-        clears: "The age stays clear of the capacity and no statement waited for a free page; or sessions do not pile up when it is near; or the log then grows as fast as at other times.",
+        needs: "The age of the checkpoint, the log's capacity, pages flushed and waits for a free page (--watch mysql://…), or checkpoints with their pages and the log's position (--watch postgresql://…), and sampled sessions; of MongoDB the storage engine's own timing of evictions and checkpoints (--watch mongodb://…).",
+        predicts: "At those instants the checkpoint's age is near the capacity, or waits for free pages grow; as many pages are written as before or more while the log grows less; executing sessions pile up. MongoDB's operations take longer while a checkpoint runs, or while they evict.",
+        clears: "The age stays clear of the capacity and no statement waited for a free page; or sessions do not pile up when it is near; or the log then grows as fast as at other times. MongoDB's operations are as quick while a checkpoint runs as at other times, and hardly evict.",
         looks_like: "A slow disk (the age follows from it, and the log's flushes are slow all the time), FLUSH TABLES or a backup's lock (nothing is written), a burst of changes (the log grows faster, not slower).",
         fix: "A larger redo log; earlier and more even writing (innodb_io_capacity, innodb_max_dirty_pages_pct_lwm); a larger buffer pool, if free pages are short.",
         prove: "The same load again: the age stays below three quarters of the capacity, and completions do not stop.",
-        references: "MySQL Reference Manual: Configuring Buffer Pool Flushing, innodb_redo_log_capacity, Innodb_buffer_pool_wait_free; MariaDB documentation: InnoDB Page Flushing (async and sync flushing, innodb_log_file_size); PostgreSQL documentation: WAL Configuration (max_wal_size, checkpoint_completion_target).",
+        references: "MySQL Reference Manual: Configuring Buffer Pool Flushing, innodb_redo_log_capacity, Innodb_buffer_pool_wait_free; MariaDB documentation: InnoDB Page Flushing (async and sync flushing, innodb_log_file_size); PostgreSQL documentation: WAL Configuration (max_wal_size, checkpoint_completion_target); MongoDB manual: serverStatus (wiredTiger.transaction, since 8.0 wiredTiger.checkpoint), WiredTiger Storage Engine, Snapshots and Checkpoints.",
     },
     judge: Judge::Alone(judge),
 };

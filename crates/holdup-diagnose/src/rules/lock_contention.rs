@@ -1,6 +1,7 @@
 //! Statements wait for row or metadata locks that other transactions hold.
 
 mod advice;
+mod write_conflicts;
 
 use std::collections::BTreeMap;
 
@@ -20,24 +21,25 @@ pub const RULE: Rule = Rule {
     occurs: Occurs::Anywhere,
     doc: Doc {
         title: "Statements wait for locks",
-        what: "A transaction holds a row or table lock that others need. They wait until it commits or rolls back.",
+        what: "A transaction holds a row or table lock that others need. They wait until it commits or rolls back. In MongoDB a write that meets another one on the same document is made again instead.",
         hurts: "All statements on the hot row run one after another, however idle the machine is.",
-        needs: "Sampled sessions with their true state and blockers (MySQL, MariaDB, PostgreSQL), and the server's lock-wait counters; or at least the app's own timing of its statements, which bounds every wait inside the database.",
-        predicts: "Sessions are in lock wait, the server's lock-wait time grows by about the excess, CPU and disk are idle.",
-        clears: "No session waits for a lock, or all time spent in the database is a small share of the delay.",
+        needs: "Sampled sessions with their true state and blockers (MySQL, MariaDB, PostgreSQL), and the server's lock-wait counters; of MongoDB also its count of write conflicts (--watch mongodb://…); or at least the app's own timing of its statements, which bounds every wait inside the database.",
+        predicts: "Sessions are in lock wait, the server's lock-wait time grows by about the excess, CPU and disk are idle. Or MongoDB makes several tries for each write, instead of one.",
+        clears: "No session waits for a lock, or all time spent in the database is a small share of the delay. Writes of MongoDB need no more tries than in the baseline window.",
         looks_like: "A thread-pool queue (sessions show Sleep, not a lock wait), a connection pool (the wait is before the statement).",
         fix: "Shorten the transaction that holds the lock, commit before calling other services, spread the hot row, order updates alike.",
         prove: "The same load again: no session in lock wait, lock-wait time per request near zero.",
-        references: "MariaDB documentation: InnoDB Lock Modes, INNODB_LOCK_WAITS; MySQL Reference Manual: InnoDB Locking; PostgreSQL documentation: pg_blocking_pids, lock_timeout, idle_in_transaction_session_timeout.",
+        references: "MariaDB documentation: InnoDB Lock Modes, INNODB_LOCK_WAITS; MySQL Reference Manual: InnoDB Locking; PostgreSQL documentation: pg_blocking_pids, lock_timeout, idle_in_transaction_session_timeout; MongoDB manual: serverStatus (metrics.operation.writeConflicts), FAQ: Concurrency.",
     },
     judge: Judge::Alone(judge),
 };
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
-    match from_server(case) {
+    let waits = match from_server(case) {
         Err(missing) => clear_by_bound(case).map_err(|_| missing),
         outcome => outcome,
-    }
+    };
+    write_conflicts::or_conflicts(case, waits)
 }
 
 /// No wait inside the database can exceed the app's own timing of its statements.

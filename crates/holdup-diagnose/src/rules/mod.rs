@@ -15,6 +15,7 @@ pub(crate) mod commit_log_bound;
 pub(crate) mod connection_limit;
 pub(crate) mod connection_per_request;
 pub(crate) mod connection_pool_exhausted;
+pub(crate) mod connection_storm;
 pub(crate) mod cpu_saturated;
 pub(crate) mod cpu_throttled;
 pub(crate) mod disk_full;
@@ -91,6 +92,7 @@ pub const ALL: &[&Rule] = &[
     &connection_per_request::RULE,
     &downstream_slow::RULE,
     &n_plus_one_queries::RULE,
+    &connection_storm::RULE,
     &connection_limit::RULE,
     &thread_pool_queue::RULE,
     &tickets_exhausted::RULE,

@@ -31,6 +31,16 @@ struct Fault {
     examined: f64,
     /// Time of an operation until the secondaries have it, milliseconds.
     acknowledged_ms: f64,
+    /// Whether operations write, and how many others a write meets.
+    writes: bool,
+    conflicts: f64,
+    /// Connections that are opened a second.
+    opened: f64,
+    /// An index build lasts from the first second to the second.
+    build: (i64, i64),
+    /// Seconds of each 20 for which a checkpoint runs, and whether operations are slow only then.
+    checkpoint: i64,
+    stalls: bool,
     /// Reads of the disk a second, and milliseconds of each.
     disk: (f64, f64),
 }
@@ -46,8 +56,28 @@ const SLOW: Fault = Fault {
     pages: 0.0,
     examined: 1.0,
     acknowledged_ms: 0.0,
+    writes: false,
+    conflicts: 0.0,
+    opened: 0.0,
+    build: (0, 0),
+    checkpoint: 1,
+    stalls: false,
     disk: (2.0, 1.0),
 };
+
+impl Fault {
+    /// Whether a checkpoint runs in the second that ends then.
+    fn is_checkpoint(&self, second: i64) -> bool {
+        second % 20 > 0 && second % 20 <= if second > ONSET { self.checkpoint } else { 1 }
+    }
+
+    /// Microseconds that all operations took until then.
+    fn took_us(&self, second: i64) -> i64 {
+        let is_slow = |s: i64| s > ONSET && (!self.stalls || self.is_checkpoint(s));
+        let took = (1..=second).map(|s| if is_slow(s) { self.took_ms } else { 2.0 }).sum::<f64>();
+        (RATE * took * 1e3) as i64
+    }
+}
 
 /// The server's answer at a second.
 fn answer(second: i64, fault: &Fault) -> Writer {
@@ -79,7 +109,13 @@ fn answer(second: i64, fault: &Fault) -> Writer {
         .document("concurrentTransactions", Writer::new().document("write", pool(120)).document("read", pool(left)))
         .document("thread-yield", yields);
     let waited = Writer::new().long("num", total(0.5, 0.0)).long("totalMillis", total(0.5, fault.acknowledged_ms));
+    let checkpoints_ms = 1_000 * (1..=second).filter(|s| fault.is_checkpoint(*s)).count() as i64;
+    let checkpoint = Writer::new()
+        .int("transaction checkpoint currently running", i32::from(fault.is_checkpoint(second)))
+        .long("transaction checkpoint total time (msecs)", checkpoints_ms);
+    let engine = engine.document("transaction", checkpoint);
     let metrics = Writer::new()
+        .document("operation", Writer::new().long("writeConflicts", total(0.0, fault.conflicts)))
         .document("document", Writer::new().long("deleted", 0).long("returned", total(1.0, 0.0)).long("updated", 0))
         .document("getLastError", Writer::new().document("wtime", waited))
         .document(
@@ -91,19 +127,27 @@ fn answer(second: i64, fault: &Fault) -> Writer {
         .text("version", "7.0.14")
         .text("process", "mongod")
         .double("uptime", 86_400.0 + second as f64)
-        .document("connections", Writer::new().int("current", 51).int("available", 51_149).long("totalCreated", 60))
+        .document("connections", {
+            let opened = (fault.opened * (second - ONSET).max(0) as f64) as i32;
+            let open = Writer::new().int("current", 51 + opened).int("available", 51_149 - opened);
+            open.long("totalCreated", 60 + i64::from(opened)).long("rejected", 0)
+        })
         .document("flowControl", Writer::new().bool("enabled", true).long("timeAcquiringMicros", total(1.0, 0.0)))
         .document("globalLock", {
             let queue = Writer::new().int("total", queued).int("readers", queued).int("writers", 0);
             Writer::new().document("currentQueue", queue)
         })
         .document("metrics", metrics)
-        .document(
-            "opLatencies",
-            Writer::new()
-                .document("reads", latency(total(2_000.0, (fault.took_ms - 2.0) * 1e3), total(1.0, 0.0)))
-                .document("writes", latency(0, 0)),
-        )
+        .document("indexBuilds", {
+            let (began, ended) = (i32::from(second >= fault.build.0), i32::from(second >= fault.build.1));
+            let phases = Writer::new().int("scanCollection", 2 + began).int("commit", 1 + ended);
+            Writer::new().int("total", 2 + began).document("phases", phases)
+        })
+        .document("opLatencies", {
+            let (all, none) = (latency(fault.took_us(second), total(1.0, 0.0)), latency(0, 0));
+            let (reads, writes) = if fault.writes { (none, all) } else { (all, none) };
+            Writer::new().document("reads", reads).document("writes", writes)
+        })
         .document("wiredTiger", engine)
         .double("ok", 1.0)
 }
@@ -188,6 +232,39 @@ fn writes_that_wait_for_secondaries_are_named() {
     let fault = Fault { acknowledged_ms: 95.0, ..SLOW };
     assert_eq!(named(fault).0.as_deref(), Some("replication_wait"));
     assert!(!is_found(&judged(Fault { acknowledged_ms: 3.0, ..fault }), "replication_wait"));
+}
+
+#[test]
+fn writes_that_meet_each_other_are_made_again() {
+    let fault = Fault { writes: true, conflicts: 4.0, ..SLOW };
+    assert_eq!(named(fault).0.as_deref(), Some("lock_contention"));
+    // A slow disk makes each try longer, and not more of them.
+    assert!(!is_found(&judged(Fault { conflicts: 0.02, ..fault }), "lock_contention"));
+}
+
+#[test]
+fn operations_that_are_slow_while_a_checkpoint_runs_wait_for_it() {
+    let fault = Fault { checkpoint: 9, stalls: true, changed: 0.08, ..SLOW };
+    assert_eq!(named(fault).0.as_deref(), Some("flush_storm"));
+    assert!(!is_found(&judged(Fault { stalls: false, ..fault }), "flush_storm"), "as slow between");
+}
+
+#[test]
+fn an_index_build_that_began_with_the_delay_is_the_reason() {
+    let fault = Fault { build: (ONSET, SECONDS + 1), pages: 2.0, ..SLOW };
+    assert_eq!(named(fault).0.as_deref(), Some("backup_or_bulk_load"));
+    assert!(!is_found(&judged(Fault { build: (4, 26), ..fault }), "backup_or_bulk_load"), "it had ended");
+}
+
+#[test]
+fn many_connections_at_once_are_the_reason_unless_operations_are_slow_for_another() {
+    let fault = Fault { opened: 90.0, ..SLOW };
+    assert_eq!(named(fault).0.as_deref(), Some("connection_storm"));
+    assert!(!is_found(&judged(Fault { opened: 0.0, ..fault }), "connection_storm"), "a steady pool");
+    // Pools grow because their connections are used longer.
+    let (culprit, symptoms) = named(Fault { reads_ms: 90.0, used: 0.81, pages: 2.0, disk: (400.0, 45.0), ..fault });
+    assert_eq!(culprit.as_deref(), Some("working_set_exceeds_memory"));
+    assert!(symptoms.contains(&"connection_storm".to_owned()), "{symptoms:?}");
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn writes_cursors_and_failures() {
     let more = json(
         r#"{"type":"command","ns":"shop.item","command":{"getMore":71,"collection":"item","$db":"shop"},"originatingCommand":{"aggregate":"item","pipeline":[{"$match":{"a":"canary"}}],"$db":"shop"},"planSummary":"COLLSCAN","nreturned":5,"durationMillis":101}"#,
     );
-    assert_eq!(more.shape, "getMore shop.item pipeline [{ $match: { a: ? } }]");
+    assert_eq!(more.shape, "aggregate shop.item pipeline [{ $match: { a: ? } }]");
     let failed = json(
         r#"{"type":"command","ns":"shop.item","command":{"find":"item","filter":{}},"ok":0,"errMsg":"canary","errName":"MaxTimeMSExpired","errCode":50,"durationMillis":2000}"#,
     );

@@ -30,6 +30,9 @@ fn head(version: &str) -> Writer {
         .document("mem", Writer::new().int("bits", 64).int("resident", 3))
         .document("extra_info", Writer::new().long("page_faults", 12))
         .document("flowControl", Writer::new().bool("enabled", true).long("timeAcquiringMicros", 8))
+        .document("metrics", {
+            Writer::new().document("operation", Writer::new().long("scanAndOrder", 1).long("writeConflicts", 19))
+        })
         .document("storageEngine", Writer::new().text("name", "wiredTiger"))
 }
 
@@ -52,15 +55,25 @@ fn status_of(version: &str) -> Value {
     let mut engine = Writer::new();
     let evicting = "application thread time evicting (usecs)";
     let mut whole = head(version);
+    // `currentOp` alone shows builds of older servers.
+    if ["7", "8"].iter().any(|major| version.starts_with(major)) {
+        let phases = Writer::new().int("scanCollection", 3).int("commit", 2);
+        whole = whole.document("indexBuilds", Writer::new().int("total", 4).document("phases", phases));
+    }
     if version.starts_with('8') {
         cache = cache.long(evicting, 70);
-        engine = engine.document("checkpoint", Writer::new().long("most recent time (msecs)", 31));
+        let checkpoint = Writer::new().long("most recent time (msecs)", 31).long("total time (msecs)", 700);
+        engine = engine.document("checkpoint", checkpoint.int("progress state", 5));
         let execution = tickets().document("monitor", Writer::new().long("timesDecreased", 0));
         whole = whole.document("queues", Writer::new().document("execution", execution));
     } else {
         engine = engine
             .document("thread-yield", Writer::new().long(evicting, 70))
-            .document("transaction", Writer::new().long("transaction checkpoint most recent time (msecs)", 31))
+            .document("transaction", {
+                let checkpoint = Writer::new().long("transaction checkpoint most recent time (msecs)", 31);
+                let checkpoint = checkpoint.long("transaction checkpoint total time (msecs)", 700);
+                checkpoint.int("transaction checkpoint currently running", 1)
+            })
             .document("concurrentTransactions", tickets());
     }
     let bytes = whole.document("wiredTiger", engine.document("cache", cache)).double("ok", 1.0).finish();
@@ -87,6 +100,13 @@ fn one_name_for_what_moved_between_versions() {
         is(metric::SERVER_STATUS_EXTRA_INFO_PAGE_FAULTS, 12.0);
         is(metric::SERVER_STATUS_OPCOUNTERS_INSERT, 40.0);
         is(metric::SERVER_STATUS_WIRED_TIGER_TRANSACTION_TRANSACTION_CHECKPOINT_MOST_RECENT_TIME_MSECS, 31.0);
+        is(metric::SERVER_STATUS_WIRED_TIGER_TRANSACTION_TRANSACTION_CHECKPOINT_TOTAL_TIME_MSECS, 700.0);
+        let running = metric::SERVER_STATUS_WIRED_TIGER_TRANSACTION_TRANSACTION_CHECKPOINT_CURRENTLY_RUNNING;
+        assert!(value(&found, running).is_some_and(|running| running > 0.0), "{version}");
+        is(metric::SERVER_STATUS_METRICS_OPERATION_WRITE_CONFLICTS, 19.0);
+        let builds = [metric::SERVER_STATUS_INDEX_BUILDS, metric::SERVER_STATUS_INDEX_BUILDS_PHASES_COMMIT];
+        let counted = (!version.starts_with(['4', '6'])).then_some([4.0, 2.0]);
+        assert_eq!([value(&found, builds[0]), value(&found, builds[1])], counted.map_or([None; 2], |it| it.map(Some)));
         is(metric::OPERATION_TIME, 2.5);
         is(metric::MEMORY_RESIDENT_BYTES, 3_145_728.0);
         assert_eq!(missing_sections(&document), [], "{version}");

@@ -1,6 +1,6 @@
 //! A stream of bytes -> messages, for protocols whose heads give the length of a message. Only the
-//! start of a message is kept; one that arrives complete is not copied. It does not know what
-//! messages mean.
+//! start of a message is kept, and where it is wanted its last bytes; one that arrives complete is not
+//! copied. It does not know what messages mean.
 
 /// The format of heads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,6 +59,8 @@ pub(crate) struct Message<'a> {
     pub kind: u8,
     /// Its content, as far as it was kept.
     pub content: &'a [u8],
+    /// The last bytes of a content that was not kept whole, as far as they are wanted and were captured.
+    pub tail: &'a [u8],
     /// Bytes of its content.
     pub length: u64,
     /// Bytes of it with its head or heads.
@@ -84,6 +86,8 @@ pub(crate) struct Framing {
     pub head: Head,
     /// Most bytes of a message's content that are kept.
     keep: usize,
+    /// Most bytes at the end of a longer content that are kept, too.
+    keep_last: usize,
     partial: [u8; 5],
     partial_length: usize,
     in_body: bool,
@@ -92,6 +96,7 @@ pub(crate) struct Framing {
     is_continued: bool,
     kind: u8,
     kept: Vec<u8>,
+    tail: Vec<u8>,
     /// Bytes in the middle were not stored: the kept part ends there.
     is_cut: bool,
     length: u64,
@@ -105,9 +110,14 @@ impl Framing {
         Self { head, keep, ..Self::default() }
     }
 
+    /// The same, and of longer ones so many bytes at their end.
+    pub fn with_tail(self, keep_last: usize) -> Self {
+        Self { keep_last, ..self }
+    }
+
     /// Drops a started message: the next byte begins a new one.
     pub fn restart(&mut self) {
-        *self = Self::new(self.head, self.keep);
+        *self = Self::new(self.head, self.keep).with_tail(self.keep_last);
     }
 
     /// Whether a message has begun and not ended.
@@ -116,7 +126,7 @@ impl Framing {
     }
 
     pub fn memory(&self) -> usize {
-        self.kept.capacity()
+        self.kept.capacity() + self.tail.capacity()
     }
 
     /// Takes bytes of `input` up to the end of a message.
@@ -132,6 +142,7 @@ impl Framing {
                     self.begun_at = at;
                     (self.length, self.size, self.is_cut) = (0, 0, false);
                     self.kept.clear();
+                    self.tail.clear();
                 }
                 if let Some(place) = self.partial.get_mut(self.partial_length..self.partial_length + head.len()) {
                     place.copy_from_slice(head);
@@ -155,8 +166,13 @@ impl Framing {
                 {
                     *input = rest;
                     self.in_body = false;
-                    let content = content.get(..self.keep).unwrap_or(content);
-                    return Step::Message(self.message(content));
+                    let (content, tail) = match content.get(..self.keep) {
+                        Some(kept) if kept.len() < content.len() => {
+                            (kept, content.get(content.len().saturating_sub(self.keep_last)..).unwrap_or_default())
+                        }
+                        _ => (content, &[][..]),
+                    };
+                    return Step::Message(self.message(content, tail));
                 }
             }
             let (body, rest) = input.split_at((self.left as usize).min(input.len()));
@@ -166,6 +182,7 @@ impl Framing {
                 let room = self.keep.saturating_sub(self.kept.len());
                 self.kept.extend_from_slice(body.get(..room).unwrap_or(body));
             }
+            self.keep_tail(body);
             if self.left > 0 {
                 return Step::More;
             }
@@ -187,6 +204,7 @@ impl Framing {
             return Step::Broken;
         }
         self.is_cut = true;
+        self.tail.clear();
         self.left -= count;
         if self.left > 0 {
             return Step::More;
@@ -196,9 +214,17 @@ impl Framing {
         if self.is_continued { Step::More } else { Step::Message(self.kept_message()) }
     }
 
-    fn message<'a>(&self, content: &'a [u8]) -> Message<'a> {
+    fn message<'a>(&self, content: &'a [u8], tail: &'a [u8]) -> Message<'a> {
         let Self { kind, length, size, begun_at, .. } = *self;
-        Message { kind, content, length, size, begun_at }
+        Message { kind, content, tail, length, size, begun_at }
+    }
+
+    /// The last bytes of what has come so far.
+    fn keep_tail(&mut self, body: &[u8]) {
+        let last = body.get(body.len().saturating_sub(self.keep_last)..).unwrap_or_default();
+        let surplus = (self.tail.len() + last.len()).saturating_sub(self.keep_last);
+        self.tail.drain(..surplus.min(self.tail.len()));
+        self.tail.extend_from_slice(last);
     }
 
     fn kept_message(&mut self) -> Message<'_> {
@@ -207,7 +233,9 @@ impl Framing {
             self.kept.shrink_to(4096);
         }
         let Self { kind, length, size, begun_at, .. } = *self;
-        Message { kind, content: &self.kept, length, size, begun_at }
+        let is_whole = self.kept.len() as u64 == length;
+        let tail = if is_whole { &[][..] } else { &self.tail };
+        Message { kind, content: &self.kept, tail, length, size, begun_at }
     }
 }
 
@@ -241,6 +269,30 @@ mod tests {
             let seen = all(&mut Framing::new(Head::Postgres, 100), bytes, piece);
             assert_eq!(seen, [(b'Z', b"I".to_vec(), 1), (b'Q', b"ab\0".to_vec(), 3)]);
         }
+    }
+
+    #[test]
+    fn the_last_bytes_are_the_same_however_they_are_cut() {
+        let bytes = b"\x0c\0\0\x01abcdefghijkl\x05\0\0\x02hello\x03\0\0\x03xyz";
+        for piece in 1..=bytes.len() {
+            let mut framing = Framing::new(Head::Mysql, 4).with_tail(3);
+            let mut seen = Vec::new();
+            for mut piece in bytes.chunks(piece) {
+                while let Step::Message(message) = framing.next(&mut piece, 0) {
+                    seen.push((message.content.to_vec(), message.tail.to_vec()));
+                }
+            }
+            let expected = [(&b"abcd"[..], &b"jkl"[..]), (b"hell", b"llo"), (b"xyz", b"")];
+            let expected = expected.map(|(content, tail)| (content.to_vec(), tail.to_vec()));
+            assert_eq!(seen, expected, "{piece}");
+        }
+        // Behind a gap the end is known if it was captured.
+        let mut framing = Framing::new(Head::Mysql, 4).with_tail(3);
+        let mut input: &[u8] = b"\x0c\0\0\x01abcdef";
+        assert!(matches!(framing.next(&mut input, 0), Step::More) && matches!(framing.skip(4), Step::More));
+        let mut input: &[u8] = b"kl";
+        let Step::Message(message) = framing.next(&mut input, 0) else { panic!("not ended") };
+        assert_eq!((message.content, message.tail), (&b"abcd"[..], &b"kl"[..]));
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub(crate) use self::message::begins_mongodb;
 
 const REQUEST_BYTES_KEPT: usize = 64 << 10;
 const RESPONSE_BYTES_KEPT: usize = 4096;
+/// At the end of an answer: a cursor's number and name, the time of the cluster with its signature.
+const RESPONSE_TAIL_BYTES: usize = 768;
 /// A record of TLS that begins a handshake, of any version.
 const TLS_HANDSHAKE: [u8; 2] = [0x16, 0x03];
 
@@ -35,6 +37,8 @@ pub(crate) struct Expected {
     /// Whether it wants an answer is not known: the flags are compressed.
     may_be_unanswered: bool,
     is_write: bool,
+    /// The cursor that it reads on.
+    cursor: Option<i64>,
 }
 
 /// One connection.
@@ -58,7 +62,7 @@ impl Mongodb {
     pub fn new(is_opened: bool) -> Self {
         Self {
             client: Framing::new(FrameHead::Mongodb, REQUEST_BYTES_KEPT),
-            server: Framing::new(FrameHead::Mongodb, RESPONSE_BYTES_KEPT),
+            server: Framing::new(FrameHead::Mongodb, RESPONSE_BYTES_KEPT).with_tail(RESPONSE_TAIL_BYTES),
             is_opening: is_opened,
             is_client_blind: !is_opened,
             is_server_blind: !is_opened,
@@ -153,8 +157,13 @@ impl Mongodb {
             self.is_request_lost = !self.is_client_blind && matches!(self.client.skip(count), Step::More);
             if !self.is_request_lost {
                 self.is_client_blind = true;
-                let expected =
-                    Expected { number: None, ends_at_first: false, may_be_unanswered: false, is_write: false };
+                let expected = Expected {
+                    number: None,
+                    ends_at_first: false,
+                    may_be_unanswered: false,
+                    is_write: false,
+                    cursor: None,
+                };
                 self.pending.ask(Kind::Other, SentSql::default(), (at, at), u64::from(count), expected);
                 if let Some((turn, _)) = self.pending.last() {
                     turn.is_lost = true;
@@ -210,13 +219,14 @@ impl Mongodb {
             let identity = ClientIdentity { user: Vec::new(), database: request.database.clone() };
             self.pending.identity = Arc::new(identity);
         }
-        let Request { number, kind, command, mut sent, .. } = request;
+        let Request { number, kind, command, mut sent, cursor, .. } = request;
         sent.is_own = self.is_own;
         let expected = Expected {
             number: Some(number),
             ends_at_first: request.is_greeting,
             may_be_unanswered: request.is_compressed,
             is_write: request.is_write,
+            cursor,
         };
         if !self.pending.ask(kind, sent, (message.begun_at, at), message.size, expected) {
             self.is_server_blind = true;
@@ -246,8 +256,7 @@ impl Mongodb {
                 None => break,
             }
         }
-        let is_whole = message.content.len() as u64 == message.length;
-        let answer = Answer::read(head.kind, rest, is_whole, to.statements.in_full);
+        let answer = Answer::read(head.kind, rest, message, to.statements.in_full);
         self.pending.answered(message.begun_at, at, message.size);
         let Some((turn, expected)) = self.pending.head() else { return };
         if answer.error.is_some() {
@@ -261,6 +270,13 @@ impl Mongodb {
         // The next of several answers names the one before it.
         expected.number = Some(head.number);
         let is_write = expected.is_write;
+        match (answer.cursor, expected.cursor) {
+            (Some(0), Some(read)) => to.statements.closed(read),
+            (Some(0) | None, _) => {}
+            // Only statements have a query: what waits for news opens none.
+            (Some(open), _) if turn.kind == Kind::Query => to.statements.opened(open, &turn.sent),
+            _ => {}
+        }
         self.pending.info.rows += answer.rows;
         self.pending.info.affected += if is_write { answer.affected } else { 0 };
         self.pending.session_id = answer.session_id.or(self.pending.session_id);

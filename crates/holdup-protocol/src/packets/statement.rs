@@ -46,12 +46,17 @@ impl SentSql {
     }
 }
 
+/// Most cursors that are kept; beyond this, all are forgotten.
+const CURSORS_MAX: usize = 8192;
+
 /// All statements that were seen.
 #[derive(Debug, Default)]
 pub(crate) struct Statements {
     /// Whether texts leave unchanged: the caller who wants that has to hide literals.
     pub in_full: bool,
     pub by_text: HashMap<String, Arc<Statement>>,
+    /// The queries behind open cursors of MongoDB. A driver may read on from any of its connections.
+    pub cursors: HashMap<i64, SentSql>,
 }
 
 impl Statements {
@@ -77,6 +82,24 @@ impl Statements {
         }
         let statement = Some(self.keep(text));
         SentSql { statement, trace_id: trace_id.map(Arc::from), is_own: false, sql: None }
+    }
+
+    /// Remembers the query whose answer left `cursor` open.
+    pub fn opened(&mut self, cursor: i64, by: &SentSql) {
+        if self.cursors.len() >= CURSORS_MAX {
+            self.cursors.clear();
+        }
+        self.cursors.insert(cursor, by.without_trace());
+    }
+
+    /// The query behind `cursor`, for a request that reads on.
+    pub fn behind(&self, cursor: i64) -> Option<SentSql> {
+        self.cursors.get(&cursor).map(SentSql::without_trace)
+    }
+
+    /// Forgets a cursor that has been read to its end.
+    pub fn closed(&mut self, cursor: i64) {
+        self.cursors.remove(&cursor);
     }
 
     fn keep(&mut self, text: String) -> Arc<Statement> {

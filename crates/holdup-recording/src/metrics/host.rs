@@ -26,6 +26,9 @@ metrics! {
     Counter MEMORY_RECLAIM_PAGES: Pages = "system_memory_reclaim_pages_total", "Pages looked at or taken to get free memory, by `kind`";
     Counter OUT_OF_MEMORY_KILLS: Count = "system_out_of_memory_kills_total", "Processes that the kernel killed for lack of memory";
     Counter ALLOCATION_STALLS: Count = "system_allocation_stalls_total", "Allocations that had to free memory themselves";
+    Counter NUMA_PAGES: Pages = "system_numa_pages_total", "Pages taken on a `node` of several, by `kind`: hit (it was wanted there), miss (another was wanted), interleave (spread on purpose; part of hit)";
+    Gauge NUMA_MEMORY_TOTAL_BYTES: Bytes = "system_numa_memory_total_bytes", "Memory of a `node` of several";
+    Gauge NUMA_MEMORY_FREE_BYTES: Bytes = "system_numa_memory_free_bytes", "Free memory of a `node` of several";
     Counter PRESSURE: Seconds = "system_pressure_seconds_total", "Time in which some or all tasks stalled, by `resource` and `kind`";
 
     Counter DISK_OPERATIONS: Count = "system_disk_operations_total", "Requests completed, by `device` and `direction`";

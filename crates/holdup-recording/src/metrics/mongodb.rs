@@ -26,6 +26,8 @@ metrics! {
     Counter COLLECTION_CACHE_READ_BYTES: Bytes = "mongodb_collection_cache_read_bytes_total", "Bytes of it read into that cache";
     Gauge INDEX_BYTES: Bytes = "mongodb_index_bytes", "Size of an `index` of a `collection`";
     Counter INDEX_USES: Count = "mongodb_index_uses_total", "Operations that used an `index` since the server started or the index was made";
+    Gauge INDEX_BUILDS: Count = "mongodb_index_builds", "Index builds in progress, by `collection` and `phase` (scan, insert, drain, other) as `currentOp` shows them; 0 without labels in each sample";
+    Gauge INDEX_BUILD_PROGRESS_RATIO: Ratio = "mongodb_index_build_progress_ratio", "How much of its phase an index build has done, by `collection` and `phase`";
     Gauge REPLICA_OPTIME: Seconds = "mongodb_replica_optime_seconds", "Time of the last operation that a `member` (in `state`) of the replica set has reached, by `stage` (written, applied, durable, committed), since 1970";
     Gauge REPLICA_HEALTH: Boolean = "mongodb_replica_health", "Whether this server reaches a `member` of the replica set";
 
@@ -55,6 +57,8 @@ metrics! {
     Counter SERVER_STATUS_WIRED_TIGER_THREAD_YIELD_APPLICATION_THREAD_TIME_WAITING_FOR_CACHE_USECS: Count = "mongodb_server_status_wired_tiger_thread_yield_application_thread_time_waiting_for_cache_usecs", "Microseconds for which operations waited for room in that cache, their evictions included";
     Counter SERVER_STATUS_WIRED_TIGER_CACHE_PAGES_EVICTED_BY_APPLICATION_THREADS: Pages = "mongodb_server_status_wired_tiger_cache_pages_evicted_by_application_threads", "Pages that operations had to evict themselves";
     Gauge SERVER_STATUS_WIRED_TIGER_TRANSACTION_TRANSACTION_CHECKPOINT_MOST_RECENT_TIME_MSECS: Milliseconds = "mongodb_server_status_wired_tiger_transaction_transaction_checkpoint_most_recent_time_msecs", "Time of the last checkpoint";
+    Counter SERVER_STATUS_WIRED_TIGER_TRANSACTION_TRANSACTION_CHECKPOINT_TOTAL_TIME_MSECS: Milliseconds = "mongodb_server_status_wired_tiger_transaction_transaction_checkpoint_total_time_msecs", "Time of all checkpoints that have ended";
+    Gauge SERVER_STATUS_WIRED_TIGER_TRANSACTION_TRANSACTION_CHECKPOINT_CURRENTLY_RUNNING: Count = "mongodb_server_status_wired_tiger_transaction_transaction_checkpoint_currently_running", "0 while no checkpoint runs (8.0 and later: the number of its step)";
     Counter SERVER_STATUS_EXTRA_INFO_PAGE_FAULTS: Count = "mongodb_server_status_extra_info_page_faults", "Page faults of the server that had to read from a disk";
     Counter SERVER_STATUS_OPCOUNTERS_INSERT: Count = "mongodb_server_status_opcounters_insert", "Inserts received";
     Counter SERVER_STATUS_OPCOUNTERS_QUERY: Count = "mongodb_server_status_opcounters_query", "Queries received";
@@ -69,6 +73,9 @@ metrics! {
     Counter SERVER_STATUS_METRICS_DOCUMENT_UPDATED: Count = "mongodb_server_status_metrics_document_updated", "Documents updated";
     Counter SERVER_STATUS_METRICS_DOCUMENT_DELETED: Count = "mongodb_server_status_metrics_document_deleted", "Documents deleted";
     Counter SERVER_STATUS_METRICS_GET_LAST_ERROR_WTIME_TOTAL_MILLIS: Count = "mongodb_server_status_metrics_get_last_error_wtime_total_millis", "Milliseconds for which writes waited until as many members had them as they asked for";
+    Counter SERVER_STATUS_METRICS_OPERATION_WRITE_CONFLICTS: Count = "mongodb_server_status_metrics_operation_write_conflicts", "Writes that met another write on the same document and were made again";
+    Counter SERVER_STATUS_INDEX_BUILDS: Count = "mongodb_server_status_index_builds_total", "Index builds that began (7.0 and later)";
+    Counter SERVER_STATUS_INDEX_BUILDS_PHASES_COMMIT: Count = "mongodb_server_status_index_builds_phases_commit", "Index builds that reached their commit (7.0 and later)";
     Counter SERVER_STATUS_NETWORK_BYTES_IN: Bytes = "mongodb_server_status_network_bytes_in", "Bytes received from clients";
     Counter SERVER_STATUS_NETWORK_BYTES_OUT: Bytes = "mongodb_server_status_network_bytes_out", "Bytes sent to clients";
 

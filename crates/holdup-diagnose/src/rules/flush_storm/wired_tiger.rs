@@ -1,11 +1,12 @@
 //! The same for MongoDB: changed pages fill the storage engine's cache faster than it writes them, so
-//! operations have to evict pages themselves, or wait until there is room. The engine times both.
+//! operations have to evict pages themselves, or wait until there is room. The engine times both. Or they
+//! wait while a checkpoint writes ([`stalls`]).
 
 use holdup_recording::metrics::mongodb as metric;
 use holdup_signals::evidence::Fix;
 use holdup_signals::{Missing, View};
 
-use super::{Outcome, RuleFinding, percent};
+use super::{Outcome, RuleFinding, percent, stalls};
 use crate::case::Case;
 use crate::resources::is_felt;
 use crate::resources::tickets::MONGODB;
@@ -19,16 +20,35 @@ const WAITED: &str =
     metric::SERVER_STATUS_WIRED_TIGER_THREAD_YIELD_APPLICATION_THREAD_TIME_WAITING_FOR_CACHE_USECS.name;
 const EVICTED: &str = metric::SERVER_STATUS_WIRED_TIGER_THREAD_YIELD_APPLICATION_THREAD_TIME_EVICTING_USECS.name;
 
-/// Whether a storage engine that times its evictions is watched.
+/// Whether a storage engine that times its evictions or its checkpoints is watched.
 pub(super) fn is_timed(view: &View<'_>) -> bool {
-    [WAITED, EVICTED].iter().any(|metric| !view.sources_of(metric).is_empty())
+    stalls::is_timed(view) || [WAITED, EVICTED].iter().any(|metric| !view.sources_of(metric).is_empty())
 }
 
-/// Judges it by the engine's own timing.
+/// Judges both by the engine's own timing: the one that costs requests more counts, and both have to be
+/// cleared.
 ///
 /// # Errors
-/// If the changed bytes in the cache, or its size, were not recorded.
+/// If the changed bytes in the cache, its size, or checkpoints were not recorded.
 pub(super) fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    let explained = |outcome: &Result<Outcome, Missing>| match outcome {
+        Ok(Outcome::Found(found)) => Some(found.explains_ms),
+        _ => None,
+    };
+    let (evictions, stalls) = (by_evictions(case), stalls::judge(case));
+    match (explained(&evictions), explained(&stalls)) {
+        (None, None) => match (evictions?, stalls?) {
+            (Outcome::Cleared(evictions), Outcome::Cleared(stalls)) => {
+                Ok(Outcome::Cleared(evictions.into_iter().chain(stalls).collect()))
+            }
+            (evictions, _) => Ok(evictions),
+        },
+        (evicting, stalled) if evicting >= stalled => evictions,
+        _ => stalls,
+    }
+}
+
+fn by_evictions(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
     // Waits for room include evictions.
     let waited = view.counter(WAITED, &[], MONGODB).or_else(|_| view.counter(EVICTED, &[], MONGODB))?;
@@ -81,6 +101,7 @@ mod tests {
                 0.2 * s as f64 + 10.0 * late(s)
             })
             .gauge(DB, &format!("{ENGINE}_cache_maximum_bytes_configured"), &[], 1e9)
+            .counter(DB, &format!("{ENGINE}_transaction_transaction_checkpoint_total_time_msecs"), &[], 0.0)
             .gauge(DB, &format!("{ENGINE}_cache_tracked_dirty_bytes_in_the_cache"), &[], changed * 1e9)
             .counted(DB, &format!("{ENGINE}_thread_yield_application_thread_time_evicting_usecs"), &[], move |s| {
                 1e5 * evicts_ms * late(s)

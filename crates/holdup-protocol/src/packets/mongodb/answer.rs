@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use holdup_mongodb::{Document, Element, Value};
 
-use super::message::{Sections, compressed, number, op};
+use super::message::{Sections, compressed, long, number, op, rounded};
+use crate::packets::framing::Message;
 
 /// `OP_REPLY`: the query failed.
 const QUERY_FAILURE: i32 = 1 << 1;
@@ -24,11 +25,22 @@ pub(super) struct Answer {
     pub affected: u64,
     /// The server's number of the connection, in answers to a greeting.
     pub session_id: Option<i64>,
+    /// The cursor that it leaves open; 0 if it has been read to its end.
+    pub cursor: Option<i64>,
 }
 
 impl Answer {
-    /// Reads the bytes that were kept; counts documents if `counts`.
-    pub(super) fn read(kind: i32, rest: &[u8], is_whole: bool, counts: bool) -> Self {
+    /// Reads the bytes of `message` that were kept, of which `rest` follow its head; counts documents if
+    /// `counts`.
+    pub(super) fn read(kind: i32, rest: &[u8], message: &Message<'_>, counts: bool) -> Self {
+        let is_whole = message.content.len() as u64 == message.length;
+        let mut answer = Self::of_kept(kind, rest, is_whole, counts);
+        // The number of a cursor stands behind its documents.
+        answer.cursor = answer.cursor.or_else(|| cursor_in(message.tail));
+        answer
+    }
+
+    fn of_kept(kind: i32, rest: &[u8], is_whole: bool, counts: bool) -> Self {
         match kind {
             op::MSG => Self::message(rest, is_whole, counts),
             op::COMPRESSED => match compressed(rest) {
@@ -50,11 +62,13 @@ impl Answer {
     /// `OP_REPLY`: flags, cursor, place, number of documents, documents.
     fn reply(rest: &[u8]) -> Option<Self> {
         let (flags, rest) = number(rest)?;
+        let cursor = long(rest);
         let (count, rest) = number(rest.get(12..)?)?;
         let document = Document::beginning(rest).ok();
         let mut answer = document.map(|document| Self::document(document, false)).unwrap_or_default();
         answer.is_failed |= flags & QUERY_FAILURE != 0;
         answer.rows = u64::try_from(count).unwrap_or(0);
+        answer.cursor = cursor;
         Some(answer)
     }
 
@@ -80,8 +94,30 @@ impl Answer {
             rows: if counts { rows(document) } else { 0 },
             affected: changed.clamp(0.0, 1e15) as u64,
             session_id: number("connectionId").filter(|id| *id > 0.0).map(|id| id as i64),
+            cursor: cursor(document),
         }
     }
+}
+
+/// The number of the cursor, of an answer whose documents were kept.
+fn cursor(document: Document<'_>) -> Option<i64> {
+    let Some(Element::Map(cursor)) = document.get("cursor") else { return None };
+    match cursor.get("id") {
+        Some(Element::Long(id)) => Some(rounded(id)),
+        Some(Element::Int(id)) => Some(i64::from(id)),
+        _ => None,
+    }
+}
+
+/// The same at the end of an answer that was not: `id` and `ns` follow the documents.
+fn cursor_in(tail: &[u8]) -> Option<i64> {
+    const ID: &[u8] = b"\x12id\0";
+    const NAMESPACE: &[u8] = b"\x02ns\0";
+    let places = 0..tail.len().saturating_sub(ID.len() + 8 + NAMESPACE.len()) + 1;
+    places.rev().find_map(|place| {
+        let rest = tail.get(place..)?.strip_prefix(ID)?;
+        rest.get(8..)?.starts_with(NAMESPACE).then(|| long(rest)).flatten()
+    })
 }
 
 fn batch<'a>(document: Document<'a>, names: &[&str]) -> Option<Document<'a>> {

@@ -68,6 +68,8 @@ pub(super) struct Request {
     pub is_greeting: bool,
     pub is_compressed: bool,
     pub is_write: bool,
+    /// The cursor that it reads on.
+    pub cursor: Option<i64>,
     /// A source of holdup's introduces itself, or marks what it asks.
     pub is_own: bool,
 }
@@ -86,6 +88,7 @@ pub(super) fn request(message: &Message<'_>, statements: &mut Statements) -> Opt
         is_greeting: false,
         is_compressed: false,
         is_write: false,
+        cursor: None,
         is_own: false,
     };
     match head.kind {
@@ -106,7 +109,10 @@ pub(super) fn request(message: &Message<'_>, statements: &mut Statements) -> Opt
         op::QUERY => request.query(rest, statements)?,
         op::GET_MORE => {
             let (_, rest) = number(rest)?;
-            request.legacy("getmore", until_zero(rest)?.0, Value::Null, statements);
+            let (name, rest) = until_zero(rest)?;
+            request.cursor = number(rest).and_then(|(_count, rest)| long(rest));
+            request.legacy("getmore", name, Value::Null, statements);
+            request.reads_on(statements);
         }
         op::UPDATE | op::INSERT | op::DELETE | op::KILL_CURSORS => request.wants_answer = false,
         _ => return None,
@@ -128,6 +134,10 @@ impl Request {
                 let text = command_shape(command, &namespace(command)).unwrap_or_default();
                 let trace_id = command.get("comment").and_then(comment_trace_id);
                 self.sent = statements.shaped(text, trace_id);
+                // Numbers of cursors are random in 63 bits: as good as one in the 53 that are exact here.
+                let cursor = command.get("getMore").and_then(Value::number).filter(|_| name == "getMore");
+                self.cursor = cursor.map(|cursor| rounded(cursor as i64));
+                self.reads_on(statements);
             }
         }
         self.is_greeting = matches!(self.command, "hello" | "isMaster");
@@ -135,6 +145,13 @@ impl Request {
         let application = command.at(&["client", "application", "name"]).and_then(Value::text);
         let comment = command.get("comment").and_then(Value::text);
         self.is_own = self.is_greeting && application == Some(OWN_NAME) || comment == Some(OWN_NAME);
+    }
+
+    /// A request that reads on belongs to the query behind its cursor, if that was seen.
+    fn reads_on(&mut self, statements: &Statements) {
+        if let Some(query) = self.cursor.and_then(|cursor| statements.behind(cursor)) {
+            self.sent = SentSql { trace_id: self.sent.trace_id.take(), ..query };
+        }
     }
 
     /// `OP_QUERY`: how drivers greet a server that they do not know, and how old ones asked for all.
@@ -263,6 +280,16 @@ pub(super) fn compressed(rest: &[u8]) -> Option<(i32, &'static str, &[u8])> {
 
 pub(super) fn number(bytes: &[u8]) -> Option<(i32, &[u8])> {
     bytes.split_first_chunk().map(|(four, rest)| (i32::from_le_bytes(*four), rest))
+}
+
+/// A cursor's number.
+pub(super) fn long(bytes: &[u8]) -> Option<i64> {
+    bytes.first_chunk().map(|eight| rounded(i64::from_le_bytes(*eight)))
+}
+
+/// A number as the reader of documents has it.
+pub(super) fn rounded(number: i64) -> i64 {
+    number as f64 as i64
 }
 
 fn until_zero(bytes: &[u8]) -> Option<(&[u8], &[u8])> {

@@ -178,6 +178,47 @@ fn answers_that_go_on_are_one_exchange_and_news_are_none() {
 }
 
 #[test]
+fn a_get_more_belongs_to_the_query_behind_its_cursor() {
+    let open = 7_777_777_777_777_777_777;
+    let documents = |count: i32| {
+        let item = || Writer::new().text("name", "canary").text("x", &"y".repeat(90));
+        Writer::list(|list| (0..count).fold(list, |list, n| list.document(&n.to_string(), item())))
+    };
+    let batch = |number, name: &str, count, id: i64| {
+        let cursor = Writer::new().list_of(name, documents(count)).long("id", id).text("ns", "shop.orders");
+        let time = Writer::new().document("signature", Writer::new().binary("hash", &[7; 20]).long("keyId", 5));
+        ('<', answer(number, Writer::new().document("cursor", cursor).double("ok", 1.0).document("$clusterTime", time)))
+    };
+    let more = |number, id: i64| ('>', asked(number, Writer::new().long("getMore", id).text("collection", "orders")));
+    let query = "find shop.orders filter { status: ? }";
+    // The first batch is kept whole, or only its beginning and its end.
+    for count in [2, 300] {
+        let steps = [
+            ('>', find(1)),
+            batch(1, "firstBatch", count, open),
+            more(2, open),
+            batch(2, "nextBatch", count, open),
+            more(3, open),
+            batch(3, "nextBatch", count, 0),
+            // It was read to its end, and the next one was never seen.
+            more(4, open),
+            batch(4, "nextBatch", count, 0),
+            more(5, 11),
+            batch(5, "nextBatch", count, 0),
+        ];
+        let turns = heard(&steps);
+        let told: Vec<&str> = turns.iter().map(text).collect();
+        assert_eq!(told, [query, query, query, "getMore shop.orders", "getMore shop.orders"], "{count}");
+        assert!(turns.iter().all(|turn| turn.outcome == Outcome::Ok && turn.kind == Kind::Query));
+        let full = talk(&steps, usize::MAX, true);
+        assert_eq!(full[2].sent.sql.as_deref(), Some(query.as_bytes()));
+        // Where a capture keeps only the beginning of each packet, the cursor is unknown.
+        let cut = talk(&steps, 200, false);
+        assert_eq!(text(&cut[1]), "getMore shop.orders", "{count}");
+    }
+}
+
+#[test]
 fn compressed_messages_are_timed_and_named() {
     let compressed = |number, answers, how: u8, rest: &[u8]| {
         frame(number, answers, 2012, &[&2013_i32.to_le_bytes()[..], &[9, 0, 0, 0, how], rest].concat())

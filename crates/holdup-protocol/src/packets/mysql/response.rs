@@ -272,7 +272,7 @@ mod tests {
         let mut response = ResponseState { deprecates_eof, ..ResponseState::default() };
         for (n, content) in messages.iter().enumerate() {
             let length = content.len() as u64;
-            let message = Message { kind: 1, content, length, size: length + 4, begun_at: 0 };
+            let message = Message { kind: 1, content, tail: &[], length, size: length + 4, begun_at: 0 };
             match expected.take(&message, &mut response, &mut |_, _, _| ()) {
                 Meaning::GoesOn => {}
                 meaning => return (n + 1, meaning),
