@@ -184,7 +184,9 @@ mod tests {
 
     #[test]
     fn a_steady_pool_and_a_pool_that_grows_a_little_are_none() {
-        let cases: [(&str, fn(i64) -> f64); 4] = [
+        /// Connections opened in a second, by the second.
+        type Opened = fn(i64) -> f64;
+        let cases: [(&str, Opened); 4] = [
             ("none came", |_| 0.0),
             ("as many as ever", |_| 90.0),
             ("the pool grew by 20", |s| if (31..=50).contains(&s) { 1.0 } else { 0.0 }),
