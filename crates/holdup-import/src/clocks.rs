@@ -1,6 +1,6 @@
 //! How far the clocks of two sets of rows are apart, by what both saw: requests with one trace id or
-//! captured on both ends, counters with the same values, a device whose load rose and fell, or segments of the same
-//! connections. Time stamps alone show nothing, because each is by its own clock. Pure: rows in, an offset with its error out.
+//! captured on both ends, counters with the same values, a device whose load rose and fell, or segments
+//! of the same connections. Time stamps alone show nothing, because each is by its own clock. Pure: rows in, an offset with its error out.
 
 mod exchanges;
 mod segments;

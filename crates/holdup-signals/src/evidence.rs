@@ -158,3 +158,17 @@ pub struct Fix {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub risk: Option<String>,
 }
+
+impl Fix {
+    /// Advice in words, and what it may cost.
+    #[must_use]
+    pub fn advice(text: impl Into<String>, risk: Option<&str>) -> Self {
+        Self::by_command(text, None, risk)
+    }
+
+    /// The same with the command that does it, if there is one.
+    #[must_use]
+    pub fn by_command(text: impl Into<String>, command: Option<&str>, risk: Option<&str>) -> Self {
+        Self { text: text.into(), command: command.map(str::to_owned), keep: None, risk: risk.map(str::to_owned) }
+    }
+}

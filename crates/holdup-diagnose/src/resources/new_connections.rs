@@ -10,8 +10,7 @@ use super::connections::NAMES;
 use crate::case::Case;
 
 /// What to record for such a counter.
-pub const DATABASE: &str =
-    "--watch mysql://USER@HOST:PORT or --watch postgresql://USER@HOST:PORT/DATABASE (14 or later)";
+pub const DATABASE: &str = "--watch mysql://USER@HOST:PORT or --watch postgresql://USER@HOST:PORT/DATABASE";
 
 /// Connections opened for each request, beyond those of the baseline window, from which it is a
 /// habit: every other request opens one.

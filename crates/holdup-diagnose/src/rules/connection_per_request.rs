@@ -48,12 +48,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let what = if by_pool { "for a connection" } else { "in the app, outside of statements" };
     let text = format!("a request spent {} more {what} than in the baseline window", ms(waited_ms));
     evidence.push(opened.counter.evidence(ms(waited_ms), "about 0 ms", text));
-    let fix = |text: &str, risk: Option<&str>| Fix {
-        text: text.to_owned(),
-        command: None,
-        keep: None,
-        risk: risk.map(str::to_owned),
-    };
+    let fix = Fix::advice;
     Ok(Outcome::Found(RuleFinding {
         explains_ms: waited_ms,
         evidence,

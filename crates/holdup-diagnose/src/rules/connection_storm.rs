@@ -131,12 +131,7 @@ fn cost(case: &Case<'_>, opened: &NewConnections, usual: f64) -> Result<Cost, Mi
 }
 
 fn fixes() -> Vec<Fix> {
-    let fix = |text: &str, risk: Option<&str>| Fix {
-        text: text.to_owned(),
-        command: None,
-        keep: None,
-        risk: risk.map(str::to_owned),
-    };
+    let fix = Fix::advice;
     vec![
         fix(
             "Find who connected: the server's log has each client's address (Connection accepted), and the app's instances the time of their start.",

@@ -86,7 +86,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         weights.push(WEAK);
     }
     let name = most.map_or("the downstream service", |(name, _)| name.as_str());
-    let fix = |text: String, risk: Option<&str>| Fix { text, command: None, keep: None, risk: risk.map(str::to_owned) };
+    let fix = Fix::advice;
     Ok(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,

@@ -160,7 +160,7 @@ fn found(case: &Case<'_>, explains_ms: f64, of: &Slowdown<'_>, read: RowsRead, s
     }
     evidence.insert(1, of.took(&case.slow()));
     weights.insert(1, FAIR);
-    let fix = |text: String, risk: Option<&str>| Fix { text, command: None, keep: None, risk: risk.map(str::to_owned) };
+    let fix = Fix::advice;
     let fixes = vec![
         fix(format!("Find what brought the rows that it now reads {factor:.1} times as many of: {}", of.now.text), None),
         fix(

@@ -1,8 +1,7 @@
 //! Clocks by packets: requests to a database that were captured on both ends of their connection. The
 //! sequence number of the segment that began a request, and its length, are the same on both ends,
 //! also behind an address translation. The server's end of a request lies within the client's, so each
-//! bounds the offset; where most bounds agree, as for trace ids, lies the offset. No request needs a
-//! trace id.
+//! request bounds the offset. The offset lies where most bounds agree. No request needs a trace id.
 //!
 //! Half of what the bounds leave is the error: without asymmetry, the shortest way between the hosts.
 

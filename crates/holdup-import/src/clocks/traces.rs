@@ -144,22 +144,21 @@ pub(super) fn by_traces(known: Seen<'_>, other: Seen<'_>) -> Option<Offset> {
 
 /// The offset that most of `bounds` allow, and its error, which is at least `error_min_ns`.
 pub(super) fn offset_within(bounds: &[Interval], error_min_ns: i64) -> Option<(i64, i64)> {
-    let all = bounds;
-    let (low, high, agree) = most_agreed(all)?;
+    let (low, high, agree) = most_agreed(bounds)?;
     let half = high.saturating_sub(low) / 2;
     let (offset_ns, error_ns) = (low.saturating_add(half), half.max(error_min_ns));
-    if agree as f64 >= AGREE * all.len() as f64 {
+    if agree as f64 >= AGREE * bounds.len() as f64 {
         return Some((offset_ns, error_ns));
     }
-    let middle = median(all.iter().map(|(low, high)| low.saturating_add(high.saturating_sub(*low) / 2)).collect())?;
+    let middle = median(bounds.iter().map(|(low, high)| low.saturating_add(high.saturating_sub(*low) / 2)).collect())?;
     let off = |(low, high): &Interval| low.saturating_sub(middle).max(middle.saturating_sub(*high)).saturating_abs();
-    let spread = median(all.iter().map(off).collect())?;
+    let spread = median(bounds.iter().map(off).collect())?;
     Some((middle, spread.max(error_ns)))
 }
 
-/// How far the ends of bounds may be off, nanoseconds: a server may end a span only
-/// after its client has the answer. The offset then lies outside of every bound, by as much as the
-/// other end is away: so many bounds say no more than a usual one is wide.
+/// How far the ends of bounds may be off, nanoseconds: a server may end a span only after its client
+/// has the answer. The offset then lies outside of every bound, by as much as the other end is away.
+/// So the error is never less than the width of a usual bound, however many there are.
 fn softness(bounds: &[Interval]) -> i64 {
     median(bounds.iter().map(|(low, high)| high.saturating_sub(*low)).collect()).unwrap_or(0)
 }

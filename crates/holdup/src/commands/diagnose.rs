@@ -27,6 +27,7 @@ Examples:
   holdup diagnose recordings/first
   holdup diagnose recordings/first --verbose
   holdup diagnose recordings/first --from 30s --to 90s --json
+  holdup diagnose recordings/gen1 recordings/app1 recordings/db1
   holdup diagnose recordings/today --from 14:05 --to 14:20
   holdup diagnose recordings/today --last 15m
   holdup diagnose recordings/today --against recordings/last-week

@@ -144,7 +144,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let recorder =
             Recorder::create(&dir.path().join("recording"), &Manifest::starting("watch", 0, Host::default())).unwrap();
-        // A port on which nobody listens any more.
+        // A port that is closed again.
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let address = Address::parse(&format!("clickhouse://127.0.0.1:{port}/kept")).unwrap();
         let (shared, place) = (Arc::<Shared>::default(), Place::new("watch", "").unwrap());

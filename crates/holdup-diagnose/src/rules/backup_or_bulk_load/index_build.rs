@@ -45,12 +45,7 @@ pub(super) fn by_operations(case: &Case<'_>) -> Option<Outcome> {
 }
 
 fn fixes(collection: &str) -> Vec<Fix> {
-    let fix = |text: String, command: Option<&str>, risk: Option<&str>| Fix {
-        text,
-        command: command.map(str::to_owned),
-        keep: None,
-        risk: risk.map(str::to_owned),
-    };
+    let fix = Fix::by_command;
     vec![
         fix(
             format!("See how far the build on {collection} is: the quickest way may be to let it end."),

@@ -55,12 +55,7 @@ pub(super) fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         evidence.push(changed);
         weights.push(if ratio >= DIRTY { FAIR } else { NONE });
     }
-    let fix = |text: &str, risk: Option<&str>| Fix {
-        text: text.to_owned(),
-        command: None,
-        keep: None,
-        risk: risk.map(str::to_owned),
-    };
+    let fix = Fix::advice;
     Ok(Outcome::Found(RuleFinding {
         explains_ms: slowed.request_ms,
         evidence,

@@ -63,12 +63,7 @@ fn judge(case: &Case<'_>) -> Option<Outcome> {
     if !is_felt(case, explains_ms) {
         return Some(Outcome::Cleared(evidence));
     }
-    let fix = |text: &str, risk: Option<&str>| Fix {
-        text: text.to_owned(),
-        command: None,
-        keep: None,
-        risk: risk.map(str::to_owned),
-    };
+    let fix = Fix::advice;
     Some(Outcome::Found(RuleFinding {
         explains_ms,
         evidence,

@@ -84,12 +84,7 @@ fn spilling(view: &View<'_>) -> BTreeSet<String> {
 
 fn fixes(text: &str) -> Vec<Fix> {
     let of = if text.is_empty() { String::new() } else { format!(": {text}") };
-    let fix = |text: String, command: Option<&str>, risk: Option<&str>| Fix {
-        text,
-        command: command.map(str::to_owned),
-        keep: None,
-        risk: risk.map(str::to_owned),
-    };
+    let fix = Fix::by_command;
     vec![
         fix(format!("Sort or group fewer rows, or give the sort an index that returns its order{of}"), None, None),
         fix(

@@ -23,7 +23,7 @@ const BUDGETS: &[&str] = &["max_connections"];
 /// Fixes, safest first.
 pub(super) fn fixes(case: &Case<'_>, pool: &Pool, held: Option<&WorkerHold>) -> Vec<Fix> {
     let view = stretch(case);
-    let fix = |text: String, risk: Option<&str>| Fix { text, command: None, keep: None, risk: risk.map(str::to_owned) };
+    let fix = Fix::advice;
     let mut fixes = Vec::new();
     if let Some((most, held)) = pool.most.zip(held) {
         let offered = case.peak_offered_per_second();

@@ -23,6 +23,26 @@ pub struct Fetched {
     shown: String,
 }
 
+/// What a store has under an address: a recording by one host or by several; nothing if the address names
+/// no recording.
+struct Listed {
+    client: Client,
+    address: Address,
+    entries: Vec<Entry>,
+}
+
+impl Listed {
+    /// None for a directory.
+    fn under(argument: &Path) -> Result<Option<Self>, Failure> {
+        let Some(url) = argument.to_str().filter(|url| Address::is_meant(url)) else { return Ok(None) };
+        let address = parsed(url)?;
+        let client = Client::connect(&address).map_err(failed)?;
+        let found = address.recording.as_deref().map(|name| catalog::entries(&client, Some(name)));
+        let entries = found.transpose().map_err(failed)?.unwrap_or_default();
+        Ok(Some(Self { client, address, entries }))
+    }
+}
+
 impl Fetched {
     /// Fetches the recording that `argument` names, if it is an address and not a directory: what a
     /// judge reads of it, and only the part that `window` names, if any.
@@ -39,11 +59,7 @@ impl Fetched {
     /// # Errors
     /// If the store cannot be read.
     pub fn hosts(argument: &Path) -> Result<usize, Failure> {
-        let Some(url) = argument.to_str().filter(|url| Address::is_meant(url)) else { return Ok(0) };
-        let address = parsed(url)?;
-        let client = Client::connect(&address).map_err(failed)?;
-        let found = address.recording.as_deref().map(|name| catalog::entries(&client, Some(name)));
-        Ok(found.transpose().map_err(failed)?.map_or(0, |entries| entries.len()))
+        Ok(Listed::under(argument)?.map_or(0, |listed| listed.entries.len()))
     }
 
     /// Fetches the recordings of all hosts under the address `argument`, whole; none for a directory.
@@ -51,12 +67,10 @@ impl Fetched {
     /// # Errors
     /// If one cannot be fetched.
     pub fn of_all_hosts(argument: &Path) -> Result<Vec<Self>, Failure> {
-        if Self::hosts(argument)? < 2 {
+        let Some(Listed { client, address, entries }) = Listed::under(argument)? else { return Ok(Vec::new()) };
+        if entries.len() < 2 {
             return Ok(Self::from_argument(argument, None)?.into_iter().collect());
         }
-        let address = parsed(argument.to_str().unwrap_or_default())?;
-        let client = Client::connect(&address).map_err(failed)?;
-        let entries = catalog::entries(&client, address.recording.as_deref()).map_err(failed)?;
         entries.iter().map(|entry| Self::pulled(&client, &address, entry, None)).collect()
     }
 
