@@ -73,7 +73,11 @@ const OF_US: [&str; 3] = ["CARGO_MANIFEST_", "CARGO_PKG_", "CARGO_BIN_"];
 /// Cargo, as it was when it started us.
 pub fn cargo(root: &Path, arguments: &[&str]) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = command(root, program, arguments);
+    without_ours(command(root, program, arguments))
+}
+
+/// A command that starts cargo, without what ours told us.
+pub fn without_ours(mut command: Command) -> Command {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for name in names.filter(|name| OF_US.iter().any(|prefix| name.starts_with(prefix))) {
         command.env_remove(name);

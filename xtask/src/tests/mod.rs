@@ -16,7 +16,7 @@ pub use pass::{Outcome, Pass, Test};
 use crate::build::linted;
 use crate::child;
 use crate::setup::Tools;
-use crate::steps::{ask, cache, command, is_root, run as run_command};
+use crate::steps::{ask, cache, command, is_root, run as run_command, without_ours};
 
 /// Nextest ends with this when tests failed; with anything else but 0 it could not run them.
 const TESTS_FAILED: i32 = 100;
@@ -83,7 +83,8 @@ pub fn ignored(root: &Path, tools: &Tools, profile: &str) -> Result<Vec<(String,
 }
 
 fn nextest(root: &Path, tools: &Tools, verb: &str) -> std::process::Command {
-    linted(command(root, tools.nextest(), &["nextest", verb, "--cargo-profile", "ci", "--workspace", "--all-features"]))
+    let arguments = ["nextest", verb, "--cargo-profile", "ci", "--workspace", "--all-features"];
+    linted(without_ours(command(root, tools.nextest(), &arguments)))
 }
 
 /// The commit that is checked out; `-changed` if the tree is not as it was committed.
