@@ -9,7 +9,7 @@ use crate::client::{Client, number};
 use crate::error::GenerateError;
 use crate::field::Value;
 use crate::row::Row;
-use crate::schema::Schema;
+use crate::schema::{Ids, Schema};
 use crate::store::Store;
 
 /// The only name that a key can have.
@@ -21,6 +21,7 @@ const COMMAND_BYTES: usize = 4 << 20;
 pub(crate) struct Collection<'s> {
     client: Client,
     name: &'s str,
+    ids: Ids,
     database: String,
 }
 
@@ -32,7 +33,7 @@ impl<'s> Collection<'s> {
         if schema.table.contains(['$', '\0']) || schema.table.starts_with("system.") {
             return Err(GenerateError::Unfit(format!("{} cannot be the name of a collection", schema.table)));
         }
-        Ok(Self { client, name: &schema.table, database })
+        Ok(Self { client, name: &schema.table, ids: schema.ids, database })
     }
 
     fn command(&self, name: &str) -> Command {
@@ -81,13 +82,13 @@ impl Store for Collection<'_> {
     }
 
     fn count(&mut self, below: Option<u64>) -> Result<u64, GenerateError> {
-        let query = below.map(|below| Writer::new().document(KEY, Writer::new().long("$lt", below as i64)));
+        let query = below.map(|below| Writer::new().document(KEY, id(Writer::new(), "$lt", self.ids, below)));
         self.counted(query)
     }
 
     fn keys(&mut self, from: u64, to: u64) -> Result<Vec<u64>, GenerateError> {
         let mut command = self.command("find");
-        let range = Writer::new().long("$gte", from as i64).long("$lte", to as i64);
+        let range = id(id(Writer::new(), "$gte", self.ids, from), "$lte", self.ids, to);
         command.document = command
             .document
             .document("filter", Writer::new().document(KEY, range))
@@ -100,13 +101,13 @@ impl Store for Collection<'_> {
     }
 
     fn has(&mut self, row: &Row) -> Result<bool, GenerateError> {
-        Ok(self.counted(Some(document(row)))? == 1)
+        Ok(self.counted(Some(document(row, self.ids)))? == 1)
     }
 
     fn insert(&mut self, rows: &[Row]) -> Result<(), GenerateError> {
         let (mut list, mut place) = (Writer::new(), 0);
         for row in rows {
-            list = list.document(&place.to_string(), document(row));
+            list = list.document(&place.to_string(), document(row, self.ids));
             place += 1;
             if list.size() >= COMMAND_BYTES {
                 self.send(std::mem::take(&mut list))?;
@@ -117,8 +118,27 @@ impl Store for Collection<'_> {
     }
 }
 
-fn document(row: &Row) -> Writer {
-    entries(&row.values, put(Writer::new(), KEY, &Value::Int(row.key as i64)))
+fn document(row: &Row, ids: Ids) -> Writer {
+    entries(&row.values, id(Writer::new(), KEY, ids, row.key))
+}
+
+/// The key of row `number`.
+fn id(out: Writer, name: &str, ids: Ids, number: u64) -> Writer {
+    match ids {
+        Ids::Number => put(out, name, &Value::Int(number as i64)),
+        Ids::ObjectId => out.id(name, &object_id(number)),
+    }
+}
+
+/// The `ObjectId` whose hexadecimal digits are the decimal ones of `number`.
+fn object_id(mut number: u64) -> [u8; 12] {
+    let mut bytes = [0; 12];
+    for byte in bytes.iter_mut().rev() {
+        let two = (number % 100) as u8;
+        *byte = (two / 10) << 4 | two % 10;
+        number /= 100;
+    }
+    bytes
 }
 
 fn entries(values: &[(Arc<str>, Value)], out: Writer) -> Writer {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::field::Value;
 use crate::random::of_row;
-use crate::schema::Schema;
+use crate::schema::{Ids, Schema};
 use crate::text::json;
 
 /// A row: its key, which is its number, and its values in the order of the schema's fields.
@@ -28,7 +28,11 @@ impl Schema {
     pub fn sample(&self, count: u64) -> impl Iterator<Item = String> + '_ {
         (1..=count.min(self.rows)).map(move |number| {
             let row = Row::new(self, number);
-            let key = (Arc::from(self.key.as_deref().unwrap_or("_id")), Value::Int(number as i64));
+            let key = match self.ids {
+                Ids::Number => Value::Int(number as i64),
+                Ids::ObjectId => Value::Map(vec![(Arc::from("$oid"), Value::Text(format!("{number:024}")))]),
+            };
+            let key = (Arc::from(self.key.as_deref().unwrap_or("_id")), key);
             json(&Value::Map([key].into_iter().chain(row.values).collect()))
         })
     }

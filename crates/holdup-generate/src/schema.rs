@@ -14,7 +14,17 @@ use crate::field::Field;
 const ROWS_MAX: u64 = 1 << 53;
 
 /// Keys of the file.
-const KEYS: [&str; 6] = ["collection", "table", "key", "rows", "seed", "fields"];
+const KEYS: [&str; 7] = ["collection", "table", "key", "ids", "rows", "seed", "fields"];
+
+/// What the keys of a collection are. Either sorts as the row's number does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ids {
+    /// The row's number.
+    #[default]
+    Number,
+    /// An `ObjectId` whose 24 digits are the row's number, so that a scenario can write it.
+    ObjectId,
+}
 
 /// What to make.
 #[derive(Clone, Debug)]
@@ -23,6 +33,8 @@ pub struct Schema {
     pub table: String,
     /// The name of the field with the row's number, from 1; none for the one that is usual on the server.
     pub key: Option<String>,
+    /// What a collection's keys are; a table's are numbers.
+    pub ids: Ids,
     /// How many rows.
     pub rows: u64,
     /// The seed of all random values.
@@ -52,9 +64,18 @@ impl Schema {
                 return Err(map.need("fields")?.error(why));
             }
         }
+        let ids = map.get("ids").map(ids).transpose()?.unwrap_or_default();
         let given = map.get("rows").map(|node| kinds::whole(node, "rows", 1..=ROWS_MAX)).transpose()?;
         let rows = rows.or(given).ok_or_else(|| root.error("say how many: rows: 1000000, or --rows 1000000"))?;
         let own = map.get("seed").map(|node| kinds::whole(node, "the seed", 0..=u64::MAX)).transpose()?;
-        Ok(Self { table: table.text()?.to_owned(), key, rows, seed: seed.or(own).unwrap_or(1), fields })
+        Ok(Self { table: table.text()?.to_owned(), key, ids, rows, seed: seed.or(own).unwrap_or(1), fields })
+    }
+}
+
+fn ids(node: &Node) -> Result<Ids, YamlError> {
+    match node.text()? {
+        "number" => Ok(Ids::Number),
+        "objectid" => Ok(Ids::ObjectId),
+        other => Err(node.error(format!("expected number or objectid, found \"{other}\""))),
     }
 }

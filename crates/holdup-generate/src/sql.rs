@@ -7,7 +7,7 @@ use crate::client::{Client, number};
 use crate::error::GenerateError;
 use crate::field::{Field, Kind, Value};
 use crate::row::Row;
-use crate::schema::Schema;
+use crate::schema::{Ids, Schema};
 use crate::store::Store;
 use crate::text::{copied, literal};
 
@@ -33,6 +33,9 @@ pub(crate) struct Table<'s> {
 
 impl<'s> Table<'s> {
     pub(crate) fn new(client: Client, schema: &'s Schema, dialect: Dialect) -> Result<Self, GenerateError> {
+        if schema.ids == Ids::ObjectId {
+            return Err(GenerateError::Unfit("ids: the keys of a table are numbers; remove it".to_owned()));
+        }
         let quote = if dialect == Dialect::Mysql { '`' } else { '"' };
         let quoted = |name: &str| -> Result<String, GenerateError> {
             let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 /// Functions and words with a fixed meaning: no variable should have these names.
-const TAKEN: [&str; 32] = [
+const TAKEN: [&str; 33] = [
     "add",
     "and",
     "base64",
@@ -23,6 +23,7 @@ const TAKEN: [&str; 32] = [
     "now",
     "number",
     "or",
+    "pad",
     "pick",
     "random",
     "random_hex",

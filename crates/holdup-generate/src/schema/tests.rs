@@ -43,6 +43,14 @@ fn a_row_is_a_function_of_seed_and_number_alone() {
 }
 
 #[test]
+fn an_objectid_has_the_number_for_its_digits() {
+    let schema = read(&GOOD.replace("rows: 1000", "rows: 1000\nids: objectid")).unwrap();
+    let last = schema.sample(1_000).last().unwrap();
+    let expected = r#"{"_id":{"$oid":"000000000000000000001000"},"no":10990,"#;
+    assert!(last.starts_with(expected), "{last}");
+}
+
+#[test]
 fn values_are_where_the_schema_says() {
     let schema = read(GOOD).unwrap();
     let mut nulls = 0;
@@ -82,6 +90,7 @@ fn mistakes_are_said_with_line_and_way_out() {
         ("  customer:", "  $customer:", "no $ before it"),
         ("collection: orders", "collection: orders\ntable: orders", "keep one"),
         ("{text: 8}", "{text: 99999999}", "out of range"),
+        ("seed: 7", "ids: uuid", "s.yaml:3: ids: expected number or objectid, found \"uuid\""),
         ("{chance: 0.2}", "{chance: 2}", "a probability"),
     ] {
         let text = GOOD.replacen(from, to, 1);

@@ -131,24 +131,40 @@ fn watched(
     std::thread::scope(|scope| {
         let run = scope.spawn(|| generator.run(stop));
         let begun = Instant::now();
-        let (mut said, mut first) = (begun, None);
+        let (mut said, mut rate) = (begun, Rate::default());
         while !run.is_finished() {
             std::thread::sleep(LOOK);
             let rows = generator.rows.load(Ordering::Relaxed);
-            // Rows of an earlier run say nothing about the rate of this one.
-            let (from, since) = *first.get_or_insert((rows, Instant::now()));
+            let rate = rate.at(rows, Instant::now());
             if is_quiet || said.elapsed() < SAID_EVERY {
                 continue;
             }
             said = Instant::now();
-            errln!("{}", progress(schema, rows, (rows - from) as f64 / since.elapsed().as_secs_f64()));
+            errln!("{}", progress(schema, rows, rate));
         }
         run.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
-/// `orders: 1,234,000 of 20,000,000 rows (6 %), 85,000/s, 3m 40s left`.
+/// Rows per second of this run: those that an earlier run left are there at once, when holdup has found them.
+#[derive(Default)]
+struct Rate(Option<(u64, Instant)>);
+
+impl Rate {
+    fn at(&mut self, rows: u64, now: Instant) -> f64 {
+        if rows == 0 {
+            return 0.0;
+        }
+        let (from, since) = *self.0.get_or_insert((rows, now));
+        rows.saturating_sub(from) as f64 / now.duration_since(since).as_secs_f64().max(1e-3)
+    }
+}
+
+/// `orders: 1,234,000 of 20,000,000 rows (6 %), 85,000/s, 3m 40s left`. Behind the last row the server counts.
 fn progress(schema: &Schema, rows: u64, rate: f64) -> String {
+    if rows >= schema.rows {
+        return format!("{}: all {} rows are there; the server counts them", schema.table, count(rows));
+    }
     let share = rows as f64 / schema.rows as f64 * 100.0;
     let left = schema.rows.saturating_sub(rows) as f64 / rate;
     let left = if left.is_finite() { format!(", {} left", duration(left as u64)) } else { String::new() };
@@ -169,12 +185,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn rows_of_an_earlier_run_are_not_this_ones_rate() {
+        let (begun, mut rate) = (Instant::now(), Rate::default());
+        let after = |seconds| begun + std::time::Duration::from_secs(seconds);
+        assert!(rate.at(0, begun) == 0.0 && rate.at(16_000_000, after(9)) == 0.0);
+        assert!((rate.at(16_300_000, after(12)) - 100_000.0).abs() < 1e-6);
+    }
+
+    #[test]
     fn progress_has_rate_and_time_left() {
         let text = "table: t\nrows: 20000000\nfields: {a: uuid}\n";
         let schema = Schema::read(text, "s.yaml", None, None).unwrap();
         let said = progress(&schema, 1_234_000, 85_000.0);
         assert_eq!(said, "t: 1,234,000 of 20,000,000 rows (6 %), 85,000/s, 3m 40s left");
         assert_eq!(progress(&schema, 0, 0.0), "t: 0 of 20,000,000 rows (0 %), 0/s");
+        assert_eq!(progress(&schema, 20_000_000, 9.0), "t: all 20,000,000 rows are there; the server counts them");
         assert_eq!(duration(7_300), "2h 1m");
     }
 }

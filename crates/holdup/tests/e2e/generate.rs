@@ -232,6 +232,26 @@ fn mongodb() {
     // FerretDB sorts a whole collection for each range of keys: enough of them to be killed in time take a minute.
     resumed(&server, 4_000);
     leaves_others_alone(&server);
+    by_objectid(&server);
+}
+
+/// Documents whose keys are ObjectIds: they are counted on, found again and read by a scenario's own words.
+fn by_objectid(server: &Server) {
+    let dir = tempfile::tempdir().unwrap();
+    let file = schema(dir.path(), "ids");
+    std::fs::write(&file, SCHEMA.replace("collection: orders", "collection: ids\nids: objectid")).unwrap();
+    is_well(&finish(generate(server, &file, 1_200, &[]), 120));
+    let deletes = Writer::new().document("q", Writer::new().int("no", 1000 + 10 * 1_099)).int("limit", 1);
+    let deletes = Writer::new().document("0", deletes);
+    server.client().run("shop", Writer::new().text("delete", "ids").list_of("deletes", deletes));
+    assert_eq!(server.count("ids"), 1_199);
+    let done = finish(generate(server, &file, 2_000, &[]), 120);
+    is_well(&done);
+    assert!(done.stdout.contains("1,199 were there"), "{}", done.stdout);
+    assert_eq!(server.count("ids"), 2_000);
+    let key = Writer::new().id("_id", &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x11, 0x00]);
+    let query = Writer::new().text("count", "ids").document("query", key.int("no", 1000 + 10 * 1_099));
+    assert_eq!(server.client().run("shop", query).get("n").unwrap().number(), Some(1.0));
 }
 
 #[test]

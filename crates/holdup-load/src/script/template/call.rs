@@ -37,7 +37,7 @@ impl Call {
             Self::Hmac { key, text, .. } => key.is_known() && known(text),
             Self::Jwt(token) => token.is_constant(),
             Self::Add(a, b) => known(a) && known(b),
-            Self::Default(node, _) => known(node),
+            Self::Default(node, _) | Self::Pad(node, _) => known(node),
         }
     }
 
@@ -92,6 +92,12 @@ impl Call {
                     Number::parse(node.text(ctx, work)?.as_bytes()).ok_or(StepFailure::Template)
                 };
                 number(a)?.add(number(b)?).ok_or(StepFailure::Template)?.write(out);
+            }
+            Self::Pad(node, length) => {
+                let text = node.text(ctx, work)?;
+                let missing = usize::from(*length).saturating_sub(text.chars().count());
+                out.extend(std::iter::repeat_n(b'0', missing));
+                out.extend_from_slice(text.as_bytes());
             }
             Self::Default(node, otherwise) => {
                 let start = out.len();

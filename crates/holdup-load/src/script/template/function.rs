@@ -88,6 +88,11 @@ pub(super) const FUNCTIONS: &[Function] = &[
         };
         if number(&a) && number(&b) { Call::Add(a, b).node() } else { None }
     }),
+    function("pad", "x, length", "a text, and a whole number from 0 to 64", (2, 2), |arguments, _| {
+        let [text, length] = two(arguments)?;
+        let length = length.literal()?.parse().ok().filter(|length| *length <= PAD_MAX)?;
+        Call::Pad(text, length).node()
+    }),
     function("default", "x, otherwise", "a value that may be missing, and a text", (2, 2), |arguments, _| {
         let [node, otherwise] = two(arguments)?;
         Call::Default(node, otherwise).node()
@@ -97,6 +102,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
         Call::Template { text, late: late.parser() }.node()
     }),
 ];
+
+/// Longest text that `pad` makes, characters: a digest of 256 bits has 64.
+const PAD_MAX: u8 = 64;
 
 const LENGTH: &str = "a whole number from 0 to 1048576";
 const HMAC: &str =

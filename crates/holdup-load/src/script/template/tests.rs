@@ -44,6 +44,7 @@ fn functions_of_texts() {
         ("${length(ids)} ${length('aü')} ${length(alias)}", "3 2 3"),
         ("${item(ids, 0)}${item(ids, -1)}${item(ids, user-id)}", "aüb\""),
         ("${add(1, 2)} ${add(user-id, -3)} ${add(0.5, '1')} ${add(tries, 1)}", "3 -2 1.5 1"),
+        ("${pad(7, 3)} ${pad(token, 2)} ${pad(add(user-id, 1), 4)}|${pad('', 0)}", "007 t0k 0002|"),
         ("${default(nothing, 'y')} ${default(token, 'y')} ${default(item(ids, 9), add(1, 1))}", "y t0k 2"),
         ("${default(add(token, 1), '')}", ""),
         ("${ upper ( lower( 'Ab' ) ) }", "AB"),
@@ -203,6 +204,7 @@ fn slips_are_told_with_the_nearest_name() {
         ("${upper(upper(1, 2))}", 8, "upper(x) takes a text"),
         ("${item('a', 0)}", 2, "item(list, index) takes a list and a whole number"),
         ("${add('a', user-id)}", 2, "add(a, b) takes two numbers"),
+        ("${pad(7, 65)}", 2, "pad(x, length) takes a text, and a whole number from 0 to 64"),
         (
             "${jwt('k', 'claims')}",
             2,
@@ -440,6 +442,7 @@ fn any_text_is_refused_or_rendered() {
         "length(",
         "item(",
         "add(",
+        "pad(",
         "default(",
         "template(",
     ];

@@ -70,6 +70,7 @@ pub(crate) enum Call {
     Length(Node),
     Item(Node, IntegerArgument),
     Add(Node, Node),
+    Pad(Node, u8),
     Default(Node, Node),
     Template { text: Node, late: LateParser },
 }
