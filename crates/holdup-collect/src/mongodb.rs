@@ -78,7 +78,8 @@ impl Collector for MongoDb {
 
     fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
         let mut server = Server::connect(&self.address, &self.connections).map_err(|it| self.unusable(&it))?;
-        let found = probe::find(&mut server, &self.address).map_err(|failure| self.unusable(&failure))?;
+        let found =
+            probe::find(&mut server, &self.address, &self.connections).map_err(|failure| self.unusable(&failure))?;
         if let Some((why, grant)) = found.missing
             && !self.partial
         {
@@ -194,7 +195,7 @@ impl MongoDb {
         }
         let reconnect = || {
             let mut server = Server::connect(&self.address, &self.connections)?;
-            let found = probe::find(&mut server, &self.address)
+            let found = probe::find(&mut server, &self.address, &self.connections)
                 .inspect_err(|failure| self.connections.lost(failure.to_string()))?;
             Ok((server, found.parts))
         };

@@ -10,6 +10,7 @@ use super::collections;
 use super::commands::Command;
 use super::parts::{OperationsBy, Parts};
 use super::server::{Failure, Server};
+use crate::connections::Connections;
 
 /// The result of the probe.
 pub(super) struct ProbeResult {
@@ -28,7 +29,7 @@ struct Probe<'p> {
 }
 
 /// Probes the server.
-pub(super) fn find(server: &mut Server, address: &Address) -> Result<ProbeResult, Failure> {
+pub(super) fn find(server: &mut Server, address: &Address, connections: &Connections) -> Result<ProbeResult, Failure> {
     let user = address.user.clone().unwrap_or_else(|| "USER".to_owned());
     let grant = format!(
         "db.getSiblingDB('{}').grantRolesToUser('{user}', [{{role: 'clusterMonitor', db: 'admin'}}])",
@@ -53,7 +54,7 @@ pub(super) fn find(server: &mut Server, address: &Address) -> Result<ProbeResult
     }
     parts.operations = probe.operations()?;
     parts.top = probe.has(" use of collections", |server| server.ask(Command::Top))?;
-    probe.collections(&mut parts)?;
+    probe.collections(&mut parts, || Server::connect(address, connections))?;
     parts.profiles = probe.has(" profiler", |server| server.list(Command::Profiled(ADMIN, None)))?;
     parts.replica_set = match probe.server.ask(Command::ReplicaSet) {
         Err(failure) if failure.is_alone() => false,
@@ -138,8 +139,26 @@ impl Probe<'_> {
         Ok(has.then_some(OperationsBy::Command))
     }
 
-    /// What can be read of collections, tried on one of them.
-    fn collections(&mut self, parts: &mut Parts) -> Result<(), Failure> {
+    /// What can be read of collections. FerretDB reads all of a database for its size, which can take
+    /// longer than holdup waits: then it does not ask again, and goes on with another connection.
+    fn collections(
+        &mut self,
+        parts: &mut Parts,
+        reconnect: impl FnOnce() -> Result<Server, Failure>,
+    ) -> Result<(), Failure> {
+        match self.of_one_collection(parts) {
+            Err(failure @ Failure::Silent(_)) => {
+                *self.server = reconnect()?;
+                (parts.sizes, parts.index_uses) = (false, false);
+                self.absent(" collections", &failure);
+                Ok(())
+            }
+            tried => tried,
+        }
+    }
+
+    /// The same, tried on one of them.
+    fn of_one_collection(&mut self, parts: &mut Parts) -> Result<(), Failure> {
         let names = match collections::names(self.server, parts.top, 1) {
             Ok(names) => names,
             Err(failure) => return self.unless_fatal(" list of collections", failure),
