@@ -17,7 +17,7 @@ const PORT: u16 = 27017;
 pub(super) const PASSWORD_VARIABLE: &str = "HOLDUP_MONGODB_PASSWORD";
 
 const EXAMPLE: &str = "mongodb://[USER[:PASSWORD]@]HOST[:PORT]/[?authSource=DATABASE, tls=true|false, tlsCAFile=PATH, \
-     tlsAllowInvalidCertificates=true, password_env=VAR, password_file=PATH, log=PATH]";
+     tlsAllowInvalidCertificates=true, password_env=VAR, password_file=PATH, log=PATH, sizes=false]";
 
 /// A server, and the account to use there.
 #[derive(Clone, Debug)]
@@ -33,6 +33,8 @@ pub(super) struct Address {
     pub(super) tls: Tls,
     /// The server's log, on this machine.
     pub(super) log: Option<PathBuf>,
+    /// Read sizes of collections and indexes.
+    pub(super) sizes: bool,
 }
 
 /// Whether the connection is encrypted.
@@ -90,6 +92,7 @@ fn read(address: &str) -> Result<Address, String> {
         auth_source: if database.is_empty() { "admin".to_owned() } else { database },
         tls: Tls::Off,
         log: None,
+        sizes: true,
     };
     let mut tls = TlsOptions::default();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -102,6 +105,7 @@ fn read(address: &str) -> Result<Address, String> {
             "authmechanism" => return Err("authMechanism: holdup logs in with SCRAM-SHA-256 only".to_owned()),
             "log" if value.is_empty() => return Err("log= names no file".to_owned()),
             "log" => found.log = Some(PathBuf::from(value)),
+            "sizes" => found.sizes = truth(name, &value)?,
             "password_env" => password = Some(password_of_variable(&value)?),
             "password_file" => {
                 let text = files::read_text(value.as_ref(), files::SMALL_BYTES)
@@ -127,6 +131,14 @@ fn read(address: &str) -> Result<Address, String> {
     Ok(found)
 }
 
+fn truth(name: &str, value: &str) -> Result<bool, String> {
+    match value {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err(format!("{name} is neither true nor false")),
+    }
+}
+
 /// The options about TLS, which come in any order.
 #[derive(Default)]
 struct TlsOptions {
@@ -138,14 +150,9 @@ struct TlsOptions {
 impl TlsOptions {
     /// Takes one, if it is about TLS.
     fn take(&mut self, name: &str, value: String) -> Result<bool, String> {
-        let truth = || match value.as_str() {
-            "true" => Ok(true),
-            "false" => Ok(false),
-            _ => Err(format!("{name} is neither true nor false")),
-        };
         match name {
-            "tls" | "ssl" => self.is_on = Some(truth()?),
-            "tlsinsecure" | "tlsallowinvalidcertificates" => self.accepts_any = truth()?,
+            "tls" | "ssl" => self.is_on = Some(truth(name, &value)?),
+            "tlsinsecure" | "tlsallowinvalidcertificates" => self.accepts_any = truth(name, &value)?,
             "tlscafile" => self.authority = Some(certificates("tlsCAFile", value)?),
             _ => return Ok(false),
         }
@@ -185,6 +192,11 @@ mod tests {
         assert_eq!(off.tls, Tls::Off);
         let log = read("mongodb://db/?log=/var/log/mongodb/mongod.log").unwrap().log;
         assert_eq!(log, Some("/var/log/mongodb/mongod.log".into()));
+        assert!(any_sizes("") && any_sizes("?sizes=true") && !any_sizes("?sizes=false"));
+    }
+
+    fn any_sizes(query: &str) -> bool {
+        read(&format!("mongodb://db/{query}")).unwrap().sizes
     }
 
     #[test]
@@ -206,6 +218,7 @@ mod tests {
             ("mongodb://:canary@h", "user"),
             ("mongodb://u:canary@h/?x=1", "the option x"),
             ("mongodb://u:canary@h/?tls=on", "tls"),
+            ("mongodb://u:canary@h/?sizes=no", "sizes is neither"),
             ("mongodb://u:canary@h/?authMechanism=PLAIN", "SCRAM-SHA-256"),
             ("mongodb://u:canary%2@h", "%25"),
             ("mongodb://u:canary@a:1,b:2/?replicaSet=rs0", "--watch mongodb://USER@HOST1 --watch"),

@@ -54,7 +54,11 @@ pub(super) fn find(server: &mut Server, address: &Address, connections: &Connect
     }
     parts.operations = probe.operations()?;
     parts.top = probe.has(" use of collections", |server| server.ask(Command::Top))?;
-    probe.collections(&mut parts, || Server::connect(address, connections))?;
+    if address.sizes {
+        probe.collections(&mut parts, || Server::connect(address, connections))?;
+    } else {
+        probe.put(" collections", CoverageState::Absent, "the address says ?sizes=false".to_owned(), None);
+    }
     parts.profiles = probe.has(" profiler", |server| server.list(Command::Profiled(ADMIN, None)))?;
     parts.replica_set = match probe.server.ask(Command::ReplicaSet) {
         Err(failure) if failure.is_alone() => false,
