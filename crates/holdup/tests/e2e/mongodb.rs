@@ -97,7 +97,7 @@ fn a_scenario_of_commands_is_recorded_and_judged() {
         let bytes = std::fs::read(out.join(kept)).unwrap();
         assert!(!bytes.windows(VALUE.len()).any(|window| window == VALUE.as_bytes()), "{kept}");
     }
-    nowhere(&out);
+    nowhere(&out, CANARY);
     // What was sent has been done, each once.
     let sold = totals[2]["completed"].as_u64().unwrap();
     let inserted = totals[3]["completed"].as_u64().unwrap();
@@ -145,7 +145,7 @@ fn the_quick_form_hides_the_password() {
     let mut command = holdup(["run", "--closed", "--connections=2", "--duration=2s", "--url", &bare, "--query", query]);
     let done = finish(command.env("HOLDUP_MONGODB_PASSWORD", CANARY).arg("-o").arg(&out), 60);
     assert_eq!(done.code(), Some(0), "{}", done.stderr);
-    nowhere(&out);
+    nowhere(&out, CANARY);
     let manifest = manifest(&out);
     let totals = &manifest["load"]["totals"][0];
     assert_eq!(totals["operation"], "find item filter { _id: ? }", "{totals}");
