@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use holdup_mongodb::Writer;
 
 use crate::mariadb::{self, CANARY, MariaDb};
+use crate::mongodb;
 use crate::mongodb::server::{CANARY as MONGODB_CANARY, Server};
 use crate::postgresql::Postgres;
 use crate::program::{Finished, Running, finish, holdup};
@@ -231,6 +232,14 @@ fn mongodb() {
     let Some(server) = Server::start() else { return };
     // FerretDB sorts a whole collection for each range of keys: enough of them to be killed in time take a minute.
     resumed(&server, 4_000);
+    leaves_others_alone(&server);
+}
+
+#[test]
+fn mongodb_on_postgresql() {
+    let Some((server, _postgres)) = mongodb::on_postgresql() else { return };
+    // Each range of keys takes long there, too.
+    resumed(&server, 3_000);
     leaves_others_alone(&server);
 }
 

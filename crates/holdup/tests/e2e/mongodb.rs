@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use crate::postgresql::Postgres;
 use crate::program::{Running, finish, holdup, manifest, root};
 use crate::secrets::nowhere;
 use crate::service::Service;
@@ -23,17 +24,26 @@ pub const VALUE: &str = "v4lueC4nary";
 pub const EXAMPLE: &str = "mongodb-orders";
 
 /// Documents in `shop.item`: more than a first batch has, which is 101.
-const ITEMS: i32 = 250;
+pub const ITEMS: i32 = 250;
 
 /// A server with a shop in it.
 pub fn shop() -> Option<Server> {
+    Server::start().inspect(fill)
+}
+
+/// The same server with its documents in a PostgreSQL of its own.
+pub fn on_postgresql() -> Option<(Server, Postgres)> {
+    let postgres = Postgres::start(&[])?;
+    Some((Server::on_postgresql(&postgres.address("boss", "postgres"))?, postgres))
+}
+
+/// Puts the shop's items into it.
+pub fn fill(server: &Server) {
     use holdup_mongodb::Writer;
-    let server = Server::start()?;
     let documents = (0..ITEMS).fold(Writer::new(), |list, n| {
         list.document(&n.to_string(), Writer::new().int("_id", n).text("name", VALUE).int("stock", 1_000))
     });
     server.client().run("shop", Writer::new().text("insert", "item").list_of("documents", documents));
-    Some(server)
 }
 
 pub fn address(server: &Server, password: &str) -> String {
@@ -113,7 +123,7 @@ fn stock(server: &Server) -> u64 {
     batch.iter().map(|item| item.get("stock").unwrap().number().unwrap() as u64).sum()
 }
 
-fn count(server: &Server, collection: &str) -> u64 {
+pub fn count(server: &Server, collection: &str) -> u64 {
     let answer = server.client().run("shop", holdup_mongodb::Writer::new().text("count", collection));
     answer.get("n").unwrap().number().unwrap() as u64
 }
