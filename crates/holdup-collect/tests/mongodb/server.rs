@@ -1,5 +1,5 @@
-//! FerretDB with an account, on a port and in a folder of its own; and a client that may write. The tests of
-//! `holdup-load` and `holdup` take this file in by its path.
+//! FerretDB with an account, on a port of its own, on SQLite in a folder of its own or on a PostgreSQL; and a client that
+//! may write. The tests of `holdup-load` and `holdup` take this file in by its path.
 
 #![allow(dead_code, reason = "each of the binaries that have it uses a part")]
 
@@ -35,7 +35,12 @@ impl Server {
         Self::start_with(&[])
     }
 
-    /// The same with further arguments.
+    /// The same with its documents in the PostgreSQL at `url`, in place of SQLite.
+    pub fn on_postgresql(url: &str) -> Option<Self> {
+        Self::start_with(&["--handler=postgresql".to_owned(), format!("--postgresql-url={url}")])
+    }
+
+    /// The same with further arguments; one that stands here already is replaced.
     pub fn start_with(arguments: &[String]) -> Option<Self> {
         let kit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../labs/kit/ferretdb.sh");
         let fetched = Command::new("sh").arg(&kit).arg("fetch").output().unwrap();

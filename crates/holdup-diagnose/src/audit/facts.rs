@@ -69,6 +69,12 @@ pub(crate) struct Server<'a> {
     pub name: &'a str,
 }
 
+/// Whether a server of MongoDB's protocol is MongoDB, by what it says of its `process`: FerretDB and others keep their data
+/// elsewhere. Recordings up to November 2026 do not have it.
+fn is_mongodb(process: &str) -> bool {
+    process.is_empty() || process.starts_with("mongo")
+}
+
 /// Settings, and what follows from them.
 pub(crate) struct Facts<'a> {
     by_source: BTreeMap<&'a str, BTreeMap<&'a str, &'a str>>,
@@ -105,7 +111,7 @@ impl<'a> Facts<'a> {
                 let is_mariadb = of("version").contains("MariaDB") || of("version_comment").contains("MariaDB");
                 let product = if is_mariadb { Product::MariaDb } else { Product::MySql };
                 servers.push(Server { product, process: None, own: Some(source), name: product.vendor() });
-            } else if source.starts_with("mongodb://") && !of("version").is_empty() {
+            } else if source.starts_with("mongodb://") && !of("version").is_empty() && is_mongodb(of("process")) {
                 let product = Product::MongoDb;
                 servers.push(Server { product, process: None, own: Some(source), name: product.vendor() });
             }

@@ -244,6 +244,18 @@ mod tests {
     }
 
     #[test]
+    fn another_server_of_mongodb_s_protocol_gets_none_of_its_advice() {
+        let advice = |process: &str| {
+            let own = "mongodb://127.0.0.1:27017";
+            let mut settings = host();
+            settings.extend([setting(own, "version", "7.0.42"), setting(own, "process", process)]);
+            of_settings(&settings).len()
+        };
+        assert_eq!(advice("ferretdb"), 0);
+        assert!(advice("mongod") > 0 && advice("mongos") > 0);
+    }
+
+    #[test]
     fn several_nodes_and_a_kernel_that_reclaims_on_one_of_them_are_against_the_advice() {
         let advice = |nodes: &str, reclaim: &str| -> Vec<(String, String)> {
             let settings = [

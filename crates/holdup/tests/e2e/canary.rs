@@ -64,7 +64,7 @@ fn shows_none(done: &Finished, out: &Path) {
         let kept = std::fs::read_to_string(out.join("manifest.json")).unwrap_or_default();
         let forms: Vec<&str> = kept.split(CANARY).skip(1).map(|rest| &rest[..rest.len().min(20)]).collect();
         assert!(forms.is_empty(), "the manifest has {forms:?}");
-        nowhere(out);
+        nowhere(out, CANARY);
     }
 }
 

@@ -16,6 +16,7 @@ mod cut;
 mod demo;
 mod digest;
 mod doctor;
+mod drivers;
 mod examples;
 mod faults;
 mod files;

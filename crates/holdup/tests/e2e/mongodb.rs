@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use crate::postgresql::Postgres;
 use crate::program::{Running, finish, holdup, manifest, root};
 use crate::secrets::nowhere;
 use crate::service::Service;
@@ -23,17 +24,26 @@ pub const VALUE: &str = "v4lueC4nary";
 pub const EXAMPLE: &str = "mongodb-orders";
 
 /// Documents in `shop.item`: more than a first batch has, which is 101.
-const ITEMS: i32 = 250;
+pub const ITEMS: i32 = 250;
 
 /// A server with a shop in it.
 pub fn shop() -> Option<Server> {
+    Server::start().inspect(fill)
+}
+
+/// The same server with its documents in a PostgreSQL of its own.
+pub fn on_postgresql() -> Option<(Server, Postgres)> {
+    let postgres = Postgres::start(&[])?;
+    Some((Server::on_postgresql(&postgres.address("boss", "postgres"))?, postgres))
+}
+
+/// Puts the shop's items into it.
+pub fn fill(server: &Server) {
     use holdup_mongodb::Writer;
-    let server = Server::start()?;
     let documents = (0..ITEMS).fold(Writer::new(), |list, n| {
         list.document(&n.to_string(), Writer::new().int("_id", n).text("name", VALUE).int("stock", 1_000))
     });
     server.client().run("shop", Writer::new().text("insert", "item").list_of("documents", documents));
-    Some(server)
 }
 
 pub fn address(server: &Server, password: &str) -> String {
@@ -97,7 +107,7 @@ fn a_scenario_of_commands_is_recorded_and_judged() {
         let bytes = std::fs::read(out.join(kept)).unwrap();
         assert!(!bytes.windows(VALUE.len()).any(|window| window == VALUE.as_bytes()), "{kept}");
     }
-    nowhere(&out);
+    nowhere(&out, CANARY);
     // What was sent has been done, each once.
     let sold = totals[2]["completed"].as_u64().unwrap();
     let inserted = totals[3]["completed"].as_u64().unwrap();
@@ -113,7 +123,7 @@ fn stock(server: &Server) -> u64 {
     batch.iter().map(|item| item.get("stock").unwrap().number().unwrap() as u64).sum()
 }
 
-fn count(server: &Server, collection: &str) -> u64 {
+pub fn count(server: &Server, collection: &str) -> u64 {
     let answer = server.client().run("shop", holdup_mongodb::Writer::new().text("count", collection));
     answer.get("n").unwrap().number().unwrap() as u64
 }
@@ -145,7 +155,7 @@ fn the_quick_form_hides_the_password() {
     let mut command = holdup(["run", "--closed", "--connections=2", "--duration=2s", "--url", &bare, "--query", query]);
     let done = finish(command.env("HOLDUP_MONGODB_PASSWORD", CANARY).arg("-o").arg(&out), 60);
     assert_eq!(done.code(), Some(0), "{}", done.stderr);
-    nowhere(&out);
+    nowhere(&out, CANARY);
     let manifest = manifest(&out);
     let totals = &manifest["load"]["totals"][0];
     assert_eq!(totals["operation"], "find item filter { _id: ? }", "{totals}");

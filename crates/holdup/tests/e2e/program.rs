@@ -11,8 +11,8 @@ pub use holdup_witness::skip;
 /// The program under test, with nothing of the caller's that would change what it does.
 pub fn holdup<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_holdup"));
-    for password in ["HOLDUP_MYSQL_PASSWORD", "HOLDUP_POSTGRES_PASSWORD", "HOLDUP_CLICKHOUSE_PASSWORD"] {
-        command.env_remove(password);
+    for database in ["MYSQL", "POSTGRES", "MONGODB", "CLICKHOUSE"] {
+        command.env_remove(format!("HOLDUP_{database}_PASSWORD"));
     }
     command.args(arguments).env("NO_COLOR", "1").stdin(Stdio::null());
     command

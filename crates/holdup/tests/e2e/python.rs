@@ -18,11 +18,18 @@ pub fn check<S: AsRef<OsStr>>(script: &str, arguments: &[S]) -> bool {
 
 /// Runs `py/SCRIPT`; none if there is no Python to run it.
 pub fn run<S: AsRef<OsStr>>(script: &str, arguments: &[S]) -> Option<Finished> {
+    Some(finish(command(script)?.args(arguments), 300))
+}
+
+/// The command that runs `py/SCRIPT`; none if there is no Python to run it.
+pub fn command(script: &str) -> Option<Command> {
     let python = root().join("target/py/bin/python");
     if !python.exists() {
         skip("target/py has no Python with DuckDB; run: cargo xtask setup");
         return None;
     }
     let scripts = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/py"));
-    Some(finish(Command::new(python).arg("-B").arg(scripts.join(script)).args(arguments), 300))
+    let mut command = Command::new(python);
+    command.arg("-B").arg(scripts.join(script));
+    Some(command)
 }

@@ -83,7 +83,7 @@ watch: [host]
     }
     assert!(!done.stdout.contains(VALUE) && !done.stderr.contains(VALUE));
     assert!(manifest["scenario"].as_str().unwrap().contains("mysql://app:***@127.0.0.1"), "{}", manifest["scenario"]);
-    nowhere(&out);
+    nowhere(&out, CANARY);
     // What failed was rolled back.
     assert!(server.run_and_read("SELECT COUNT(*) FROM shop.item WHERE stock <> 1000000").trim() == "0");
 }
