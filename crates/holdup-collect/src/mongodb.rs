@@ -148,7 +148,7 @@ impl Collector for MongoDb {
             }
         }
         let mut window = ReadWindow::begin(source);
-        let (collections, parts) = (&mut self.collections, &self.parts);
+        let (collections, parts) = (&mut self.collections, &mut self.parts);
         if let Some(figures) = reads.read("collections", || collections.sample(&mut server, parts)) {
             window.end();
             put(figures, &window, batch);

@@ -148,15 +148,20 @@ mod tests {
             })
     }
 
-    /// Milliseconds of a request, and the share of the episode, for what runs in every other second.
-    fn measured(made: &SyntheticRecording) -> (f64, f64) {
-        let second = |s: i64| Window { from: (s - 1) * 1_000_000_000, to: s * 1_000_000_000 };
-        let windows: Vec<Window> = (21..=40).filter(|s| s % 2 == 1).map(second).collect();
+    /// What runs in every other second from `begun` on, in the episode from 20 s on.
+    fn measured_since(made: &SyntheticRecording, begun: i64) -> SlowedOperations {
+        let seconds = |from: i64, to: i64| Window { from: from * 1_000_000_000, to: to * 1_000_000_000 };
+        let windows: Vec<Window> = (begun..=40).filter(|s| s % 2 == 1).map(|s| seconds(s - 1, s)).collect();
         made.seen(|view| {
-            let episode = View { window: Window { from: 20_000_000_000, to: 40_000_000_000 }, ..*view };
-            let slowed = SlowedOperations::measure(&episode, None, 2_000.0, &windows).unwrap();
-            (slowed.request_ms, slowed.ratio)
+            let [calm, episode] = [seconds(0, 20), seconds(20, 40)].map(|window| View { window, ..*view });
+            SlowedOperations::measure(&episode, Some(&calm), 2_000.0, &windows).unwrap()
         })
+    }
+
+    /// Milliseconds of a request, and the share of the episode, for what runs in every other second of it.
+    fn measured(made: &SyntheticRecording) -> (f64, f64) {
+        let slowed = measured_since(made, 21);
+        (slowed.request_ms, slowed.ratio)
     }
 
     #[test]
@@ -166,6 +171,17 @@ mod tests {
         assert!((0.4..=0.6).contains(&ratio), "{ratio}");
         assert!((request_ms - 60.0 * ratio).abs() < 3.0, "{request_ms} {ratio}");
         assert!(measured(&made(42.0, 42.0, |_| 0.0)).0 < 0.1);
+        assert!(measured(&made(2.0, 42.0, |_| 0.0)).0 < 0.1, "what is quicker meanwhile is no delay");
+        let said = measured_since(&made(102.0, 42.0, |_| 0.0), 21).evidence("it ran").text;
+        assert!(said.contains("took 102 ms while it ran") && said.contains("42.0 ms at other times"), "{said}");
+    }
+
+    #[test]
+    fn what_ran_before_is_told_by_its_share_of_the_baseline() {
+        let made = made(42.0, 42.0, |_| 0.0);
+        assert!(measured_since(&made, 21).calm_ratio < 0.1);
+        let calm = measured_since(&made, 1).calm_ratio;
+        assert!((0.4..=0.6).contains(&calm), "{calm}");
     }
 
     #[test]
@@ -182,6 +198,9 @@ mod tests {
         let made = made(2.0, 2.0, |s| if s > 20 && s % 2 == 1 { 200.0 } else { 50.0 });
         let (request_ms, _) = measured(&made);
         assert!(request_ms < 0.5, "{request_ms}");
+        // Only then does it write: how long that takes else is not known.
+        let only_then = self::made(2.0, 2.0, |s| if s > 20 && s % 2 == 1 { 50.0 } else { 0.0 });
+        assert!(measured(&only_then).0 < 0.5);
         let always = [Window { from: i64::MIN, to: i64::MAX }];
         assert!(made.seen(|view| SlowedOperations::measure(view, None, 1.0, &always).is_err()));
     }

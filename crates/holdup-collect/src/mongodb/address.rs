@@ -190,6 +190,9 @@ mod tests {
         let off = read("mongodb://db/?tls=false&tlsInsecure=true").unwrap();
         assert_eq!((any.tls, own.tls), (Tls::Any, Tls::Verify(Some("/nonexistent/ca.pem".into()))));
         assert_eq!(off.tls, Tls::Off);
+        let insecure =
+            ["mongodb://db/?tlsInsecure=true", "mongodb://db/?tlsCAFile=/nonexistent/ca.pem&tlsInsecure=true"];
+        assert_eq!(insecure.map(|address| read(address).unwrap().tls), [Tls::Any, Tls::Any]);
         let log = read("mongodb://db/?log=/var/log/mongodb/mongod.log").unwrap().log;
         assert_eq!(log, Some("/var/log/mongodb/mongod.log".into()));
         assert!(any_sizes("") && any_sizes("?sizes=true") && !any_sizes("?sizes=false"));
@@ -206,6 +209,8 @@ mod tests {
         std::fs::write(&path, "s3cr3t-canary\nmore\n").unwrap();
         let found = read(&format!("mongodb://me@h/?password_file={}", path.display())).unwrap();
         assert_eq!(found.password.reveal(), "s3cr3t-canary");
+        let nobody = read(&format!("mongodb://h/?password_file={}", path.display())).unwrap_err();
+        assert!(nobody.contains("no user"), "{nobody}");
         assert!(!format!("{found:?} {}", found.source()).contains("canary"));
     }
 
@@ -219,6 +224,7 @@ mod tests {
             ("mongodb://u:canary@h/?x=1", "the option x"),
             ("mongodb://u:canary@h/?tls=on", "tls"),
             ("mongodb://u:canary@h/?sizes=no", "sizes is neither"),
+            ("mongodb://u:canary@h/?log=", "log= names no file"),
             ("mongodb://u:canary@h/?authMechanism=PLAIN", "SCRAM-SHA-256"),
             ("mongodb://u:canary%2@h", "%25"),
             ("mongodb://u:canary@a:1,b:2/?replicaSet=rs0", "--watch mongodb://USER@HOST1 --watch"),

@@ -48,7 +48,7 @@ impl Default for Collections {
 
 impl Collections {
     /// Reads what is due.
-    pub(super) fn sample(&mut self, server: &mut Server, parts: &Parts) -> Result<Vec<Figure>, Failure> {
+    pub(super) fn sample(&mut self, server: &mut Server, parts: &mut Parts) -> Result<Vec<Figure>, Failure> {
         let (mut turn, mut figures) = (Turn::default(), Vec::new());
         if parts.top && self.uses.is_due(&turn) {
             let begun = Instant::now();
@@ -64,23 +64,28 @@ impl Collections {
         }
         for _ in 0..AT_ONCE {
             let Some((database, name)) = self.due.pop_front() else { break };
-            if parts.sizes {
-                let stats = unless_gone(server.ask(Command::Sizes(&database, &name)))?;
-                figures.extend(stats.iter().flat_map(|stats| collection(stats, &database, &name)));
-            }
-            if parts.index_uses {
-                let uses = unless_gone(server.list(Command::IndexUses(&database, &name)))?;
-                figures.extend(uses.iter().flat_map(|uses| index_uses(uses, &database, &name)));
-            }
+            let stats = known(&mut parts.sizes, || server.ask(Command::Sizes(&database, &name)))?;
+            figures.extend(stats.iter().flat_map(|stats| collection(stats, &database, &name)));
+            let uses = known(&mut parts.index_uses, || server.list(Command::IndexUses(&database, &name)))?;
+            figures.extend(uses.iter().flat_map(|uses| index_uses(uses, &database, &name)));
         }
         Ok(figures)
     }
 }
 
-fn unless_gone<T>(read: Result<T, Failure>) -> Result<Option<T>, Failure> {
-    match read {
+/// What a collection that is not gone answers, where the server `has` it.
+fn known<T>(has: &mut bool, read: impl FnOnce() -> Result<T, Failure>) -> Result<Option<T>, Failure> {
+    if !*has {
+        return Ok(None);
+    }
+    match read() {
         Ok(value) => Ok(Some(value)),
         Err(Failure::Server(code, _)) if GONE.contains(&code) => Ok(None),
+        // It was empty when it was probed.
+        Err(failure) if failure.is_denied() || failure.is_lacking() => {
+            *has = false;
+            Ok(None)
+        }
         Err(failure) => Err(failure),
     }
 }
@@ -94,16 +99,21 @@ pub(super) fn names(server: &mut Server, has_top: bool, most: usize) -> Result<V
     let mut found = Vec::new();
     for database in largest(&databases) {
         let list = server.list(Command::Collections(&database))?;
-        // A view has no size.
-        let is_one = |entry: &&Value| entry.get("type").and_then(Value::text) != Some("view");
-        let names = list.iter().filter(is_one).filter_map(|entry| entry.get("name").and_then(Value::text));
-        found.extend(names.filter(|name| !name.starts_with("system.")).map(|name| (database.clone(), name.to_owned())));
+        found.extend(own_names(&list).map(|name| (database.clone(), name.to_owned())));
         if found.len() >= most {
             break;
         }
     }
     found.truncate(most);
     Ok(found)
+}
+
+/// Names of the collections in a database's list, without the server's own.
+fn own_names(list: &[Value]) -> impl Iterator<Item = &str> {
+    // A view has no size.
+    let is_one = |entry: &&Value| entry.get("type").and_then(Value::text) != Some("view");
+    let names = list.iter().filter(is_one).filter_map(|entry| entry.get("name").and_then(Value::text));
+    names.filter(|name| !name.starts_with("system."))
 }
 
 /// The largest databases of an answer, without the server's own.
@@ -113,4 +123,44 @@ fn largest(databases: &Value) -> Vec<String> {
     entries.sort_by(|a, b| size(b).total_cmp(&size(a)));
     let names = entries.into_iter().filter_map(|entry| entry.get("name").and_then(Value::text));
     names.filter(|name| !OWN.contains(name)).take(DATABASES_MAX).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_databases_are_listed_and_not_the_servers_own() {
+        let entry = |(name, bytes): (&str, f64)| {
+            Value::Map(vec![
+                ("name".to_owned(), Value::Text(name.to_owned())),
+                ("sizeOnDisk".to_owned(), Value::Number(bytes)),
+            ])
+        };
+        let sizes = [("local", 9.0), ("a", 1.0), ("b", 3.0), ("c", 2.0), ("d", 4.0), ("e", 5.0), ("f", 6.0)];
+        let list = Value::List(sizes.map(entry).to_vec());
+        assert_eq!(largest(&Value::Map(vec![("databases".to_owned(), list)])), ["f", "e", "d", "b", "c"]);
+    }
+
+    #[test]
+    fn views_and_collections_of_the_server_are_left_out() {
+        let entry = |(name, kind): (&str, &str)| {
+            let text = |text: &str| Value::Text(text.to_owned());
+            Value::Map(vec![("name".to_owned(), text(name)), ("type".to_owned(), text(kind))])
+        };
+        let list = [("orders", "collection"), ("late", "view"), ("system.views", "collection")].map(entry);
+        assert_eq!(own_names(&list).collect::<Vec<_>>(), ["orders"]);
+    }
+
+    #[test]
+    fn a_collection_that_is_gone_is_no_failure_and_what_is_lacking_is_not_asked_again() {
+        let refused = |code| {
+            let mut has = true;
+            let read = known::<()>(&mut has, || Err(Failure::Server(code, String::new())));
+            (read.is_ok(), has)
+        };
+        assert!(GONE.iter().all(|code| refused(*code) == (true, true)));
+        assert_eq!([13, 59, 50].map(refused), [(true, false), (true, false), (false, true)]);
+        assert!(matches!(known(&mut false, || Ok(1)), Ok(None)));
+    }
 }

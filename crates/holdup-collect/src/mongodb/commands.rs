@@ -186,6 +186,7 @@ mod tests {
             let name = document.entries()[0].0.as_str();
             assert!(READ_ONLY.contains(&name), "{name}");
             assert_eq!(document.get("maxTimeMS"), Some(&Value::Number(f64::from(TIME_MS))), "{name}");
+            assert_eq!(document.get("comment").and_then(Value::text), Some(OWN_NAME), "{name}");
             let reads_profiler = document.get("find").and_then(Value::text) == Some("system.profile");
             assert_eq!(name == "find", reads_profiler, "no document of yours");
             let stages = document.get("pipeline").map(Value::items).unwrap_or_default();
@@ -193,6 +194,25 @@ mod tests {
             for stage in stages {
                 assert!(STAGES.contains(&stage.entries()[0].0.as_str()), "{stage:?}");
             }
+            if let Some(limit) = stages.last().map(|stage| stage.get("$limit").unwrap()) {
+                assert_eq!(document.at(&["cursor", "batchSize"]), Some(limit), "all of them in the first batch");
+            }
+        }
+    }
+
+    #[test]
+    fn a_profiler_is_asked_for_the_newest_that_holdup_did_not_ask_itself() {
+        let asked =
+            |since| Document::read(&Command::Profiled("d", since).document().finish()).unwrap().value().unwrap();
+        let [first, later] = [None, Some(7)].map(asked);
+        assert_eq!(later.at(&["filter", "ts", "$gt"]), Some(&Value::Time(7)));
+        for (command, most) in [(first, 1.0), (later, f64::from(PROFILED_MAX))] {
+            assert_eq!(command.at(&["filter", "appName", "$ne"]).and_then(Value::text), Some(OWN_NAME));
+            let number = |path: &[&str]| command.at(path).and_then(Value::number);
+            assert_eq!(
+                [&["sort", "$natural"][..], &["limit"], &["batchSize"]].map(number),
+                [-1.0, most, most].map(Some)
+            );
         }
     }
 

@@ -186,10 +186,10 @@ mod tests {
         assert_eq!((first.observed_at, first.session_id), (1_795_687_523_411_000_000, Some(53)));
         assert_eq!((first.duration_ns, first.lock_ns, first.rows_examined), (300_000_000, 900_000, 800));
         assert_eq!((first.rows_sent, first.no_index, first.errors), (3, 1, 0));
-        let stages: Vec<(&str, i64)> =
-            batch.stages.iter().take(2).map(|it| (it.stage.as_str(), it.duration_ns)).collect();
-        assert_eq!(stages, [("storage_read", 7_000_000), ("lock_wait", 900_000)]);
+        let stages: Vec<(&str, i64)> = batch.stages.iter().map(|it| (it.stage.as_str(), it.duration_ns)).collect();
+        assert_eq!(stages, [("storage_read", 7_000_000), ("lock_wait", 900_000)].repeat(2));
         assert_eq!((batch.plans.len(), batch.plans[0].kind.as_str()), (2, "auto_explain"));
+        assert_eq!((batch.plans[0].rows_actual, batch.plans[0].duration_ns), (Some(3.0), Some(300_000_000)));
         let events: Vec<(&str, &str)> = batch.events.iter().map(|it| (it.kind.as_str(), it.text.as_str())).collect();
         let expected = [
             ("index_build", "index built on shop.orders"),
@@ -198,6 +198,44 @@ mod tests {
         ];
         assert_eq!(events, expected);
         assert!(!format!("{batch:?}").contains("canary"));
+    }
+
+    #[test]
+    fn a_write_that_failed_has_its_figures() {
+        let failed = r#""type":"update","ninserted":1,"nModified":2,"usedDisk":true,"errCode":112,"#;
+        let (mut look, mut batch) = (Look::default(), Batch::default());
+        look.take(&SLOW.replace(r#""type":"command","#, failed), "mongodb://x", &mut batch);
+        let [failed] = batch.statements.as_slice() else { panic!("{:?}", batch.statements) };
+        assert_eq!((failed.errors, failed.rows_affected, failed.temporary_disk_tables), (1, 3, 1));
+    }
+
+    #[test]
+    fn what_the_server_does_itself_is_an_event() {
+        let (mut look, mut batch) = (Look::default(), Batch::default());
+        look.message(1, Message::IndexScanned(2_500_000_000));
+        for is_over in [false, true] {
+            look.message(2, Message::Checkpoint { seconds: 70, megabytes: 5, is_over });
+        }
+        look.finish(0, "mongodb://x", &mut batch);
+        let labels: Vec<_> = batch.events.iter().map(|it| (it.kind.as_str(), it.labels.clone())).collect();
+        let expected = [
+            ("index_build", Labels::new([("state", "scanned"), ("duration_ms", "2500")])),
+            ("checkpoint", Labels::new([("state", "running"), ("total_ms", "70000")])),
+            ("checkpoint", Labels::new([("state", "done"), ("total_ms", "70000")])),
+        ];
+        assert_eq!(labels, expected);
+    }
+
+    #[test]
+    fn one_look_takes_so_many_and_says_what_it_left_out() {
+        let (mut look, mut batch) = (Look::default(), Batch::default());
+        (0..=EXECUTIONS_MAX).for_each(|_| look.take(SLOW, "mongodb://x", &mut batch));
+        (0..=EVENTS_MAX).for_each(|_| look.take(BUILT, "mongodb://x", &mut batch));
+        look.take(" ", "mongodb://x", &mut batch);
+        look.finish(7, "mongodb://x", &mut batch);
+        assert_eq!((batch.statements.len(), batch.events.len()), (EXECUTIONS_MAX, EVENTS_MAX + 2));
+        let last: Vec<_> = batch.events[EVENTS_MAX..].iter().map(|it| (it.kind.as_str(), &it.text[..12])).collect();
+        assert_eq!(last, [("sampled", "1 operations"), ("gap", "7 bytes of t")]);
     }
 
     #[test]

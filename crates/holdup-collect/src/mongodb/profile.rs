@@ -157,8 +157,21 @@ mod tests {
         assert!(!format!("{batch:?}").contains("canary"));
         // Nothing new, and nothing at all at the first look.
         take(&[], &mut newest, "mongodb://x", &mut batch);
+        take(&[entry(700, "holdup")], &mut newest, "mongodb://x", &mut batch);
         let mut empty = None;
         take(&[], &mut empty, "mongodb://x", &mut batch);
         assert_eq!((newest, empty, batch.statements.len()), (Some(900), Some(0), 1));
+    }
+
+    #[test]
+    fn one_that_has_kept_nothing_is_asked_seldom() {
+        let ago = |seconds| Instant::now().checked_sub(Duration::from_secs(seconds));
+        for (newest_ms, seconds, is_due) in
+            [(None, 30, false), (Some(0), 30, false), (Some(900), 30, true), (Some(900), 2, false), (Some(0), 70, true)]
+        {
+            let profile = Profile { asked_at: ago(seconds), newest_ms };
+            assert_eq!(profile.is_due(), is_due, "{newest_ms:?} {seconds}");
+        }
+        assert!(Profile::default().is_due());
     }
 }

@@ -32,9 +32,6 @@ const LACKING: [i64; 6] = [59, 115, 238, 40_324, 20, 303];
 /// `NoReplicationEnabled`: a server that stands alone.
 const ALONE: i64 = 76;
 
-/// `AuthenticationFailed`, and `UserNotFound`.
-const LOGIN: [&str; 2] = ["18", "11"];
-
 impl Failure {
     /// Whether the account lacks a right.
     pub(super) fn is_denied(&self) -> bool {
@@ -60,7 +57,6 @@ impl From<LineError> for Failure {
         match error {
             LineError::Silent(why) | LineError::Late(why) => Self::Silent(why),
             LineError::Protocol(error) => match &error {
-                Error::LoginRefused { code, .. } if LOGIN.contains(&code.as_str()) => Self::Login(error.to_string()),
                 Error::UnsupportedAuth(_) => Self::Login(format!(
                     "{error}; give the account the other one: db.updateUser(USER, {{mechanisms: ['SCRAM-SHA-256'], \
                      pwd: …}})"

@@ -54,6 +54,7 @@ fn what_ferretdb_shows_and_what_it_lacks() {
         let entry = part(&coverage, lacking);
         assert_eq!(entry.state, CoverageState::Absent, "{entry:?}");
         assert!(entry.why.as_deref().unwrap().starts_with("the server does not have it"), "{entry:?}");
+        assert_eq!(entry.enable, None, "no grant would help");
     }
     let complete = [" operations", " collections", " parameters", " options"];
     let is_one = |entry: &&Coverage| complete.iter().any(|part| entry.source == format!("{}{part}", server.source()));
@@ -98,6 +99,15 @@ fn accounts_that_are_wrong_or_missing() {
     assert!(!denied.to_string().contains(CANARY) && denied.to_string().contains("User holdup"), "{denied}");
     let none = watch(&format!("mongodb://127.0.0.1:{}", server.port)).probe().unwrap_err();
     assert!(none.to_string().contains("USER@"), "{none}");
+    // Who wants the rest gets it, and is told what would give all.
+    let partial = Options { partial: true, ..Options::default() };
+    let mut some = collector(&format!("mongodb://127.0.0.1:{}", server.port), &partial).unwrap();
+    let coverage = some.probe().unwrap();
+    for lacking in [" serverStatus", " operations", " parameters"] {
+        let enable = part(&coverage, lacking).enable.as_deref();
+        assert!(enable.is_some_and(|grant| grant.contains("clusterMonitor")), "{coverage:?}");
+    }
+    some.settings(&mut Batch::default()).unwrap();
     let nothing = watch(&format!("mongodb://127.0.0.1:{}", holdup_lab::ports::free().unwrap())).probe().unwrap_err();
     assert!(matches!(nothing, ProbeError::Unreachable { .. }), "{nothing:?}");
 }
@@ -105,10 +115,14 @@ fn accounts_that_are_wrong_or_missing() {
 #[test]
 fn a_server_that_hangs_is_a_gap_and_comes_back() {
     let Some(server) = Server::start() else { return };
+    let mut source = watch(&format!("{}&log=/nonexistent/mongod.log", server.address("holdup")));
+    let coverage = source.probe().unwrap();
+    assert_eq!(part(&coverage, " log").state, CoverageState::Absent);
+    // The first collection came after the probe. The log is not asked for again.
     fill(&server);
-    let mut source = watch(&server.address("holdup"));
-    source.probe().unwrap();
-    source.sample(&mut Batch::default()).unwrap();
+    let mut batch = Batch::default();
+    source.sample(&mut batch).unwrap();
+    assert_eq!(value(&batch, metric::COLLECTION_OBJECTS, &[("collection", "orders")]), Some(3.0));
     server.stop();
     for _ in 0..3 {
         let begun = Instant::now();

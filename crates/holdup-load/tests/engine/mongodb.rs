@@ -1,7 +1,10 @@
 //! MongoDB's commands as load on FerretDB, over TLS: every command that was due ends once, large documents come back
-//! whole, and an unsigned certificate is refused.
+//! whole, an unsigned certificate is refused, and commands carry the ids of their traces.
 
-use std::net::TcpStream;
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use holdup_load::scenario::Scenario;
@@ -65,4 +68,52 @@ fn commands_over_tls() {
     let said = holdup_load::Engine::prepare(&untrusted).err().unwrap().to_string();
     assert!(said.contains("certificate") && said.contains("--tls-ca") && !said.contains(CANARY), "{said}");
     play(&keep_going(untrusted), None).all("tls_certificate");
+}
+
+/// A port that leads to the server's, and what clients say there.
+fn overheard(to: u16) -> (u16, Arc<Mutex<Vec<u8>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (port, said) = (listener.local_addr().unwrap().port(), Arc::new(Mutex::new(Vec::new())));
+    let heard = Arc::clone(&said);
+    thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            let mut server = TcpStream::connect(("127.0.0.1", to)).unwrap();
+            let (mut answers, mut back) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+            thread::spawn(move || std::io::copy(&mut answers, &mut back));
+            let heard = Arc::clone(&heard);
+            thread::spawn(move || {
+                let mut bytes = [0; 4096];
+                while let Ok(count @ 1..) = client.read(&mut bytes) {
+                    heard.lock().unwrap().extend(&bytes[..count]);
+                    server.write_all(&bytes[..count]).unwrap();
+                }
+                server.shutdown(Shutdown::Write)
+            });
+        }
+    });
+    (port, said)
+}
+
+#[test]
+fn commands_carry_their_trace_and_need_a_replica_set_for_transactions() {
+    let Some(server) = Server::start() else { return };
+    let (port, said) = overheard(server.port);
+    let target = format!("mongodb://holdup:{CANARY}@127.0.0.1:{port}/shop?authSource=accounts");
+    let load = "load: {users: 1, iterations: 4, duration: 60s}\noperations:";
+    let played =
+        play(&scenario(&target, &format!("{load}\n  - command: {{find: a}}\n  - command: {{ping: 1}}\n")), None);
+    played.all("ok");
+    let said = String::from_utf8_lossy(&said.lock().unwrap()).into_owned();
+    for row in &played.rows {
+        let trace = row.trace_id.as_deref().map(|id| format!("traceparent='00-{id}-"));
+        // What takes no comment has none.
+        assert_eq!(trace.is_some_and(|trace| said.contains(&trace)), row.operation == "find a", "{row:?}");
+    }
+    // FerretDB is in no replica set: it is said before, and nothing is done outside of a transaction instead.
+    let insert = "[{transaction: [{command: {insert: a, documents: [{_id: 1}]}}]}]";
+    let written = scenario(&target, &format!("{load} {insert}\n"));
+    let refused = holdup_load::Engine::prepare(&written).err().unwrap().to_string();
+    assert!(refused.contains("replica set"), "{refused}");
+    play(&keep_going(written), None).all("statement_failed");
+    assert_eq!(server.client().run("shop", Writer::new().text("count", "a")).get("n").unwrap().number(), Some(0.0));
 }

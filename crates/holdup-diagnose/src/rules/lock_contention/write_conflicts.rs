@@ -95,30 +95,62 @@ fn evidence(now: &Tries, usual: f64, took_ms: f64, explains_ms: f64) -> Vec<Evid
 
 #[cfg(test)]
 mod tests {
-    use super::super::RULE;
+    use holdup_recording::rows::Session;
+
+    use super::super::{Outcome, RULE};
     use crate::testing::{Judged as _, SyntheticRecording};
 
     const DB: &str = "mongodb://db";
     const CONFLICTS: &str = "mongodb_server_status_metrics_operation_write_conflicts";
 
-    /// 100 writes a second of 2 ms, and of 102 from 20 s on, when each meets `now` others; `before` until then.
+    /// 100 writes a second of 2 ms, and of 102 from 20 s on, when each meets `now` others; `before` until then. Beside them
+    /// 50 reads of 2 ms.
     fn made(before: f64, now: f64) -> SyntheticRecording {
         let late = |s: i64| (s - 20).max(0) as f64;
         SyntheticRecording::new(40)
             .counter(DB, "mongodb_operations_total", &[("kind", "writes")], 100.0)
+            .counter(DB, "mongodb_operations_total", &[("kind", "reads")], 50.0)
+            .counter(DB, "mongodb_operation_time_seconds_total", &[("kind", "reads")], 0.1)
             .counted(DB, "mongodb_operation_time_seconds_total", &[("kind", "writes")], move |s| {
                 0.2 * s as f64 + 10.0 * late(s)
             })
             .counted(DB, CONFLICTS, &[], move |s| 100.0 * (before * s.min(20) as f64 + now * late(s)))
     }
 
+    /// The same with so many operations that wait for locks.
+    fn waiting(now: f64, waiters: i64) -> SyntheticRecording {
+        let session = |s: i64, id: i64| Session {
+            observed_at: s * 1_000_000_000,
+            source: DB.into(),
+            session_id: id,
+            true_state: if id > 0 { "lock_wait" } else { "executing" }.into(),
+            ..Session::default()
+        };
+        let at = |s: i64| (0..=if s > 20 { waiters } else { 0 }).map(move |id| session(s, id));
+        made(0.0, now).session_rows((0..=40).flat_map(at).collect())
+    }
+
+    #[test]
+    fn what_costs_more_is_reported_and_what_is_clear_is_cleared_by_both() {
+        // By Little's law, at 150 operations a second.
+        for (waiters, expected) in [(6, 51.0), (15, 100.0)] {
+            let explains = waiting(3.0, waiters).explains(&RULE).unwrap();
+            assert!((explains - expected).abs() < 10.0, "{waiters}: {explains}");
+        }
+        let Ok(Outcome::Cleared(evidence)) = waiting(0.02, 0).judge(&RULE) else { panic!("not cleared") };
+        let text: String = evidence.iter().map(|it| it.text.as_str()).collect();
+        assert!(text.contains("lock") && text.contains("writes met another write"), "{text}");
+    }
+
     #[test]
     fn the_time_of_further_tries_is_its_doing() {
-        // Four tries instead of one: three quarters of 102 ms.
+        // Four tries instead of one: three quarters of 102 ms, of two operations in three.
         let explains = made(0.0, 3.0).explains(&RULE).unwrap();
-        assert!((explains - 76.5).abs() < 5.0, "{explains}");
+        assert!((explains - 51.0).abs() < 5.0, "{explains}");
         let found = made(0.0, 3.0).diagnose();
         assert_eq!(found.culprit.as_deref(), Some("lock_contention"), "{}", found.headline);
+        let text: String = found.findings[0].evidence.iter().map(|it| it.text.as_str()).collect();
+        assert!(text.contains("4.0 tries for each write, 1.0 in the baseline window"), "{text}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::super::Scenario;
 use crate::script::fill::constant_commands;
 use holdup_mongodb::Document;
+use holdup_protocol::database::mongodb::Command;
 
 fn scenario(operation: &str) -> Result<Scenario, String> {
     let text = format!(
@@ -11,11 +12,16 @@ fn scenario(operation: &str) -> Result<Scenario, String> {
     Scenario::parse(&text, "s.yaml").map_err(|error| error.to_string())
 }
 
-/// The command of a scenario without templates, as the server's side reads it.
-fn sent(command: &str) -> String {
+/// The command of a scenario without templates.
+fn read(command: &str) -> Command {
     let scenario = scenario(&format!("command: {command}")).unwrap();
     let form = &scenario.sessions.unwrap().script.requests[0].form;
-    let bytes = constant_commands(form, "shop").remove(0).document.finish();
+    constant_commands(form, "shop").remove(0)
+}
+
+/// The same, as the server's side reads it.
+fn sent(command: &str) -> String {
+    let bytes = read(command).document.finish();
     let elements = Document::read(&bytes).unwrap().elements();
     elements
         .map(|element| element.unwrap())
@@ -35,6 +41,32 @@ fn values_have_the_types_that_yaml_or_extended_json_give_them() {
         sent(typed),
         "ping=Long(1) a=Time(5) b=Time(1000) c=Timestamp { seconds: 7, increment: 2 } d=Binary([0, 255]) e=Other "
     );
+    // What else the types have to say, byte by byte.
+    for (value, bytes) in [
+        ("{$binary: {base64: AP8=, subType: '80'}}", &b"\x05k\0\x02\0\0\0\x80\0\xff"[..]),
+        ("{$uuid: 00000000-0000-4000-8000-000000000001}", b"\x05k\0\x10\0\0\0\x04\0"),
+        ("{$regularExpression: {pattern: ^a, options: i}}", b"\x0bk\0^a\0i\0"),
+        ("{$minKey: 1}", b"\xffk\0"),
+        ("{$maxKey: 1}", b"\x7fk\0"),
+    ] {
+        let sent = read(&format!("{{ping: 1, k: {value}}}")).document.finish();
+        assert!(sent.windows(bytes.len()).any(|window| window == bytes), "{value}: {}", sent.escape_ascii());
+    }
+}
+
+#[test]
+fn database_batch_and_comment_are_known_beside_the_document() {
+    for (command, database, batch, has_comment) in [
+        ("{find: a, batchSize: 7, comment: mine}", "shop", Some(7), true),
+        ("{aggregate: a, pipeline: [], cursor: {batchSize: 9}}", "shop", Some(9), false),
+        // The answer to an explanation has no cursor.
+        ("{aggregate: a, pipeline: [], explain: true, batchSize: 7}", "shop", None, false),
+        ("{ping: 1, $db: admin}", "admin", None, false),
+    ] {
+        let read = read(command);
+        assert_eq!((read.database.as_str(), read.batch, read.has_comment), (database, batch, has_comment), "{command}");
+    }
+    assert_eq!(sent("{ping: 1, $db: admin}"), "ping=Int(1) ");
 }
 
 #[test]
@@ -55,6 +87,7 @@ fn an_operation_is_called_by_its_shape() {
             "aggregate a pipeline [{ $lookup: { from: ?, as: ? } }, { $s…",
         ),
         ("{ping: 1}", "ping"),
+        ("{find: '5'}", "find 5"),
     ] {
         assert_eq!(scenario(&format!("command: {command}")).unwrap().operations[0].name, name);
     }
@@ -76,6 +109,8 @@ fn mistakes_are_said_with_line_and_way_out() {
         ("command: {find: orders, lsid: 1}", "transaction: [{command: ...}]"),
         ("command: {find: orders, filter: {'${a}': 1}}", "names of fields are not filled in"),
         ("command: {find: orders, filter: {b: '${nothing}'}}", "nothing"),
+        ("command: {find: orders, filter: {\"a\\0b\": 1}}", "NUL"),
+        ("command: {find: orders, $db: '${uuid()}'}", "the same for every request"),
         ("command: find", "expected a command"),
         ("command: {}", "expected a command"),
         ("query: SELECT 1", "command: {find:"),

@@ -24,6 +24,8 @@ fn read(log: &str) -> Tally {
 #[test]
 fn operations_of_all_releases_are_one_statement() {
     assert_eq!(Format::detect(LOG.as_bytes()), Some(Format::Mongod));
+    let old = LOG.lines().find(|line| line.starts_with("2020-")).unwrap();
+    assert_eq!(Format::detect(format!("{old}\n{old}\n").as_bytes()), Some(Format::Mongod));
     let tally = read(LOG);
     let [shape] = tally.shapes.as_slice() else { panic!("{:?}", tally.shapes) };
     assert_eq!((shape.text.as_str(), shape.calls), ("find shop.orders filter { status: ? }", 3));
@@ -45,4 +47,60 @@ fn operations_of_all_releases_are_one_statement() {
     let problems: Vec<_> = tally.problems.all().map(|(problem, count, _)| (problem, count)).collect();
     assert_eq!(problems, [(Problem::Malformed, 2)]);
     assert!(!format!("{tally:?}").contains("canary"));
+}
+
+/// A line of component `c`, with its words and attributes.
+fn line(c: &str, words: &str, attributes: &str) -> String {
+    format!(
+        r#"{{"t":{{"$date":"2026-11-26T10:00:01.000+00:00"}},"s":"I","c":"{c}","id":1,"ctx":"conn53","msg":"{words}","attr":{attributes}}}"#
+    )
+}
+
+#[test]
+fn figures_of_an_operation_have_their_attributes() {
+    let write = r#"{"type":"update","ns":"shop.a","user":"app@admin","command":{"q":{"_id":"canary"},"u":{"$set":{"b":1}}},"keysExamined":4,"nModified":2,"ninserted":1,"writeConflicts":3,"usedDisk":true,"errCode":112,"locks":{"Global":{"timeAcquiringMicros":{"w":900}}},"durationMillis":300}"#;
+    let read_all = r#"{"type":"command","ns":"shop.a","command":{"find":"a","sort":{"b":1},"$db":"shop"},"planSummary":"COLLSCAN","hasSortStage":true,"durationMillis":100}"#;
+    // A collector may leave empty lines.
+    let tally = read(&[line("WRITE", "Slow query", write), line("COMMAND", "Slow query", read_all)].join("\n\n"));
+    assert_eq!(tally.problems.all().count(), 0);
+    let [write, read] = tally.shapes.as_slice() else { panic!("{:?}", tally.shapes) };
+    let number = |name: &str| tally.attributes.all().iter().position(|it| it.name == name).unwrap() as u16;
+    let sum = |number: u16| write.measure(number).map(|measure| measure.sum);
+    assert_eq!((sum(ERRORS), sum(LOCK_TIME), sum(number("Rows_affected"))), (Some(1), Some(900), Some(3)));
+    assert_eq!((sum(number("Keys_examined")), sum(number("Write_conflicts"))), (Some(4), Some(3)));
+    assert_eq!(write.slowest.as_ref().unwrap().who[0], "app@admin");
+    // How often it was not so, and was so.
+    let flag = |shape: &Shape, name: &str| shape.flags.iter().find(|it| it.0 == number(name)).map(|it| it.1);
+    let flags = |shape: &Shape| ["Filesort", "Filesort_on_disk", "Full_scan"].map(|name| flag(shape, name));
+    assert_eq!(flags(write), [Some([1, 0]), Some([0, 1]), None], "there was no plan to tell");
+    assert_eq!(flags(read), [Some([0, 1]), Some([1, 0]), Some([0, 1])]);
+}
+
+#[test]
+fn the_servers_own_work_is_counted_in_its_units() {
+    let checkpoint = |words: &str| {
+        let words = format!("Checkpoint {words} for 25 seconds and wrote: 9000 pages (310 MB)");
+        line("WTCHKPT", "WiredTiger message", &format!(r#"{{"message":{{"msg":"{words}"}}}}"#))
+    };
+    let log = [
+        line("INDEX", "Index build: collection scan done", r#"{"totalRecords":9,"durationMillis":87000}"#),
+        checkpoint("has been running"),
+        checkpoint("ran"),
+        line("NETWORK", "Connection accepted", "{}"),
+    ];
+    let server = read(&log.join("\n")).server;
+    let figures: Vec<(&str, u128)> = server.figures.iter().map(|(name, figure)| (*name, figure.sum)).collect();
+    let expected =
+        [("index_build_scan_us", 87_000_000), ("long_checkpoint_megabytes", 310), ("long_checkpoint_us", 25_000_000)];
+    assert_eq!(figures, expected);
+    assert_eq!(server.counts, [("connections_accepted", 1)].into());
+}
+
+#[test]
+fn only_the_end_of_a_cut_block_is_too_long() {
+    let mut tally = Tally::new(holdup_sql::Dialect::MySql, Identity::Holdup, Select::default());
+    let block = Block { data: b"nonsense\n{\"t\":{".to_vec(), offset: 100, cut: true, ..Block::default() };
+    Mongod.read(&block, &mut tally);
+    let told: Vec<_> = tally.problems.all().map(|(problem, count, at)| (problem, count, at[0].offset)).collect();
+    assert_eq!(told, [(Problem::Malformed, 1, 100), (Problem::TooLong, 1, 109)]);
 }

@@ -240,7 +240,6 @@ impl CommandQueue {
 
     /// A command failed: the transaction, if there is one, is rolled back first.
     fn failed(&mut self) -> Result<(), Error> {
-        self.work.queue.clear();
         if self.work.transaction.is_some() && self.work.awaited == Awaited::Command {
             return self.end_transaction("abortTransaction", Awaited::Abort);
         }

@@ -51,7 +51,7 @@ pub(super) struct Inbox {
 
 impl Inbox {
     pub(super) fn new(limit: usize) -> Self {
-        Self { bytes: Vec::new(), limit: limit.min(MESSAGE_BYTES_MAX) }
+        Self { bytes: Vec::new(), limit }
     }
 
     /// Moves bytes of one message in; returns the message once it is whole. It has to answer
@@ -124,7 +124,6 @@ pub(super) fn body(message: &[u8]) -> Result<Document<'_>, Error> {
             }
             section::SEQUENCE => {
                 let length = after.first_chunk().map(|length| u32::from_le_bytes(*length) as usize).ok_or(SHORT)?;
-                let length = length.max(4);
                 after.get(length..).ok_or(SHORT)?
             }
             _ => return Err(Error::Protocol("a message with sections that are not known")),

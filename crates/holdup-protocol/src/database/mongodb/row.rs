@@ -109,4 +109,11 @@ mod tests {
         let bytes = Writer::new().text("a", &text).text("b", &text).text("c", "y").finish();
         assert_eq!(Row::new(Document::read(&bytes).unwrap()).names, ["a"]);
     }
+
+    #[test]
+    fn what_lies_too_deep_is_left_out() {
+        let nested = |levels| (0..levels).fold(Writer::new().int("x", 1), |it, _| Writer::new().document("d", it));
+        let names = |levels| Row::new(Document::read(&nested(levels).finish()).unwrap()).names.len();
+        assert_eq!((names(DEPTH_MAX), names(DEPTH_MAX + 1)), (1, 0));
+    }
 }

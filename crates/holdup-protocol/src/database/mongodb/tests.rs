@@ -45,7 +45,7 @@ fn fed(session: &mut Session, bytes: &[u8]) -> Result<Vec<String>, Error> {
 
 fn account() -> Account {
     let login = Login::new("me".to_owned(), Secret::new("canary".to_owned()), None);
-    Account { login: Arc::new(login), source: "admin".to_owned() }
+    Account { login: Arc::new(login), source: "accounts".to_owned() }
 }
 
 /// A session that has logged in without an account.
@@ -75,8 +75,34 @@ fn a_command_and_its_answer() {
     assert!(session.send("shop", Writer::new()).is_err(), "one at a time");
     let (number, command) = sent(&mut session);
     assert_eq!(Document::read(&command).unwrap().get("$db"), Some(Element::Text(b"shop")));
-    let said = fed(&mut session, &answer(number, Writer::new().int("x", 7).bool("ok", true))).unwrap();
-    assert!(said[0].contains("Number(7.0)") && session.is_ready(), "{said:?}");
+    let said = answer(number, Writer::new().int("x", 7).bool("ok", true));
+    let heard = fed(&mut session, &said).unwrap();
+    assert!(heard[0].contains("Number(7.0)") && session.is_ready(), "{heard:?}");
+    assert_eq!(fed(&mut session, &said), Err(Error::Protocol("an answer to no command")), "it comes again");
+}
+
+#[test]
+fn an_account_is_kept_where_the_login_says() {
+    let source = |accounts: Option<&str>, database: Option<&str>| {
+        let login = Login::new(String::new(), Secret::default(), database.map(str::to_owned));
+        Account::new(Arc::new(Login { accounts: accounts.map(str::to_owned), ..login })).source
+    };
+    assert_eq!(source(Some("accounts"), Some("shop")), "accounts");
+    assert_eq!((source(None, Some("shop")), source(None, None)), ("shop".to_owned(), "admin".to_owned()));
+}
+
+#[test]
+fn members_of_a_replica_set_and_routers_have_transactions() {
+    for (greeting, has_transactions) in [
+        (Writer::new(), false),
+        (Writer::new().text("setName", "rs0"), true),
+        (Writer::new().text("msg", "isdbgrid"), true),
+    ] {
+        let mut session = Session::new(None, LIMIT);
+        let (number, _) = sent(&mut session);
+        fed(&mut session, &answer(number, greeting.int("ok", 1))).unwrap();
+        assert_eq!(session.has_transactions(), has_transactions);
+    }
 }
 
 #[test]
@@ -90,19 +116,21 @@ fn a_server_before_4_4_2_is_greeted_in_its_own_words() {
     assert!(matches!(fed(&mut session, &answer(number, unknown())), Err(Error::ClosedByServer { .. })));
 }
 
-/// The server's side of a login, which may cheat.
-fn log_in(proof: impl FnOnce(String) -> String, is_done: bool) -> Result<Vec<String>, Error> {
-    log_in_after(4_096, proof, is_done)
+/// The server's side of a login, which may cheat; whether it is `done` with its proof, and with what follows.
+fn log_in(proof: impl FnOnce(String) -> String, done: &[bool]) -> Result<Vec<String>, Error> {
+    log_in_after(4_096, proof, done)
 }
 
-fn log_in_after(iterations: u32, proof: impl FnOnce(String) -> String, is_done: bool) -> Result<Vec<String>, Error> {
+fn log_in_after(iterations: u32, proof: impl FnOnce(String) -> String, done: &[bool]) -> Result<Vec<String>, Error> {
     let mut session = Session::new(Some(account()), LIMIT);
     let (number, command) = sent(&mut session);
-    assert_eq!(Document::read(&command).unwrap().get("saslSupportedMechs"), Some(Element::Text(b"admin.me")));
+    assert_eq!(Document::read(&command).unwrap().get("saslSupportedMechs"), Some(Element::Text(b"accounts.me")));
     let offered = Writer::list(|list| list.text("0", "SCRAM-SHA-1").text("1", "SCRAM-SHA-256"));
     fed(&mut session, &answer(number, Writer::new().list_of("saslSupportedMechs", offered).int("ok", 1)))?;
     let (number, command) = sent(&mut session);
-    let Some(Element::Binary(first)) = Document::read(&command).unwrap().get("payload") else { panic!("no payload") };
+    let command = Document::read(&command).unwrap();
+    assert_eq!(command.get("$db"), Some(Element::Text(b"accounts")));
+    let Some(Element::Binary(first)) = command.get("payload") else { panic!("no payload") };
     let bare = String::from_utf8(first[3..].to_vec()).unwrap();
     let nonce = bare.strip_prefix("n=me,r=").unwrap();
     let salt = BASE64.encode("salt");
@@ -113,7 +141,10 @@ fn log_in_after(iterations: u32, proof: impl FnOnce(String) -> String, is_done: 
     fed(&mut session, &answer(number, step(&said, false)))?;
     let (number, command) = sent(&mut session);
     let command = Document::read(&command).unwrap();
-    assert_eq!(command.get("conversationId"), Some(Element::Int(3)));
+    assert_eq!(
+        (command.get("conversationId"), command.get("$db")),
+        (Some(Element::Int(3)), Some(Element::Text(b"accounts")))
+    );
     let Some(Element::Binary(second)) = command.get("payload") else { panic!("no payload") };
     let (without_proof, shown) = str::from_utf8(second).unwrap().split_once(",p=").unwrap();
     let keys = SaltedKeys::new(b"canary", b"salt", 4096.try_into().unwrap());
@@ -123,22 +154,23 @@ fn log_in_after(iterations: u32, proof: impl FnOnce(String) -> String, is_done: 
     let client: Vec<u8> = BASE64.decode(shown).unwrap().iter().zip(signature).map(|(a, b)| a ^ b).collect();
     assert_eq!(client, *keys.client, "the client proved that it knows the password");
     let own = format!("v={}", BASE64.encode(sign(&*keys.server, signed.as_bytes())));
-    let mut events = fed(&mut session, &answer(number, step(&proof(own), is_done)))?;
-    if !is_done {
+    let mut events = fed(&mut session, &answer(number, step(&proof(own), done[0])))?;
+    for is_done in &done[1..] {
         let (number, _) = sent(&mut session);
-        events.extend(fed(&mut session, &answer(number, step("", true)))?);
+        events.extend(fed(&mut session, &answer(number, step("", *is_done)))?);
     }
     Ok(events)
 }
 
 #[test]
 fn both_sides_prove_that_they_know_the_account() {
-    for is_done in [true, false] {
-        assert_eq!(log_in(|own| own, is_done).unwrap(), ["logged in"]);
-        assert_eq!(log_in(|own| own.replace("v=", "v=A"), is_done), Err(Error::ServerNotProved));
-        assert_eq!(log_in(|_| String::new(), is_done), Err(Error::ServerNotProved));
+    for done in [&[true][..], &[false, true]] {
+        assert_eq!(log_in(|own| own, done).unwrap(), ["logged in"]);
+        assert_eq!(log_in(|own| own.replace("v=", "v=A"), done), Err(Error::ServerNotProved));
+        assert_eq!(log_in(|_| String::new(), done), Err(Error::ServerNotProved));
     }
-    let weak = log_in_after(4_095, |own| own, true);
+    assert_eq!(log_in(|own| own, &[false, false]), Err(Error::Protocol("a login that does not end")));
+    let weak = log_in_after(4_095, |own| own, &[true]);
     assert!(matches!(weak, Err(Error::Refused(_))), "{weak:?}");
     assert!(!format!("{:?}", Session::new(Some(account()), LIMIT)).contains("canary"));
 }
@@ -150,13 +182,23 @@ fn a_login_that_is_refused_or_cannot_be() {
     let old = Writer::list(|list| list.text("0", "SCRAM-SHA-1"));
     let hello = Writer::new().list_of("saslSupportedMechs", old).int("ok", 1);
     assert_eq!(fed(&mut session, &answer(number, hello)), Err(Error::UnsupportedAuth("SCRAM-SHA-1".to_owned())));
-    let mut session = Session::new(Some(account()), LIMIT);
-    let (number, _) = sent(&mut session);
-    fed(&mut session, &answer(number, Writer::new().int("ok", 1))).unwrap();
-    let (number, _) = sent(&mut session);
+    let answered = |step: Writer| {
+        let mut session = Session::new(Some(account()), LIMIT);
+        let (number, _) = sent(&mut session);
+        fed(&mut session, &answer(number, Writer::new().int("ok", 1))).unwrap();
+        let (number, _) = sent(&mut session);
+        fed(&mut session, &answer(number, step))
+    };
     let refused = Writer::new().int("ok", 0).text("errmsg", "Authentication failed.").int("code", 18);
     let expected = Error::LoginRefused { code: "18".to_owned(), message: "Authentication failed.".to_owned() };
-    assert_eq!(fed(&mut session, &answer(number, refused)), Err(expected));
+    assert_eq!(answered(refused), Err(expected));
+    let large = Writer::new().int("conversationId", 1).binary("payload", &[b'r'; PAYLOAD_BYTES_MAX + 1]).int("ok", 1);
+    assert_eq!(answered(large), Err(Error::Protocol("a step of the login without its message")));
+    let mut session = Session::new(Some(account()), LIMIT);
+    let (number, _) = sent(&mut session);
+    let full = Writer::new().int("ok", 0).text("errmsg", "too many connections").int("code", 91);
+    let expected = Error::ClosedByServer { code: "91".to_owned(), message: "too many connections".to_owned() };
+    assert_eq!(fed(&mut session, &answer(number, full)), Err(expected));
 }
 
 #[test]
@@ -182,6 +224,10 @@ fn frames_that_lie_are_errors() {
         assert!(matches!(broken(&message(2, 0, sections)), Error::Protocol(_)), "{sections:?}");
     }
     assert!(matches!(broken(&message(2, 0, &[body.clone(), body.clone()].concat())), Error::Protocol(_)));
+    let sequence = |length: u8| [&[1, length, 0, 0, 0][..], &body].concat();
+    for length in [0, 3] {
+        assert!(matches!(broken(&message(2, 0, &sequence(length))), Error::Protocol(_)), "shorter than its length");
+    }
 }
 
 #[test]

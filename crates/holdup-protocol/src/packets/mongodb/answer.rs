@@ -33,18 +33,17 @@ impl Answer {
     /// Reads the bytes of `message` that were kept, of which `rest` follow its head; counts documents if
     /// `counts`.
     pub(super) fn read(kind: i32, rest: &[u8], message: &Message<'_>, counts: bool) -> Self {
-        let is_whole = message.content.len() as u64 == message.length;
-        let mut answer = Self::of_kept(kind, rest, is_whole, counts);
+        let mut answer = Self::of_kept(kind, rest, counts);
         // The number of a cursor stands behind its documents.
         answer.cursor = answer.cursor.or_else(|| cursor_in(message.tail));
         answer
     }
 
-    fn of_kept(kind: i32, rest: &[u8], is_whole: bool, counts: bool) -> Self {
+    fn of_kept(kind: i32, rest: &[u8], counts: bool) -> Self {
         match kind {
-            op::MSG => Self::message(rest, is_whole, counts),
+            op::MSG => Self::message(rest, counts),
             op::COMPRESSED => match compressed(rest) {
-                Some((op::MSG, "noop", rest)) => Self::message(rest, is_whole, counts),
+                Some((op::MSG, "noop", rest)) => Self::message(rest, counts),
                 _ => Self::default(),
             },
             op::REPLY => Self::reply(rest).unwrap_or_default(),
@@ -52,8 +51,8 @@ impl Answer {
         }
     }
 
-    fn message(rest: &[u8], is_whole: bool, counts: bool) -> Self {
-        let sections = Sections::read(rest, is_whole);
+    fn message(rest: &[u8], counts: bool) -> Self {
+        let sections = Sections::read(rest);
         let mut answer = sections.body.map(|body| Self::document(body, counts)).unwrap_or_default();
         answer.goes_on = sections.goes_on;
         answer
@@ -104,7 +103,6 @@ fn cursor(document: Document<'_>) -> Option<i64> {
     let Some(Element::Map(cursor)) = document.get("cursor") else { return None };
     match cursor.get("id") {
         Some(Element::Long(id)) => Some(rounded(id)),
-        Some(Element::Int(id)) => Some(i64::from(id)),
         _ => None,
     }
 }

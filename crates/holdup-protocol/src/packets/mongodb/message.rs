@@ -20,8 +20,7 @@ pub(super) mod op {
     pub(in super::super) const MSG: i32 = 2013;
 }
 
-/// Flags of `OP_MSG`.
-const CHECKSUM: u32 = 1;
+/// A flag of `OP_MSG`.
 const MORE_TO_COME: u32 = 1 << 1;
 
 /// What follows a message's length.
@@ -77,7 +76,6 @@ pub(super) struct Request {
 /// Reads a client's message; none if it cannot be one.
 pub(super) fn request(message: &Message<'_>, statements: &mut Statements) -> Option<Request> {
     let (head, rest) = Head::read(message.content)?;
-    let is_whole = message.content.len() as u64 == message.length;
     let mut request = Request {
         number: head.number,
         kind: Kind::Query,
@@ -93,14 +91,14 @@ pub(super) fn request(message: &Message<'_>, statements: &mut Statements) -> Opt
     };
     match head.kind {
         op::MSG => {
-            let sections = Sections::read(rest, is_whole);
+            let sections = Sections::read(rest);
             request.wants_answer = !sections.goes_on;
             request.command(&sections.command, statements);
         }
         op::COMPRESSED => match compressed(rest)? {
             // Named so, and not compressed.
             (op::MSG, "noop", rest) => {
-                let sections = Sections::read(rest, is_whole);
+                let sections = Sections::read(rest);
                 request.wants_answer = !sections.goes_on;
                 request.command(&sections.command, statements);
             }
@@ -216,15 +214,12 @@ pub(super) struct Sections<'a> {
 }
 
 impl<'a> Sections<'a> {
-    /// The sections that `bytes` begin with; `is_whole` if they end with them.
-    pub(super) fn read(bytes: &'a [u8], is_whole: bool) -> Self {
+    /// The sections that `bytes` begin with. A checksum behind them is too short for one.
+    pub(super) fn read(bytes: &'a [u8]) -> Self {
         let mut sections = Self { goes_on: false, body: None, command: Value::Map(Vec::new()) };
         let Some((flags, mut rest)) = bytes.split_first_chunk() else { return sections };
         let flags = u32::from_le_bytes(*flags);
         sections.goes_on = flags & MORE_TO_COME != 0;
-        if flags & CHECKSUM != 0 && is_whole {
-            rest = rest.split_last_chunk::<4>().map_or(rest, |(rest, _)| rest);
-        }
         let mut lists = Vec::new();
         while let Some((kind, after)) = rest.split_first() {
             rest = match kind {

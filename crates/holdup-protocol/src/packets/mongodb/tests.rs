@@ -136,7 +136,9 @@ fn writes_and_what_is_wrong_with_them() {
         // No answer is wanted.
         ('>', message(5, 0, 2, body("insert"), &[])),
         ('>', find(6)),
-        ('<', answer(6, fine())),
+        ('<', answer(6, fine().int("n", 3))),
+        ('>', find(7)),
+        ('<', answer(7, Writer::new().double("ok", 0.0))),
     ]);
     let told: Vec<_> = turns.iter().map(|turn| (text(turn), turn.outcome, turn.error.as_deref())).collect();
     let update = "update shop.item q { _id: ? } u { $set: { name: ? } }";
@@ -146,6 +148,7 @@ fn writes_and_what_is_wrong_with_them() {
         ("insert shop.item", Outcome::Error, Some("64")),
         ("bulkWrite shop.item", Outcome::Error, Some("11000")),
         ("find shop.orders filter { status: ? }", Outcome::Ok, None),
+        ("find shop.orders filter { status: ? }", Outcome::Error, None),
     ];
     assert_eq!(told, expected);
     assert_eq!((turns[0].info.affected, turns[4].info.affected), (1, 0));
@@ -162,7 +165,10 @@ fn answers_that_go_on_are_one_exchange_and_news_are_none() {
         ('<', more(51, 50, 2)),
         ('<', more(52, 51, 0)),
         ('>', get_more(2, 0, cursor().int("maxTimeMS", 5_000))),
-        ('<', answer(2, fine())),
+        ('<', answer(2, fine().document("cursor", Writer::new().long("id", 7)))),
+        // What waits for news has no query that others read on.
+        ('>', get_more(4, 0, cursor())),
+        ('<', answer(4, fine())),
         ('>', get_more(3, 1 << 16, Writer::new().int("hello", 1).int("maxAwaitTimeMS", 10_000))),
         ('<', more(60, 3, 2)),
         ('<', more(61, 60, 2)),
@@ -172,7 +178,8 @@ fn answers_that_go_on_are_one_exchange_and_news_are_none() {
     let expected = [
         ("getMore shop.orders", Kind::Query, "", Some(20), 40),
         ("", Kind::Other, "getMore", Some(60), 60),
-        ("", Kind::Other, "hello", Some(80), 80),
+        ("getMore shop.orders", Kind::Query, "", Some(80), 80),
+        ("", Kind::Other, "hello", Some(100), 100),
     ];
     assert_eq!(told, expected);
 }
@@ -181,7 +188,9 @@ fn answers_that_go_on_are_one_exchange_and_news_are_none() {
 fn a_get_more_belongs_to_the_query_behind_its_cursor() {
     let open = 7_777_777_777_777_777_777;
     let documents = |count: i32| {
-        let item = || Writer::new().text("name", "canary").text("x", &"y".repeat(90));
+        // It looks like the end of a cursor.
+        let item =
+            || Writer::new().text("name", "canary").long("id", 5).text("ns", "shop.orders").text("x", &"y".repeat(90));
         Writer::list(|list| (0..count).fold(list, |list, n| list.document(&n.to_string(), item())))
     };
     let batch = |number, name: &str, count, id: i64| {
@@ -189,7 +198,11 @@ fn a_get_more_belongs_to_the_query_behind_its_cursor() {
         let time = Writer::new().document("signature", Writer::new().binary("hash", &[7; 20]).long("keyId", 5));
         ('<', answer(number, Writer::new().document("cursor", cursor).double("ok", 1.0).document("$clusterTime", time)))
     };
-    let more = |number, id: i64| ('>', asked(number, Writer::new().long("getMore", id).text("collection", "orders")));
+    let traced = format!("traceparent='00-{TRACE}-c532cb4098ac3dd2-01'");
+    let more = |number, id: i64| {
+        let more = Writer::new().long("getMore", id).text("collection", "orders").text("comment", &traced);
+        ('>', asked(number, more))
+    };
     let query = "find shop.orders filter { status: ? }";
     // The first batch is kept whole, or only its beginning and its end.
     for count in [2, 300] {
@@ -210,11 +223,41 @@ fn a_get_more_belongs_to_the_query_behind_its_cursor() {
         let told: Vec<&str> = turns.iter().map(text).collect();
         assert_eq!(told, [query, query, query, "getMore shop.orders", "getMore shop.orders"], "{count}");
         assert!(turns.iter().all(|turn| turn.outcome == Outcome::Ok && turn.kind == Kind::Query));
+        assert!(turns[1..].iter().all(|turn| turn.sent.trace_id.as_deref() == Some(TRACE)), "its own trace");
         let full = talk(&steps, usize::MAX, true);
         assert_eq!(full[2].sent.sql.as_deref(), Some(query.as_bytes()));
         // Where a capture keeps only the beginning of each packet, the cursor is unknown.
         let cut = talk(&steps, 200, false);
         assert_eq!(text(&cut[1]), "getMore shop.orders", "{count}");
+    }
+}
+
+#[test]
+fn old_clients_ask_and_read_on_without_commands() {
+    let wrapped = Writer::new().document("$query", Writer::new().text("status", "canary")).bool("$explain", false);
+    let query = [&[0; 4][..], b"shop.orders\0", &[0; 8], &wrapped.finish()].concat();
+    let more = [&[0; 4][..], b"shop.orders\0", &2_i32.to_le_bytes(), &77_i64.to_le_bytes()].concat();
+    let reply = |flags: i32, cursor: i64, document: Writer| {
+        let (flags, cursor) = (flags.to_le_bytes(), cursor.to_le_bytes());
+        [&flags[..], &cursor, &[0; 4], &2_i32.to_le_bytes(), &document.finish(), &Writer::new().finish()].concat()
+    };
+    let turns = heard(&[
+        ('>', frame(1, 0, 2004, &query)),
+        ('<', frame(9, 1, 1, &reply(0, 77, Writer::new()))),
+        ('>', frame(2, 0, 2005, &more)),
+        ('<', frame(10, 2, 1, &reply(2, 0, Writer::new().text("$err", "canary")))),
+        ('>', frame(3, 0, 2005, &more)),
+        ('<', frame(11, 3, 1, &reply(0, 0, Writer::new()))),
+    ]);
+    let told: Vec<_> = turns.iter().map(|turn| (text(turn), turn.outcome, turn.info.rows)).collect();
+    let query = "query shop.orders query { status: ? }";
+    let expected =
+        [(query, Outcome::Ok, 2), (query, Outcome::Error, 2), ("getmore shop.orders query ?", Outcome::Ok, 2)];
+    assert_eq!(told, expected);
+    assert!(!format!("{turns:?}").contains("canary"));
+    // An answer is no request, and the other way round.
+    for (message, is_client) in [(find(1), true), (answer(1, fine()), false)] {
+        assert!(begins_mongodb(&message, is_client) && !begins_mongodb(&message, !is_client), "{is_client}");
     }
 }
 

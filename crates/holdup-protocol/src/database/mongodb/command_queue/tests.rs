@@ -24,11 +24,11 @@ fn sent(session: &mut Session) -> (i32, holdup_mongodb::Value) {
     (i32::from_le_bytes(out[4..8].try_into().unwrap()), command)
 }
 
-/// Answers message `number`, a byte at a time; what happened.
+/// Answers message `number`, a few bytes at a time; what happened.
 fn told(session: &mut Session, number: i32, document: Writer) -> Vec<String> {
     let mut events = Vec::new();
-    for byte in answer(number, document) {
-        session.feed(&[byte], &mut |event| events.push(format!("{event:?}"))).unwrap();
+    for bytes in answer(number, document).chunks(7) {
+        session.feed(bytes, &mut |event| events.push(format!("{event:?}"))).unwrap();
     }
     events
 }
@@ -60,18 +60,50 @@ fn a_cursor_is_read_to_its_end() {
     assert_eq!(asked.get("comment").unwrap().text(), Some("traceparent='00-1'"));
     assert_eq!(asked.get("$db").unwrap().text(), Some("shop"));
     let row = "Row { statement: 0, columns: [\"_id\"], values: [Some([49])] }";
-    assert_eq!(told(&mut session, number, cursor(7, "firstBatch", 1..3)), [row]);
+    // Numbers of cursors may be below zero.
+    let answers = [cursor(-7, "firstBatch", 1..3), cursor(-7, "nextBatch", 3..5), cursor(0, "nextBatch", 5..6)];
+    let bytes: usize = answers.iter().map(|it| answer(1, it.clone()).len()).sum();
+    let [first, second, last] = answers;
+    assert_eq!(told(&mut session, number, first), [row]);
     let (number, more) = sent(&mut session);
     assert_eq!(
         (more.get("getMore").unwrap().number(), more.get("batchSize").unwrap().number()),
-        (Some(7.0), Some(2.0))
+        (Some(-7.0), Some(2.0))
     );
-    assert_eq!(more.get("collection").unwrap().text(), Some("orders.eu"));
-    assert!(told(&mut session, number, cursor(7, "nextBatch", 3..5)).is_empty() && !session.is_ready());
+    let text = |name: &str| more.get(name).unwrap().text();
+    assert_eq!((text("collection"), text("$db")), (Some("orders.eu"), Some("shop")));
+    assert!(told(&mut session, number, second).is_empty() && !session.is_ready());
     let (number, _) = sent(&mut session);
-    let done = told(&mut session, number, cursor(0, "nextBatch", 5..6));
-    assert!(done[0].starts_with("Done { rows: 5, affected: 0, bytes: "), "{done:?}");
+    let done = told(&mut session, number, last);
+    assert_eq!(done, [format!("Done {{ rows: 5, affected: 0, bytes: {bytes}, warnings: 0, hash: 0 }}")]);
     assert!(session.is_ready() && session.output().is_empty());
+    session.keep_every_row();
+    session.execute_commands(&[find()], false, true, b"").unwrap();
+    let (number, _) = sent(&mut session);
+    assert_eq!(told(&mut session, number, cursor(0, "firstBatch", 1..3)).len(), 3, "each row, and the end");
+}
+
+#[test]
+fn single_answers_are_rows_or_numbers() {
+    let mut session = connection(Writer::new());
+    let found = || Writer::new().document("value", Writer::new().int("_id", 7)).int("ok", 1);
+    for (name, answer, row, done) in [
+        ("findAndModify", found(), "columns: [\"_id\"]", "rows: 1, affected: 0"),
+        (
+            "findandmodify",
+            Writer::new().null("value").int("ok", 1),
+            "columns: [\"value\", \"ok\"]",
+            "rows: 0, affected: 0",
+        ),
+        ("count", Writer::new().int("n", 5).int("ok", 1), "columns: [\"n\", \"ok\"]", "rows: 0, affected: 0"),
+        ("delete", Writer::new().int("n", 5).int("ok", 1), "columns: [\"n\", \"ok\"]", "rows: 0, affected: 5"),
+    ] {
+        let asked = command(name, Writer::new().text(name, "orders"));
+        session.execute_commands(&[asked], false, true, b"").unwrap();
+        let (number, _) = sent(&mut session);
+        let said = told(&mut session, number, answer);
+        assert!(said.len() == 2 && said[0].contains(row) && said[1].contains(done), "{name}: {said:?}");
+    }
 }
 
 #[test]
@@ -79,7 +111,7 @@ fn a_write_that_was_refused_in_part_has_failed() {
     let mut session = connection(Writer::new());
     let insert = command("insert", Writer::new().text("insert", "orders").list_of("documents", documents(0..2)));
     let own = Command { has_comment: true, ..insert.clone() };
-    session.execute_commands(&[own, insert], false, true, b"c").unwrap();
+    session.execute_commands(&[own, insert, find()], false, true, b"c").unwrap();
     let (number, asked) = sent(&mut session);
     assert_eq!(asked.get("comment"), None);
     assert_eq!(told(&mut session, number, Writer::new().int("n", 2).int("ok", 1)).len(), 1, "its row: n");
@@ -89,6 +121,7 @@ fn a_write_that_was_refused_in_part_has_failed() {
     let errors = Writer::list(|list| list.document("0", error));
     let failed = told(&mut session, number, Writer::new().int("n", 1).list_of("writeErrors", errors).int("ok", 1));
     assert_eq!(failed, ["Failed { statement: 1, code: \"11000\", message: \"E11000\" }"]);
+    assert!(session.is_ready() && session.output().is_empty(), "the next one is not sent");
     let concern = Writer::new().int("code", 64).text("errmsg", "waiting for replication timed out");
     session.execute_commands(&[find()], false, false, b"").unwrap();
     let (number, _) = sent(&mut session);
@@ -125,6 +158,23 @@ fn a_transaction_is_committed_or_rolled_back() {
     }
     session.quit();
     assert_eq!(sent(&mut session).1.entries()[0].0, "endSessions");
+}
+
+#[test]
+fn a_cursor_is_read_on_in_its_transaction_whose_end_is_no_row() {
+    let mut session = connection(Writer::new().text("setName", "rs0"));
+    session.execute_commands(&[find()], true, true, b"").unwrap();
+    let (number, first) = sent(&mut session);
+    assert!(told(&mut session, number, cursor(7, "firstBatch", 0..0)).is_empty());
+    let (number, more) = sent(&mut session);
+    assert_eq!((more.get("lsid"), more.get("txnNumber")), (first.get("lsid"), first.get("txnNumber")));
+    assert!(more.get("getMore").is_some() && more.get("startTransaction").is_none());
+    assert!(told(&mut session, number, cursor(0, "nextBatch", 0..0)).is_empty());
+    let (number, _) = sent(&mut session);
+    let ended = told(&mut session, number, Writer::new().int("ok", 1));
+    assert!(ended.len() == 1 && ended[0].starts_with("Done { rows: 0"), "{ended:?}");
+    let name = new_uuid().unwrap();
+    assert_eq!((name[6] >> 4, name[8] >> 6), (4, 2), "a random UUID says so");
 }
 
 #[test]
