@@ -135,7 +135,7 @@ fn object_id(mut number: u64) -> [u8; 12] {
     let mut bytes = [0; 12];
     for byte in bytes.iter_mut().rev() {
         let two = (number % 100) as u8;
-        *byte = (two / 10) << 4 | two % 10;
+        *byte = ((two / 10) << 4) | (two % 10);
         number /= 100;
     }
     bytes

@@ -75,8 +75,8 @@ impl Stage<'_> {
             addresses.iter().filter_map(|address| act.scope.fill(address).ok()).collect()
         };
         let allowed = filled(&self.lab.watch_if_allowed).into_iter().filter(|address| is_allowed(address));
-        let watch = filled(&self.lab.watch).into_iter().chain(allowed).collect();
-        act.watch = watch;
+        let own = filled(&variant.watch);
+        act.watch = filled(&self.lab.watch).into_iter().chain(own).chain(allowed).collect();
         Ok(act)
     }
 

@@ -65,6 +65,8 @@ pub struct Variant {
     pub(super) scenario: Option<ScenarioFile>,
     /// Names of the processes it starts, in this order.
     pub(super) start: Vec<String>,
+    /// Sources of its own, beside the lab's.
+    pub(super) watch: Vec<String>,
     /// Appended to a process's arguments.
     pub(super) arguments: BTreeMap<String, Vec<String>>,
     /// Added to a process's environment; overrides the process's own values.
@@ -301,7 +303,7 @@ fn variants(node: &Node, folder: &Path, fields: &Fields<'_>) -> Result<Vec<Varia
 }
 
 fn variant(name: &str, node: &Node, folder: &Path, fields: &Fields<'_>) -> Result<Variant, YamlError> {
-    let map = node.map(&["title", "scenario", "start", "arguments", "env", "expect"])?;
+    let map = node.map(&["title", "scenario", "start", "watch", "arguments", "env", "expect"])?;
     if !is_name(name) {
         return Err(node.error("not a name: use letters, digits, - and _, beginning with a letter or digit"));
     }
@@ -333,6 +335,7 @@ fn variant(name: &str, node: &Node, folder: &Path, fields: &Fields<'_>) -> Resul
         expect,
         scenario: map.get("scenario").map(|node| scenario(node, folder, fields)).transpose()?,
         start: names,
+        watch: fields.watch(map.get("watch"))?,
         arguments,
         env,
     })

@@ -187,7 +187,7 @@ processes:
 watch: [host, "pid:{pid.one}", "pid:{pid.two}", "x://{secret.door}@"]
 watch_if_allowed: ["pid:{pid.two}", "prometheus:http://127.0.0.1:{port.web}/metrics"]
 variants:
-  a: { title: A, start: [one], arguments: { one: [second] }, expect: { verdict: healthy } }
+  a: { title: A, start: [one], watch: ["y://{port.web}"], arguments: { one: [second] }, expect: { verdict: healthy } }
 "#,
     );
     let lab = find(&labs).unwrap();
@@ -205,7 +205,7 @@ variants:
         assert_eq!(act.scenario, format!("target: http://127.0.0.1:{port}/{{id}}\n"));
         // Nobody forbids the last; that nobody answers there is for whoever records to say.
         let url = format!("prometheus:http://127.0.0.1:{port}/metrics");
-        assert_eq!(act.watch, ["host", &format!("pid:{pid}"), "x://open-sesame@", &url]);
+        assert_eq!(act.watch, ["host", &format!("pid:{pid}"), "x://open-sesame@", &format!("y://{port}"), &url]);
         assert_eq!(std::fs::read_to_string(folder.join("then.txt")).unwrap(), format!("{port}\n").repeat(round));
         let log = scratch.join("one.log");
         assert!(soon(|| std::fs::read_to_string(&log).unwrap().matches("target: http").count() == round));

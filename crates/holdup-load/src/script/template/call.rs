@@ -93,12 +93,7 @@ impl Call {
                 };
                 number(a)?.add(number(b)?).ok_or(StepFailure::Template)?.write(out);
             }
-            Self::Pad(node, length) => {
-                let text = node.text(ctx, work)?;
-                let missing = usize::from(*length).saturating_sub(text.chars().count());
-                out.extend(std::iter::repeat_n(b'0', missing));
-                out.extend_from_slice(text.as_bytes());
-            }
+            Self::Pad(node, length) => pad(&node.text(ctx, work)?, *length, out),
             Self::Default(node, otherwise) => {
                 let start = out.len();
                 match node.write(ctx, work, out) {
@@ -144,6 +139,13 @@ impl IntegerArgument {
 /// The length of a random text. Too long a text is refused before it is made.
 fn random_length(length: i64, work: &Work) -> Result<usize, StepFailure> {
     usize::try_from(length).ok().filter(|length| *length <= work.left).ok_or(StepFailure::Template)
+}
+
+/// Writes `text` with zeros before it, if it has fewer characters than `length`.
+fn pad(text: &str, length: u8, out: &mut Vec<u8>) {
+    let missing = usize::from(length).saturating_sub(text.chars().count());
+    out.extend(std::iter::repeat_n(b'0', missing));
+    out.extend_from_slice(text.as_bytes());
 }
 
 fn pick(nodes: &[Node], ctx: &mut Context<'_>, work: &mut Work, out: &mut Vec<u8>) -> Result<(), StepFailure> {
