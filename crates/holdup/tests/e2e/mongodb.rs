@@ -224,3 +224,28 @@ fn what_is_wrong_is_said_before_anything_is_written() {
     assert!(done.code() == Some(2) && done.stderr.contains("replica set"), "{}", done.stderr);
     assert_eq!(count(&server, "item"), u64::from(ITEMS.unsigned_abs()));
 }
+
+/// The size of a collection waits for a lock here, as FerretDB on SQLite reads the whole database for it: the source is watched without.
+#[test]
+fn sizes_that_take_too_long_are_left_out_and_said() {
+    let Some((server, postgres)) = on_postgresql() else { return };
+    fill(&server);
+    let table = postgres.run("SELECT relname FROM pg_class WHERE relkind = 'r' AND relname LIKE 'item%'");
+    let lock = format!("BEGIN; LOCK TABLE shop.\"{table}\" IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(9); COMMIT");
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    std::thread::scope(|scope| {
+        scope.spawn(|| postgres.run(&lock));
+        while postgres.run("SELECT count(*) FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted") == "0" {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let source = address(&server, CANARY);
+        let done = finish(holdup(["watch", "--for=1s", "--watch", &source, "-o"]).arg(&out), 60);
+        assert_eq!(done.code(), Some(0), "{}", done.stderr);
+    });
+    let coverage = manifest(&out)["coverage"].clone();
+    let part = format!("{} collections", server.source());
+    let own = |entry: &&serde_json::Value| entry["source"] == part.as_str();
+    let entry = coverage.as_array().unwrap().iter().find(own).expect("a line of the coverage");
+    assert!(entry["state"] == "absent" && entry["why"].as_str().unwrap().contains("no answer within"), "{entry}");
+}
