@@ -209,8 +209,8 @@ mod tests {
         std::fs::write(&path, "s3cr3t-canary\nmore\n").unwrap();
         let found = read(&format!("mongodb://me@h/?password_file={}", path.display())).unwrap();
         assert_eq!(found.password.reveal(), "s3cr3t-canary");
-        let nobody = read(&format!("mongodb://h/?password_file={}", path.display())).unwrap_err();
-        assert!(nobody.contains("no user"), "{nobody}");
+        let without_user = read(&format!("mongodb://h/?password_file={}", path.display())).unwrap_err();
+        assert!(without_user.contains("no user"), "{without_user}");
         assert!(!format!("{found:?} {}", found.source()).contains("canary"));
     }
 

@@ -99,7 +99,7 @@ fn accounts_that_are_wrong_or_missing() {
     assert!(!denied.to_string().contains(CANARY) && denied.to_string().contains("User holdup"), "{denied}");
     let none = watch(&format!("mongodb://127.0.0.1:{}", server.port)).probe().unwrap_err();
     assert!(none.to_string().contains("USER@"), "{none}");
-    // Who wants the rest gets it, and is told what would give all.
+    // With --partial the rest is read, and the coverage names the grant.
     let partial = Options { partial: true, ..Options::default() };
     let mut some = collector(&format!("mongodb://127.0.0.1:{}", server.port), &partial).unwrap();
     let coverage = some.probe().unwrap();

@@ -255,7 +255,7 @@ fn old_clients_ask_and_read_on_without_commands() {
         [(query, Outcome::Ok, 2), (query, Outcome::Error, 2), ("getmore shop.orders query ?", Outcome::Ok, 2)];
     assert_eq!(told, expected);
     assert!(!format!("{turns:?}").contains("canary"));
-    // An answer is no request, and the other way round.
+    // An answer is not taken for a request, nor a request for an answer.
     for (message, is_client) in [(find(1), true), (answer(1, fine()), false)] {
         assert!(begins_mongodb(&message, is_client) && !begins_mongodb(&message, !is_client), "{is_client}");
     }
