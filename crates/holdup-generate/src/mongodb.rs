@@ -74,7 +74,8 @@ impl Store for Collection<'_> {
         command.document = command.document.document("sort", order).int("limit", 1);
         let mut found = None;
         self.client.command("the last document", command, &mut |names, values| {
-            let at = names.iter().position(|name| name == KEY || name.starts_with("_id."));
+            // The key of another client may be a document, which has none of this name.
+            let at = names.iter().position(|name| name == KEY);
             let value = at.and_then(|at| values.get(at).copied().flatten());
             found = Some(value.map_or_else(String::new, |value| String::from_utf8_lossy(value).into_owned()));
         })?;
@@ -162,5 +163,31 @@ fn put(out: Writer, name: &str, value: &Value) -> Writer {
             let items = items.iter().enumerate();
             out.list_of(name, items.fold(Writer::new(), |list, (place, item)| put(list, &place.to_string(), item)))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_has_the_types_that_drivers_give() {
+        let named = |name: &str, value| (Arc::from(name), value);
+        let inner = vec![named("zip", Value::Int(99_177))];
+        let values = vec![
+            named("large", Value::Int(1 << 40)),
+            named("at", Value::Time(1_500)),
+            named("address", Value::Map(inner)),
+            named("items", Value::List(vec![Value::Text("x".to_owned()), Value::Null])),
+        ];
+        let rest = |key: Writer| {
+            let list = Writer::new().text("0", "x").null("1");
+            let key = key.long("large", 1 << 40).time("at", 1_500);
+            key.document("address", Writer::new().int("zip", 99_177)).list_of("items", list)
+        };
+        let row = Row { key: 4_711, values };
+        assert_eq!(document(&row, Ids::Number), rest(Writer::new().int("_id", 4_711)));
+        let id = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x47, 0x11];
+        assert_eq!(document(&row, Ids::ObjectId), rest(Writer::new().id("_id", &id)));
     }
 }

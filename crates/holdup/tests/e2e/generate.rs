@@ -232,6 +232,17 @@ fn mongodb() {
     let Some(server) = Server::start() else { return };
     leaves_others_alone(&server);
     by_objectid(&server);
+    // What MongoDB cannot have is said before anything is inserted.
+    let dir = tempfile::tempdir().unwrap();
+    for (from, to, words) in [
+        ("seed: 7", "key: no2", "MongoDB's documents have the key _id"),
+        ("collection: orders", "collection: a$b", "a$b cannot be the name of a collection"),
+    ] {
+        let file = dir.path().join("refused.yaml");
+        std::fs::write(&file, SCHEMA.replacen(from, to, 1)).unwrap();
+        let done = finish(generate(&server, &file, 10, &[]), 60);
+        assert!(done.code() == Some(2) && done.stderr.contains(words), "{to}: {}", done.stderr);
+    }
 }
 
 /// Documents whose keys are ObjectIds: they are counted on, found again and read by a scenario's own words.
