@@ -61,7 +61,8 @@ serve)
         echo "FerretDB is not here; run: sh labs/kit/ferretdb.sh fetch" >&2
         exit 3
     }
-    exec "$server" "$@"
+    # No port for debugging, no telemetry. A flag that comes again replaces the first.
+    exec "$server" --debug-addr=- --telemetry=disable "$@"
     ;;
 *)
     echo "usage: ferretdb.sh fetch | serve ARGUMENT..." >&2

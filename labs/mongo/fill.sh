@@ -6,8 +6,8 @@ kit=${1:?usage: fill.sh KIT FOLDER PORT HOLDUP} folder=${2:?} port=${3:?} holdup
 lab=$(dirname "$0")
 [ ! -e "$folder/whole" ] || exit 0
 mkdir -p "$folder"
-sh "$kit/ferretdb.sh" serve --handler=sqlite --debug-addr=- --telemetry=disable --log-level=error \
-    "--sqlite-url=file:$folder/" "--state-dir=$folder" "--listen-addr=127.0.0.1:$port" &
+sh "$kit/ferretdb.sh" serve --handler=sqlite --log-level=error "--sqlite-url=file:$folder/" \
+    "--state-dir=$folder" "--listen-addr=127.0.0.1:$port" &
 server=$!
 trap 'kill "$server" 2>/dev/null; wait "$server" 2>/dev/null || true' EXIT
 trap 'exit 130' INT TERM

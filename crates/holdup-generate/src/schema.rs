@@ -18,7 +18,7 @@ const KEYS: [&str; 7] = ["collection", "table", "key", "ids", "rows", "seed", "f
 
 /// What the keys of a collection are. Either sorts as the row's number does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Ids {
+pub(crate) enum Ids {
     /// The row's number.
     #[default]
     Number,
@@ -34,7 +34,7 @@ pub struct Schema {
     /// The name of the field with the row's number, from 1; none for the one that is usual on the server.
     pub key: Option<String>,
     /// What a collection's keys are; a table's are numbers.
-    pub ids: Ids,
+    pub(crate) ids: Ids,
     /// How many rows.
     pub rows: u64,
     /// The seed of all random values.

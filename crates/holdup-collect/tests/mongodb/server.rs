@@ -53,7 +53,7 @@ impl Server {
         let (port, log) = (holdup_lab::ports::free().unwrap(), File::create(folder.path().join("log")).unwrap());
         std::fs::create_dir(folder.path().join("data")).unwrap();
         let mut command = Command::new("sh");
-        command.arg(&kit).args(["serve", "--handler=sqlite", "--debug-addr=-", "--telemetry=disable"]);
+        command.arg(&kit).args(["serve", "--handler=sqlite"]);
         command.arg(format!("--sqlite-url=file:{}/data/", folder.path().display()));
         command.arg(format!("--state-dir={}", folder.path().display()));
         command.arg(format!("--listen-addr=127.0.0.1:{port}"));

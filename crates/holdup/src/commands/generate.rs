@@ -34,6 +34,7 @@ Examples:
 
 A schema:
   collection: orders                  or table: orders
+  ids: objectid                       a collection's keys; numbers without it
   rows: 1000000
   fields:
     customer: {zipf: {of: 5000, exponent: 1.1}}
