@@ -56,3 +56,13 @@ pub enum GenerateError {
         expected: u64,
     },
 }
+
+/// Codes for a key that is there already: MySQL's, PostgreSQL's and MongoDB's.
+const DUPLICATE_KEY: [&str; 3] = ["1062", "23505", "11000"];
+
+impl GenerateError {
+    /// Whether a row with the same key is there.
+    pub(crate) fn is_duplicate_key(&self) -> bool {
+        matches!(self, Self::Refused { code, .. } if DUPLICATE_KEY.contains(&code.as_str()))
+    }
+}

@@ -116,7 +116,7 @@ impl<'s> Generator<'s> {
         let gaps: Vec<u64> = (begin..=last).filter(|number| !keys.contains(number)).collect();
         for gaps in gaps.chunks(BATCH_ROWS as usize) {
             let rows: Vec<Row> = gaps.iter().map(|number| Row::new(self.schema, *number)).collect();
-            store.insert(&rows)?;
+            self.insert_rows(store, &rows)?;
             self.rows.fetch_add(rows.len() as u64, Ordering::Relaxed);
         }
         Ok((found, last + 1))
@@ -154,6 +154,24 @@ impl<'s> Generator<'s> {
         }
     }
 
+    /// Inserts rows, of which some can be there by now: a server finishes what a killed run had sent, also after this run
+    /// has looked for its keys.
+    fn insert_rows(&self, store: &mut dyn Store, rows: &[Row]) -> Result<(), GenerateError> {
+        let refused = match store.insert(rows) {
+            Err(error) if error.is_duplicate_key() && !self.options.adds => error,
+            done => return done,
+        };
+        let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return Err(refused) };
+        let keys: HashSet<u64> = store.keys(first.key, last.key)?.into_iter().collect();
+        let (there, missing): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| keys.contains(&row.key));
+        // Those of another client are not this schema's.
+        if !there.first().map_or(Ok(false), |row| store.has(row))? {
+            return Err(refused);
+        }
+        let missing: Vec<Row> = missing.into_iter().cloned().collect();
+        if missing.is_empty() { Ok(()) } else { store.insert(&missing) }
+    }
+
     /// One connection's part.
     fn work(&self, batches: &Batches<'_>) {
         let mut store = None;
@@ -164,7 +182,7 @@ impl<'s> Generator<'s> {
                 None => open(&self.server, self.schema),
             };
             let result = opened.and_then(|mut open| {
-                open.insert(&rows)?;
+                self.insert_rows(open.as_mut(), &rows)?;
                 store = Some(open);
                 Ok(())
             });

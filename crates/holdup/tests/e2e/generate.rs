@@ -197,6 +197,20 @@ fn goes_on(place: &impl Place, broken: &Path, rows: u64) {
     assert_eq!(place.hash("broken"), place.hash("whole"));
 }
 
+/// A server finishes what a killed run had sent, also after the next run has looked for its keys: `insert` takes two seconds
+/// until its row is there.
+fn finished_late(place: &impl Place, insert: impl Fn(u32) + Sync) {
+    let dir = tempfile::tempdir().unwrap();
+    let file = schema(dir.path(), "late");
+    is_well(&finish(generate(place, &file, 1_000, &[]), 120));
+    std::thread::scope(|scope| {
+        scope.spawn(|| insert(1_500));
+        std::thread::sleep(Duration::from_millis(700));
+        is_well(&finish(generate(place, &file, 2_000, &[]), 120));
+    });
+    assert_eq!(place.count("late"), 2_000);
+}
+
 /// Goes on where a shorter run ended, with gaps as an interrupted run may leave them: what is there is known by the rows
 /// alone, so a killed run is no other than this.
 fn resumed(place: &impl Place, rows: u64) {
@@ -283,6 +297,10 @@ fn mysql() {
     ));
     killed_and_resumed(&server, 60_000);
     leaves_others_alone(&server);
+    finished_late(&server, |key| {
+        let row = format!("INSERT INTO shop.late SELECT * FROM shop.whole WHERE id = {key}");
+        server.run_and_read(&format!("BEGIN; {row}; SELECT SLEEP(2); COMMIT"));
+    });
 }
 
 #[test]
@@ -290,6 +308,10 @@ fn postgresql() {
     let Some(server) = Postgres::start(&[]) else { return };
     killed_and_resumed(&server, 200_000);
     leaves_others_alone(&server);
+    finished_late(&server, |key| {
+        let row = format!("INSERT INTO late SELECT * FROM whole WHERE id = {key}");
+        server.run(&format!("BEGIN; {row}; SELECT pg_sleep(2); COMMIT"));
+    });
     // No interrupted run leaves a gap so far from the end.
     server.remove("whole", &[70_000]);
     let dir = tempfile::tempdir().unwrap();
