@@ -14,16 +14,16 @@ use holdup_recording::{Recording, metrics};
 pub(crate) use self::against::BaselineRecording;
 pub use self::against::Incomparable;
 use self::measured::{Basis, Measured};
-use holdup_signals::accounts::{Accounts, Sources};
-pub use holdup_signals::band::{Band, Change};
-use holdup_signals::client::{client_queue_ms, is_latency, mean_over, service_ms, unloaded_ms};
-use holdup_signals::degradation::Severity;
-use holdup_signals::latency::{self, Origin};
-use holdup_signals::objectives::Objective;
-use holdup_signals::operations::{self, Operation};
+use holdup_signals::app::accounts::{Accounts, Sources};
+use holdup_signals::client::degradation::Severity;
+use holdup_signals::client::latency::{self, Origin};
+use holdup_signals::client::objectives::Objective;
+use holdup_signals::client::operations::{self, Operation};
+pub use holdup_signals::time::band::{Band, Change};
+use holdup_signals::time::requests::{client_queue_ms, is_latency, mean_over, service_ms, unloaded_ms};
 use holdup_signals::view::Index;
 use holdup_signals::yardstick::SERVICE_SLOWED;
-use holdup_signals::{ClientView, Degradation, Distribution, Missing, Validity, View, WarmUp, Window, timing};
+use holdup_signals::{ClientView, Degradation, Distribution, Missing, Validity, View, WarmUp, Window, app::timing};
 
 /// Smallest excess that counts: less is a matter of where a process happened to run.
 const LEAST_EXCESS_MS: f64 = 0.2;

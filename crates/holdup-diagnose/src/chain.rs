@@ -59,7 +59,7 @@ use crate::case::Case;
 use crate::resources::volume::demand;
 use crate::rules::{Role, Rule, RuleFinding};
 use crate::strength::UNSEEN;
-use holdup_signals::client::{client_queue_ms, mean_over};
+use holdup_signals::time::requests::{client_queue_ms, mean_over};
 
 /// A cause leads to another if it makes up at least this share (0-1) of it: most of it would go
 /// with the cause.

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::change::Fix;
 use crate::rules::Role;
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 
 /// A cause that was found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

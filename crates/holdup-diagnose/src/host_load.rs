@@ -11,7 +11,7 @@ use crate::case::Case;
 use crate::verdict::{HostLoad, HostLoadPart, round};
 use holdup_recording::metrics;
 use holdup_recording::words::percent;
-use holdup_signals::stretches::within;
+use holdup_signals::view::stretches::within;
 use holdup_signals::{View, Window};
 
 /// Seconds between two updates of the kernel's figure (`LOAD_FREQ` in

@@ -6,7 +6,7 @@ mod volume;
 use crate::case::Case;
 use crate::verdict::{Reading, round};
 use holdup_recording::metrics;
-use holdup_signals::timing;
+use holdup_signals::app::timing;
 use holdup_signals::{View, Window};
 
 /// Counters whose growth per second is an indicator: name, unit, metric, labels, whether more is

@@ -29,7 +29,7 @@ use crate::verdict::{
     Answer, Cleared, CoverageEntry, Diagnosis, Evidence, Finding, NAMED, NotJudged, ObjectiveReport, Role, Span, round,
 };
 use crate::{applicable, audit, chain, confidence, host_load, indicators, links, rivals};
-use holdup_signals::degradation::Severity;
+use holdup_signals::client::degradation::Severity;
 use holdup_signals::{Missing, Window};
 
 /// A root cause that explains a smaller share (0-1) of the excess is not called the culprit: more

@@ -9,8 +9,8 @@ use crate::verdict::{
     AgainstReport, ChainLink, DebtReport, EpisodeReport, Finding, Role, Span, TableDebtReport, round,
 };
 use holdup_recording::words::{ms, percent, thousands};
-use holdup_signals::client::Second;
-use holdup_signals::debt::TableDebt;
+use holdup_signals::database::debt::TableDebt;
+use holdup_signals::time::requests::Second;
 use holdup_signals::{Degradation, Distribution, Window};
 
 /// Every episode as data, if there are several.

@@ -15,6 +15,7 @@ pub use self::outline::{
     AgainstReport, ChainLink, DebtReport, EpisodeReport, PasteNextReport, ReadReport, SnapshotReport, SplitReport,
     TableDebtReport,
 };
+pub use crate::change::Fix;
 pub use crate::counters::{CountersEpisode, CountersReport, CountersSuspect, CountersVote, Figure, FoundBy};
 pub use crate::finding::Finding;
 use crate::ledger::LedgerRow;
@@ -25,9 +26,9 @@ pub use crate::load::{
 pub use crate::rules::Role;
 use crate::search::SearchReport;
 pub(crate) use holdup_recording::words::round;
-pub use holdup_signals::evidence::{Evidence, Fix, Span};
-pub use holdup_signals::gains::{CriticalPathReport, PathPartReport};
-use holdup_signals::objectives::{self, Objective};
+pub use holdup_signals::app::gains::{CriticalPathReport, PathPartReport};
+use holdup_signals::client::objectives::{self, Objective};
+pub use holdup_signals::evidence::{Evidence, Span};
 
 /// holdup's answer about one recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -4,6 +4,8 @@
 //! window. A fall is a restart of its source, and that pair is left out. Means of gauges are over
 //! samples, sums over the series of one instant.
 
+pub mod stretches;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -15,10 +17,10 @@ use holdup_recording::rows::{Request, Session};
 use holdup_recording::tables::Tables;
 use holdup_recording::{Labels, Recording};
 
-use super::stretches::{Stretches, added_by_round, pairs, within};
+use crate::view::stretches::{Stretches, added_by_round, pairs, within};
 
-use super::{Missing, Window};
 use crate::Evidence;
+use crate::{Missing, Window};
 
 /// Samples by metric, then by source and labels, each in time order; statements; and a time index
 /// of the tables.

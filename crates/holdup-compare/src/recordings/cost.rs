@@ -8,7 +8,7 @@ use super::measure::{Measure, Precondition, Scale};
 use super::outcome::Section;
 use super::within::{Stretch, per_count, phase};
 use holdup_diagnose::case::Case;
-use holdup_signals::client::is_latency;
+use holdup_signals::time::requests::is_latency;
 use holdup_signals::{Growth, View, Window};
 
 /// How much CPU time per request differs from run to run (standard deviation of its logarithm):

@@ -13,8 +13,8 @@ use holdup_recording::{Manifest, Recording};
 
 use super::{Case, SPOILED};
 use holdup_signals::Window;
-use holdup_signals::degradation::{Baseline, CALM_SECONDS};
-use holdup_signals::disturbance::Disturbance;
+use holdup_signals::client::degradation::{Baseline, CALM_SECONDS};
+use holdup_signals::host::disturbance::Disturbance;
 
 /// Tables that every recording has.
 const OF_ANYTHING: [&str; 3] = ["events", "samples", "settings"];

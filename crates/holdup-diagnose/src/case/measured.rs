@@ -3,10 +3,10 @@
 use holdup_recording::Recording;
 use holdup_recording::objective::State;
 use holdup_recording::rows::Request;
-use holdup_signals::degradation::{self, Baseline};
-use holdup_signals::latency::Origin;
-use holdup_signals::objectives::{Objective, Run, watched};
-use holdup_signals::operations::Operation;
+use holdup_signals::client::degradation::{self, Baseline};
+use holdup_signals::client::latency::Origin;
+use holdup_signals::client::objectives::{Objective, Run, watched};
+use holdup_signals::client::operations::Operation;
 use holdup_signals::{ClientView, Degradation, Validity, Window};
 
 use super::SPOILED;
@@ -134,7 +134,7 @@ impl Basis<'_, '_> {
 mod tests {
     use super::*;
     use holdup_signals::Distribution;
-    use holdup_signals::client::Second;
+    use holdup_signals::time::requests::Second;
 
     #[test]
     fn the_stall_before_late_answers_belongs_to_their_episode() {

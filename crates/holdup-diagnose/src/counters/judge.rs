@@ -5,8 +5,8 @@
 use crate::counters::patterns::{self, Pattern};
 use crate::counters::view::{Normal, View};
 use crate::counters::votes::{Vote, Votes};
-use holdup_signals::counters::frame::Rows;
-use holdup_signals::counters::jitter::Jitter;
+use holdup_signals::time::counters::frame::Rows;
+use holdup_signals::time::counters::jitter::Jitter;
 
 /// Score from which a cause is named: half of the weight of everything its mechanism must do.
 pub const NAMED: f64 = 0.5;

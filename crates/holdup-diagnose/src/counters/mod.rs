@@ -17,8 +17,8 @@ pub use self::report::{CountersEpisode, CountersReport, CountersSuspect, Counter
 pub use self::view::Normal;
 use crate::case::Case;
 use holdup_signals::Window;
-use holdup_signals::counters::jitter::Jitter;
-use holdup_signals::counters::{Rows, Signal, Table, detect};
+use holdup_signals::time::counters::jitter::Jitter;
+use holdup_signals::time::counters::{Rows, Signal, Table, detect};
 
 /// Steps right after an episode that count neither as episode nor as normal: its queue drains in
 /// them.

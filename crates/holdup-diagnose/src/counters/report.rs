@@ -6,19 +6,20 @@ use crate::counters::judge::{NAMED, Suspect};
 use crate::counters::patterns;
 use crate::counters::votes::{Part, Vote};
 use holdup_recording::Labels;
-use holdup_signals::counters::quantities;
-use holdup_signals::counters::{Family, Signal};
+use holdup_signals::time::counters::quantities;
+use holdup_signals::time::counters::{Family, Signal};
 use serde::{Deserialize, Serialize};
 
 use super::{CounterJudgement, JudgedEpisode, causes};
 use crate::case::Case;
+use crate::change::Fix;
 use crate::finding::Finding;
 use crate::rules;
 use crate::rules::Role;
 use holdup_recording::words::round;
 use holdup_recording::words::{capital, percent};
 use holdup_signals::Window;
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 
 /// What counters alone show. If response time was measured, this stands beside the verdict and
 /// never overrules it.

@@ -1,10 +1,10 @@
 //! Recordings in which nobody measured response time: what their counters say, and that they say nothing where nothing is.
 
-use holdup_signals::counters::Signal;
+use holdup_signals::time::counters::Signal;
 
 use crate::testing::{Judged as _, SyntheticRecording};
 use crate::verdict::Answer;
-use holdup_signals::counters::Table;
+use holdup_signals::time::counters::Table;
 
 /// Length, and the stretch in which something happens, seconds.
 const LENGTH: i64 = 120;

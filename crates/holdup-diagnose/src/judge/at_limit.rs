@@ -1,12 +1,12 @@
 //! Limits that a cloud's percentages show as reached, where no source measured response time: the
 //! provider itself says that the limit binds. What that costs requests is not known.
 
+use crate::change::Fix;
 use holdup_recording::clock;
 use holdup_recording::words::{percent, round};
 use holdup_signals::Window;
-use holdup_signals::evidence::Fix;
-use holdup_signals::full_disk::ShownBy;
-use holdup_signals::limit_shares::{LimitShare, Limited};
+use holdup_signals::host::full_disk::ShownBy;
+use holdup_signals::host::limit_shares::{LimitShare, Limited};
 
 use super::snapshot::Judgement;
 use crate::case::Case;

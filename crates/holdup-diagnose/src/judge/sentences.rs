@@ -1,13 +1,15 @@
 //! The kind of answer and its sentence.
 
+use crate::generator;
+use crate::generator::GeneratorWords;
 use holdup_recording::objective::{Judgement, State, Unit};
-use holdup_signals::client::{mean_over, send_lag_ms};
-use holdup_signals::degradation::{EVERY_MET, Severity};
-use holdup_signals::disturbance::Disturbance;
-use holdup_signals::latency::Origin;
-use holdup_signals::objectives::Objective;
-use holdup_signals::validity::Limit;
-use holdup_signals::validity::{self, Label};
+use holdup_signals::client::degradation::{EVERY_MET, Severity};
+use holdup_signals::client::latency::Origin;
+use holdup_signals::client::objectives::Objective;
+use holdup_signals::client::validity::Label;
+use holdup_signals::client::validity::Limit;
+use holdup_signals::host::disturbance::Disturbance;
+use holdup_signals::time::requests::{mean_over, send_lag_ms};
 use holdup_signals::{Degradation, Window};
 
 use super::CULPRIT_RATIO;
@@ -229,7 +231,7 @@ fn limited(case: &Case<'_>) -> String {
 fn caveat(case: &Case<'_>) -> String {
     let validity = &case.validity;
     let limited = validity.spoiled().map(|w| w.seconds()).fold(0.0, |sum, s| sum + s);
-    let (of_limited, capped) = (validity::seconds(limited), validity.seconds(Label::Capped));
+    let (of_limited, capped) = (generator::seconds(limited), validity.seconds(Label::Capped));
     match () {
         () if limited > 0.0 && validity.is_put_on => {
             format!("; but for {of_limited} s response times include the load generator's own delay")
@@ -239,7 +241,7 @@ fn caveat(case: &Case<'_>) -> String {
         ),
         () if capped > 0.0 => format!(
             "; but for {} s the limit of {} requests in flight bound, so the achieved rate does not show the service's limit",
-            validity::seconds(capped),
+            generator::seconds(capped),
             validity.connections
         ),
         () => String::new(),
@@ -272,7 +274,7 @@ pub(super) fn left_out(case: &Case<'_>) -> String {
     if seconds <= 0.0 {
         return String::new();
     }
-    format!("; {} s in which the load generator could not keep up are left out", validity::seconds(seconds))
+    format!("; {} s in which the load generator could not keep up are left out", generator::seconds(seconds))
 }
 
 /// Objectives on response time, or all if it has none: without them the question is open.

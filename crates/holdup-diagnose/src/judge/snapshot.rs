@@ -12,9 +12,10 @@ mod pods_tests;
 mod signs;
 mod suspects;
 
+use crate::change::Fix;
 use holdup_recording::words::round;
 use holdup_signals::Window;
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 
 use self::facts::Facts;
 use self::suspects::{Suspect, is_disk_full, suspects};

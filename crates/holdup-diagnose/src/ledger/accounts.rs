@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::Part;
 use crate::case::Case;
 use holdup_recording::words::round;
-use holdup_signals::accounts::little::{self, Check};
-use holdup_signals::accounts::{Account, Accounts, Context, Owner, account, label, trace_number, trace_of};
-use holdup_signals::client::{service_ms, unloaded_ms};
+use holdup_signals::app::accounts::little::{self, Check};
+use holdup_signals::app::accounts::{Account, Accounts, Context, Owner, account, label, trace_number, trace_of};
+use holdup_signals::time::requests::{service_ms, unloaded_ms};
 use holdup_signals::yardstick::SERVICE_SLOWED;
 
 /// Most single requests to show.

@@ -13,7 +13,7 @@ use super::by_sessions::SessionShares;
 use super::instants::{self, Instant};
 use crate::case::Case;
 use holdup_recording::metrics;
-use holdup_signals::app_server::{Levels, Outside};
+use holdup_signals::app::app_server::{Levels, Outside};
 use holdup_signals::{View, Window};
 
 /// Connections not accepted; accepted ones beyond those worked on at once; answers awaited from

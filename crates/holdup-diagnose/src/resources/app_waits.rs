@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use holdup_signals::Window;
-use holdup_signals::accounts::{Accounts, Owner, Resource, SPEAKS, label, trace_of};
-use holdup_signals::traced::{self, Operation, Requests};
+use holdup_signals::app::accounts::{Accounts, Owner, Resource, SPEAKS, label, trace_of};
+use holdup_signals::app::traced::{self, Operation, Requests};
 
 use crate::case::Case;
 

@@ -5,8 +5,8 @@ mod names;
 mod unreported;
 
 use holdup_recording::words::ms;
+use holdup_signals::app::timing::{self, APP_METRICS};
 use holdup_signals::evidence::Evidence;
-use holdup_signals::timing::{self, APP_METRICS};
 use holdup_signals::yardstick::MATTERS;
 use holdup_signals::{Gauge, Mean, Missing, View};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use holdup_recording::metrics;
 use holdup_recording::words::percent;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::{Counter, Missing, View, timing};
+use holdup_signals::{Counter, Missing, View, app::timing};
 
 use crate::case::Case;
 

@@ -11,11 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use holdup_recording::{Labels, metrics};
-use holdup_signals::app_server::waited_ms;
-use holdup_signals::client::service_ms;
+use holdup_signals::app::app_server::waited_ms;
+use holdup_signals::database::ports::watched_database_ports;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::ports::watched_database_ports;
-use holdup_signals::{Missing, View, timing};
+use holdup_signals::time::requests::service_ms;
+use holdup_signals::{Missing, View, app::timing};
 
 pub use self::clients::{is_local, is_there};
 use crate::case::Case;

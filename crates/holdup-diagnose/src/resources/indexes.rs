@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use holdup_recording::{Labels, metrics};
 use holdup_signals::View;
+use holdup_signals::database::written::bare;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::written::bare;
 
 use crate::case::Case;
 

@@ -3,7 +3,7 @@
 //! came at once.
 
 use holdup_recording::metrics;
-use holdup_signals::timing;
+use holdup_signals::app::timing;
 use holdup_signals::{Counter, Gauge, Growth, Missing, View};
 
 use super::connections::NAMES;

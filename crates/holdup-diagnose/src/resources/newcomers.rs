@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use holdup_recording::rows::Session;
 use holdup_recording::words::thousands;
+use holdup_signals::database::written::bare;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::written::bare;
 use holdup_signals::{DigestUse, Missing};
 
 use crate::case::Case;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use holdup_recording::metrics;
 use holdup_recording::rows::Session;
-use holdup_signals::threads::is_database_server;
+use holdup_signals::host::threads::is_database_server;
 use holdup_signals::{Missing, View};
 
 use crate::case::Case;

@@ -12,10 +12,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use holdup_recording::{Labels, metrics};
-use holdup_signals::app_server::waited_ms;
+use holdup_signals::app::app_server::waited_ms;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::threads::is_database_server;
-use holdup_signals::{Missing, View, Window, timing};
+use holdup_signals::host::threads::is_database_server;
+use holdup_signals::{Missing, View, Window, app::timing};
 
 use crate::case::Case;
 

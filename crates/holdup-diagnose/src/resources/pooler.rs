@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
+use holdup_signals::database::pooler::{BusiestPool, ENABLE, KINDS, Kind, Loan};
 use holdup_signals::evidence::Evidence;
-use holdup_signals::pooler::{BusiestPool, ENABLE, KINDS, Kind, Loan};
 use holdup_signals::{Counter, Gauge, Missing, View};
 
 use crate::case::Case;

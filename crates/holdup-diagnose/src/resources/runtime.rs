@@ -15,9 +15,9 @@ use std::sync::Arc;
 
 use holdup_recording::metrics;
 use holdup_recording::words::{ms, percent};
+use holdup_signals::app::runtime::{GoScheduler, Stop, Stops, go};
 use holdup_signals::evidence::Evidence;
-use holdup_signals::runtime::{GoScheduler, Stop, Stops, go};
-use holdup_signals::{Missing, View, timing};
+use holdup_signals::{Missing, View, app::timing};
 
 use crate::case::Case;
 
@@ -282,12 +282,12 @@ fn unseen(stops: &Stops, schedulers: &[GoScheduler]) -> Option<Missing> {
             "for how long threads wait for the interpreter's lock, beside collections: no runtime counts it",
             "--watch pid:N of the app, which shows a process that uses all of one CPU",
         ),
-        _ => ("what else stops the app's runtime, beside collections", holdup_signals::runtime::ENABLE),
+        _ => ("what else stops the app's runtime, beside collections", holdup_signals::app::runtime::ENABLE),
     };
     Some(Missing::new(what, enable))
 }
 
 fn unrecorded(view: &View<'_>) -> Missing {
     let what = format!("pauses of the app's runtime in {:.0} s", view.window.seconds());
-    Missing::new(what, holdup_signals::runtime::ENABLE)
+    Missing::new(what, holdup_signals::app::runtime::ENABLE)
 }

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 
 use holdup_recording::metrics;
 use holdup_recording::words::{ms, percent};
-use holdup_signals::database::DATABASE;
+use holdup_signals::database::server::DATABASE;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Gauge, Missing, View, Window};
 
 use crate::case::Case;
 
-pub use holdup_signals::slowed_operations::ALWAYS;
+pub use holdup_signals::database::slowed_operations::ALWAYS;
 
 /// How sessions are counted, whatever they do.
 const COUNTS: [&str; 2] = [metrics::mysql::SESSIONS.name, metrics::postgresql::SESSIONS.name];

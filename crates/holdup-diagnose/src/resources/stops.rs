@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use holdup_recording::{Labels, metrics};
-use holdup_signals::app_server::waited_ms;
+use holdup_signals::app::app_server::waited_ms;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Missing, View, Window};
 

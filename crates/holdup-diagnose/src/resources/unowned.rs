@@ -4,10 +4,10 @@
 
 use holdup_recording::metrics;
 use holdup_recording::words::ms;
-use holdup_signals::app_server::waited_ms;
+use holdup_signals::app::app_server::waited_ms;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::threads::is_database_server;
-use holdup_signals::{View, timing};
+use holdup_signals::host::threads::is_database_server;
+use holdup_signals::{View, app::timing};
 
 use super::workers::answered_per_second;
 use crate::case::Case;

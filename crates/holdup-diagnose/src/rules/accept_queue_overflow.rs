@@ -4,14 +4,14 @@ use holdup_recording::metrics;
 
 use super::{Doc, Fix, Judge, MATTERS, Occurs, Others, Outcome, Role, Rule, RuleFinding, of_failures, thousands};
 use crate::case::Case;
+use crate::change::host::Place;
+use crate::change::{Bounds, Direction, SettingChange, Unit};
 use crate::failures;
 use crate::resources::late_connects::LateConnects;
 use crate::resources::share;
 use crate::resources::workers::{self, Pool};
 use crate::strength::{CERTAIN, FAIR, WEAK};
-use holdup_signals::app_server::Outside;
-use holdup_signals::change::host::Place;
-use holdup_signals::change::{Bounds, Direction, SettingChange, Unit};
+use holdup_signals::app::app_server::Outside;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Counter, Missing, View};
 

@@ -7,13 +7,14 @@ mod index_build;
 use super::parts::clearing::or_by_disk;
 use super::{Doc, Judge, MATTERS, Occurs, Others, Outcome, Role, Rule, RuleFinding, bytes_per_second, ms, percent};
 use crate::case::Case;
+use crate::change::Fix;
 use crate::resources::is_felt;
 use crate::resources::volume::demand::{demand, share_text};
 use crate::strength::{STRONG, WEAK};
 use holdup_recording::metrics;
 use holdup_signals::Missing;
-use holdup_signals::copies::{Copying, THREADS, copying};
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::database::copies::{Copying, THREADS, copying};
+use holdup_signals::evidence::Evidence;
 
 pub const RULE: Rule = Rule {
     cause: "backup_or_bulk_load",
@@ -77,7 +78,7 @@ fn from_records(case: &Case<'_>) -> Result<Outcome, Missing> {
     let Some(most) = all.first() else {
         let slow = view.window;
         let text = "no backup, dump or bulk load was seen while requests were slow".to_owned();
-        let unit = holdup_signals::throttle::Unit::Bytes;
+        let unit = holdup_signals::host::throttle::Unit::Bytes;
         let none = demand.flow.evidence(unit, slow, "none".into(), "one, if it were the cause".into(), text);
         return Ok(Outcome::Cleared(vec![none]));
     };

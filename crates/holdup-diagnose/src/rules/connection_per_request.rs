@@ -2,12 +2,12 @@
 
 use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, ms, timing};
 use crate::case::Case;
+use crate::change::Fix;
 use crate::resources::is_too_small;
 use crate::resources::new_connections::{DATABASE, EACH, NewConnections, waited_longer_ms};
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_signals::Missing;
-use holdup_signals::evidence::Fix;
-use holdup_signals::latency::Origin;
+use holdup_signals::client::latency::Origin;
 
 pub const RULE: Rule = Rule {
     cause: "connection_per_request",

@@ -11,11 +11,12 @@ use holdup_recording::{Labels, metrics};
 
 use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent};
 use crate::case::Case;
+use crate::change::Fix;
 use crate::resources::cpu::{CpuUse, HOST};
 use crate::resources::{is_too_small, share};
 use crate::strength::{STRONG, Strength};
-use holdup_signals::accounts::Owner;
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::app::accounts::Owner;
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Counter, Missing, View};
 
 pub const RULE: Rule = Rule {

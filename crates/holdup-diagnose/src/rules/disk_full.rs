@@ -13,7 +13,7 @@ use crate::resources::is_too_small;
 use crate::strength::{CERTAIN, FAIR, STRONG, Strength, WEAK};
 use holdup_recording::Labels;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::full_disk::{FullDisk, ShownBy};
+use holdup_signals::host::full_disk::{FullDisk, ShownBy};
 use holdup_signals::{Missing, View, Window};
 
 pub const RULE: Rule = Rule {

@@ -8,12 +8,13 @@ use holdup_recording::Labels;
 
 use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent, timing};
 use crate::case::Case;
+use crate::change::Fix;
 use crate::resources::app_waits::{self, AppWait};
 use crate::resources::{is_too_small, workers};
 use crate::strength::{CERTAIN, STRONG, Strength, WEAK};
 use holdup_recording::objective::Unit;
-use holdup_signals::accounts::{Owner, Resource};
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::app::accounts::{Owner, Resource};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Missing, View};
 
 pub const RULE: Rule = Rule {
@@ -163,7 +164,7 @@ mod tests {
 
     use super::*;
     use crate::testing::{Judged as _, SyntheticRecording};
-    use holdup_signals::accounts::testing::{ALL, Injected, NONE, ReportingSources, made};
+    use holdup_signals::app::accounts::testing::{ALL, Injected, NONE, ReportingSources, made};
 
     const SLOW: Injected = Injected { downstream: 60.0, ..NONE };
 
@@ -186,12 +187,12 @@ mod tests {
     #[test]
     fn metrics_tell_without_spans() {
         let untold = made(SLOW, ReportingSources { spans: false, ..ALL });
-        let rate = holdup_signals::accounts::testing::RATE as f64;
+        let rate = holdup_signals::app::accounts::testing::RATE as f64;
         let labels = [("server_address", "stock.example")];
         let told = untold
             .counter("prometheus:app", "http_client_request_duration_seconds_count", &labels, rate)
             .counted("prometheus:app", "http_client_request_duration_seconds_sum", &labels, |s| {
-                let slow = (s - holdup_signals::accounts::testing::CALM_S).max(0) as f64;
+                let slow = (s - holdup_signals::app::accounts::testing::CALM_S).max(0) as f64;
                 rate * (0.002 * s as f64 + 0.06 * slow)
             });
         let ms = told.explains(&RULE).unwrap();

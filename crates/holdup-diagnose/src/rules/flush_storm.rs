@@ -14,7 +14,7 @@ use crate::resources::is_felt;
 use crate::resources::sessions::PileUp;
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_recording::metrics;
-use holdup_signals::database::DATABASE;
+use holdup_signals::database::server::DATABASE;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Growth, Missing, View, Window};
 

@@ -8,11 +8,13 @@ use holdup_recording::rows::Request;
 use self::own_account::own_account;
 use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, SERVICE_SLOWED, ms};
 use crate::case::{Case, SPOILED};
+use crate::change::Fix;
+use crate::change::host::Place;
+use crate::generator::GeneratorWords;
 use crate::strength::CERTAIN;
-use holdup_signals::change::host::Place;
-use holdup_signals::client::{client_queue_ms, mean_over, send_lag_ms, service_ms, unloaded_ms};
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::validity::Limit;
+use holdup_signals::client::validity::Limit;
+use holdup_signals::evidence::Evidence;
+use holdup_signals::time::requests::{client_queue_ms, mean_over, send_lag_ms, service_ms, unloaded_ms};
 use holdup_signals::{Missing, Window};
 
 pub const RULE: Rule = Rule {

@@ -10,10 +10,11 @@ use holdup_recording::{Labels, metrics};
 
 use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent, timing};
 use crate::case::Case;
+use crate::change::Fix;
 use crate::resources::locks::{self, LockWaiters};
 use crate::resources::{is_felt, sessions};
 use crate::strength::{CERTAIN, FAIR, STRONG};
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Blockers, Holder, Missing, View};
 
 pub const RULE: Rule = Rule {

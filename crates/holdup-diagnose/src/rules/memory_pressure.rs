@@ -2,15 +2,16 @@
 
 use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, bytes, ms, percent};
 use crate::case::Case;
+use crate::change::Fix;
+use crate::change::host::{self, Place};
+use crate::change::{Bounds, Direction, SettingChange, Unit};
 use crate::resources::reclaim::Reclaim;
 use crate::resources::{is_too_small, volume};
 use crate::strength::{FAIR, STRONG};
 use holdup_recording::metrics;
-use holdup_signals::change::host::{self, Place};
-use holdup_signals::change::{Bounds, Direction, SettingChange, Unit};
-use holdup_signals::disk_waits::Wait;
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::memory::{HOST, Memory, PROCESS};
+use holdup_signals::evidence::Evidence;
+use holdup_signals::host::disk_waits::Wait;
+use holdup_signals::host::memory::{HOST, Memory, PROCESS};
 use holdup_signals::{Missing, View};
 
 pub const RULE: Rule = Rule {

@@ -101,7 +101,7 @@ fn time_taken(view: &View<'_>, of: &DigestUse, completed: f64, explains_ms: f64)
 mod tests {
     use super::*;
     use crate::testing::{Judged as _, SyntheticRecording};
-    use holdup_signals::accounts::testing::{ALL, CALM_S, Injected, RATE, ReportingSources, made};
+    use holdup_signals::app::accounts::testing::{ALL, CALM_S, Injected, RATE, ReportingSources, made};
 
     const TEXT: &str = "SELECT id, total FROM shop.orders WHERE customer = ? AND state IN (...) ORDER BY id LIMIT ?";
 

@@ -8,10 +8,11 @@ use holdup_recording::Labels;
 
 use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, ms};
 use crate::case::Case;
+use crate::change::Fix;
 use crate::resources::{is_too_small, statements};
 use crate::strength::{CERTAIN, Strength, WEAK};
-use holdup_signals::accounts::{Accounts, Resource, SPEAKS, trace_of};
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::app::accounts::{Accounts, Resource, SPEAKS, trace_of};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Distribution, Missing};
 
 pub const RULE: Rule = Rule {
@@ -195,7 +196,7 @@ fn of_digest(case: &Case<'_>, accounts: &Accounts<'_>, digest: &str) -> Option<R
 mod tests {
     use super::*;
     use crate::testing::Judged as _;
-    use holdup_signals::accounts::testing::{ALL, Injected, NONE, ReportingSources, made};
+    use holdup_signals::app::accounts::testing::{ALL, Injected, NONE, ReportingSources, made};
 
     const LOOPING: Injected = Injected { calls: 30, ..NONE };
 

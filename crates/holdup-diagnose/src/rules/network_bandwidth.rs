@@ -11,8 +11,8 @@ use crate::case::Case;
 use crate::resources::interfaces::{HOST, InterfaceDirection};
 use crate::resources::share;
 use crate::strength::{FAIR, NONE, STRONG};
-use holdup_signals::client::mean_over;
 use holdup_signals::evidence::Evidence;
+use holdup_signals::time::requests::mean_over;
 use holdup_signals::{Counter, Missing, View};
 
 pub const RULE: Rule = Rule {
@@ -131,7 +131,7 @@ fn transfer(case: &Case<'_>) -> Result<Option<(f64, Evidence)>, Missing> {
     let calm = case.degradation.as_ref().and_then(|c| c.calm).and_then(|w| case.requests_in(w).ok());
     let usual = calm
         .and_then(|rows| mean_over(rows, took))
-        .or_else(|| holdup_signals::client::distribution(rows.iter().copied(), took).quantile(0.05))
+        .or_else(|| holdup_signals::time::requests::distribution(rows.iter().copied(), took).quantile(0.05))
         .unwrap_or(0.0);
     let each = mean_over(rows.iter().copied(), |r| Some(r.response_bytes as f64)).unwrap_or(0.0);
     let window = case.episode();

@@ -13,7 +13,7 @@ use crate::resources::database_path::{self, DatabasePath, ENABLE};
 use crate::resources::share;
 use crate::strength::STRONG;
 use holdup_signals::Missing;
-use holdup_signals::accounts::Owner;
+use holdup_signals::app::accounts::Owner;
 use holdup_signals::evidence::Evidence;
 
 pub const RULE: Rule = Rule {

@@ -13,7 +13,7 @@ use crate::resources::{is_too_small, share};
 use crate::strength::{CERTAIN, FAIR};
 use holdup_signals::Missing;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::network_limits::{NetworkLimit, NetworkLimits};
+use holdup_signals::host::network_limits::{NetworkLimit, NetworkLimits};
 
 pub const RULE: Rule = Rule {
     cause: "network_limit",

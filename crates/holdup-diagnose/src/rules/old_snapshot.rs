@@ -4,13 +4,14 @@
 use super::parts::clearing;
 use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, ms, thousands};
 use crate::case::Case;
+use crate::change::Fix;
 use crate::resources::newcomers::Newcomers;
 use crate::resources::volume::demand::demand;
 use crate::resources::{is_felt, locks};
 use crate::strength::{FAIR, STRONG};
 use holdup_recording::{Labels, metrics};
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::tables::{POSTGRESQL, TableWrites};
+use holdup_signals::database::tables::{POSTGRESQL, TableWrites};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Missing, View};
 
 pub const RULE: Rule = Rule {

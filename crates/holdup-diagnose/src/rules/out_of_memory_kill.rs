@@ -13,7 +13,7 @@ use crate::failures::{self, Failed};
 use crate::resources::share;
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_signals::evidence::Evidence;
-use holdup_signals::{Missing, View, Window, processes};
+use holdup_signals::{Missing, View, Window, host::processes};
 
 pub const RULE: Rule = Rule {
     cause: "out_of_memory_kill",

@@ -13,7 +13,7 @@ use crate::case::Case;
 use crate::resources::slower::{self, Executed, Slowdown};
 use crate::resources::{is_felt, statements};
 use crate::strength::{FAIR, STRONG};
-use holdup_signals::plans::{Shape, misestimate, parting, shapes};
+use holdup_signals::database::plans::{Shape, misestimate, parting, shapes};
 use holdup_signals::{Missing, View};
 
 pub const RULE: Rule = Rule {
@@ -114,7 +114,7 @@ fn from_plans(case: &Case<'_>, slower: &[Slowdown<'_>], all_ms: f64, completed: 
             slower.len(),
             percent((known_ms / all_ms.max(1e-9)).min(1.0))
         ),
-        holdup_signals::plans::PLANS,
+        holdup_signals::database::plans::PLANS,
     ))
 }
 

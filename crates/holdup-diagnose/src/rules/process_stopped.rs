@@ -2,11 +2,12 @@
 
 use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent};
 use crate::case::Case;
+use crate::change::Fix;
 use crate::resources::is_too_small;
 use crate::resources::stops::Stops;
 use crate::strength::CERTAIN;
 use holdup_signals::Missing;
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 
 pub const RULE: Rule = Rule {
     cause: "process_stopped",

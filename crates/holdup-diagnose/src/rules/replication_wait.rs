@@ -4,10 +4,11 @@ use holdup_recording::metrics::{self, Metric};
 
 use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, ms};
 use crate::case::Case;
+use crate::change::Fix;
 use crate::resources::is_too_small;
 use crate::resources::tickets::MONGODB;
 use crate::strength::{CERTAIN, NONE};
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Missing, View};
 
 pub const RULE: Rule = Rule {

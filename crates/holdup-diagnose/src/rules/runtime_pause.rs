@@ -3,15 +3,16 @@
 
 use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, ms};
 use crate::case::Case;
+use crate::change::Fix;
 use crate::failures::UNCOUNTED;
 use crate::resources::runtime::{Holdup, RuntimePauses};
 use crate::resources::share;
 use crate::strength::{CERTAIN, STRONG};
 use holdup_signals::Missing;
-use holdup_signals::distribution::Distribution;
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::latency::Origin;
-use holdup_signals::runtime::{ENABLE, Stop};
+use holdup_signals::app::runtime::{ENABLE, Stop};
+use holdup_signals::client::latency::Origin;
+use holdup_signals::evidence::Evidence;
+use holdup_signals::time::distribution::Distribution;
 
 pub const RULE: Rule = Rule {
     cause: "runtime_pause",

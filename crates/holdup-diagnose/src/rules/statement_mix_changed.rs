@@ -4,10 +4,11 @@
 use super::parts::clearing;
 use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
 use crate::case::Case;
+use crate::change::Fix;
 use crate::resources::is_felt;
 use crate::strength::{FAIR, STRONG, WEAK};
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::mix::{Mix, Statement};
+use holdup_signals::database::mix::{Mix, Statement};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Missing, Window};
 
 pub const RULE: Rule = Rule {

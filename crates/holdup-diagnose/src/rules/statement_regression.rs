@@ -6,13 +6,14 @@ mod tests;
 use super::parts::clearing;
 use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, percent};
 use crate::case::Case;
+use crate::change::Fix;
 use crate::resources::rows_read::{ENABLE, RowsRead};
 use crate::resources::slower::{self, Executed, Slowdown};
 use crate::resources::{is_felt, statements};
 use crate::strength::{FAIR, STRONG, Strength};
 use holdup_signals::Missing;
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::plans::{Shape, shapes};
+use holdup_signals::database::plans::{Shape, shapes};
+use holdup_signals::evidence::Evidence;
 
 pub const RULE: Rule = Rule {
     cause: "statement_regression",

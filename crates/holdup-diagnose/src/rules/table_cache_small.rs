@@ -4,14 +4,15 @@
 use super::parts::clearing;
 use super::{Doc, Judge, MATTERS, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent, thousands};
 use crate::case::Case;
+use crate::change::Direction;
+use crate::change::Fix;
+use crate::change::database::Server;
+use crate::change::parameters::{Engine, TABLE_OPEN_CACHE};
 use crate::resources::share;
 use crate::strength::{FAIR, STRONG};
 use holdup_recording::metrics;
 use holdup_recording::metrics::Metric;
-use holdup_signals::change::Direction;
-use holdup_signals::change::database::Server;
-use holdup_signals::change::parameters::{Engine, TABLE_OPEN_CACHE};
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Busy, Counter, Gauge, Missing, View};
 
 pub const RULE: Rule = Rule {

@@ -14,8 +14,8 @@ use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent, t
 use crate::case::Case;
 use crate::resources::is_too_small;
 use crate::strength::FAIR;
+use holdup_signals::client::latency::Origin;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::latency::Origin;
 use holdup_signals::{Missing, View};
 
 pub const RULE: Rule = Rule {

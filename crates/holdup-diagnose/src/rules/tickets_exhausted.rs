@@ -2,11 +2,11 @@
 
 use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding};
 use crate::case::Case;
+use crate::change::Fix;
 use crate::resources::is_too_small;
 use crate::resources::tickets::Tickets;
 use crate::strength::{CERTAIN, STRONG};
 use holdup_signals::Missing;
-use holdup_signals::evidence::Fix;
 
 pub const RULE: Rule = Rule {
     cause: "tickets_exhausted",

@@ -10,10 +10,11 @@ use super::parts::clearing::or_by_disk;
 use super::parts::identifier;
 use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, bytes, ms, percent, thousands};
 use crate::case::Case;
+use crate::change::Fix;
 use crate::resources::is_felt;
 use crate::strength::{FAIR, WEAK};
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::tables::{POSTGRESQL, TableWrites};
+use holdup_signals::database::tables::{POSTGRESQL, TableWrites};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Missing, View};
 
 pub const RULE: Rule = Rule {

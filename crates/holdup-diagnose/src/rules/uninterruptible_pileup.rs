@@ -3,10 +3,11 @@
 
 use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, ms, percent};
 use crate::case::Case;
+use crate::change::Fix;
 use crate::resources::is_too_small;
 use crate::strength::{CERTAIN, STRONG};
 use holdup_recording::metrics;
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Asleep, Missing, Place, View};
 
 pub const RULE: Rule = Rule {

@@ -2,13 +2,13 @@
 
 use super::{Doc, Judge, Occurs, Others, Outcome, Role, Rule, RuleFinding, ms};
 use crate::case::Case;
+use crate::change::Fix;
 use crate::resources::connections::{ConnectionHold, NAMES};
 use crate::resources::is_too_small;
 use crate::resources::own_waits::OwnWaits;
 use crate::resources::unowned::UnownedTime;
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_signals::Missing;
-use holdup_signals::evidence::Fix;
 
 pub const RULE: Rule = Rule {
     cause: "wait_in_app",

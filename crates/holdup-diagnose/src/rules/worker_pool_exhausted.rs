@@ -13,7 +13,7 @@ use crate::resources::share;
 use crate::resources::workers::{self, Pool, WorkerHold, stretch};
 use crate::strength::{AS_SYMPTOM, NONE, STRONG, Strength};
 use holdup_signals::Missing;
-use holdup_signals::latency::Origin;
+use holdup_signals::client::latency::Origin;
 
 pub const RULE: Rule = Rule {
     cause: "worker_pool_exhausted",

@@ -7,9 +7,10 @@ use holdup_recording::{Labels, metrics};
 use self::rise::{Rise, SPIKE_FACTOR, arrivals};
 use super::{Doc, Judge, Occurs, Others, Outcome, Role, Rule, RuleFinding, percent};
 use crate::case::{Band, Case};
+use crate::change::Fix;
 use crate::resources::cpu;
 use crate::strength::{STRONG, WEAK};
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Counter, Missing, View};
 
 pub const RULE: Rule = Rule {

@@ -7,7 +7,7 @@ use holdup_diagnose::{Diagnosis, diagnose};
 use holdup_recording::manifest::Model;
 use holdup_recording::rows::Sample;
 use holdup_recording::{Labels, Recording, metrics};
-use holdup_signals::validity::{Label, Limit};
+use holdup_signals::client::validity::{Label, Limit};
 
 const S: i64 = 1_000_000_000;
 

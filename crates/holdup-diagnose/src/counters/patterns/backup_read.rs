@@ -6,7 +6,9 @@
 use super::Pattern;
 use crate::counters::view::{View, all, any, group};
 use crate::counters::votes::Votes;
-use holdup_signals::counters::quantities::{CHANGED, LOG, READ_AHEAD, SCANNED, SENT, SENT_PER_COMMIT, SERVER_READS};
+use holdup_signals::time::counters::quantities::{
+    CHANGED, LOG, READ_AHEAD, SCANNED, SENT, SENT_PER_COMMIT, SERVER_READS,
+};
 
 pub const PATTERN: Pattern = Pattern {
     name: "backup_read",

@@ -7,7 +7,7 @@
 use super::Pattern;
 use crate::counters::view::{View, all, group};
 use crate::counters::votes::Votes;
-use holdup_signals::counters::quantities::{BUSY, IDLE, RUN_QUEUE, SERVER_CPU, SERVER_SHARE};
+use holdup_signals::time::counters::quantities::{BUSY, IDLE, RUN_QUEUE, SERVER_CPU, SERVER_SHARE};
 
 pub const PATTERN: Pattern = Pattern {
     name: "cpu_taken_by_others",

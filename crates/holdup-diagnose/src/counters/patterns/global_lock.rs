@@ -8,7 +8,7 @@
 use super::Pattern;
 use crate::counters::view::{View, all, group};
 use crate::counters::votes::Votes;
-use holdup_signals::counters::quantities::{COMMITS, FILES, LOG, PAGES, PAGES_PER_COMMIT, WAITING_OF_RUNNING};
+use holdup_signals::time::counters::quantities::{COMMITS, FILES, LOG, PAGES, PAGES_PER_COMMIT, WAITING_OF_RUNNING};
 
 pub const PATTERN: Pattern = Pattern {
     name: "global_lock",

@@ -9,7 +9,7 @@
 use super::Pattern;
 use crate::counters::view::{View, all, any};
 use crate::counters::votes::Votes;
-use holdup_signals::counters::quantities::{
+use holdup_signals::time::counters::quantities::{
     DISK_BEYOND_SERVER, DISK_OPERATIONS, DISK_OPERATIONS_BEYOND_SERVER, DISK_WRITES, IOWAIT, IOWAIT_OF_UNUSED, KERNEL,
     PAGES, RUNNING, SERVER_WRITES,
 };

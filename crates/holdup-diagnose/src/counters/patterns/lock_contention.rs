@@ -7,7 +7,7 @@
 use super::Pattern;
 use crate::counters::view::{Observation, View, all, any, group};
 use crate::counters::votes::Votes;
-use holdup_signals::counters::quantities::{IDLE, RECEIVED, SERVER_CPU, WAITING, WAITING_OF_RUNNING, WORKING};
+use holdup_signals::time::counters::quantities::{IDLE, RECEIVED, SERVER_CPU, WAITING, WAITING_OF_RUNNING, WORKING};
 
 pub const PATTERN: Pattern = Pattern {
     name: "lock_contention",

@@ -7,7 +7,7 @@
 use super::{Pattern, lighter, piled_up_at_rows};
 use crate::counters::view::{Observation, View, all, any};
 use crate::counters::votes::Votes;
-use holdup_signals::counters::quantities::{
+use holdup_signals::time::counters::quantities::{
     BUSY, CONNECTED, IDLE_SESSIONS, PER_SENT, RECEIVED_PER_COMMIT, RUN_QUEUE, RUNNING, SWITCHES_PER_COMMIT,
 };
 

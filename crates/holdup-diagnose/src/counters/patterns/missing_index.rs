@@ -7,7 +7,7 @@
 use super::Pattern;
 use crate::counters::view::{View, all, any};
 use crate::counters::votes::Votes;
-use holdup_signals::counters::quantities::{
+use holdup_signals::time::counters::quantities::{
     BUSY, BUSY_PER_COMMIT, COMMITS, CPU_PER_COMMIT, REQUESTS, REQUESTS_PER_COMMIT, SCANNED, SCANNED_PER_COMMIT, SENT,
     SERVER_CPU,
 };

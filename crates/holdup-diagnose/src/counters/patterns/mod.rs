@@ -16,9 +16,9 @@ mod workload_spike;
 
 use crate::counters::view::{Normal, Observation, View, all};
 use crate::counters::votes::{Part, Votes};
-use holdup_signals::counters::frame::Frame;
-use holdup_signals::counters::jitter::Jitter;
-use holdup_signals::counters::quantities;
+use holdup_signals::time::counters::frame::Frame;
+use holdup_signals::time::counters::jitter::Jitter;
+use holdup_signals::time::counters::quantities;
 
 /// A pattern: what a cause must and cannot do to counters.
 #[derive(Debug, Clone, Copy)]

@@ -6,7 +6,7 @@
 use super::Pattern;
 use crate::counters::view::View;
 use crate::counters::votes::Votes;
-use holdup_signals::counters::quantities::{MISS_RATIO, POOL};
+use holdup_signals::time::counters::quantities::{MISS_RATIO, POOL};
 
 pub const PATTERN: Pattern = Pattern {
     name: "small_buffer_pool",

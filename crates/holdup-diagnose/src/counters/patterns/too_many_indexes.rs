@@ -7,7 +7,7 @@
 use super::Pattern;
 use crate::counters::view::{Observation, View, all, any, group};
 use crate::counters::votes::Votes;
-use holdup_signals::counters::quantities::{
+use holdup_signals::time::counters::quantities::{
     CHANGED, CONNECTED, LOG, LOG_PER_CHANGE, PAGES_PER_CHANGE, REQUESTS_PER_CHANGE, REQUESTS_PER_COMMIT,
     SCANNED_PER_COMMIT,
 };

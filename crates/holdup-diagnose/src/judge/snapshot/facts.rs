@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use holdup_recording::words::{bytes, percent};
 use holdup_recording::{Labels, metrics};
 use holdup_signals::evidence::Evidence;
-use holdup_signals::full_disk::FullDisk;
-use holdup_signals::threads::Asleep;
+use holdup_signals::host::full_disk::FullDisk;
+use holdup_signals::host::threads::Asleep;
 use holdup_signals::{Disk, Gauge, View};
 
 use super::accept_queue::AcceptQueue;

@@ -4,10 +4,10 @@
 
 use holdup_recording::words::bytes;
 use holdup_signals::Disk;
-use holdup_signals::disk_waits::{Wait, wait_of};
 use holdup_signals::evidence::Evidence;
-use holdup_signals::full_disk::ShownBy;
-use holdup_signals::threads::Place;
+use holdup_signals::host::disk_waits::{Wait, wait_of};
+use holdup_signals::host::full_disk::ShownBy;
+use holdup_signals::host::threads::Place;
 
 use super::facts::Facts;
 use super::signs::Signs;

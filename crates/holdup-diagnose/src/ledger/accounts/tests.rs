@@ -3,7 +3,7 @@
 use super::request;
 use crate::ledger::LedgerRow;
 use crate::testing::Judged as _;
-use holdup_signals::accounts::testing::{self, ALL, Injected, NONE, ReportingSources, made};
+use holdup_signals::app::accounts::testing::{self, ALL, Injected, NONE, ReportingSources, made};
 
 fn all(rows: &[LedgerRow]) -> &LedgerRow {
     rows.iter().find(|r| r.band == "all").unwrap()

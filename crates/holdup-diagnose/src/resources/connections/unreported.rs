@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use holdup_recording::words::{ms, percent};
 use holdup_recording::{Labels, metrics};
-use holdup_signals::app_server::waited_ms;
+use holdup_signals::app::app_server::waited_ms;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Missing, View};
 

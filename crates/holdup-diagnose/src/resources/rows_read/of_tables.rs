@@ -3,7 +3,7 @@
 use holdup_recording::metrics;
 use holdup_recording::words::thousands;
 use holdup_signals::View;
-use holdup_signals::written::bare;
+use holdup_signals::database::written::bare;
 
 use super::{AT_ONCE, ENABLE, RowsRead, first_part};
 use crate::case::Case;

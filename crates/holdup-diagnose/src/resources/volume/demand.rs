@@ -6,11 +6,11 @@ use super::level::{self, rate};
 use crate::case::Case;
 use crate::resources::indexes;
 use holdup_recording::words::percent;
-use holdup_signals::flows::{Flow, FlowSource};
-use holdup_signals::plateau::Demand as Standing;
-use holdup_signals::tables::Toast;
-use holdup_signals::throttle::Unit;
-use holdup_signals::vacuum::{Run, Vacuum};
+use holdup_signals::database::tables::Toast;
+use holdup_signals::database::vacuum::{Run, Vacuum};
+use holdup_signals::host::flows::{Flow, FlowSource};
+use holdup_signals::host::throttle::Unit;
+use holdup_signals::time::plateau::Demand as Standing;
 use holdup_signals::yardstick::MATTERS;
 use holdup_signals::{Missing, View};
 

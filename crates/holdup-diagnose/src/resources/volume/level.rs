@@ -4,11 +4,11 @@
 use std::borrow::Cow;
 
 use holdup_recording::words::{bytes_per_second, thousands};
-use holdup_signals::flows::{Binding, Flow, FlowSource};
-use holdup_signals::latency::Origin;
-use holdup_signals::limits::Documented;
-use holdup_signals::plateau::{Ceiling, Fall, Freer, falls};
-use holdup_signals::throttle::Unit;
+use holdup_signals::client::latency::Origin;
+use holdup_signals::host::flows::{Binding, Flow, FlowSource};
+use holdup_signals::host::limits::Documented;
+use holdup_signals::host::throttle::Unit;
+use holdup_signals::time::plateau::{Ceiling, Fall, Freer, falls};
 use holdup_signals::{Missing, Window};
 
 use crate::case::Case;

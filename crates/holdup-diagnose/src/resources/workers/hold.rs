@@ -9,10 +9,10 @@ use crate::resources::{cpu, statements};
 use holdup_recording::metrics;
 use holdup_recording::quota::{self, CpuQuota};
 use holdup_recording::words::{ms, percent, thousands};
-use holdup_signals::accounts::Owner;
-use holdup_signals::app_server::{DownstreamService, waited_ms};
+use holdup_signals::app::accounts::Owner;
+use holdup_signals::app::app_server::{DownstreamService, waited_ms};
 use holdup_signals::evidence::Evidence;
-use holdup_signals::{Counter, View, timing};
+use holdup_signals::{Counter, View, app::timing};
 
 /// Worker-hold time counts as longer from this share (0-1) above the baseline window: any two
 /// windows differ by less.

@@ -10,7 +10,7 @@ use crate::case::Case;
 use crate::resources::own_waits::OwnWaits;
 use crate::resources::share;
 use holdup_recording::words::{ms, percent};
-use holdup_signals::app_server::{Outside, Workers, waited_ms};
+use holdup_signals::app::app_server::{Outside, Workers, waited_ms};
 use holdup_signals::evidence::Evidence;
 use holdup_signals::yardstick::MATTERS;
 use holdup_signals::{Missing, View, Window};

@@ -1,7 +1,7 @@
 //! The accept queue in front of workers: what waits in it, and what is dropped because it is full.
 
 use holdup_recording::rows::Request;
-use holdup_signals::client::{mean_over, service_ms};
+use holdup_signals::time::requests::{mean_over, service_ms};
 
 use super::{Pool, WorkerHold};
 use crate::case::Case;

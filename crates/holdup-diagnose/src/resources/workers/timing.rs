@@ -5,14 +5,14 @@
 use holdup_recording::Labels;
 use holdup_recording::rows::Request;
 use holdup_recording::words::ms;
-use holdup_signals::app_server::waited_ms;
-use holdup_signals::client::{mean_over, service_ms};
+use holdup_signals::app::app_server::waited_ms;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::{View, timing};
+use holdup_signals::time::requests::{mean_over, service_ms};
+use holdup_signals::{View, app::timing};
 
 use super::Pool;
 use crate::case::Case;
-use holdup_signals::accounts::{Accounts, Owner};
+use holdup_signals::app::accounts::{Accounts, Owner};
 
 /// The app and the client count the same requests if their counts differ by at most this factor:
 /// requests that clients gave up are served as well.

@@ -1,9 +1,10 @@
 //! The same from what began with the episode: statements that change many rows at a time, seen in
 //! the server's counters, and copies that run on the CPUs instead of waiting for the disk.
 
+use crate::change::Fix;
 use holdup_recording::metrics;
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::throttle::Unit;
+use holdup_signals::evidence::Evidence;
+use holdup_signals::host::throttle::Unit;
 
 use crate::case::{Band, Case};
 use crate::resources::newcomers::{BulkChange, Newcomers};
@@ -12,7 +13,7 @@ use crate::resources::{is_felt, locks};
 use crate::rules::parts::cpu_work;
 use crate::rules::{Others, Outcome, Role, RuleFinding, bytes_per_second, ms, percent, thousands};
 use crate::strength::{FAIR, STRONG};
-use holdup_signals::copies::{Copying, copying, is_copy};
+use holdup_signals::database::copies::{Copying, copying, is_copy};
 
 /// Bulk changes that make up less of all changed rows (0-1) are not what fills the log.
 const MOST: f64 = 0.5;

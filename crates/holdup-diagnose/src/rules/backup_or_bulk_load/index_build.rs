@@ -2,10 +2,11 @@
 //! blocks the collection when it begins and ends. The server's own account of operations
 //! shows it: longer while it runs than at other times.
 
+use crate::change::Fix;
 use holdup_recording::metrics::mongodb as metric;
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::index_builds::{self, IndexBuilds};
-use holdup_signals::slowed_operations::SlowedOperations;
+use holdup_signals::database::index_builds::{self, IndexBuilds};
+use holdup_signals::database::slowed_operations::SlowedOperations;
+use holdup_signals::evidence::Evidence;
 
 use super::{Outcome, RUNS};
 use crate::case::Case;

@@ -1,11 +1,11 @@
 //! How large a pool of connections has to be, or what else to do if it is large enough.
 
 use crate::case::Case;
+use crate::change::Fix;
+use crate::change::{Bounds, Direction, SettingChange, Unit, cut};
 use crate::resources::statements;
 use crate::rules::{ms, percent, timing};
-use holdup_signals::change::{Bounds, Direction, SettingChange, Unit, cut};
-use holdup_signals::evidence::Fix;
-use holdup_signals::latency::Origin;
+use holdup_signals::client::latency::Origin;
 use holdup_signals::{Mean, View};
 
 /// The risk of a larger pool.

@@ -2,20 +2,21 @@
 
 mod words;
 
+use crate::change::Fix;
 use holdup_recording::Labels;
 use holdup_recording::words::ms;
 use holdup_signals::Missing;
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::pooler::{ENABLE, Loan};
+use holdup_signals::database::pooler::{ENABLE, Loan};
+use holdup_signals::evidence::Evidence;
 
 use self::words::words;
 use crate::case::Case;
+use crate::change::{Bounds, Direction, SettingChange, Steps, Unit};
 use crate::resources::connections::{ENOUGH, GREW};
 use crate::resources::pooler::Pooler;
 use crate::resources::share;
 use crate::rules::{MATTERS, Outcome, Role, RuleFinding};
 use crate::strength::{STRONG, WEAK};
-use holdup_signals::change::{Bounds, Direction, SettingChange, Steps, Unit};
 
 /// If statements run on less than this share (0-1) of the connections that clients have, the others
 /// are kept.

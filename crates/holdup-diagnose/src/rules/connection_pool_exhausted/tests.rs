@@ -3,7 +3,7 @@
 use super::RULE;
 use crate::rules::{Outcome, Role};
 use crate::testing::{Judged as _, SyntheticRecording};
-use holdup_signals::accounts::testing::{ALL, Injected, ReportingSources, made};
+use holdup_signals::app::accounts::testing::{ALL, Injected, ReportingSources, made};
 
 #[test]
 fn hikaricp_says_the_same_in_its_own_words() {

@@ -8,8 +8,8 @@ use crate::case::Case;
 use crate::resources::cpu::{self, CpuUse};
 use crate::rules::ms;
 use holdup_signals::View;
-use holdup_signals::client::{mean_over, send_lag_ms};
 use holdup_signals::evidence::Evidence;
+use holdup_signals::time::requests::{mean_over, send_lag_ms};
 
 /// What to record for the generator's own figures.
 const RUN: &str = "holdup run";

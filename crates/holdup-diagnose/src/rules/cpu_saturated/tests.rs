@@ -5,7 +5,7 @@ use holdup_recording::rows::Session;
 use super::RULE;
 use crate::resources::cpu::CpuUse;
 use crate::testing::{Judged as _, SyntheticRecording};
-use holdup_signals::accounts::testing::{ALL, CALM_S, Injected, NONE, made};
+use holdup_signals::app::accounts::testing::{ALL, CALM_S, Injected, NONE, made};
 
 /// A machine that others keep busy, and 20 statements at a time in PostgreSQL, `running` of them without a wait.
 fn busy(running: i64) -> SyntheticRecording {

@@ -1,13 +1,13 @@
 //! What to do about a CPU limit: how much the load needs, and where the limit is raised.
 
 use crate::case::Case;
+use crate::change::Fix;
+use crate::change::host::Place;
+use crate::change::{Bounds, Direction, SettingChange, Unit, host};
 use crate::resources::cpu_quotas::ThrottledSource;
 use crate::rules::timing;
 use holdup_recording::metrics;
 use holdup_signals::View;
-use holdup_signals::change::host::Place;
-use holdup_signals::change::{Bounds, Direction, SettingChange, Unit, host};
-use holdup_signals::evidence::Fix;
 
 /// CPUs at most where the recording does not say how many the machine has.
 const MOST_CPUS: f64 = 1_024.0;

@@ -9,8 +9,8 @@ use crate::resources::workers::{answered_per_second, stretch};
 use crate::rules::ms;
 use crate::strength::STRONG;
 use holdup_signals::View;
-use holdup_signals::app_server::{DownstreamService, waited_ms};
-use holdup_signals::ports::database_ports;
+use holdup_signals::app::app_server::{DownstreamService, waited_ms};
+use holdup_signals::database::ports::database_ports;
 
 /// Downstream services that are not databases, with requests per second. None if not recorded, or if
 /// a database is watched to which the app has no connection: one of its peers is then a pooler or a

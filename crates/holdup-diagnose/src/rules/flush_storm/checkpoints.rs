@@ -4,17 +4,18 @@
 
 use super::{Outcome, RuleFinding, SLOWER, bytes, thousands};
 use crate::case::Case;
+use crate::change::Direction;
+use crate::change::Fix;
+use crate::change::database::Server;
+use crate::change::parameters::{COMPLETION_TARGET, Engine, MAX_WAL_SIZE};
 use crate::resources::sessions::{ALWAYS, PileUp};
 use crate::resources::{checkpoints, is_felt};
 use crate::rules::Role;
 use crate::rules::bytes_per_second;
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_recording::metrics;
-use holdup_signals::change::Direction;
-use holdup_signals::change::database::Server;
-use holdup_signals::change::parameters::{COMPLETION_TARGET, Engine, MAX_WAL_SIZE};
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::vacuum::PAGE_BYTES;
+use holdup_signals::database::vacuum::PAGE_BYTES;
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Counter, Growth, Missing, View, Window};
 
 /// What to record for a server.

@@ -2,9 +2,10 @@
 //! the disk and the cache's pages are busy, and operations take longer. The server's own
 //! account of operations shows it: longer while a checkpoint runs than at other times.
 
+use crate::change::Fix;
 use holdup_recording::metrics::{Metric, mongodb as metric};
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::slowed_operations::{SlowedOperations, while_positive};
+use holdup_signals::database::slowed_operations::{SlowedOperations, while_positive};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Missing, View, Window};
 
 use super::{Outcome, RuleFinding, percent};

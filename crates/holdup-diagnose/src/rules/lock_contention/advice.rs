@@ -2,12 +2,10 @@
 //! may be.
 
 use crate::case::Case;
-use holdup_signals::change::database::Server;
-use holdup_signals::change::parameters::{
-    Engine, IDLE_IN_TRANSACTION, IDLE_WRITE_TRANSACTION, INNODB_LOCK_WAIT, LOCK_TIMEOUT,
-};
-use holdup_signals::change::{Direction, Unit, cut};
-use holdup_signals::evidence::Fix;
+use crate::change::Fix;
+use crate::change::database::Server;
+use crate::change::parameters::{Engine, IDLE_IN_TRANSACTION, IDLE_WRITE_TRANSACTION, INNODB_LOCK_WAIT, LOCK_TIMEOUT};
+use crate::change::{Direction, Unit, cut};
 use holdup_signals::{Holder, View};
 
 /// A wait for a lock beyond this helps no request that is quick otherwise, milliseconds.

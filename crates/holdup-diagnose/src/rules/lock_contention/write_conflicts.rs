@@ -2,9 +2,10 @@
 //! storage engine refuses it, and the server makes it again until it succeeds. It counts those tries.
 //! What they cost is the part of the time of writes that went into tries beyond the usual number.
 
+use crate::change::Fix;
 use holdup_recording::metrics::mongodb as metric;
 use holdup_recording::words::thousands;
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Counter, Missing, View};
 
 use super::{Outcome, Role, RuleFinding, ms};

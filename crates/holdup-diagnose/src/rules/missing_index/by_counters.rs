@@ -6,10 +6,11 @@ use holdup_recording::metrics;
 use super::conditions::{columns, tables};
 use super::{COLUMNS, EXAMINED_PER_USED, INDEX_COST, ROSE, ROW_MS, ROWS, time_taken};
 use crate::case::{Band, Case, Change};
+use crate::change::Fix;
 use crate::resources::{is_felt, statements};
 use crate::rules::{Outcome, Role, RuleFinding, ms, percent, thousands};
 use crate::strength::{FAIR, NONE, STRONG};
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{DigestUse, Missing, View};
 
 /// Share (0-1) of the executions that must be without an index.

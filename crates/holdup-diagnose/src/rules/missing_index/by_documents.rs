@@ -8,11 +8,12 @@ use holdup_recording::metrics::{Metric, mongodb as metric};
 
 use super::{EXAMINED_PER_USED, ROSE, ROW_MS};
 use crate::case::{Band, Case};
+use crate::change::Fix;
 use crate::resources::is_felt;
 use crate::resources::tickets::{MONGODB, operations_ms};
 use crate::rules::{Outcome, Role, RuleFinding, percent, thousands};
 use crate::strength::{FAIR, NONE, STRONG};
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Counter, Missing, View};
 
 const EXAMINED: Metric = metric::SERVER_STATUS_METRICS_QUERY_EXECUTOR_SCANNED_OBJECTS;

@@ -6,12 +6,13 @@ use super::conditions::columns;
 use super::scan::{SEQUENTIAL, Scan};
 use super::{EXAMINED_PER_USED, INDEX_COST, ROSE, ROW_MS, ROWS, time_taken};
 use crate::case::{Band, Case, Change};
+use crate::change::Fix;
 use crate::resources::{is_felt, statements};
 use crate::rules::parts::identifier;
 use crate::rules::{Outcome, Role, RuleFinding, percent, thousands};
 use crate::strength::{FAIR, NONE, STRONG};
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::plans::{PLANS, Shape, shapes};
+use holdup_signals::database::plans::{PLANS, Shape, shapes};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{DigestUse, Missing, View};
 
 /// Share (0-1) of the statements' time for which plans must be known before they can clear.

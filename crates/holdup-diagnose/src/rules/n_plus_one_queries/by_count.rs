@@ -7,7 +7,7 @@ use crate::resources::share;
 use crate::rules::{MATTERS, Outcome, ms};
 use crate::strength::{FAIR, STRONG};
 use holdup_signals::evidence::Evidence;
-use holdup_signals::{Mean, View, timing};
+use holdup_signals::{Mean, View, app::timing};
 
 /// A request makes more calls from this factor on …
 const TIMES: f64 = 2.0;

@@ -16,7 +16,7 @@ use crate::resources::share;
 use crate::rules::{MATTERS, Outcome, Role, RuleFinding, bytes_per_second, ms};
 use crate::strength::FAIR;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::plateau::inner;
+use holdup_signals::time::plateau::inner;
 use holdup_signals::{Growth, Plateau, View};
 
 /// At most this share (0-1) of the bytes that were carried before is less than is asked.

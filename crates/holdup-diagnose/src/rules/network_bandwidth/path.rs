@@ -6,12 +6,13 @@ use holdup_recording::Labels;
 use holdup_recording::rows::Exchange;
 
 use crate::case::Case;
+use crate::change::Fix;
 use crate::resources::share;
 use crate::rules::{MATTERS, Outcome, Role, RuleFinding, bytes, bytes_per_second, ms, percent};
 use crate::strength::{FAIR, STRONG};
 use holdup_signals::Window;
-use holdup_signals::accounts::Owner;
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::app::accounts::Owner;
+use holdup_signals::evidence::Evidence;
 
 /// Smaller responses arrive in one go, whatever the bandwidth: TCP's first window is ten segments
 /// of some 1.4 kB (RFC 6928).
@@ -143,7 +144,7 @@ pub(super) fn judge(case: &Case<'_>) -> Option<Outcome> {
 mod tests {
     use super::super::RULE;
     use crate::testing::{Judged as _, SyntheticRecording};
-    use holdup_signals::accounts::testing::{ALL, Injected, NONE, made};
+    use holdup_signals::app::accounts::testing::{ALL, Injected, NONE, made};
 
     const FAR: Injected = Injected { database_network: 40.0, ..NONE };
 

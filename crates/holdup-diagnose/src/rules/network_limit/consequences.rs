@@ -11,7 +11,7 @@ use crate::resources::database_path::DatabasePath;
 use crate::resources::late_connects::LateConnects;
 use crate::resources::share;
 use crate::rules::{MATTERS, Others, Outcome};
-use holdup_signals::network_limits::{HOST, LimitKind, NetworkLimit};
+use holdup_signals::host::network_limits::{HOST, LimitKind, NetworkLimit};
 
 /// Causes that a limit brings about.
 const LOSS: &str = "network_loss";

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use crate::change::Fix;
 use holdup_recording::metrics;
 use holdup_recording::rows::Session;
 use holdup_signals::View;
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 
 use crate::case::Case;
 use crate::resources::is_felt;
@@ -71,7 +72,7 @@ fn by_disk(case: &Case<'_>, rate: f64) -> Option<(f64, Evidence)> {
     }
     let slow = case.slow().window;
     let text = format!("that is up to {}; a request waits {} for it", share_text(&demand, share), ms(waited));
-    let unit = holdup_signals::throttle::Unit::Bytes;
+    let unit = holdup_signals::host::throttle::Unit::Bytes;
     Some((explains_ms, demand.flow.evidence(unit, slow, ms(explains_ms), "a small part of the delay".into(), text)))
 }
 

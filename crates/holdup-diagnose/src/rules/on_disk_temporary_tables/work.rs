@@ -4,9 +4,9 @@
 
 use std::collections::BTreeSet;
 
+use crate::change::Fix;
 use holdup_recording::metrics;
 use holdup_recording::rows::Session;
-use holdup_signals::evidence::Fix;
 use holdup_signals::{Counter, DigestUse};
 
 use super::{CREATED, ENABLE};

@@ -3,8 +3,8 @@
 use holdup_recording::rows::Session;
 use holdup_recording::words::percent;
 use holdup_recording::{Labels, metrics};
+use holdup_signals::database::server_waits::{SessionWait, at};
 use holdup_signals::evidence::Evidence;
-use holdup_signals::server_waits::{SessionWait, at};
 use holdup_signals::{Counter, View};
 
 use crate::case::Case;

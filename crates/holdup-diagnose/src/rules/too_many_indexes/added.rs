@@ -1,9 +1,10 @@
 //! The same where the indexes are new: they were added while requests became slow, and the
 //! statements that change the table take longer since.
 
+use crate::change::Fix;
 use holdup_recording::metrics;
 use holdup_signals::View;
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 
 use super::writes::writes_to;
 use crate::case::{Band, Case};

@@ -1,8 +1,8 @@
 //! Statements that write a table.
 
+use holdup_signals::database::tables::TableWrites;
+use holdup_signals::database::written::{Change, bare, changed};
 use holdup_signals::evidence::Evidence;
-use holdup_signals::tables::TableWrites;
-use holdup_signals::written::{Change, bare, changed};
 use holdup_signals::{Missing, View};
 
 use crate::case::Case;

@@ -2,10 +2,10 @@
 //! has free workers: else they move the queue to where it is harder to see.
 
 use crate::case::Case;
+use crate::change::{Bounds, Direction, SettingChange, Steps, Unit};
 use crate::resources::workers::{Pool, WorkerHold, stretch};
 use crate::rules::{Fix, ms};
-use holdup_signals::app_server::Workers;
-use holdup_signals::change::{Bounds, Direction, SettingChange, Steps, Unit};
+use holdup_signals::app::app_server::Workers;
 
 use super::advice::{MOST_WORKERS, WELL_USED};
 

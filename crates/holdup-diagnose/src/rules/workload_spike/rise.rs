@@ -1,9 +1,9 @@
 //! By how much a rate rose: of requests or statements, with what chance may add.
 
 use holdup_recording::metrics;
+use holdup_signals::client::latency::TRANSACTIONS;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::latency::TRANSACTIONS;
-use holdup_signals::{Counter, Missing, View, timing};
+use holdup_signals::{Counter, Missing, View, app::timing};
 
 use crate::case::{Band, Change};
 use crate::strength::{FAIR, Strength, WEAK};

@@ -9,7 +9,7 @@ use holdup_recording::rows::{Event, Session};
 use super::Random;
 use crate::rules::{self, Rule};
 use crate::testing::SyntheticRecording;
-use holdup_signals::accounts::testing as accounts;
+use holdup_signals::app::accounts::testing as accounts;
 use locks::{mysql_locks, postgresql_locks};
 
 /// A recording in the making.

@@ -3,11 +3,11 @@
 use holdup_recording::metrics;
 
 use super::ENABLE;
+use crate::change::Fix;
+use crate::change::Steps;
+use crate::change::host::Place;
 use crate::rules::{bytes, thousands};
 use holdup_signals::View;
-use holdup_signals::change::Steps;
-use holdup_signals::change::host::Place;
-use holdup_signals::evidence::Fix;
 
 /// Where to mount the tmpfs; nothing else is there.
 const DIRECTORY: &str = "/var/lib/mysql-tmpdir";

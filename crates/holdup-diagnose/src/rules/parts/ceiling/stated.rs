@@ -4,16 +4,17 @@
 use super::sizing::sizing;
 use super::word;
 use crate::case::Case;
+use crate::change::Fix;
 use crate::resources::is_too_small;
 use crate::resources::volume::level::{CLOUD, rate, waited_ms};
 use crate::resources::volume::stated::Stated;
 use crate::rules::{Outcome, Role, RuleFinding, ms, percent};
 use crate::strength::{CERTAIN, STRONG, Strength};
 use holdup_recording::metrics;
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::latency::Origin;
-use holdup_signals::limit_shares::Limited;
-use holdup_signals::throttle::Unit;
+use holdup_signals::client::latency::Origin;
+use holdup_signals::evidence::Evidence;
+use holdup_signals::host::limit_shares::Limited;
+use holdup_signals::host::throttle::Unit;
 use holdup_signals::{Gauge, Missing};
 
 /// Figures of a volume that show how its operations wait.
