@@ -63,6 +63,32 @@ impl Index {
     ) -> impl Iterator<Item = (&'i (String, Labels), &'i Points)> {
         self.condensed.series.by_metric.get(metric).into_iter().flatten().filter(move |((_, l), _)| l.contains(labels))
     }
+
+    /// Growth of the counters `metric` with `labels` from sample to sample within `window`, in time
+    /// order. Series of one source are added up; only sources that `is_source` accepts count. A fall
+    /// is left out.
+    pub fn growths(
+        &self,
+        window: Window,
+        is_source: impl Fn(&str) -> bool,
+        metric: &str,
+        labels: &[(&str, &str)],
+    ) -> Vec<Growth> {
+        let mut by_source: BTreeMap<&str, Vec<&[(i64, f64)]>> = BTreeMap::new();
+        for ((source, _), series) in self.series(metric, labels).filter(|((source, _), _)| is_source(source)) {
+            by_source.entry(source).or_default().push(series);
+        }
+        let mut growths = Vec::new();
+        for series in by_source.into_values() {
+            for ((from, before), (to, after)) in pairs(&added_by_round(&series), window) {
+                if after >= before && to > from {
+                    growths.push(Growth { window: Window { from, to }, delta: after - before });
+                }
+            }
+        }
+        growths.sort_by_key(|g| g.window.from);
+        growths
+    }
 }
 
 /// A counter's growth in a window, over all matching series.
@@ -284,24 +310,10 @@ impl<'a> View<'a> {
         within(&added_by_round(&series), self.window).to_vec()
     }
 
-    /// Growth of the counters `metric` with `labels` from sample to sample within the window, in
-    /// time order. Series of one source are added up; only sources that `is_source` accepts count. A
-    /// fall is left out.
+    /// Growth of the counters `metric` with `labels` from sample to sample within the window: see
+    /// [`Index::growths`].
     pub fn growths(&self, is_source: impl Fn(&str) -> bool, metric: &str, labels: &[(&str, &str)]) -> Vec<Growth> {
-        let mut by_source: BTreeMap<&str, Vec<&[(i64, f64)]>> = BTreeMap::new();
-        for ((source, _), series) in self.index.series(metric, labels).filter(|((source, _), _)| is_source(source)) {
-            by_source.entry(source).or_default().push(series);
-        }
-        let mut growths = Vec::new();
-        for series in by_source.into_values() {
-            for ((from, before), (to, after)) in pairs(&added_by_round(&series), self.window) {
-                if after >= before && to > from {
-                    growths.push(Growth { window: Window { from, to }, delta: after - before });
-                }
-            }
-        }
-        growths.sort_by_key(|g| g.window.from);
-        growths
+        self.index.growths(self.window, is_source, metric, labels)
     }
 
     /// Mean of the histogram `metric` (seconds) with `labels`, in milliseconds; 0 without an

@@ -2,10 +2,7 @@
 //! one stops the service and the generator alike, and the measurements of that time blame nothing
 //! here.
 
-use std::collections::BTreeMap;
-
-use holdup_recording::metrics;
-
+use super::cpu::{self, CpuMode, CpuSeconds};
 use crate::view::Index;
 use crate::{View, Window};
 
@@ -25,19 +22,21 @@ const STOLEN_IN_ALL: f64 = 0.25;
 /// … and this share (0-1) of the time for which something wanted to run: it took twice as long.
 const OF_DEMAND: f64 = 0.5;
 
-/// CPU time between two samples, seconds of all CPUs together.
+/// CPU time between two samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Interval {
     window: Window,
-    all: f64,
-    idle: f64,
-    stolen: f64,
+    cpu: CpuSeconds,
 }
 
 impl Interval {
+    fn stolen(&self) -> f64 {
+        self.cpu.of(CpuMode::Steal)
+    }
+
     /// Share (0-1) of its time that was stolen.
     fn share(&self) -> f64 {
-        self.stolen / self.all
+        self.stolen() / self.cpu.all
     }
 
     /// Share (0-1) of it that lies in `window`.
@@ -56,9 +55,7 @@ pub struct Disturbance {
 impl Disturbance {
     /// Finds it in `view`; none if CPU time was not recorded.
     pub fn find(view: &View<'_>) -> Self {
-        let mut intervals = intervals(view.index);
-        intervals.retain(|i| view.window.contains(i.window.from + (i.window.to - i.window.from) / 2));
-        Self { intervals }
+        Self { intervals: intervals(view.index, view.window) }
     }
 
     /// The intervals in which they were away for most of the time.
@@ -69,9 +66,9 @@ impl Disturbance {
     /// Whether it makes `window` worthless: measurements of it do not show the service.
     pub fn spoils(&self, window: Window) -> bool {
         let disturbed: f64 = self.away().map(|i| i.within(window) * i.window.seconds()).sum();
-        let stolen = self.sum(window, |i| i.stolen);
-        let is_slowed = stolen >= OF_DEMAND * self.sum(window, |i| i.all - i.idle);
-        let is_most = stolen >= STOLEN_IN_ALL * self.sum(window, |i| i.all);
+        let stolen = self.sum(window, Interval::stolen);
+        let is_slowed = stolen >= OF_DEMAND * self.sum(window, |i| i.cpu.used());
+        let is_most = stolen >= STOLEN_IN_ALL * self.sum(window, |i| i.cpu.all);
         disturbed > DISTURBED * window.seconds() || stolen > 0.0 && is_slowed && is_most
     }
 
@@ -92,48 +89,23 @@ impl Disturbance {
     /// The same of a `window` that it spoils; also if only the sum did.
     pub fn spoiled_text(&self, window: Window) -> Option<String> {
         let stolen = || {
-            let share = self.sum(window, |i| i.stolen) / self.sum(window, |i| i.all);
+            let share = self.sum(window, Interval::stolen) / self.sum(window, |i| i.cpu.all);
             format!("the hypervisor gave {:.0} % of this machine's CPU time to others", 100.0 * share)
         };
         self.spoils(window).then(|| self.text().unwrap_or_else(stolen))
     }
 }
 
-/// This machine's CPU time in each interval between samples.
-fn intervals(index: &Index) -> Vec<Interval> {
-    #[derive(Clone, Copy, Default)]
-    struct Counted {
-        all: f64,
-        idle: f64,
-        stolen: Option<f64>,
-    }
-    let mut at_each: BTreeMap<i64, Counted> = BTreeMap::new();
-    for ((_, labels), series) in index.series(metrics::host::CPU_TIME.name, &[]) {
-        let mode = labels.get("cpu_mode");
-        for &(at, value) in series {
-            let counted = at_each.entry(at).or_default();
-            counted.all += value;
-            match mode {
-                Some("steal") => *counted.stolen.get_or_insert(0.0) += value,
-                Some("idle" | "iowait") => counted.idle += value,
-                _ => {}
-            }
-        }
-    }
-    let instants: Vec<(i64, Counted)> = at_each.into_iter().collect();
-    let between = instants.windows(2).filter_map(|pair| {
-        let ((from, before), (to, after)) = (pair[0], pair[1]);
-        let stolen = after.stolen? - before.stolen?;
-        let (all, idle) = (after.all - before.all, after.idle - before.idle);
-        (all > 0.0).then_some(Interval { window: Window { from, to }, all, idle, stolen })
-    });
-    between.collect()
+/// This machine's CPU time in each interval in which steal was counted.
+fn intervals(index: &Index, window: Window) -> Vec<Interval> {
+    let all = cpu::intervals(index, window, |_| true).into_iter().map(|(window, cpu)| Interval { window, cpu });
+    all.filter(|i| i.cpu.all > 0.0 && i.cpu.counted(CpuMode::Steal).is_some()).collect()
 }
 
 /// Greatest share (0-1) of this machine's CPU time that was stolen in any of `windows`; none if not
 /// recorded.
 pub fn stolen(index: &Index, windows: impl IntoIterator<Item = Window>) -> Option<f64> {
-    let intervals = intervals(index);
+    let intervals = intervals(index, Window { from: 0, to: i64::MAX });
     let share_in = |window: Window| {
         let parts = intervals.iter().map(|i| {
             let seconds = i.within(window) * i.window.seconds();

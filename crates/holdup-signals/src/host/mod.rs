@@ -1,5 +1,6 @@
 //! What the machine, its disks and its kernel did, and what limits them.
 
+pub mod cpu;
 pub mod disk_waits;
 pub mod disks;
 pub mod disturbance;

@@ -5,15 +5,13 @@
 //! A cloud's allowance for its own services (`link_local`: name servers, time) is recorded and not
 //! judged: no source times what asks them.
 
+use super::cpu::{CpuMode, CpuTime, softirq_by_cpu};
 use crate::evidence::Evidence;
-use crate::{Counter, Missing, View, Window};
+use crate::{Missing, View, Window};
 use holdup_recording::metrics::host as metric;
 use holdup_recording::words::{percent, thousands};
 
-/// What to record for them.
-pub const HOST: &str = "--watch host";
-
-const CPU: &str = "cpu_logical_number";
+pub use super::cpu::HOST;
 
 /// From this share (0-1) of its time in soft interrupts a CPU has no room for more packets …
 const FULL: f64 = 0.9;
@@ -136,20 +134,19 @@ impl NetworkLimits {
 
     /// The CPU with most soft interrupts.
     fn receiving_cpu(&mut self, slow: &View<'_>, calm: Option<&View<'_>>) {
-        const TIME: &str = metric::CPU_SOFTIRQ_TIME.name;
-        let of = |view: &View<'_>, cpu: &str| view.counter(TIME, &[(CPU, cpu)], HOST).ok();
-        let cpus = slow.label_values(TIME, CPU);
-        let all = cpus.iter().filter_map(|cpu| Some((cpu, of(slow, cpu)?)));
-        let Some((cpu, busy)) = all.max_by(|(_, a), (_, b)| a.rate().total_cmp(&b.rate())) else { return };
-        let idle = slow.counter(metric::CPU_TIME.name, &[("cpu_mode", "idle")], HOST).map_or(0.0, |c| c.rate());
+        let cpus = softirq_by_cpu(slow);
+        let most = cpus.iter().max_by(|(_, a), (_, b)| a.rate().total_cmp(&b.rate()));
+        let Some((cpu, busy)) = most else { return };
+        // A CPU whose threads wait for I/O has room for packets as well.
+        let idle = CpuTime::measure(slow).map_or(0.0, |of| of.cpus(CpuMode::Idle) + of.cpus(CpuMode::Iowait));
         let text = format!(
             "CPU {cpu} spent {} of its time in soft interrupts, which are mostly packets; of {} CPUs {idle:.1} were idle",
             percent(busy.rate()),
             cpus.len()
         );
         let evidence = busy.evidence(percent(busy.rate()), "shared among all CPUs", text);
-        let was_full = |before: Counter| before.rate() >= FULL;
-        let is_new = calm.and_then(|calm| of(calm, cpu)).is_none_or(|before| !was_full(before));
+        let before = calm.map(softirq_by_cpu).unwrap_or_default();
+        let is_new = !before.iter().any(|(before, busy)| before == cpu && busy.rate() >= FULL);
         if busy.rate() < FULL || idle < IDLE * (cpus.len() as f64 - 1.0) || cpus.len() < 2 || !is_new {
             self.within.push(evidence);
             return;

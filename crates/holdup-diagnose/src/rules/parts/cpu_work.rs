@@ -1,10 +1,11 @@
 //! Work of database sessions that keeps CPUs busy, as a part of what requests wait for a CPU.
 
+use holdup_recording::Labels;
 use holdup_recording::rows::Session;
 use holdup_recording::words::percent;
-use holdup_recording::{Labels, metrics};
 use holdup_signals::database::server_waits::{SessionWait, at};
 use holdup_signals::evidence::Evidence;
+use holdup_signals::host::cpu::CpuTime;
 use holdup_signals::{Counter, View};
 
 use crate::case::Case;
@@ -81,8 +82,6 @@ const TEXT: usize = 90;
 
 /// CPUs in use on average.
 fn used(view: &View<'_>) -> Option<(f64, Counter)> {
-    let all = view.counter(metrics::host::CPU_TIME.name, &[], "").ok()?;
-    let mode = |mode| view.counter(metrics::host::CPU_TIME.name, &[("cpu_mode", mode)], "").map_or(0.0, |c| c.delta);
-    let used = (all.delta - mode("idle") - mode("iowait")).max(0.0);
-    Some((used / all.seconds.max(1e-9), all))
+    let CpuTime { time, seconds, .. } = CpuTime::measure(view).ok()?;
+    Some((seconds.used().max(0.0) / time.seconds.max(1e-9), time))
 }
