@@ -2,15 +2,13 @@
 //! whose speed varies within a run and differs from run to run. Requests are due at the same random
 //! times in every run, as in holdup's schedules. With a seed: nothing here depends on the testing
 //! machine.
-#![cfg(test)]
-
 use holdup_recording::manifest::{Host, LoadFacts, Manifest, Phase, RunState};
 use holdup_recording::rows::{Request, Sample};
 use holdup_recording::tables::Tables;
 use holdup_recording::{Labels, Recording};
 
-use super::random::Random;
-use super::{Change, Comparison, Group, Options, Run, groups};
+use crate::recordings::testing::Random;
+use crate::recordings::{Change, Comparison, Group, Options, Run, groups};
 use holdup_diagnose::verdict::Diagnosis;
 
 const S: i64 = 1_000_000_000;

@@ -1,5 +1,4 @@
 //! Random numbers with a seed, for simulations.
-#![cfg(test)]
 
 /// SplitMix64 (G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
 pub(super) struct Random(u64);
