@@ -208,7 +208,7 @@ impl<'a> Case<'a> {
 
     /// The baseline window, if there is one.
     pub fn calm(&self) -> Option<View<'_>> {
-        self.degradation.as_ref().and_then(|c| c.calm).map(|w| self.view(w))
+        self.degradation.as_ref().and_then(|c| c.baseline).map(|w| self.view(w))
     }
 
     /// The baseline window without what lies next to the episode: what makes requests slow may begin
@@ -276,9 +276,9 @@ impl<'a> Case<'a> {
             is_slow: true,
             slow,
             episodes: vec![slow],
-            calm: None,
+            baseline: None,
             slow_mean_ms: times.mean()?,
-            calm_mean_ms: 0.0,
+            baseline_mean_ms: 0.0,
             slow_p99_ms: times.quantile(0.99)?,
             severity: Severity::Minor,
         });

@@ -1,11 +1,12 @@
-//! What holdup says about slices in which the load generator was not fit to measure, and how to
-//! avoid them. `holdup-signals` judges the slices.
+//! What holdup says about times in which the load generator or its machine was not fit to measure,
+//! and how to avoid them. `holdup-signals` judges the times.
 
 use crate::change::Fix;
 use holdup_recording::words::{ms, percent, thousands};
-use holdup_signals::Validity;
 use holdup_signals::client::validity::{BUSY, LAG_MS, Label, Limit, RUN_QUEUE, Reason, THROTTLED};
+use holdup_signals::host::disturbance::Disturbance;
 use holdup_signals::yardstick::MATTERS;
+use holdup_signals::{Validity, Window};
 
 /// Seconds with no more digits than needed: `3`, `2.5`.
 pub fn seconds(value: f64) -> String {
@@ -181,6 +182,33 @@ fn sentence(validity: &Validity, in_seconds: f64, reason: &Reason) -> String {
     }
 }
 
+/// Whether a machine had its CPUs, in words.
+pub trait DisturbanceWords {
+    /// For how long it had not; none if they were never away for most of the time.
+    fn text(&self) -> Option<String>;
+
+    /// The same of a `window` that it spoils; also if only the sum did.
+    fn spoiled_text(&self, window: Window) -> Option<String>;
+}
+
+impl DisturbanceWords for Disturbance {
+    fn text(&self) -> Option<String> {
+        let (seconds, worst) = self.away_s()?;
+        Some(format!(
+            "for {seconds:.1} s the hypervisor gave this machine's CPUs to others (up to {:.0} % of their time stolen)",
+            worst * 100.0
+        ))
+    }
+
+    fn spoiled_text(&self, window: Window) -> Option<String> {
+        let stolen = || {
+            let share = 100.0 * self.stolen_ratio(window);
+            format!("the hypervisor gave {share:.0} % of this machine's CPU time to others")
+        };
+        self.spoils(window).then(|| self.text().unwrap_or_else(stolen))
+    }
+}
+
 /// `value` rounded up to two digits: more would pretend to be exact.
 fn two_digits(value: f64) -> f64 {
     let scale = 10_f64.powf((value.max(1.0).log10() - 1.0).floor());
@@ -189,7 +217,6 @@ fn two_digits(value: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use holdup_signals::Window;
     use holdup_signals::client::validity::Slice;
 
     use super::*;

@@ -12,6 +12,7 @@ mod snapshot;
 mod standing;
 mod suspects;
 
+use crate::generator::DisturbanceWords;
 use std::collections::BTreeMap;
 
 use holdup_recording::{Recording, clock};
@@ -343,8 +344,8 @@ fn of_rule(rule: &Rule, found: rules::RuleFinding, role: Role, confidence: f64, 
 /// The chance (0-1) that there is something to explain: where every objective was met, a mean that
 /// rose by a fifth is hardly more than a coincidence, and one that doubled is.
 fn certainty(case: &Case<'_>) -> f64 {
-    let minor = case.degradation.as_ref().filter(|c| c.severity == Severity::Minor && c.calm_mean_ms > 0.0);
-    minor.map_or(1.0, |c| 1.0 - (c.calm_mean_ms / c.slow_mean_ms.max(c.calm_mean_ms)).powi(2))
+    let minor = case.degradation.as_ref().filter(|c| c.severity == Severity::Minor && c.baseline_mean_ms > 0.0);
+    minor.map_or(1.0, |c| 1.0 - (c.baseline_mean_ms / c.slow_mean_ms.max(c.baseline_mean_ms)).powi(2))
 }
 
 #[cfg(test)]

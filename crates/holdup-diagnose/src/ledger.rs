@@ -20,6 +20,7 @@ mod by_request;
 mod by_sessions;
 mod by_spans;
 mod instants;
+mod little;
 mod runtime;
 
 use std::collections::BTreeSet;

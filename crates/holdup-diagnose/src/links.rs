@@ -25,7 +25,7 @@ pub fn episodes(case: &Case<'_>, degradation: &Degradation) -> Vec<EpisodeReport
             to_s: at(window.to),
             requests: seconds.iter().map(|s| s.offered).sum(),
             response_ms: round(times.mean().unwrap_or(0.0), 1),
-            calm_ms: round(degradation.calm_mean_ms, 1),
+            calm_ms: round(degradation.baseline_mean_ms, 1),
             judged: *window == degradation.slow,
         }
     };

@@ -18,6 +18,7 @@ pub use self::outline::{
 pub use crate::change::Fix;
 pub use crate::counters::{CountersEpisode, CountersReport, CountersSuspect, CountersVote, Figure, FoundBy};
 pub use crate::finding::Finding;
+pub use crate::gains::{CriticalPathReport, PathPartReport};
 use crate::ledger::LedgerRow;
 pub use crate::ledger::accounts::{AccountsReport, RequestReport, WaitReport};
 pub use crate::load::{
@@ -26,7 +27,6 @@ pub use crate::load::{
 pub use crate::rules::Role;
 use crate::search::SearchReport;
 pub(crate) use holdup_recording::words::round;
-pub use holdup_signals::app::gains::{CriticalPathReport, PathPartReport};
 use holdup_signals::client::objectives::{self, Objective};
 pub use holdup_signals::evidence::{Evidence, Span};
 

@@ -46,7 +46,7 @@ impl Missing {
     }
 
     /// No baseline window, here or in another recording.
-    pub fn calm(what_for: &str) -> Self {
+    pub fn baseline(what_for: &str) -> Self {
         let enable =
             "a longer recording that includes a healthy stretch; or --against another recording of healthy time";
         Self::new(format!("a baseline window{what_for}"), enable)

@@ -64,6 +64,15 @@ impl Index {
         self.condensed.series.by_metric.get(metric).into_iter().flatten().filter(move |((_, l), _)| l.contains(labels))
     }
 
+    /// Sums of the series of `metric` that `is_of` accepts by source and labels, by instant.
+    pub fn sums(&self, metric: &str, is_of: impl Fn(&str, &Labels) -> bool) -> BTreeMap<i64, f64> {
+        let mut sums: BTreeMap<i64, f64> = BTreeMap::new();
+        for (_, series) in self.series(metric, &[]).filter(|((source, labels), _)| is_of(source, labels)) {
+            series.iter().for_each(|&(at, value)| *sums.entry(at).or_default() += value);
+        }
+        sums
+    }
+
     /// Growth of the counters `metric` with `labels` from sample to sample within `window`, in time
     /// order. Series of one source are added up; only sources that `is_source` accepts count. A fall
     /// is left out.

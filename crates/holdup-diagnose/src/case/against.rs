@@ -5,6 +5,8 @@
 //!
 //! It says why two recordings can't be compared. Rules interpret their differences.
 
+use crate::generator::DisturbanceWords;
+use crate::origin::OriginWords;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -13,7 +15,7 @@ use holdup_recording::{Manifest, Recording};
 
 use super::{Case, SPOILED};
 use holdup_signals::Window;
-use holdup_signals::client::degradation::{Baseline, CALM_SECONDS};
+use holdup_signals::client::degradation::{BASELINE_SECONDS, Baseline};
 use holdup_signals::host::disturbance::Disturbance;
 
 /// Tables that every recording has.
@@ -81,7 +83,7 @@ impl fmt::Display for Incomparable {
                 write!(f, "it is not healthy itself, and has no baseline window: {complaint}")
             }
             Self::Spoiled(why) => write!(f, "it does not show the service: {why}; record it again"),
-            Self::Short => write!(f, "its baseline window is shorter than {CALM_SECONDS} s: record for longer"),
+            Self::Short => write!(f, "its baseline window is shorter than {BASELINE_SECONDS} s: record for longer"),
             Self::Sources(judged, healthy) => {
                 write!(
                     f,
@@ -162,7 +164,7 @@ fn calm(case: &Case<'_>) -> Result<Baseline, Incomparable> {
     };
     let window = match &case.degradation {
         None => Window { from: first.window.from, to: last.window.to },
-        Some(complaint) => complaint.calm.ok_or_else(|| Incomparable::NotHealthy(complaint.text.clone()))?,
+        Some(complaint) => complaint.baseline.ok_or_else(|| Incomparable::NotHealthy(complaint.text.clone()))?,
     };
     // If all of the load was generated, the delay only hides how quick the service is.
     if case.validity.spoiled_ratio(window) >= SPOILED && !case.validity.is_put_on {
@@ -174,7 +176,7 @@ fn calm(case: &Case<'_>) -> Result<Baseline, Incomparable> {
     }
     let within = case.client.seconds.iter().filter(|s| window.contains(s.window.from));
     let seconds: Vec<_> = within.cloned().collect();
-    if window.seconds() < CALM_SECONDS as f64 || seconds.iter().all(|s| s.response_ms.mean().is_none()) {
+    if window.seconds() < BASELINE_SECONDS as f64 || seconds.iter().all(|s| s.response_ms.mean().is_none()) {
         return Err(Incomparable::Short);
     }
     Ok(Baseline { window, seconds })

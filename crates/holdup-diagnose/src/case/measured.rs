@@ -1,5 +1,6 @@
 //! Which account of response time a case goes by, and the symptom in it.
 
+use crate::origin::OriginWords;
 use holdup_recording::Recording;
 use holdup_recording::objective::State;
 use holdup_recording::rows::Request;

@@ -6,6 +6,7 @@
 
 pub mod judge;
 pub mod patterns;
+pub mod quantities;
 mod report;
 #[cfg(test)]
 mod tests;

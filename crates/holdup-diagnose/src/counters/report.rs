@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use crate::counters::judge::{NAMED, Suspect};
 use crate::counters::patterns;
+use crate::counters::quantities;
 use crate::counters::votes::{Part, Vote};
 use holdup_recording::Labels;
-use holdup_signals::time::counters::quantities;
 use holdup_signals::time::counters::{Family, Signal};
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,7 @@
 //! The kind of answer and its sentence.
 
 use crate::generator;
+use crate::generator::DisturbanceWords;
 use crate::generator::GeneratorWords;
 use holdup_recording::objective::{Judgement, State, Unit};
 use holdup_signals::client::degradation::{EVERY_MET, Severity};
@@ -74,7 +75,7 @@ pub(super) fn is_load_carried(case: &Case<'_>) -> bool {
     let minor = case.degradation.as_ref().filter(|c| c.severity == Severity::Minor && is_good_enough(case));
     let rate = |window: Window| case.due_per_second(window).ok();
     minor.is_some_and(|c| {
-        let rates = rate(c.slow).zip(c.calm.and_then(rate));
+        let rates = rate(c.slow).zip(c.baseline.and_then(rate));
         rates.is_some_and(|(now, before)| now >= MORE_LOAD * before)
     })
 }
@@ -195,7 +196,7 @@ pub(super) fn is_spoiled(case: &Case<'_>) -> bool {
 /// without them, a culprit is reason enough to say that something is wrong.
 fn minor(case: &Case<'_>, of: &Degradation, culprit: Option<&Finding>) -> Option<String> {
     let is_good_enough = is_good_enough(case);
-    let is_small = of.slow_mean_ms < UNEXPLAINED * of.calm_mean_ms;
+    let is_small = of.slow_mean_ms < UNEXPLAINED * of.baseline_mean_ms;
     let met = met(case);
     let what = of.text.replace(&format!(" ({EVERY_MET})"), "");
     match culprit {

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Part;
 use crate::case::Case;
+use crate::ledger::little::{self, Check};
 use holdup_recording::words::round;
-use holdup_signals::app::accounts::little::{self, Check};
 use holdup_signals::app::accounts::{Account, Accounts, Context, Owner, account, label, trace_number, trace_of};
 use holdup_signals::time::requests::{service_ms, unloaded_ms};
 use holdup_signals::yardstick::SERVICE_SLOWED;
@@ -84,7 +84,7 @@ pub struct WaitReport {
 
 /// Response time from which a request of `case` is slow, milliseconds.
 pub(crate) fn slow_from_ms(case: &Case<'_>) -> f64 {
-    let calm = case.degradation.as_ref().and_then(|c| c.calm).and_then(|w| case.requests_in(w).ok());
+    let calm = case.degradation.as_ref().and_then(|c| c.baseline).and_then(|w| case.requests_in(w).ok());
     let rows = calm
         .filter(|rows| !rows.is_empty())
         .or_else(|| case.slow_requests().ok().map(<[_]>::to_vec))

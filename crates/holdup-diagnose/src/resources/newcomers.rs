@@ -82,7 +82,7 @@ impl Newcomers {
 
     fn measure(case: &Case<'_>) -> Result<Self, Missing> {
         let slow = case.slow();
-        let calm = case.well_before().ok_or_else(|| Missing::calm(", for its statements to compare with"))?;
+        let calm = case.well_before().ok_or_else(|| Missing::baseline(", for its statements to compare with"))?;
         let columns = ["digest_text", "rows_affected"];
         let (now, before) = (slow.executed(&columns)?, calm.executed(&columns)?);
         let (seconds, earlier) = (slow.window.seconds().max(1e-9), calm.window.seconds().max(1e-9));

@@ -36,7 +36,7 @@ impl OtherUsers {
     }
 
     fn measure(case: &Case<'_>) -> Result<Self, Missing> {
-        let calm = case.well_before().ok_or_else(|| Missing::calm(", for its users to compare with"))?;
+        let calm = case.well_before().ok_or_else(|| Missing::baseline(", for its users to compare with"))?;
         let columns = &["user", "true_state", "digest_text"];
         let own: BTreeSet<&str> = calm.sessions(columns)?.iter().filter_map(|s| s.user.as_deref()).collect();
         let view = case.slow();

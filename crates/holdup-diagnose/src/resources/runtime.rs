@@ -243,7 +243,7 @@ fn cost(case: &Case<'_>, view: &View<'_>, stops: &Stops) -> Cost {
 
 /// Milliseconds of a request, by the formula above.
 fn stopped_ms(case: &Case<'_>, ratio: f64, length_ms: f64, utilization: f64) -> f64 {
-    let usual_ms = case.degradation.as_ref().map_or(0.0, |found| found.calm_mean_ms);
+    let usual_ms = case.degradation.as_ref().map_or(0.0, |found| found.baseline_mean_ms);
     ratio * (usual_ms + length_ms / 2.0 / (1.0 - utilization))
 }
 

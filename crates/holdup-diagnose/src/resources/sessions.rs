@@ -11,7 +11,7 @@ use holdup_signals::{Gauge, Missing, View, Window};
 
 use crate::case::Case;
 
-pub use holdup_signals::database::slowed_operations::ALWAYS;
+pub use crate::resources::slowed_operations::ALWAYS;
 
 /// How sessions are counted, whatever they do.
 const COUNTS: [&str; 2] = [metrics::mysql::SESSIONS.name, metrics::postgresql::SESSIONS.name];

@@ -5,10 +5,10 @@ use crate::case::Case;
 use crate::change::Fix;
 use crate::resources::is_too_small;
 use crate::resources::new_connections::{DATABASE, EACH, NewConnections, waited_longer_ms};
+use crate::resources::slowed_operations::SlowedOperations;
 use crate::strength::{FAIR, NONE, Strength, WEAK};
 use holdup_recording::metrics::mongodb as metric;
 use holdup_signals::client::latency::Origin;
-use holdup_signals::database::slowed_operations::SlowedOperations;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Counter, Gauge, Missing, View, Window, app::timing};
 

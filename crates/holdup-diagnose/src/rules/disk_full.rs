@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use super::{Doc, Judge, Occurs, Outcome, Role, Rule, RuleFinding, ms, of_failures};
 use crate::case::Case;
 use crate::failures;
+use crate::resources::full_disk::{FullDisk, ShownBy};
 use crate::resources::is_too_small;
 use crate::strength::{CERTAIN, FAIR, STRONG, Strength, WEAK};
 use holdup_recording::Labels;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::host::full_disk::{FullDisk, ShownBy};
 use holdup_signals::{Missing, View, Window};
 
 pub const RULE: Rule = Rule {
@@ -53,7 +53,7 @@ const SESSIONS: &str = "--watch mysql://USER@HOST:PORT or --watch postgresql://U
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.view(case.whole());
-    let room = view.room()?;
+    let room = crate::resources::full_disk::room(&view)?;
     if room.full.is_empty() {
         return Ok(Outcome::Cleared(room.least.into_iter().collect()));
     }

@@ -192,7 +192,7 @@ mod tests {
         let told = untold
             .counter("prometheus:app", "http_client_request_duration_seconds_count", &labels, rate)
             .counted("prometheus:app", "http_client_request_duration_seconds_sum", &labels, |s| {
-                let slow = (s - holdup_signals::app::accounts::testing::CALM_S).max(0) as f64;
+                let slow = (s - holdup_signals::app::accounts::testing::BASELINE_S).max(0) as f64;
                 rate * (0.002 * s as f64 + 0.06 * slow)
             });
         let ms = told.explains(&RULE).unwrap();

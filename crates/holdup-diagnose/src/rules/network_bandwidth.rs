@@ -128,7 +128,7 @@ fn transfer(case: &Case<'_>) -> Result<Option<(f64, Evidence)>, Missing> {
     let rows = case.slow_requests()?;
     let took = |r: &holdup_recording::rows::Request| Some((r.done_at - r.first_byte_at?).max(0) as f64 / 1e6);
     let Some(mean) = mean_over(rows.iter().copied(), took) else { return Ok(None) };
-    let calm = case.degradation.as_ref().and_then(|c| c.calm).and_then(|w| case.requests_in(w).ok());
+    let calm = case.degradation.as_ref().and_then(|c| c.baseline).and_then(|w| case.requests_in(w).ok());
     let usual = calm
         .and_then(|rows| mean_over(rows, took))
         .or_else(|| holdup_signals::time::requests::distribution(rows.iter().copied(), took).quantile(0.05))

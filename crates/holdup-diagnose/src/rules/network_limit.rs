@@ -9,11 +9,11 @@ use self::consequences::Consequences;
 use super::{Doc, Judge, MATTERS, Occurs, Others, Outcome, Role, Rule, RuleFinding, of_failures};
 use crate::case::Case;
 use crate::failures::{self, Failed};
+use crate::resources::network_limits::{NetworkLimit, NetworkLimits};
 use crate::resources::{is_too_small, share};
 use crate::strength::{CERTAIN, FAIR};
 use holdup_signals::Missing;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::host::network_limits::{NetworkLimit, NetworkLimits};
 
 pub const RULE: Rule = Rule {
     cause: "network_limit",

@@ -60,7 +60,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let Some(holder) = holder else {
         return Err(Missing::new("the session with the oldest snapshot", POSTGRESQL));
     };
-    let calm = case.calm().ok_or_else(|| Missing::calm(", for its dead rows to compare with"))?;
+    let calm = case.calm().ok_or_else(|| Missing::baseline(", for its dead rows to compare with"))?;
     let tables = view.table_writes()?;
     let Some((table, more)) = most_kept(&tables, &calm.table_writes()?) else {
         let fullest = tables.iter().max_by(|a, b| a.dead.unwrap_or(0.0).total_cmp(&b.dead.unwrap_or(0.0)));

@@ -65,7 +65,7 @@ fn by_plans(case: &Case<'_>) -> Result<Outcome, Missing> {
 
 fn from_plans(case: &Case<'_>, slower: &[Slowdown<'_>], all_ms: f64, completed: f64) -> Result<Outcome, Missing> {
     let slow = case.slow();
-    let calm = case.calm().ok_or_else(|| Missing::calm(", for its plans to compare with"))?;
+    let calm = case.calm().ok_or_else(|| Missing::baseline(", for its plans to compare with"))?;
     let (theirs, former) = (slow.plans()?, calm.plans()?);
     let (mut known_ms, mut same_ms, mut same) = (0.0, 0.0, Vec::new());
     let mut statements = 0;

@@ -47,7 +47,7 @@ fn compare(case: &Case<'_>) -> Result<Outcome, Missing> {
         return nothing_slow(case);
     }
     let Some(calm) = case.calm() else {
-        return Err(Missing::calm(" to compare with"));
+        return Err(Missing::baseline(" to compare with"));
     };
     let view = case.slow();
     let mut inside = case.episodes().to_vec();

@@ -56,7 +56,7 @@ fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
     if case.recording.manifest.load.is_some() {
         return scheduled(case, others);
     }
-    let calm = case.calm().ok_or_else(|| Missing::calm(" to compare with"))?;
+    let calm = case.calm().ok_or_else(|| Missing::baseline(" to compare with"))?;
     let rise = arrivals(&case.slow(), &calm)?;
     if rise.is_excluded() {
         return Ok(Outcome::Cleared(vec![rise.evidence]));

@@ -19,7 +19,7 @@ fn healthy(fixture: &Fixture) -> Option<Window> {
     let phases = &fixture.recording.manifest.phases;
     match fixture.truth {
         Truth::Healthy => Some(Window { from: phases.first()?.from, to: phases.last()?.to }),
-        Truth::Broken(_) => Case::new(&fixture.recording, None).degradation?.calm,
+        Truth::Broken(_) => Case::new(&fixture.recording, None).degradation?.baseline,
         Truth::Unknown => None,
     }
 }

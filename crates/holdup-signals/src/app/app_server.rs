@@ -185,13 +185,8 @@ pub fn mean(levels: &Levels) -> f64 {
 impl View<'_> {
     /// The sum over all series of `metric` of `source`, at each instant of the window.
     pub fn levels(&self, source: &str, metric: &str, labels: &[(&str, &str)]) -> Levels {
-        let mut levels = Levels::new();
-        for ((_, _), series) in self.index.series(metric, labels).filter(|((of, _), _)| of == source) {
-            for &(at, value) in series.iter().filter(|(at, _)| self.window.contains(*at)) {
-                *levels.entry(at).or_default() += value;
-            }
-        }
-        levels
+        let sums = self.index.sums(metric, |of, own| of == source && own.contains(labels));
+        sums.into_iter().filter(|(at, _)| self.window.contains(*at)).collect()
     }
 
     /// The app server's workers, or the slots that a proxy has for it: those of which the larger

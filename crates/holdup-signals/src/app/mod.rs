@@ -3,7 +3,6 @@
 pub mod accounts;
 pub mod app_server;
 pub mod critical_path;
-pub mod gains;
 pub mod runtime;
 pub mod spans;
 pub mod timing;

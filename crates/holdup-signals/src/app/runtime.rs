@@ -371,8 +371,8 @@ mod tests {
             assert!((0.18..0.25).contains(&ratio) && (0.035..0.06).contains(&length), "{ratio} {length}");
         }
         let idle = made("nodejs_eventloop_lag").seen(|view| {
-            let calm = View { window: Window { from: 0, to: 4_500_000_000 }, ..*view };
-            calm.runtime_stops().unwrap()[0].ratio()
+            let baseline = View { window: Window { from: 0, to: 4_500_000_000 }, ..*view };
+            baseline.runtime_stops().unwrap()[0].ratio()
         });
         assert!(idle < 0.02, "{idle}");
     }

@@ -5,7 +5,7 @@ mod usual;
 
 use holdup_recording::objective::{Metric, State};
 
-use self::usual::{calm_median, calm_tail, usual_mean};
+use self::usual::{baseline_median, baseline_tail, usual_mean};
 use crate::Window;
 use crate::client::objectives::Objective;
 use crate::client::operations::{Operation, failures};
@@ -51,7 +51,7 @@ const LATE_BY_MS: f64 = 15.0;
 const MOST_DEGRADED: f64 = 0.5;
 
 /// Shortest baseline window, seconds.
-pub const CALM_SECONDS: usize = 2;
+pub const BASELINE_SECONDS: usize = 2;
 
 /// If a request in two fails, the service is out of use.
 const OUTAGE_FAILED: f64 = 0.5;
@@ -62,7 +62,7 @@ pub const EVERY_MET: &str = "every objective was met";
 /// How bad it is, by absolute standards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Response time rose clearly, and every objective was met; without one, no user would complain.
+    /// Response time rose clearly, and every objective was met; without one, too little for users to notice.
     Minor,
     /// An objective was missed, or users notice.
     Major,
@@ -91,13 +91,13 @@ pub struct Degradation {
     pub slow: Window,
     /// All episodes in time order: several if response time returned to the baseline in between.
     pub episodes: Vec<Window>,
-    /// The longest baseline window of at least [`CALM_SECONDS`], or that of the recording it is
+    /// The longest baseline window of at least [`BASELINE_SECONDS`], or that of the recording it is
     /// compared with.
-    pub calm: Option<Window>,
+    pub baseline: Option<Window>,
     /// Mean response time in `slow`, milliseconds.
     pub slow_mean_ms: f64,
-    /// Mean response time in `calm`, milliseconds; 0 without one.
-    pub calm_mean_ms: f64,
+    /// Mean response time in `baseline`, milliseconds; 0 without one.
+    pub baseline_mean_ms: f64,
     /// p99 in `slow`, milliseconds.
     pub slow_p99_ms: f64,
     /// How bad it is.
@@ -107,7 +107,7 @@ pub struct Degradation {
 impl Degradation {
     /// Milliseconds that a mean request of the episode lost: what findings have to explain.
     pub fn excess_ms(&self) -> f64 {
-        if self.is_slow { (self.slow_mean_ms - self.calm_mean_ms).max(0.0) } else { 0.0 }
+        if self.is_slow { (self.slow_mean_ms - self.baseline_mean_ms).max(0.0) } else { 0.0 }
     }
 
     /// The part of it in `window`, with the same figures; none if it lies elsewhere.
@@ -119,24 +119,24 @@ impl Degradation {
         Some(Self {
             slow: part(&self.slow)?,
             episodes: self.episodes.iter().filter_map(part).collect(),
-            calm: self.calm.as_ref().and_then(part),
+            baseline: self.baseline.as_ref().and_then(part),
             ..self.clone()
         })
     }
 
     /// Finds the symptom in `view`, whose requests sum to `operations`; none if all is well.
     /// Objectives decide if there are any; without, the recording's own baseline or that of another
-    /// (`calm`).
+    /// (`baseline`).
     pub fn find(
         view: &ClientView,
         operations: &[Operation],
         objectives: &[Objective],
-        calm: Option<&Baseline>,
+        baseline: Option<&Baseline>,
     ) -> Option<Self> {
         let seconds = &view.seconds;
-        let reference = calm_median(calm.map_or(seconds, |c| &c.seconds));
+        let reference = baseline_median(baseline.map_or(seconds, |c| &c.seconds));
         let mut degraded: Vec<bool> = seconds.iter().map(|s| is_degraded(s, objectives, reference)).collect();
-        let levels = levels(seconds, calm);
+        let levels = levels(seconds, baseline);
         let missed: Vec<&Objective> = objectives.iter().filter(|o| o.missed.is_some()).collect();
         let is_long = objectives.is_empty() && is_sustained(seconds, &degraded);
         let is_stalled = |s: &Second| is_slow(s, reference) || is_crowded(s, reference);
@@ -154,7 +154,7 @@ impl Degradation {
             degraded = stalled;
             what_rose(seconds, reference, operations, objectives)
         } else {
-            let (late, text) = late_part(seconds, calm, objectives)?;
+            let (late, text) = late_part(seconds, baseline, objectives)?;
             degraded = late;
             (text, true)
         };
@@ -171,10 +171,10 @@ impl Degradation {
             degraded[i] |= is_within || levels.iter().any(|level| level.window.contains(second.window.from));
         }
         let own = || {
-            let (a, b) = longest_calm(seconds, &degraded)?;
+            let (a, b) = longest_baseline(seconds, &degraded)?;
             Some((Window { from: seconds[a].window.from, to: seconds[b - 1].window.to }, &seconds[a..b]))
         };
-        let calm = calm.map_or_else(own, |c| Some((c.window, &c.seconds[..])));
+        let baseline = baseline.map_or_else(own, |c| Some((c.window, &c.seconds[..])));
         // Objectives say what users notice.
         let noticed = if objectives.is_empty() { &levels[..] } else { &[] };
         Some(Self {
@@ -185,9 +185,9 @@ impl Degradation {
                 .iter()
                 .map(|(a, b)| Window { from: seconds[*a].window.from, to: seconds[*b].window.to })
                 .collect(),
-            calm: calm.map(|(window, _)| window),
+            baseline: baseline.map(|(window, _)| window),
             slow_mean_ms: slow.mean().unwrap_or(0.0),
-            calm_mean_ms: calm.and_then(|(_, seconds)| usual_mean(seconds)).unwrap_or(0.0),
+            baseline_mean_ms: baseline.and_then(|(_, seconds)| usual_mean(seconds)).unwrap_or(0.0),
             slow_p99_ms: slow.quantile(0.99).unwrap_or(0.0),
             severity: severity(&seconds[first..=last], !missed.is_empty() || is_long, noticed),
         })
@@ -197,7 +197,7 @@ impl Degradation {
 impl Degradation {
     /// The symptom where the generator was the limit: by no standard were requests too slow, but
     /// the search cannot answer. None if nothing was measured.
-    pub fn of_generator(view: &ClientView, (slow, calm): (Window, Option<Window>)) -> Option<Self> {
+    pub fn of_generator(view: &ClientView, (slow, baseline): (Window, Option<Window>)) -> Option<Self> {
         let times = |window: Window| {
             let within = view.seconds.iter().filter(|s| window.contains(s.window.from));
             Distribution::merged(within.map(|s| &s.response_ms))
@@ -208,9 +208,9 @@ impl Degradation {
             is_slow: true,
             slow,
             episodes: vec![slow],
-            calm,
+            baseline,
             slow_mean_ms: slow_times.mean()?,
-            calm_mean_ms: calm.and_then(|w| times(w).mean()).unwrap_or(0.0),
+            baseline_mean_ms: baseline.and_then(|w| times(w).mean()).unwrap_or(0.0),
             slow_p99_ms: slow_times.quantile(0.99)?,
             severity: Severity::Major,
         })
@@ -219,10 +219,10 @@ impl Degradation {
 
 /// Levels of response time that stand out from the baseline seconds of this recording or of
 /// another.
-fn levels(seconds: &[Second], calm: Option<&Baseline>) -> Vec<Episode> {
-    let (Some(calm), Some(first)) = (calm, seconds.first()) else { return episodes::find(seconds) };
+fn levels(seconds: &[Second], baseline: Option<&Baseline>) -> Vec<Episode> {
+    let (Some(baseline), Some(first)) = (baseline, seconds.first()) else { return episodes::find(seconds) };
     // As one series: if all of this recording is slow, only the other one shows it.
-    let all: Vec<Second> = calm.seconds.iter().chain(seconds).cloned().collect();
+    let all: Vec<Second> = baseline.seconds.iter().chain(seconds).cloned().collect();
     let mut levels = episodes::find(&all);
     for level in &mut levels {
         level.window.from = level.window.from.max(first.window.from);
@@ -232,9 +232,9 @@ fn levels(seconds: &[Second], calm: Option<&Baseline>) -> Vec<Episode> {
 }
 
 /// Whether any second of `view` is degraded, or stands out of the baseline with others.
-pub fn is_any_degraded(view: &ClientView, objectives: &[Objective], calm: Option<&Baseline>) -> bool {
-    let reference = calm_median(calm.map_or(&view.seconds[..], |c| &c.seconds[..]));
-    view.seconds.iter().any(|s| is_degraded(s, objectives, reference)) || !levels(&view.seconds, calm).is_empty()
+pub fn is_any_degraded(view: &ClientView, objectives: &[Objective], baseline: Option<&Baseline>) -> bool {
+    let reference = baseline_median(baseline.map_or(&view.seconds[..], |c| &c.seconds[..]));
+    view.seconds.iter().any(|s| is_degraded(s, objectives, reference)) || !levels(&view.seconds, baseline).is_empty()
 }
 
 /// Episodes as index ranges, ends included: those of the change points, each with the degraded
@@ -281,7 +281,7 @@ fn severity(episode: &[Second], is_missed: bool, levels: &[Episode]) -> Severity
     if failed as f64 >= OUTAGE_FAILED * all.max(1) as f64 {
         return Severity::Outage;
     }
-    let is_noticed = |level: &Episode| level.level_ms >= level.calm_ms + DEGRADED_AT_LEAST_MS;
+    let is_noticed = |level: &Episode| level.level_ms >= level.baseline_ms + DEGRADED_AT_LEAST_MS;
     if is_missed || levels.iter().any(is_noticed) { Severity::Major } else { Severity::Minor }
 }
 
@@ -289,9 +289,12 @@ fn severity(episode: &[Second], is_missed: bool, levels: &[Episode]) -> Severity
 /// as slow.
 fn what_stood(worst: &Episode, objectives: &[Objective]) -> String {
     let seconds = thousands(worst.window.seconds());
-    let (level, calm) = (ms(worst.level_ms), ms(worst.calm_ms));
+    let (level, baseline) = (ms(worst.level_ms), ms(worst.baseline_ms));
     let of = of_objectives(objectives);
-    format!("{} stood at {level} for {seconds} s, against {calm} in the baseline window ({of})", worst.figure.name())
+    format!(
+        "{} stood at {level} for {seconds} s, against {baseline} in the baseline window ({of})",
+        worst.figure.name()
+    )
 }
 
 /// What `objectives` say of a stretch that missed none.
@@ -315,8 +318,8 @@ fn what_rose(
     let slow = seconds.iter().any(|s| is_slow(s, reference) || is_crowded(s, reference));
     if slow {
         let worst = seconds.iter().filter_map(|s| s.quantile(0.5)).fold(0.0, f64::max);
-        let calm = reference.map_or_else(String::new, |r| format!(", against {} in the baseline window", ms(r)));
-        parts.push(format!("response time rose to a median of {} in its worst second{calm}", ms(worst)));
+        let baseline = reference.map_or_else(String::new, |r| format!(", against {} in the baseline window", ms(r)));
+        parts.push(format!("response time rose to a median of {} in its worst second{baseline}", ms(worst)));
     }
     if seconds.iter().any(too_many_errors) {
         parts.push(if operations.is_empty() { failed_of(seconds) } else { failures(operations) });
@@ -338,8 +341,8 @@ fn what_was_missed(missed: &[&Objective], seconds: &[Second], reference: Option<
 
 /// The seconds of a stall that meets a part of the requests, and what to say of it; none if no two
 /// seconds in a row have one.
-fn late_part(seconds: &[Second], calm: Option<&Baseline>, objectives: &[Objective]) -> Option<(Vec<bool>, String)> {
-    let usual = calm_tail(calm.map_or(seconds, |c| &c.seconds))?;
+fn late_part(seconds: &[Second], baseline: Option<&Baseline>, objectives: &[Objective]) -> Option<(Vec<bool>, String)> {
+    let usual = baseline_tail(baseline.map_or(seconds, |c| &c.seconds))?;
     // What is late from the start and then quick may only have warmed up.
     let first = seconds.iter().position(|s| !is_late(s, usual))?;
     let late: Vec<bool> = seconds.iter().enumerate().map(|(i, s)| i > first && is_late(s, usual)).collect();
@@ -380,7 +383,7 @@ fn is_sustained(seconds: &[Second], degraded: &[bool]) -> bool {
 
 /// The longest run of baseline seconds as indices, if long enough. A second that was left out ends
 /// a run.
-fn longest_calm(seconds: &[Second], degraded: &[bool]) -> Option<(usize, usize)> {
+fn longest_baseline(seconds: &[Second], degraded: &[bool]) -> Option<(usize, usize)> {
     let mut best: Option<(usize, usize)> = None;
     let mut from = 0;
     for i in 0..=seconds.len() {
@@ -392,7 +395,7 @@ fn longest_calm(seconds: &[Second], degraded: &[bool]) -> Option<(usize, usize)>
             from = if i < seconds.len() && !degraded[i] { i } else { i + 1 };
         }
     }
-    best.filter(|(a, b)| b - a >= CALM_SECONDS)
+    best.filter(|(a, b)| b - a >= BASELINE_SECONDS)
 }
 
 /// Whether a second is slow compared with the rest of the recording.

@@ -63,43 +63,6 @@ impl Origin {
             Self::Client | Self::AppMetrics | Self::AccessLog | Self::AppMeans | Self::AppServer | Self::Proxy
         )
     }
-
-    /// The source in words.
-    pub fn whose(self) -> &'static str {
-        match self {
-            Self::Client => "as the client measured it",
-            Self::AppMetrics | Self::AppMeans => "by the app's metrics",
-            Self::AppServer => "by the requests with the app's server",
-            Self::AccessLog => "by the access log",
-            Self::Proxy => "by the proxy's requests in flight",
-            Self::DatabaseStatements => "by the database's counters of statements",
-            Self::DatabaseSessions => "by the database's sessions",
-            Self::Volume => "by CloudWatch's figures of a volume",
-        }
-    }
-}
-
-impl Origin {
-    /// `text` with its source, unless that is the client.
-    pub fn qualify(self, text: &str) -> String {
-        match self {
-            Origin::Client => text.to_owned(),
-            Origin::AppMetrics => format!("{text}; by the app's own HTTP metrics"),
-            Origin::AccessLog => format!("{text}; by the access log"),
-            Origin::AppMeans => format!("{text}; a mean, by the app's own HTTP metrics"),
-            Origin::AppServer => {
-                format!("{text}; by the connections that wait for the app's server or an answer of it, by Little's law")
-            }
-            Origin::Proxy => format!("{text}; by the proxy in front of the app, by Little's law"),
-            Origin::DatabaseStatements => format!("{text}; only a mean statement in the database, by its counters"),
-            Origin::DatabaseSessions => {
-                format!("{text}; only the wait in the database, by Little's law over its sessions")
-            }
-            Origin::Volume => {
-                format!("{text}; this is the database's volume by CloudWatch, because no source measured requests")
-            }
-        }
-    }
 }
 
 /// The measurements in `whole` that say how requests fared, best first: those of the outermost
@@ -193,14 +156,8 @@ fn from_histogram(index: &Index, whole: Window, of: impl Fn(&str) -> bool) -> Cl
             lower = upper;
         }
         let response_ms = Distribution::from_counts(counts);
-        let window = Window { from: *from, to: *to };
-        (!response_ms.is_empty()).then(|| Second {
-            window,
-            offered: response_ms.count(),
-            errors: 0,
-            response_ms,
-            waiting_ms: None,
-        })
+        let (window, offered) = (Window { from: *from, to: *to }, response_ms.count());
+        (offered > 0).then_some(Second { window, offered, errors: 0, response_ms, waiting_ms: None })
     });
     ClientView { seconds: seconds.collect() }
 }
@@ -211,16 +168,9 @@ fn from_means(index: &Index, whole: Window) -> ClientView {
     let counter = format!("{}_count", timing::HTTP_SERVER);
     let sources: BTreeSet<&str> = index.series(&counter, &[]).map(|((source, _), _)| source.as_str()).collect();
     let of_source = |source: &str| {
-        let totals = |metric: &str| {
-            let mut totals: BTreeMap<i64, f64> = BTreeMap::new();
-            for (_, series) in index.series(metric, &[]).filter(|((of, _), _)| of == source) {
-                let within = series.iter().filter(|(at, _)| whole.contains(*at));
-                within.for_each(|&(at, n)| *totals.entry(at).or_default() += n);
-            }
-            totals
-        };
-        let sums = totals(&format!("{}_sum", timing::HTTP_SERVER));
-        let instants: Vec<(i64, f64)> = totals(&counter).into_iter().collect();
+        let sums = index.sums(&format!("{}_sum", timing::HTTP_SERVER), |of, _| of == source);
+        let counts = index.sums(&counter, |of, _| of == source).into_iter();
+        let instants: Vec<(i64, f64)> = counts.filter(|(at, _)| whole.contains(*at)).collect();
         instants.windows(2).filter_map(|pair| mean_between(&sums, pair[0], pair[1])).collect::<Vec<Second>>()
     };
     let all = sources.into_iter().map(of_source);
@@ -233,13 +183,8 @@ fn mean_between(sums: &BTreeMap<i64, f64>, (from, before): (i64, f64), (to, afte
     let (took_s, ended) = (sums.get(&to)? - sums.get(&from)?, after - before);
     let offered = ended.round() as u64;
     // A fall means a restart.
-    (offered > 0 && took_s >= 0.0).then(|| Second {
-        window: Window { from, to },
-        offered,
-        errors: 0,
-        response_ms: Distribution::from_counts([(took_s / ended * 1e3, offered)]),
-        waiting_ms: None,
-    })
+    let is_one = offered > 0 && took_s >= 0.0;
+    is_one.then(|| Second::of_mean(Window { from, to }, took_s / ended * 1e3, offered))
 }
 
 /// Whether a source is an imported access log. Its server is in front of the app, so its account is
@@ -306,11 +251,8 @@ fn waited(intervals: &[Interval]) -> Vec<Second> {
     let is_unseen = total(|i| i.booked) > UNSEEN * total(|i| i.seen);
     let second = |interval: &Interval| {
         let waiting = if is_unseen { interval.booked } else { interval.seen };
-        let ms = waiting / (interval.statements / interval.window.seconds()) * 1e3;
         // The value stands for as many statements, so that a mean over intervals is Little's law over all of them.
-        let offered = interval.statements as u64;
-        let response_ms = Distribution::from_counts([(ms, offered)]);
-        Second { window: interval.window, offered, errors: 0, response_ms, waiting_ms: None }
+        Second::by_littles_law(interval.window, waiting, interval.statements)
     };
     intervals.iter().map(second).collect()
 }
@@ -340,13 +282,7 @@ fn from_processes(index: &Index, whole: Window) -> ClientView {
             *waiting.entry(at).or_default() += if waits { value } else { 0.0 };
         }
     }
-    let mut ended: BTreeMap<i64, f64> = BTreeMap::new();
-    for (_, series) in index.series(TRANSACTIONS, &[]) {
-        for &(at, value) in series {
-            *ended.entry(at).or_default() += value;
-        }
-    }
-    let instants: Vec<(i64, f64)> = ended.into_iter().collect();
+    let instants: Vec<(i64, f64)> = index.sums(TRANSACTIONS, |_, _| true).into_iter().collect();
     let second = |pair: &[(i64, f64)]| {
         let ((from, before), (to, after)) = (pair[0], pair[1]);
         let transactions = after - before;
@@ -355,10 +291,7 @@ fn from_processes(index: &Index, whole: Window) -> ClientView {
             return None;
         }
         let mean = seen.iter().sum::<f64>() / seen.len() as f64;
-        let offered = transactions as u64;
-        let ms = mean / (transactions / ((to - from) as f64 / 1e9)) * 1e3;
-        let response_ms = Distribution::from_counts([(ms, offered)]);
-        Some(Second { window: Window { from, to }, offered, errors: 0, response_ms, waiting_ms: None })
+        Some(Second::by_littles_law(Window { from, to }, mean, transactions))
     };
     ClientView { seconds: instants.windows(2).filter_map(second).collect() }
 }
@@ -472,6 +405,6 @@ mod tests {
         assert_eq!(view.seconds[60].response_ms, Distribution::from_counts([(200.0, 100)]));
         let found = crate::time::episodes::find(&view.seconds);
         assert_eq!(found.len(), 2, "{found:?}");
-        assert!((found[0].level_ms - 200.0).abs() < 5.0 && (found[0].calm_ms - 2.0).abs() < 0.1, "{found:?}");
+        assert!((found[0].level_ms - 200.0).abs() < 5.0 && (found[0].baseline_ms - 2.0).abs() < 0.1, "{found:?}");
     }
 }

@@ -116,18 +116,18 @@ const SOURCES: [((&str, &str), Count); 3] = [
 ];
 
 impl View<'_> {
-    /// The mix within `inside` and within `outside`, the latter in the recording of `calm`.
+    /// The mix within `inside` and within `outside`, the latter in the recording of `baseline`.
     ///
     /// # Errors
     /// If no source tells statements apart, or there are too few calls on either side.
-    pub fn mix(&self, inside: &[Window], calm: &View<'_>, outside: &[Window]) -> Result<Mix, Missing> {
+    pub fn mix(&self, inside: &[Window], baseline: &View<'_>, outside: &[Window]) -> Result<Mix, Missing> {
         let mut few = None;
         for (table, counted) in SOURCES {
             let of = |through: &View<'_>, windows: &[Window], add: Add<'_>| {
                 windows.iter().for_each(|window| counted(&View { window: *window, ..*through }, add));
             };
             let recorded = (seconds(inside), seconds(outside));
-            let mix = Mix::compare(|add| of(self, inside, add), |add| of(calm, outside, add), recorded, table);
+            let mix = Mix::compare(|add| of(self, inside, add), |add| of(baseline, outside, add), recorded, table);
             if mix.calls.0 >= LEAST_CALLS && mix.calls.1 >= LEAST_CALLS {
                 return Ok(mix);
             }

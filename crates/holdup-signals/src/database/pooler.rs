@@ -83,8 +83,8 @@ pub struct BusiestPool {
 }
 
 impl Kind {
-    /// The pool of this kind with the longest queue in `view`, beside the baseline window `calm`.
-    pub fn busiest(&self, view: &View<'_>, calm: Option<&View<'_>>) -> BusiestPool {
+    /// The pool of this kind with the longest queue in `view`, beside the baseline window.
+    pub fn busiest(&self, view: &View<'_>, baseline: Option<&View<'_>>) -> BusiestPool {
         let mut pool: Vec<(&str, String)> = Vec::new();
         for label in self.pool {
             let waiting = |value: &str| {
@@ -110,7 +110,7 @@ impl Kind {
             active,
             size: size(view),
             size_now,
-            larger_before: calm.and_then(size).filter(|before| size_now.is_some_and(|now| now < *before)),
+            larger_before: baseline.and_then(size).filter(|before| size_now.is_some_and(|now| now < *before)),
             servers: servers.max(1),
             name: pool[0].1.to_owned(),
         }

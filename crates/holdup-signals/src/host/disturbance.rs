@@ -76,23 +76,16 @@ impl Disturbance {
         self.intervals.iter().map(|i| i.within(window) * of(i)).sum()
     }
 
-    /// In words; none if the CPUs were never away for most of the time.
-    pub fn text(&self) -> Option<String> {
+    /// Seconds for which the CPUs were away for most of the time, and the greatest share (0-1) that was
+    /// stolen; none without such a time.
+    pub fn away_s(&self) -> Option<(f64, f64)> {
         let worst = self.away().map(Interval::share).reduce(f64::max)?;
-        let seconds: f64 = self.away().map(|i| i.window.seconds()).sum();
-        Some(format!(
-            "for {seconds:.1} s the hypervisor gave this machine's CPUs to others (up to {:.0} % of their time stolen)",
-            worst * 100.0
-        ))
+        Some((self.away().map(|i| i.window.seconds()).sum(), worst))
     }
 
-    /// The same of a `window` that it spoils; also if only the sum did.
-    pub fn spoiled_text(&self, window: Window) -> Option<String> {
-        let stolen = || {
-            let share = self.sum(window, Interval::stolen) / self.sum(window, |i| i.cpu.all);
-            format!("the hypervisor gave {:.0} % of this machine's CPU time to others", 100.0 * share)
-        };
-        self.spoils(window).then(|| self.text().unwrap_or_else(stolen))
+    /// Share (0-1) of the CPU time in `window` that was stolen.
+    pub fn stolen_ratio(&self, window: Window) -> f64 {
+        self.sum(window, Interval::stolen) / self.sum(window, |i| i.cpu.all)
     }
 }
 
@@ -163,7 +156,7 @@ mod tests {
         let found = made(0.0, |second| 1.8 * (second.clamp(4, 7) - 4) as f64);
         assert_eq!(found.away().count(), 3);
         assert_eq!([5, 6, 10].map(|second| found.spoils(until(second))), [false, true, true]);
-        assert!(found.text().unwrap().starts_with("for 3.0 s"));
+        assert_eq!(found.away_s().map(|(seconds, _)| seconds), Some(3.0));
         assert!(!made(0.0, |_| 0.0).spoils(until(10)), "nothing was stolen");
     }
 
@@ -172,9 +165,8 @@ mod tests {
         let third = |second: i64| 0.66 * second as f64;
         let found = made(0.4, third);
         assert!(found.spoils(until(10)), "what ran took 2.6 times as long");
-        assert_eq!(found.text(), None);
-        let text = found.spoiled_text(until(10)).expect("spoiled");
-        assert_eq!(text, "the hypervisor gave 33 % of this machine's CPU time to others");
+        assert_eq!(found.away_s(), None);
+        assert!((found.stolen_ratio(until(10)) - 0.33).abs() < 1e-9, "{}", found.stolen_ratio(until(10)));
         assert!(!made(1.3, third).spoils(until(10)), "what ran took 1.5 times as long");
         assert!(!made(0.1, |second| 0.4 * second as f64).spoils(until(10)), "a fifth is common");
     }

@@ -61,6 +61,11 @@ pub struct Documented {
 }
 
 impl Documented {
+    /// A limit of the volume or disk itself.
+    fn volume(of: String, unit: Unit, limit: f64, source: &'static str) -> Self {
+        Self { of, place: Place::Volume, unit, limit, source }
+    }
+
     /// Whether it holds only for a while.
     pub fn is_burst(&self) -> bool {
         self.of.starts_with("burst")
@@ -127,17 +132,14 @@ impl KnownLimits {
 /// Limits of one volume of any cloud, by its type in that cloud's terms, size in bytes, provisioned
 /// operations and bytes per second, as far as known.
 fn of_any_volume(kind: &str, size: Option<f64>, iops: Option<f64>, throughput: Option<f64>) -> Vec<Documented> {
-    let google = || google::of_disk(kind, size);
-    let microsoft = || microsoft::of_disk(kind, size);
-    let found = [of_volume(kind, size, iops, throughput), google(), microsoft()];
+    let found = [of_volume(kind, size, iops, throughput), google::of_disk(kind, size), microsoft::of_disk(kind, size)];
     let found = found.into_iter().find(|limits| !limits.is_empty()).unwrap_or_default();
     // The description of what is provisioned beats any table.
     let told = [(Unit::Operations, iops), (Unit::Bytes, throughput)];
     let given = told.into_iter().filter_map(|(unit, limit)| {
         let is_there = found.iter().any(|d| d.unit == unit && Some(d.limit) == limit);
         let of = format!("provisioned rate of the {kind} volume");
-        let described = |limit| Documented { of, place: Place::Volume, unit, limit, source: DESCRIBED_SO };
-        limit.filter(|_| !is_there).map(described)
+        Some(Documented::volume(of, unit, limit.filter(|_| !is_there)?, DESCRIBED_SO))
     });
     given.chain(found.iter().cloned()).collect()
 }
@@ -146,11 +148,8 @@ fn of_any_volume(kind: &str, size: Option<f64>, iops: Option<f64>, throughput: O
 fn of_nameless_volume(iops: Option<f64>, throughput: Option<f64>, from: Option<&str>) -> Vec<Documented> {
     let source = if from == Some("percentages") { BY_PERCENTAGES } else { DESCRIBED_SO };
     let given = [(Unit::Operations, iops), (Unit::Bytes, throughput)].into_iter();
-    let limit = |(unit, limit): (Unit, Option<f64>)| {
-        let of = "provisioned rate of the volume".to_owned();
-        Some(Documented { of, place: Place::Volume, unit, limit: limit?, source })
-    };
-    given.filter_map(limit).collect()
+    let of = || "provisioned rate of the volume".to_owned();
+    given.filter_map(|(unit, limit)| Some(Documented::volume(of(), unit, limit?, source))).collect()
 }
 
 /// Whether there are figures for a volume of type `kind`.

@@ -56,7 +56,7 @@ const SMOOTHED: usize = 5;
 const MOST_POINTS: usize = 1_500;
 
 /// The baseline is the level of this share (0-1) of the time, the fastest.
-const CALM_SHARE: f64 = 0.25;
+const BASELINE_SHARE: f64 = 0.25;
 
 /// Least noise assumed between adjacent points, as a logarithm: a tenth.
 const LEAST_NOISE: f64 = 0.1;
@@ -113,7 +113,7 @@ pub struct Episode {
     /// Its level: the median of its seconds' middle response times, milliseconds.
     pub level_ms: f64,
     /// The recording's baseline, milliseconds.
-    pub calm_ms: f64,
+    pub baseline_ms: f64,
     /// The figure that both are of.
     pub figure: Figure,
 }
@@ -121,7 +121,7 @@ pub struct Episode {
 impl Episode {
     /// How many times the baseline its level is.
     pub fn ratio(&self) -> f64 {
-        self.level_ms / self.calm_ms.max(LEAST_MS)
+        self.level_ms / self.baseline_ms.max(LEAST_MS)
     }
 }
 
@@ -186,8 +186,8 @@ fn in_series(seconds: &[Second], figure: Figure) -> Vec<Episode> {
         let (a, b) = (pieces[from].0, pieces[to - 1].1);
         let window = Window { from: points[a].window.from, to: points[b - 1].window.to };
         let is_long = window.seconds() >= LEAST_SECONDS && b - a >= LEAST_POINTS;
-        let (level_ms, calm_ms) = (median(&raw[a..b]).exp(), baseline.level.exp());
-        is_long.then_some(Episode { window, level_ms, calm_ms, figure })
+        let (level_ms, baseline_ms) = (median(&raw[a..b]).exp(), baseline.level.exp());
+        is_long.then_some(Episode { window, level_ms, baseline_ms, figure })
     };
     runs.into_iter().filter_map(episode).collect()
 }
@@ -204,7 +204,7 @@ struct Level {
 
 /// The level that episodes stand above, as logarithms.
 struct Baseline {
-    /// Level of the fastest [`CALM_SHARE`] of the time.
+    /// Level of the fastest [`BASELINE_SHARE`] of the time.
     level: f64,
     /// Highest level that small steps lead to from there.
     highest: f64,
@@ -220,14 +220,14 @@ impl Baseline {
         let all: usize = levels.iter().map(|of| of.points).sum();
         let (mut level, mut highest, mut points) = (0.0, 0.0, 0);
         for of in levels {
-            let is_calm = (points as f64) < CALM_SHARE * all as f64;
-            if is_calm {
+            let is_baseline = (points as f64) < BASELINE_SHARE * all as f64;
+            if is_baseline {
                 level = of.level;
             } else if of.level - highest >= STEP.ln() {
                 break;
             }
             // A short piece is the edge of an episode: nothing rests there.
-            if is_calm || of.seconds >= LEAST_SECONDS {
+            if is_baseline || of.seconds >= LEAST_SECONDS {
                 highest = of.level;
                 points += of.points;
             }
@@ -245,8 +245,8 @@ impl Baseline {
 
     /// Whether `level` is degraded by any path.
     fn is_far(&self, level: f64) -> bool {
-        let (ms, calm_ms) = (level.exp(), self.level.exp());
-        ms >= SLOWER * calm_ms && ms >= calm_ms + SLOWER_BY_MS
+        let (ms, baseline_ms) = (level.exp(), self.level.exp());
+        ms >= SLOWER * baseline_ms && ms >= baseline_ms + SLOWER_BY_MS
     }
 
     /// Whether `level` is nearer to the baseline than to the degraded level `after`.

@@ -23,6 +23,17 @@ pub struct Second {
 }
 
 impl Second {
+    /// A stretch in which `offered` requests ended that took `ms` milliseconds on average.
+    pub fn of_mean(window: Window, ms: f64, offered: u64) -> Self {
+        let response_ms = Distribution::from_counts([(ms, offered)]);
+        Self { window, offered, errors: 0, response_ms, waiting_ms: None }
+    }
+
+    /// A stretch in which `ended` requests ended and `waiting` were there on average (Little's law).
+    pub fn by_littles_law(window: Window, waiting: f64, ended: f64) -> Self {
+        Self::of_mean(window, waiting / (ended / window.seconds()) * 1e3, ended as u64)
+    }
+
     /// Percentile `q` (0-1) of response time, milliseconds.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         self.response_ms.quantile(q)

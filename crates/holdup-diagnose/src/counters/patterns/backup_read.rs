@@ -4,11 +4,9 @@
 //! changes and log stay flat or stop. More changed rows refute it: a restore reads, too.
 
 use super::Pattern;
+use crate::counters::quantities::{CHANGED, LOG, READ_AHEAD, SCANNED, SENT, SENT_PER_COMMIT, SERVER_READS};
 use crate::counters::view::{View, all, any, group};
 use crate::counters::votes::Votes;
-use holdup_signals::time::counters::quantities::{
-    CHANGED, LOG, READ_AHEAD, SCANNED, SENT, SENT_PER_COMMIT, SERVER_READS,
-};
 
 pub const PATTERN: Pattern = Pattern {
     name: "backup_read",

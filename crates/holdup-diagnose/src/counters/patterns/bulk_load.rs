@@ -5,12 +5,12 @@
 //! before.
 
 use super::{Pattern, piled_up_at_rows};
-use crate::counters::view::{View, all, any, group};
-use crate::counters::votes::Votes;
-use holdup_signals::time::counters::quantities::{
+use crate::counters::quantities::{
     CHANGED, CHANGED_PER_COMMIT, COMMITS, INSERTED, INSERTED_PER_COMMIT, LOG, LOG_PER_CHANGE, LOG_PER_COMMIT, PER_SENT,
     RECEIVED, RECEIVED_PER_COMMIT,
 };
+use crate::counters::view::{View, all, any, group};
+use crate::counters::votes::Votes;
 
 pub const PATTERN: Pattern = Pattern {
     name: "bulk_load",

@@ -5,9 +5,9 @@
 //! a CPU. A server that uses more CPU itself refutes it: its own work then makes the CPU short.
 
 use super::Pattern;
+use crate::counters::quantities::{BUSY, IDLE, RUN_QUEUE, SERVER_CPU, SERVER_SHARE};
 use crate::counters::view::{View, all, group};
 use crate::counters::votes::Votes;
-use holdup_signals::time::counters::quantities::{BUSY, IDLE, RUN_QUEUE, SERVER_CPU, SERVER_SHARE};
 
 pub const PATTERN: Pattern = Pattern {
     name: "cpu_taken_by_others",

@@ -6,9 +6,9 @@
 //! for row locks. Without page writes it is rather the network.
 
 use super::Pattern;
+use crate::counters::quantities::{COMMITS, FILES, LOG, PAGES, PAGES_PER_COMMIT, WAITING_OF_RUNNING};
 use crate::counters::view::{View, all, group};
 use crate::counters::votes::Votes;
-use holdup_signals::time::counters::quantities::{COMMITS, FILES, LOG, PAGES, PAGES_PER_COMMIT, WAITING_OF_RUNNING};
 
 pub const PATTERN: Pattern = Pattern {
     name: "global_lock",

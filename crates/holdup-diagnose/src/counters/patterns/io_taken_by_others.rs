@@ -7,12 +7,12 @@
 //! it always is.
 
 use super::Pattern;
-use crate::counters::view::{View, all, any};
-use crate::counters::votes::Votes;
-use holdup_signals::time::counters::quantities::{
+use crate::counters::quantities::{
     DISK_BEYOND_SERVER, DISK_OPERATIONS, DISK_OPERATIONS_BEYOND_SERVER, DISK_WRITES, IOWAIT, IOWAIT_OF_UNUSED, KERNEL,
     PAGES, RUNNING, SERVER_WRITES,
 };
+use crate::counters::view::{View, all, any};
+use crate::counters::votes::Votes;
 
 pub const PATTERN: Pattern = Pattern {
     name: "io_taken_by_others",

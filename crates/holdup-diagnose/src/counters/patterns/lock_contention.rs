@@ -5,9 +5,9 @@
 //! waits, too).
 
 use super::Pattern;
+use crate::counters::quantities::{IDLE, RECEIVED, SERVER_CPU, WAITING, WAITING_OF_RUNNING, WORKING};
 use crate::counters::view::{Observation, View, all, any, group};
 use crate::counters::votes::Votes;
-use holdup_signals::time::counters::quantities::{IDLE, RECEIVED, SERVER_CPU, WAITING, WAITING_OF_RUNNING, WORKING};
 
 pub const PATTERN: Pattern = Pattern {
     name: "lock_contention",

@@ -5,11 +5,11 @@
 //! receive: that would be rows in bulk.
 
 use super::{Pattern, lighter, piled_up_at_rows};
-use crate::counters::view::{Observation, View, all, any};
-use crate::counters::votes::Votes;
-use holdup_signals::time::counters::quantities::{
+use crate::counters::quantities::{
     BUSY, CONNECTED, IDLE_SESSIONS, PER_SENT, RECEIVED_PER_COMMIT, RUN_QUEUE, RUNNING, SWITCHES_PER_COMMIT,
 };
+use crate::counters::view::{Observation, View, all, any};
+use crate::counters::votes::Votes;
 
 pub const PATTERN: Pattern = Pattern {
     name: "many_small_commits",

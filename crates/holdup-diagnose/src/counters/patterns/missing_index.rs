@@ -5,12 +5,12 @@
 //! change.
 
 use super::Pattern;
-use crate::counters::view::{View, all, any};
-use crate::counters::votes::Votes;
-use holdup_signals::time::counters::quantities::{
+use crate::counters::quantities::{
     BUSY, BUSY_PER_COMMIT, COMMITS, CPU_PER_COMMIT, REQUESTS, REQUESTS_PER_COMMIT, SCANNED, SCANNED_PER_COMMIT, SENT,
     SERVER_CPU,
 };
+use crate::counters::view::{View, all, any};
+use crate::counters::votes::Votes;
 
 pub const PATTERN: Pattern = Pattern {
     name: "missing_index",

@@ -14,11 +14,11 @@ mod small_buffer_pool;
 mod too_many_indexes;
 mod workload_spike;
 
+use crate::counters::quantities;
 use crate::counters::view::{Normal, Observation, View, all};
 use crate::counters::votes::{Part, Votes};
 use holdup_signals::time::counters::frame::Frame;
 use holdup_signals::time::counters::jitter::Jitter;
-use holdup_signals::time::counters::quantities;
 
 /// A pattern: what a cause must and cannot do to counters.
 #[derive(Debug, Clone, Copy)]

@@ -5,11 +5,9 @@
 //! writes, scans, log, growing answers.
 
 use super::Pattern;
+use crate::counters::quantities::{COMMITS, IDLE, LOG, PAGES, RECEIVED, REQUESTS, SCANNED, SENT, SERVER_CPU};
 use crate::counters::view::{View, all, any, group};
 use crate::counters::votes::Votes;
-use holdup_signals::time::counters::quantities::{
-    COMMITS, IDLE, LOG, PAGES, RECEIVED, REQUESTS, SCANNED, SENT, SERVER_CPU,
-};
 
 pub const PATTERN: Pattern = Pattern {
     name: "network_delay",

@@ -4,9 +4,9 @@
 //! pages have to be read.
 
 use super::Pattern;
+use crate::counters::quantities::{MISS_RATIO, POOL};
 use crate::counters::view::View;
 use crate::counters::votes::Votes;
-use holdup_signals::time::counters::quantities::{MISS_RATIO, POOL};
 
 pub const PATTERN: Pattern = Pattern {
     name: "small_buffer_pool",

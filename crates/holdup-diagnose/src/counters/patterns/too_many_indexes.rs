@@ -5,12 +5,12 @@
 //! weak signal: a state, not an event.
 
 use super::Pattern;
-use crate::counters::view::{Observation, View, all, any, group};
-use crate::counters::votes::Votes;
-use holdup_signals::time::counters::quantities::{
+use crate::counters::quantities::{
     CHANGED, CONNECTED, LOG, LOG_PER_CHANGE, PAGES_PER_CHANGE, REQUESTS_PER_CHANGE, REQUESTS_PER_COMMIT,
     SCANNED_PER_COMMIT,
 };
+use crate::counters::view::{Observation, View, all, any, group};
+use crate::counters::votes::Votes;
 
 pub const PATTERN: Pattern = Pattern {
     name: "too_many_indexes",

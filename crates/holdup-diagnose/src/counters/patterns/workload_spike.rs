@@ -8,11 +8,11 @@
 //! open connections while they wait.
 
 use super::{Pattern, lighter, piled_up_at_rows};
-use crate::counters::view::{Observation, View, all, any, group};
-use crate::counters::votes::Votes;
-use holdup_signals::time::counters::quantities::{
+use crate::counters::quantities::{
     COMMITS, CONNECTED, CPU_PER_COMMIT, KEYED_PER_COMMIT, LOG_PER_COMMIT, REQUESTS_PER_COMMIT, RUNNING, SERVER_CPU,
 };
+use crate::counters::view::{Observation, View, all, any, group};
+use crate::counters::votes::Votes;
 
 pub const PATTERN: Pattern = Pattern {
     name: "workload_spike",

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::resources::full_disk::FullDisk;
 use holdup_recording::words::{bytes, percent};
 use holdup_recording::{Labels, metrics};
 use holdup_signals::evidence::Evidence;
 use holdup_signals::host::cpu::{CpuMode, CpuTime};
-use holdup_signals::host::full_disk::FullDisk;
 use holdup_signals::host::threads::Asleep;
 use holdup_signals::{Disk, Gauge, View};
 
@@ -132,7 +132,7 @@ impl<'c> Facts<'c> {
             pool_queue: gauge(metrics::mysql::THREAD_POOL_QUEUE_LENGTH.name, &[]),
             swapped: swapped(&view),
             available: available(&view),
-            full: view.room().map_or_else(|_| Vec::new(), |room| room.full),
+            full: crate::resources::full_disk::room(&view).map_or_else(|_| Vec::new(), |room| room.full),
             accept_queue: AcceptQueue::read(&view),
             vacuums: gauge(metrics::postgresql::ACTIVITY_SESSIONS.name, &[("backend_type", "autovacuum worker")])
                 .filter(|vacuums| vacuums.max >= 1.0),

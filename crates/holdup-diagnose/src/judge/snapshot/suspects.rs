@@ -2,11 +2,11 @@
 //! queue is full, what sessions say they wait for. Signs of one cause from several sources add up;
 //! the time before and after is not known, so no suspect becomes certain.
 
+use crate::resources::full_disk::ShownBy;
 use holdup_recording::words::bytes;
 use holdup_signals::Disk;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::host::disk_waits::{Wait, wait_of};
-use holdup_signals::host::full_disk::ShownBy;
 use holdup_signals::host::threads::Place;
 
 use super::facts::Facts;

@@ -191,7 +191,7 @@ fn a_proxys_queue_is_taken_out_of_what_is_in_front_of_the_app() {
             "haproxy:/run/h.sock",
             "haproxy_queued_requests",
             &[("backend", "app")],
-            |second| if second >= testing::CALM_S { queued } else { 0.0 },
+            |second| if second >= testing::BASELINE_S { queued } else { 0.0 },
         );
         all(&made.diagnose().ledger).clone()
     };

@@ -3,9 +3,9 @@
 //! shows it: longer while it runs than at other times.
 
 use crate::change::Fix;
+use crate::resources::index_builds::{self, IndexBuilds};
+use crate::resources::slowed_operations::SlowedOperations;
 use holdup_recording::metrics::mongodb as metric;
-use holdup_signals::database::index_builds::{self, IndexBuilds};
-use holdup_signals::database::slowed_operations::SlowedOperations;
 use holdup_signals::evidence::Evidence;
 
 use super::{Outcome, RUNS};
@@ -28,7 +28,7 @@ pub(super) fn by_operations(case: &Case<'_>) -> Option<Outcome> {
     let builds = IndexBuilds::find(&view, &case.view(case.whole()), calm.as_ref())?;
     let completed = case.completed_in(view.window).ok()?;
     let slowed = SlowedOperations::measure(&view, calm.as_ref(), completed, &builds.windows).ok()?;
-    if slowed.ratio < RUNS || slowed.calm_ratio >= USUAL * slowed.ratio || !is_felt(case, slowed.request_ms) {
+    if slowed.ratio < RUNS || slowed.baseline_ratio >= USUAL * slowed.ratio || !is_felt(case, slowed.request_ms) {
         return None;
     }
     let collection = index_builds::name(&builds.collection);

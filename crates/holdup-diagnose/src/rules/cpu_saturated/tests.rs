@@ -5,7 +5,7 @@ use holdup_recording::rows::Session;
 use super::RULE;
 use crate::resources::cpu::CpuUse;
 use crate::testing::{Judged as _, SyntheticRecording};
-use holdup_signals::app::accounts::testing::{ALL, CALM_S, Injected, NONE, made};
+use holdup_signals::app::accounts::testing::{ALL, BASELINE_S, Injected, NONE, made};
 
 /// A machine that others keep busy, and 20 statements at a time in PostgreSQL, `running` of them without a wait.
 fn busy(running: i64) -> SyntheticRecording {
@@ -36,7 +36,7 @@ fn busy_beside(waits: Injected) -> SyntheticRecording {
     made(waits, ALL)
         .counter("host", "system_cpu_time_seconds_total", &cpu("user"), 1.99)
         .counter("host", "system_cpu_time_seconds_total", &cpu("idle"), 0.01)
-        .counted("pid:7", "process_run_queue_seconds_total", &[], |s| 6.0 * (s - CALM_S).max(0) as f64)
+        .counted("pid:7", "process_run_queue_seconds_total", &[], |s| 6.0 * (s - BASELINE_S).max(0) as f64)
 }
 
 #[test]

@@ -2,8 +2,8 @@
 //! folder it removes itself, by its own statements, after a look at who still needs it.
 
 use crate::change::Fix;
+use crate::resources::full_disk::{FullDisk, ShownBy};
 use holdup_signals::View;
-use holdup_signals::host::full_disk::{FullDisk, ShownBy};
 
 /// At most three steps.
 pub(crate) fn fixes(view: &View<'_>, full: &[FullDisk]) -> Vec<Fix> {

@@ -3,8 +3,8 @@
 //! account of operations shows it: longer while a checkpoint runs than at other times.
 
 use crate::change::Fix;
+use crate::resources::slowed_operations::{SlowedOperations, while_positive};
 use holdup_recording::metrics::{Metric, mongodb as metric};
-use holdup_signals::database::slowed_operations::{SlowedOperations, while_positive};
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Missing, View, Window};
 
@@ -46,7 +46,7 @@ pub(super) fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         return Ok(Outcome::Cleared(vec![spent]));
     }
     let told = slowed.evidence("a checkpoint ran");
-    let is_usual = slowed.ratio >= ALWAYS && slowed.calm_ratio >= USUAL * slowed.ratio;
+    let is_usual = slowed.ratio >= ALWAYS && slowed.baseline_ratio >= USUAL * slowed.ratio;
     if is_usual || !is_felt(case, slowed.request_ms) {
         return Ok(Outcome::Cleared(vec![told, spent]));
     }

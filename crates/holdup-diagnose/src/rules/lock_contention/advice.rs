@@ -58,7 +58,7 @@ fn end_idle(server: &Server<'_>) -> String {
 pub(super) fn bound(case: &Case<'_>, view: &View<'_>, source: &str) -> Fix {
     const WHY: &str = "waiters then fail fast instead of piling up";
     let server = Server::at(view, source);
-    let usual_ms = case.degradation.as_ref().map_or(0.0, |c| c.calm_mean_ms);
+    let usual_ms = case.degradation.as_ref().map_or(0.0, |c| c.baseline_mean_ms);
     let seconds = (BOUND_MS / 1e3).max((FAR_LONGER * usual_ms / 1e3).ceil());
     let (parameter, to, risk) = if server.engine() == Engine::PostgreSql {
         let risk = "Statements that wait longer fail with SQLSTATE 55P03, maintenance included; the app must retry.";

@@ -6,7 +6,7 @@ use crate::change::{Bounds, Direction, SettingChange, Unit};
 use holdup_recording::metrics::host::NETWORK_CONNTRACK_MAX;
 use holdup_signals::View;
 
-use holdup_signals::host::network_limits::{HOST, LimitKind, NetworkLimit};
+use crate::resources::network_limits::{HOST, LimitKind, NetworkLimit};
 
 /// Most entries that the table is given: each takes about 320 bytes of kernel memory.
 const ENTRIES_MAX: f64 = 4_194_304.0;

@@ -9,9 +9,9 @@ use holdup_signals::evidence::Evidence;
 use crate::case::Case;
 use crate::resources::database_path::DatabasePath;
 use crate::resources::late_connects::LateConnects;
+use crate::resources::network_limits::{HOST, LimitKind, NetworkLimit};
 use crate::resources::share;
 use crate::rules::{MATTERS, Others, Outcome};
-use holdup_signals::host::network_limits::{HOST, LimitKind, NetworkLimit};
 
 /// Causes that a limit brings about.
 const LOSS: &str = "network_loss";

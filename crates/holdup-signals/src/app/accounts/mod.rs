@@ -5,7 +5,6 @@
 //! - `split`, [`account`]: both compared, within the client's time.
 //! - `context`: what only the stretch as a whole shows, such as a queue's length.
 //! - `sampling`: whether the traces that were kept are all, some, or only the slow ones.
-//! - `little`: the amounts compared with sampled counts, by Little's law.
 //!
 //! It does not judge; rules do. A request without a trace id, or whose trace no source reported,
 //! has only the client's part. The ledger then uses the means of sampling intervals.
@@ -14,7 +13,6 @@ pub mod account;
 mod by_trace;
 mod calls;
 mod context;
-pub mod little;
 pub mod owner;
 mod sampling;
 mod split;

@@ -13,7 +13,7 @@ pub const RATE: i64 = 40;
 /// Seconds.
 pub const SECONDS: i64 = 20;
 /// Nothing is injected before this second.
-pub const CALM_S: i64 = 8;
+pub const BASELINE_S: i64 = 8;
 
 /// The waits of each request, milliseconds, on top of its usual time.
 #[derive(Clone, Copy, Debug, Default)]
@@ -111,7 +111,7 @@ impl Line<'_> {
 
 /// The recording.
 pub fn made(injected: Injected, told: ReportingSources) -> SyntheticRecording {
-    let slow = |second: i64| if second >= CALM_S { injected } else { Injected::default() };
+    let slow = |second: i64| if second >= BASELINE_S { injected } else { Injected::default() };
     let (mut requests, mut spans, mut statements, mut exchanges, mut sessions) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for i in 0..RATE * SECONDS {
@@ -216,7 +216,7 @@ pub fn made(injected: Injected, told: ReportingSources) -> SyntheticRecording {
         }
     }
     let source = "mysql://db:3306";
-    let per_s = |second: i64, ms: f64| (second - CALM_S).max(0) as f64 * ms * RATE as f64;
+    let per_s = |second: i64, ms: f64| (second - BASELINE_S).max(0) as f64 * ms * RATE as f64;
     let mut made = SyntheticRecording::new(SECONDS)
         // With an objective that what nothing is injected into meets.
         .requests(RATE, 100)
@@ -227,7 +227,8 @@ pub fn made(injected: Injected, told: ReportingSources) -> SyntheticRecording {
         .gauge(source, "mysql_sessions", &[("true_state", "idle"), ("command", "Sleep")], 50.0);
     if told.pool_tables {
         let queued = waiting(injected.admission) as f64;
-        made = made.counted(source, "mysql_thread_pool_queue_length", &[], |s| if s >= CALM_S { queued } else { 0.0 });
+        made =
+            made.counted(source, "mysql_thread_pool_queue_length", &[], |s| if s >= BASELINE_S { queued } else { 0.0 });
     }
     made.tables(|tables| {
         tables.requests.rows = requests;

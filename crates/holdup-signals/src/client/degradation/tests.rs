@@ -51,14 +51,14 @@ fn find(rows: &[Request], threshold: Option<&str>) -> Option<Degradation> {
 #[test]
 fn a_knee_is_found_without_being_told() {
     let rows = requests(50, 12, |s| if s < 8 { 20.0 } else { 900.0 });
-    let complaint = find(&rows, None).unwrap();
-    assert_eq!((complaint.slow.from, complaint.slow.to), (8_000_000_000, 12_000_000_000));
-    assert_eq!(complaint.calm.map(|c| c.to), Some(8_000_000_000));
-    assert!((complaint.excess_ms() - 880.0).abs() < 1.0);
+    let symptom = find(&rows, None).unwrap();
+    assert_eq!((symptom.slow.from, symptom.slow.to), (8_000_000_000, 12_000_000_000));
+    assert_eq!(symptom.baseline.map(|c| c.to), Some(8_000_000_000));
+    assert!((symptom.excess_ms() - 880.0).abs() < 1.0);
 }
 
 #[test]
-fn steady_and_noisy_are_no_complaint() {
+fn steady_and_noisy_response_times_are_not_a_symptom() {
     for ms in [|_| 20.0, |s: i64| if s % 4 == 0 { 45.0 } else { 20.0 }] {
         let rows = requests(50, 12, ms);
         assert_eq!(find(&rows, None), None);
@@ -69,45 +69,41 @@ fn steady_and_noisy_are_no_complaint() {
 fn an_objective_decides() {
     let rows = requests(50, 12, |_| 300.0);
     assert_eq!(find(&rows, Some("p99 < 400ms")), None);
-    let complaint = find(&rows, Some("p99 < 200ms")).unwrap();
-    assert_eq!(complaint.text, "p99 was 300 ms, the objective is p99 < 200ms");
-    assert_eq!(complaint.calm, None);
+    let symptom = find(&rows, Some("p99 < 200ms")).unwrap();
+    assert_eq!(symptom.text, "p99 was 300 ms, the objective is p99 < 200ms");
+    assert_eq!(symptom.baseline, None);
 }
 
 #[test]
-fn seconds_that_are_left_out_are_in_no_calm_stretch() {
+fn seconds_that_are_left_out_are_in_no_baseline_window() {
     let rows = requests(50, 12, |s| if s < 8 { 20.0 } else { 900.0 });
     let mut view = ClientView::from_requests(&rows);
     view.seconds.remove(2);
-    let complaint = Degradation::find(&view, &[], &[], None).unwrap();
-    assert_eq!(complaint.calm, Some(Window { from: 3_000_000_000, to: 8_000_000_000 }));
+    let symptom = Degradation::find(&view, &[], &[], None).unwrap();
+    assert_eq!(symptom.baseline, Some(Window { from: 3_000_000_000, to: 8_000_000_000 }));
 }
 
 #[test]
 fn episodes_that_come_and_go_are_several_and_the_worst_is_looked_at() {
     let slow = |s: i64| (40..80).contains(&s) || (160..240).contains(&s) || (300..330).contains(&s);
     let rows = requests(10, 400, |s| if slow(s) { 900.0 } else { 20.0 });
-    let complaint = find(&rows, None).unwrap();
+    let symptom = find(&rows, None).unwrap();
     let windows: Vec<(i64, i64)> =
-        complaint.episodes.iter().map(|w| (w.from / 1_000_000_000, w.to / 1_000_000_000)).collect();
+        symptom.episodes.iter().map(|w| (w.from / 1_000_000_000, w.to / 1_000_000_000)).collect();
     assert_eq!(windows, [(40, 80), (160, 240), (300, 330)]);
-    assert_eq!(complaint.slow, complaint.episodes[1]);
-    assert_eq!(complaint.calm.map(|c| (c.from, c.to)), Some((80_000_000_000, 160_000_000_000)));
+    assert_eq!(symptom.slow, symptom.episodes[1]);
+    assert_eq!(symptom.baseline.map(|c| (c.from, c.to)), Some((80_000_000_000, 160_000_000_000)));
 }
 
 #[test]
-fn ten_times_of_little_is_a_complaint_if_it_stays() {
+fn ten_times_of_little_is_a_symptom_if_it_stays() {
     let rows = requests(20, 120, |s| if (60..100).contains(&s) { 20.0 } else { 2.0 });
-    let complaint = find(&rows, None).unwrap();
-    assert!(
-        complaint.text.starts_with("response time stood at 20.0 ms for 40 s, against 2.00 ms"),
-        "{}",
-        complaint.text
-    );
-    assert_eq!((complaint.slow.from, complaint.slow.to), (60_000_000_000, 100_000_000_000));
+    let symptom = find(&rows, None).unwrap();
+    assert!(symptom.text.starts_with("response time stood at 20.0 ms for 40 s, against 2.00 ms"), "{}", symptom.text);
+    assert_eq!((symptom.slow.from, symptom.slow.to), (60_000_000_000, 100_000_000_000));
     // An objective that is met says how bad it is, not whether something happened.
     let met = find(&rows, Some("p99 < 400ms")).unwrap();
-    assert_eq!((met.slow, met.severity), (complaint.slow, Severity::Minor));
+    assert_eq!((met.slow, met.severity), (symptom.slow, Severity::Minor));
     assert!(met.text.ends_with("(every objective was met)"), "{}", met.text);
 }
 
@@ -180,9 +176,9 @@ fn failures_are_no_slowness() {
     for row in &mut rows {
         row.outcome = "http_status".into();
     }
-    let complaint = find(&rows, None).unwrap();
-    assert_eq!(complaint.text, "200 of 200 requests failed (200 http_status) (no objective was given)");
-    assert_eq!((complaint.is_slow, complaint.excess_ms()), (false, 0.0));
+    let symptom = find(&rows, None).unwrap();
+    assert_eq!(symptom.text, "200 of 200 requests failed (200 http_status) (no objective was given)");
+    assert_eq!((symptom.is_slow, symptom.excess_ms()), (false, 0.0));
 }
 
 #[test]

@@ -19,12 +19,12 @@ pub(super) fn usual_mean(seconds: &[Second]) -> Option<f64> {
 }
 
 /// First quartile of the seconds' medians, milliseconds.
-pub(super) fn calm_median(seconds: &[Second]) -> Option<f64> {
+pub(super) fn baseline_median(seconds: &[Second]) -> Option<f64> {
     Distribution::from_counts(seconds.iter().filter_map(|s| Some((s.quantile(0.5)?, 1)))).quantile(0.25)
 }
 
 /// Median of the seconds' 95th percentiles, milliseconds.
-pub(super) fn calm_tail(seconds: &[Second]) -> Option<f64> {
+pub(super) fn baseline_tail(seconds: &[Second]) -> Option<f64> {
     let tails = seconds.iter().filter(|s| s.offered >= MANY).filter_map(|s| Some((s.quantile(TAIL)?, 1)));
     Distribution::from_counts(tails).quantile(0.5)
 }

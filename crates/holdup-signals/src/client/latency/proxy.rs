@@ -2,11 +2,9 @@
 //! the requests that it had answered (Little's law). Unlike the app's own timing, it contains the
 //! proxy's queue.
 
-use std::collections::BTreeMap;
-
 use holdup_recording::metrics::haproxy;
 
-use super::{ClientView, Distribution, Index, Second, Window};
+use super::{ClientView, Index, Second, Window};
 
 /// Whether this account goes by samples of `metric`.
 pub(super) fn counts(metric: &str) -> bool {
@@ -15,13 +13,7 @@ pub(super) fn counts(metric: &str) -> bool {
 
 /// Intervals between samples of the proxy with the most requests.
 pub(super) fn seconds(index: &Index, whole: Window) -> ClientView {
-    let sum = |metric: &str, source: &str| {
-        let mut levels: BTreeMap<i64, f64> = BTreeMap::new();
-        for (_, series) in index.series(metric, &[]).filter(|((of, _), _)| of == source) {
-            series.iter().for_each(|&(at, value)| *levels.entry(at).or_default() += value);
-        }
-        levels
-    };
+    let sum = |metric: &str, source: &str| index.sums(metric, |of, _| of == source);
     let mut sources: Vec<&str> = index.series(haproxy::REQUESTS.name, &[]).map(|((of, _), _)| of.as_str()).collect();
     sources.dedup();
     let of_source = |source: &str| {
@@ -35,10 +27,7 @@ pub(super) fn seconds(index: &Index, whole: Window) -> ClientView {
                 return None;
             }
             let mean = (in_flight(from)? + in_flight(to)?) / 2.0;
-            let ms = mean / (requests / ((to - from) as f64 / 1e9)) * 1e3;
-            let offered = requests as u64;
-            let response_ms = Distribution::from_counts([(ms, offered)]);
-            Some(Second { window: Window { from, to }, offered, errors: 0, response_ms, waiting_ms: None })
+            Some(Second::by_littles_law(Window { from, to }, mean, requests))
         };
         answered.windows(2).filter_map(second).collect::<Vec<Second>>()
     };
@@ -51,6 +40,7 @@ pub(super) fn seconds(index: &Index, whole: Window) -> ClientView {
 mod tests {
     use super::super::{Origin, measured};
     use super::*;
+    use crate::Distribution;
     use crate::testing::SyntheticRecording;
 
     #[test]

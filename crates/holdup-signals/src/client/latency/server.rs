@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use holdup_recording::metrics;
 
-use super::{ClientView, Distribution, Index, Second, Window};
+use super::{ClientView, Index, Second, Window};
 use crate::app::app_server::request_counters;
 
 /// Connections set up and not accepted, and those on which an answer is due.
@@ -48,22 +48,14 @@ fn seconds(index: &Index, whole: Window, counters: impl Iterator<Item = (String,
         let seen: Vec<f64> = in_flight.range(rise.window.from..=rise.window.to).map(|(_, n)| *n).collect();
         let mean = (!seen.is_empty()).then(|| seen.iter().sum::<f64>() / seen.len() as f64)?;
         let ms = mean / (rise.requests / rise.window.seconds()) * 1e3;
-        let offered = rise.requests.round() as u64;
-        let response_ms = Distribution::from_counts([(ms, offered)]);
-        Some(Second { window: rise.window, offered, errors: 0, response_ms, waiting_ms: None })
+        Some(Second::of_mean(rise.window, ms, rise.requests.round() as u64))
     };
     ClientView { seconds: rises.into_iter().filter_map(second).collect() }
 }
 
 /// Requests in flight at each instant at which both of [`IN_FLIGHT`] were read.
 fn levels(index: &Index, source: &str, whole: Window) -> BTreeMap<i64, f64> {
-    let [waiting, answering] = IN_FLIGHT.map(|metric| {
-        let mut levels: BTreeMap<i64, f64> = BTreeMap::new();
-        for (_, series) in index.series(metric, &[]).filter(|((of, _), _)| of == source) {
-            series.iter().for_each(|&(at, value)| *levels.entry(at).or_default() += value);
-        }
-        levels
-    });
+    let [waiting, answering] = IN_FLIGHT.map(|metric| index.sums(metric, |of, _| of == source));
     let both = answering.into_iter().filter_map(|(at, n)| Some((at, n + waiting.get(&at)?)));
     both.filter(|(at, _)| whole.contains(*at)).collect()
 }
@@ -76,13 +68,9 @@ struct Rise {
 
 /// A server may report less often than it is asked: intervals end where its count rises.
 fn rises(index: &Index, metric: &str, whole: Window) -> Vec<Rise> {
-    let mut totals: BTreeMap<i64, f64> = BTreeMap::new();
-    for (_, series) in index.series(metric, &[]) {
-        series.iter().filter(|(at, _)| whole.contains(*at)).for_each(|&(at, n)| *totals.entry(at).or_default() += n);
-    }
     let mut rises = Vec::new();
     let mut last: Option<(i64, f64)> = None;
-    for (at, total) in totals {
+    for (at, total) in index.sums(metric, |_, _| true).into_iter().filter(|(at, _)| whole.contains(*at)) {
         match last {
             Some((_, before)) if total == before => continue,
             // A fall means a restart.
@@ -111,6 +99,7 @@ fn evenly(rises: &[Rise], levels: &BTreeMap<i64, f64>) -> Vec<Rise> {
 mod tests {
     use super::super::{Origin, measured};
     use super::*;
+    use crate::Distribution;
     use crate::testing::SyntheticRecording;
 
     #[test]

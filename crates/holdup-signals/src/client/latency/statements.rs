@@ -86,13 +86,8 @@ fn seconds(mut digests: Vec<Digest>, bounds: &[i64]) -> ClientView {
             usual_s += of_calls * usual;
         }
         let ms = took_s / usual_s * all_usual_s / all_calls * 1e3;
-        (usual_s > 0.0 && ms.is_finite()).then(|| Second {
-            window: Window { from: bounds[interval], to: bounds[interval + 1] },
-            offered: calls as u64,
-            errors: 0,
-            response_ms: Distribution::from_counts([(ms, calls as u64)]),
-            waiting_ms: None,
-        })
+        let window = Window { from: bounds[interval], to: bounds[interval + 1] };
+        (usual_s > 0.0 && ms.is_finite()).then(|| Second::of_mean(window, ms, calls as u64))
     };
     ClientView { seconds: (0..bounds.len().saturating_sub(1)).filter_map(second).collect() }
 }
@@ -194,7 +189,7 @@ mod tests {
         assert_eq!((slower.seconds.len(), slower.seconds[35].offered), (40, 250));
         let found = episodes::find(&slower.seconds);
         assert_eq!(found.len(), 1, "{found:?}");
-        assert!((found[0].level_ms - 18.0).abs() < 0.5 && (found[0].calm_ms - 2.0).abs() < 0.1, "{found:?}");
+        assert!((found[0].level_ms - 18.0).abs() < 0.5 && (found[0].baseline_ms - 2.0).abs() < 0.1, "{found:?}");
         assert!(episodes::find(&seen(|_| 2.0).seconds).is_empty());
     }
 

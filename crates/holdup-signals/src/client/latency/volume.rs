@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use holdup_recording::metrics;
 
 use crate::Window;
-use crate::time::distribution::Distribution;
 use crate::time::requests::{ClientView, Second};
 use crate::view::Index;
 
@@ -48,13 +47,7 @@ pub(super) fn seconds(index: &Index, whole: Window) -> ClientView {
         let window = Window { from: at - step / 2, to: at + step / 2 };
         let offered = (rate * window.seconds()).round() as u64;
         let has_requests = offered > 0 && whole.contains(at);
-        has_requests.then(|| Second {
-            window,
-            offered,
-            errors: 0,
-            response_ms: Distribution::from_counts([(seconds * 1e3, offered)]),
-            waiting_ms: None,
-        })
+        has_requests.then(|| Second::of_mean(window, seconds * 1e3, offered))
     };
     ClientView { seconds: periods.into_iter().filter_map(second).collect() }
 }

@@ -24,7 +24,7 @@ struct Second {
     failed: usize,
 }
 
-const CALM: Second = Second { ms: 10, failed: 0 };
+const BASELINE: Second = Second { ms: 10, failed: 0 };
 
 /// A load of ten requests a second and operation, which all end in the second in which they were due.
 struct Load {
@@ -132,7 +132,7 @@ fn states(objectives: &[Objective]) -> Vec<State> {
 
 /// 20 s, of which those from 8 to 12 are slow and fail.
 fn bad_in_the_midst(thresholds: &[&str]) -> Load {
-    let mut seconds = vec![CALM; 20];
+    let mut seconds = vec![BASELINE; 20];
     seconds[8..12].fill(Second { ms: 700, failed: 5 });
     Load::new(thresholds, seconds)
 }
@@ -225,7 +225,7 @@ fn without_the_seconds_nothing_is_judged() {
 /// An objective that ended the run was missed, whatever a warm-up that was found afterwards leaves of it.
 #[test]
 fn what_ended_the_run_was_missed() {
-    let mut load = Load::new(&["errors < 20% for 5s"], vec![CALM; 8]);
+    let mut load = Load::new(&["errors < 20% for 5s"], vec![BASELINE; 8]);
     load.thresholds[0].abort = true;
     let mut manifest = load.manifest();
     manifest.state = RunState::Interrupted;

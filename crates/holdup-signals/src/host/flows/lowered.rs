@@ -26,20 +26,20 @@ const FLATTER: f64 = 0.85;
 const SURE: f64 = 0.7;
 
 impl Flow {
-    /// The limit that binds in `slow` although the demand did not grow since `calm`; none if the
+    /// The limit that binds in `slow` although the demand did not grow since `baseline`; none if the
     /// demand rose, or operations take about as long.
-    pub fn lowered(&self, calm: Window, slow: Window) -> Option<Binding> {
+    pub fn lowered(&self, baseline: Window, slow: Window) -> Option<Binding> {
         let count = |window| self.bytes.iter().filter(|i| overlap(i.window, window) > 0.0).count();
-        if count(calm) < LEAST_INTERVALS || count(slow) < LEAST_INTERVALS {
+        if count(baseline) < LEAST_INTERVALS || count(slow) < LEAST_INTERVALS {
             return None;
         }
-        let is_same = |unit| Some(self.mean(unit, slow)? <= SAME * self.mean(unit, calm)?);
+        let is_same = |unit| Some(self.mean(unit, slow)? <= SAME * self.mean(unit, baseline)?);
         if !is_same(Unit::Bytes)? || !is_same(Unit::Operations)? {
             return None;
         }
         let wait = |window| Some(self.queued(window)? / self.mean(Unit::Operations, window).filter(|n| *n > 0.0)?);
         let queued = self.queued(slow)?;
-        if queued < WAIT || wait(slow)? < LONGER * wait(calm)? {
+        if queued < WAIT || wait(slow)? < LONGER * wait(baseline)? {
             return None;
         }
         let [of_bytes, of_operations] = [Unit::Bytes, Unit::Operations].map(|unit| self.spread(unit, &[slow]));
@@ -86,10 +86,10 @@ mod tests {
 
     #[test]
     fn the_same_work_that_waits_is_a_limit_that_came_down() {
-        let (calm, slow) = (Window { from: 0, to: 10 * S }, Window { from: 10 * S, to: 20 * S });
-        let binding = flow(0.9, 2.0).lowered(calm, slow).unwrap();
+        let (baseline, slow) = (Window { from: 0, to: 10 * S }, Window { from: 10 * S, to: 20 * S });
+        let binding = flow(0.9, 2.0).lowered(baseline, slow).unwrap();
         assert_eq!((binding.unit, binding.ceiling.demand), (Unit::Operations, Demand::Unchanged));
-        assert!(flow(2.0, 8.0).lowered(calm, slow).is_none(), "more is asked for");
-        assert!(flow(0.9, 0.2).lowered(calm, slow).is_none(), "nothing waits");
+        assert!(flow(2.0, 8.0).lowered(baseline, slow).is_none(), "more is asked for");
+        assert!(flow(0.9, 0.2).lowered(baseline, slow).is_none(), "nothing waits");
     }
 }

@@ -2,6 +2,8 @@
 
 mod earlier;
 
+use std::sync::LazyLock;
+
 pub(super) use self::earlier::{is_before_the_raise, of_earlier_instance};
 use super::{Documented, GIB, MIB, Place};
 use crate::host::throttle::Unit;
@@ -21,96 +23,17 @@ const STRIPED_FROM: f64 = 400.0 * GIB;
 type Row = (&'static str, f64, f64, f64, f64);
 
 /// From [`INSTANCES`]: MB are 10⁶ bytes, with requests of 128 KiB; operations with 16 KiB.
-const TABLE: &[Row] = &[
-    ("m5.large", 81.25, 3_600.0, 593.75, 18_750.0),
-    ("m5.xlarge", 143.75, 6_000.0, 593.75, 18_750.0),
-    ("m5.2xlarge", 287.5, 12_000.0, 593.75, 18_750.0),
-    ("m5.4xlarge", 593.75, 18_750.0, 593.75, 18_750.0),
-    ("m5.8xlarge", 850.0, 30_000.0, 850.0, 30_000.0),
-    ("m5.12xlarge", 1_187.5, 40_000.0, 1_187.5, 40_000.0),
-    ("m5.16xlarge", 1_700.0, 60_000.0, 1_700.0, 60_000.0),
-    ("m5.24xlarge", 2_375.0, 80_000.0, 2_375.0, 80_000.0),
-    ("m6g.medium", 39.375, 2_500.0, 593.75, 20_000.0),
-    ("m6g.large", 78.75, 3_600.0, 593.75, 20_000.0),
-    ("m6g.xlarge", 148.5, 6_000.0, 593.75, 20_000.0),
-    ("m6g.2xlarge", 296.875, 12_000.0, 593.75, 20_000.0),
-    ("m6g.4xlarge", 593.75, 20_000.0, 593.75, 20_000.0),
-    ("m6g.8xlarge", 1_187.5, 40_000.0, 1_187.5, 40_000.0),
-    ("m6g.12xlarge", 1_781.25, 50_000.0, 1_781.25, 50_000.0),
-    ("m6g.16xlarge", 2_375.0, 80_000.0, 2_375.0, 80_000.0),
-    ("m6i.large", 81.25, 3_600.0, 1_250.0, 40_000.0),
-    ("m6i.xlarge", 156.25, 6_000.0, 1_250.0, 40_000.0),
-    ("m6i.2xlarge", 312.5, 12_000.0, 1_250.0, 40_000.0),
-    ("m6i.4xlarge", 625.0, 20_000.0, 1_250.0, 40_000.0),
-    ("m6i.8xlarge", 1_250.0, 40_000.0, 1_250.0, 40_000.0),
-    ("m6i.12xlarge", 1_875.0, 60_000.0, 1_875.0, 60_000.0),
-    ("m6i.16xlarge", 2_500.0, 80_000.0, 2_500.0, 80_000.0),
-    ("m6i.24xlarge", 3_750.0, 120_000.0, 3_750.0, 120_000.0),
-    ("m6i.32xlarge", 5_000.0, 160_000.0, 5_000.0, 160_000.0),
-    ("m7g.medium", 39.375, 2_500.0, 1_250.0, 40_000.0),
-    ("m7g.large", 78.75, 3_600.0, 1_250.0, 40_000.0),
-    ("m7g.xlarge", 156.2504, 6_000.0, 1_250.0, 40_000.0),
-    ("m7g.2xlarge", 312.5, 12_000.0, 1_250.0, 40_000.0),
-    ("m7g.4xlarge", 625.0, 20_000.0, 1_250.0, 40_000.0),
-    ("m7g.8xlarge", 1_250.0, 40_000.0, 1_250.0, 40_000.0),
-    ("m7g.12xlarge", 1_875.0, 60_000.0, 1_875.0, 60_000.0),
-    ("m7g.16xlarge", 2_500.0, 80_000.0, 2_500.0, 80_000.0),
-    ("m7i.large", 81.25, 3_600.0, 1_250.0, 40_000.0),
-    ("m7i.xlarge", 156.25, 6_000.0, 1_250.0, 40_000.0),
-    ("m7i.2xlarge", 312.5, 12_000.0, 1_250.0, 40_000.0),
-    ("m7i.4xlarge", 625.0, 20_000.0, 1_250.0, 40_000.0),
-    ("m7i.8xlarge", 1_250.0, 40_000.0, 1_250.0, 40_000.0),
-    ("m7i.12xlarge", 1_875.0, 60_000.0, 1_875.0, 60_000.0),
-    ("m7i.16xlarge", 2_500.0, 80_000.0, 2_500.0, 80_000.0),
-    ("m7i.24xlarge", 3_750.0, 120_000.0, 3_750.0, 120_000.0),
-    ("m7i.48xlarge", 5_000.0, 240_000.0, 5_000.0, 240_000.0),
-    ("m8g.medium", 39.375, 2_500.0, 1_250.0, 40_000.0),
-    ("m8g.large", 78.75, 3_600.0, 1_250.0, 40_000.0),
-    ("m8g.xlarge", 156.25, 6_000.0, 1_250.0, 40_000.0),
-    ("m8g.2xlarge", 312.5, 12_000.0, 1_250.0, 40_000.0),
-    ("m8g.4xlarge", 625.0, 20_000.0, 1_250.0, 40_000.0),
-    ("m8g.8xlarge", 1_250.0, 40_000.0, 1_250.0, 40_000.0),
-    ("m8g.12xlarge", 1_875.0, 60_000.0, 1_875.0, 60_000.0),
-    ("m8g.16xlarge", 2_500.0, 80_000.0, 2_500.0, 80_000.0),
-    ("m8g.24xlarge", 3_750.0, 120_000.0, 3_750.0, 120_000.0),
-    ("m8g.48xlarge", 5_000.0, 240_000.0, 5_000.0, 240_000.0),
-    ("r5b.large", 156.25, 5_417.0, 1_250.0, 43_333.0),
-    ("r5b.xlarge", 312.5, 10_833.0, 1_250.0, 43_333.0),
-    ("r5b.2xlarge", 625.0, 21_667.0, 1_250.0, 43_333.0),
-    ("r5b.4xlarge", 1_250.0, 43_333.0, 1_250.0, 43_333.0),
-    ("r5b.8xlarge", 2_500.0, 86_667.0, 2_500.0, 86_667.0),
-    ("r5b.12xlarge", 3_750.0, 130_000.0, 3_750.0, 130_000.0),
-    ("r5b.16xlarge", 5_000.0, 173_333.0, 5_000.0, 173_333.0),
-    ("r5b.24xlarge", 7_500.0, 260_000.0, 7_500.0, 260_000.0),
-    ("r6in.large", 195.3125, 6_250.0, 3_125.0, 100_000.0),
-    ("r6in.xlarge", 390.625, 12_500.0, 3_125.0, 100_000.0),
-    ("r6in.2xlarge", 781.25, 25_000.0, 3_125.0, 100_000.0),
-    ("r6in.4xlarge", 1_562.5, 50_000.0, 3_125.0, 100_000.0),
-    ("r6in.8xlarge", 3_125.0, 100_000.0, 3_125.0, 100_000.0),
-    ("r6in.12xlarge", 4_687.5, 150_000.0, 4_687.5, 150_000.0),
-    ("r6in.16xlarge", 6_250.0, 200_000.0, 6_250.0, 200_000.0),
-    ("r6in.24xlarge", 9_375.0, 300_000.0, 9_375.0, 300_000.0),
-    ("r6in.32xlarge", 12_500.0, 400_000.0, 12_500.0, 400_000.0),
-    ("t3.micro", 10.875, 500.0, 260.625, 11_800.0),
-    ("t3.small", 21.75, 1_000.0, 260.625, 11_800.0),
-    ("t3.medium", 43.375, 2_000.0, 260.625, 11_800.0),
-    ("t3.large", 86.875, 4_000.0, 347.5, 15_700.0),
-    ("t3.xlarge", 86.875, 4_000.0, 347.5, 15_700.0),
-    ("t3.2xlarge", 86.875, 4_000.0, 347.5, 15_700.0),
-    ("t4g.micro", 10.875, 500.0, 260.625, 11_800.0),
-    ("t4g.small", 21.75, 1_000.0, 260.625, 11_800.0),
-    ("t4g.medium", 43.375, 2_000.0, 260.625, 11_800.0),
-    ("t4g.large", 86.875, 4_000.0, 347.5, 15_700.0),
-    ("t4g.xlarge", 86.875, 4_000.0, 347.5, 15_700.0),
-    ("t4g.2xlarge", 86.875, 4_000.0, 347.5, 15_700.0),
-    ("x2iedn.xlarge", 312.5, 8_125.0, 2_500.0, 65_000.0),
-    ("x2iedn.2xlarge", 625.0, 16_250.0, 2_500.0, 65_000.0),
-    ("x2iedn.4xlarge", 1_250.0, 32_500.0, 2_500.0, 65_000.0),
-    ("x2iedn.8xlarge", 2_500.0, 65_000.0, 2_500.0, 65_000.0),
-    ("x2iedn.16xlarge", 5_000.0, 130_000.0, 5_000.0, 130_000.0),
-    ("x2iedn.24xlarge", 7_500.0, 195_000.0, 7_500.0, 195_000.0),
-    ("x2iedn.32xlarge", 10_000.0, 260_000.0, 10_000.0, 260_000.0),
-];
+static TABLE: LazyLock<Vec<Row>> = LazyLock::new(|| {
+    let lines = include_str!("amazon/instances.tsv").lines().filter(|line| !line.starts_with('#'));
+    lines.filter_map(row).collect()
+});
+
+fn row(line: &'static str) -> Option<Row> {
+    let (class, figures) = line.split_once('\t')?;
+    let mut figures = figures.split('\t').map(str::parse);
+    let mut next = || figures.next()?.ok();
+    Some((class, next()?, next()?, next()?, next()?))
+}
 
 /// Families that have the same figures, size by size.
 const SAME: &[(&str, &str)] = &[
@@ -181,13 +104,8 @@ fn limits_of(
 pub fn of_volume(kind: &str, size: Option<f64>, iops: Option<f64>, throughput: Option<f64>) -> Vec<Documented> {
     let mut limits: Vec<Documented> = Vec::new();
     let mut add = |which: &str, unit, limit: Option<f64>| {
-        limits.extend(limit.map(|limit| Documented {
-            of: format!("{which} of the {kind} volume"),
-            place: Place::Volume,
-            unit,
-            limit,
-            source: VOLUMES,
-        }));
+        let of = format!("{which} of the {kind} volume");
+        limits.extend(limit.map(|limit| Documented::volume(of, unit, limit, VOLUMES)));
     };
     let is_striped = size.is_some_and(|size| size >= STRIPED_FROM);
     match kind {
@@ -227,7 +145,8 @@ mod tests {
 
     #[test]
     fn the_table_is_in_order_and_has_no_burst_below_a_baseline() {
-        for row in TABLE {
+        assert_eq!(TABLE.len(), include_str!("amazon/instances.tsv").lines().count() - 1, "every line is a row");
+        for row in TABLE.iter() {
             assert!(row.3 >= row.1 && row.4 >= row.2, "{}", row.0);
             assert_eq!(TABLE.iter().filter(|r| r.0 == row.0).count(), 1, "{}", row.0);
         }

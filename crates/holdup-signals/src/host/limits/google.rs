@@ -1,7 +1,7 @@
 //! Google's figures for Persistent Disk, by type and size. They do not include what a machine type
 //! may do in all: the smaller of the two limits holds.
 
-use super::{Documented, GIB, MIB, Place};
+use super::{Documented, GIB, MIB};
 use crate::host::throttle::Unit;
 
 const SOURCE: &str = "Google Compute Engine documentation, Persistent Disk performance, as of 2025";
@@ -28,13 +28,7 @@ pub(super) fn of_disk(kind: &str, size: Option<f64>) -> Vec<Documented> {
     let (Some(disk), Some(size)) = (KINDS.iter().find(|k| k.name == kind), size) else { return Vec::new() };
     let gib = size / GIB;
     let limit = |(always, each, most): (f64, f64, f64)| (always + each * gib).min(most);
-    let new = |unit, limit| Documented {
-        of: format!("most of the {kind} disk"),
-        place: Place::Volume,
-        unit,
-        limit,
-        source: SOURCE,
-    };
+    let new = |unit, limit| Documented::volume(format!("most of the {kind} disk"), unit, limit, SOURCE);
     vec![new(Unit::Operations, limit(disk.operations)), new(Unit::Bytes, limit(disk.mebibytes) * MIB)]
 }
 

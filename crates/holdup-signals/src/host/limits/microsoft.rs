@@ -2,7 +2,7 @@
 //! bytes. They do not include what a virtual machine may do in all: the smaller of the two limits
 //! holds.
 
-use super::{Documented, GIB, Place};
+use super::{Documented, GIB};
 use crate::host::throttle::Unit;
 
 const SOURCE: &str = "Azure documentation, Premium SSD size, as of 2024";
@@ -36,13 +36,7 @@ pub(super) fn of_disk(kind: &str, size: Option<f64>) -> Vec<Documented> {
     let is_premium = ["Premium_LRS", "Premium_ZRS"].contains(&kind);
     let fits = |of: &&Size| if is_premium { size.is_some_and(|size| size <= of.1 * GIB) } else { of.0 == kind };
     let Some((name, _, operations, megabytes, burst)) = SIZES.iter().find(fits) else { return Vec::new() };
-    let new = |which: &str, unit, limit| Documented {
-        of: format!("{which} of the {name} disk"),
-        place: Place::Volume,
-        unit,
-        limit,
-        source: SOURCE,
-    };
+    let new = |which: &str, unit, limit| Documented::volume(format!("{which} of the {name} disk"), unit, limit, SOURCE);
     let mut limits = vec![new("most", Unit::Operations, *operations), new("most", Unit::Bytes, megabytes * 1e6)];
     if let Some((operations, megabytes)) = burst {
         limits.push(new("burst", Unit::Operations, *operations));

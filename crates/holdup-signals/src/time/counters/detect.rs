@@ -36,12 +36,6 @@ pub fn detect(frame: &Frame, jitter: Jitter) -> Vec<Range<usize>> {
         .filter_map(|signal| column(frame, *signal, active.clone(), block, jitter))
         .collect();
     let Some(count) = columns.first().map(Vec::len) else { return Vec::new() };
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "counts of rows"
-    )]
     let shortest =
         (jitter.apply("detect/shortest", SHORTEST_S) / (frame.period_s() * block as f64)).ceil().max(2.0) as usize;
     let Some((found, differs)) = epidemic(&columns, count, shortest) else { return Vec::new() };
@@ -69,7 +63,6 @@ fn differ(columns: &[Vec<f64>], one: &Range<usize>, other: &Range<usize>) -> f64
     if one.is_empty() || other.is_empty() {
         return 0.0;
     }
-    #[expect(clippy::cast_precision_loss, reason = "counts of rows")]
     let (rows, others, signals) = (one.len() as f64, other.len() as f64, columns.len() as f64);
     let squares: f64 = columns
         .iter()
@@ -160,7 +153,6 @@ fn epidemic(columns: &[Vec<f64>], count: usize, shortest: usize) -> Option<(Rang
             if count - inside < shortest {
                 continue;
             }
-            #[expect(clippy::cast_precision_loss, reason = "counts of rows")]
             let (inside, outside) = (inside as f64, (count - inside) as f64);
             let gain: f64 = sums
                 .iter()
@@ -178,7 +170,6 @@ fn epidemic(columns: &[Vec<f64>], count: usize, shortest: usize) -> Option<(Rang
             }
         }
     }
-    #[expect(clippy::cast_precision_loss, reason = "a count of signals")]
     best.map(|(range, gain)| (range, (gain / columns.len() as f64).sqrt()))
 }
 

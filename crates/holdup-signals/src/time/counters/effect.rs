@@ -118,7 +118,6 @@ pub fn plain_mean(values: &[f64]) -> f64 {
     if values.is_empty() {
         return 0.0;
     }
-    #[expect(clippy::cast_precision_loss, reason = "counts of rows")]
     let count = values.len() as f64;
     values.iter().sum::<f64>() / count
 }
@@ -127,12 +126,6 @@ pub fn plain_mean(values: &[f64]) -> f64 {
 fn winsorise(values: &mut [f64]) {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "counts of rows"
-    )]
     let cut = (sorted.len() as f64 * CLIPPED).ceil() as usize;
     if sorted.len() < 2 * cut + 1 {
         return;
@@ -150,7 +143,6 @@ pub fn deviation(values: &[f64]) -> f64 {
         return 0.0;
     }
     let mean = plain_mean(values);
-    #[expect(clippy::cast_precision_loss, reason = "counts of rows")]
     let free = (values.len() - 1) as f64;
     (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / free).sqrt()
 }
@@ -166,12 +158,6 @@ pub fn percentile(values: &[f64], share: f64) -> Option<f64> {
 /// The same for known values in order.
 #[must_use]
 pub fn of_sorted(values: &[f64], share: f64) -> Option<f64> {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "counts of rows"
-    )]
     let place = (share * values.len() as f64) as usize;
     values.get(place.min(values.len().saturating_sub(1))).copied()
 }

@@ -39,7 +39,6 @@ impl Jitter {
             });
         let mixed = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        #[expect(clippy::cast_precision_loss, reason = "53 of 64 bits are enough")]
         let even = (mixed >> 11) as f64 / (1_u64 << 53) as f64;
         even
     }

@@ -1,8 +1,9 @@
 //! The samples behind each [`Signal`]: MySQL's, PostgreSQL's and the host's. `frame` makes series
 //! of equal steps of them.
 
-use holdup_recording::metrics;
+use holdup_recording::metrics::{Metric, host, mysql, postgresql, process};
 
+use self::SampleOrigin::{Host, Mysql, Postgres, Server};
 use super::Signal;
 
 /// Source of the samples.
@@ -46,293 +47,143 @@ pub(super) struct SignalSource {
     pub of: &'static [Term],
 }
 
-const ALL: (&str, &[&str]) = ("", &[]);
+const fn term(
+    whose: SampleOrigin,
+    of: Metric,
+    only: (&'static str, &'static [&'static str]),
+    take: Conversion,
+) -> Term {
+    Term { whose, metric: of.name, only, take }
+}
 
-const fn rate(whose: SampleOrigin, metric: &'static str) -> Term {
-    Term { whose, metric, only: ALL, take: Conversion::Rate(1.0) }
+const fn rate(whose: SampleOrigin, of: Metric) -> Term {
+    times(1.0, whose, of)
+}
+
+const fn times(factor: f64, whose: SampleOrigin, of: Metric) -> Term {
+    term(whose, of, ("", &[]), Conversion::Rate(factor))
 }
 
 /// Pages of PostgreSQL's usual size, as bytes.
-const fn pages(metric: &'static str) -> Term {
-    Term { whose: SampleOrigin::Postgres, metric, only: ALL, take: Conversion::Rate(8_192.0) }
+const fn pages(of: Metric) -> Term {
+    times(8_192.0, Postgres, of)
 }
 
-const fn level(whose: SampleOrigin, metric: &'static str) -> Term {
-    Term { whose, metric, only: ALL, take: Conversion::Level }
+const fn level(whose: SampleOrigin, of: Metric) -> Term {
+    in_state(whose, of, &[])
+}
+
+const fn in_state(whose: SampleOrigin, of: Metric, states: &'static [&'static str]) -> Term {
+    term(whose, of, ("state", states), Conversion::Level)
+}
+
+const fn busiest(of: Metric) -> Term {
+    term(Host, of, ("", &[]), Conversion::Busiest)
 }
 
 const fn cpu(modes: &'static [&'static str]) -> Term {
-    Term {
-        whose: SampleOrigin::Host,
-        metric: metrics::host::CPU_TIME.name,
-        only: ("cpu_mode", modes),
-        take: Conversion::Share,
-    }
+    term(Host, host::CPU_TIME, ("cpu_mode", modes), Conversion::Share)
 }
 
-const fn toward(metric: &'static str, direction: &'static [&'static str]) -> Term {
-    Term { whose: SampleOrigin::Host, metric, only: ("direction", direction), take: Conversion::Rate(1.0) }
+const fn toward(of: Metric, direction: &'static [&'static str]) -> Term {
+    term(Host, of, ("direction", direction), Conversion::Rate(1.0))
 }
 
-/// For a signal with several definitions, the first one that was recorded and counted anything.
-pub(super) const SIGNALS: &[SignalSource] = &[
-    SignalSource { signal: Signal::CpuUser, of: &[cpu(&["user", "nice"])] },
-    SignalSource { signal: Signal::CpuSystem, of: &[cpu(&["system", "interrupt", "softirq"])] },
-    SignalSource { signal: Signal::CpuIdle, of: &[cpu(&["idle"])] },
-    SignalSource { signal: Signal::CpuIowait, of: &[cpu(&["iowait"])] },
-    SignalSource {
-        signal: Signal::RunQueue,
-        of: &[Term { only: ("state", &["R"]), ..level(SampleOrigin::Host, metrics::host::THREADS.name) }],
-    },
-    SignalSource { signal: Signal::RunQueue, of: &[level(SampleOrigin::Host, metrics::host::PROCESSES_RUNNABLE.name)] },
-    SignalSource {
-        signal: Signal::BlockedThreads,
-        of: &[Term { only: ("state", &["D"]), ..level(SampleOrigin::Host, metrics::host::THREADS.name) }],
-    },
-    SignalSource {
-        signal: Signal::ContextSwitches,
-        of: &[rate(SampleOrigin::Host, metrics::host::CONTEXT_SWITCHES.name)],
-    },
+macro_rules! signals {
+    ($($signal:ident: $($term:expr),+;)*) => {
+        /// For a signal with several definitions, the first one that was recorded and counted anything.
+        pub(super) const SIGNALS: &[SignalSource] =
+            &[$(SignalSource { signal: Signal::$signal, of: &[$($term),+] }),*];
+    };
+}
+
+signals! {
+    CpuUser: cpu(&["user", "nice"]);
+    CpuSystem: cpu(&["system", "interrupt", "softirq"]);
+    CpuIdle: cpu(&["idle"]);
+    CpuIowait: cpu(&["iowait"]);
+    RunQueue: in_state(Host, host::THREADS, &["R"]);
+    RunQueue: level(Host, host::PROCESSES_RUNNABLE);
+    BlockedThreads: in_state(Host, host::THREADS, &["D"]);
+    ContextSwitches: rate(Host, host::CONTEXT_SWITCHES);
     // In percent of a CPU, like `top`: the signal's negligible amount is in that unit.
-    SignalSource {
-        signal: Signal::ServerCpu,
-        of: &[Term { take: Conversion::Rate(100.0), ..rate(SampleOrigin::Server, metrics::process::CPU_TIME.name) }],
-    },
-    SignalSource { signal: Signal::DiskReadBytes, of: &[toward(metrics::host::DISK_IO_BYTES.name, &["read"])] },
-    SignalSource { signal: Signal::DiskWriteBytes, of: &[toward(metrics::host::DISK_IO_BYTES.name, &["write"])] },
-    SignalSource { signal: Signal::DiskReads, of: &[toward(metrics::host::DISK_OPERATIONS.name, &["read"])] },
-    SignalSource { signal: Signal::DiskWrites, of: &[toward(metrics::host::DISK_OPERATIONS.name, &["write"])] },
-    SignalSource {
-        signal: Signal::DiskUtilization,
-        of: &[Term { take: Conversion::Busiest, ..rate(SampleOrigin::Host, metrics::host::DISK_IO_TIME.name) }],
-    },
-    SignalSource {
-        signal: Signal::NetReceivedBytes,
-        of: &[toward(metrics::host::NETWORK_IO_BYTES.name, &["receive"])],
-    },
-    SignalSource { signal: Signal::NetSentBytes, of: &[toward(metrics::host::NETWORK_IO_BYTES.name, &["transmit"])] },
-    SignalSource {
-        signal: Signal::MinorFaults,
-        of: &[rate(SampleOrigin::Server, metrics::process::MINOR_FAULTS.name)],
-    },
-    SignalSource { signal: Signal::FileHandles, of: &[level(SampleOrigin::Host, metrics::host::FILE_HANDLES.name)] },
+    ServerCpu: times(100.0, Server, process::CPU_TIME);
+    DiskReadBytes: toward(host::DISK_IO_BYTES, &["read"]);
+    DiskWriteBytes: toward(host::DISK_IO_BYTES, &["write"]);
+    DiskReads: toward(host::DISK_OPERATIONS, &["read"]);
+    DiskWrites: toward(host::DISK_OPERATIONS, &["write"]);
+    DiskUtilization: busiest(host::DISK_IO_TIME);
+    NetReceivedBytes: toward(host::NETWORK_IO_BYTES, &["receive"]);
+    NetSentBytes: toward(host::NETWORK_IO_BYTES, &["transmit"]);
+    MinorFaults: rate(Server, process::MINOR_FAULTS);
+    FileHandles: level(Host, host::FILE_HANDLES);
     // MySQL and MariaDB.
-    SignalSource {
-        signal: Signal::ConnectionsOpened,
-        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_CONNECTIONS.name)],
-    },
-    SignalSource {
-        signal: Signal::SessionsConnected,
-        of: &[level(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_THREADS_CONNECTED.name)],
-    },
-    SignalSource {
-        signal: Signal::SessionsRunning,
-        of: &[level(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_THREADS_RUNNING.name)],
-    },
-    SignalSource {
-        signal: Signal::LockWaiting,
-        of: &[level(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_ROW_LOCK_CURRENT_WAITS.name)],
-    },
-    SignalSource {
-        signal: Signal::LockWaits,
-        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_ROW_LOCK_WAITS.name)],
-    },
+    ConnectionsOpened: rate(Mysql, mysql::GLOBAL_STATUS_CONNECTIONS);
+    SessionsConnected: level(Mysql, mysql::GLOBAL_STATUS_THREADS_CONNECTED);
+    SessionsRunning: level(Mysql, mysql::GLOBAL_STATUS_THREADS_RUNNING);
+    LockWaiting: level(Mysql, mysql::GLOBAL_STATUS_INNODB_ROW_LOCK_CURRENT_WAITS);
+    LockWaits: rate(Mysql, mysql::GLOBAL_STATUS_INNODB_ROW_LOCK_WAITS);
     // The counter is in milliseconds: seconds waited per second.
-    SignalSource {
-        signal: Signal::LockWaitTime,
-        of: &[Term {
-            take: Conversion::Rate(1e-3),
-            ..rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_ROW_LOCK_TIME.name)
-        }],
-    },
-    SignalSource {
-        signal: Signal::Commits,
-        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_COM_COMMIT.name)],
-    },
+    LockWaitTime: times(1e-3, Mysql, mysql::GLOBAL_STATUS_INNODB_ROW_LOCK_TIME);
+    Commits: rate(Mysql, mysql::GLOBAL_STATUS_COM_COMMIT);
     // With autocommit there are no COMMIT statements.
-    SignalSource {
-        signal: Signal::Commits,
-        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_HANDLER_COMMIT.name)],
-    },
-    SignalSource {
-        signal: Signal::Rollbacks,
-        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_COM_ROLLBACK.name)],
-    },
-    SignalSource {
-        signal: Signal::RowsInserted,
-        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_ROWS_INSERTED.name)],
-    },
-    SignalSource {
-        signal: Signal::RowsInserted,
-        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_HANDLER_WRITE.name)],
-    },
-    SignalSource {
-        signal: Signal::RowsChanged,
-        of: &[
-            rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_ROWS_INSERTED.name),
-            rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_ROWS_UPDATED.name),
-            rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_ROWS_DELETED.name),
-        ],
-    },
-    SignalSource {
-        signal: Signal::RowsChanged,
-        of: &[
-            rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_HANDLER_WRITE.name),
-            rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_HANDLER_UPDATE.name),
-            rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_HANDLER_DELETE.name),
-        ],
-    },
-    SignalSource {
-        signal: Signal::RowsScanned,
-        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_HANDLER_READ_RND_NEXT.name)],
-    },
-    SignalSource {
-        signal: Signal::RowsNext,
-        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_HANDLER_READ_NEXT.name)],
-    },
-    SignalSource {
-        signal: Signal::RowsKeyed,
-        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_HANDLER_READ_KEY.name)],
-    },
-    SignalSource {
-        signal: Signal::LogBytes,
-        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_OS_LOG_WRITTEN.name)],
-    },
-    SignalSource {
-        signal: Signal::LogWrites,
-        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_LOG_WRITES.name)],
-    },
-    SignalSource {
-        signal: Signal::LogSyncs,
-        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_OS_LOG_FSYNCS.name)],
-    },
-    SignalSource {
-        signal: Signal::PagesWritten,
-        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_PAGES_WRITTEN.name)],
-    },
-    SignalSource {
-        signal: Signal::ServerWriteBytes,
-        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_DATA_WRITTEN.name)],
-    },
-    SignalSource {
-        signal: Signal::ServerReadBytes,
-        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_DATA_READ.name)],
-    },
-    SignalSource {
-        signal: Signal::ServerReads,
-        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_DATA_READS.name)],
-    },
-    SignalSource {
-        signal: Signal::PoolRequests,
-        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_READ_REQUESTS.name)],
-    },
-    SignalSource {
-        signal: Signal::PoolMisses,
-        of: &[rate(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_READS.name)],
-    },
-    SignalSource {
-        signal: Signal::DirtyPages,
-        of: &[level(SampleOrigin::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_PAGES_DIRTY.name)],
-    },
+    Commits: rate(Mysql, mysql::GLOBAL_STATUS_HANDLER_COMMIT);
+    Rollbacks: rate(Mysql, mysql::GLOBAL_STATUS_COM_ROLLBACK);
+    RowsInserted: rate(Mysql, mysql::GLOBAL_STATUS_INNODB_ROWS_INSERTED);
+    RowsInserted: rate(Mysql, mysql::GLOBAL_STATUS_HANDLER_WRITE);
+    RowsChanged:
+        rate(Mysql, mysql::GLOBAL_STATUS_INNODB_ROWS_INSERTED),
+        rate(Mysql, mysql::GLOBAL_STATUS_INNODB_ROWS_UPDATED),
+        rate(Mysql, mysql::GLOBAL_STATUS_INNODB_ROWS_DELETED);
+    RowsChanged:
+        rate(Mysql, mysql::GLOBAL_STATUS_HANDLER_WRITE),
+        rate(Mysql, mysql::GLOBAL_STATUS_HANDLER_UPDATE),
+        rate(Mysql, mysql::GLOBAL_STATUS_HANDLER_DELETE);
+    RowsScanned: rate(Mysql, mysql::GLOBAL_STATUS_HANDLER_READ_RND_NEXT);
+    RowsNext: rate(Mysql, mysql::GLOBAL_STATUS_HANDLER_READ_NEXT);
+    RowsKeyed: rate(Mysql, mysql::GLOBAL_STATUS_HANDLER_READ_KEY);
+    LogBytes: rate(Mysql, mysql::GLOBAL_STATUS_INNODB_OS_LOG_WRITTEN);
+    LogWrites: rate(Mysql, mysql::GLOBAL_STATUS_INNODB_LOG_WRITES);
+    LogSyncs: rate(Mysql, mysql::GLOBAL_STATUS_INNODB_OS_LOG_FSYNCS);
+    PagesWritten: rate(Mysql, mysql::GLOBAL_STATUS_INNODB_PAGES_WRITTEN);
+    ServerWriteBytes: rate(Mysql, mysql::GLOBAL_STATUS_INNODB_DATA_WRITTEN);
+    ServerReadBytes: rate(Mysql, mysql::GLOBAL_STATUS_INNODB_DATA_READ);
+    ServerReads: rate(Mysql, mysql::GLOBAL_STATUS_INNODB_DATA_READS);
+    PoolRequests: rate(Mysql, mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_READ_REQUESTS);
+    PoolMisses: rate(Mysql, mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_READS);
+    DirtyPages: level(Mysql, mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_PAGES_DIRTY);
     // PostgreSQL.
-    SignalSource {
-        signal: Signal::SessionsConnected,
-        of: &[level(SampleOrigin::Postgres, metrics::postgresql::SESSIONS.name)],
-    },
-    SignalSource {
-        signal: Signal::SessionsRunning,
-        of: &[Term {
-            only: ("state", &["active"]),
-            ..level(SampleOrigin::Postgres, metrics::postgresql::SESSIONS.name)
-        }],
-    },
-    SignalSource {
-        signal: Signal::Commits,
-        of: &[rate(SampleOrigin::Postgres, metrics::postgresql::STAT_DATABASE_XACT_COMMIT.name)],
-    },
-    SignalSource {
-        signal: Signal::Rollbacks,
-        of: &[rate(SampleOrigin::Postgres, metrics::postgresql::STAT_DATABASE_XACT_ROLLBACK.name)],
-    },
-    SignalSource {
-        signal: Signal::RowsInserted,
-        of: &[rate(SampleOrigin::Postgres, metrics::postgresql::STAT_DATABASE_TUP_INSERTED.name)],
-    },
-    SignalSource {
-        signal: Signal::RowsChanged,
-        of: &[
-            rate(SampleOrigin::Postgres, metrics::postgresql::STAT_DATABASE_TUP_INSERTED.name),
-            rate(SampleOrigin::Postgres, metrics::postgresql::STAT_DATABASE_TUP_UPDATED.name),
-            rate(SampleOrigin::Postgres, metrics::postgresql::STAT_DATABASE_TUP_DELETED.name),
-        ],
-    },
-    SignalSource {
-        signal: Signal::RowsUpdated,
-        of: &[rate(SampleOrigin::Postgres, metrics::postgresql::STAT_DATABASE_TUP_UPDATED.name)],
-    },
-    SignalSource {
-        signal: Signal::RowsDeleted,
-        of: &[rate(SampleOrigin::Postgres, metrics::postgresql::STAT_DATABASE_TUP_DELETED.name)],
-    },
-    SignalSource {
-        signal: Signal::TempBytes,
-        of: &[rate(SampleOrigin::Postgres, metrics::postgresql::STAT_DATABASE_TEMP_BYTES.name)],
-    },
-    SignalSource {
-        signal: Signal::DeadRows,
-        of: &[level(SampleOrigin::Postgres, metrics::postgresql::STAT_TABLES_N_DEAD_TUP.name)],
-    },
-    SignalSource {
-        signal: Signal::RowsScanned,
-        of: &[rate(SampleOrigin::Postgres, metrics::postgresql::STAT_DATABASE_TUP_RETURNED.name)],
-    },
-    SignalSource {
-        signal: Signal::RowsKeyed,
-        of: &[rate(SampleOrigin::Postgres, metrics::postgresql::STAT_DATABASE_TUP_FETCHED.name)],
-    },
-    SignalSource {
-        signal: Signal::LogBytes,
-        of: &[rate(SampleOrigin::Postgres, metrics::postgresql::STAT_WAL_WAL_BYTES.name)],
-    },
-    SignalSource {
-        signal: Signal::LogBytes,
-        of: &[rate(SampleOrigin::Postgres, metrics::postgresql::WAL_POSITION_BYTES.name)],
-    },
-    SignalSource {
-        signal: Signal::LogWrites,
-        of: &[rate(SampleOrigin::Postgres, metrics::postgresql::STAT_WAL_WAL_WRITE.name)],
-    },
-    SignalSource {
-        signal: Signal::LogSyncs,
-        of: &[rate(SampleOrigin::Postgres, metrics::postgresql::STAT_WAL_WAL_SYNC.name)],
-    },
-    SignalSource {
-        signal: Signal::PagesWritten,
-        of: &[
-            rate(SampleOrigin::Postgres, metrics::postgresql::STAT_BGWRITER_BUFFERS_CHECKPOINT.name),
-            rate(SampleOrigin::Postgres, metrics::postgresql::STAT_BGWRITER_BUFFERS_CLEAN.name),
-            rate(SampleOrigin::Postgres, metrics::postgresql::STAT_BGWRITER_BUFFERS_BACKEND.name),
-        ],
-    },
+    SessionsConnected: level(Postgres, postgresql::SESSIONS);
+    SessionsRunning: in_state(Postgres, postgresql::SESSIONS, &["active"]);
+    Commits: rate(Postgres, postgresql::STAT_DATABASE_XACT_COMMIT);
+    Rollbacks: rate(Postgres, postgresql::STAT_DATABASE_XACT_ROLLBACK);
+    RowsInserted: rate(Postgres, postgresql::STAT_DATABASE_TUP_INSERTED);
+    RowsChanged:
+        rate(Postgres, postgresql::STAT_DATABASE_TUP_INSERTED),
+        rate(Postgres, postgresql::STAT_DATABASE_TUP_UPDATED),
+        rate(Postgres, postgresql::STAT_DATABASE_TUP_DELETED);
+    RowsUpdated: rate(Postgres, postgresql::STAT_DATABASE_TUP_UPDATED);
+    RowsDeleted: rate(Postgres, postgresql::STAT_DATABASE_TUP_DELETED);
+    TempBytes: rate(Postgres, postgresql::STAT_DATABASE_TEMP_BYTES);
+    DeadRows: level(Postgres, postgresql::STAT_TABLES_N_DEAD_TUP);
+    RowsScanned: rate(Postgres, postgresql::STAT_DATABASE_TUP_RETURNED);
+    RowsKeyed: rate(Postgres, postgresql::STAT_DATABASE_TUP_FETCHED);
+    LogBytes: rate(Postgres, postgresql::STAT_WAL_WAL_BYTES);
+    LogBytes: rate(Postgres, postgresql::WAL_POSITION_BYTES);
+    LogWrites: rate(Postgres, postgresql::STAT_WAL_WAL_WRITE);
+    LogSyncs: rate(Postgres, postgresql::STAT_WAL_WAL_SYNC);
+    PagesWritten:
+        rate(Postgres, postgresql::STAT_BGWRITER_BUFFERS_CHECKPOINT),
+        rate(Postgres, postgresql::STAT_BGWRITER_BUFFERS_CLEAN),
+        rate(Postgres, postgresql::STAT_BGWRITER_BUFFERS_BACKEND);
     // Pages of 8 KiB, and the log: this misses other paths through the kernel's cache.
-    SignalSource {
-        signal: Signal::ServerWriteBytes,
-        of: &[
-            pages(metrics::postgresql::STAT_BGWRITER_BUFFERS_CHECKPOINT.name),
-            pages(metrics::postgresql::STAT_BGWRITER_BUFFERS_CLEAN.name),
-            pages(metrics::postgresql::STAT_BGWRITER_BUFFERS_BACKEND.name),
-            rate(SampleOrigin::Postgres, metrics::postgresql::STAT_WAL_WAL_BYTES.name),
-        ],
-    },
-    SignalSource {
-        signal: Signal::PoolRequests,
-        of: &[
-            rate(SampleOrigin::Postgres, metrics::postgresql::STAT_DATABASE_BLKS_HIT.name),
-            rate(SampleOrigin::Postgres, metrics::postgresql::STAT_DATABASE_BLKS_READ.name),
-        ],
-    },
-    SignalSource {
-        signal: Signal::PoolMisses,
-        of: &[rate(SampleOrigin::Postgres, metrics::postgresql::STAT_DATABASE_BLKS_READ.name)],
-    },
-];
+    ServerWriteBytes:
+        pages(postgresql::STAT_BGWRITER_BUFFERS_CHECKPOINT),
+        pages(postgresql::STAT_BGWRITER_BUFFERS_CLEAN),
+        pages(postgresql::STAT_BGWRITER_BUFFERS_BACKEND),
+        rate(Postgres, postgresql::STAT_WAL_WAL_BYTES);
+    PoolRequests:
+        rate(Postgres, postgresql::STAT_DATABASE_BLKS_HIT),
+        rate(Postgres, postgresql::STAT_DATABASE_BLKS_READ);
+    PoolMisses: rate(Postgres, postgresql::STAT_DATABASE_BLKS_READ);
+}

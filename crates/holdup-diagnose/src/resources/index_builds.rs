@@ -4,13 +4,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::database::slowed_operations::{MONGODB, while_positive};
-use crate::evidence::Evidence;
-use crate::{View, Window};
+use crate::resources::slowed_operations::{MONGODB, while_positive};
 use holdup_recording::Labels;
 use holdup_recording::metrics::mongodb as metric;
 use holdup_recording::rows::Event;
 use holdup_recording::words::percent;
+use holdup_signals::evidence::Evidence;
+use holdup_signals::{View, Window};
 
 const BEGAN: &str = metric::SERVER_STATUS_INDEX_BUILDS.name;
 const COMMITTED: &str = metric::SERVER_STATUS_INDEX_BUILDS_PHASES_COMMIT.name;
@@ -28,9 +28,9 @@ pub struct IndexBuilds {
 impl IndexBuilds {
     /// Those that `view` shows, of the recording through `whole` and of its baseline window; none if none
     /// was seen.
-    pub fn find(view: &View<'_>, whole: &View<'_>, calm: Option<&View<'_>>) -> Option<Self> {
+    pub fn find(view: &View<'_>, whole: &View<'_>, baseline: Option<&View<'_>>) -> Option<Self> {
         let (collection, evidence) = seen(view, whole)?;
-        let windows = running(whole).into_iter().chain(calm.into_iter().flat_map(running)).collect();
+        let windows = running(whole).into_iter().chain(baseline.into_iter().flat_map(running)).collect();
         Some(Self { windows, collection, evidence })
     }
 }

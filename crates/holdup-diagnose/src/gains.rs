@@ -9,10 +9,10 @@ use std::collections::HashMap;
 use holdup_recording::words::{count, ms, round};
 use serde::{Deserialize, Serialize};
 
-use crate::app::accounts::label;
-use crate::app::critical_path::Tree;
-use crate::app::critical_path::spans::RequestTree;
-use crate::app::traced::Operation;
+use holdup_signals::app::accounts::label;
+use holdup_signals::app::critical_path::Tree;
+use holdup_signals::app::critical_path::spans::RequestTree;
+use holdup_signals::app::traced::Operation;
 
 /// The part (0-1) of its time that a shortened span keeps.
 pub const KEPT: f64 = 0.5;
@@ -244,10 +244,10 @@ mod tests {
     use holdup_recording::rows::Span;
 
     use super::*;
-    use crate::Window;
-    use crate::app::accounts::Sources;
-    use crate::app::traced::Requests;
-    use crate::testing::SyntheticRecording;
+    use holdup_signals::Window;
+    use holdup_signals::app::accounts::Sources;
+    use holdup_signals::app::traced::Requests;
+    use holdup_signals::testing::SyntheticRecording;
 
     fn report(made: &SyntheticRecording) -> Vec<CriticalPathReport> {
         let sources = Sources::new(made.recording());

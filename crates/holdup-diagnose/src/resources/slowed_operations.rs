@@ -2,10 +2,10 @@
 //! own account of them (`opLatencies`). Reads and writes are compared each with its own kind, so that
 //! another mix is not a delay. It does not know what runs: rules bring the windows.
 
-use crate::evidence::Evidence;
-use crate::{Counter, Growth, Missing, View, Window};
 use holdup_recording::metrics::mongodb as metric;
 use holdup_recording::words::{ms, percent};
+use holdup_signals::evidence::Evidence;
+use holdup_signals::{Counter, Growth, Missing, View, Window};
 
 /// What to record for a server.
 pub const MONGODB: &str = "--watch mongodb://USER@HOST:PORT";
@@ -21,7 +21,7 @@ pub struct SlowedOperations {
     /// Share (0-1) of the episode for which it runs.
     pub ratio: f64,
     /// The same of the baseline window; 0 without one.
-    pub calm_ratio: f64,
+    pub baseline_ratio: f64,
     /// Milliseconds by which it delays a mean request of the episode.
     pub request_ms: f64,
     /// Milliseconds of an operation meanwhile, and of the same operations at other times.
@@ -34,14 +34,14 @@ pub struct SlowedOperations {
 type Sums = [(f64, f64); 2];
 
 impl SlowedOperations {
-    /// In `windows` of an episode, against the rest of it; or against the baseline window `calm` if it
+    /// In `windows` of an episode, against the rest of it; or against the baseline window if it
     /// runs nearly all the time. So many requests were `completed` in the episode.
     ///
     /// # Errors
     /// If the server's account of operations, or a time without the thing, was not recorded.
     pub fn measure(
         view: &View<'_>,
-        calm: Option<&View<'_>>,
+        baseline: Option<&View<'_>>,
         completed: f64,
         windows: &[Window],
     ) -> Result<Self, Missing> {
@@ -52,8 +52,8 @@ impl SlowedOperations {
         };
         let ratio = time_ratio(view, &meant);
         let (inside, others) = (sums(view, &meant), sums(view, &|growth| !meant(growth)));
-        let outside = match calm.filter(|_| ratio >= ALWAYS) {
-            Some(calm) => sums(calm, &|growth| !meant(growth)),
+        let outside = match baseline.filter(|_| ratio >= ALWAYS) {
+            Some(baseline) => sums(baseline, &|growth| !meant(growth)),
             None => others,
         };
         // Each kind as long as it takes without it; a kind that was not seen without it counts as it is.
@@ -69,7 +69,7 @@ impl SlowedOperations {
         let each = |seconds: f64| seconds / f64::max(operations, 1.0) * 1e3;
         Ok(Self {
             ratio,
-            calm_ratio: calm.map_or(0.0, |calm| time_ratio(calm, &meant)),
+            baseline_ratio: baseline.map_or(0.0, |baseline| time_ratio(baseline, &meant)),
             request_ms: (took_s - usual_s).max(0.0) / completed.max(1.0) * 1e3,
             inside_ms: each(took_s),
             outside_ms: each(usual_s),
@@ -124,7 +124,7 @@ pub fn while_positive(view: &View<'_>, name: &str) -> Vec<Window> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::SyntheticRecording;
+    use holdup_signals::testing::SyntheticRecording;
 
     const DB: &str = "mongodb://db";
 
@@ -153,8 +153,8 @@ mod tests {
         let seconds = |from: i64, to: i64| Window { from: from * 1_000_000_000, to: to * 1_000_000_000 };
         let windows: Vec<Window> = (begun..=40).filter(|s| s % 2 == 1).map(|s| seconds(s - 1, s)).collect();
         made.seen(|view| {
-            let [calm, episode] = [seconds(0, 20), seconds(20, 40)].map(|window| View { window, ..*view });
-            SlowedOperations::measure(&episode, Some(&calm), 2_000.0, &windows).unwrap()
+            let [baseline, episode] = [seconds(0, 20), seconds(20, 40)].map(|window| View { window, ..*view });
+            SlowedOperations::measure(&episode, Some(&baseline), 2_000.0, &windows).unwrap()
         })
     }
 
@@ -179,9 +179,9 @@ mod tests {
     #[test]
     fn what_ran_before_is_told_by_its_share_of_the_baseline() {
         let made = made(42.0, 42.0, |_| 0.0);
-        assert!(measured_since(&made, 21).calm_ratio < 0.1);
-        let calm = measured_since(&made, 1).calm_ratio;
-        assert!((0.4..=0.6).contains(&calm), "{calm}");
+        assert!(measured_since(&made, 21).baseline_ratio < 0.1);
+        let baseline = measured_since(&made, 1).baseline_ratio;
+        assert!((0.4..=0.6).contains(&baseline), "{baseline}");
     }
 
     #[test]

@@ -3,10 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Accounts, Owner, mean};
-use crate::View;
 use holdup_recording::metrics;
 use holdup_recording::words::round;
+use holdup_signals::View;
+use holdup_signals::app::accounts::{Accounts, Owner, SPEAKS, mean};
 
 /// Largest factor between the two counts: samples are few, and may miss the one second in which
 /// most waited.
@@ -68,7 +68,7 @@ pub fn checks(accounts: &Accounts<'_>, view: &View<'_>) -> Vec<Check> {
     // Joined requests stand for all: their mean, and the rate of all.
     let requests: u64 = accounts.all.iter().map(|a| a.request.count()).sum();
     let rate = requests as f64 / ((last - first) as f64 / 1e9).max(1e-9);
-    if accounts.joined_ratio() < super::SPEAKS {
+    if accounts.joined_ratio() < SPEAKS {
         return Vec::new();
     }
     let check = |(owner, metric, labels, name): CountSource| {

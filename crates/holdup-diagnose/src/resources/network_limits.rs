@@ -5,13 +5,13 @@
 //! A cloud's allowance for its own services (`link_local`: name servers, time) is recorded and not
 //! judged: no source times what asks them.
 
-use super::cpu::{CpuMode, CpuTime, softirq_by_cpu};
-use crate::evidence::Evidence;
-use crate::{Missing, View, Window};
 use holdup_recording::metrics::host as metric;
 use holdup_recording::words::{percent, thousands};
+use holdup_signals::evidence::Evidence;
+use holdup_signals::host::cpu::{CpuMode, CpuTime, softirq_by_cpu};
+use holdup_signals::{Missing, View, Window};
 
-pub use super::cpu::HOST;
+pub use holdup_signals::host::cpu::HOST;
 
 /// From this share (0-1) of its time in soft interrupts a CPU has no room for more packets …
 const FULL: f64 = 0.9;
@@ -83,21 +83,21 @@ impl NetworkLimits {
     ///
     /// # Errors
     /// If none was recorded.
-    pub fn measure(slow: &View<'_>, calm: Option<&View<'_>>) -> Result<Self, Missing> {
+    pub fn measure(slow: &View<'_>, baseline: Option<&View<'_>>) -> Result<Self, Missing> {
         let mut limits = Self { exceeded: Vec::new(), within: Vec::new(), has_allowances: false };
         let table = ("the kernel's table of tracked connections", LimitKind::Conntrack);
-        limits.take(slow, calm, metric::NETWORK_CONNTRACK_DROPPED.name, &[], table);
+        limits.take(slow, baseline, metric::NETWORK_CONNTRACK_DROPPED.name, &[], table);
         let backlog = ("a CPU's backlog of received packets", LimitKind::Backlog);
-        limits.take(slow, calm, metric::NETWORK_SOFTNET_DROPPED.name, &[], backlog);
+        limits.take(slow, baseline, metric::NETWORK_SOFTNET_DROPPED.name, &[], backlog);
         for metric in [metric::NETWORK_ALLOWANCE_EXCEEDED.name, metric::NETWORK_ALLOWANCE_EXCEEDED_BYTES.name] {
             for device in slow.label_values(metric, "device") {
                 for (allowance, kind, name) in ALLOWANCES {
                     let labels = [("device", device.as_str()), ("allowance", allowance)];
-                    limits.has_allowances |= limits.take(slow, calm, metric, &labels, (name, kind));
+                    limits.has_allowances |= limits.take(slow, baseline, metric, &labels, (name, kind));
                 }
             }
         }
-        limits.receiving_cpu(slow, calm);
+        limits.receiving_cpu(slow, baseline);
         if limits.exceeded.is_empty() && limits.within.is_empty() {
             return Err(Missing::new("what packets exceeded: limits of the kernel and allowances of a cloud", HOST));
         }
@@ -108,13 +108,13 @@ impl NetworkLimits {
     fn take(
         &mut self,
         slow: &View<'_>,
-        calm: Option<&View<'_>>,
+        baseline: Option<&View<'_>>,
         metric: &str,
         labels: &[(&str, &str)],
         (name, kind): (&str, LimitKind),
     ) -> bool {
         let Ok(counter) = slow.counter(metric, labels, HOST) else { return false };
-        let usual = calm.and_then(|calm| calm.counter(metric, labels, HOST).ok()).map_or(0.0, |c| c.rate());
+        let usual = baseline.and_then(|baseline| baseline.counter(metric, labels, HOST).ok()).map_or(0.0, |c| c.rate());
         let beyond = counter.delta - usual * counter.seconds;
         let is_bytes = metric == metric::NETWORK_ALLOWANCE_EXCEEDED_BYTES.name;
         let packets = (if is_bytes { beyond / PACKET_BYTES } else { beyond }).max(0.0);
@@ -133,7 +133,7 @@ impl NetworkLimits {
     }
 
     /// The CPU with most soft interrupts.
-    fn receiving_cpu(&mut self, slow: &View<'_>, calm: Option<&View<'_>>) {
+    fn receiving_cpu(&mut self, slow: &View<'_>, baseline: Option<&View<'_>>) {
         let cpus = softirq_by_cpu(slow);
         let most = cpus.iter().max_by(|(_, a), (_, b)| a.rate().total_cmp(&b.rate()));
         let Some((cpu, busy)) = most else { return };
@@ -145,7 +145,7 @@ impl NetworkLimits {
             cpus.len()
         );
         let evidence = busy.evidence(percent(busy.rate()), "shared among all CPUs", text);
-        let before = calm.map(softirq_by_cpu).unwrap_or_default();
+        let before = baseline.map(softirq_by_cpu).unwrap_or_default();
         let is_new = !before.iter().any(|(before, busy)| before == cpu && busy.rate() >= FULL);
         if busy.rate() < FULL || idle < IDLE * (cpus.len() as f64 - 1.0) || cpus.len() < 2 || !is_new {
             self.within.push(evidence);
