@@ -6,7 +6,7 @@ use std::sync::Arc;
 use holdup_diagnose::{ClientView, Diagnosis};
 use holdup_recording::condensed::Condensed;
 use holdup_recording::{Recording, metrics};
-use holdup_signals::client::failed;
+use holdup_signals::time::requests::failed;
 use serde::Serialize;
 
 mod database;

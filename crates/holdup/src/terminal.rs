@@ -125,8 +125,8 @@ pub fn verbose(d: &Diagnosis, with_counters: bool) -> String {
     let _ = writeln!(out, "{style}{word}{style:#}{culprit}{confidence}");
     wrap(&mut out, "", &d.headline);
     kernel::chain(&mut out, d);
-    if let (Some(complaint), Some(episode)) = (&d.complaint, d.episode) {
-        wrap(&mut out, "", &format!("From {:.0} s to {:.0} s: {complaint}.", episode.from_s, episode.to_s));
+    if let (Some(symptom), Some(episode)) = (&d.symptom, d.episode) {
+        wrap(&mut out, "", &format!("From {:.0} s to {:.0} s: {symptom}.", episode.from_s, episode.to_s));
     }
     if let Some(against) = &d.against {
         wrap(&mut out, "", &format!("It was {}.", against.text));
@@ -160,7 +160,7 @@ pub fn verbose(d: &Diagnosis, with_counters: bool) -> String {
     accounts::accounts(&mut out, d);
     gains::all(&mut out, d);
     // Without a symptom there is nothing to clear causes of.
-    if !d.cleared.is_empty() && (d.complaint.is_some() || d.snapshot.is_some()) {
+    if !d.cleared.is_empty() && (d.symptom.is_some() || d.snapshot.is_some()) {
         let _ = writeln!(out, "\n{BOLD}Cleared{BOLD:#}");
         for cleared in &d.cleared {
             // The last piece of evidence decides; the report has the others.

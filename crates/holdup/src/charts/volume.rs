@@ -2,9 +2,9 @@
 //! the limits that hold for the sum; operations in the same way; and the queue.
 
 use holdup_recording::metrics;
-use holdup_signals::flows::{Flow, FlowSource};
-use holdup_signals::limits::{Documented, KnownLimits};
-use holdup_signals::throttle::Unit;
+use holdup_signals::host::flows::{Flow, FlowSource};
+use holdup_signals::host::limits::{Documented, KnownLimits};
+use holdup_signals::host::throttle::Unit;
 use holdup_signals::view::Index;
 use holdup_signals::{View, Window};
 

@@ -167,8 +167,8 @@ fn strayed(variant: &Variant, diagnosis: &Diagnosis, runs: &[Played], say: &dyn 
     let mut all: Vec<String> = expected::unexpected(&variant.expect, diagnosis).into_iter().collect();
     if let Some(recover) = &variant.expect.recovered {
         match runs.iter().find(|(name, ..)| *name == recover.against) {
-            Some((_, _, calm)) => {
-                all.extend(recovered::strayed(&calm.ledger, &diagnosis.ledger, &recover.places));
+            Some((_, _, baseline)) => {
+                all.extend(recovered::strayed(&baseline.ledger, &diagnosis.ledger, &recover.places));
             }
             None => say(&format!("{}: not compared with {}, which was not run", variant.name, recover.against)),
         }

@@ -17,7 +17,7 @@ pub(super) fn accounts(out: &mut String, d: &Diagnosis) {
     for check in accounts.checks.iter().filter(|c| !c.agrees) {
         wrap(out, "  ", &format!("{}: {}.", check.part, check.text));
     }
-    if d.complaint.is_some() {
+    if d.symptom.is_some() {
         slowest(out, accounts);
     }
 }

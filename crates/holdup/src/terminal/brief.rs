@@ -100,11 +100,11 @@ fn sentence(out: &mut String, d: &Diagnosis, root: Option<&Finding>) {
         let lost = f.explains_ms / f.explains_ratio;
         format!("It accounts for {} of the {} that the average request lost.", ms(f.explains_ms), ms(lost))
     });
-    let complaint = d.complaint.as_deref();
-    let suffered = match (when, complaint) {
-        (Some(when), Some(complaint)) => Some(format!("{when}: {complaint}.")),
+    let symptom = d.symptom.as_deref();
+    let suffered = match (when, symptom) {
+        (Some(when), Some(symptom)) => Some(format!("{when}: {symptom}.")),
         (Some(when), None) => Some(format!("{when}.")),
-        (None, Some(complaint)) => Some(format!("{}.", capital(complaint))),
+        (None, Some(symptom)) => Some(format!("{}.", capital(symptom))),
         (None, None) => None,
     };
     let all: Vec<String> = std::iter::once(cost.unwrap_or_else(|| d.headline.clone())).chain(suffered).collect();

@@ -139,17 +139,15 @@ fn response_time_by_the_log_of_nginx() {
     // The connection that waited for nginx to listen sent no request, and so has no line.
     assert_eq!(imported["lines"]["lines"], PHASES.iter().sum::<usize>(), "{imported}");
     let diagnosis = finish(holdup(["diagnose", "--json"]).arg(&recording), 60).json();
-    let complaint = diagnosis["complaint"].as_str().unwrap_or_else(|| panic!("{diagnosis:#}")).to_owned();
+    let symptom = diagnosis["symptom"].as_str().unwrap_or_else(|| panic!("{diagnosis:#}")).to_owned();
     assert_eq!(diagnosis["culprit"], "downstream_slow", "{diagnosis:#}");
     let started = holdup_import::access::time::parse(diagnosis["started_at"].as_str().unwrap()).unwrap() as f64 / 1e9;
     let bound = |key: &str| started + diagnosis["episode"][key].as_f64().unwrap_or_else(|| panic!("{diagnosis:#}"));
     let (from, to) = (bound("from_s"), bound("to_s"));
     // A log without fractions of a second places a request within one.
-    assert!((from - since).abs() <= 1.5, "{from}, not {since}: {complaint}");
+    assert!((from - since).abs() <= 1.5, "{from}, not {since}: {symptom}");
     let explains_ms = diagnosis["findings"][0]["explains_ms"].as_f64().unwrap();
     let extra_ms = mean_ms(&seen, from, to) - mean_ms(&seen, started, since - 1.0);
-    assert!((explains_ms / extra_ms - 1.0).abs() < 0.1, "{explains_ms} of {extra_ms}: {complaint}");
-    println!(
-        "from {from:.1} ({since:.1}): {explains_ms:.1} ms by the log, {extra_ms:.1} ms by the client: {complaint}"
-    );
+    assert!((explains_ms / extra_ms - 1.0).abs() < 0.1, "{explains_ms} of {extra_ms}: {symptom}");
+    println!("from {from:.1} ({since:.1}): {explains_ms:.1} ms by the log, {extra_ms:.1} ms by the client: {symptom}");
 }

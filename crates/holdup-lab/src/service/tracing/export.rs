@@ -84,7 +84,7 @@ impl Drop for Exporter {
 
 fn export(authority: &str, spans: &Receiver<Span>, dropped: &AtomicU64) {
     let mut connection = None;
-    let mut has_complained = false;
+    let mut has_warned = false;
     let mut is_over = false;
     while !is_over {
         let Ok(first) = spans.recv() else { break };
@@ -106,7 +106,7 @@ fn export(authority: &str, spans: &Receiver<Span>, dropped: &AtomicU64) {
         let sent = post(&mut connection, authority, &body).or_else(|_| post(&mut connection, authority, &body));
         if let Err(error) = sent {
             let lost = dropped.fetch_add(batch.len() as u64, Ordering::Relaxed) + batch.len() as u64;
-            if !std::mem::replace(&mut has_complained, true) {
+            if !std::mem::replace(&mut has_warned, true) {
                 eprintln!("spans: failed to send {lost} to {authority}: {error}; further failures are not reported");
             }
         }
