@@ -3,9 +3,9 @@
 
 use holdup_recording::{metrics, tables};
 
-/// A part of the time: `connection_pool_wait` is a connection pool wait.
+/// A part of the time: `connection_pool_wait` is a connection pool wait, `app_cpu` the app CPU.
 pub fn part(name: &str) -> String {
-    name.replace('_', " ")
+    name.replace('_', " ").replace(" cpu", " CPU")
 }
 
 /// `text` with words in place of names of metrics (`samples of system_cpu_time_seconds_total`) and columns
@@ -48,6 +48,7 @@ mod tests {
     #[test]
     fn names_of_the_recording_become_words_and_other_words_stay() {
         assert_eq!(part("connection_pool_wait"), "connection pool wait");
+        assert_eq!(part("app_cpu"), "app CPU");
         assert_eq!(told("statements.no_index"), "\"no index\" of statements");
         assert_eq!(told("samples of mysql_global_status_connections"), "samples of attempts to connect");
         assert_eq!(told("mysql_global_status_no_such"), "\"no such\" of mysql");
