@@ -150,7 +150,7 @@ impl Queue {
         self.begun.elapsed().as_nanos() as u64
     }
 
-    /// Puts a request in line. Returns what hears of its end; none if there is no room.
+    /// Puts a request in line. Returns what hears of its end; none if the line is full.
     fn arrive(&self) -> Option<oneshot::Receiver<()>> {
         let mut state = self.state();
         let now = self.now_ns();

@@ -1,5 +1,6 @@
-//! Exports spans: a bounded queue, and a thread that empties it in batches over HTTP/1.1. A request never waits for it. Spans that find the queue full are dropped and
-//! counted, and a refused batch is tried once more.
+//! Exports spans: a bounded queue, and a thread that empties it in batches over HTTP/1.1. A request
+//! never waits for it. Spans that find the queue full are dropped and counted, and a refused batch is
+//! tried once more.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};

@@ -89,7 +89,7 @@ impl<'d> Writer<'d> {
     /// Ends the recording, which runs from the first moment of `span` to the second.
     ///
     /// # Errors
-    /// If there are no rows, or they cannot be written.
+    /// Without rows, or if they cannot be written.
     pub fn finish(self, span: (i64, Option<i64>), coverage: Vec<Coverage>) -> Result<(), Failure> {
         let Some(recorder) = self.recorder else {
             return Err(Failure::Unusable(format!("{}: no rows in it", self.title)));
