@@ -38,6 +38,16 @@ impl Chart {
     }
 }
 
+/// A chart with an axis from 0.
+fn chart(id: &'static str, title: &'static str, unit: &'static str, series: Vec<Series>) -> Chart {
+    Chart { id, title, unit, log: false, series }
+}
+
+/// A chart with a logarithmic axis.
+fn log_chart(id: &'static str, title: &'static str, unit: &'static str, series: Vec<Series>) -> Chart {
+    Chart { log: true, ..chart(id, title, unit, series) }
+}
+
 #[derive(Serialize)]
 struct Series {
     name: String,

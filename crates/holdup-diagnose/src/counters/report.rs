@@ -160,7 +160,7 @@ impl CounterJudgement {
         let next = next.map_or_else(String::new, |s| format!("; next is {}{}", s.cause, against(s)));
         format!(
             "{span}{several} counters name {}{telling}{next}",
-            names.iter().map(|cause| cause.slug()).collect::<Vec<_>>().join(" and ")
+            Cause::join(&names, " and ")
         )
     }
 
