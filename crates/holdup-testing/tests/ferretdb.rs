@@ -1,32 +1,29 @@
-//! FerretDB with an account, on a port of its own, on SQLite in a folder of its own or on a PostgreSQL; and a client that
-//! may write. The tests of `holdup-load` and `holdup` take this file in by its path.
+//! FerretDB with an account, on SQLite in a folder of its own or on a PostgreSQL; and a client that may write.
 
-#![allow(dead_code, reason = "each of the binaries that have it uses a part")]
-
-use std::fs::File;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use holdup_mongodb::{Value, Writer};
 use holdup_protocol::database::mongodb::{Account, Event, Session, failure};
 use holdup_protocol::database::{Login, Secret};
 
-use super::PATIENCE;
+use crate::{PASSWORD, PATIENCE, Process, free_port, kit, output};
 
 /// The password, and a value in the documents: neither may be in any row.
-pub const CANARY: &str = "s3cr3t-canary";
+pub const CANARY: &str = PASSWORD;
 
 /// The database that keeps the account.
 const ACCOUNTS: &str = "accounts";
 
+/// A running one.
 pub struct Server {
+    /// On loopback.
     pub port: u16,
-    child: Child,
-    folder: tempfile::TempDir,
+    process: Process,
+    _folder: tempfile::TempDir,
 }
 
 impl Server {
@@ -42,86 +39,70 @@ impl Server {
 
     /// The same with further arguments; one that stands here already is replaced.
     pub fn start_with(arguments: &[String]) -> Option<Self> {
-        let kit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../labs/kit/ferretdb.sh");
-        let fetched = Command::new("sh").arg(&kit).arg("fetch").output().unwrap();
-        if !fetched.status.success() {
-            let why = String::from_utf8_lossy(&fetched.stderr).trim().to_owned();
+        let script = kit("ferretdb.sh");
+        if let Err(why) = output(Command::new("sh").arg(&script).arg("fetch")) {
+            // No registry has it built, so it may be missing with `CI` set, too.
             eprintln!("skipped: {why}");
             return None;
         }
-        let folder = tempfile::tempdir().unwrap();
-        let (port, log) = (holdup_lab::ports::free().unwrap(), File::create(folder.path().join("log")).unwrap());
-        std::fs::create_dir(folder.path().join("data")).unwrap();
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(folder.path().join("data")).expect("a folder");
+        let port = free_port();
         let mut command = Command::new("sh");
-        command.arg(&kit).args(["serve", "--handler=sqlite"]);
+        command.arg(&script).args(["serve", "--handler=sqlite"]);
         command.arg(format!("--sqlite-url=file:{}/data/", folder.path().display()));
         command.arg(format!("--state-dir={}", folder.path().display()));
         command.arg(format!("--listen-addr=127.0.0.1:{port}"));
         command.args(["--test-enable-new-auth", "--setup-username=holdup"]);
         command.args([format!("--setup-database={ACCOUNTS}"), format!("--setup-password={CANARY}")]);
-        let child =
-            command.args(arguments).stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
-        let mut server = Self { port, child, folder };
-        let deadline = Instant::now() + PATIENCE;
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(server.child.try_wait().unwrap().is_none(), "it has ended: {}", server.log());
-            assert!(Instant::now() < deadline, "it does not listen: {}", server.log());
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        Some(server)
+        let mut process = Process::start(command.args(arguments), &folder.path().join("log"), libc::SIGKILL);
+        process.wait_for_port(port);
+        Some(Self { port, process, _folder: folder })
     }
 
+    /// What it is called in recordings.
     pub fn source(&self) -> String {
         format!("mongodb://127.0.0.1:{}", self.port)
     }
 
+    /// Its address for an account.
     pub fn address(&self, user: &str) -> String {
         format!("mongodb://{user}:{CANARY}@127.0.0.1:{}/?authSource={ACCOUNTS}", self.port)
     }
 
+    /// Sends it a signal.
     pub fn signal(&self, signal: i32) {
-        // SAFETY: plain numbers; the process is our own child, which has not been waited for.
-        assert_eq!(unsafe { libc::kill(self.child.id() as i32, signal) }, 0);
+        self.process.signal(signal);
     }
 
     /// Stops it, and waits until all its threads stand.
     pub fn stop(&self) {
         self.signal(libc::SIGSTOP);
         let deadline = Instant::now() + PATIENCE;
-        let tasks = format!("/proc/{}/task", self.child.id());
+        let tasks = format!("/proc/{}/task", self.process.pid());
         let stands = |task: std::fs::DirEntry| {
             let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
             stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('T'))
         };
-        while !std::fs::read_dir(&tasks).unwrap().flatten().all(stands) {
+        while !std::fs::read_dir(&tasks).expect("its threads").flatten().all(stands) {
             assert!(Instant::now() < deadline, "it does not stop");
-            std::thread::sleep(Duration::from_millis(20));
+            std::thread::sleep(std::time::Duration::from_millis(20));
         }
-    }
-
-    fn log(&self) -> String {
-        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
     /// A client that has logged in.
     pub fn client(&self) -> Client {
         let login = Login::new("holdup".to_owned(), Secret::new(CANARY.to_owned()), None);
         let account = Account { login: Arc::new(login), source: ACCOUNTS.to_owned() };
-        let stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let stream = TcpStream::connect(("127.0.0.1", self.port)).expect("an answer");
+        stream.set_read_timeout(Some(PATIENCE)).expect("an answer");
         let mut client = Client { session: Session::new(Some(account), 1 << 20), stream };
         client.until_event();
         client
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
+/// A client of it.
 pub struct Client {
     session: Session,
     stream: TcpStream,
@@ -130,8 +111,8 @@ pub struct Client {
 impl Client {
     /// Runs a command, which has to succeed.
     pub fn run(&mut self, database: &str, command: Writer) -> Value {
-        self.session.send(database, command).unwrap();
-        self.until_event().unwrap()
+        self.session.send(database, command).expect("an answer");
+        self.until_event().expect("an answer")
     }
 
     /// Talks until something happens: a login, or an answer.
@@ -139,12 +120,12 @@ impl Client {
         let (mut bytes, mut is_over, mut answer) = ([0; 4096], false, None);
         while !is_over {
             let output = self.session.output().to_vec();
-            self.stream.write_all(&output).unwrap();
+            self.stream.write_all(&output).expect("an answer");
             self.session.consumed(output.len());
             let count = loop {
                 match self.stream.read(&mut bytes) {
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                    read => break read.unwrap(),
+                    read => break read.expect("an answer"),
                 }
             };
             assert!(count > 0, "the server hung up");
@@ -152,10 +133,10 @@ impl Client {
                 is_over = true;
                 if let Event::Answer(document) = event {
                     assert_eq!(failure(document), None);
-                    answer = Some(document.value().unwrap());
+                    answer = Some(document.value().expect("an answer"));
                 }
             });
-            fed.unwrap();
+            fed.expect("an answer");
         }
         answer
     }

@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::process::is_root;
+
 /// Fills the folder `data`, which is not there yet: with a copy, or with what `make` puts there, of which a copy is kept.
 /// Tests that do this at the same time, in one process or several, each make their own, and the first one's is kept.
-pub fn fill(data: &Path, program: &Path, make: impl FnOnce()) {
+pub(crate) fn fill(data: &Path, program: &Path, make: impl FnOnce()) {
     static MADE: AtomicU32 = AtomicU32::new(0);
     let kept = kept(program);
     if kept.exists() {
@@ -28,11 +30,11 @@ pub fn fill(data: &Path, program: &Path, make: impl FnOnce()) {
 
 fn kept(program: &Path) -> PathBuf {
     let of = fs::metadata(program).expect("the server's program");
-    // SAFETY: it reads the process's own user id and cannot fail.
-    let user = unsafe { libc::geteuid() };
     let name = program.file_name().expect("a name").to_string_lossy();
-    let key = format!("{name}-{}-{}-{}-{user}", of.len(), of.mtime(), of.mtime_nsec());
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join("servers").join(key)
+    let key = format!("{name}-{}-{}-{}-{}", of.len(), of.mtime(), of.mtime_nsec(), is_root());
+    // The test's own program is in TARGET/PROFILE/deps.
+    let own = std::env::current_exe().expect("the test's own program");
+    own.ancestors().nth(3).expect("a folder of a target").join("tmp/servers").join(key)
 }
 
 /// With owners and rights as they are.
