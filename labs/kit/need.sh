@@ -17,6 +17,7 @@ program() {
     iproute2) echo tc ;;
     mariadb-server) echo mariadbd ;;
     mount) echo losetup ;;
+    nghttp2-client) echo h2load ;;
     nginx-light) echo nginx ;;
     postgresql) echo postgres ;;
     sysstat) echo iostat ;;

@@ -11,7 +11,6 @@ mod full;
 mod fuzz;
 mod new;
 mod setup;
-mod soak;
 mod steps;
 mod strangers;
 mod supply;
@@ -32,9 +31,7 @@ cargo xtask setup                 only what the tests need: MariaDB, PostgreSQL,
 cargo xtask fuzz [--seconds N]    the fuzzers, which CI does not run: each for N seconds (those of what users write: three times)
 cargo xtask fuzz --inputs N [--seconds N]
                                   those that have had fewer than N inputs over all runs, one after another, at most 1800 s each
-cargo xtask soak [--minutes N] [--slices N]
-                                  watches real servers and 200 processes in slices of 20 minutes: holdup itself must not grow
-cargo xtask soak --score          the sum over all slices so far, by commit
+cargo xtask soak [--minutes N]    watches real servers and 200 processes for 20 minutes: holdup itself must not grow
 cargo xtask supply                only the look at what others wrote: licences, sources, duplicates, advisories
 cargo xtask tidy                  only the look at the code itself; lowers what the ratchet holds
 cargo xtask docs [--check]        writes docs/causes/ and docs/collectors.md from the code, or says what is stale
@@ -43,7 +40,7 @@ cargo xtask new resource NAME     the same for a resource: what requests wait fo
 cargo xtask new collector NAME    the same for a collector
 cargo xtask eval EXAM DIR [FLAGS] scores the judge on public data; --help says which exams and flags there are
 cargo xtask strangers [FLAGS]     plays faults drawn by seed on live servers, and scores the judge on them; --help says which flags there are
-cargo xtask bench [peers] [FLAGS] runs holdup beside its peers; --help says which flags there are";
+cargo xtask bench [NAME] [FLAGS]  runs bench/NAME/NAME.py, unless told holdup beside its peers; --help says which flags there are";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -65,7 +62,7 @@ fn run(words: &[&str]) -> Result<()> {
         ["test", arguments @ ..] => tests::some(&root, &setup::run(&root)?, arguments),
         ["setup"] => setup::run(&root).and_then(|_| setup::end(&root)),
         ["fuzz", flags @ ..] => fuzz::run(&root, &fuzz::Wish::parse(flags)?),
-        ["soak", flags @ ..] => soak::run(&root, &soak::Wish::parse(flags)?),
+        ["soak", flags @ ..] => bench::run(&root, &[&["soak"], flags].concat()),
         ["supply"] => supply::run(&root, &setup::run(&root)?),
         ["tidy"] => tidy::run(&root),
         ["docs"] => steps::run(steps::cargo(&root, &["run", "--quiet", "--profile=ci", "-p", "xtask-pages"])),
