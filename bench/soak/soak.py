@@ -77,10 +77,9 @@ def slope(points, block_value=statistics.fmean):
     >>> grows(merges), grows(merges, min), grows([(5 * i, 1) for i in range(4)])
     (True, False, False)
     """
-    size = -(-len(points) // BLOCKS)
-    blocks = [points[at: at + size] for at in range(0, len(points), size)]
-    if len(blocks) < BLOCKS:
+    if len(points) < 2 * BLOCKS:
         return 0.0, float("inf")
+    blocks = [points[n * len(points) // BLOCKS: (n + 1) * len(points) // BLOCKS] for n in range(BLOCKS)]
     x = [statistics.fmean(at for at, _ in block) for block in blocks]
     y = [block_value([value for _, value in block]) for block in blocks]
     up, start = statistics.linear_regression(x, y)
@@ -215,8 +214,8 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "target/soak")
     options = parser.parse_args()
     seconds = int(60 * options.minutes)
-    if seconds < 120:
-        parser.error("--minutes takes at least 2: a slope needs readings")
+    if seconds < 180:
+        parser.error("--minutes takes at least 3: a slope needs readings")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     subprocess.run(["sh", KIT / "need.sh", "mariadb-server", "postgresql"], check=True)
     options.out.mkdir(parents=True, exist_ok=True)
