@@ -2,15 +2,9 @@
 
 use super::Source;
 
-/// Words for work that was not done. In two halves, so that this file may be looked at as well.
-const MARKERS: [&str; 6] = [
-    concat!("TO", "DO"),
-    concat!("FIX", "ME"),
-    concat!("XX", "X"),
-    concat!("db", "g!"),
-    concat!("to", "do!"),
-    concat!("unimple", "mented!"),
-];
+/// Words for work that was not done; of macros that say so clippy's lints are. In two halves, so that this file may be looked at as
+/// well.
+const MARKERS: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
 
 /// How paths of one machine or one person begin.
 const MACHINE_PATHS: [&str; 3] = [concat!("/wo", "rk/"), concat!("/ho", "me/"), concat!("/ro", "ot/")];
@@ -38,7 +32,7 @@ fn markers(source: &Source) -> Vec<String> {
         })
     };
     // A data file may hold such a word as a value; code and prose may not.
-    if source.path.ends_with(".json") || source.path.ends_with("clippy.toml") || source.path == "Cargo.toml" {
+    if source.path.ends_with(".json") {
         return Vec::new();
     }
     each_line(source, |line| {

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Source;
 
-/// Most that one crate may hold of all lines of Rust, share (0-1): beyond it a crate is a second house.
-const LARGEST: f64 = 0.16;
+/// Most that one crate may hold of all lines of Rust, share (0-1): beyond it a crate is a second house. It was 0.16 until what is
+/// around the crates shrank by half.
+const LARGEST: f64 = 0.18;
 
 const PAGE: &str = "ARCHITECTURE.md";
 

@@ -7,6 +7,7 @@ mod metrics;
 mod prose;
 mod ratchet;
 mod rooms;
+mod size;
 
 use std::fs;
 use std::path::Path;
@@ -56,7 +57,7 @@ fn problems(sources: &[Source], kept: &Ratchet) -> (Vec<String>, Ratchet) {
     problems.extend(house::problems(sources));
     problems.extend(rooms::knots(sources));
     problems.extend(metrics::problems(sources));
-    let counts = Ratchet::count(sources).with_costs_of(kept);
+    let counts = Ratchet::count(sources).after(kept);
     problems.extend(counts.risen(kept));
     (problems, counts)
 }
