@@ -97,6 +97,9 @@ mod tests {
         );
         assert_eq!((cases[0].seconds, cases[0].said.trim()), (1.25, "skipped: no <disk>"));
         assert!(cases[1].said.trim().starts_with("undecided: "), "{:?}", cases[1].said);
-        assert!(parse("<testsuite><testcase name='a' time='1'/></testsuite>").is_err(), "a suite has a name");
+        assert!(
+            parse("<testsuites><testsuite><testcase name='a' time='1'/></testsuite></testsuites>").is_err(),
+            "a suite has a name"
+        );
     }
 }

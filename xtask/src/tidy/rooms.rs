@@ -16,22 +16,14 @@ const FILE: usize = 450;
 /// Lines of a function.
 const FUNCTION: usize = 70;
 
-/// What a file's tests begin with, where they stand in the file itself.
-pub const TESTS: &str = "#[cfg(test)]\nmod tests {";
-
-/// Rust of the product: neither tests nor what only they use.
-fn is_product(path: &str) -> bool {
-    let is_test = path.contains("/tests/") || path.ends_with("tests.rs") || path.contains("/testing");
-    path.ends_with(".rs") && path.contains("/src/") && !is_test
-}
-
-fn without_tests(source: &Source) -> &str {
-    source.text.split(TESTS).next().unwrap_or_default()
+/// Rust of the product in a crate's own folder.
+fn is_room(source: &Source) -> bool {
+    source.is_product() && source.path.contains("/src/")
 }
 
 /// Lines that a file has beyond what is allowed for its kind.
 pub fn beyond(source: &Source) -> Option<(usize, usize)> {
-    if !is_product(&source.path) {
+    if !is_room(source) {
         return None;
     }
     let most = match source.path.strip_prefix("crates/holdup-diagnose/src/") {
@@ -39,16 +31,16 @@ pub fn beyond(source: &Source) -> Option<(usize, usize)> {
         Some(path) if path.starts_with("resources/") => RESOURCE,
         _ => FILE,
     };
-    let lines = without_tests(source).lines().count();
+    let lines = source.product_lines().count();
     (lines > most).then_some((lines, most))
 }
 
 /// Functions of a file that are too long. What rustfmt wrote ends at the indentation at which it begins.
 pub fn long_functions(source: &Source) -> usize {
-    if !is_product(&source.path) {
+    if !is_room(source) {
         return 0;
     }
-    let lines: Vec<&str> = without_tests(source).lines().collect();
+    let lines: Vec<&str> = source.product_lines().collect();
     let begins = |line: &str| {
         let words = line.trim_start().split(' ');
         words.take(4).any(|word| word == "fn") && !line.trim_start().starts_with("//") && !line.ends_with(';')
@@ -67,9 +59,8 @@ type Imports<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 /// For each folder of modules how many of them stand in circles of imports: modules are its files and folders. A crate's `src`
 /// goes by the crate's name. The module that a folder belongs to is left out: it may use what it consists of, and be used.
 pub fn circles(sources: &[Source]) -> BTreeMap<String, usize> {
-    let code = |source: &Source| without_comments(without_tests(source));
-    let files = sources.iter().filter(|source| is_product(&source.path));
-    let files: Vec<_> = files.filter_map(|source| Some((module(&source.path)?, code(source)))).collect();
+    let files = sources.iter().filter(|source| is_room(source));
+    let files: Vec<_> = files.filter_map(|source| Some((module(&source.path)?, without_comments(source)))).collect();
     let mut modules: BTreeSet<(&str, &[&str])> = BTreeSet::new();
     for ((name, module), _) in &files {
         modules.extend((1..=module.len()).map(|length| (*name, &module[..length])));
@@ -94,8 +85,8 @@ pub fn circles(sources: &[Source]) -> BTreeMap<String, usize> {
     folders.into_iter().filter_map(count).collect()
 }
 
-fn without_comments(code: &str) -> String {
-    let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+fn without_comments(source: &Source) -> String {
+    let lines = source.product_lines().filter(|line| !line.trim_start().starts_with("//"));
     lines.flat_map(|line| [line, "\n"]).collect()
 }
 
@@ -186,12 +177,12 @@ pub fn knots(sources: &[Source]) -> Vec<String> {
         .filter_map(|source| Some(within(source)?.strip_prefix("rules/")?.strip_suffix(".rs")?.to_owned()))
         .collect();
     let mut problems = Vec::new();
-    for source in sources.iter().filter(|source| is_product(&source.path)) {
+    for source in sources.iter().filter(|source| is_room(source)) {
         let Some(path) = within(source) else { continue };
         let is_rule = path.starts_with("rules/") && path != "rules/mod.rs";
         let is_below = ["rules/parts", "resources/", "case"].iter().any(|place| path.starts_with(place));
         let own = path.strip_prefix("rules/").and_then(|rest| rest.split(['/', '.']).next()).unwrap_or_default();
-        for (line, n) in without_tests(source).lines().zip(1..) {
+        for (line, n) in source.product_lines().zip(1..) {
             let names = |rule: &String| {
                 let is_path =
                     |part: &str| line.contains(&format!("{part}{rule}::")) || line.contains(&format!("{part}{rule};"));
@@ -223,7 +214,7 @@ mod tests {
         assert_eq!(lines("crates/holdup-diagnose/src/resources/a.rs", RULE + 1), None);
         assert_eq!(lines("crates/a/src/b.rs", FILE + 1), Some((FILE + 1, FILE)));
         assert_eq!(lines("crates/a/tests/b.rs", FILE + 1), None);
-        let tested = format!("x\n{TESTS}\n{}", "x\n".repeat(FILE));
+        let tested = format!("x\n#[cfg(test)]\nmod tests {{\n{}", "x\n".repeat(FILE));
         assert_eq!(beyond(&source("crates/a/src/b.rs", &tested)), None);
     }
 
