@@ -34,7 +34,7 @@ cargo xtask soak [--minutes N]    watches real servers and 200 processes for 20 
 cargo xtask supply                only the look at what others wrote: licences, sources, duplicates, advisories
 cargo xtask tidy                  only the look at the code itself; lowers what the ratchet holds
 cargo xtask docs [--check]        writes docs/causes/ and docs/collectors.md from the code, or says what is stale
-cargo xtask new rule NAME         writes a rule's stub and says which line to add where
+cargo xtask new cause NAME        writes a cause's stub and says which lines to add where
 cargo xtask new resource NAME     the same for a resource: what requests wait for
 cargo xtask new collector NAME    the same for a collector
 cargo xtask eval EXAM DIR [FLAGS] scores the judge on public data; --help says which exams and flags there are

@@ -1,19 +1,21 @@
 //! What the generator did and saw, as the verdict shows it: the demand, how far to trust it, and
 //! each operation.
 
+use crate::cause::Cause;
 use std::collections::BTreeMap;
 
 use holdup_recording::manifest::Model;
 use serde::{Deserialize, Serialize};
 
 use crate::case::{Case, SPOILED};
+use crate::change::Fix;
+use crate::generator::GeneratorWords;
 use holdup_recording::words::round;
-use holdup_signals::client::{client_queue_ms, mean_over};
-use holdup_signals::demand::Demand;
-use holdup_signals::evidence::Fix;
-use holdup_signals::objectives::load_start;
-use holdup_signals::operations::Operation;
-use holdup_signals::validity::{Label, Limit};
+use holdup_signals::client::demand::Demand;
+use holdup_signals::client::objectives::load_start;
+use holdup_signals::client::operations::Operation;
+use holdup_signals::client::validity::{Label, Limit};
+use holdup_signals::time::requests::{client_queue_ms, mean_over};
 use holdup_signals::{Distribution, Validity, WarmUp};
 
 /// A request that waited longer than this (milliseconds) for a connection of the generator found no
@@ -167,7 +169,7 @@ impl Percentiles {
 }
 
 /// The load section of `case` with the causes `found`.
-pub(crate) fn report(case: &Case<'_>, found: &[&str]) -> LoadReport {
+pub(crate) fn report(case: &Case<'_>, found: &[Cause]) -> LoadReport {
     let objectives_missed = case.objectives.iter().filter_map(|o| o.missed.clone()).collect();
     let (manifest, whole) = (&case.recording.manifest, case.whole());
     let Ok(requests) = case.requests_in(whole) else {
@@ -193,7 +195,7 @@ pub(crate) fn report(case: &Case<'_>, found: &[&str]) -> LoadReport {
         validity: validity_report(&case.validity, manifest.started_at),
         warm_up: warm_up_report(&case.warm_up),
         operations: operations.collect(),
-        generator_limited: found.contains(&"load_generator_limit") || case.limited_ratio >= SPOILED,
+        generator_limited: found.contains(&Cause::LoadGeneratorLimit) || case.limited_ratio >= SPOILED,
         capped_ratio: round(capped.unwrap_or(0.0), 4),
         objectives_missed,
         aborted: aborted(case),

@@ -6,8 +6,8 @@ use std::io::{ErrorKind, Write as _};
 use anyhow::Result;
 use holdup_diagnose::counters::judge::Ranking;
 use holdup_diagnose::counters::votes::Part;
-use holdup_signals::counters::Family;
-use holdup_signals::counters::jitter::Jitter;
+use holdup_signals::time::counters::Family;
+use holdup_signals::time::counters::jitter::Jitter;
 use serde_json::{Value, json};
 
 use crate::frozen;
@@ -74,7 +74,7 @@ fn moved(all: &mut Value, draws: &[Value]) -> Vec<String> {
         let values: Vec<f64> = draws.iter().filter_map(|draw| draw[key].as_f64()).collect();
         let (low, high) =
             (values.iter().copied().fold(f64::INFINITY, f64::min), values.iter().copied().fold(0.0, f64::max));
-        let mean = holdup_signals::counters::effect::plain_mean(&values);
+        let mean = holdup_signals::time::counters::effect::plain_mean(&values);
         lines.push(format!("  {key:<20} {low:.3} {mean:.3} {high:.3}"));
         ranges.insert(key.clone(), json!({"lowest": low, "mean": mean, "highest": high}));
     }

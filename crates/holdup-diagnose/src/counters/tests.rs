@@ -1,27 +1,28 @@
 //! Recordings in which nobody measured response time: what their counters say, and that they say nothing where nothing is.
 
-use holdup_signals::counters::Signal;
+use crate::cause::Cause;
+use holdup_signals::time::counters::Signal;
 
 use crate::testing::{Judged as _, SyntheticRecording};
 use crate::verdict::Answer;
-use holdup_signals::counters::Table;
+use holdup_signals::time::counters::Table;
 
 /// Length, and the stretch in which something happens, seconds.
 const LENGTH: i64 = 120;
 const FROM: i64 = 50;
 const TO: i64 = 80;
 
-/// A value for calm seconds and one for those of the stretch, with a little noise that is the same every time.
-fn between(calm: f64, stretch: f64) -> impl Fn(i64) -> f64 {
+/// A value for baseline seconds and one for those of the stretch, with a little noise that is the same every time.
+fn between(baseline: f64, stretch: f64) -> impl Fn(i64) -> f64 {
     move |second| {
         let noise = 1.0 + 0.04 * ((second * 7_919 % 13) as f64 / 6.0 - 1.0);
-        noise * if (FROM..TO).contains(&second) { stretch } else { calm }
+        noise * if (FROM..TO).contains(&second) { stretch } else { baseline }
     }
 }
 
 /// The same of a counter, a second.
-fn grown(calm: f64, stretch: f64) -> impl Fn(i64) -> f64 {
-    let rate = between(calm, stretch);
+fn grown(baseline: f64, stretch: f64) -> impl Fn(i64) -> f64 {
+    let rate = between(baseline, stretch);
     move |second| (0..second).map(&rate).sum()
 }
 
@@ -32,8 +33,8 @@ fn watched(hog: f64) -> SyntheticRecording {
     let mode = |mode| [("cpu_mode", mode)];
     let idle = 1.2 - hog.min(1.15);
     let server = if hog > 0.0 { 0.5 } else { 0.7 };
-    let status = |made: SyntheticRecording, name: &str, calm: f64, stretch: f64| {
-        made.counted(DB, &format!("mysql_global_status_{name}"), &[], grown(calm, stretch))
+    let status = |made: SyntheticRecording, name: &str, baseline: f64, stretch: f64| {
+        made.counted(DB, &format!("mysql_global_status_{name}"), &[], grown(baseline, stretch))
     };
     let mut made = SyntheticRecording::new(LENGTH)
         .setting("pid:7", "comm", "mysqld")
@@ -68,15 +69,15 @@ fn watched(hog: f64) -> SyntheticRecording {
 fn somebody_who_takes_the_cpus_is_named_without_response_times() {
     let diagnosis = watched(1.15).diagnose();
     assert_eq!(diagnosis.verdict, Answer::Found, "{}", diagnosis.headline);
-    assert_eq!(diagnosis.culprit.as_deref(), Some("cpu_saturated"), "{}", diagnosis.headline);
+    assert_eq!(diagnosis.culprit, Some(Cause::CpuSaturated), "{}", diagnosis.headline);
     let span = diagnosis.episode.unwrap();
     assert!((span.from_s - FROM as f64).abs() <= 5.0 && (span.to_s - TO as f64).abs() <= 5.0, "{span:?}");
     let root = &diagnosis.findings[0];
     assert!(root.explains_ms == 0.0 && root.confidence <= 0.8 && !root.evidence.is_empty(), "{root:?}");
     let told = diagnosis.by_counters.unwrap();
-    assert_eq!(told.episodes[0].named[0], "cpu_saturated");
+    assert_eq!(told.episodes[0].named[0], Cause::CpuSaturated);
     assert!(told.episodes[0].suspects.iter().any(|s| s.votes.iter().any(|v| v.part == "refutes")));
-    assert!(diagnosis.split.is_some_and(|s| s.rivals[0] == "cpu_saturated"));
+    assert!(diagnosis.split.is_some_and(|s| s.rivals[0] == Cause::CpuSaturated));
 }
 
 #[test]
@@ -115,6 +116,6 @@ fn restarts_and_holes_are_blank() {
 fn milliseconds_are_never_overruled() {
     let measured = watched(1.15).requests(50, 20);
     let diagnosis = measured.diagnose();
-    assert!(diagnosis.culprit.is_none_or(|c| c != "cpu_saturated"), "{}", diagnosis.headline);
-    assert!(diagnosis.findings.iter().all(|f| f.cause != "cpu_saturated"));
+    assert!(diagnosis.culprit.is_none_or(|c| c != Cause::CpuSaturated), "{}", diagnosis.headline);
+    assert!(diagnosis.findings.iter().all(|f| f.cause != Cause::CpuSaturated));
 }

@@ -1,20 +1,22 @@
 //! The kind of answer and its sentence.
 
+use crate::cause::Cause;
+use crate::generator;
+use crate::generator::{DisturbanceWords, GeneratorWords};
 use holdup_recording::objective::{Judgement, State, Unit};
-use holdup_signals::client::{mean_over, send_lag_ms};
-use holdup_signals::degradation::{EVERY_MET, Severity};
-use holdup_signals::disturbance::Disturbance;
-use holdup_signals::latency::Origin;
-use holdup_signals::objectives::Objective;
-use holdup_signals::validity::Limit;
-use holdup_signals::validity::{self, Label};
+use holdup_signals::client::degradation::{EVERY_MET, Severity};
+use holdup_signals::client::latency::Origin;
+use holdup_signals::client::objectives::Objective;
+use holdup_signals::client::validity::{Label, Limit};
+use holdup_signals::host::disturbance::Disturbance;
+use holdup_signals::time::requests::{mean_over, send_lag_ms};
 use holdup_signals::{Degradation, Window};
 
 use super::CULPRIT_RATIO;
 use crate::case::{Case, SPOILED};
+use crate::causes::capital;
 use crate::counters::CounterJudgement;
 use crate::resources::cpu::CpuUse;
-use crate::rules::{self, capital};
 use crate::search::{self, SearchReport};
 use crate::verdict::{Answer, Finding, NAMED};
 use crate::{between, figures};
@@ -33,7 +35,7 @@ pub(super) fn of_search(
     disturbance: &Disturbance,
 ) -> (Answer, String) {
     let headline = search::headline(report);
-    let is_generator = culprit.is_some_and(|f| f.cause == rules::load_generator_limit::RULE.cause);
+    let is_generator = culprit.is_some_and(|f| f.cause == Cause::LoadGeneratorLimit);
     if !report.is_answered() {
         // If the generator is the culprit, it is also why the search has no answer.
         return (if is_generator { Answer::Found } else { Answer::Undecided }, format!("{headline}."));
@@ -72,7 +74,7 @@ pub(super) fn is_load_carried(case: &Case<'_>) -> bool {
     let minor = case.degradation.as_ref().filter(|c| c.severity == Severity::Minor && is_good_enough(case));
     let rate = |window: Window| case.due_per_second(window).ok();
     minor.is_some_and(|c| {
-        let rates = rate(c.slow).zip(c.calm.and_then(rate));
+        let rates = rate(c.slow).zip(c.baseline.and_then(rate));
         rates.is_some_and(|(now, before)| now >= MORE_LOAD * before)
     })
 }
@@ -115,7 +117,7 @@ pub(super) fn answer(
     disturbance: &Disturbance,
 ) -> (Answer, String) {
     let disturbed = case.degradation.as_ref().and_then(|c| disturbance.spoiled_text(c.slow));
-    let is_generator = culprit.is_some_and(|f| f.cause == rules::load_generator_limit::RULE.cause);
+    let is_generator = culprit.is_some_and(|f| f.cause == Cause::LoadGeneratorLimit);
     let is_spoiled = is_spoiled(case) && !is_generator;
     if let Some(c) = case.degradation.as_ref().filter(|_| disturbed.is_none() && !is_spoiled)
         && let Some(text) = minor(case, c, culprit)
@@ -129,7 +131,7 @@ pub(super) fn answer(
     match (&case.degradation, culprit) {
         // If all of the load was generated, the generator's delay only hides how good the service
         // is.
-        (complaint, _) if is_spoiled && (complaint.is_some() || !case.validity.is_put_on) => {
+        (symptom, _) if is_spoiled && (symptom.is_some() || !case.validity.is_put_on) => {
             (Answer::Undecided, limited(case))
         }
         // If the question cannot be answered, finding nothing conspicuous is not an answer.
@@ -137,7 +139,7 @@ pub(super) fn answer(
             (Answer::Undecided, format!("No cause of delay was found{}; {}.", met(case), unjudged(case)))
         }
         (None, _) => (Answer::Healthy, format!("{}{}{}.{}", nothing(case), met(case), caveat(case), in_front(case))),
-        (Some(c), Some(f)) if f.cause == rules::workload_spike::RULE.cause => (
+        (Some(c), Some(f)) if f.cause == Cause::WorkloadSpike => (
             Answer::Found,
             format!(
                 "There is more load than the service carries, and nothing is broken: at the old rate, the {:.0} ms that the average request lost would be gone.",
@@ -193,7 +195,7 @@ pub(super) fn is_spoiled(case: &Case<'_>) -> bool {
 /// without them, a culprit is reason enough to say that something is wrong.
 fn minor(case: &Case<'_>, of: &Degradation, culprit: Option<&Finding>) -> Option<String> {
     let is_good_enough = is_good_enough(case);
-    let is_small = of.slow_mean_ms < UNEXPLAINED * of.calm_mean_ms;
+    let is_small = of.slow_mean_ms < UNEXPLAINED * of.baseline_mean_ms;
     let met = met(case);
     let what = of.text.replace(&format!(" ({EVERY_MET})"), "");
     match culprit {
@@ -229,7 +231,7 @@ fn limited(case: &Case<'_>) -> String {
 fn caveat(case: &Case<'_>) -> String {
     let validity = &case.validity;
     let limited = validity.spoiled().map(|w| w.seconds()).fold(0.0, |sum, s| sum + s);
-    let (of_limited, capped) = (validity::seconds(limited), validity.seconds(Label::Capped));
+    let (of_limited, capped) = (generator::seconds(limited), validity.seconds(Label::Capped));
     match () {
         () if limited > 0.0 && validity.is_put_on => {
             format!("; but for {of_limited} s response times include the load generator's own delay")
@@ -239,7 +241,7 @@ fn caveat(case: &Case<'_>) -> String {
         ),
         () if capped > 0.0 => format!(
             "; but for {} s the limit of {} requests in flight bound, so the achieved rate does not show the service's limit",
-            validity::seconds(capped),
+            generator::seconds(capped),
             validity.connections
         ),
         () => String::new(),
@@ -272,7 +274,7 @@ pub(super) fn left_out(case: &Case<'_>) -> String {
     if seconds <= 0.0 {
         return String::new();
     }
-    format!("; {} s in which the load generator could not keep up are left out", validity::seconds(seconds))
+    format!("; {} s in which the load generator could not keep up are left out", generator::seconds(seconds))
 }
 
 /// Objectives on response time, or all if it has none: without them the question is open.

@@ -4,13 +4,14 @@
 
 use super::level::{self, rate};
 use crate::case::Case;
+use crate::cause::Cause;
 use crate::resources::indexes;
 use holdup_recording::words::percent;
-use holdup_signals::flows::{Flow, FlowSource};
-use holdup_signals::plateau::Demand as Standing;
-use holdup_signals::tables::Toast;
-use holdup_signals::throttle::Unit;
-use holdup_signals::vacuum::{Run, Vacuum};
+use holdup_signals::database::tables::Toast;
+use holdup_signals::database::vacuum::{Run, Vacuum};
+use holdup_signals::host::flows::{Flow, FlowSource};
+use holdup_signals::host::throttle::Unit;
+use holdup_signals::time::plateau::Demand as Standing;
 use holdup_signals::yardstick::MATTERS;
 use holdup_signals::{Missing, View};
 
@@ -79,8 +80,8 @@ pub fn came_down(case: &Case<'_>) -> bool {
         let (unit, level) = (at.binding.unit, at.binding.ceiling.level);
         // The baseline recording may have another disk: its higher rate does not show a lowered
         // limit here.
-        let calm = case.calm().filter(|calm| !case.is_of_other(calm.window));
-        let before = calm.and_then(|calm| at.flow.mean(unit, calm.window));
+        let baseline = case.baseline().filter(|baseline| !case.is_of_other(baseline.window));
+        let before = baseline.and_then(|baseline| at.flow.mean(unit, baseline.window));
         at.burst().is_some() || at.freer().is_some() || before.is_some_and(|before| before > MORE * level)
     })
 }
@@ -124,22 +125,22 @@ impl Demand {
 
 /// Whether what `cause` adds to the demand began with the episode and makes up most of its growth:
 /// then it is what changed, and the volume's limit is how it hurts.
-pub fn began(case: &Case<'_>, cause: &str) -> bool {
-    let Some(calm) = case.calm().filter(|calm| !case.is_of_other(calm.window)) else { return false };
+pub fn began(case: &Case<'_>, cause: Cause) -> bool {
+    let Some(baseline) = case.baseline().filter(|baseline| !case.is_of_other(baseline.window)) else { return false };
     let Ok(demand) = demand(case) else { return false };
-    let grew = demand.moved - demand.flow.mean(Unit::Bytes, calm.window).unwrap_or(demand.moved);
+    let grew = demand.moved - demand.flow.mean(Unit::Bytes, baseline.window).unwrap_or(demand.moved);
     if grew < GREW * demand.moved {
         return false;
     }
-    if cause == "too_many_indexes" {
+    if cause == Cause::TooManyIndexes {
         return indexes::added(case).is_some();
     }
     let bytes = |view: &View<'_>| bytes_of(view, cause, &demand);
-    bytes(&case.slow()) - bytes(&calm) >= MOST * grew
+    bytes(&case.slow()) - bytes(&baseline) >= MOST * grew
 }
 
 /// The demand on the volume without the contributor `cause`, in words; none if unknown.
-pub fn without(case: &Case<'_>, cause: &str) -> Option<String> {
+pub fn without(case: &Case<'_>, cause: Cause) -> Option<String> {
     let demand = demand(case).ok()?;
     let share = share_of(case, cause, &demand)?;
     (share > 0.0).then(|| demand.without(share))
@@ -148,35 +149,35 @@ pub fn without(case: &Case<'_>, cause: &str) -> Option<String> {
 /// Whether what `cause` adds to the demand is new since the baseline window, and the level lets
 /// through what is left without it: then requests would not wait for the volume, however small its
 /// part.
-pub fn tips(case: &Case<'_>, cause: &str) -> bool {
+pub fn tips(case: &Case<'_>, cause: Cause) -> bool {
     let tips = || {
-        let calm = case.calm().filter(|calm| !case.is_of_other(calm.window))?;
+        let baseline = case.baseline().filter(|baseline| !case.is_of_other(baseline.window))?;
         let demand = demand(case).ok()?;
         let share = share_of(case, cause, &demand)?;
-        let before = bytes_of(&calm, cause, &demand);
+        let before = bytes_of(&baseline, cause, &demand);
         Some(before < (1.0 - MOST) * bytes_of(&case.slow(), cause, &demand) && demand.fits_without(share))
     };
     tips().unwrap_or(false)
 }
 
 /// The share (0-1) of the demand that would go with the contributor `cause`; none if unknown.
-fn share_of(case: &Case<'_>, cause: &str, demand: &Demand) -> Option<f64> {
+fn share_of(case: &Case<'_>, cause: Cause, demand: &Demand) -> Option<f64> {
     let bytes = match cause {
-        "toast_rewrite" => {
+        Cause::ToastRewrite => {
             let toasts = case.slow().toasts().ok()?;
             rewritten_bytes(&toasts) + cleaned_bytes(case, &toasts, demand)
         }
-        "autovacuum_pressure" => case.slow().vacuum().ok().as_ref().and_then(|v| vacuum_bytes(v, demand))?,
+        Cause::AutovacuumPressure => case.slow().vacuum().ok().as_ref().and_then(|v| vacuum_bytes(v, demand))?,
         _ => return None,
     };
     Some(demand.share(bytes))
 }
 
 /// Bytes per second in `view` that the contributor `cause` adds; 0 if unknown.
-fn bytes_of(view: &View<'_>, cause: &str, demand: &Demand) -> f64 {
+fn bytes_of(view: &View<'_>, cause: Cause, demand: &Demand) -> f64 {
     match cause {
-        "toast_rewrite" => view.toasts().map(|toasts| rewritten_bytes(&toasts)).unwrap_or(0.0),
-        "autovacuum_pressure" => view.vacuum().ok().and_then(|v| vacuum_bytes(&v, demand)).unwrap_or(0.0),
+        Cause::ToastRewrite => view.toasts().map(|toasts| rewritten_bytes(&toasts)).unwrap_or(0.0),
+        Cause::AutovacuumPressure => view.vacuum().ok().and_then(|v| vacuum_bytes(&v, demand)).unwrap_or(0.0),
         _ => 0.0,
     }
 }

@@ -3,6 +3,7 @@
 //! recorded machine, from a source that only reads and needs no account beyond a given one. holdup
 //! changes nothing: where a change or a request would be needed, it says so and why.
 
+use holdup_diagnose::Cause;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,13 +12,14 @@ use holdup_collect::proc::Proc;
 use holdup_collect::watch::{self, Options};
 use holdup_diagnose::verdict::{Answer, SplitReport};
 use holdup_diagnose::{Diagnosis, diagnose};
-use holdup_recording::{CoverageState, Limits, Manifest, Recording};
+use holdup_recording::{CoverageState, Manifest, Recording};
 use serde::Serialize;
 
 use crate::commands::print_json;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::session::{self, Session};
+use crate::terminal::words::told;
 use holdup_recording::secret::redact_value;
 
 /// Time between samples.
@@ -55,7 +57,7 @@ struct Report {
 
 #[derive(Serialize)]
 struct Rival {
-    cause: String,
+    cause: Cause,
     /// `found`, `cleared`, `not_judged`.
     outcome: &'static str,
     text: String,
@@ -162,20 +164,8 @@ fn measure(
     let stop = crate::stop::stop_flag()?;
     let to = session::default_dir("for-verdict");
     let mut progress = Progress::new(true, Some(length));
-    let session = Session {
-        name: "for-verdict",
-        scenario: None,
-        watch_for: Some(length),
-        thresholds: Vec::new(),
-        watch: &watch,
-        interval: INTERVAL,
-        dir: &to,
-        partial: true,
-        slow: None,
-        limits: Limits::default(),
-        recording_id: None,
-        store: None,
-    };
+    let watched = Session::new("for-verdict", &watch, INTERVAL, &to);
+    let session = Session { watch_for: Some(length), partial: true, ..watched };
     let recorded = match session::record(&session, &mut progress, &stop) {
         Ok(recorded) => recorded,
         Err(Failure::Interrupted) => return Err(Failure::Interrupted),
@@ -187,13 +177,13 @@ fn measure(
     recorded.whole()?;
     let diagnosis = diagnose(&recorded.recording, None);
     report.taken = watch.iter().map(|address| redact_value(address)).collect();
-    report.rivals = split.rivals.iter().map(|cause| rival(&diagnosis, cause)).collect();
+    report.rivals = split.rivals.iter().map(|cause| rival(&diagnosis, *cause)).collect();
     report.answer = Some(answer(&diagnosis, &report.rivals, dir));
     report.recording = Some(to);
     Ok(())
 }
 
-fn rival(diagnosis: &Diagnosis, cause: &str) -> Rival {
+fn rival(diagnosis: &Diagnosis, cause: Cause) -> Rival {
     let found = diagnosis.findings.iter().find(|f| f.cause == cause);
     let cleared = diagnosis.cleared.iter().find(|c| c.cause == cause);
     let open = diagnosis.not_judged.iter().find(|n| n.cause == cause);
@@ -203,13 +193,13 @@ fn rival(diagnosis: &Diagnosis, cause: &str) -> Rival {
         (.., Some(open)) => ("not_judged", format!("needs {}", open.missing)),
         _ => ("not_judged", "counters alone name it, and no rule judges it".to_owned()),
     };
-    Rival { cause: cause.to_owned(), outcome, text }
+    Rival { cause, outcome, text }
 }
 
 /// The result of the measurement in one sentence.
 fn answer(diagnosis: &Diagnosis, rivals: &[Rival], dir: &Path) -> String {
     let with =
-        |outcome: &str| rivals.iter().filter(|r| r.outcome == outcome).map(|r| r.cause.as_str()).collect::<Vec<_>>();
+        |outcome: &str| rivals.iter().filter(|r| r.outcome == outcome).map(|r| r.cause.slug()).collect::<Vec<_>>();
     if diagnosis.verdict == Answer::Healthy {
         return format!(
             "Nothing was slow meanwhile: measure again during an episode like the one in {}.",
@@ -230,8 +220,8 @@ fn print(report: &Report, dir: &Path) {
         outln!("\nThis verdict has no rivals: no measurement would change it.");
         return;
     };
-    outln!("\n{bold}Rivals{bold:#}  {}", split.rivals.join(", "));
-    outln!("{bold}Deciding measurement{bold:#}  {}", split.measure);
+    outln!("\n{bold}Rivals{bold:#}  {}", Cause::join(&split.rivals, ", "));
+    outln!("{bold}Deciding measurement{bold:#}  {}", told(&split.measure));
     if let Some(command) = &split.command {
         outln!("                {bold}{command}{bold:#}");
     }
@@ -241,7 +231,7 @@ fn print(report: &Report, dir: &Path) {
     }
     outln!("\n{bold}Measured{bold:#} with {}", report.taken.join(", "));
     for rival in &report.rivals {
-        outln!("  {:<26} {:<11} {}", rival.cause, rival.outcome.replace('_', " "), rival.text);
+        outln!("  {:<26} {:<11} {}", rival.cause, rival.outcome.replace('_', " "), told(&rival.text));
     }
     if let Some(answer) = &report.answer {
         outln!("\n{answer}");
@@ -260,7 +250,7 @@ mod tests {
 
     fn split(watch: Option<&str>) -> SplitReport {
         SplitReport {
-            rivals: vec!["lock_contention".into(), "thread_pool_queue".into()],
+            rivals: vec![Cause::LockContention, Cause::ThreadPoolQueue],
             measure: "sessions".into(),
             command: None,
             watch: watch.map(str::to_owned),
@@ -298,7 +288,7 @@ mod tests {
 
     #[test]
     fn what_came_of_the_rivals_is_a_sentence() {
-        let rival = |cause: &str, outcome| Rival { cause: cause.into(), outcome, text: String::new() };
+        let rival = |cause, outcome| Rival { cause, outcome, text: String::new() };
         let dir = tempfile::tempdir().unwrap();
         let manifest = Manifest::starting("t", 0, Host::default());
         let recorder = holdup_recording::Recorder::create(dir.path(), &manifest).unwrap();

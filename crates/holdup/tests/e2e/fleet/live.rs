@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::apart::store;
 use super::networks::Networks;
 use super::{MS, culprit, host, judged_in, residual};
-use crate::mariadb::{self, CANARY, MariaDb, Place, USER};
+use crate::mariadb::{self, CANARY, MariaDb, USER};
 use crate::program::{Running, free_port, holdup, skip};
 
 /// How long a packet takes between two hosts, and while the way is slow.
@@ -110,8 +110,8 @@ impl<'d> Hosts<'d> {
             "--innodb-flush-log-at-trx-commit=2",
         ];
         arguments.extend(pool.map(str::to_owned));
-        let database = MariaDb::start_at(Place { namespace: Some(networks.database.clone()), arguments });
-        database.set_up_with(TABLES);
+        let database = mariadb::start_at(Some(&networks.database), &arguments);
+        database.run(TABLES);
         Self { networks, database, extra_port, app_port, dir }
     }
 
@@ -122,7 +122,7 @@ impl<'d> Hosts<'d> {
             format!("--listen={}:{app_port}", networks.app_address),
             "--allow-remote".to_owned(),
             "--admin=127.0.0.1:9100".to_owned(),
-            format!("--database=mysql://{USER}@{}:{}/shop", networks.database_address, database.port()),
+            format!("--database=mysql://{USER}@{}:{}/shop", networks.database_address, database.port),
             "--otlp=http://127.0.0.1:4318".to_owned(),
             "--pool=50".to_owned(),
             ROUTE.to_owned(),
@@ -165,9 +165,9 @@ impl<'d> Hosts<'d> {
     /// How many connections have to scan for [`FULL`]: by the CPU time of scans, which other programs do not make longer.
     fn scanners(&self) -> u32 {
         const TRIED: u32 = 20;
-        let before = cpu(self.database.pid());
-        self.database.run_and_read(&format!("USE shop; {}", format!("{SCAN};").repeat(TRIED as usize)));
-        let scan = (cpu(self.database.pid()) - before) / TRIED;
+        let before = cpu(self.database.process().pid());
+        self.database.run(&format!("USE shop; {}", format!("{SCAN};").repeat(TRIED as usize)));
+        let scan = (cpu(self.database.process().pid()) - before) / TRIED;
         println!("a scan takes {scan:?}");
         let count = FULL.as_secs_f64() / scan.max(Duration::from_millis(1)).as_secs_f64();
         (count as u32).clamp(*SCANNERS.start(), *SCANNERS.end())
@@ -181,12 +181,12 @@ impl<'d> Hosts<'d> {
         let scanners = format!("--connections={}", self.scanners());
         // Earlier, as the first scans begin a beat after their process.
         until(QUEUE_S[0] - 1);
-        self.database.run_and_read("SET GLOBAL thread_pool_size = 1; SET GLOBAL thread_pool_stall_limit = 500");
+        self.database.run("SET GLOBAL thread_pool_size = 1; SET GLOBAL thread_pool_stall_limit = 500");
         let sql = format!("--sql={SCAN}");
-        let scans = self.disturb(self.database.port(), &[&scanners, BEAT, "--for=7s", &sql]);
+        let scans = self.disturb(self.database.port, &[&scanners, BEAT, "--for=7s", &sql]);
         until(QUEUE_S[1]);
         drop(scans);
-        self.database.run_and_read("SET GLOBAL thread_pool_size = 16; SET GLOBAL thread_pool_stall_limit = 10");
+        self.database.run("SET GLOBAL thread_pool_size = 16; SET GLOBAL thread_pool_stall_limit = 10");
         until(DELAY_S[0]);
         self.networks.app_to_database.delay(SLOW_WAY);
         until(DELAY_S[1]);
@@ -216,10 +216,10 @@ fn record(dir: &Path) -> bool {
     let hosts = Hosts::start(networks, dir);
     let service = hosts.serve();
     let Hosts { networks, database, extra_port, app_port, .. } = &hosts;
-    let port = database.port();
+    let port = database.port;
     let of_database = [
         "host".to_owned(),
-        format!("pid:{}", database.pid()),
+        format!("pid:{}", database.process().pid()),
         format!("mysql://{USER}@127.0.0.1:{port}?extra_port={extra_port}"),
         format!("wire:{port}=mysql"),
     ];
